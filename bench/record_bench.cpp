@@ -84,9 +84,9 @@ class Tape {
 };
 
 // A model and its last decode, whose graph was recognized and timed in fast mode.
-class Decoded {
+class RecordedDecode {
  public:
-  explicit Decoded(const std::filesystem::path& file)
+  explicit RecordedDecode(const std::filesystem::path& file)
       : index_(*tt::GgufIndex::open(file)), model_(load(file)), pool_(2, 8192, 1U << 20) {
     layout_.emplace(tt::ModelLayout{index_, tt::MappedFiles::of_this_process(index_.files())});
     probe_ = std::make_unique<tt::Probe>(*layout_);
@@ -105,16 +105,16 @@ class Decoded {
     if (play() != real_) fail("the replay differs from the recorded decode");
   }
 
-  struct Seen {
+  struct StepFacts {
     bool fast = false;
     std::uint32_t ops = 0;
     std::size_t slots = 0, slot_bytes = 0;
-    friend bool operator==(const Seen&, const Seen&) = default;
+    friend bool operator==(const StepFacts&, const StepFacts&) = default;
   };
-  Seen play() {
+  StepFacts play() {
     return step([this] { tape_.play(); });
   }
-  const Seen& real() const { return real_; }
+  const StepFacts& real() const { return real_; }
 
  private:
   static tt::LlamaModel load(const std::filesystem::path& file) {
@@ -139,15 +139,16 @@ class Decoded {
     }
   }
   template <class Run>
-  Seen step(Run run) {
+  StepFacts step(Run run) {
     tt::StepBuffer* buffer = pool_.try_acquire();
-    probe_->begin_step(buffer, {.exact = false, .stats_of = nullptr, .epoch = {}});
+    probe_->begin_step(buffer, {.exact = false, .stats_filter = nullptr, .epoch = {}});
     run();
     probe_->end_step(false);
-    const Seen seen{.fast = buffer->header.timing == tt::Timing::Fast && !buffer->count_mismatch,
-                    .ops = buffer->ops_done.load(),
-                    .slots = buffer->captured.size(),
-                    .slot_bytes = buffer->arena_used};
+    const StepFacts seen{
+        .fast = buffer->header.timing == tt::Timing::Fast && !buffer->count_mismatch,
+        .ops = buffer->ops_done.load(),
+        .slots = buffer->captured.size(),
+        .slot_bytes = buffer->arena_used};
     pool_.release(buffer);
     return seen;
   }
@@ -159,7 +160,7 @@ class Decoded {
   Tape tape_;
   tt::LlamaContext context_;
   tt::StepPool pool_;
-  Seen real_;
+  StepFacts real_;
 };
 
 // Writes a model of the named shape with all layers and experts but few MB.
@@ -179,7 +180,7 @@ std::filesystem::path narrow_model(const std::string& shape) {
   return file;
 }
 
-void record_one_step(benchmark::State& state, Decoded& decoded) {
+void record_one_step(benchmark::State& state, RecordedDecode& decoded) {
   for (auto _ : state) benchmark::DoNotOptimize(decoded.play());
   if (decoded.play() != decoded.real()) state.SkipWithError("the graph was not recognized");
   const double ops = decoded.real().ops;
@@ -201,7 +202,7 @@ void read_op_clock(benchmark::State& state) {
 }
 
 // The default table, with the comparison with the budget after each median.
-class Verdicts final : public benchmark::ConsoleReporter {
+class BudgetReporter final : public benchmark::ConsoleReporter {
  public:
   void ReportRuns(const std::vector<Run>& runs) override {
     ConsoleReporter::ReportRuns(runs);
@@ -214,8 +215,9 @@ class Verdicts final : public benchmark::ConsoleReporter {
       const auto readings = clock_ns_ == 0  // filtered out
                                 ? std::string()
                                 : std::format(", {:.2f} readings of steady_clock", ns / clock_ns_);
-      GetOutputStream() << std::format("{:.1f} ns per op{}; {}\n", ns, readings,
-                                       tt::bench::verdict(ns, tt::bench::Bound::AtMost, kBudgetNs));
+      GetOutputStream() << std::format(
+          "{:.1f} ns per op{}; {}\n", ns, readings,
+          tt::bench::compare_with_budget(ns, tt::bench::Bound::AtMost, kBudgetNs));
     }
   }
 
@@ -235,10 +237,10 @@ int main(int argc, char** argv) {
   benchmark::RegisterBenchmark("ReadOpClock", read_op_clock)
       ->Repetitions(5)
       ->ReportAggregatesOnly();
-  std::vector<std::unique_ptr<Decoded>> models;
+  std::vector<std::unique_ptr<RecordedDecode>> models;
   for (const char* shape : {"tinyllama-1.1b", "small", "moe"}) {
     const auto file = narrow_model(shape);
-    Decoded& decoded = *models.emplace_back(std::make_unique<Decoded>(file));
+    RecordedDecode& decoded = *models.emplace_back(std::make_unique<RecordedDecode>(file));
     std::filesystem::remove(file);  // the model remains mapped
     benchmark::RegisterBenchmark(
         std::string("RecordOneStep/") + shape,
@@ -246,7 +248,7 @@ int main(int argc, char** argv) {
         ->Repetitions(5)
         ->ReportAggregatesOnly();
   }
-  Verdicts verdicts;
-  benchmark::RunSpecifiedBenchmarks(&verdicts);
+  BudgetReporter reporter;
+  benchmark::RunSpecifiedBenchmarks(&reporter);
   return tt::bench::exit_code();
 }

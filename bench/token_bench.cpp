@@ -49,18 +49,18 @@ struct Options {
 constexpr std::uint32_t kContext = 4096;
 
 // Maximum upper end of the interval. Other shapes have no budget.
-constexpr std::array kMostRatio = {std::pair{"tinyllama-1.1b", 1.02}, std::pair{"small", 1.04}};
-constexpr double kMostBytesPerAccess = 2;
-constexpr std::uint64_t kTokensOfBudget = 512;
-constexpr double kMostMb = 64;  // in addition to model and context
+constexpr std::array kMaxRatio = {std::pair{"tinyllama-1.1b", 1.02}, std::pair{"small", 1.04}};
+constexpr double kMaxBytesPerAccess = 2;
+constexpr std::uint64_t kBudgetTokens = 512;
+constexpr double kMaxMb = 64;  // in addition to model and context
 
 std::string at_most(double figure, double budget) {
-  return tt::bench::verdict(figure, tt::bench::Bound::AtMost, budget);
+  return tt::bench::compare_with_budget(figure, tt::bench::Bound::AtMost, budget);
 }
 
-std::string ratio_verdict(const std::string& shape, double upper_end) {
-  const auto known = std::ranges::find(kMostRatio, shape, [](const auto& of) { return of.first; });
-  return known == kMostRatio.end() ? "no budget" : at_most(upper_end, known->second);
+std::string ratio_budget_text(const std::string& shape, double upper_end) {
+  const auto known = std::ranges::find(kMaxRatio, shape, [](const auto& of) { return of.first; });
+  return known == kMaxRatio.end() ? "no budget" : at_most(upper_end, known->second);
 }
 
 double milliseconds(Clock::duration time) {
@@ -105,7 +105,7 @@ class Context {
   tt::LlamaContext context_;
 };
 
-bool cut_everywhere(ggml_tensor*, bool, void*) { return true; }
+bool split_at_every_node(ggml_tensor*, bool, void*) { return true; }
 
 class Traced final : public Context {
  public:
@@ -130,7 +130,8 @@ class Traced final : public Context {
       buffer->header.n_tokens = 1;
       buffer->header.first_token = steps_;
     }
-    probe_.begin_step(buffer, {.exact = false, .stats_of = nullptr, .epoch = recorder_.epoch()});
+    probe_.begin_step(buffer,
+                      {.exact = false, .stats_filter = nullptr, .epoch = recorder_.epoch()});
     run(token);
     probe_.end_step(false);
     if (buffer != nullptr) {
@@ -230,9 +231,9 @@ void measure(const Options& options, const std::string& shape,
 
   llama_context_params params = context_params(options);
   Context plain(model.get(), params);
-  llama_context_params cut = params;
-  cut.cb_eval = &cut_everywhere;
-  Context every_node(model.get(), cut);
+  llama_context_params every_node_params = params;
+  every_node_params.cb_eval = &split_at_every_node;
+  Context every_node(model.get(), every_node_params);
   const auto file = folder / (shape + ".ttrace");
   std::filesystem::remove(file);
   const tt::ModelLayout layout{*index, tt::MappedFiles::of_this_process(index->files())};
@@ -285,12 +286,12 @@ void measure(const Options& options, const std::string& shape,
       "", size.bytes_per_access, size.accesses, size.steps, size.templates, extra_mb,
       result.losses.steps_without_times, result.losses.slot_values_dropped,
       result.losses.count_mismatches);
-  std::println("{:<16} upper end of the ratio {}", "", ratio_verdict(shape, detailed.high));
+  std::println("{:<16} upper end of the ratio {}", "", ratio_budget_text(shape, detailed.high));
   std::println("{:<16} bytes per access {}", "",
-               size.steps < kTokensOfBudget
-                   ? std::format("for fewer than {} tokens: no budget", kTokensOfBudget)
-                   : at_most(size.bytes_per_access, kMostBytesPerAccess));
-  std::println("{:<16} MB in addition to model and context {}", "", at_most(extra_mb, kMostMb));
+               size.steps < kBudgetTokens
+                   ? std::format("for fewer than {} tokens: no budget", kBudgetTokens)
+                   : at_most(size.bytes_per_access, kMaxBytesPerAccess));
+  std::println("{:<16} MB in addition to model and context {}", "", at_most(extra_mb, kMaxMb));
 }
 
 }  // namespace

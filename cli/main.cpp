@@ -50,5 +50,5 @@ int main(int argc, char** argv) {
   exit_code = tt::parse(app, tt::arguments_of(argc, argv)).value_or(exit_code);
   std::string command = "tt";
   for (const CLI::App* verb : app.get_subcommands()) command += " " + verb->get_name();
-  return tt::cli::end_of_output(command, exit_code);
+  return tt::cli::finish_output(command, exit_code);
 }

@@ -10,7 +10,7 @@
 #include <ranges>
 #include <set>
 
-#include "program/values.h"
+#include "program/validators.h"
 
 namespace tt {
 
@@ -36,21 +36,21 @@ bool is_off(const std::string& value) {
 
 // Error message for a value that could not be converted, derived from the type name that
 // CLI11 or this program set.
-std::string refusal(const CLI::Option& option, const std::string& value) {
+std::string conversion_error(const CLI::Option& option, const std::string& value) {
   const std::string type = option.get_type_name();
   const bool whole = type.starts_with("UINT") || type.starts_with("INT") || type == "N";
   if (whole && value.find_first_not_of("0123456789") == std::string::npos)
     return std::format("'{}' is too large", value);
-  const char* wanted = is_flag(option)           ? "true or false"
-                       : !whole                  ? "a number"
-                       : type.starts_with("INT") ? "a whole number"
-                                                 : "a whole number, 0 or more";
-  return std::format("must be {}, not '{}'", wanted, value);
+  const char* expected = is_flag(option)           ? "true or false"
+                         : !whole                  ? "a number"
+                         : type.starts_with("INT") ? "a whole number"
+                                                   : "a whole number, 0 or more";
+  return std::format("must be {}, not '{}'", expected, value);
 }
 
 // Converts the values of an option. `name`: the option or environment variable, for the error
 // message.
-void take(CLI::Option& option, const std::string& name) {
+void convert(CLI::Option& option, const std::string& name) {
   try {
     option.run_callback();
   } catch (const CLI::ValidationError& wrong) {
@@ -59,14 +59,14 @@ void take(CLI::Option& option, const std::string& name) {
       why.erase(0, own.size());
     throw CLI::ValidationError(name, why);
   } catch (const CLI::ConversionError&) {
-    throw CLI::ValidationError(name, refusal(option, option.results().back()));
+    throw CLI::ValidationError(name, conversion_error(option, option.results().back()));
   } catch (const CLI::ArgumentMismatch&) {
     throw CLI::ValidationError(name, "may be given only once");
   }
 }
 
 // Converts the values of all options set by arguments or environment variables.
-void take_values(CLI::App& app) {
+void convert_values(CLI::App& app) {
   const std::vector<CLI::Option*> options = app.get_options();
   std::set<const CLI::Option*> arguments, variables;
   for (const CLI::Option* option : options)
@@ -90,18 +90,18 @@ void take_values(CLI::App& app) {
   }
   for (CLI::Option* option : options) {
     if (option->count() > 0 && !option->get_callback_run())
-      take(*option, variables.contains(option) ? option->get_envname() : option->get_name());
+      convert(*option, variables.contains(option) ? option->get_envname() : option->get_name());
   }
-  for (CLI::App* verb : app.get_subcommands()) take_values(*verb);
+  for (CLI::App* verb : app.get_subcommands()) convert_values(*verb);
 }
 
 // CLI11 ignores environment variables with invalid values and has its own error messages. To
 // report them like options, values are converted here, after all arguments are read and --help
 // is handled. The hook is the callback of a hidden option that is always called.
-void take_values_before_cli11(CLI::App& app) {
+void add_conversion_hook(CLI::App& app) {
   const auto hook = [&app](const CLI::results_t& results) {
     if (!results.front().empty()) throw CLI::ExtrasError({"--take-values"});
-    take_values(app);
+    convert_values(app);
     return true;
   };
   app.add_option("--take-values", hook)
@@ -111,21 +111,21 @@ void take_values_before_cli11(CLI::App& app) {
 }
 
 // For completion: prints the allowed values of the option that the arguments end with.
-void print_words(CLI::App& app, const std::vector<std::string>& arguments) {
+void print_choices(CLI::App& app, const std::vector<std::string>& arguments) {
   if (arguments.empty()) return;
   CLI::App* of = &app;
   for (const std::string& argument : arguments)
     if (CLI::App* verb = of->get_subcommand_no_throw(argument)) of = verb;
   CLI::Option* option = of->get_option_no_throw(arguments.back());
   if (option == nullptr) return;
-  for (const std::string& word : words_of(*option)) std::puts(word.c_str());
+  for (const std::string& word : choices_of(*option)) std::puts(word.c_str());
 }
 
-std::string complaint(const CLI::App* app, const CLI::Error& error) {
+std::string error_message(const CLI::App* app, const CLI::Error& error) {
   std::string program = app->get_name(), text = error.what();
   for (const CLI::App* verb : app->get_subcommands()) program += " " + verb->get_name();
-  const bool lacks_verb = app->get_require_subcommand_min() > 0 && app->get_subcommands().empty();
-  if (lacks_verb && error.get_name() == "RequiredError") {
+  const bool verb_missing = app->get_require_subcommand_min() > 0 && app->get_subcommands().empty();
+  if (verb_missing && error.get_name() == "RequiredError") {
     const std::vector<std::string> rest = app->remaining();
     text = rest.empty()             ? "a verb is required"
            : rest.front()[0] == '-' ? std::format("unknown option {}", rest.front())
@@ -134,7 +134,7 @@ std::string complaint(const CLI::App* app, const CLI::Error& error) {
     text = text.substr(0, text.find(':')) + " requires a value";
   }
   return std::format("{0}: {1}\nRun `{0} --help` for {2}.\n", program, text,
-                     lacks_verb ? "a list of verbs" : "usage");
+                     verb_missing ? "a list of verbs" : "usage");
 }
 
 }  // namespace
@@ -163,11 +163,11 @@ std::vector<std::string> arguments_of(int argc, char** argv) {
 
 std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments) {
   if (std::getenv("TT_COMPLETE") != nullptr) {
-    print_words(app, arguments);
+    print_choices(app, arguments);
     return 0;
   }
-  app.failure_message(&complaint);
-  take_values_before_cli11(app);
+  app.failure_message(&error_message);
+  add_conversion_hook(app);
   std::ranges::reverse(arguments);  // CLI11 takes them from the back
   try {
     app.parse(std::move(arguments));

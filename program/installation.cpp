@@ -10,17 +10,17 @@ namespace fs = std::filesystem;
 namespace {
 
 // The first path that exists, otherwise the last one.
-fs::path first_existing(std::initializer_list<fs::path> places) {
-  for (const fs::path& place : places) {
+fs::path first_existing(std::initializer_list<fs::path> candidates) {
+  for (const fs::path& candidate : candidates) {
     std::error_code none;
-    if (fs::exists(place, none)) return place.lexically_normal();
+    if (fs::exists(candidate, none)) return candidate.lexically_normal();
   }
-  return std::data(places)[places.size() - 1].lexically_normal();
+  return std::data(candidates)[candidates.size() - 1].lexically_normal();
 }
 
 }  // namespace
 
-Installation installation_of_this_program() {
+Installation current_installation() {
   std::error_code none;
   const fs::path bin = fs::read_symlink("/proc/self/exe", none).parent_path();
   const fs::path prefix = bin.parent_path();

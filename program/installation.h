@@ -12,6 +12,6 @@ struct Installation {
   std::filesystem::path webui;          // built web UI; may not exist
 };
 
-Installation installation_of_this_program();
+Installation current_installation();
 
 }  // namespace tt

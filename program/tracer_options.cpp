@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "program/values.h"
+#include "program/validators.h"
 
 namespace tt {
 
@@ -15,13 +15,13 @@ const std::vector<std::string> kCacheTypes = {"f32",  "f16",  "bf16", "q8_0",  "
                                               "q5_0", "q4_1", "q4_0", "iq4_nl"};
 
 // Validates host:port, the format of llama.cpp's RPC backend. Empty: valid.
-std::string endpoint_complaint(const std::string& endpoint) {
+std::string endpoint_error(const std::string& endpoint) {
   const std::size_t colon = endpoint.rfind(':');
   const char* end = endpoint.data() + endpoint.size();
   std::uint16_t port = 0;
-  const bool sound = colon != std::string::npos && colon > 0 && endpoint[colon + 1] != '-' &&
+  const bool valid = colon != std::string::npos && colon > 0 && endpoint[colon + 1] != '-' &&
                      std::from_chars(endpoint.data() + colon + 1, end, port).ptr == end && port > 0;
-  return sound ? "" : "must be host:port, not '" + endpoint + "'";
+  return valid ? "" : "must be host:port, not '" + endpoint + "'";
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ void add_model_options(CLI::App& app, ModelOptions& model) {
       ->type_name("FILE");
   app.add_option("--n-gpu-layers,--gpu-layers", model.gpu_layers,
                  "Number of layers to run on a GPU, if llama.cpp has a GPU backend (-ngl)")
-      ->check(whole_number(0, kMostInt32))
+      ->check(whole_number(0, kMaxInt32))
       ->capture_default_str();
   app.add_flag("--mmap,!--no-mmap", model.mmap,
                "Map the model file into memory (default); otherwise read it into a buffer");
@@ -42,7 +42,7 @@ void add_model_options(CLI::App& app, ModelOptions& model) {
                "read every weight from the file mapping");
   app.add_option("--rpc", model.rpc_servers, "llama.cpp RPC servers that run layers, host:port,...")
       ->delimiter(',')
-      ->check(CLI::Validator(&endpoint_complaint, ""))
+      ->check(CLI::Validator(&endpoint_error, ""))
       ->type_name("HOST:PORT");
 }
 
@@ -50,21 +50,21 @@ void add_context_options(CLI::App& app, ContextOptions& context) {
   app.add_option("-c,--ctx-size", context.context,
                  "Context size in tokens, rounded up to a multiple of 256; 0: the model's "
                  "training context")
-      ->check(whole_number(0, kMostContext))
+      ->check(whole_number(0, kMaxContext))
       ->capture_default_str();
   app.add_option("-b,--batch-size", context.batch, "Maximum number of tokens per llama.cpp batch")
-      ->check(whole_number(1, kMostContext))
+      ->check(whole_number(1, kMaxContext))
       ->capture_default_str();
   app.add_option("--ubatch-size", context.ubatch,
                  "Maximum number of tokens per step, that is per graph evaluation (-ub)")
-      ->check(whole_number(1, kMostContext))
+      ->check(whole_number(1, kMaxContext))
       ->capture_default_str();
   app.add_option("-t,--threads", context.threads, "Number of compute threads; 0: one per core")
-      ->check(whole_number(0, kMostThreads))
+      ->check(whole_number(0, kMaxThreads))
       ->capture_default_str();
   app.add_option("--threads-batch", context.threads_batch,
                  "Number of threads for prompts; 0: same as --threads (-tb)")
-      ->check(whole_number(0, kMostThreads))
+      ->check(whole_number(0, kMaxThreads))
       ->capture_default_str();
   app.add_option_function<std::string>(
          "--flash-attn",

@@ -4,14 +4,14 @@
 #include <tuple>
 #include <utility>
 
-#include "analysis/common/op_facts.h"
+#include "analysis/common/op_info.h"
 
 namespace tt {
 
 std::weak_ordering compare_values(const AccessKey& left, const AccessKey& right,
                                   Order<AccessSort> order) {
-  if (left.lacking != right.lacking)
-    return right.lacking ? std::weak_ordering::less : std::weak_ordering::greater;
+  if (left.missing != right.missing)
+    return right.missing ? std::weak_ordering::less : std::weak_ordering::greater;
   const auto& [first, second] = order.descending ? std::tie(right, left) : std::tie(left, right);
   return std::tie(first.a, first.b, first.name) <=> std::tie(second.a, second.b, second.name);
 }
@@ -23,15 +23,15 @@ bool comes_before(const AccessKey& left, const AccessKey& right, Order<AccessSor
   return std::is_neq(values) ? std::is_lt(values) : left.place < right.place;
 }
 
-PickedAccesses::PickedAccesses(std::shared_ptr<const DerivedGraph> derived,
-                               const AccessFilter& filter)
+MatchingAccesses::MatchingAccesses(std::shared_ptr<const DerivedGraph> derived,
+                                   const AccessFilter& filter)
     : derived_(std::move(derived)), expert_(filter.expert) {
   const GraphTemplate& graph = *derived_->graph;
   std::vector<bool> passing_ops;
   for (const Op& op : graph.ops)
     passing_ops.push_back(
-        filter.op_name.empty() || has_part(op_name(graph, op), filter.op_name) ||
-        has_part(graph.tensor(graph.node(op.last()).output).name, filter.op_name));
+        filter.op_name.empty() || matches_pattern(op_name(graph, op), filter.op_name) ||
+        matches_pattern(graph.tensor(graph.node(op.last()).output).name, filter.op_name));
   for (std::uint32_t i = 0; i < derived_->accesses.size(); ++i) {
     const Access& access = derived_->accesses[i];
     if (filter.op && access.op != *filter.op) continue;
@@ -39,24 +39,24 @@ PickedAccesses::PickedAccesses(std::shared_ptr<const DerivedGraph> derived,
     if (filter.write && access.write != *filter.write) continue;
     if (expert_ && access.extent != Extent::Experts) continue;
     if (!filter.tensor.passes(derived_->graph->tensor(access.tensor))) continue;
-    picked_.push_back(access);
-    places_.push_back(i);
+    accesses_.push_back(access);
+    indices_.push_back(i);
   }
 }
 
-void PickedAccesses::for_each(
-    const Step& step, const std::function<void(const StepAccess&, const AccessPlace&)>& row) const {
-  AccessPlace place{.step = step.id, .access = kNone, .part = 0};
-  for_each_access(*derived_->graph, picked_, step, [&](StepAccess access) {
-    access.access = places_[access.access];
+void MatchingAccesses::for_each(
+    const Step& step, const std::function<void(const StepAccess&, const AccessId&)>& row) const {
+  AccessId place{.step = step.id, .access = kNone, .part = 0};
+  for_each_access(*derived_->graph, accesses_, step, [&](StepAccess access) {
+    access.access = indices_[access.access];
     place.part = access.access == place.access ? place.part + 1 : 0;
     place.access = access.access;
     if (!expert_ || access.expert == *expert_) row(access, place);
   });
 }
 
-AccessKey PickedAccesses::key_of(const StepAccess& access, const AccessPlace& place,
-                                 AccessSort by) const {
+AccessKey MatchingAccesses::key_of(const StepAccess& access, const AccessId& place,
+                                   AccessSort by) const {
   AccessKey key;
   key.place = place;
   switch (by) {
@@ -66,8 +66,8 @@ AccessKey PickedAccesses::key_of(const StepAccess& access, const AccessPlace& pl
       key.a = access.touched.v;
       break;
     case AccessSort::ByOffset:
-      key.lacking = access.range.empty();
-      if (key.lacking) break;
+      key.missing = access.range.empty();
+      if (key.missing) break;
       key.a = access.range.file;
       key.b = access.range.offset;
       break;

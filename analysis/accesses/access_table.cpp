@@ -32,7 +32,7 @@ std::uint64_t address_of(const Allocation& allocation, const Access& access, std
 // The rows of the matches, in the same order. Reads each template and allocation only once,
 // even if the matches alternate between them.
 std::expected<std::vector<AccessRow>, TraceError> rows_of(const SessionReader& reader,
-                                                          DerivedGraphs& graphs,
+                                                          DerivedGraphCache& graphs,
                                                           const std::vector<Found>& found) {
   std::vector<std::size_t> order(found.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -76,11 +76,11 @@ std::expected<std::vector<AccessRow>, TraceError> rows_of(const SessionReader& r
 // One query over many steps.
 class Walk {
  public:
-  Walk(const SessionReader& reader, const AccessQuery& query, const KeepGoing& keep_going,
+  Walk(const SessionReader& reader, const AccessQuery& query, const ContinueCheck& keep_going,
        const IndexSource& index)
       : reader_(reader), query_(query), keep_going_(keep_going), index_(index), graphs_(reader) {}
 
-  std::expected<AccessPage, TraceError> page(std::optional<AccessPlace> after, std::size_t limit) {
+  std::expected<AccessPage, TraceError> page(std::optional<AccessId> after, std::size_t limit) {
     if (limit == 0) return AccessPage{};
     limit_ = limit;
     const auto steps = reader_.step_count();
@@ -114,13 +114,13 @@ class Walk {
   using Result = std::expected<void, TraceError>;
 
   // Null: no access of this template can match.
-  std::expected<std::shared_ptr<const PickedAccesses>, TraceError> picked(TemplateId id) {
+  std::expected<std::shared_ptr<const MatchingAccesses>, TraceError> picked(TemplateId id) {
     constexpr std::size_t kKept = 16;  // templates are large and rarely alternate
     if (const auto known = picked_.find(id); known != picked_.end()) return known->second;
     const auto derived = graphs_.of(id);
     if (!derived) return std::unexpected(derived.error());
-    std::shared_ptr<const PickedAccesses> picked;
-    if (*derived) picked = std::make_shared<const PickedAccesses>(*derived, query_.filter);
+    std::shared_ptr<const MatchingAccesses> picked;
+    if (*derived) picked = std::make_shared<const MatchingAccesses>(*derived, query_.filter);
     if (picked && picked->empty()) picked = nullptr;
     if (picked_.size() == kKept) picked_.clear();
     return picked_[id] = std::move(picked);
@@ -134,7 +134,7 @@ class Walk {
     if (!accesses) return std::unexpected(accesses.error());
     if (!*accesses) return {};
     ++steps_derived_;
-    (*accesses)->for_each(step, [&](const StepAccess& access, const AccessPlace& place) {
+    (*accesses)->for_each(step, [&](const StepAccess& access, const AccessId& place) {
       row(Found{.key = (*accesses)->key_of(access, place, query_.order.by),
                 .access = access,
                 .graph = step.graph,
@@ -143,7 +143,7 @@ class Walk {
     return {};
   }
 
-  std::expected<AccessKey, TraceError> key_at(const AccessPlace& place) {
+  std::expected<AccessKey, TraceError> key_at(const AccessId& place) {
     const auto step = reader_.step(place.step);
     if (!step) return std::unexpected(step.error());
     std::optional<AccessKey> key;
@@ -159,17 +159,17 @@ class Walk {
     return *std::move(key);
   }
 
-  bool is_ahead(const AccessKey& key) const {
+  bool is_after_cursor(const AccessKey& key) const {
     return !after_ || comes_before(*after_, key, query_.order);
   }
   // Only for orders other than by time, where found_ is a heap with the last row on top.
-  const AccessKey& latest() const { return found_.front().key; }
+  const AccessKey& last_row() const { return found_.front().key; }
   bool is_full() const { return found_.size() > limit_; }  // and there is a next page
 
   // After many steps without a match, requests the index to skip such steps.
-  Result look_ahead() {
-    if (asked_ || in_vain_ < kMostReadInVain) return {};
-    asked_ = true;
+  Result consult_index() {
+    if (index_requested_ || reads_without_match_ < kMaxReadsWithoutMatch) return {};
+    index_requested_ = true;
     const auto index = index_();
     if (!index) return std::unexpected(index.error());
     if (*index != nullptr) {
@@ -184,7 +184,7 @@ class Walk {
       const auto accesses = picked(id);
       if (!accesses || *accesses) return {};  // a match is possible, or reading reports the damage
     }
-    hopeless_ = true;
+    no_match_possible_ = true;
     return {};
   }
 
@@ -198,7 +198,7 @@ class Walk {
     ++steps_read_;
     const std::size_t before = found_.size();
     if (auto visited = visit(*step); !visited) return std::unexpected(visited.error());
-    in_vain_ += found_.size() == before;
+    reads_without_match_ += found_.size() == before;
     return true;
   }
 
@@ -206,11 +206,12 @@ class Walk {
   template <class Visit>
   Result for_each_step(std::uint32_t first, std::uint32_t end, Visit visit) {
     for (std::uint32_t i = first;; ++i) {
-      if (auto looked = look_ahead(); !looked) return looked;
-      if (matching_ && i < end) i = matching_->at_or_behind(i);
-      if (bounds_ && i < end && !bounds_->can_hold(StepId{i}, is_full() ? &latest() : nullptr))
+      if (auto looked = consult_index(); !looked) return looked;
+      if (matching_ && i < end) i = matching_->at_or_after(i);
+      if (bounds_ && i < end && !bounds_->can_hold(StepId{i}, is_full() ? &last_row() : nullptr))
         continue;
-      if (i >= end || hopeless_ || (query_.order.by == AccessSort::ByTime && is_full())) return {};
+      if (i >= end || no_match_possible_ || (query_.order.by == AccessSort::ByTime && is_full()))
+        return {};
       const auto visited = visit_step(i, visit);
       if (!visited) return std::unexpected(visited.error());
       if (!*visited) return {};
@@ -222,7 +223,7 @@ class Walk {
         after_ ? std::max(after_->place.step, query_.first_step) : query_.first_step;
     return for_each_step(first.v, end, [&](const Step& step) {
       return matches(step, [&](Found match) {
-        if (is_ahead(match.key) && !is_full()) found_.push_back(std::move(match));
+        if (is_after_cursor(match.key) && !is_full()) found_.push_back(std::move(match));
       });
     });
   }
@@ -230,8 +231,8 @@ class Walk {
   Result backward(std::uint32_t end) {
     if (after_) end = std::min(end, after_->place.step.v + 1);
     while (end > query_.first_step.v && !is_full()) {
-      if (auto looked = look_ahead(); !looked) return looked;
-      if (hopeless_) return {};
+      if (auto looked = consult_index(); !looked) return looked;
+      if (no_match_possible_) return {};
       const auto i = matching_ ? matching_->before(end) : std::optional(end - 1);
       if (!i || *i < query_.first_step.v) return {};
       end = *i;
@@ -239,7 +240,7 @@ class Walk {
         std::vector<Found> of_step;
         auto read = matches(step, [&](Found match) { of_step.push_back(std::move(match)); });
         for (Found& match : of_step | std::views::reverse)
-          if (is_ahead(match.key) && !is_full()) found_.push_back(std::move(match));
+          if (is_after_cursor(match.key) && !is_full()) found_.push_back(std::move(match));
         return read;
       });
       if (!visited) return std::unexpected(visited.error());
@@ -252,10 +253,11 @@ class Walk {
     const auto earlier = [&](const Found& a, const Found& b) {
       return comes_before(a.key, b.key, query_.order);
     };
-    in_vain_ = kMostReadInVain;  // request the index at once: every step is a candidate
+    reads_without_match_ =
+        kMaxReadsWithoutMatch;  // request the index at once: every step is a candidate
     auto walked = for_each_step(query_.first_step.v, end, [&](const Step& step) {
       return matches(step, [&](Found match) {
-        if (!is_ahead(match.key)) return;
+        if (!is_after_cursor(match.key)) return;
         if (is_full()) {
           if (!earlier(match, found_.front())) return;
           std::ranges::pop_heap(found_, earlier);
@@ -271,18 +273,18 @@ class Walk {
 
   const SessionReader& reader_;
   const AccessQuery& query_;
-  const KeepGoing& keep_going_;
+  const ContinueCheck& keep_going_;
   const IndexSource& index_;
-  DerivedGraphs graphs_;
-  std::unordered_map<TemplateId, std::shared_ptr<const PickedAccesses>> picked_;
+  DerivedGraphCache graphs_;
+  std::unordered_map<TemplateId, std::shared_ptr<const MatchingAccesses>> picked_;
   std::optional<AccessKey> after_;
   std::size_t limit_ = 0;
   std::vector<Found> found_;
   std::optional<MatchingSteps> matching_;
   std::optional<KeyBounds> bounds_;
-  bool asked_ = false;         // the index was requested
-  bool hopeless_ = false;      // nothing in the session can match
-  std::uint32_t in_vain_ = 0;  // steps read that added no row to the page
+  bool index_requested_ = false;           // the index was requested
+  bool no_match_possible_ = false;         // nothing in the session can match
+  std::uint32_t reads_without_match_ = 0;  // steps read that added no row to the page
   std::uint32_t steps_read_ = 0, steps_derived_ = 0;
 };
 
@@ -293,17 +295,17 @@ std::expected<Page<AccessRow>, TraceError> access_table(const SessionReader& rea
                                                         Order<AccessSort> order, PageRange range) {
   const auto step = reader.step(id);
   if (!step) return std::unexpected(step.error());
-  DerivedGraphs graphs(reader);
+  DerivedGraphCache graphs(reader);
   auto derived = graphs.of(step->graph);
   if (!derived) return std::unexpected(derived.error());
   Page<AccessRow> page;
   if (*derived == nullptr) return page;
 
-  const PickedAccesses picked(*std::move(derived), filter);
+  const MatchingAccesses picked(*std::move(derived), filter);
   const bool in_order = order == Order<AccessSort>{};
   std::vector<Found> found;
-  picked.for_each(*step, [&](const StepAccess& access, const AccessPlace& place) {
-    if (const std::uint64_t at = page.total++; in_order && !range.holds(at)) return;
+  picked.for_each(*step, [&](const StepAccess& access, const AccessId& place) {
+    if (const std::uint64_t at = page.total++; in_order && !range.contains(at)) return;
     found.push_back({.key = picked.key_of(access, place, order.by),
                      .access = access,
                      .graph = step->graph,
@@ -324,8 +326,8 @@ std::expected<Page<AccessRow>, TraceError> access_table(const SessionReader& rea
 
 std::expected<AccessPage, TraceError> access_page(const SessionReader& reader,
                                                   const AccessQuery& query,
-                                                  std::optional<AccessPlace> after,
-                                                  std::size_t limit, const KeepGoing& keep_going,
+                                                  std::optional<AccessId> after, std::size_t limit,
+                                                  const ContinueCheck& keep_going,
                                                   const IndexSource& index) {
   return Walk(reader, query, keep_going, index).page(after, limit);
 }

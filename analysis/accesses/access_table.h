@@ -19,7 +19,7 @@ namespace tt {
 
 // Self-contained: needs no template to interpret.
 struct AccessRow {
-  AccessPlace place;
+  AccessId place;
   StepAccess access;
   // Address of the tensor data as the op sees it, or of the expert's slice for
   // Extent::Experts; 0: not recorded.
@@ -51,7 +51,7 @@ struct AccessQuery {
 struct AccessPage {
   std::vector<AccessRow> rows;
   // Cursor of the next page: the last row of this page. None: this is the last page.
-  std::optional<AccessPlace> next;
+  std::optional<AccessId> next;
   // Cost of the page: steps read, and how many of them had their accesses derived.
   std::uint32_t steps_read = 0, steps_derived = 0;
 };
@@ -60,7 +60,7 @@ struct AccessPage {
 // is no index. Called at most once per query, and only if the query would be slow without it.
 using IndexSource = std::function<std::expected<const SessionIndex*, TraceError>()>;
 inline std::expected<const SessionIndex*, TraceError> no_index() { return nullptr; }
-inline constexpr std::uint32_t kMostReadInVain = 64;
+inline constexpr std::uint32_t kMaxReadsWithoutMatch = 64;
 
 // Returns the `limit` rows after the row `after` (none: the first rows).
 //
@@ -69,14 +69,16 @@ inline constexpr std::uint32_t kMostReadInVain = 64;
 // sorts after the cursor.
 //
 // Cost. By time: reads the steps on the page and the steps without a match between them; with
-// an index, at most kMostReadInVain of the latter. In any other order: reads every step with a
-// match once per page, with memory for `limit` rows; with an index, only the steps that can
+// an index, at most kMaxReadsWithoutMatch of the latter. In any other order: reads every step with
+// a match once per page, with memory for `limit` rows; with an index, only the steps that can
 // contribute to the page, judged by the rows found so far.
 //
 // A damaged step in the range is an error, unless nothing in the session can match.
 // NotFound: `after` is not a row of the result.
-std::expected<AccessPage, TraceError> access_page(
-    const SessionReader& reader, const AccessQuery& query, std::optional<AccessPlace> after,
-    std::size_t limit, const KeepGoing& keep_going = always, const IndexSource& index = no_index);
+std::expected<AccessPage, TraceError> access_page(const SessionReader& reader,
+                                                  const AccessQuery& query,
+                                                  std::optional<AccessId> after, std::size_t limit,
+                                                  const ContinueCheck& keep_going = never_cancel,
+                                                  const IndexSource& index = no_index);
 
 }  // namespace tt

@@ -17,45 +17,45 @@ KeyBounds::KeyBounds(const SessionIndex& index, const AccessFilter& filter, Orde
       order_(order),
       after_(after),
       series_(index.series().size()) {
-  const OutlinePicks picks(index, filter);
+  const AccessMatcher matcher(index, filter);
   for (std::size_t s = 0; s < series_.size(); ++s) {
-    OfSeries& of = series_[s];
+    SeriesKeys& of = series_[s];
     const Series& series = index.series()[s];
-    picks.for_each(series, [&](const OutlineAccess& access) { add(series, access, of); });
+    matcher.for_each(series, [&](const OutlineAccess& access) { add(series, access, of); });
     // Removes the keys before that of `after`.
-    std::erase_if(of.keys, [&](const Possible& each) {
+    std::erase_if(of.keys, [&](const PossibleKey& each) {
       return after_ && std::is_lt(compare_values(each.key, *after_, order_));
     });
-    const auto in_order = [&](const Possible& a, const Possible& b) {
+    const auto in_order = [&](const PossibleKey& a, const PossibleKey& b) {
       const auto values = compare_values(a.key, b.key, order_);
       if (std::is_neq(values)) return std::is_lt(values);
       return std::tie(a.rule, a.number) < std::tie(b.rule, b.number);
     };
     std::ranges::sort(of.keys, in_order);
     const auto repeated = std::ranges::unique(
-        of.keys, [&](const Possible& a, const Possible& b) { return !in_order(a, b); });
+        of.keys, [&](const PossibleKey& a, const PossibleKey& b) { return !in_order(a, b); });
     of.keys.erase(repeated.begin(), repeated.end());
   }
 }
 
 AccessKey KeyBounds::in_file(const FileRange& range) const {
   AccessKey key;
-  key.lacking = range.empty();
-  if (!key.lacking) {
+  key.missing = range.empty();
+  if (!key.missing) {
     key.a = range.file;
     key.b = range.offset;
   }
   return key;
 }
 
-// Must produce the same keys as PickedAccesses::key_of().
-void KeyBounds::add(const Series& series, const OutlineAccess& access, OfSeries& of) const {
+// Must produce the same keys as MatchingAccesses::key_of().
+void KeyBounds::add(const Series& series, const OutlineAccess& access, SeriesKeys& of) const {
   const OutlineRule* rule = access.rule == kNone ? nullptr : &series.outline->rules[access.rule];
-  Possible possible{.key = {}, .rule = access.rule};
+  PossibleKey possible{.key = {}, .rule = access.rule};
   if (order_.by == AccessSort::ByTensor) {
     possible.key.name = index_.names().views()[access.name].name;
   } else if (order_.by == AccessSort::ByBytes) {
-    if (rule != nullptr && !rule->rule.apart) {
+    if (rule != nullptr && !rule->rule.separate) {
       const auto same = [&](const Varying& v) {
         return v.rule == access.rule && v.access->unit == access.unit;
       };
@@ -66,7 +66,7 @@ void KeyBounds::add(const Series& series, const OutlineAccess& access, OfSeries&
   } else if (rule != nullptr && rule->listed()) {
     of.varying.push_back({access.rule, &access});
     return;
-  } else if (rule != nullptr && rule->rule.apart) {
+  } else if (rule != nullptr && rule->rule.separate) {
     for (std::uint32_t n = 0; n < rule->rule.limit; ++n) {
       if (!expert_ || std::cmp_equal(n, *expert_))
         of.keys.push_back({in_file(access.part_in_file(n)), access.rule, n});
@@ -78,7 +78,8 @@ void KeyBounds::add(const Series& series, const OutlineAccess& access, OfSeries&
   of.keys.push_back(std::move(possible));
 }
 
-bool KeyBounds::is_there(const Series& series, const Possible& possible, std::size_t place) const {
+bool KeyBounds::occurs_in(const Series& series, const PossibleKey& possible,
+                          std::size_t place) const {
   if (possible.rule == kNone) return true;
   if (possible.number == kNone)
     return series.hits_before(place)[possible.rule] != series.hits_before(place + 1)[possible.rule];
@@ -87,23 +88,23 @@ bool KeyBounds::is_there(const Series& series, const Possible& possible, std::si
 }
 
 // Assumes the last place in the step that a row with this key can have.
-bool KeyBounds::is_ahead(const AccessKey& key, StepId step) const {
+bool KeyBounds::is_after_cursor(const AccessKey& key, StepId step) const {
   if (!after_) return true;
   const auto values = compare_values(key, *after_, order_);
   return std::is_neq(values) ? std::is_gt(values) : step >= after_->place.step;
 }
 
 // Assumes the first such place.
-bool KeyBounds::is_early(const AccessKey& key, StepId step, const AccessKey* last) const {
+bool KeyBounds::is_before_last(const AccessKey& key, StepId step, const AccessKey* last) const {
   if (last == nullptr) return true;
   const auto values = compare_values(key, *last, order_);
-  return std::is_neq(values) ? std::is_lt(values) : AccessPlace{.step = step} < last->place;
+  return std::is_neq(values) ? std::is_lt(values) : AccessId{.step = step} < last->place;
 }
 
-bool KeyBounds::has_early_part(const Series& series, const Varying& of, StepId step,
-                               std::size_t place, const AccessKey* last) const {
+bool KeyBounds::can_have_part_in_range(const Series& series, const Varying& of, StepId step,
+                                       std::size_t place, const AccessKey* last) const {
   const auto fits = [&](const AccessKey& key) {
-    return is_ahead(key, step) && is_early(key, step, last);
+    return is_after_cursor(key, step) && is_before_last(key, step, last);
   };
   if (order_.by == AccessSort::ByBytes) {
     const std::uint64_t parts =
@@ -125,15 +126,15 @@ bool KeyBounds::can_hold(StepId id, const AccessKey* last) const {
   if (id.v >= index_.steps().size()) return true;
   const IndexedStep& step = index_.steps()[id.v];
   if (step.series == kNone) return true;  // damaged, or without accesses
-  const OfSeries& of = series_[step.series];
+  const SeriesKeys& of = series_[step.series];
   const Series& series = index_.series()[step.series];
-  for (const Possible& each : of.keys) {
-    if (!is_ahead(each.key, id)) continue;
-    if (!is_early(each.key, id, last)) break;
-    if (is_there(series, each, step.place)) return true;
+  for (const PossibleKey& each : of.keys) {
+    if (!is_after_cursor(each.key, id)) continue;
+    if (!is_before_last(each.key, id, last)) break;
+    if (occurs_in(series, each, step.place)) return true;
   }
   return std::ranges::any_of(of.varying, [&](const Varying& each) {
-    return has_early_part(series, each, id, step.place, last);
+    return can_have_part_in_range(series, each, id, step.place, last);
   });
 }
 

@@ -30,28 +30,28 @@ class KeyBounds {
   };
   // A key that occurs in a step if the rule's list is not empty, or contains `number`. Its
   // `place` is not set.
-  struct Possible {
+  struct PossibleKey {
     AccessKey key;
     std::uint32_t rule = kNone;    // kNone: always
     std::uint32_t number = kNone;  // of the part
   };
-  struct OfSeries {
-    std::vector<Possible> keys;  // sorted
+  struct SeriesKeys {
+    std::vector<PossibleKey> keys;  // sorted
     std::vector<Varying> varying;
   };
-  void add(const Series& series, const OutlineAccess& access, OfSeries& of) const;
+  void add(const Series& series, const OutlineAccess& access, SeriesKeys& of) const;
   AccessKey in_file(const FileRange& range) const;
-  bool is_ahead(const AccessKey& key, StepId step) const;
-  bool is_there(const Series& series, const Possible& possible, std::size_t place) const;
-  bool is_early(const AccessKey& key, StepId step, const AccessKey* last) const;
-  bool has_early_part(const Series& series, const Varying& of, StepId step, std::size_t place,
-                      const AccessKey* last) const;
+  bool is_after_cursor(const AccessKey& key, StepId step) const;
+  bool occurs_in(const Series& series, const PossibleKey& possible, std::size_t place) const;
+  bool is_before_last(const AccessKey& key, StepId step, const AccessKey* last) const;
+  bool can_have_part_in_range(const Series& series, const Varying& of, StepId step,
+                              std::size_t place, const AccessKey* last) const;
 
   const SessionIndex& index_;
   const std::optional<std::int32_t> expert_;
   const Order<AccessSort> order_;
   const std::optional<AccessKey> after_;
-  std::vector<OfSeries> series_;
+  std::vector<SeriesKeys> series_;
 };
 
 }  // namespace tt

@@ -5,17 +5,17 @@
 
 namespace tt {
 
-OutlinePicks::OutlinePicks(const SessionIndex& index, const AccessFilter& filter)
+AccessMatcher::AccessMatcher(const SessionIndex& index, const AccessFilter& filter)
     : filter_(filter) {
   for (const SessionView& view : index.names().views())
     names_.push_back(filter.tensor.passes(view));
   for (const std::string& kind : index.names().kinds())
-    kinds_.push_back(has_part(kind, filter.op_name));
+    kinds_.push_back(matches_pattern(kind, filter.op_name));
   for (const SessionOp& op : index.names().ops())
-    ops_.push_back(has_part(op.output, filter.op_name));
+    ops_.push_back(matches_pattern(op.output, filter.op_name));
 }
 
-bool OutlinePicks::passes(const Series& series, const OutlineAccess& access) const {
+bool AccessMatcher::passes(const Series& series, const OutlineAccess& access) const {
   if (!names_[access.name] || (filter_.write && access.write != *filter_.write)) return false;
   return !filter_.expert || (access.rule != kNone && series.outline->rules[access.rule].experts());
 }
@@ -23,12 +23,12 @@ bool OutlinePicks::passes(const Series& series, const OutlineAccess& access) con
 MatchingSteps::MatchingSteps(const SessionIndex& index, const AccessFilter& filter,
                              std::optional<Phase> phase)
     : index_(index), expert_(filter.expert), picked_(index.series().size()) {
-  const OutlinePicks picks(index, filter);
+  const AccessMatcher matcher(index, filter);
   for (std::size_t s = 0; s < picked_.size(); ++s) {
     const Series& series = index.series()[s];
     if (phase && series.phase != *phase) continue;
     Picked& picked = picked_[s];
-    picks.for_each(series, [&](const OutlineAccess& access) {
+    matcher.for_each(series, [&](const OutlineAccess& access) {
       if (access.rule == kNone) {
         picked.every_step = true;
       } else if (std::ranges::find(picked.rules, access.rule) == picked.rules.end()) {
@@ -57,7 +57,7 @@ bool MatchingSteps::has_matching_part(const Series& series, std::uint32_t rule,
   return found;
 }
 
-bool MatchingSteps::may_be(std::uint32_t id) const {
+bool MatchingSteps::may_match(std::uint32_t id) const {
   const IndexedStep& step = index_.steps()[id];
   if (step.series == kNone) return std::ranges::binary_search(index_.damaged(), StepId{id});
   const Picked& picked = picked_[step.series];
@@ -66,10 +66,10 @@ bool MatchingSteps::may_be(std::uint32_t id) const {
          });
 }
 
-std::uint32_t MatchingSteps::at_or_behind(std::uint32_t step) const {
+std::uint32_t MatchingSteps::at_or_after(std::uint32_t step) const {
   const auto end = static_cast<std::uint32_t>(index_.steps().size());
   if (!any_ && index_.damaged().empty()) return std::max(step, end);
-  while (step < end && !may_be(step)) ++step;
+  while (step < end && !may_match(step)) ++step;
   return step;
 }
 
@@ -77,7 +77,7 @@ std::optional<std::uint32_t> MatchingSteps::before(std::uint32_t end) const {
   const auto known = static_cast<std::uint32_t>(index_.steps().size());
   if (end > known) return end - 1;
   if (!any_ && index_.damaged().empty()) return std::nullopt;
-  while (end > 0 && !may_be(end - 1)) --end;
+  while (end > 0 && !may_match(end - 1)) --end;
   return end == 0 ? std::nullopt : std::optional(end - 1);
 }
 

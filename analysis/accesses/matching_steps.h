@@ -12,9 +12,9 @@
 namespace tt {
 
 // The accesses of a series that can pass the filter in some step.
-class OutlinePicks {
+class AccessMatcher {
  public:
-  OutlinePicks(const SessionIndex& index, const AccessFilter& filter);
+  AccessMatcher(const SessionIndex& index, const AccessFilter& filter);
   // Calls `each(access)`.
   template <class Each>
   void for_each(const Series& series, Each each) const {
@@ -41,7 +41,7 @@ class MatchingSteps {
 
   // The first candidate >= `step`; the last candidate < `end`, none if there is none. Damaged
   // steps and steps that are not in the index yet are candidates.
-  std::uint32_t at_or_behind(std::uint32_t step) const;
+  std::uint32_t at_or_after(std::uint32_t step) const;
   std::optional<std::uint32_t> before(std::uint32_t end) const;
 
  private:
@@ -51,7 +51,7 @@ class MatchingSteps {
     std::vector<std::uint32_t> rules;  // rules of the passing accesses that depend on the step
     bool any() const { return every_step || !rules.empty(); }
   };
-  bool may_be(std::uint32_t step) const;
+  bool may_match(std::uint32_t step) const;
   bool has_matching_part(const Series& series, std::uint32_t rule, std::uint32_t place) const;
 
   const SessionIndex& index_;

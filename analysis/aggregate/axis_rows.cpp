@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::int64_t kNoKey = std::numeric_limits<std::int64_t>::max();  // not on the axis
 constexpr std::int64_t kNoLayerKey = kNoKey - 1;                           // after all layers
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;  // maximum size of an axis
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 60;  // maximum size of an axis
 
-Stretch<std::int64_t> one(std::int64_t row) { return {row, row + 1}; }
+Range<std::int64_t> one(std::int64_t row) { return {row, row + 1}; }
 
 bool has_experts(const TemplateOutline& outline, const OutlineAccess& access) {
   return access.rule != kNone && outline.rules[access.rule].experts();
@@ -24,32 +24,33 @@ bool has_experts(const TemplateOutline& outline, const OutlineAccess& access) {
 
 }  // namespace
 
-TracePicks::TracePicks(const SessionIndex& index, const TraceFilter& filter) : filter_(filter) {
+TraceMatcher::TraceMatcher(const SessionIndex& index, const TraceFilter& filter) : filter_(filter) {
   const SessionNames& names = index.names();
-  for (const std::string& kind : names.kinds()) kinds_.push_back(has_part(kind, filter.op));
-  for (const SessionOp& op : names.ops()) ops_.push_back(has_part(op.output, filter.op));
+  for (const std::string& kind : names.kinds()) kinds_.push_back(matches_pattern(kind, filter.op));
+  for (const SessionOp& op : names.ops()) ops_.push_back(matches_pattern(op.output, filter.op));
   for (const SessionTensor& t : names.tensors())
-    tensors_.push_back(has_part(t.name, filter.tensor) && (!filter.kind || t.kind == *filter.kind));
+    tensors_.push_back(matches_pattern(t.name, filter.tensor) &&
+                       (!filter.kind || t.kind == *filter.kind));
 }
 
-bool TracePicks::op(const OutlineOp& op) const {
+bool TraceMatcher::op(const OutlineOp& op) const {
   return (filter_.layers.empty() ||
           std::ranges::find(filter_.layers, op.layer) != filter_.layers.end()) &&
          (!filter_.component || op.component == *filter_.component) &&
          (kinds_[op.kind] || ops_[op.op]);
 }
 
-bool TracePicks::access(const OutlineAccess& access) const {
+bool TraceMatcher::access(const OutlineAccess& access) const {
   return (!filter_.source || access.source == *filter_.source) && tensors_[access.tensor];
 }
 
-bool TracePicks::time(const TemplateOutline& outline, const OutlineOp& of) const {
+bool TraceMatcher::time(const TemplateOutline& outline, const OutlineOp& of) const {
   if (!op(of)) return false;
   if (!filter_.about_accesses()) return true;
   return of.main != kNone && access(outline.accesses[of.main]);
 }
 
-AxisRows::AxisRows(const SessionIndex& index, Axis axis, const TracePicks& picks,
+AxisRows::AxisRows(const SessionIndex& index, Axis axis, const TraceMatcher& matcher,
                    std::optional<Phase> phase)
     : index_(index), axis_(axis) {
   if (axis == Axis::File) {
@@ -57,11 +58,11 @@ AxisRows::AxisRows(const SessionIndex& index, Axis axis, const TracePicks& picks
   } else if (axis == Axis::Buffer) {
     add_buffers();
   } else {
-    add_rows(picks, phase);
+    add_rows(matcher, phase);
   }
 }
 
-void AxisRows::add_rows(const TracePicks& picks, std::optional<Phase> phase) {
+void AxisRows::add_rows(const TraceMatcher& matcher, std::optional<Phase> phase) {
   std::set<std::int64_t> keys;
   std::int64_t experts = 0;
   std::set<const TemplateOutline*> seen;  // series share outlines
@@ -70,11 +71,11 @@ void AxisRows::add_rows(const TracePicks& picks, std::optional<Phase> phase) {
     const TemplateOutline& outline = *series.outline;
     if (axis_ != Axis::Phase && !seen.insert(&outline).second) continue;
     for (const OutlineOp& op : outline.ops) {
-      if (!picks.op(op)) continue;
-      if (picks.time(outline, op)) keys.insert(key_of(series, op, nullptr));
+      if (!matcher.op(op)) continue;
+      if (matcher.time(outline, op)) keys.insert(key_of(series, op, nullptr));
       for (const OutlineAccess& access :
            std::span(outline.accesses).subspan(op.first_access, op.accesses)) {
-        if (!picks.access(access)) continue;
+        if (!matcher.access(access)) continue;
         if (axis_ != Axis::Expert) {
           keys.insert(key_of(series, op, &access));
         } else if (has_experts(outline, access)) {
@@ -158,7 +159,7 @@ void AxisRows::add_files() {
       sizes[file.file] = std::max(sizes[file.file], file.offset + file.length);
   }
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const auto left = static_cast<std::uint64_t>(kMostBytes - size_);
+    const auto left = static_cast<std::uint64_t>(kMaxBytes - size_);
     sections_[i].range.from = size_;
     sections_[i].range.to = size_ += static_cast<std::int64_t>(std::min(sizes[i], left));
   }
@@ -167,7 +168,7 @@ void AxisRows::add_files() {
 void AxisRows::add_buffers() {
   for (const auto& [place, end] : index_.buffers()) {
     const std::uint64_t bytes =
-        std::min(end - place.second, static_cast<std::uint64_t>(kMostBytes - size_));
+        std::min(end - place.second, static_cast<std::uint64_t>(kMaxBytes - size_));
     sections_.push_back({.name = place.first,
                          .range = {size_, size_ + static_cast<std::int64_t>(bytes)},
                          .origin = place.second});
@@ -175,17 +176,17 @@ void AxisRows::add_buffers() {
   }
 }
 
-Stretch<std::int64_t> AxisRows::in_file(const FileRange& range) const {
+Range<std::int64_t> AxisRows::in_file(const FileRange& range) const {
   if (range.empty() || range.file >= sections_.size()) return {};
-  const Stretch<std::int64_t>& file = sections_[range.file].range;
+  const Range<std::int64_t>& file = sections_[range.file].range;
   const auto size = static_cast<std::uint64_t>(file.to - file.from);
   if (range.offset >= size || range.length > size - range.offset) return {};
   const std::int64_t from = file.from + static_cast<std::int64_t>(range.offset);
   return {from, from + static_cast<std::int64_t>(range.length)};
 }
 
-Stretch<std::int64_t> AxisRows::in_buffer(const Series& series, const OutlineAccess& access,
-                                          std::uint32_t part) const {
+Range<std::int64_t> AxisRows::in_buffer(const Series& series, const OutlineAccess& access,
+                                        std::uint32_t part) const {
   if (access.source == Source::Disk) return {};
   const auto addresses = index_.addresses(series.allocation);
   if (access.view.v >= addresses.size() || addresses[access.view.v] == 0) return {};
@@ -194,7 +195,7 @@ Stretch<std::int64_t> AxisRows::in_buffer(const Series& series, const OutlineAcc
   return in_sections(begin, length);
 }
 
-Stretch<std::int64_t> AxisRows::in_sections(std::uint64_t begin, std::uint64_t length) const {
+Range<std::int64_t> AxisRows::in_sections(std::uint64_t begin, std::uint64_t length) const {
   const auto section = std::ranges::find_if(sections_, [&](const AxisSection& s) {
     const auto size = static_cast<std::uint64_t>(s.range.to - s.range.from);
     return begin >= s.origin && begin - s.origin < size && length <= size - (begin - s.origin);
@@ -205,14 +206,14 @@ Stretch<std::int64_t> AxisRows::in_sections(std::uint64_t begin, std::uint64_t l
   return {from, from + static_cast<std::int64_t>(length)};
 }
 
-bool AxisRows::divides(const TemplateOutline& outline, const OutlineAccess& access) const {
-  if (access.rule == kNone || !outline.rules[access.rule].rule.apart) return false;
-  return is_bytes(axis_) || (axis_ == Axis::Expert && has_experts(outline, access));
+bool AxisRows::has_row_per_part(const TemplateOutline& outline, const OutlineAccess& access) const {
+  if (access.rule == kNone || !outline.rules[access.rule].rule.separate) return false;
+  return is_byte_axis(axis_) || (axis_ == Axis::Expert && has_experts(outline, access));
 }
 
-Stretch<std::int64_t> AxisRows::rows_of(const Series& series, const OutlineOp& op,
-                                        const OutlineAccess* access, std::uint32_t part) const {
-  if (is_bytes(axis_)) {
+Range<std::int64_t> AxisRows::rows_of(const Series& series, const OutlineOp& op,
+                                      const OutlineAccess* access, std::uint32_t part) const {
+  if (is_byte_axis(axis_)) {
     if (access == nullptr) return {};
     if (axis_ == Axis::Buffer) return in_buffer(series, *access, part);
     return in_file(part == kNone ? access->file : access->part_in_file(part));
@@ -226,12 +227,12 @@ Stretch<std::int64_t> AxisRows::rows_of(const Series& series, const OutlineOp& o
   return row_of(key);
 }
 
-Stretch<std::int64_t> AxisRows::row_of(std::int64_t key) const {
+Range<std::int64_t> AxisRows::row_of(std::int64_t key) const {
   const auto row = row_of_key_.find(key);
-  return row == row_of_key_.end() ? Stretch<std::int64_t>{} : one(row->second);
+  return row == row_of_key_.end() ? Range<std::int64_t>{} : one(row->second);
 }
 
-Stretch<std::int64_t> AxisRows::rows_of(const Series* series, const IndexedFault& fault) const {
+Range<std::int64_t> AxisRows::rows_of(const Series* series, const IndexedFault& fault) const {
   const auto& [op, access, part] = fault.place;
   if (axis_ == Axis::All) return row_of(0);
   if (series == nullptr) return {};
@@ -243,7 +244,8 @@ Stretch<std::int64_t> AxisRows::rows_of(const Series* series, const IndexedFault
   }
   if (axis_ == Axis::Buffer) {
     const bool mapped = touched != nullptr && touched->source == Source::Disk;
-    return fault.told && !mapped ? in_sections(fault.fault.address, 1) : Stretch<std::int64_t>{};
+    return fault.has_details && !mapped ? in_sections(fault.fault.address, 1)
+                                        : Range<std::int64_t>{};
   }
   const bool of_access = axis_ == Axis::Tensor || axis_ == Axis::Source || axis_ == Axis::Expert;
   if (axis_ == Axis::Phase) return row_of(static_cast<std::int64_t>(series->phase));

@@ -16,15 +16,15 @@ namespace tt {
 // A named section of a byte axis: a file, or an address range of a buffer.
 struct AxisSection {
   std::string name;
-  Stretch<std::int64_t> range{};
+  Range<std::int64_t> range{};
   std::uint64_t origin = 0;  // file offset or address of the first byte
   friend bool operator==(const AxisSection&, const AxisSection&) = default;
 };
 
 // Evaluates the op and access conditions of a TraceFilter.
-class TracePicks {
+class TraceMatcher {
  public:
-  TracePicks(const SessionIndex& index, const TraceFilter& filter);
+  TraceMatcher(const SessionIndex& index, const TraceFilter& filter);
   bool op(const OutlineOp& op) const;
   bool access(const OutlineAccess& access) const;
   bool about_ops() const { return filter_.about_ops(); }
@@ -41,7 +41,7 @@ class AxisRows {
  public:
   // All rows that contain an op or access passing `picks` and `phase`, in natural order;
   // for a byte axis, all bytes regardless of the filter.
-  AxisRows(const SessionIndex& index, Axis axis, const TracePicks& picks,
+  AxisRows(const SessionIndex& index, Axis axis, const TraceMatcher& matcher,
            std::optional<Phase> phase);
 
   Axis axis() const { return axis_; }
@@ -54,23 +54,23 @@ class AxisRows {
 
   // The rows [from, to) of an access of an op, or of part `part` of the access (kNone: the
   // complete access). `access` is null for the op itself. Empty: not on this axis.
-  Stretch<std::int64_t> rows_of(const Series& series, const OutlineOp& op,
-                                const OutlineAccess* access, std::uint32_t part) const;
+  Range<std::int64_t> rows_of(const Series& series, const OutlineOp& op,
+                              const OutlineAccess* access, std::uint32_t part) const;
   // The rows of a page fault; on a byte axis, the byte that it touched. Without a series,
   // only Axis::All has a row.
-  Stretch<std::int64_t> rows_of(const Series* series, const IndexedFault& fault) const;
+  Range<std::int64_t> rows_of(const Series* series, const IndexedFault& fault) const;
   // Whether each part of the access maps to its own rows.
-  bool divides(const TemplateOutline& outline, const OutlineAccess& access) const;
+  bool has_row_per_part(const TemplateOutline& outline, const OutlineAccess& access) const;
 
  private:
   std::int64_t key_of(const Series& series, const OutlineOp& op, const OutlineAccess* access) const;
-  Stretch<std::int64_t> row_of(std::int64_t key) const;
+  Range<std::int64_t> row_of(std::int64_t key) const;
   std::string name_of(std::int64_t key) const;
-  Stretch<std::int64_t> in_file(const FileRange& range) const;
-  Stretch<std::int64_t> in_buffer(const Series& series, const OutlineAccess& access,
-                                  std::uint32_t part) const;
-  Stretch<std::int64_t> in_sections(std::uint64_t begin, std::uint64_t length) const;
-  void add_rows(const TracePicks& picks, std::optional<Phase> phase);
+  Range<std::int64_t> in_file(const FileRange& range) const;
+  Range<std::int64_t> in_buffer(const Series& series, const OutlineAccess& access,
+                                std::uint32_t part) const;
+  Range<std::int64_t> in_sections(std::uint64_t begin, std::uint64_t length) const;
+  void add_rows(const TraceMatcher& matcher, std::optional<Phase> phase);
   void add_files();
   void add_buffers();
 

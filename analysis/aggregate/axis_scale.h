@@ -12,7 +12,7 @@ namespace tt {
 class AxisScale {
  public:
   AxisScale() = default;
-  AxisScale(Stretch<std::int64_t> range, std::uint32_t pixels)
+  AxisScale(Range<std::int64_t> range, std::uint32_t pixels)
       : from_(range.from),
         size_(range.to > range.from
                   ? static_cast<std::uint64_t>(range.to) - static_cast<std::uint64_t>(range.from)
@@ -20,7 +20,7 @@ class AxisScale {
         pixels_(static_cast<std::uint32_t>(std::min<std::uint64_t>(pixels, size_))) {}
 
   std::uint32_t pixels() const { return pixels_; }
-  Stretch<std::int64_t> range() const {
+  Range<std::int64_t> range() const {
     return {from_, static_cast<std::int64_t>(static_cast<std::uint64_t>(from_) + size_)};
   }
   std::int64_t edge(std::uint32_t pixel) const {
@@ -28,12 +28,12 @@ class AxisScale {
   }
   // `at` must be in range().
   std::uint32_t pixel_of(std::int64_t at) const {
-    const auto far = static_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(from_);
+    const auto distance = static_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(from_);
     // The last pixel whose edge is <= `at`. The floating-point estimate is at most one off.
     auto p = static_cast<std::uint32_t>(std::min<double>(
-        static_cast<double>(far) / static_cast<double>(size_) * pixels_, pixels_ - 1.0));
-    while (p > 0 && offset(p) > far) --p;
-    while (p + 1 < pixels_ && offset(p + 1) <= far) ++p;
+        static_cast<double>(distance) / static_cast<double>(size_) * pixels_, pixels_ - 1.0));
+    while (p > 0 && offset(p) > distance) --p;
+    while (p + 1 < pixels_ && offset(p + 1) <= distance) ++p;
     return p;
   }
   // Calls `share(pixel, part)` for every pixel that overlaps [begin, end); `part` is the
@@ -41,7 +41,7 @@ class AxisScale {
   template <class Share>
   void spread(std::int64_t begin, std::int64_t end, Share share) const {
     if (begin >= end || pixels_ == 0) return;
-    const Stretch<std::int64_t> all = range();
+    const Range<std::int64_t> all = range();
     const double length = static_cast<double>(end) - static_cast<double>(begin);
     std::int64_t at = std::max(begin, all.from);
     const std::int64_t stop = std::min(end, all.to);

@@ -31,12 +31,12 @@ constexpr std::array kParts = {std::pair{Value::BytesRead, &TraceSums::bytes_rea
                                std::pair{Value::Faults, &TraceSums::faults}};
 
 // A longer session must be queried by ranges of tokens.
-constexpr std::size_t kMostRows = std::size_t{1} << 20;
+constexpr std::size_t kMaxRows = std::size_t{1} << 20;
 
 constexpr std::size_t kFaults = kParts.size() - 1;  // not handled by SeriesLayout
 constexpr std::size_t kTime = kFaults - 1;
 
-using Done = std::expected<void, TraceError>;
+using Status = std::expected<void, TraceError>;
 
 using Amounts = std::array<double, kFaults>;  // per value, in the order of kParts
 
@@ -49,12 +49,12 @@ void add(BreakdownRow& row, Phase phase, std::size_t value, double amount) {
 
 // Sums what passes a filter per row of an axis that is not temporal; without an axis, only
 // the total.
-class Summing {
+class RowSummer {
  public:
-  Summing(const SessionIndex& index, const TracePicks& picks, const AxisRows* rows = nullptr)
-      : picks_(picks), layouts_(index.series().size()), cells_(1) {
+  RowSummer(const SessionIndex& index, const TraceMatcher& matcher, const AxisRows* rows = nullptr)
+      : matcher_(matcher), layouts_(index.series().size()), cells_(1) {
     if (rows == nullptr) return;
-    const auto size = static_cast<std::uint32_t>(std::min<std::int64_t>(rows->size(), kMostRows));
+    const auto size = static_cast<std::uint32_t>(std::min<std::int64_t>(rows->size(), kMaxRows));
     axis_ = {rows, AxisScale({0, rows->size()}, size)};
     cells_.resize(axis_.scale.pixels());
   }
@@ -72,12 +72,12 @@ class Summing {
     auto& layout = layouts_[share.number][value];
     if (!layout)
       layout = std::make_unique<SeriesLayout>(share.series, axis_, PlacedAxis{},
-                                              kParts[value].first, picks_, tally_);
+                                              kParts[value].first, matcher_, tally_);
     return *layout;
   }
 
  private:
-  const TracePicks& picks_;
+  const TraceMatcher& matcher_;
   PartTally tally_;
   PlacedAxis axis_;
   std::vector<std::array<std::unique_ptr<SeriesLayout>, kFaults>> layouts_;
@@ -86,11 +86,11 @@ class Summing {
 
 // The values of one step of a series, except time, as a function of the number of parts of
 // its rules. The fixed terms are computed once per series.
-class StepForm {
+class StepProfile {
  public:
-  StepForm(Summing& summing, const SeriesShare& share) {
+  StepProfile(RowSummer& summer, const SeriesShare& share) {
     for (std::size_t v = 0; v < kTime; ++v) {
-      for (const SeriesLayout::Merged& of : summing.layout_of(share, v).merged()) {
+      for (const SeriesLayout::Merged& of : summer.layout_of(share, v).merged()) {
         if (of.rule == kNone) {
           fixed_[v] += of.unit;
           continue;
@@ -125,58 +125,58 @@ class StepForm {
 };
 
 // Fills all rows of `rows`, or the single total row if it is null.
-Done sum_up(const SessionIndex& index, const TraceFilter& filter, const AxisRows* rows,
-            const TracePicks& picks, std::span<BreakdownRow> out, const KeepGoing& keep_going) {
-  Summing summing(index, picks, rows);
+Status sum_up(const SessionIndex& index, const TraceFilter& filter, const AxisRows* rows,
+              const TraceMatcher& matcher, std::span<BreakdownRow> out,
+              const ContinueCheck& keep_going) {
+  RowSummer summer(index, matcher, rows);
   StepShares shares(index, filter.phase, StepShares::Times::Yes);
   shares.visit(window_of(index, filter), [&](const SeriesShare& share) {
     for (std::size_t v = 0; v < kFaults; ++v) {
-      const double all = summing.sum(share, v);
+      const double all = summer.sum(share, v);
       if (rows == nullptr) {
         add(out[0], share.series.phase, v, all);
         continue;
       }
       for (std::size_t i = 0; i < out.size(); ++i)
-        if (summing.cells()[i] != 0) add(out[i], share.series.phase, v, summing.cells()[i]);
+        if (summer.cells()[i] != 0) add(out[i], share.series.phase, v, summer.cells()[i]);
     }
   });
   return for_each_fault(
-      index, window_of(index, filter), filter.phase, picks, keep_going,
+      index, window_of(index, filter), filter.phase, matcher, keep_going,
       [&](const FaultShare& share) {
-        const Stretch<std::int64_t> row = rows == nullptr
-                                              ? Stretch<std::int64_t>{0, 1}
-                                              : rows->rows_of(share.series, share.entry);
+        const Range<std::int64_t> row =
+            rows == nullptr ? Range<std::int64_t>{0, 1} : rows->rows_of(share.series, share.entry);
         if (row.from < row.to && std::cmp_less(row.from, out.size()))
           add(out[static_cast<std::size_t>(row.from)], share.step.phase, kFaults, share.count);
       });
 }
 
 // Rows of a temporal axis: steps, or tokens with equal shares of their step.
-class TimeWalk {
+class TemporalRows {
  public:
-  TimeWalk(const SessionIndex& index, const BreakdownQuery& query)
+  TemporalRows(const SessionIndex& index, const BreakdownQuery& query)
       : index_(index),
         query_(query),
-        picks_(index, query.filter),
-        summing_(index, picks_),
-        forms_(index.series().size()),
+        matcher_(index, query.filter),
+        summer_(index, matcher_),
+        profiles_(index.series().size()),
         // The index has the total op time of each step.
-        knows_times_(!query.filter.about_ops() && !query.filter.about_accesses()),
+        uses_step_times_(!query.filter.about_ops() && !query.filter.about_accesses()),
         shares_(index, query.filter.phase,
-                knows_times_ ? StepShares::Times::No : StepShares::Times::Yes) {}
+                uses_step_times_ ? StepShares::Times::No : StepShares::Times::Yes) {}
 
-  std::expected<std::vector<BreakdownRow>, TraceError> rows(const KeepGoing& keep_going) {
+  std::expected<std::vector<BreakdownRow>, TraceError> rows(const ContinueCheck& keep_going) {
     StepWindow window = window_of(index_, query_.filter);
-    const Stretch<std::uint64_t> steps = window.steps;
+    const Range<std::uint64_t> steps = window.steps;
     if (steps.from < steps.to) rows_.reserve(static_cast<std::size_t>(steps.to - steps.from));
     for (std::uint64_t i = steps.from; i < steps.to; ++i) {
       if (i % 1024 == 0 && !keep_going()) return std::unexpected(cancelled_error());
       window.steps = {i, i + 1};
       shares_.visit(window, [&](const SeriesShare& share) { add_step(i, share); });
-      if (rows_.size() >= kMostRows) return too_many();
+      if (rows_.size() >= kMaxRows) return too_many();
     }
     if (auto added = add_faults(keep_going); !added) return std::unexpected(added.error());
-    if (rows_.size() >= kMostRows) return too_many();
+    if (rows_.size() >= kMaxRows) return too_many();
     return in_order();
   }
 
@@ -188,26 +188,26 @@ class TimeWalk {
   }
 
   // The row keys of a step.
-  Stretch<std::uint64_t> keys_of(std::uint64_t id) const {
+  Range<std::uint64_t> keys_of(std::uint64_t id) const {
     if (query_.by != Axis::Token) return {id, id + 1};
     const IndexedStep& step = index_.steps()[static_cast<std::size_t>(id)];
-    Stretch<std::uint64_t> keys{token_begin(step), token_end(step)};
+    Range<std::uint64_t> keys{token_begin(step), token_end(step)};
     if (const auto& asked = query_.filter.tokens)
       keys = {std::max(keys.from, asked->from), std::min(keys.to, asked->to)};
     return keys;
   }
 
   // Adds the faults of each step as a separate row; in_order() merges rows with equal keys.
-  Done add_faults(const KeepGoing& keep_going) {
+  Status add_faults(const ContinueCheck& keep_going) {
     std::map<std::uint32_t, double> counts;
     const auto walked = for_each_fault(
-        index_, window_of(index_, query_.filter), query_.filter.phase, picks_, keep_going,
+        index_, window_of(index_, query_.filter), query_.filter.phase, matcher_, keep_going,
         [&](const FaultShare& share) { counts[share.entry.step] += share.count; });
     if (!walked) return walked;
     for (const auto& [id, count] : counts) {
-      const Stretch<std::uint64_t> keys = keys_of(id);
+      const Range<std::uint64_t> keys = keys_of(id);
       const double part = count / static_cast<double>(keys.to - keys.from);
-      for (std::uint64_t key = keys.from; key < keys.to && rows_.size() < kMostRows; ++key) {
+      for (std::uint64_t key = keys.from; key < keys.to && rows_.size() < kMaxRows; ++key) {
         rows_.emplace_back().key = static_cast<std::int64_t>(key);
         add(rows_.back(), index_.steps()[id].phase, kFaults, part);
       }
@@ -218,9 +218,9 @@ class TimeWalk {
   void add_step(std::uint64_t id, const SeriesShare& share) {
     const IndexedStep& step = index_.steps()[static_cast<std::size_t>(id)];
     const Amounts amounts = amounts_of(share, step);
-    const Stretch<std::uint64_t> keys = keys_of(id);
+    const Range<std::uint64_t> keys = keys_of(id);
     const double part = 1.0 / static_cast<double>(keys.to - keys.from);
-    for (std::uint64_t key = keys.from; key < keys.to && rows_.size() < kMostRows; ++key) {
+    for (std::uint64_t key = keys.from; key < keys.to && rows_.size() < kMaxRows; ++key) {
       if (rows_.empty() || rows_.back().key != static_cast<std::int64_t>(key))
         rows_.emplace_back().key = static_cast<std::int64_t>(key);
       for (std::size_t v = 0; v < kFaults; ++v) add(rows_.back(), step.phase, v, amounts[v] * part);
@@ -230,15 +230,15 @@ class TimeWalk {
   Amounts amounts_of(const SeriesShare& share, const IndexedStep& step) {
     Amounts amounts{};
     if (share.op_shares.empty()) {
-      auto& form = forms_[share.number];
-      if (!form) form.emplace(summing_, share);
-      amounts = form->of(share);
+      auto& profile = profiles_[share.number];
+      if (!profile) profile.emplace(summer_, share);
+      amounts = profile->of(share);
     } else {
-      for (std::size_t v = 0; v < kTime; ++v) amounts[v] = summing_.sum(share, v);
+      for (std::size_t v = 0; v < kTime; ++v) amounts[v] = summer_.sum(share, v);
     }
     amounts[kTime] = share.op_ns.empty()
                          ? share.share * static_cast<double>(static_cast<std::int64_t>(step.op_ns))
-                         : summing_.sum(share, kTime);
+                         : summer_.sum(share, kTime);
     return amounts;
   }
 
@@ -264,10 +264,10 @@ class TimeWalk {
 
   const SessionIndex& index_;
   const BreakdownQuery& query_;
-  const TracePicks picks_;
-  Summing summing_;
-  std::vector<std::optional<StepForm>> forms_;  // per series
-  const bool knows_times_;
+  const TraceMatcher matcher_;
+  RowSummer summer_;
+  std::vector<std::optional<StepProfile>> profiles_;  // per series
+  const bool uses_step_times_;
   StepShares shares_;
   std::vector<BreakdownRow> rows_;  // in the order of the steps
 };
@@ -275,38 +275,38 @@ class TimeWalk {
 // Rows of an axis that is not temporal.
 std::expected<std::vector<BreakdownRow>, TraceError> places(const SessionIndex& index,
                                                             const BreakdownQuery& query,
-                                                            const KeepGoing& keep_going) {
-  const TracePicks picks(index, query.filter);
-  const AxisRows axis(index, query.by, picks, query.filter.phase);
+                                                            const ContinueCheck& keep_going) {
+  const TraceMatcher matcher(index, query.filter);
+  const AxisRows axis(index, query.by, matcher, query.filter.phase);
   std::vector<BreakdownRow> rows(axis.names().size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     rows[i].key = axis.keys()[i];
     rows[i].name = axis.names()[i];
   }
-  return sum_up(index, query.filter, &axis, picks, rows, keep_going).transform([&] {
+  return sum_up(index, query.filter, &axis, matcher, rows, keep_going).transform([&] {
     return std::move(rows);
   });
 }
 
 std::expected<BreakdownRow, TraceError> total(const SessionIndex& index, const TraceFilter& filter,
-                                              const KeepGoing& keep_going) {
+                                              const ContinueCheck& keep_going) {
   BreakdownRow row;
   row.name = "total";
-  return sum_up(index, filter, nullptr, TracePicks(index, filter), std::span(&row, 1), keep_going)
+  return sum_up(index, filter, nullptr, TraceMatcher(index, filter), std::span(&row, 1), keep_going)
       .transform([&] { return std::move(row); });
 }
 
 // The indices of the rows in sorted order; a stable sort. Sorts indices because rows are
 // large.
-std::vector<std::size_t> places_in(const std::vector<BreakdownRow>& rows, Order<Value> order) {
-  std::vector<std::pair<double, std::size_t>> figures;
-  figures.reserve(rows.size());
+std::vector<std::size_t> sorted_indices(const std::vector<BreakdownRow>& rows, Order<Value> order) {
+  std::vector<std::pair<double, std::size_t>> sort_keys;
+  sort_keys.reserve(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const double figure = rows[i].all.of(order.by);
-    figures.emplace_back(order.descending ? -figure : figure, i);
+    const double sort_key = rows[i].all.of(order.by);
+    sort_keys.emplace_back(order.descending ? -sort_key : sort_key, i);
   }
-  std::ranges::sort(figures);
-  return {std::from_range, figures | std::views::values};
+  std::ranges::sort(sort_keys);
+  return {std::from_range, sort_keys | std::views::values};
 }
 
 template <class T>
@@ -317,26 +317,26 @@ std::span<T> on_page(std::vector<T>& whole, PageRange page) {
 
 // Tolerance for rounding a share of the rows: 0.07 is not exactly 7 %, and the error must not
 // change the number of rows.
-constexpr double kInexact = 4 * std::numeric_limits<double>::epsilon();
+constexpr double kRoundingTolerance = 4 * std::numeric_limits<double>::epsilon();
 std::size_t rounded_up(double rows) {
-  return static_cast<std::size_t>(std::ceil(rows * (1 - kInexact)));
+  return static_cast<std::size_t>(std::ceil(rows * (1 - kRoundingTolerance)));
 }
 std::size_t rounded_down(double rows) {
-  return static_cast<std::size_t>(std::floor(rows * (1 + kInexact)));
+  return static_cast<std::size_t>(std::floor(rows * (1 + kRoundingTolerance)));
 }
 
 // All rows that are not zero, in natural order. Rows of a temporal axis have no name yet.
 std::expected<std::vector<BreakdownRow>, TraceError> rows_of(const SessionIndex& index,
                                                              const BreakdownQuery& query,
-                                                             const KeepGoing& keep_going) {
-  auto rows = says_when(query.by) ? TimeWalk(index, query).rows(keep_going)
-                                  : places(index, query, keep_going);
+                                                             const ContinueCheck& keep_going) {
+  auto rows = is_temporal(query.by) ? TemporalRows(index, query).rows(keep_going)
+                                    : places(index, query, keep_going);
   if (rows) std::erase_if(*rows, [](const BreakdownRow& row) { return row.all == TraceSums{}; });
   return rows;
 }
 
 void name(std::span<BreakdownRow> rows, Axis by) {
-  if (!says_when(by)) return;
+  if (!is_temporal(by)) return;
   for (BreakdownRow& row : rows) row.name = std::to_string(row.key);
 }
 
@@ -357,14 +357,14 @@ TraceSums& TraceSums::operator+=(const TraceSums& other) {
 
 std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
                                                const BreakdownQuery& query,
-                                               const KeepGoing& keep_going) {
+                                               const ContinueCheck& keep_going) {
   Breakdown out{.by = query.by, .row_count = 0, .rows = {}, .total = {}, .disk = {}, .buffer = {}};
   out.damaged_steps = static_cast<std::uint32_t>(index.damaged().size());
   auto rows = rows_of(index, query, keep_going);
   if (!rows) return std::unexpected(rows.error());
   out.row_count = rows->size();
   if (query.order) {
-    auto places = places_in(*rows, *query.order);
+    auto places = sorted_indices(*rows, *query.order);
     for (const std::size_t i : on_page(places, query.page))
       out.rows.push_back(std::move((*rows)[i]));
   } else if (on_page(*rows, query.page).size() == rows->size()) {
@@ -393,7 +393,7 @@ const char* to_text(Heat heat) {
 }
 
 std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const HotQuery& query,
-                                            const KeepGoing& keep_going) {
+                                            const ContinueCheck& keep_going) {
   const BreakdownQuery all{.by = query.by, .filter = query.filter};
   auto rows = rows_of(index, all, keep_going);
   if (!rows) return std::unexpected(rows.error());
@@ -410,7 +410,7 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
                ? index.names().tensors()[static_cast<std::size_t>(row.key)].size
                : Bytes{};
   };
-  auto places = places_in(*rows, Order<Value>{.by = query.value, .descending = true});
+  auto places = sorted_indices(*rows, Order<Value>{.by = query.value, .descending = true});
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     const BreakdownRow& row = (*rows)[places[rank]];
     HotCold::Class& of = out.classes[std::to_underlying(heat_of(rank))];

@@ -57,7 +57,7 @@ struct Breakdown {
 
 std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
                                                const BreakdownQuery& query,
-                                               const KeepGoing& keep_going = always);
+                                               const ContinueCheck& keep_going = never_cancel);
 
 // Rows are sorted by `value`, descending. The first `hot_share` of the rows (rounded up) is
 // hot, the last `cold_share` (rounded down) is cold.
@@ -91,6 +91,6 @@ struct HotCold {
 };
 
 std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const HotQuery& query,
-                                            const KeepGoing& keep_going = always);
+                                            const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

@@ -22,15 +22,16 @@ struct FaultShare {
   double count;
   // The ranges over which the count is distributed evenly: the tokens of the step, and the
   // time of the fault, or of the step if the time of the fault is unknown.
-  Stretch<std::uint64_t> tokens;
-  Stretch<std::int64_t> time;
+  Range<std::uint64_t> tokens;
+  Range<std::int64_t> time;
 };
 
 // Calls `row` for every fault that passes the filters on phase, ops and accesses, ordered by
 // step, then time. Returns Cancelled if `keep_going`, called periodically, returns false.
 std::expected<void, TraceError> for_each_fault(const SessionIndex& index, const StepWindow& window,
-                                               std::optional<Phase> phase, const TracePicks& picks,
-                                               const KeepGoing& keep_going,
+                                               std::optional<Phase> phase,
+                                               const TraceMatcher& matcher,
+                                               const ContinueCheck& keep_going,
                                                const std::function<void(const FaultShare&)>& row);
 
 }  // namespace tt

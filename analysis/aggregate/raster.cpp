@@ -17,7 +17,7 @@ namespace tt {
 namespace {
 
 // The range of the complete session in the unit of the axis.
-Stretch<std::int64_t> extent_of(const SessionIndex& index, Axis axis) {
+Range<std::int64_t> extent_of(const SessionIndex& index, Axis axis) {
   if (index.steps().empty()) return {};
   if (axis == Axis::Step) return {0, static_cast<std::int64_t>(index.steps().size())};
   const SessionIndex::Extent& extent = index.extent();
@@ -27,7 +27,7 @@ Stretch<std::int64_t> extent_of(const SessionIndex& index, Axis axis) {
 }
 
 // The axis with its full size and the requested range.
-RasterAxis described(Axis axis, Stretch<std::int64_t> all, const AxisQuery& query) {
+RasterAxis described(Axis axis, Range<std::int64_t> all, const AxisQuery& query) {
   RasterAxis out;
   out.axis = axis;
   out.size = all.to;
@@ -38,35 +38,36 @@ RasterAxis described(Axis axis, Stretch<std::int64_t> all, const AxisQuery& quer
   return out;
 }
 
-class Painter {
+class RasterBuilder {
  public:
-  Painter(const SessionIndex& index, const RasterQuery& query, const KeepGoing& keep_going)
+  RasterBuilder(const SessionIndex& index, const RasterQuery& query,
+                const ContinueCheck& keep_going)
       : index_(index),
         query_(query),
         keep_going_(keep_going),
-        picks_(index, query.filter),
+        matcher_(index, query.filter),
         shares_(index, query.filter.phase,
                 query.value == Value::Time ? StepShares::Times::Yes : StepShares::Times::No),
         layouts_(index.series().size()) {}
 
-  std::expected<Raster, TraceError> paint() {
+  std::expected<Raster, TraceError> build() {
     raster_.value = query_.value;
     raster_.damaged_steps = static_cast<std::uint32_t>(index_.damaged().size());
-    const bool when_x = says_when(query_.x.axis), when_y = says_when(query_.y.axis);
+    const bool when_x = is_temporal(query_.x.axis), when_y = is_temporal(query_.y.axis);
     assert(!(when_x && when_y));
     if (!when_x) place(query_.x, x_rows_, x_, raster_.x);
     if (!when_y) place(query_.y, y_rows_, y_, raster_.y);
-    std::expected<void, TraceError> painted;
+    std::expected<void, TraceError> filled;
     if (query_.value == Value::Faults) {
-      painted = paint_faults();
+      filled = add_faults();
     } else if (when_x || when_y) {
-      painted = paint_columns(when_x ? query_.x : query_.y, when_x ? raster_.x : raster_.y,
-                              when_x ? raster_.y.pixels : raster_.x.pixels, when_x);
+      filled = add_columns(when_x ? query_.x : query_.y, when_x ? raster_.x : raster_.y,
+                           when_x ? raster_.y.pixels : raster_.x.pixels, when_x);
     } else {
       raster_.cells.assign(std::size_t{raster_.x.pixels} * raster_.y.pixels, 0);
-      painted = add(window_of(index_, query_.filter), raster_.cells, raster_.total);
+      filled = add(window_of(index_, query_.filter), raster_.cells, raster_.total);
     }
-    if (!painted) return std::unexpected(painted.error());
+    if (!filled) return std::unexpected(filled.error());
     // Four accumulators break the dependency chain of the additions.
     std::array<double, 4> largest{}, shown{};
     for (std::size_t i = 0; i < raster_.cells.size(); ++i) {
@@ -79,11 +80,11 @@ class Painter {
   }
 
  private:
-  using Done = std::expected<void, TraceError>;
+  using Status = std::expected<void, TraceError>;
 
   void place(const AxisQuery& query, std::unique_ptr<AxisRows>& rows, PlacedAxis& axis,
              RasterAxis& out) {
-    rows = std::make_unique<AxisRows>(index_, query.axis, picks_, query_.filter.phase);
+    rows = std::make_unique<AxisRows>(index_, query.axis, matcher_, query_.filter.phase);
     out = described(query.axis, {0, rows->size()}, query);
     axis = {rows.get(), AxisScale(out.range, query.pixels)};
     out.pixels = axis.scale.pixels();
@@ -94,12 +95,13 @@ class Painter {
     }
   }
 
-  Done add(const StepWindow& window, std::span<double> cells, double& total) {
+  Status add(const StepWindow& window, std::span<double> cells, double& total) {
     if (!keep_going_()) return std::unexpected(cancelled_error());
     shares_.visit(window, [&](const SeriesShare& share) {
       auto& layout = layouts_[share.number];
       if (!layout)
-        layout = std::make_unique<SeriesLayout>(share.series, x_, y_, query_.value, picks_, tally_);
+        layout =
+            std::make_unique<SeriesLayout>(share.series, x_, y_, query_.value, matcher_, tally_);
       layout->add(share, cells, total);
     });
     return {};
@@ -107,8 +109,8 @@ class Painter {
 
   StepWindow window_at(Axis axis, std::int64_t from, std::int64_t to) const {
     StepWindow window{.steps = {0, index_.steps().size()}, .tokens = {}, .time = {}};
-    const Stretch<std::uint64_t> counted{static_cast<std::uint64_t>(from),
-                                         static_cast<std::uint64_t>(to)};
+    const Range<std::uint64_t> counted{static_cast<std::uint64_t>(from),
+                                       static_cast<std::uint64_t>(to)};
     if (axis == Axis::Step) window.steps = counted;
     if (axis == Axis::Token) window.tokens = counted;
     if (axis == Axis::Time) window.time = {from, to};
@@ -116,7 +118,7 @@ class Painter {
   }
 
   // Iterates over the temporal axis pixel by pixel.
-  Done paint_columns(const AxisQuery& query, RasterAxis& out, std::uint32_t height, bool across) {
+  Status add_columns(const AxisQuery& query, RasterAxis& out, std::uint32_t height, bool across) {
     out = described(query.axis, extent_of(index_, query.axis), query);
     const AxisScale scale(out.range, query.pixels);
     out.pixels = scale.pixels();
@@ -126,35 +128,35 @@ class Painter {
     // Computes several columns before storing them: adjacent cells of a row share a cache
     // line, so storing kAtOnce of them costs no more than storing one.
     constexpr std::uint32_t kAtOnce = 8;
-    std::vector<double> painted(std::size_t{kAtOnce} * height);
+    std::vector<double> filled(std::size_t{kAtOnce} * height);
     for (std::uint32_t first = 0; first < width; first += kAtOnce) {
       const std::uint32_t n = std::min(kAtOnce, width - first);
-      std::ranges::fill(painted, 0);
+      std::ranges::fill(filled, 0);
       for (std::uint32_t p = 0; p < n; ++p) {
         const auto window = within(
             window_at(query.axis, scale.edge(first + p), scale.edge(first + p + 1)), filtered);
-        const auto column = std::span(painted).subspan(std::size_t{p} * height, height);
+        const auto column = std::span(filled).subspan(std::size_t{p} * height, height);
         if (auto added = add(window, column, raster_.total); !added) return added;
       }
       if (!across) {
-        std::copy_n(painted.begin(), std::size_t{n} * height,
+        std::copy_n(filled.begin(), std::size_t{n} * height,
                     raster_.cells.begin() + std::ptrdiff_t{first} * height);
         continue;
       }
       for (std::uint32_t q = 0; q < height; ++q)
         for (std::uint32_t p = 0; p < n; ++p)
-          raster_.cells[std::size_t{q} * width + first + p] = painted[std::size_t{p} * height + q];
+          raster_.cells[std::size_t{q} * width + first + p] = filled[std::size_t{p} * height + q];
     }
     return {};
   }
 
   // Adds the faults one by one: there are far fewer faults than accesses.
-  Done paint_faults() {
+  Status add_faults() {
     StepWindow window = window_of(index_, query_.filter);
     AxisScale x, y;
     for (const auto& [query, out, scale, placed] :
          {std::tie(query_.x, raster_.x, x, x_), std::tie(query_.y, raster_.y, y, y_)}) {
-      if (!says_when(query.axis)) {
+      if (!is_temporal(query.axis)) {
         scale = placed.scale;
         continue;
       }
@@ -164,11 +166,11 @@ class Painter {
       window = within(window, window_at(query.axis, out.range.from, out.range.to));
     }
     raster_.cells.assign(std::size_t{raster_.x.pixels} * raster_.y.pixels, 0);
-    return for_each_fault(index_, window, query_.filter.phase, picks_, keep_going_,
+    return for_each_fault(index_, window, query_.filter.phase, matcher_, keep_going_,
                           [&](const FaultShare& fault) {
                             raster_.total += fault.count;
-                            const Stretch<std::int64_t> in_x = place_of(fault, query_.x.axis, x_),
-                                                        in_y = place_of(fault, query_.y.axis, y_);
+                            const Range<std::int64_t> in_x = place_of(fault, query_.x.axis, x_),
+                                                      in_y = place_of(fault, query_.y.axis, y_);
                             y.spread(in_y.from, in_y.to, [&](std::uint32_t row, double of_y) {
                               x.spread(in_x.from, in_x.to, [&](std::uint32_t column, double of_x) {
                                 raster_.cells[std::size_t{row} * raster_.x.pixels + column] +=
@@ -178,8 +180,8 @@ class Painter {
                           });
   }
 
-  static Stretch<std::int64_t> place_of(const FaultShare& fault, Axis axis,
-                                        const PlacedAxis& placed) {
+  static Range<std::int64_t> place_of(const FaultShare& fault, Axis axis,
+                                      const PlacedAxis& placed) {
     if (axis == Axis::Time) return fault.time;
     if (axis == Axis::Step) return {fault.entry.step, std::int64_t{fault.entry.step} + 1};
     if (axis == Axis::Token)
@@ -190,8 +192,8 @@ class Painter {
 
   const SessionIndex& index_;
   const RasterQuery& query_;
-  const KeepGoing& keep_going_;
-  const TracePicks picks_;
+  const ContinueCheck& keep_going_;
+  const TraceMatcher matcher_;
   StepShares shares_;
   PartTally tally_;
   std::unique_ptr<AxisRows> x_rows_, y_rows_;
@@ -203,8 +205,8 @@ class Painter {
 }  // namespace
 
 std::expected<Raster, TraceError> raster(const SessionIndex& index, const RasterQuery& query,
-                                         const KeepGoing& keep_going) {
-  return Painter(index, query, keep_going).paint();
+                                         const ContinueCheck& keep_going) {
+  return RasterBuilder(index, query, keep_going).build();
 }
 
 }  // namespace tt

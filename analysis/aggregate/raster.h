@@ -18,8 +18,8 @@ namespace tt {
 
 struct AxisQuery {
   Axis axis = Axis::All;
-  std::uint32_t pixels = 0;                      // maximum
-  std::optional<Stretch<std::int64_t>> range{};  // in the axis unit, or row indices; none: all
+  std::uint32_t pixels = 0;                    // maximum
+  std::optional<Range<std::int64_t>> range{};  // in the axis unit, or row indices; none: all
   friend bool operator==(const AxisQuery&, const AxisQuery&) = default;
 };
 
@@ -36,7 +36,7 @@ struct RasterAxis {
   std::int64_t size = 0;  // end of the complete axis; it begins at 0, except for time
   // The range that the pixels cover: pixel p begins at range.from + p * n / pixels, rounded
   // down, and ends where pixel p + 1 begins; n is the length of the range.
-  Stretch<std::int64_t> range{};
+  Range<std::int64_t> range{};
   std::uint32_t pixels = 0;
   std::vector<std::string> rows;      // names of the rows in range; empty for numeric axes
   std::vector<std::int64_t> keys;     // AxisRows::keys() of the same rows
@@ -58,6 +58,6 @@ struct Raster {
 };
 
 std::expected<Raster, TraceError> raster(const SessionIndex& index, const RasterQuery& query,
-                                         const KeepGoing& keep_going = always);
+                                         const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

@@ -8,7 +8,7 @@ namespace tt {
 namespace {
 
 // The cells of parts are cached only for rules with at most this number of parts.
-constexpr std::int64_t kMostKept = 1 << 12;
+constexpr std::int64_t kMaxCachedParts = 1 << 12;
 
 bool counts(Value value, const OutlineAccess& access) {
   switch (value) {
@@ -29,36 +29,36 @@ double times_of(const SeriesShare& share, std::uint32_t rule, bool parts) {
   return parts ? share.parts(rule) : share.hits(rule);
 }
 
-bool is_of_bytes(Value value) { return value <= Value::BytesWritten; }
-bool is_of_op(Value value) { return value >= Value::Executions; }
+bool is_byte_value(Value value) { return value <= Value::BytesWritten; }
+bool is_op_value(Value value) { return value >= Value::Executions; }
 
 }  // namespace
 
 SeriesLayout::SeriesLayout(const Series& series, const PlacedAxis& x, const PlacedAxis& y,
-                           Value value, const TracePicks& picks, PartTally& tally)
+                           Value value, const TraceMatcher& matcher, PartTally& tally)
     : series_(series), x_(x), y_(y), value_(value), tally_(tally) {
   const TemplateOutline& outline = *series.outline;
   const auto of_ops = [](const PlacedAxis& axis) {
-    return axis.rows == nullptr || is_of_ops(axis.rows->axis());
+    return axis.rows == nullptr || is_op_axis(axis.rows->axis());
   };
   for (std::uint32_t i = 0; i < series.ran; ++i) {
     const OutlineOp& op = outline.ops[i];
-    if (!picks.op(op)) continue;
-    if (is_of_op(value)) {
-      if (!picks.time(outline, op)) continue;
+    if (!matcher.op(op)) continue;
+    if (is_op_value(value)) {
+      if (!matcher.time(outline, op)) continue;
       const bool as_op = of_ops(x) && of_ops(y);
       add_item({.op = i, .access = as_op ? kNone : op.main, .unit = 1});
       continue;
     }
     for (std::uint32_t a = op.first_access; a < op.first_access + op.accesses; ++a) {
       const OutlineAccess& access = outline.accesses[a];
-      if (!picks.access(access) || !counts(value, access)) continue;
-      const bool apart = access.rule != kNone && outline.rules[access.rule].rule.apart;
+      if (!matcher.access(access) || !counts(value, access)) continue;
+      const bool separate = access.rule != kNone && outline.rules[access.rule].rule.separate;
       add_item({.op = i,
                 .access = a,
                 .rule = access.rule,
-                .parts = apart || is_of_bytes(value),
-                .unit = is_of_bytes(value) ? static_cast<double>(access.unit.v) : 1});
+                .parts = separate || is_byte_value(value),
+                .unit = is_byte_value(value) ? static_cast<double>(access.unit.v) : 1});
     }
   }
 }
@@ -66,34 +66,35 @@ SeriesLayout::SeriesLayout(const Series& series, const PlacedAxis& x, const Plac
 void SeriesLayout::add_item(Item item) {
   const TemplateOutline& outline = *series_.outline;
   const OutlineAccess* access = item.access == kNone ? nullptr : &outline.accesses[item.access];
-  item.divided = access != nullptr && ((x_.rows != nullptr && x_.rows->divides(outline, *access)) ||
-                                       (y_.rows != nullptr && y_.rows->divides(outline, *access)));
+  item.divided =
+      access != nullptr && ((x_.rows != nullptr && x_.rows->has_row_per_part(outline, *access)) ||
+                            (y_.rows != nullptr && y_.rows->has_row_per_part(outline, *access)));
   if (item.divided) {
     any_divided_ = true;
-    part_spots_.resize(outline.accesses.size());
+    part_cell_shares_.resize(outline.accesses.size());
   }
   scratch_.clear();
-  spots_of(outline.ops[item.op], access, kNone, scratch_);
-  const auto same = [](const Spot& a, const Spot& b) {
+  cell_shares_of(outline.ops[item.op], access, kNone, scratch_);
+  const auto same = [](const CellShare& a, const CellShare& b) {
     return a.cell == b.cell && a.share == b.share;
   };
   if (!items_.empty() && !item.divided) {
     Item& last = items_.back();
     if (!last.divided && last.op == item.op && last.rule == item.rule && last.parts == item.parts &&
-        std::ranges::equal(std::span(spots_).subspan(last.first_spot, last.spots), scratch_,
-                           same)) {
+        std::ranges::equal(std::span(cell_shares_).subspan(last.first_cell_share, last.cell_shares),
+                           scratch_, same)) {
       last.unit += item.unit;
       return;
     }
   }
-  item.first_spot = static_cast<std::uint32_t>(spots_.size());
-  item.spots = static_cast<std::uint32_t>(scratch_.size());
-  spots_.insert(spots_.end(), scratch_.begin(), scratch_.end());
+  item.first_cell_share = static_cast<std::uint32_t>(cell_shares_.size());
+  item.cell_shares = static_cast<std::uint32_t>(scratch_.size());
+  cell_shares_.insert(cell_shares_.end(), scratch_.begin(), scratch_.end());
   items_.push_back(item);
 }
 
-void SeriesLayout::spots_of(const OutlineOp& op, const OutlineAccess* access, std::uint32_t part,
-                            std::vector<Spot>& out) const {
+void SeriesLayout::cell_shares_of(const OutlineOp& op, const OutlineAccess* access,
+                                  std::uint32_t part, std::vector<CellShare>& out) const {
   const auto each = [&](const PlacedAxis& axis, auto visit) {
     if (axis.rows == nullptr) return visit(0U, 1.0);
     const auto rows = axis.rows->rows_of(series_, op, access, part);
@@ -112,26 +113,28 @@ void SeriesLayout::add_divided(const Item& item, double amount, std::span<double
   double all = 0;
   for (const PartTally::Count& part : counts) all += part.count;
   if (all == 0) {  // the touched parts are unknown
-    for (const Spot& spot : std::span(spots_).subspan(item.first_spot, item.spots))
-      cells[spot.cell] += amount * spot.share;
+    for (const CellShare& cell_share :
+         std::span(cell_shares_).subspan(item.first_cell_share, item.cell_shares))
+      cells[cell_share.cell] += amount * cell_share.share;
     return;
   }
-  const bool keep = series_.outline->rules[access.rule].rule.limit <= kMostKept;
-  auto& known = part_spots_[item.access];
+  const bool keep = series_.outline->rules[access.rule].rule.limit <= kMaxCachedParts;
+  auto& known = part_cell_shares_[item.access];
   for (const PartTally::Count& part : counts) {
-    const std::vector<Spot>* spots = &scratch_;
+    const std::vector<CellShare>* cell_shares = &scratch_;
     if (keep) {
       if (known.size() <= part.number) known.resize(std::size_t{part.number} + 1);
       Known& entry = known[part.number];
-      if (!entry.known) spots_of(op, &access, part.number, entry.spots);
+      if (!entry.known) cell_shares_of(op, &access, part.number, entry.cell_shares);
       entry.known = true;
-      spots = &entry.spots;
+      cell_shares = &entry.cell_shares;
     } else {
       scratch_.clear();
-      spots_of(op, &access, part.number, scratch_);
+      cell_shares_of(op, &access, part.number, scratch_);
     }
     const double of_part = amount * part.count / all;
-    for (const Spot& spot : *spots) cells[spot.cell] += of_part * spot.share;
+    for (const CellShare& cell_share : *cell_shares)
+      cells[cell_share.cell] += of_part * cell_share.share;
   }
 }
 
@@ -146,19 +149,21 @@ void SeriesLayout::merge() {
     if (item.divided) continue;
     auto of = std::ranges::find_if(merged_, same_count(item));
     if (of == merged_.end())
-      of = merged_.insert(of, {.rule = item.rule, .parts = item.parts, .unit = 0, .spots = {}});
+      of = merged_.insert(of,
+                          {.rule = item.rule, .parts = item.parts, .unit = 0, .cell_shares = {}});
     of->unit += item.unit;
-    for (const Spot& spot : std::span(spots_).subspan(item.first_spot, item.spots))
-      of->spots.push_back({spot.cell, item.unit * spot.share});
+    for (const CellShare& cell_share :
+         std::span(cell_shares_).subspan(item.first_cell_share, item.cell_shares))
+      of->cell_shares.push_back({cell_share.cell, item.unit * cell_share.share});
   }
   for (Merged& of : merged_) {
-    std::ranges::stable_sort(of.spots, {}, &Spot::cell);
-    std::vector<Spot> sums;
-    for (const Spot& spot : of.spots) {
-      if (sums.empty() || sums.back().cell != spot.cell) sums.push_back({spot.cell, 0});
-      sums.back().share += spot.share;
+    std::ranges::stable_sort(of.cell_shares, {}, &CellShare::cell);
+    std::vector<CellShare> sums;
+    for (const CellShare& cell_share : of.cell_shares) {
+      if (sums.empty() || sums.back().cell != cell_share.cell) sums.push_back({cell_share.cell, 0});
+      sums.back().share += cell_share.share;
     }
-    of.spots = std::move(sums);
+    of.cell_shares = std::move(sums);
   }
 }
 
@@ -176,8 +181,9 @@ void SeriesLayout::add_item(const Item& item, const SeriesShare& share, std::spa
   if (amount == 0) return;
   total += amount;
   if (item.divided) return add_divided(item, amount, cells);
-  for (const Spot& spot : std::span(spots_).subspan(item.first_spot, item.spots))
-    cells[spot.cell] += amount * spot.share;
+  for (const CellShare& cell_share :
+       std::span(cell_shares_).subspan(item.first_cell_share, item.cell_shares))
+    cells[cell_share.cell] += amount * cell_share.share;
 }
 
 void SeriesLayout::add(const SeriesShare& share, std::span<double> cells, double& total) {
@@ -186,7 +192,8 @@ void SeriesLayout::add(const SeriesShare& share, std::span<double> cells, double
     for (const Merged& of : merged()) {
       const double amount = share.share * times_of(share, of.rule, of.parts);
       total += amount * of.unit;
-      for (const Spot& spot : of.spots) cells[spot.cell] += amount * spot.share;
+      for (const CellShare& cell_share : of.cell_shares)
+        cells[cell_share.cell] += amount * cell_share.share;
     }
     if (!any_divided_) return;
     for (const Item& item : items_)

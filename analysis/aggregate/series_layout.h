@@ -26,23 +26,23 @@ class SeriesLayout {
   // Cells are numbered x + y * (pixels of x). An axis without rows has one pixel, which
   // contains everything. `tally` is shared by all series and values of the query.
   SeriesLayout(const Series& series, const PlacedAxis& x, const PlacedAxis& y, Value value,
-               const TracePicks& picks, PartTally& tally);
+               const TraceMatcher& matcher, PartTally& tally);
 
   // Adds the value of `share` to the cells, and its sum, including what maps to no cell,
   // to `total`.
   void add(const SeriesShare& share, std::span<double> cells, double& total);
 
-  struct Spot {
+  struct CellShare {
     std::uint32_t cell;
     double share;
   };
   // The contribution of one complete step, with the items of all ops merged by the counter
   // that they are multiplied with.
   struct Merged {
-    std::uint32_t rule = kNone;  // rule whose parts or hits are the factor; kNone: steps
-    bool parts = false;          // the factor is parts; else hits, or steps
-    double unit = 0;             // including what maps to no cell
-    std::vector<Spot> spots;     // share * unit, ordered by cell
+    std::uint32_t rule = kNone;          // rule whose parts or hits are the factor; kNone: steps
+    bool parts = false;                  // the factor is parts; else hits, or steps
+    double unit = 0;                     // including what maps to no cell
+    std::vector<CellShare> cell_shares;  // share * unit, ordered by cell
   };
   // All items that are not divided. Not for Value::Time: times differ from step to step.
   std::span<const Merged> merged();
@@ -56,13 +56,13 @@ class SeriesLayout {
     bool parts = false;            // the factor is parts; else hits, or steps
     bool divided = false;          // each part maps to its own cells
     double unit = 0;
-    std::uint32_t first_spot = 0, spots = 0;
+    std::uint32_t first_cell_share = 0, cell_shares = 0;
   };
   void add_item(Item item);
   void merge();
   void add_item(const Item& item, const SeriesShare& share, std::span<double> cells, double& total);
-  void spots_of(const OutlineOp& op, const OutlineAccess* access, std::uint32_t part,
-                std::vector<Spot>& out) const;
+  void cell_shares_of(const OutlineOp& op, const OutlineAccess* access, std::uint32_t part,
+                      std::vector<CellShare>& out) const;
   void add_divided(const Item& item, double amount, std::span<double> cells);
 
   const Series& series_;
@@ -70,7 +70,7 @@ class SeriesLayout {
   const Value value_;
   PartTally& tally_;
   std::vector<Item> items_;
-  std::vector<Spot> spots_;
+  std::vector<CellShare> cell_shares_;
   bool any_divided_ = false;
   bool added_whole_ = false;  // complete steps were added once; merging pays off from now on
   bool is_merged_ = false;
@@ -78,10 +78,10 @@ class SeriesLayout {
   // Cached spots of a part of a divided item, computed on first use.
   struct Known {
     bool known = false;
-    std::vector<Spot> spots;
+    std::vector<CellShare> cell_shares;
   };
-  std::vector<std::vector<Known>> part_spots_;  // per access, by part
-  std::vector<Spot> scratch_;
+  std::vector<std::vector<Known>> part_cell_shares_;  // per access, by part
+  std::vector<CellShare> scratch_;
 };
 
 }  // namespace tt

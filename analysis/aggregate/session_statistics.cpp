@@ -10,7 +10,7 @@ namespace tt {
 namespace {
 
 // A range of steps of a series, with the number of steps and of touched parts.
-struct Stay {
+struct SeriesSlice {
   const Series& series;
   std::size_t from = 0, to = 0;  // indices within the series
   std::uint64_t steps() const { return to - from; }
@@ -22,7 +22,7 @@ struct Stay {
   }
 };
 
-Stay stay_of(const Series& series, Stretch<std::uint64_t> steps) {
+SeriesSlice slice_of(const Series& series, Range<std::uint64_t> steps) {
   const auto place = [&](std::uint64_t step) {
     return static_cast<std::size_t>(std::ranges::lower_bound(series.steps, step) -
                                     series.steps.begin());
@@ -30,20 +30,20 @@ Stay stay_of(const Series& series, Stretch<std::uint64_t> steps) {
   return {.series = series, .from = place(steps.from), .to = place(steps.to)};
 }
 
-AccessSums sums_of(const Stay& stay, const OutlineAccess& access) {
+AccessSums sums_of(const SeriesSlice& slice, const OutlineAccess& access) {
   AccessSums sums;
-  std::uint64_t units = stay.steps();
+  std::uint64_t units = slice.steps();
   sums.accesses = units;
   if (access.rule != kNone) {
-    units = stay.parts(access.rule);
-    const bool apart = stay.series.outline->rules[access.rule].rule.apart;
-    sums.accesses = apart ? units : access.unit.v == 0 ? 0 : stay.hits(access.rule);
+    units = slice.parts(access.rule);
+    const bool separate = slice.series.outline->rules[access.rule].rule.separate;
+    sums.accesses = separate ? units : access.unit.v == 0 ? 0 : slice.hits(access.rule);
   }
   (access.write ? sums.written : sums.read) = Bytes{units * access.unit.v};
   return sums;
 }
 
-void add_steps(const SessionIndex& index, Stretch<std::uint64_t> wanted, SessionStatistics& out) {
+void add_steps(const SessionIndex& index, Range<std::uint64_t> wanted, SessionStatistics& out) {
   const std::set<StepId> damaged(index.damaged().begin(), index.damaged().end());
   const auto end = std::min<std::uint64_t>(wanted.to, index.steps().size());
   for (std::uint64_t i = wanted.from; i < end; ++i) {
@@ -76,8 +76,8 @@ SessionStatistics session_statistics(const SessionIndex& index, const Statistics
   const SessionNames& names = index.names();
   std::vector<bool> touched(names.tensors().size());
   for (const Series& series : index.series()) {
-    const Stay stay = stay_of(series, query.steps);
-    if (stay.from >= stay.to) continue;
+    const SeriesSlice slice = slice_of(series, query.steps);
+    if (slice.from >= slice.to) continue;
     for (const OutlineOp& op : std::span(series.outline->ops).first(series.ran)) {
       bool counts = !query.layer;
       for (const OutlineAccess& access :
@@ -85,7 +85,7 @@ SessionStatistics session_statistics(const SessionIndex& index, const Statistics
         const SessionView& view = names.views()[access.name];
         if (query.layer && view.layer != *query.layer) continue;
         counts = true;
-        const AccessSums sums = sums_of(stay, access);
+        const AccessSums sums = sums_of(slice, access);
         if (sums.accesses == 0) continue;
         touched[access.tensor] = true;
         out.all += sums;
@@ -96,7 +96,7 @@ SessionStatistics session_statistics(const SessionIndex& index, const Statistics
         out.sources[view.source] += sums;
         if (view.kind == TensorKind::Weight) out.weights[view.name] += sums;
       }
-      if (counts) out.ops += stay.steps();
+      if (counts) out.ops += slice.steps();
     }
   }
   for (std::size_t i = 0; i < touched.size(); ++i) {

@@ -23,7 +23,7 @@ struct AccessSums {
 };
 
 struct StatisticsQuery {
-  Stretch<std::uint64_t> steps{0, UINT64_MAX};
+  Range<std::uint64_t> steps{0, UINT64_MAX};
   std::optional<LayerId> layer{};  // only tensors of this layer; kNoLayer: outside of layers
 };
 

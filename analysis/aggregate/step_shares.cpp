@@ -7,7 +7,7 @@ namespace tt {
 namespace {
 
 template <class T>
-void intersect(std::optional<Stretch<T>>& a, const std::optional<Stretch<T>>& b) {
+void intersect(std::optional<Range<T>>& a, const std::optional<Range<T>>& b) {
   if (!b) return;
   if (!a) a = b;
   a = {std::max(a->from, b->from), std::min(a->to, b->to)};
@@ -19,8 +19,8 @@ std::int64_t time_end(const IndexedStep& step) {
 }
 
 template <class T>
-double part_within(T begin, T end, const Stretch<T>& stretch) {
-  const T from = std::max(begin, stretch.from), to = std::min(end, stretch.to);
+double overlap_fraction(T begin, T end, const Range<T>& range) {
+  const T from = std::max(begin, range.from), to = std::min(end, range.to);
   if (from >= to) return 0;
   if (from == begin && to == end) return 1;
   return (static_cast<double>(to) - static_cast<double>(from)) /
@@ -30,27 +30,27 @@ double part_within(T begin, T end, const Stretch<T>& stretch) {
 enum class Inside { No, Partly, Wholly };
 
 template <class T>
-Inside inside(T begin, T end, const std::optional<Stretch<T>>& stretch) {
-  if (!stretch || (begin >= stretch->from && end <= stretch->to)) return Inside::Wholly;
-  return begin < stretch->to && end > stretch->from ? Inside::Partly : Inside::No;
+Inside inside(T begin, T end, const std::optional<Range<T>>& range) {
+  if (!range || (begin >= range->from && end <= range->to)) return Inside::Wholly;
+  return begin < range->to && end > range->from ? Inside::Partly : Inside::No;
 }
 
 // Requires that begins and ends of the steps never decrease. Narrows `touched` to the steps
 // that overlap the range, and `wholly` to those that are completely inside it.
 template <class T, class Begin, class End>
-void narrow(std::span<const IndexedStep> all, const std::optional<Stretch<T>>& stretch,
-            Stretch<std::uint64_t>& touched, Stretch<std::uint64_t>& wholly, Begin begin, End end) {
-  if (!stretch) return;
+void narrow(std::span<const IndexedStep> all, const std::optional<Range<T>>& range,
+            Range<std::uint64_t>& touched, Range<std::uint64_t>& wholly, Begin begin, End end) {
+  if (!range) return;
   const auto first = [&](auto is_before) {
     return static_cast<std::uint64_t>(std::ranges::partition_point(all, is_before) - all.begin());
   };
-  const auto clip = [](Stretch<std::uint64_t>& s, std::uint64_t from, std::uint64_t to) {
+  const auto clip = [](Range<std::uint64_t>& s, std::uint64_t from, std::uint64_t to) {
     s = {std::max(s.from, from), std::min(s.to, to)};
   };
-  clip(touched, first([&](const IndexedStep& s) { return end(s) <= stretch->from; }),
-       first([&](const IndexedStep& s) { return begin(s) < stretch->to; }));
-  clip(wholly, first([&](const IndexedStep& s) { return begin(s) < stretch->from; }),
-       first([&](const IndexedStep& s) { return end(s) <= stretch->to; }));
+  clip(touched, first([&](const IndexedStep& s) { return end(s) <= range->from; }),
+       first([&](const IndexedStep& s) { return begin(s) < range->to; }));
+  clip(wholly, first([&](const IndexedStep& s) { return begin(s) < range->from; }),
+       first([&](const IndexedStep& s) { return end(s) <= range->to; }));
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ std::size_t StepShares::place_at(std::uint32_t series, std::uint64_t step) {
   return last.place;
 }
 
-void StepShares::whole(Stretch<std::uint64_t> steps, const Visit& visit) {
+void StepShares::whole(Range<std::uint64_t> steps, const Visit& visit) {
   for (std::uint32_t s = 0; s < index_.series().size(); ++s) {
     const Series& series = index_.series()[s];
     if (phase_ && series.phase != *phase_) continue;
@@ -102,9 +102,9 @@ void StepShares::partly(std::uint32_t id, const StepWindow& window, const Visit&
   if (step.series == kNone || (phase_ && step.phase != *phase_)) return;
   const Series& series = index_.series()[step.series];
   double share =
-      window.tokens ? part_within(token_begin(step), token_end(step), *window.tokens) : 1;
+      window.tokens ? overlap_fraction(token_begin(step), token_end(step), *window.tokens) : 1;
   const bool cut = inside(step.begin.v, time_end(step), window.time) != Inside::Wholly;
-  if (cut && !step.timed) share *= part_within(step.begin.v, time_end(step), *window.time);
+  if (cut && !step.timed) share *= overlap_fraction(step.begin.v, time_end(step), *window.time);
   if (share == 0) return;
   SeriesShare out{series, step.series, step.place, std::size_t{step.place} + 1, share, {},
                   {},     0,           series.ran};
@@ -120,8 +120,8 @@ void StepShares::partly(std::uint32_t id, const StepWindow& window, const Visit&
       const auto begin = static_cast<std::int64_t>(at);
       const auto end = static_cast<std::int64_t>(at += out.op_ns[op]);
       // An op without a positive duration is located at its begin.
-      const double part =
-          end > begin ? part_within(begin, end, *window.time) : (window.time->holds(begin) ? 1 : 0);
+      const double part = end > begin ? overlap_fraction(begin, end, *window.time)
+                                      : (window.time->contains(begin) ? 1 : 0);
       if (part == 0) continue;
       if (out.end_op == 0) out.first_op = op;
       out.end_op = op + 1;
@@ -137,7 +137,7 @@ void StepShares::visit(const StepWindow& window, const Visit& visit) {
   if (window.steps.from >= window.steps.to) return;
   const bool in_order =
       (!window.time || index_.in_time_order()) && (!window.tokens || index_.in_token_order());
-  Stretch<std::uint64_t> touched = window.steps, wholly = window.steps;
+  Range<std::uint64_t> touched = window.steps, wholly = window.steps;
   if (in_order) {
     narrow(
         all, window.time, touched, wholly, [](const IndexedStep& s) { return s.begin.v; },

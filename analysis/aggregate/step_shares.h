@@ -36,9 +36,9 @@ struct SeriesShare {
 
 // The conditions are combined with AND. `steps` is always set.
 struct StepWindow {
-  Stretch<std::uint64_t> steps{};
-  std::optional<Stretch<std::uint64_t>> tokens{};
-  std::optional<Stretch<std::int64_t>> time{};
+  Range<std::uint64_t> steps{};
+  std::optional<Range<std::uint64_t>> tokens{};
+  std::optional<Range<std::int64_t>> time{};
 };
 // The window of the step conditions of a filter.
 StepWindow window_of(const SessionIndex& index, const TraceFilter& filter);
@@ -65,7 +65,7 @@ class StepShares {
     std::size_t place = 0;  // index in the series of its first step >= `step`
   };
   std::size_t place_at(std::uint32_t series, std::uint64_t step);
-  void whole(Stretch<std::uint64_t> steps, const Visit& visit);
+  void whole(Range<std::uint64_t> steps, const Visit& visit);
   void partly(std::uint32_t step, const StepWindow& window, const Visit& visit);
 
   const SessionIndex& index_;

@@ -13,7 +13,7 @@ const char* to_text(Axis axis) {
 
 const char* unit_of(Axis axis) {
   if (axis == Axis::Time) return "ns";
-  return is_bytes(axis) ? "byte" : to_text(axis);
+  return is_byte_axis(axis) ? "byte" : to_text(axis);
 }
 
 const char* to_text(Value value) {

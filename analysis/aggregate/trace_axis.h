@@ -48,11 +48,11 @@ enum class Axis : std::uint8_t {
 };
 const char* to_text(Axis);
 const char* unit_of(Axis);  // "ns", "byte", or what one row is: "layer"
-constexpr bool says_when(Axis axis) { return axis <= Axis::Token; }
-constexpr bool is_of_ops(Axis axis) {
-  return (axis >= Axis::Layer && axis <= Axis::Phase) || axis == Axis::All || says_when(axis);
+constexpr bool is_temporal(Axis axis) { return axis <= Axis::Token; }
+constexpr bool is_op_axis(Axis axis) {
+  return (axis >= Axis::Layer && axis <= Axis::Phase) || axis == Axis::All || is_temporal(axis);
 }
-constexpr bool is_bytes(Axis axis) { return axis == Axis::File || axis == Axis::Buffer; }
+constexpr bool is_byte_axis(Axis axis) { return axis == Axis::File || axis == Axis::Buffer; }
 
 // Touched: bytes read or written. Executions: executed ops. Time: ns. Faults: major page
 // faults at their location (fault_places.h).
@@ -70,10 +70,10 @@ enum class Value : std::uint8_t {
 const char* to_text(Value);
 
 template <class T>
-struct Stretch {  // [from, to)
+struct Range {  // [from, to)
   T from{}, to{};
-  constexpr bool holds(T at) const { return at >= from && at < to; }
-  friend constexpr bool operator==(const Stretch&, const Stretch&) = default;
+  constexpr bool contains(T at) const { return at >= from && at < to; }
+  friend constexpr bool operator==(const Range&, const Range&) = default;
 };
 
 // Filters steps, then ops, then accesses. If a condition on accesses is set, the time of an
@@ -81,11 +81,11 @@ struct Stretch {  // [from, to)
 // condition on ops or accesses.
 struct TraceFilter {
   std::optional<Phase> phase{};
-  std::optional<Stretch<std::uint64_t>> tokens{}, steps{};
-  std::optional<Stretch<std::int64_t>> time{};
+  std::optional<Range<std::uint64_t>> tokens{}, steps{};
+  std::optional<Range<std::int64_t>> time{};
   std::vector<LayerId> layers{};  // kNoLayer: ops outside of layers. Empty: all
   std::optional<Component> component{};
-  std::string op{};      // pattern (has_part()) on the op kind or the output's name
+  std::string op{};      // pattern (matches_pattern()) on the op kind or the output's name
   std::string tensor{};  // pattern on the tensor's name
   std::optional<TensorKind> kind{};
   std::optional<Source> source{};

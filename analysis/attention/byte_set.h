@@ -10,7 +10,7 @@ namespace tt {
 class ByteSet {
  public:
   ByteSet() = default;
-  static ByteSet stretch(std::uint64_t begin, std::uint64_t end);  // [begin, end)
+  static ByteSet range(std::uint64_t begin, std::uint64_t end);  // [begin, end)
   // The union of [b, b + length) for each b of `begins`, which may be unsorted and have
   // duplicates.
   static ByteSet of(std::vector<std::uint64_t> begins, std::uint64_t length);
@@ -18,13 +18,13 @@ class ByteSet {
   void add(const ByteSet& other);
   ByteSet common(const ByteSet& other) const;  // intersection
   std::uint64_t size() const;                  // bytes
-  bool empty() const { return stretches_.empty(); }
+  bool empty() const { return ranges_.empty(); }
 
  private:
-  struct Stretch {
+  struct Range {
     std::uint64_t begin, end;
   };
-  std::vector<Stretch> stretches_;  // ascending, disjoint and not adjacent
+  std::vector<Range> ranges_;  // ascending, disjoint and not adjacent
 };
 
 }  // namespace tt

@@ -14,7 +14,7 @@ namespace tt {
 namespace {
 
 // Limit for values of untrusted files; no model has more.
-constexpr std::uint32_t kMostHeads = 65'536;
+constexpr std::uint32_t kMaxHeads = 65'536;
 
 using Place = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;
 Place place_of(const FileRange& range) { return {range.file, range.offset, range.length}; }
@@ -38,7 +38,7 @@ HeadWeight weight_of(const Tensor& tensor, const LayerHeads& layers, const Sessi
   // Discard geometry of a damaged file that does not fit into the tensor.
   const std::uint64_t length = tensor.file.length;
   const std::uint64_t head = weight.rows == 0 ? 0 : length / weight.rows;
-  if (geometry.count > kMostHeads || weight.rows == 0 || geometry.count == 0 ||
+  if (geometry.count > kMaxHeads || weight.rows == 0 || geometry.count == 0 ||
       geometry.bytes.v > head / geometry.count ||
       (geometry.by_columns && geometry.row_stride > length / weight.rows)) {
     weight.geometry = {};
@@ -60,7 +60,7 @@ void add_reads(HeadWeight& weight, const FileRange& range, std::uint64_t times) 
   for (std::uint32_t h = 0; h < weight.heads.size(); ++h) {
     std::uint64_t bytes = whole ? weight.head_bytes().v : 0;
     for (std::uint64_t row = 0; !whole && row < weight.rows; ++row)
-      bytes += overlap(weight.stretch(h, row), range);
+      bytes += overlap(weight.range(h, row), range);
     if (bytes == 0) continue;
     weight.heads[h].reads += times;
     weight.heads[h].read.v += times * bytes;
@@ -106,17 +106,17 @@ class TableBuilder {
 
 }  // namespace
 
-FileRange HeadWeight::stretch(std::uint32_t head, std::uint64_t row) const {
+FileRange HeadWeight::range(std::uint32_t head, std::uint64_t row) const {
   return {.file = file.file,
           .offset = file.offset + row * geometry.row_stride + head * geometry.bytes.v,
           .length = geometry.bytes.v};
 }
 
 std::expected<HeadTable, TraceError> head_table(const SessionReader& reader,
-                                                const KeepGoing& keep_going) {
+                                                const ContinueCheck& keep_going) {
   const auto info = reader.info();
   if (!info) return std::unexpected(info.error());
-  DerivedGraphs graphs(reader);
+  DerivedGraphCache graphs(reader);
   std::map<TemplateId, Runs> runs;
   bool cancelled = false;
   const auto walked = reader.for_each_step(

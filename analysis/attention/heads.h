@@ -33,7 +33,7 @@ struct HeadWeight {
   Bytes read{};
   Bytes head_bytes() const { return Bytes{geometry.bytes.v * rows}; }
   // The `row`-th byte range of a head in the model file.
-  FileRange stretch(std::uint32_t head, std::uint64_t row) const;
+  FileRange range(std::uint32_t head, std::uint64_t row) const;
   friend bool operator==(const HeadWeight&, const HeadWeight&) = default;
 };
 
@@ -45,6 +45,6 @@ struct HeadTable {
   std::vector<HeadWeight> weights;
 };
 std::expected<HeadTable, TraceError> head_table(const SessionReader& reader,
-                                                const KeepGoing& keep_going = always);
+                                                const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

@@ -16,8 +16,8 @@ namespace tt {
 namespace {
 
 // Limits for values of untrusted files; no cache is larger or has more ranges.
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
-constexpr std::size_t kMostStretches = std::size_t{1} << 23;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 50;
+constexpr std::size_t kMaxRanges = std::size_t{1} << 23;
 
 // The state of one cache. Caches are identified by name, which templates share.
 struct Cache {
@@ -40,13 +40,13 @@ bool repeat(Blocks& blocks, std::int64_t count, std::uint64_t stride) {
   const auto more = static_cast<std::uint64_t>(count) - 1;
   if (more == 0 || stride == 0) return true;
   std::uint64_t far = 0;
-  if (__builtin_mul_overflow(more, stride, &far) || far > kMostBytes) return false;
+  if (__builtin_mul_overflow(more, stride, &far) || far > kMaxBytes) return false;
   if (blocks.begins.size() == 1 && stride <= blocks.length) {
     blocks.length += far;
     return true;
   }
   const std::size_t once = blocks.begins.size();
-  if (more > kMostStretches / std::max<std::size_t>(once, 1)) return false;
+  if (more > kMaxRanges / std::max<std::size_t>(once, 1)) return false;
   for (std::uint64_t k = 1; k <= more; ++k)
     for (std::size_t i = 0; i < once; ++i) blocks.begins.push_back(blocks.begins[i] + k * stride);
   return true;
@@ -54,7 +54,7 @@ bool repeat(Blocks& blocks, std::int64_t count, std::uint64_t stride) {
 
 // The blocks of a view's memory: of all rows, or of its first row. None: limit exceeded.
 std::optional<Blocks> blocks_of(const Tensor& view, bool all_rows) {
-  if (view.view_offset > kMostBytes) return std::nullopt;
+  if (view.view_offset > kMaxBytes) return std::nullopt;
   struct Repeat {
     std::int64_t count;
     std::uint64_t stride;
@@ -82,7 +82,7 @@ std::optional<ByteSet> bytes_of(const GraphTemplate& graph, const Access& access
   if (access.extent == Extent::All) return ByteSet::of(std::move(blocks->begins), blocks->length);
   if (access.extent == Extent::Experts || access.slot.v >= step.slots.size()) return std::nullopt;
   const auto& rows = step.slots[access.slot.v].ints;
-  if (rows.size() > kMostStretches / std::max<std::size_t>(blocks->begins.size(), 1))
+  if (rows.size() > kMaxRanges / std::max<std::size_t>(blocks->begins.size(), 1))
     return std::nullopt;
   std::vector<std::uint64_t> begins;
   begins.reserve(rows.size() * blocks->begins.size());
@@ -90,7 +90,7 @@ std::optional<ByteSet> bytes_of(const GraphTemplate& graph, const Access& access
     if (row < 0 || row >= view.ne[1]) continue;
     std::uint64_t far = 0;
     if (__builtin_mul_overflow(static_cast<std::uint64_t>(row), view.nb[1], &far) ||
-        far > kMostBytes)
+        far > kMaxBytes)
       return std::nullopt;
     for (const std::uint64_t begin : blocks->begins) begins.push_back(begin + far);
   }
@@ -136,13 +136,13 @@ class KvWalk {
     return out;
   }
   // A step before the requested range: only its writes are needed.
-  void pass(const DerivedGraph& derived, const Step& step) {
+  void skip(const DerivedGraph& derived, const Step& step) {
     write(derived, step);
     end_step();
   }
 
  private:
-  struct OfCaches {
+  struct CacheAccesses {
     std::vector<Access> all, writes;
   };
 
@@ -158,9 +158,9 @@ class KvWalk {
   void end_step() {
     for (auto& [name, cache] : caches_) cache.written.add(std::exchange(cache.fresh, {}));
   }
-  const OfCaches& accesses_of_caches(TemplateId id, const DerivedGraph& derived) {
+  const CacheAccesses& accesses_of_caches(TemplateId id, const DerivedGraph& derived) {
     const auto [at, fresh] = accesses_.try_emplace(id);
-    OfCaches& of = at->second;
+    CacheAccesses& of = at->second;
     if (fresh) {
       const GraphTemplate& graph = *derived.graph;
       std::ranges::copy_if(derived.accesses, std::back_inserter(of.all), [&](const Access& a) {
@@ -187,31 +187,31 @@ class KvWalk {
     add_read(sum, bytes_of(graph, access, step), row.touched, cache_of(graph, access));
   }
 
-  std::map<TemplateId, OfCaches> accesses_;
+  std::map<TemplateId, CacheAccesses> accesses_;
   std::map<std::string, Cache> caches_;
 };
 
 }  // namespace
 
 std::expected<Page<KvStep>, TraceError> kv_use(const SessionReader& reader, PageRange range,
-                                               const KeepGoing& keep_going) {
+                                               const ContinueCheck& keep_going) {
   const auto total = reader.step_count();
   if (!total) return std::unexpected(total.error());
   Page<KvStep> page{.total = *total, .rows = {}};
-  DerivedGraphs graphs(reader);
+  DerivedGraphCache graphs(reader);
   KvWalk walk;
   std::expected<void, TraceError> result;
   const auto walked = reader.for_each_step(
       StepId{0}, std::numeric_limits<std::uint32_t>::max(), [&](const Step& step) {
         if (!keep_going()) result = std::unexpected(cancelled_error());
-        if (!result || (step.id.v >= range.from && !range.holds(step.id.v))) return false;
+        if (!result || (step.id.v >= range.from && !range.contains(step.id.v))) return false;
         const auto derived = graphs.of(step.graph);
         if (!derived) {
           result = std::unexpected(derived.error());
           return false;
         }
         if (step.id.v < range.from) {
-          if (*derived != nullptr) walk.pass(**derived, step);
+          if (*derived != nullptr) walk.skip(**derived, step);
           return true;
         }
         KvStep row{.step = step.id,

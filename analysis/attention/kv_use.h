@@ -35,6 +35,6 @@ struct KvStep {
 
 // The steps `range`. Also reads all earlier steps, because their writes are needed.
 std::expected<Page<KvStep>, TraceError> kv_use(const SessionReader& reader, PageRange range,
-                                               const KeepGoing& keep_going = always);
+                                               const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

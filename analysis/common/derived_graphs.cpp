@@ -4,7 +4,7 @@
 
 namespace tt {
 
-std::shared_ptr<const DerivedGraph> derived_from(std::shared_ptr<const GraphTemplate> graph) {
+std::shared_ptr<const DerivedGraph> derive_graph(std::shared_ptr<const GraphTemplate> graph) {
   DerivedGraph derived{.graph = nullptr,
                        .accesses = accesses_of(*graph),
                        .categories = categories_of(*graph),
@@ -13,7 +13,8 @@ std::shared_ptr<const DerivedGraph> derived_from(std::shared_ptr<const GraphTemp
   return std::make_shared<const DerivedGraph>(std::move(derived));
 }
 
-std::expected<std::shared_ptr<const DerivedGraph>, TraceError> DerivedGraphs::of(TemplateId id) {
+std::expected<std::shared_ptr<const DerivedGraph>, TraceError> DerivedGraphCache::of(
+    TemplateId id) {
   if (id.v == 0) return nullptr;
   const auto found = std::ranges::find(kept_, id, [](const auto& entry) { return entry.first; });
   if (found != kept_.end()) {
@@ -22,8 +23,8 @@ std::expected<std::shared_ptr<const DerivedGraph>, TraceError> DerivedGraphs::of
   }
   auto graph = reader_.graph(id);
   if (!graph) return std::unexpected(graph.error());
-  if (kept_.size() == kKept) kept_.erase(kept_.begin());
-  kept_.emplace_back(id, derived_from(*std::move(graph)));
+  if (kept_.size() == kCapacity) kept_.erase(kept_.begin());
+  kept_.emplace_back(id, derive_graph(*std::move(graph)));
   return kept_.back().second;
 }
 

@@ -20,18 +20,18 @@ struct DerivedGraph {
   LayerHeads heads;                  // heads_of_layers(*graph)
 };
 
-std::shared_ptr<const DerivedGraph> derived_from(std::shared_ptr<const GraphTemplate> graph);
+std::shared_ptr<const DerivedGraph> derive_graph(std::shared_ptr<const GraphTemplate> graph);
 
 // An LRU cache with the lifetime of one query; the reader must outlive it. It keeps the
-// kKept most recently used templates, because long sessions have hundreds.
-class DerivedGraphs {
+// kCapacity most recently used templates, because long sessions have hundreds.
+class DerivedGraphCache {
  public:
-  explicit DerivedGraphs(const SessionReader& reader) : reader_(reader) {}
+  explicit DerivedGraphCache(const SessionReader& reader) : reader_(reader) {}
   // Null, not an error, for TemplateId{0}: a step without a template.
   std::expected<std::shared_ptr<const DerivedGraph>, TraceError> of(TemplateId id);
 
  private:
-  static constexpr std::size_t kKept = 16;
+  static constexpr std::size_t kCapacity = 16;
   const SessionReader& reader_;
   // Most recently used last.
   std::vector<std::pair<TemplateId, std::shared_ptr<const DerivedGraph>>> kept_;

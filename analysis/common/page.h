@@ -11,7 +11,7 @@ struct PageRange {
   std::uint64_t from = 0;   // index of the first row
   std::uint64_t limit = 0;  // maximum number of rows
   // Whether row `i` of the complete list is on the page.
-  constexpr bool holds(std::uint64_t i) const { return i >= from && i - from < limit; }
+  constexpr bool contains(std::uint64_t i) const { return i >= from && i - from < limit; }
 };
 
 inline constexpr PageRange kAllRows{.from = 0, .limit = UINT64_MAX};
@@ -34,7 +34,7 @@ struct Order {
 
 // Cancellation callback: returns false to cancel. Functions that read many steps call it at
 // least once before every step, and return Kind::Cancelled after it returned false.
-using KeepGoing = std::function<bool()>;
-inline bool always() { return true; }
+using ContinueCheck = std::function<bool()>;
+inline bool never_cancel() { return true; }
 
 }  // namespace tt

@@ -11,16 +11,16 @@
 namespace tt {
 
 // NotFound if the set contains a layer number >= `end`.
-std::expected<void, TraceError> expect_layers(const LayerSet& set, std::int64_t end);
+std::expected<void, TraceError> validate_layers(const LayerSet& set, std::int64_t end);
 // The highest layer number of a graph plus 1.
-std::int64_t end_of_layers(const GraphTemplate& graph);
+std::int64_t layer_count(const GraphTemplate& graph);
 
 // NotFound if the set contains a layer that neither the model nor any of its graphs has.
-std::expected<void, TraceError> expect_layers(const SessionReader& reader, const LayerSet& set);
+std::expected<void, TraceError> validate_layers(const SessionReader& reader, const LayerSet& set);
 
 // The layers of the set in the form that TraceFilter uses: an empty list means all layers,
 // kNoLayer means everything outside of layers. NotFound as above.
-std::expected<std::vector<LayerId>, TraceError> layers_in(const SessionReader& reader,
-                                                          const LayerSet& set);
+std::expected<std::vector<LayerId>, TraceError> resolve_layers(const SessionReader& reader,
+                                                               const LayerSet& set);
 
 }  // namespace tt

@@ -5,7 +5,7 @@
 
 namespace tt {
 
-bool has_part(std::string_view text, std::string_view part) {
+bool matches_pattern(std::string_view text, std::string_view part) {
   const auto lower = [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   };

@@ -12,10 +12,10 @@ namespace tt {
 // Whether `text` contains a match of the pattern `part`. ASCII letters match
 // case-insensitively; * matches any characters and ? matches one: "attn_q",
 // "blk.*.attn_q". An empty pattern always matches.
-bool has_part(std::string_view text, std::string_view part);
+bool matches_pattern(std::string_view text, std::string_view part);
 
 struct TensorFilter {
-  std::string name{};  // has_part()
+  std::string name{};  // matches_pattern()
   std::optional<TensorKind> kind{};
   std::optional<Source> source{};
   std::optional<LayerId> layer{};  // kNoLayer: tensors outside of any layer
@@ -26,7 +26,7 @@ struct TensorFilter {
   bool passes(const Facts& tensor) const {
     return (!kind || tensor.kind == *kind) && (!source || tensor.source == *source) &&
            (!layer || tensor.layer == *layer) && (!component || tensor.component == *component) &&
-           has_part(tensor.name, name);
+           matches_pattern(tensor.name, name);
   }
   friend bool operator==(const TensorFilter&, const TensorFilter&) = default;
 };

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "analysis/common/patience.h"
+#include "analysis/common/cancel.h"
 
 namespace tt {
 
@@ -19,17 +19,17 @@ std::size_t how_many_fit(const ReadSequence& sequence, std::span<const std::uint
 }
 
 // Bytes that LRU and pinning save of the reads from index `half` on.
-std::expected<void, TraceError> try_out(const ReadSequence& sequence,
-                                        std::span<const Bytes> distances, std::size_t half,
-                                        std::span<const std::uint32_t> order, PinPoint& point,
-                                        const KeepGoing& keep_going) {
-  Patience patience(keep_going);
+std::expected<void, TraceError> evaluate_half(const ReadSequence& sequence,
+                                              std::span<const Bytes> distances, std::size_t half,
+                                              std::span<const std::uint32_t> order, PinPoint& point,
+                                              const ContinueCheck& keep_going) {
+  CancelCheck cancel_check(keep_going);
   std::vector<bool> pinned(sequence.items.size());
   const std::size_t n = how_many_fit(sequence, order, point.capacity);
   for (const std::uint32_t item : order.subspan(0, n)) pinned[item] = true;
   std::vector<bool> read(sequence.items.size());
   for (std::size_t i = 0; i < sequence.reads.size(); ++i) {
-    if (!patience.lasts()) return std::unexpected(cancelled_error());
+    if (!cancel_check.may_continue()) return std::unexpected(cancelled_error());
     const std::uint32_t item = sequence.reads[i];
     if (i >= half) {
       const Bytes size{sequence.size(item)};
@@ -53,8 +53,8 @@ std::vector<Bytes> tenths_of(Bytes all) {
 }  // namespace
 
 std::expected<ReadSequence, TraceError> expert_reads(const ReadSequence& sequence,
-                                                     const KeepGoing& keep_going) {
-  Patience patience(keep_going);
+                                                     const ContinueCheck& keep_going) {
+  CancelCheck cancel_check(keep_going);
   ReadSequence out;
   std::vector<std::uint32_t> number(sequence.items.size());
   for (std::size_t i = 0; i < sequence.items.size(); ++i) {
@@ -62,7 +62,7 @@ std::expected<ReadSequence, TraceError> expert_reads(const ReadSequence& sequenc
     if (sequence.items[i].expert >= 0) out.items.push_back(sequence.items[i]);
   }
   for (const std::uint32_t item : sequence.reads) {
-    if (!patience.lasts()) return std::unexpected(cancelled_error());
+    if (!cancel_check.may_continue()) return std::unexpected(cancelled_error());
     if (sequence.items[item].expert >= 0) out.reads.push_back(number[item]);
   }
   return out;
@@ -70,7 +70,7 @@ std::expected<ReadSequence, TraceError> expert_reads(const ReadSequence& sequenc
 
 std::expected<ExpertPinning, TraceError> expert_pinning(const ReadSequence& sequence,
                                                         std::span<const Bytes> capacities,
-                                                        const KeepGoing& keep_going) {
+                                                        const ContinueCheck& keep_going) {
   const auto of_experts = expert_reads(sequence, keep_going);
   if (!of_experts) return std::unexpected(of_experts.error());
   const ReadSequence& experts = *of_experts;
@@ -83,10 +83,10 @@ std::expected<ExpertPinning, TraceError> expert_pinning(const ReadSequence& sequ
                     .slices = experts.items.size(),
                     .curve = {}};
   const std::size_t half = experts.reads.size() / 2;
-  Patience patience(keep_going);
+  CancelCheck cancel_check(keep_going);
   std::vector<std::uint64_t> in_first_half(experts.items.size());
   for (std::size_t i = 0; i < experts.reads.size(); ++i) {
-    if (!patience.lasts()) return std::unexpected(cancelled_error());
+    if (!cancel_check.may_continue()) return std::unexpected(cancelled_error());
     const std::uint32_t item = experts.reads[i];
     if (i < half) {
       ++in_first_half[item];
@@ -110,7 +110,7 @@ std::expected<ExpertPinning, TraceError> expert_pinning(const ReadSequence& sequ
                    .pinned = (*pinned)[i].bytes,
                    .best = (*best)[i].bytes,
                    .slices = how_many_fit(experts, by_all, capacities[i])};
-    const auto tried = try_out(experts, *distances, half, by_half, point, keep_going);
+    const auto tried = evaluate_half(experts, *distances, half, by_half, point, keep_going);
     if (!tried) return std::unexpected(tried.error());
     out.curve.push_back(point);
   }
@@ -130,7 +130,7 @@ const PinPoint* ExpertPinning::best_gain() const {
 
 std::expected<ExpertPinning, TraceError> expert_pinning(const SessionReader& reader,
                                                         std::span<const Bytes> capacities,
-                                                        const KeepGoing& keep_going) {
+                                                        const ContinueCheck& keep_going) {
   constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
   const auto sequence = weight_reads(reader, kAllSteps, Grain::Part, keep_going);
   if (!sequence) return std::unexpected(sequence.error());

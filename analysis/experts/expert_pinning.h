@@ -20,8 +20,8 @@
 namespace tt {
 
 // The subsequence of the reads of expert slices.
-std::expected<ReadSequence, TraceError> expert_reads(const ReadSequence& sequence,
-                                                     const KeepGoing& keep_going = always);
+std::expected<ReadSequence, TraceError> expert_reads(
+    const ReadSequence& sequence, const ContinueCheck& keep_going = never_cancel);
 
 struct PinPoint {
   Bytes capacity{};
@@ -47,11 +47,11 @@ struct ExpertPinning {
 
 // For a sequence with Grain::Part, or for all steps of a session. If `capacities` is empty,
 // tenths of `distinct` are used.
-std::expected<ExpertPinning, TraceError> expert_pinning(const ReadSequence& sequence,
-                                                        std::span<const Bytes> capacities,
-                                                        const KeepGoing& keep_going = always);
-std::expected<ExpertPinning, TraceError> expert_pinning(const SessionReader& reader,
-                                                        std::span<const Bytes> capacities,
-                                                        const KeepGoing& keep_going = always);
+std::expected<ExpertPinning, TraceError> expert_pinning(
+    const ReadSequence& sequence, std::span<const Bytes> capacities,
+    const ContinueCheck& keep_going = never_cancel);
+std::expected<ExpertPinning, TraceError> expert_pinning(
+    const SessionReader& reader, std::span<const Bytes> capacities,
+    const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

@@ -22,9 +22,9 @@ using RouterId = std::pair<LayerId, std::uint32_t>;
 
 // The number of experts of each router of a graph: the number of slices of the weights that
 // its choices select from, else the model's expert count.
-class ExpertNumbers {
+class RouterSizes {
  public:
-  ExpertNumbers(const DerivedGraph& derived, std::uint32_t of_model) {
+  RouterSizes(const DerivedGraph& derived, std::uint32_t of_model) {
     std::map<LayerId, std::uint32_t> routers;
     const GraphTemplate& graph = *derived.graph;
     for (std::uint32_t i = 0; i < graph.slots.size(); ++i) {
@@ -34,9 +34,9 @@ class ExpertNumbers {
       for (const Access& access : derived.accesses) {
         if (access.extent != Extent::Experts || access.slot.v != i) continue;
         const std::int64_t slices = graph.tensor(access.tensor).ne[2];
-        constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-        number = std::max(number,
-                          static_cast<std::uint32_t>(std::clamp(slices, std::int64_t{0}, kMost)));
+        constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
+        number =
+            std::max(number, static_cast<std::uint32_t>(std::clamp(slices, std::int64_t{0}, kMax)));
       }
       if (number == 0) number = of_model;
     }
@@ -56,7 +56,7 @@ struct Choice {
 };
 
 // Splits rows into choices: a choice begins at rank 0.
-void for_each_choice(std::span<const RoutingRow> rows, const ExpertNumbers& numbers,
+void for_each_choice(std::span<const RoutingRow> rows, const RouterSizes& numbers,
                      const std::function<void(const Choice&)>& row) {
   for (std::size_t at = 0; at < rows.size();) {
     std::size_t end = at + 1;
@@ -72,12 +72,12 @@ void for_each_choice(std::span<const RoutingRow> rows, const ExpertNumbers& numb
 
 std::expected<void, TraceError> for_each_choice(const SessionReader& reader,
                                                 std::optional<Phase> phase,
-                                                const KeepGoing& keep_going,
+                                                const ContinueCheck& keep_going,
                                                 const std::function<void(const Choice&)>& row) {
   const auto info = reader.info();
   if (!info) return std::unexpected(info.error());
-  DerivedGraphs graphs(reader);
-  std::map<TemplateId, ExpertNumbers> numbers;
+  DerivedGraphCache graphs(reader);
+  std::map<TemplateId, RouterSizes> numbers;
   std::expected<void, TraceError> result;
   const auto walked = reader.for_each_step(
       StepId{0}, std::numeric_limits<std::uint32_t>::max(), [&](const Step& step) {
@@ -93,7 +93,7 @@ std::expected<void, TraceError> for_each_choice(const SessionReader& reader,
             result = std::unexpected(derived.error());
             return false;
           }
-          known = numbers.emplace(step.graph, ExpertNumbers(**derived, info->n_experts)).first;
+          known = numbers.emplace(step.graph, RouterSizes(**derived, info->n_experts)).first;
         }
         const auto graph = reader.graph(step.graph);
         if (!graph) {
@@ -172,13 +172,13 @@ class PairCounter {
  public:
   void add(const Choice& choice) {
     const std::vector<std::uint32_t> experts = distinct_experts(choice);
-    if (experts.size() > kMostTogether) return;
+    if (experts.size() > kMaxTogether) return;
     for (std::size_t i = 0; i < experts.size(); ++i)
       for (std::size_t k = i + 1; k < experts.size(); ++k)
         ++together_[(std::uint64_t{experts[i]} << 32) | experts[k]];
   }
 
-  std::vector<ExpertPair> pairs(const RouterUse& use, std::size_t most) const {
+  std::vector<ExpertPair> pairs(const RouterUse& use, std::size_t limit) const {
     const auto choices = [&](std::uint32_t expert) {
       const auto at = std::ranges::lower_bound(use.used, expert, {}, &ExpertCount::expert);
       return static_cast<double>(at->choices);
@@ -195,7 +195,7 @@ class PairCounter {
     std::ranges::sort(out, [](const ExpertPair& x, const ExpertPair& y) {
       return std::tuple(y.together, x.a, x.b) < std::tuple(x.together, y.a, y.b);
     });
-    if (out.size() > most) out.resize(most);
+    if (out.size() > limit) out.resize(limit);
     return out;
   }
 
@@ -220,7 +220,7 @@ class TokenCounter {
     }
   }
 
-  std::vector<ExpertToken> tokens_of(std::uint32_t expert, std::size_t most) const {
+  std::vector<ExpertToken> tokens_of(std::uint32_t expert, std::size_t limit) const {
     const auto found = experts_.find(expert);
     if (found == experts_.end()) return {};
     const double share = ratio(found->second.total, total_);
@@ -234,12 +234,12 @@ class TokenCounter {
       }
     }
     std::ranges::sort(out, [](const ExpertToken& a, const ExpertToken& b) {
-      const auto says = [](const ExpertToken& t) {
+      const auto score = [](const ExpertToken& t) {
         return static_cast<double>(t.choices) * std::log2(t.lift);
       };
-      return std::pair(-says(a), a.id) < std::pair(-says(b), b.id);
+      return std::pair(-score(a), a.id) < std::pair(-score(b), b.id);
     });
-    if (out.size() > most) out.resize(most);
+    if (out.size() > limit) out.resize(limit);
     return out;
   }
 
@@ -256,7 +256,7 @@ class TokenCounter {
 };
 
 TraceError no_such_router(LayerId layer, std::uint32_t router, const SessionReader& reader,
-                          const KeepGoing& keep_going) {
+                          const ContinueCheck& keep_going) {
   const auto routers = expert_use(reader, std::nullopt, keep_going);
   if (!routers) return routers.error();
   std::string layers;
@@ -304,7 +304,7 @@ double RouterUse::turnover() const { return ratio(turned, followed); }
 
 std::expected<std::vector<RouterUse>, TraceError> expert_use(const SessionReader& reader,
                                                              std::optional<Phase> phase,
-                                                             const KeepGoing& keep_going) {
+                                                             const ContinueCheck& keep_going) {
   std::map<RouterId, RouterCounter> counters;
   const auto walked = for_each_choice(reader, phase, keep_going, [&](const Choice& choice) {
     counters[choice.router].add(choice);
@@ -320,7 +320,7 @@ std::expected<RouterDetail, TraceError> router_detail(const SessionReader& reade
                                                       std::uint32_t router,
                                                       std::optional<Phase> phase,
                                                       DetailLimits limits,
-                                                      const KeepGoing& keep_going) {
+                                                      const ContinueCheck& keep_going) {
   const auto session = reader.tokens(0, std::numeric_limits<std::uint32_t>::max());
   if (!session) return std::unexpected(session.error());
   RouterCounter counter;
@@ -345,16 +345,16 @@ std::expected<RouterDetail, TraceError> router_detail(const SessionReader& reade
 std::expected<Page<TokenExperts>, TraceError> token_experts(const SessionReader& reader,
                                                             std::optional<LayerId> layer,
                                                             PageRange range,
-                                                            const KeepGoing& keep_going) {
+                                                            const ContinueCheck& keep_going) {
   const auto total = reader.token_count();
   if (!total) return std::unexpected(total.error());
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
-  auto tokens = reader.tokens(static_cast<std::uint32_t>(std::min(range.from, kMost)),
-                              static_cast<std::uint32_t>(std::min(range.limit, kMost)));
+  constexpr std::uint64_t kMax = std::numeric_limits<std::uint32_t>::max();
+  auto tokens = reader.tokens(static_cast<std::uint32_t>(std::min(range.from, kMax)),
+                              static_cast<std::uint32_t>(std::min(range.limit, kMax)));
   if (!tokens) return std::unexpected(tokens.error());
   std::vector<std::map<std::uint32_t, TokenExpert>> experts(tokens->size());
   const auto walked = for_each_choice(reader, std::nullopt, keep_going, [&](const Choice& choice) {
-    if (!range.holds(choice.token) || (layer && choice.router.first != *layer)) return;
+    if (!range.contains(choice.token) || (layer && choice.router.first != *layer)) return;
     const std::uint64_t at = choice.token - range.from;
     if (at >= experts.size()) return;
     for (const RoutingRow& row : choice.rows) {

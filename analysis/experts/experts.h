@@ -52,13 +52,13 @@ struct RouterUse {
 };
 
 // Sorted by layer, then router. For the steps of one phase, or all steps.
-std::expected<std::vector<RouterUse>, TraceError> expert_use(const SessionReader& reader,
-                                                             std::optional<Phase> phase,
-                                                             const KeepGoing& keep_going = always);
+std::expected<std::vector<RouterUse>, TraceError> expert_use(
+    const SessionReader& reader, std::optional<Phase> phase,
+    const ContinueCheck& keep_going = never_cancel);
 
-// Two experts that a router chose for the same token. Choices of more than kMostTogether
+// Two experts that a router chose for the same token. Choices of more than kMaxTogether
 // experts per token are skipped; no real model has them.
-inline constexpr std::size_t kMostTogether = 256;
+inline constexpr std::size_t kMaxTogether = 256;
 struct ExpertPair {
   std::uint32_t a = 0, b = 0;  // a < b
   std::uint64_t together = 0;  // tokens for which both were chosen
@@ -92,11 +92,9 @@ struct DetailLimits {
 };
 
 // NotFound: the session has no such router; the message lists the layers that have one.
-std::expected<RouterDetail, TraceError> router_detail(const SessionReader& reader, LayerId layer,
-                                                      std::uint32_t router,
-                                                      std::optional<Phase> phase,
-                                                      DetailLimits limits,
-                                                      const KeepGoing& keep_going = always);
+std::expected<RouterDetail, TraceError> router_detail(
+    const SessionReader& reader, LayerId layer, std::uint32_t router, std::optional<Phase> phase,
+    DetailLimits limits, const ContinueCheck& keep_going = never_cancel);
 
 // An expert that was chosen for a token, with the number of routers that chose it.
 struct TokenExpert {
@@ -113,9 +111,8 @@ struct TokenExperts {
 
 // The tokens `range` of the session with their experts of one layer, or of all layers. A
 // token that was evaluated several times (models without memory) has the sum.
-std::expected<Page<TokenExperts>, TraceError> token_experts(const SessionReader& reader,
-                                                            std::optional<LayerId> layer,
-                                                            PageRange range,
-                                                            const KeepGoing& keep_going = always);
+std::expected<Page<TokenExperts>, TraceError> token_experts(
+    const SessionReader& reader, std::optional<LayerId> layer, PageRange range,
+    const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

@@ -21,8 +21,8 @@ std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
   if (!graph) return std::unexpected(graph.error());
   GraphPart part{
       .step = step, .id = id, .graph = *std::move(graph), .layers = info->n_layers, .subgraph = {}};
-  const auto end = std::max(std::int64_t{part.layers}, end_of_layers(*part.graph));
-  if (auto there = expect_layers(layers, end); !there) return std::unexpected(there.error());
+  const auto end = std::max(std::int64_t{part.layers}, layer_count(*part.graph));
+  if (auto there = validate_layers(layers, end); !there) return std::unexpected(there.error());
   part.subgraph = layer_subgraph(*part.graph, layers);
   return part;
 }
@@ -40,7 +40,7 @@ Component component_of_node(const GraphTemplate& graph, const LayerNode& at) {
 }  // namespace
 
 std::expected<StepId, TraceError> last_with_graph(const SessionReader& reader, StepId first,
-                                                  StepId end, const KeepGoing& keep_going) {
+                                                  StepId end, const ContinueCheck& keep_going) {
   for (std::uint32_t i = end.v; i-- > first.v;) {
     if (!keep_going()) return std::unexpected(cancelled_error());
     const auto step = reader.step(StepId{i});

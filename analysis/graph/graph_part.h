@@ -31,7 +31,8 @@ std::expected<GraphPart, TraceError> part_of_template(const SessionReader& reade
 
 // The last step of [first, end) whose graph was recorded. NotFound if there is none.
 std::expected<StepId, TraceError> last_with_graph(const SessionReader& reader, StepId first,
-                                                  StepId end, const KeepGoing& keep_going = always);
+                                                  StepId end,
+                                                  const ContinueCheck& keep_going = never_cancel);
 
 // The nodes of a part with the same layer, component and category.
 struct NodeGroup {

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "analysis/graph/dependencies.h"
-#include "analysis/graph/node_places.h"
+#include "analysis/graph/node_layers.h"
 
 namespace tt {
 

@@ -12,28 +12,28 @@ namespace tt {
 
 namespace {
 
-using Done = std::expected<void, TraceError>;
+using Status = std::expected<void, TraceError>;
 
-void add_stretch(SessionIndex::Stretches& stretches, const std::string& buffer, std::uint64_t begin,
-                 std::uint64_t end) {
+void add_range(SessionIndex::BufferRanges& ranges, const std::string& buffer, std::uint64_t begin,
+               std::uint64_t end) {
   // Ranges with a smaller gap are merged: padding between tensors, unused tensors.
   constexpr std::uint64_t kGap = std::uint64_t{1} << 20;
-  auto at = stretches.upper_bound({buffer, begin});
-  if (at != stretches.begin()) {
+  auto at = ranges.upper_bound({buffer, begin});
+  if (at != ranges.begin()) {
     const auto before = std::prev(at);
     if (before->first.first == buffer &&
         (before->second >= begin || begin - before->second <= kGap)) {
       if (end <= before->second) return;
       begin = before->first.second;
-      at = stretches.erase(before);
+      at = ranges.erase(before);
     }
   }
-  while (at != stretches.end() && at->first.first == buffer &&
+  while (at != ranges.end() && at->first.first == buffer &&
          (at->first.second <= end || at->first.second - end <= kGap)) {
     end = std::max(end, at->second);
-    at = stretches.erase(at);
+    at = ranges.erase(at);
   }
-  stretches[{buffer, begin}] = end;
+  ranges[{buffer, begin}] = end;
 }
 
 template <class T>
@@ -44,27 +44,27 @@ std::size_t bytes_of(const std::vector<T>& items) {
 }  // namespace
 
 std::expected<SessionIndex, TraceError> SessionIndex::build(const SessionReader& reader,
-                                                            const KeepGoing& keep_going) {
+                                                            const ContinueCheck& keep_going) {
   SessionIndex index;
   if (auto done = index.extend(reader, keep_going); !done) return std::unexpected(done.error());
   return index;
 }
 
-Done SessionIndex::extend(const SessionReader& reader, const KeepGoing& keep_going) {
+Status SessionIndex::extend(const SessionReader& reader, const ContinueCheck& keep_going) {
   auto info = reader.info();
   if (!info) return std::unexpected(info.error());
   info_ = *std::move(info);
-  constexpr std::uint32_t kMostAtOnce = 1U << 18;  // the file's count is untrusted
+  constexpr std::uint32_t kMaxReserved = 1U << 18;  // the file's count is untrusted
   if (const auto count = reader.step_count(); count && steps_.empty())
-    steps_.reserve(std::min(*count, kMostAtOnce));
+    steps_.reserve(std::min(*count, kMaxReserved));
   if (auto taken = take_steps(reader, keep_going); !taken) return taken;
   return take_faults(reader, keep_going);
 }
 
-Done SessionIndex::take_steps(const SessionReader& reader, const KeepGoing& keep_going) {
+Status SessionIndex::take_steps(const SessionReader& reader, const ContinueCheck& keep_going) {
   while (true) {
     const std::size_t before = steps_.size();
-    Done taken;
+    Status taken;
     const auto read = reader.for_each_step_row(StepId{static_cast<std::uint32_t>(before)},
                                                UINT32_MAX, [&](const SessionReader::StepRow& row) {
                                                  if (!keep_going()) {
@@ -79,21 +79,21 @@ Done SessionIndex::take_steps(const SessionReader& reader, const KeepGoing& keep
     if (read.error().kind != TraceError::Kind::Damaged) return read;
     if (!keep_going()) return std::unexpected(cancelled_error());
     // Skip the damaged row; valid rows may follow. After the last row, all further steps up to
-    // the file's step count are missing, limited to kMostLost.
-    constexpr std::uint64_t kMostLost = 1U << 20;
+    // the file's step count are missing, limited to kMaxLost.
+    constexpr std::uint64_t kMaxLost = 1U << 20;
     const auto count = reader.step_count(), rows = reader.step_rows();
     if (!count) return std::unexpected(count.error());
-    const bool behind_all = rows && *rows <= steps_.size();
+    const bool after_last_row = rows && *rows <= steps_.size();
     const std::uint64_t end =
-        std::min<std::uint64_t>(*count, behind_all ? *rows + kMostLost : steps_.size() + 1);
+        std::min<std::uint64_t>(*count, after_last_row ? *rows + kMaxLost : steps_.size() + 1);
     if (steps_.size() >= end) return {};
     while (steps_.size() < end) add_damaged(StepId{static_cast<std::uint32_t>(steps_.size())});
   }
 }
 
 // Adds the faults of the steps added so far: the recorder commits both together.
-Done SessionIndex::take_faults(const SessionReader& reader, const KeepGoing& keep_going) {
-  std::map<std::uint32_t, FaultPlaces> places;  // per series
+Status SessionIndex::take_faults(const SessionReader& reader, const ContinueCheck& keep_going) {
+  std::map<std::uint32_t, FaultLocator> places;  // per series
   std::vector<std::uint64_t> op_ns;
   std::vector<Ns> ends;
   const auto first = static_cast<std::uint32_t>(faults_taken_);
@@ -104,10 +104,10 @@ Done SessionIndex::take_faults(const SessionReader& reader, const KeepGoing& kee
     if (wanted = keep_going(); !wanted) return false;
     const IndexedStep& step = steps_[of.step.v];
     if (of.faults.empty()) {
-      faults_.push_back({.step = of.step.v, .told = false, .count = of.count});
+      faults_.push_back({.step = of.step.v, .has_details = false, .count = of.count});
       return true;
     }
-    FaultPlaces* finds = nullptr;
+    FaultLocator* finds = nullptr;
     if (step.series != kNone) {
       const Series& series = series_[step.series];
       finds = &places.try_emplace(step.series, series.outline, addresses(series.allocation))
@@ -122,7 +122,7 @@ Done SessionIndex::take_faults(const SessionReader& reader, const KeepGoing& kee
     for (const PageFault& fault : of.faults)
       faults_.push_back({.step = of.step.v,
                          .fault = fault,
-                         .place = finds == nullptr ? FaultPlace{} : finds->of(fault)});
+                         .place = finds == nullptr ? FaultLocation{} : finds->of(fault)});
     return true;
   });
   if (read && !wanted) read = std::unexpected(cancelled_error());
@@ -151,7 +151,7 @@ void SessionIndex::add_step(const IndexedStep& step) {
   steps_.push_back(step);
 }
 
-Done SessionIndex::take(const SessionReader& reader, const SessionReader::StepRow& row) {
+Status SessionIndex::take(const SessionReader& reader, const SessionReader::StepRow& row) {
   const Step& head = row.head;
   IndexedStep step{.begin = head.begin,
                    .end = head.end,
@@ -204,13 +204,13 @@ Series& SessionIndex::series_of(const Key& key) {
                   .outline = outline,
                   .steps = {},
                   .timed = 0,
-                  .parts = NumberRows<std::uint64_t>(outline->rules.size()),
-                  .hits = NumberRows<std::uint32_t>(outline->rules.size()),
-                  .sets = NumberRows<std::uint64_t>(outline->words),
+                  .parts = NumberTable<std::uint64_t>(outline->rules.size()),
+                  .hits = NumberTable<std::uint32_t>(outline->rules.size()),
+                  .sets = NumberTable<std::uint64_t>(outline->words),
                   .number_ends = {0},
                   .numbers = {},
                   .packed_times = {},
-                  .times = NumberRows<std::uint64_t>(ran),
+                  .times = NumberTable<std::uint64_t>(ran),
                   .time_sum = std::vector<std::uint64_t>(ran),
                   .fixed = {},
                   .per_part = std::vector<Series::PerPart>(outline->rules.size())};
@@ -224,7 +224,8 @@ Series& SessionIndex::series_of(const Key& key) {
           (access.write ? series.fixed.written : series.fixed.read) += access.unit;
         } else {
           Series::PerPart& per = series.per_part[access.rule];
-          (series.outline->rules[access.rule].rule.apart ? per.accesses : per.accesses_if_any) += 1;
+          (series.outline->rules[access.rule].rule.separate ? per.accesses : per.accesses_if_any) +=
+              1;
           (access.write ? per.written : per.read) += access.unit;
         }
       }
@@ -250,12 +251,12 @@ std::uint64_t SessionIndex::add_times(Series& series, std::span<const std::byte>
 
 void SessionIndex::add_parts(Series& series, IndexedStep& step) {
   const std::vector<OutlineRule>& rules = series.outline->rules;
-  const auto parts = series.parts.add_same();
-  const auto hits = series.hits.add_same();
+  const auto parts = series.parts.add_copy_of_last();
+  const auto hits = series.hits.add_copy_of_last();
   const auto sets = series.sets.add_zeros();
   step.totals = series.fixed;
   for (std::size_t r = 0; r < rules.size(); ++r) {
-    const OutlinedStep::Parts named = row_.parts_of(rules[r]);
+    const StepDecoder::Parts named = row_.parts_of(rules[r]);
     std::ranges::copy(named.set, sets.begin() + rules[r].first_word);
     for (const std::int64_t n : named.numbers)
       series.numbers.push_back(static_cast<std::uint32_t>(n));
@@ -281,7 +282,7 @@ void SessionIndex::add_allocation(const SessionReader& reader, AllocationId id) 
     const Tensor& tensor = (*graph)->tensors[i];
     const std::uint64_t begin = allocation->addresses[i], size = size_of(tensor).v;
     if (begin == 0 || size == 0 || tensor.source == Source::Disk || begin + size < begin) continue;
-    add_stretch(buffers_, tensor.buffer, begin, begin + size);
+    add_range(buffers_, tensor.buffer, begin, begin + size);
   }
   allocations_[id] = allocation->addresses;
 }
@@ -313,11 +314,11 @@ void OpTimes::move_to(std::uint32_t series, std::size_t place, Sum& sum) {
   const auto distance = [&](std::size_t from) {
     return from > place ? from - place : place - from;
   };
-  const bool stands = !sum.ns.empty();
-  if (distance(steps) < distance(kept) && (!stands || distance(steps) < distance(sum.place))) {
+  const bool has_sum = !sum.ns.empty();
+  if (distance(steps) < distance(kept) && (!has_sum || distance(steps) < distance(sum.place))) {
     sum.ns = of_series.time_sum;
     sum.place = steps;
-  } else if (!stands || distance(kept) < distance(sum.place)) {
+  } else if (!has_sum || distance(kept) < distance(sum.place)) {
     const auto at = of_series.times[kept / kStride];
     sum.ns.assign(at.begin(), at.end());
     sum.place = kept;

@@ -41,10 +41,10 @@
 #include <vector>
 
 #include "analysis/common/page.h"
-#include "analysis/index/byte_pieces.h"
-#include "analysis/index/fault_places.h"
-#include "analysis/index/number_rows.h"
-#include "analysis/index/outlined_step.h"
+#include "analysis/index/blob_list.h"
+#include "analysis/index/fault_location.h"
+#include "analysis/index/number_table.h"
+#include "analysis/index/step_decoder.h"
 #include "analysis/index/template_outline.h"
 #include "tracer/format/file/blob_codec.h"
 #include "tracer/format/file/session_reader.h"
@@ -72,10 +72,10 @@ constexpr std::uint64_t token_end(const IndexedStep& s) {
 // A page fault of a step, or `count` faults without further information.
 struct IndexedFault {
   std::uint32_t step = 0;
-  bool told = true;  // whether `fault` is set; else only `count` is known
+  bool has_details = true;  // whether `fault` is set; else only `count` is known
   std::uint64_t count = 1;
   PageFault fault{};
-  FaultPlace place{};  // indices in the outline of the step's series
+  FaultLocation place{};  // indices in the outline of the step's series
 };
 
 // Access the per-step data of a series through its member functions.
@@ -105,13 +105,13 @@ struct Series {
   void for_each_listed(std::size_t place, Each each) const;
 
   std::uint32_t timed = 0;                 // steps with times
-  NumberRows<std::uint64_t> parts;         // steps + 1 rows; one column per rule
-  NumberRows<std::uint32_t> hits;          // the same, counting steps with any part
-  NumberRows<std::uint64_t> sets;          // one row per step; TemplateOutline::words columns
+  NumberTable<std::uint64_t> parts;        // steps + 1 rows; one column per rule
+  NumberTable<std::uint32_t> hits;         // the same, counting steps with any part
+  NumberTable<std::uint64_t> sets;         // one row per step; TemplateOutline::words columns
   std::vector<std::uint64_t> number_ends;  // steps + 1 offsets into `numbers`
   std::vector<std::uint32_t> numbers;
-  BytePieces packed_times;              // per step, input of unpack_times()
-  NumberRows<std::uint64_t> times;      // per op, sums before step 0, kStride, 2 * kStride...
+  BlobList packed_times;                // per step, input of unpack_times()
+  NumberTable<std::uint64_t> times;     // per op, sums before step 0, kStride, 2 * kStride...
   std::vector<std::uint64_t> time_sum;  // per op, sums over all steps
   // Totals of one step: `fixed`, plus per_part * the number of parts of each rule.
   AccessTotals fixed;
@@ -138,12 +138,12 @@ class SessionIndex {
  public:
   static constexpr std::size_t kStride = 16;
   // Every call on one object must use a reader of the same session.
-  static std::expected<SessionIndex, TraceError> build(const SessionReader& reader,
-                                                       const KeepGoing& keep_going = always);
+  static std::expected<SessionIndex, TraceError> build(
+      const SessionReader& reader, const ContinueCheck& keep_going = never_cancel);
   // Adds the steps that were appended to the file since the last call. After an error or
   // Cancelled, the index contains the steps added so far.
   std::expected<void, TraceError> extend(const SessionReader& reader,
-                                         const KeepGoing& keep_going = always);
+                                         const ContinueCheck& keep_going = never_cancel);
 
   const SessionInfo& info() const { return info_; }
   const SessionNames& names() const { return row_.names(); }
@@ -163,8 +163,8 @@ class SessionIndex {
   const Extent& extent() const { return extent_; }
   // The disjoint address ranges of the buffers that ops used:
   // (buffer name, first address) -> end address. Without tensors mapped from the file.
-  using Stretches = std::map<std::pair<std::string, std::uint64_t>, std::uint64_t>;
-  const Stretches& buffers() const { return buffers_; }
+  using BufferRanges = std::map<std::pair<std::string, std::uint64_t>, std::uint64_t>;
+  const BufferRanges& buffers() const { return buffers_; }
   // Addresses of the tensors of an allocation; empty: not recorded.
   std::span<const std::uint64_t> addresses(AllocationId id) const;
 
@@ -176,9 +176,9 @@ class SessionIndex {
   std::expected<void, TraceError> take(const SessionReader& reader,
                                        const SessionReader::StepRow& row);
   std::expected<void, TraceError> take_steps(const SessionReader& reader,
-                                             const KeepGoing& keep_going);
+                                             const ContinueCheck& keep_going);
   std::expected<void, TraceError> take_faults(const SessionReader& reader,
-                                              const KeepGoing& keep_going);
+                                              const ContinueCheck& keep_going);
   void add_damaged(StepId step);
   void add_step(const IndexedStep& step);
   Series& series_of(const Key& key);
@@ -191,13 +191,13 @@ class SessionIndex {
   std::vector<Series> series_;
   std::map<Key, std::uint32_t> series_ids_;
   std::map<AllocationId, std::vector<std::uint64_t>> allocations_;
-  Stretches buffers_;
+  BufferRanges buffers_;
   std::vector<StepId> damaged_;
   std::vector<IndexedFault> faults_;
   std::size_t faults_taken_ = 0;  // number of steps whose faults were added
   bool in_time_order_ = true, in_token_order_ = true;
   Extent extent_;
-  OutlinedStep row_;  // the step being added
+  StepDecoder row_;  // the step being added
 };
 
 // Op times summed over ranges of steps. Has the lifetime of one query.

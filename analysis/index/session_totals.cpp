@@ -7,7 +7,7 @@ namespace tt {
 
 namespace {
 
-using Done = std::expected<void, TraceError>;
+using Status = std::expected<void, TraceError>;
 
 }  // namespace
 
@@ -22,7 +22,7 @@ std::vector<std::pair<std::uint32_t, std::uint64_t>> SeriesTotals::experts(
   return counts;
 }
 
-Done SessionTotals::extend(const SessionReader& reader, const KeepGoing& keep_going) {
+Status SessionTotals::extend(const SessionReader& reader, const ContinueCheck& keep_going) {
   std::expected<bool, TraceError> taken = true;
   const auto read = reader.for_each_step_row(StepId{next_}, UINT32_MAX, [&](const auto& row) {
     taken = keep_going() ? take(reader, row)
@@ -86,7 +86,7 @@ void SessionTotals::add_parts(SeriesTotals& series) {
   const std::vector<OutlineRule>& rules = series.outline->rules;
   sets_.assign(series.outline->words, 0);
   for (std::size_t r = 0; r < rules.size(); ++r) {
-    const OutlinedStep::Parts named = row_.parts_of(rules[r]);
+    const StepDecoder::Parts named = row_.parts_of(rules[r]);
     series.parts[r] += named.count;
     series.hits[r] += named.count > 0;
     if (!rules[r].experts()) continue;

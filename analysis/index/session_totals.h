@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "analysis/common/page.h"
-#include "analysis/index/outlined_step.h"
 #include "analysis/index/set_tally.h"
+#include "analysis/index/step_decoder.h"
 #include "analysis/index/template_outline.h"
 #include "tracer/format/file/blob_codec.h"
 #include "tracer/format/file/session_reader.h"
@@ -50,7 +50,8 @@ class SessionTotals {
   // Adds the steps that were appended to the file since the last call; every call must use
   // the same session. After an error, including an unreadable step, the totals contain the
   // steps before it.
-  std::expected<void, TraceError> extend(const SessionReader& reader, const KeepGoing& keep_going);
+  std::expected<void, TraceError> extend(const SessionReader& reader,
+                                         const ContinueCheck& keep_going);
   const std::map<Key, SeriesTotals>& series() const { return series_; }
   std::size_t memory_bytes() const;  // estimate
 
@@ -64,14 +65,15 @@ class SessionTotals {
   Times times_;
   std::uint32_t next_ = 0;  // next step to add
   std::map<Key, SeriesTotals> series_;
-  OutlinedStep row_;                 // the step being added
+  StepDecoder row_;                  // the step being added
   std::vector<std::uint64_t> sets_;  // of the same step
 };
 
 // Returns up-to-date totals of the reader's session from a cache that outlives the query.
 // Release the pointer as soon as possible: the cache cannot update the totals while it is
 // held.
-using LendTotals = std::function<std::expected<std::shared_ptr<const SessionTotals>, TraceError>(
-    SessionTotals::Times, const SessionReader&, const KeepGoing&)>;
+using TotalsProvider =
+    std::function<std::expected<std::shared_ptr<const SessionTotals>, TraceError>(
+        SessionTotals::Times, const SessionReader&, const ContinueCheck&)>;
 
 }  // namespace tt

@@ -24,7 +24,7 @@ class SetTally {
       std::uint64_t* lane = &lanes_[w * 8];
       for (std::uint64_t word = set[w]; word != 0; word >>= 8) *lane++ += kSpread[word & 0xFF];
     }
-    if (++added_ == kMostInLane) empty_lanes();
+    if (++added_ == kMaxInLane) empty_lanes();
   }
   std::uint32_t total(std::size_t number) const {
     return totals_[number] +
@@ -35,7 +35,7 @@ class SetTally {
   }
 
  private:
-  static constexpr std::size_t kMostInLane = 255;
+  static constexpr std::size_t kMaxInLane = 255;
   // Spreads eight bits to the lowest bits of eight bytes, so that one addition increments
   // eight counters.
   static constexpr std::array<std::uint64_t, 256> kSpread = [] {

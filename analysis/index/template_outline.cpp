@@ -4,7 +4,7 @@
 #include <format>
 #include <utility>
 
-#include "analysis/common/op_facts.h"
+#include "analysis/common/op_info.h"
 #include "analysis/tables/tensor_table.h"
 
 namespace tt {
@@ -17,7 +17,7 @@ std::uint32_t number_of(std::unordered_map<std::string, std::uint32_t>& ids, std
 }
 
 // Priority of an access as the op's main access.
-std::tuple<int, std::uint64_t> weight_of(const GraphTemplate& graph, const Access& access) {
+std::tuple<int, std::uint64_t> priority_of(const GraphTemplate& graph, const Access& access) {
   const Tensor& view = graph.tensor(access.tensor);
   const int kind = view.kind == TensorKind::Weight && !access.write ? 3
                    : view.kind == TensorKind::Kv                    ? 2
@@ -39,22 +39,22 @@ std::uint32_t rule_of(const GraphTemplate& graph, const Access& access,
 }
 
 // Maximum number of parts stored as a bit set; up to here a set is not larger than a list.
-constexpr std::int64_t kMostInSet = 512;
+constexpr std::int64_t kMaxSetParts = 512;
 
 // The limit of a slot's list if all rules that use it have the same limit and at least one of
 // them stores its parts; else 0.
 std::uint32_t set_limit(const std::vector<OutlineRule>& rules, SlotId slot) {
   std::int64_t limit = 0;
-  bool apart = false;
+  bool separate = false;
   for (const OutlineRule& of : rules) {
     if (of.rule.slot != slot) continue;
-    if (of.batched() || of.rule.limit <= 0 || of.rule.limit > kMostInSet ||
+    if (of.batched() || of.rule.limit <= 0 || of.rule.limit > kMaxSetParts ||
         (limit != 0 && of.rule.limit != limit))
       return 0;
     limit = of.rule.limit;
-    apart |= of.rule.apart;
+    separate |= of.rule.separate;
   }
-  return apart ? static_cast<std::uint32_t>(limit) : 0;
+  return separate ? static_cast<std::uint32_t>(limit) : 0;
 }
 
 void choose_sets(TemplateOutline& outline) {
@@ -62,7 +62,7 @@ void choose_sets(TemplateOutline& outline) {
     outline.limits.push_back(set_limit(outline.rules, SlotId{i}));
   for (OutlineRule& of : outline.rules) {
     outline.batched |= of.batched();
-    if (!of.rule.apart || of.rule.slot.v >= outline.slots) continue;
+    if (!of.rule.separate || of.rule.slot.v >= outline.slots) continue;
     of.first_word = outline.words;
     of.words = (outline.limits[of.rule.slot.v] + 63) / 64;
     outline.words += of.words;
@@ -139,13 +139,13 @@ TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names) {
     OutlineOp out{.kind = kind,
                   .op = names.op({graph.tensor(graph.node(op.last()).output).name, kind, op.layer}),
                   .layer = op.layer,
-                  .component = op_part(graph, op).component,
+                  .component = op_role_of(graph, op).component,
                   .first_access = next,
                   .accesses = 0,
                   .main = kNone};
     for (; next < accesses.size() && accesses[next].op.v == i; ++next, ++out.accesses) {
       const Access& access = accesses[next];
-      if (out.main == kNone || weight_of(graph, accesses[out.main]) < weight_of(graph, access))
+      if (out.main == kNone || priority_of(graph, accesses[out.main]) < priority_of(graph, access))
         out.main = next;
       const TensorId root = graph.root(access.tensor);
       const Tensor& view = graph.tensor(access.tensor);

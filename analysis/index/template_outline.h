@@ -105,7 +105,7 @@ struct OutlineRule {
   // Whether rows are counted per batch.
   bool batched() const { return rule.batches != std::array<std::int64_t, 2>{1, 1}; }
   // Whether a step's parts are stored as a list of numbers.
-  bool listed() const { return rule.apart && words == 0; }
+  bool listed() const { return rule.separate && words == 0; }
 };
 
 struct TemplateOutline {

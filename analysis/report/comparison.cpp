@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "analysis/common/op_facts.h"
+#include "analysis/common/op_info.h"
 #include "analysis/tables/template_list.h"
 
 namespace tt {
@@ -83,7 +83,7 @@ std::expected<TokenAlignment, TraceError> align(const ComparedSession& left,
   const auto right_times = times_of(right.index, aligned.right);
   const std::uint32_t all = std::max(aligned.left, aligned.right);
   aligned.rows.total = all;
-  for (std::uint64_t i = range.from; i < all && range.holds(i); ++i) {
+  for (std::uint64_t i = range.from; i < all && range.contains(i); ++i) {
     ComparedToken row{.index = static_cast<std::uint32_t>(i),
                       .left = {},
                       .right = {},
@@ -110,7 +110,7 @@ struct Shape {
 };
 
 std::expected<std::vector<Shape>, TraceError> shapes_of(const SessionReader& reader,
-                                                        const KeepGoing& keep_going) {
+                                                        const ContinueCheck& keep_going) {
   const auto rows = template_list(reader, keep_going);
   if (!rows) return std::unexpected(rows.error());
   std::vector<Shape> shapes;
@@ -203,7 +203,7 @@ const char* to_text(TemplateMatch match) {
 
 std::expected<Comparison, TraceError> compare(const ComparedSession& left,
                                               const ComparedSession& right, PageRange tokens,
-                                              const KeepGoing& keep_going) {
+                                              const ContinueCheck& keep_going) {
   Comparison comparison;
   comparison.facts = differing_facts(left.index.info(), right.index.info());
   auto aligned = align(left, right, tokens);

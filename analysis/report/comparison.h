@@ -73,6 +73,6 @@ struct Comparison {
 // `tokens`: the rows of the token alignment to return.
 std::expected<Comparison, TraceError> compare(const ComparedSession& left,
                                               const ComparedSession& right, PageRange tokens,
-                                              const KeepGoing& keep_going = always);
+                                              const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

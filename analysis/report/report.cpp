@@ -5,7 +5,7 @@
 #include <format>
 #include <ranges>
 
-#include "analysis/common/figure_text.h"
+#include "analysis/common/format_units.h"
 
 namespace tt {
 
@@ -36,17 +36,18 @@ ReportSection breakdown_section(const char* title, const char* first, const Brea
   BarChart bars{.title = title, .bars = {}};
   for (const BreakdownRow& row : rows) {
     const TraceSums& s = row.all;
-    bars.bars.push_back({.label = row.name, .value = s.time_ns, .text = time_text(s.time_ns)});
+    bars.bars.push_back(
+        {.label = row.name, .value = s.time_ns, .text = format_duration(s.time_ns)});
     section.rows.push_back(
         {row.name, std::format("{:.0f}", s.executions), std::format("{:.0f}", s.accesses()),
-         bytes_text(s.bytes_read), bytes_text(s.bytes_written), time_text(s.time_ns),
-         share_text(s.time_ns, from.total.all.time_ns), bytes_text(s.bytes_per_second())});
+         format_bytes(s.bytes_read), format_bytes(s.bytes_written), format_duration(s.time_ns),
+         format_percent(s.time_ns, from.total.all.time_ns), format_bytes(s.bytes_per_second())});
   }
   section.charts.emplace_back(std::move(bars));
   return section;
 }
 
-ReportSection latency_section(const ReportFigures& f) {
+ReportSection latency_section(const ReportData& f) {
   ReportSection section{
       .title = "Time per token", .text = {}, .charts = {}, .columns = {}, .rows = {}};
   std::vector<double> sorted = f.token_ms;
@@ -75,7 +76,7 @@ ReportSection latency_section(const ReportFigures& f) {
 }
 
 // What is known about actual disk reads: page faults.
-std::string faults_text(const ReportFigures& f) {
+std::string faults_text(const ReportData& f) {
   const BreakdownRow& all = f.by_tensor.total;
   if (f.info.fact("trace.page_faults").empty() && all.all.faults == 0)
     return "Page faults were not recorded, so it is unknown which reads came from the disk.";
@@ -112,28 +113,29 @@ ReportSection faults_section(const Breakdown& by_tensor) {
     bars.bars.push_back(
         {.label = row.name, .value = row.all.faults, .text = count(row.all.faults)});
     section.rows.push_back({row.name, count(row.all.faults),
-                            share_text(row.all.faults, by_tensor.total.all.faults),
+                            format_percent(row.all.faults, by_tensor.total.all.faults),
                             count(row.prompt.faults), count(row.generate.faults)});
   }
   section.charts.emplace_back(std::move(bars));
   return section;
 }
 
-ReportSection memory_section(const ReportFigures& f) {
-  ReportSection section{.title = "Weight cache simulation",
-                        .text = {std::format("{} of weights were read, {} of distinct bytes.",
-                                             bytes_text(static_cast<double>(f.weights_read.v)),
-                                             bytes_text(static_cast<double>(f.weights_distinct.v))),
-                                 "LRU: the least recently used weights are evicted, as in a page "
-                                 "cache. Pinned: the most read weights stay in memory. Best: the "
-                                 "optimal policy, which knows all future reads (Belady).",
-                                 faults_text(f)},
-                        .charts = {},
-                        .columns = {{.name = "memory", .right = true},
-                                    {.name = "LRU", .right = true},
-                                    {.name = "pinned", .right = true},
-                                    {.name = "best", .right = true}},
-                        .rows = {}};
+ReportSection memory_section(const ReportData& f) {
+  ReportSection section{
+      .title = "Weight cache simulation",
+      .text = {std::format("{} of weights were read, {} of distinct bytes.",
+                           format_bytes(static_cast<double>(f.weights_read.v)),
+                           format_bytes(static_cast<double>(f.weights_distinct.v))),
+               "LRU: the least recently used weights are evicted, as in a page "
+               "cache. Pinned: the most read weights stay in memory. Best: the "
+               "optimal policy, which knows all future reads (Belady).",
+               faults_text(f)},
+      .charts = {},
+      .columns = {{.name = "memory", .right = true},
+                  {.name = "LRU", .right = true},
+                  {.name = "pinned", .right = true},
+                  {.name = "best", .right = true}},
+      .rows = {}};
   const auto share = [&](const CachePoint& p) {
     return f.weights_read.v == 0
                ? 0.0
@@ -154,7 +156,7 @@ ReportSection memory_section(const ReportFigures& f) {
   add("pinned", f.pin);
   section.charts.emplace_back(std::move(chart));
   for (std::size_t i = 0; i < f.lru.size(); i += 4) {
-    section.rows.push_back({bytes_text(static_cast<double>(f.lru[i].capacity.v)),
+    section.rows.push_back({format_bytes(static_cast<double>(f.lru[i].capacity.v)),
                             std::format("{:.1f} %", share(f.lru[i])),
                             std::format("{:.1f} %", share(f.pin[i])),
                             std::format("{:.1f} %", share(f.belady[i]))});
@@ -167,9 +169,9 @@ ReportSection pins_section(const PinPlan& plan) {
       .title = "Weights to pin",
       .text = {std::format(
           "With {} of memory, most bytes saved per byte held first: {} held, {} of reads saved.",
-          bytes_text(static_cast<double>(plan.memory.v)),
-          bytes_text(static_cast<double>(plan.held.v)),
-          bytes_text(static_cast<double>(plan.saved.v)))},
+          format_bytes(static_cast<double>(plan.memory.v)),
+          format_bytes(static_cast<double>(plan.held.v)),
+          format_bytes(static_cast<double>(plan.saved.v)))},
       .charts = {},
       .columns = {{.name = "tensor"},
                   {.name = "experts"},
@@ -179,8 +181,8 @@ ReportSection pins_section(const PinPlan& plan) {
       .rows = {}};
   for (const PinnedWeight& weight : plan.weights | std::views::take(kPins)) {
     section.rows.push_back(
-        {weight.tensor, runs_text(weight.experts), bytes_text(static_cast<double>(weight.held.v)),
-         std::to_string(weight.reads), bytes_text(static_cast<double>(weight.saved.v))});
+        {weight.tensor, runs_text(weight.experts), format_bytes(static_cast<double>(weight.held.v)),
+         std::to_string(weight.reads), format_bytes(static_cast<double>(weight.saved.v))});
   }
   if (plan.weights.size() > kPins)
     section.text.push_back(std::format("The first {} of {}.", kPins, plan.weights.size()));
@@ -197,7 +199,7 @@ ReportSection checks_section(const Validation& validation) {
   for (const CheckResult& check : validation.checks) {
     std::string details = check.summary;
     if (!check.evidence.empty()) details += ": " + check.evidence.front();
-    section.rows.push_back({to_text(check.check), to_text(check.verdict), std::move(details)});
+    section.rows.push_back({to_text(check.check), to_text(check.status), std::move(details)});
   }
   return section;
 }
@@ -209,8 +211,9 @@ ReportSection facts_section(const SessionInfo& info) {
                         .columns = {{.name = "name"}, {.name = "value"}},
                         .rows = {}};
   for (const ModelFile& file : info.model_files)
-    section.rows.push_back({"model file", std::format("{} ({})", file.path,
-                                                      bytes_text(static_cast<double>(file.size)))});
+    section.rows.push_back(
+        {"model file",
+         std::format("{} ({})", file.path, format_bytes(static_cast<double>(file.size)))});
   for (const auto& [name, value] : info.facts) section.rows.push_back({name, value});
   return section;
 }
@@ -223,28 +226,27 @@ std::string when(std::int64_t unix_ns) {
 
 }  // namespace
 
-Report report_of(const ReportFigures& figures) {
-  const SessionInfo& info = figures.info;
+Report report_of(const ReportData& data) {
+  const SessionInfo& info = data.info;
   Report report{.title = info.title.empty() ? info.id : info.title,
                 .subtitle = std::format("Session {}, {}, level {}, {} layers, {}", info.id,
                                         when(info.start_utc_ns), to_text(info.level), info.n_layers,
                                         to_text(info.state)),
-                .findings = findings_of(figures),
-                .advice = advice_of(figures),
+                .findings = findings_of(data),
+                .advice = advice_of(data),
                 .sections = {}};
-  if (!figures.token_ms.empty()) report.sections.push_back(latency_section(figures));
-  if (!figures.by_op_kind.rows.empty()) {
-    report.sections.push_back(breakdown_section("By kind of op", "op", figures.by_op_kind));
-    report.sections.push_back(breakdown_section("By component", "component", figures.by_component));
-    report.sections.push_back(breakdown_section("By layer", "layer", figures.by_layer));
-    report.sections.push_back(breakdown_section("By tensor", "tensor", figures.by_tensor));
+  if (!data.token_ms.empty()) report.sections.push_back(latency_section(data));
+  if (!data.by_op_kind.rows.empty()) {
+    report.sections.push_back(breakdown_section("By kind of op", "op", data.by_op_kind));
+    report.sections.push_back(breakdown_section("By component", "component", data.by_component));
+    report.sections.push_back(breakdown_section("By layer", "layer", data.by_layer));
+    report.sections.push_back(breakdown_section("By tensor", "tensor", data.by_tensor));
   }
-  if (!figures.lru.empty()) report.sections.push_back(memory_section(figures));
-  if (figures.by_tensor.total.all.faults > 0)
-    report.sections.push_back(faults_section(figures.by_tensor));
-  if (!figures.room.pins.weights.empty())
-    report.sections.push_back(pins_section(figures.room.pins));
-  report.sections.push_back(checks_section(figures.validation));
+  if (!data.lru.empty()) report.sections.push_back(memory_section(data));
+  if (data.by_tensor.total.all.faults > 0)
+    report.sections.push_back(faults_section(data.by_tensor));
+  if (!data.room.pins.weights.empty()) report.sections.push_back(pins_section(data.room.pins));
+  report.sections.push_back(checks_section(data.validation));
   report.sections.push_back(facts_section(info));
   return report;
 }

@@ -36,10 +36,10 @@ struct DeviceTime {
   double slowest_ns = 0;
 };
 
-struct ReportFigures {
+struct ReportData {
   SessionInfo info;
   LossCounters losses;
-  std::optional<std::uint32_t> whole_steps;  // damaged file: number of steps reported on
+  std::optional<std::uint32_t> readable_steps;  // damaged file: number of steps reported on
   std::uint32_t prompt_tokens = 0, generated_tokens = 0;
   Ns prompt_time{}, generate_time{};  // total duration of the steps of the phase
   std::vector<double> token_ms;       // per generated token, in order
@@ -49,11 +49,11 @@ struct ReportFigures {
   Bytes weights_read{}, weights_distinct{};
   // A cache of the size of the host's memory or, if all weights that were read fit into
   // memory, of half their size.
-  struct Room {
+  struct MemoryBudget {
     PinPlan pins;
     CachePoint lru, belady;  // at pins.memory
   };
-  Room room;
+  MemoryBudget room;
   Determinism determinism;
   Prediction prediction;
   ReadOrder read_order;             // of weights, with the default gap
@@ -63,13 +63,11 @@ struct ReportFigures {
 
 // Progress callback: called with the name of each stage, such as "replaying reads". A stage
 // may take a minute.
-using Telling = std::function<void(const char* what)>;
-inline void to_nobody(const char*) {}
-std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::path& file,
-                                                        const SessionIndex& index,
-                                                        const SessionReader& reader,
-                                                        const KeepGoing& keep_going = always,
-                                                        const Telling& tell = to_nobody);
+using ProgressCallback = std::function<void(const char* what)>;
+inline void no_progress(const char*) {}
+std::expected<ReportData, TraceError> gather_report_data(
+    const std::filesystem::path& file, const SessionIndex& index, const SessionReader& reader,
+    const ContinueCheck& keep_going = never_cancel, const ProgressCallback& progress = no_progress);
 
 struct BarChart {
   struct Bar {
@@ -115,8 +113,8 @@ struct Report {
   std::vector<ReportSection> sections;
 };
 
-std::vector<std::string> findings_of(const ReportFigures& figures);
-std::vector<Advice> advice_of(const ReportFigures& figures);
-Report report_of(const ReportFigures& figures);
+std::vector<std::string> findings_of(const ReportData& data);
+std::vector<Advice> advice_of(const ReportData& data);
+Report report_of(const ReportData& data);
 
 }  // namespace tt

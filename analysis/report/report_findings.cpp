@@ -3,7 +3,7 @@
 #include <format>
 #include <ranges>
 
-#include "analysis/common/figure_text.h"
+#include "analysis/common/format_units.h"
 #include "analysis/report/report.h"
 
 namespace tt {
@@ -19,53 +19,55 @@ double per_second(std::uint32_t count, Ns time) {
   return time.v > 0 ? count * 1e9 / static_cast<double>(time.v) : 0;
 }
 
-void find_damage(const ReportFigures& f, std::vector<std::string>& out) {
-  if (!f.whole_steps) return;
-  out.push_back(std::format(
-      "The file is damaged: this report covers the {} steps before the damage.", *f.whole_steps));
+void find_damage(const ReportData& f, std::vector<std::string>& out) {
+  if (!f.readable_steps) return;
+  out.push_back(
+      std::format("The file is damaged: this report covers the {} steps before the damage.",
+                  *f.readable_steps));
 }
 
-void find_speed(const ReportFigures& f, std::vector<std::string>& out) {
+void find_speed(const ReportData& f, std::vector<std::string>& out) {
   if (f.prompt_tokens > 0) {
     out.push_back(std::format("Prompt: {} tokens in {}, {:.1f} tokens/s.", f.prompt_tokens,
-                              time_text(static_cast<double>(f.prompt_time.v)),
+                              format_duration(static_cast<double>(f.prompt_time.v)),
                               per_second(f.prompt_tokens, f.prompt_time)));
   }
   if (f.generated_tokens > 0) {
     out.push_back(std::format("Generation: {} tokens in {}, {:.1f} tokens/s.", f.generated_tokens,
-                              time_text(static_cast<double>(f.generate_time.v)),
+                              format_duration(static_cast<double>(f.generate_time.v)),
                               per_second(f.generated_tokens, f.generate_time)));
   }
 }
 
-void find_bytes(const ReportFigures& f, std::vector<std::string>& out) {
+void find_bytes(const ReportData& f, std::vector<std::string>& out) {
   const TraceSums& generate = f.by_op_kind.total.generate;
   if (f.generated_tokens > 0 && generate.bytes() > 0) {
     out.push_back(std::format(
         "A generated token touches {} in {:.0f} accesses: {}/s while its ops run.",
-        bytes_text(generate.bytes() / f.generated_tokens), generate.accesses() / f.generated_tokens,
-        bytes_text(generate.bytes_per_second())));
+        format_bytes(generate.bytes() / f.generated_tokens),
+        generate.accesses() / f.generated_tokens, format_bytes(generate.bytes_per_second())));
   }
   const double all = f.by_op_kind.disk.bytes() + f.by_op_kind.buffer.bytes();
   if (all > 0) {
-    out.push_back(std::format(
-        "{} of all bytes touched are in the mapped model file, {} in other memory.",
-        share_text(f.by_op_kind.disk.bytes(), all), share_text(f.by_op_kind.buffer.bytes(), all)));
+    out.push_back(
+        std::format("{} of all bytes touched are in the mapped model file, {} in other memory.",
+                    format_percent(f.by_op_kind.disk.bytes(), all),
+                    format_percent(f.by_op_kind.buffer.bytes(), all)));
   }
 }
 
-void find_hottest(const ReportFigures& f, std::vector<std::string>& out) {
+void find_hottest(const ReportData& f, std::vector<std::string>& out) {
   const auto& rows = f.by_op_kind.rows;
   const auto slowest =
       std::ranges::max_element(rows, {}, [](const BreakdownRow& r) { return r.all.time_ns; });
   if (slowest != rows.end() && slowest->all.time_ns > 0) {
     out.push_back(std::format("{} takes {} of the time of all ops, at {}/s.", slowest->name,
-                              share_text(slowest->all.time_ns, f.by_op_kind.total.all.time_ns),
-                              bytes_text(slowest->all.bytes_per_second())));
+                              format_percent(slowest->all.time_ns, f.by_op_kind.total.all.time_ns),
+                              format_bytes(slowest->all.bytes_per_second())));
   }
 }
 
-void find_pattern(const ReportFigures& f, std::vector<std::string>& out) {
+void find_pattern(const ReportData& f, std::vector<std::string>& out) {
   if (f.determinism.pairs > 0) {
     out.push_back(std::format("{} of {} tokens read the same weights as the previous token.",
                               f.determinism.same_weights, f.determinism.pairs));
@@ -73,14 +75,14 @@ void find_pattern(const ReportFigures& f, std::vector<std::string>& out) {
   if (f.prediction.reads > 0) {
     out.push_back(std::format(
         "The access pattern of the first half predicts {} of the reads of the second half.",
-        share_text(f.prediction.accuracy(), 1)));
+        format_percent(f.prediction.accuracy(), 1)));
   }
   if (f.read_order.reads > 0) {
     out.push_back(std::format(
         "{} of the weight reads begin within {} after the end of the previous read in the file.",
-        share_text(static_cast<double>(f.read_order.sequential),
-                   static_cast<double>(f.read_order.reads)),
-        bytes_text(static_cast<double>(kUsualGap))));
+        format_percent(static_cast<double>(f.read_order.sequential),
+                       static_cast<double>(f.read_order.reads)),
+        format_bytes(static_cast<double>(kDefaultGap))));
   }
 }
 
@@ -90,21 +92,21 @@ const BreakdownRow* most_faults(const Breakdown& breakdown) {
   return most == breakdown.rows.end() || most->all.faults == 0 ? nullptr : &*most;
 }
 
-void find_faults(const ReportFigures& f, std::vector<std::string>& out) {
+void find_faults(const ReportData& f, std::vector<std::string>& out) {
   const TraceSums& all = f.by_tensor.total.all;
   if (all.faults == 0) return;
   std::string found = std::format("Ops waited for the disk {:.0f} times (page faults)", all.faults);
   if (const BreakdownRow* most = most_faults(f.by_tensor))
-    found +=
-        std::format(", {} of them for {}", share_text(most->all.faults, all.faults), most->name);
+    found += std::format(", {} of them for {}", format_percent(most->all.faults, all.faults),
+                         most->name);
   out.push_back(found + ".");
 }
 
 // --- advice -------------------------------------------------------------------
 
-void advise_soundness(const ReportFigures& f, std::vector<Advice>& out) {
+void advise_validity(const ReportData& f, std::vector<Advice>& out) {
   for (const CheckResult& check : f.validation.checks) {
-    if (check.verdict != Verdict::Failed) continue;
+    if (check.status != CheckStatus::Failed) continue;
     out.push_back({.advice = "Do not trust this recording until its failed checks are explained.",
                    .because = std::format("{}: {}", to_text(check.check), check.evidence.front())});
     return;
@@ -122,24 +124,24 @@ std::string pinned_names(const PinPlan& plan) {
   return out;
 }
 
-void advise_memory(const ReportFigures& f, std::vector<Advice>& out) {
+void advise_memory(const ReportData& f, std::vector<Advice>& out) {
   if (f.weights_read.v == 0) return;
   const auto ram = f.info.fact_number("host.ram_bytes");
   const auto distinct = static_cast<double>(f.weights_distinct.v);
-  const std::string need = bytes_text(distinct);
+  const std::string need = format_bytes(distinct);
   const PinPlan& pins = f.room.pins;
   const auto saved = [&](Bytes bytes) {
-    return share_text(static_cast<double>(bytes.v), static_cast<double>(f.weights_read.v));
+    return format_percent(static_cast<double>(bytes.v), static_cast<double>(f.weights_read.v));
   };
   if (ram && *ram < f.weights_distinct.v) {
     if (pins.weights.empty()) return;
     out.push_back(
-        {.advice = std::format("Pin {}: {}.", bytes_text(static_cast<double>(pins.held.v)),
+        {.advice = std::format("Pin {}: {}.", format_bytes(static_cast<double>(pins.held.v)),
                                pinned_names(pins)),
          .because = std::format(
              "The session reads {} of weights and the host has {} of memory. An LRU cache saves "
              "{} of the bytes read, pinning saves {}; no policy saves more than {}.",
-             need, bytes_text(static_cast<double>(*ram)), saved(f.room.lru.bytes),
+             need, format_bytes(static_cast<double>(*ram)), saved(f.room.lru.bytes),
              saved(pins.saved), saved(f.room.belady.bytes))});
     return;
   }
@@ -155,7 +157,7 @@ void advise_memory(const ReportFigures& f, std::vector<Advice>& out) {
 
 // Reading weights once at the start of a prompt is unavoidable. Page faults in every token
 // mean that weights were evicted from memory.
-void advise_faults(const ReportFigures& f, std::vector<Advice>& out) {
+void advise_faults(const ReportData& f, std::vector<Advice>& out) {
   const TraceSums& generate = f.by_tensor.total.generate;
   if (f.generated_tokens == 0 || generate.faults < f.generated_tokens) return;
   std::string because = std::format(
@@ -170,7 +172,7 @@ void advise_faults(const ReportFigures& f, std::vector<Advice>& out) {
        .because = because + "."});
 }
 
-void advise_threads(const ReportFigures& f, std::vector<Advice>& out) {
+void advise_threads(const ReportData& f, std::vector<Advice>& out) {
   const auto threads = f.info.fact_number("context.threads"),
              cores = f.info.fact_number("host.cores");
   if (!threads || !cores || *threads >= *cores) return;
@@ -179,14 +181,14 @@ void advise_threads(const ReportFigures& f, std::vector<Advice>& out) {
        .because = std::format("The session used {} threads on {} cores.", *threads, *cores)});
 }
 
-void advise_repacking(const ReportFigures& f, std::vector<Advice>& out) {
+void advise_repacking(const ReportData& f, std::vector<Advice>& out) {
   const std::string_view repack = f.info.fact("context.repack");
   if (repack != "off" || f.weights_read.v == 0) return;
   out.push_back({.advice = "Let weights be repacked (remove --no-repack).",
                  .because = std::format(
                      "The weights ({} read) were used in the file's layout; the kernels for "
                      "repacked weights are faster, but need memory for a second copy.",
-                     bytes_text(static_cast<double>(f.weights_read.v)))});
+                     format_bytes(static_cast<double>(f.weights_read.v)))});
 }
 
 // Whether an op, or a part of a fused op, is a matrix multiplication.
@@ -199,7 +201,7 @@ bool is_matrix_product(std::string_view kind) {
 }
 
 // Matrix multiplications that read weights near the memory bandwidth are memory-bound.
-void advise_bandwidth(const ReportFigures& f, std::vector<Advice>& out) {
+void advise_bandwidth(const ReportData& f, std::vector<Advice>& out) {
   const TraceSums& all = f.by_op_kind.total.generate;
   TraceSums products;
   std::string kinds;
@@ -220,11 +222,11 @@ void advise_bandwidth(const ReportFigures& f, std::vector<Advice>& out) {
                      "Matrix products ({}) take {} of a token's time and read {}/s, {} of the "
                      "fastest tensor's {}/s: reading fewer bytes makes it faster, more compute "
                      "does not.",
-                     kinds, share_text(products.time_ns, all.time_ns), bytes_text(rate),
-                     share_text(rate, best), bytes_text(best))});
+                     kinds, format_percent(products.time_ns, all.time_ns), format_bytes(rate),
+                     format_percent(rate, best), format_bytes(best))});
 }
 
-void advise_attention(const ReportFigures& f, std::vector<Advice>& out) {
+void advise_attention(const ReportData& f, std::vector<Advice>& out) {
   const BreakdownRow* softmax = row_of(f.by_op_kind, "SOFT_MAX");
   const BreakdownRow* attention = row_of(f.by_component, to_text(Component::Attention));
   const double all = f.by_op_kind.total.all.time_ns;
@@ -237,11 +239,11 @@ void advise_attention(const ReportFigures& f, std::vector<Advice>& out) {
        .because = std::format(
            "Attention takes {} of the time, and without flash attention each token reads the whole "
            "padded window of the cache.",
-           share_text(attention->all.time_ns, all))});
+           format_percent(attention->all.time_ns, all))});
 }
 
 // Some ops always run on the CPU, so a few per cent of the time are not a fallback.
-void advise_devices(const ReportFigures& f, std::vector<Advice>& out) {
+void advise_devices(const ReportData& f, std::vector<Advice>& out) {
   constexpr double kFallback = 0.05;
   const std::string_view present = f.info.fact("host.devices");
   const auto cpu = std::ranges::find(f.devices, "CPU", &DeviceTime::name);
@@ -262,32 +264,33 @@ void advise_devices(const ReportFigures& f, std::vector<Advice>& out) {
       {.advice = "Give the device more layers (-ngl) if its memory allows it.",
        .because = std::format(
            "Ops on the CPU took {} of the time, {} of it {}, although the session used {}.",
-           share_text(cpu->ns, all), share_text(cpu->slowest_ns, cpu->ns), cpu->slowest, others)});
+           format_percent(cpu->ns, all), format_percent(cpu->slowest_ns, cpu->ns), cpu->slowest,
+           others)});
 }
 
 }  // namespace
 
-std::vector<std::string> findings_of(const ReportFigures& figures) {
+std::vector<std::string> findings_of(const ReportData& data) {
   std::vector<std::string> findings;
-  find_damage(figures, findings);
-  find_speed(figures, findings);
-  find_hottest(figures, findings);
-  find_bytes(figures, findings);
-  find_pattern(figures, findings);
-  find_faults(figures, findings);
+  find_damage(data, findings);
+  find_speed(data, findings);
+  find_hottest(data, findings);
+  find_bytes(data, findings);
+  find_pattern(data, findings);
+  find_faults(data, findings);
   return findings;
 }
 
-std::vector<Advice> advice_of(const ReportFigures& figures) {
+std::vector<Advice> advice_of(const ReportData& data) {
   std::vector<Advice> advice;
-  advise_soundness(figures, advice);
-  advise_memory(figures, advice);
-  advise_faults(figures, advice);
-  advise_bandwidth(figures, advice);
-  advise_attention(figures, advice);
-  advise_threads(figures, advice);
-  advise_repacking(figures, advice);
-  advise_devices(figures, advice);
+  advise_validity(data, advice);
+  advise_memory(data, advice);
+  advise_faults(data, advice);
+  advise_bandwidth(data, advice);
+  advise_attention(data, advice);
+  advise_threads(data, advice);
+  advise_repacking(data, advice);
+  advise_devices(data, advice);
   return advice;
 }
 

@@ -18,20 +18,20 @@ constexpr std::array<const char*, kChecks> kCheckWords{
     "token_ids", "layers", "file_ranges", "offset_ways", "experts"};
 
 // Builds the result of one check: counts items and failures, keeps the first failures.
-class Checking {
+class CheckBuilder {
  public:
-  explicit Checking(Check check) { result_.check = check; }
-  void look(std::uint64_t count = 1) { result_.looked_at += count; }
+  explicit CheckBuilder(Check check) { result_.check = check; }
+  void add_items(std::uint64_t count = 1) { result_.items_checked += count; }
   void wrong(std::string what) {
     ++result_.wrong;
     if (result_.evidence.size() < kEvidence) result_.evidence.push_back(std::move(what));
   }
-  void wrong_without_evidence(std::uint64_t count) { result_.wrong += count; }
-  std::uint64_t looked_at() const { return result_.looked_at; }
+  void add_failures(std::uint64_t count) { result_.wrong += count; }
+  std::uint64_t items_checked() const { return result_.items_checked; }
   CheckResult done(std::string summary) && {
-    result_.verdict = result_.wrong > 0       ? Verdict::Failed
-                      : result_.looked_at > 0 ? Verdict::Passed
-                                              : Verdict::NotApplicable;
+    result_.status = result_.wrong > 0           ? CheckStatus::Failed
+                     : result_.items_checked > 0 ? CheckStatus::Passed
+                                                 : CheckStatus::NotApplicable;
     result_.summary = std::move(summary);
     return std::move(result_);
   }
@@ -41,15 +41,15 @@ class Checking {
 };
 
 CheckResult check_file(const std::vector<std::string>& problems) {
-  Checking check(Check::File);
-  check.look();
+  CheckBuilder check(Check::File);
+  check.add_items();
   for (const std::string& problem : problems) check.wrong(problem);
   return std::move(check).done("the file, its row checksums and its blobs");
 }
 
 CheckResult check_losses(const LossCounters& losses) {
-  Checking check(Check::Losses);
-  check.look();
+  CheckBuilder check(Check::Losses);
+  check.add_items();
   const std::array<std::pair<const char*, std::uint64_t>, 5> counts{
       {{"steps without times", losses.steps_without_times},
        {"slot values dropped", losses.slot_values_dropped},
@@ -63,7 +63,7 @@ CheckResult check_losses(const LossCounters& losses) {
 
 // The counts in the metadata (trace.*) are those of the graph with the most weights.
 CheckResult check_offset_ways(const SessionInfo& info) {
-  Checking check(Check::OffsetWays);
+  CheckBuilder check(Check::OffsetWays);
   const auto weights = info.fact_number("trace.weights");
   const auto named = info.fact_number("trace.offsets_by_name");
   const auto addressed = info.fact_number("trace.offsets_by_address");
@@ -72,7 +72,7 @@ CheckResult check_offset_ways(const SessionInfo& info) {
     return std::move(check).done("the session has no record of how weights were located");
   // A lower bound of the number of weights found in both ways.
   const std::uint64_t both = *named + *addressed > *weights ? *named + *addressed - *weights : 0;
-  check.look(both);
+  check.add_items(both);
   if (*agree < both)
     check.wrong(std::format("{} weights were located in both ways, {} of them at the same offset",
                             both, *agree));
@@ -83,14 +83,14 @@ CheckResult check_offset_ways(const SessionInfo& info) {
 
 // Checks each graph once, regardless of the number of its steps.
 struct GraphChecks {
-  Checking layers{Check::Layers};
-  Checking ranges{Check::FileRanges};
+  CheckBuilder layers{Check::Layers};
+  CheckBuilder ranges{Check::FileRanges};
 
-  void look_at(const SessionInfo& info, TemplateId id, const GraphTemplate& graph) {
+  void check(const SessionInfo& info, TemplateId id, const GraphTemplate& graph) {
     check_layers(info, id, graph);
     for (const Tensor& tensor : graph.tensors) {
       if (tensor.kind != TensorKind::Weight || tensor.file.empty()) continue;
-      ranges.look();
+      ranges.add_items();
       const FileRange& at = tensor.file;
       if (at.file >= info.model_files.size()) {
         ranges.wrong(std::format("template {}: {} is in file {}, but the model has {} files", id.v,
@@ -118,7 +118,7 @@ struct GraphChecks {
     // layers must at least be consecutive.
     const std::int64_t wanted =
         std::max<std::int64_t>(info.n_layers, there.empty() ? 0 : *there.rbegin() + 1);
-    layers.look(static_cast<std::uint64_t>(wanted));
+    layers.add_items(static_cast<std::uint64_t>(wanted));
     // An untrusted file may claim billions of layers: missing layers are counted without a
     // loop over all of them.
     const std::int64_t missing = wanted - static_cast<std::int64_t>(there.size());
@@ -128,26 +128,26 @@ struct GraphChecks {
       layers.wrong(std::format("template {}: no op of layer {}", id.v, layer));
       ++named;
     }
-    layers.wrong_without_evidence(static_cast<std::uint64_t>(missing - named));
+    layers.add_failures(static_cast<std::uint64_t>(missing - named));
   }
 };
 
 struct StepChecks {
   // An imported session may begin in the middle, and may not have the token counts of steps.
   StepChecks(const SessionInfo& info, const LossCounters& losses)
-      : any_may_jump_(losses.steps_not_written > 0 ||
-                      !info.fact("trace.steps_without_token_count").empty()),
-        next_may_jump_(!info.fact("trace.imported_from").empty()) {}
+      : allow_gaps_(losses.steps_not_written > 0 ||
+                    !info.fact("trace.steps_without_token_count").empty()),
+        allow_next_gap_(!info.fact("trace.imported_from").empty()) {}
 
-  Checking steps{Check::Steps};
-  Checking ops{Check::Ops};
-  Checking times{Check::OpTimes};
-  Checking tokens{Check::Tokens};
-  Checking ids{Check::TokenIds};
-  Checking experts{Check::Experts};
+  CheckBuilder steps{Check::Steps};
+  CheckBuilder ops{Check::Ops};
+  CheckBuilder times{Check::OpTimes};
+  CheckBuilder tokens{Check::Tokens};
+  CheckBuilder ids{Check::TokenIds};
+  CheckBuilder experts{Check::Experts};
 
-  void look_at(const SessionReader& reader, const SessionInfo& info, const Step& step,
-               const GraphTemplate* graph) {
+  void check(const SessionReader& reader, const SessionInfo& info, const Step& step,
+             const GraphTemplate* graph) {
     check_order(step);
     check_tokens(reader, step);
     if (graph != nullptr) {
@@ -156,11 +156,11 @@ struct StepChecks {
     }
     end_ = step.end;
   }
-  void leave_out() { next_may_jump_ = true; }  // skips a step that cannot be read
+  void skip_step() { allow_next_gap_ = true; }  // skips a step that cannot be read
 
  private:
   void check_order(const Step& step) {
-    steps.look();
+    steps.add_items();
     if (step.end < step.begin) steps.wrong(std::format("step {} ends before it begins", step.id.v));
     if (step.begin < end_)
       steps.wrong(std::format("step {} begins before the previous step ended", step.id.v));
@@ -168,19 +168,19 @@ struct StepChecks {
 
   void check_tokens(const SessionReader& reader, const Step& step) {
     if (step.n_tokens == 0) return;
-    tokens.look(step.n_tokens);
+    tokens.add_items(step.n_tokens);
     if (step.first_token < next_token_) {
       tokens.wrong(std::format("step {} evaluates token {} again", step.id.v, step.first_token));
-    } else if (!any_may_jump_ && !next_may_jump_) {
-      check_jump(reader, step);
+    } else if (!allow_gaps_ && !allow_next_gap_) {
+      check_gap(reader, step);
     }
-    next_may_jump_ = false;
+    allow_next_gap_ = false;
     next_token_ = std::max(next_token_, std::uint64_t{step.first_token} + step.n_tokens);
   }
 
   // A step must begin at the token after the previous step, a decoder after the tokens of its
   // encoder. Only tokens that an earlier request left in the cache may be skipped.
-  void check_jump(const SessionReader& reader, const Step& step) {
+  void check_gap(const SessionReader& reader, const Step& step) {
     constexpr std::uint64_t kAtOnce = 1024;
     std::uint64_t missing = 0, first = step.first_token;
     for (std::uint64_t at = next_token_; at < step.first_token;) {
@@ -204,19 +204,19 @@ struct StepChecks {
         std::format("step {} begins at token {}: {} before it, from token {} on, were neither "
                     "evaluated nor reused",
                     step.id.v, step.first_token, missing, first));
-    tokens.wrong_without_evidence(missing - 1);
+    tokens.add_failures(missing - 1);
   }
 
   void check_ops(const SessionInfo& info, const Step& step, const GraphTemplate& graph) {
     if (step.dropped || info.level < Level::Detailed) return;
-    ops.look();
+    ops.add_items();
     if (step.op_ends.size() > graph.ops.size() ||
         (step.op_ends.size() < graph.ops.size() && !step.aborted)) {
       ops.wrong(std::format("step {} executed {} ops, but its template {} has {}", step.id.v,
                             step.op_ends.size(), step.graph.v, graph.ops.size()));
     }
     Ns last = step.first_op;
-    times.look(step.op_ends.size());
+    times.add_items(step.op_ends.size());
     for (std::size_t i = 0; i < step.op_ends.size(); last = step.op_ends[i++])
       if (step.op_ends[i] < last)
         times.wrong(std::format("step {}: op {} ends before the previous op", step.id.v, i));
@@ -248,7 +248,7 @@ struct StepChecks {
     if (values.size() != step.n_tokens) return;
     const auto rows = reader.tokens(step.first_token, step.n_tokens);
     if (!rows) return;  // reported by the file check
-    ids.look(rows->size());
+    ids.add_items(rows->size());
     for (std::size_t i = 0; i < rows->size(); ++i) {
       if (values[i] == (*rows)[i].id) continue;
       ids.wrong(std::format("step {}: the graph read id {} for token {}, whose id is {}", step.id.v,
@@ -262,7 +262,7 @@ struct StepChecks {
         static_cast<std::size_t>(std::max<std::int64_t>(graph.tensor(slot.tensor).ne[0], 1));
     for (std::size_t at = 0; at < values.size(); at += per_token) {
       const std::size_t end = std::min(at + per_token, values.size());
-      experts.look(end - at);
+      experts.add_items(end - at);
       std::set<std::int64_t> seen;
       for (std::size_t i = at; i < end; ++i) {
         if (values[i] < 0 || (info.n_experts > 0 && values[i] >= info.n_experts)) {
@@ -279,11 +279,11 @@ struct StepChecks {
   Ns end_{};
   std::uint64_t next_token_ = 0;
   // Whether gaps in the evaluated tokens are allowed, because a step is missing.
-  bool any_may_jump_ = false, next_may_jump_ = false;
+  bool allow_gaps_ = false, allow_next_gap_ = false;
 };
 
 // Skips what cannot be read; the file check reports it. Returns false if cancelled.
-bool walk(const SessionReader& reader, const SessionInfo& info, const KeepGoing& keep_going,
+bool walk(const SessionReader& reader, const SessionInfo& info, const ContinueCheck& keep_going,
           GraphChecks& graphs, StepChecks& steps) {
   std::set<TemplateId> seen;
   const std::uint32_t n_steps =
@@ -292,13 +292,13 @@ bool walk(const SessionReader& reader, const SessionInfo& info, const KeepGoing&
     if (!keep_going()) return false;
     const auto step = reader.step(StepId{i});
     if (!step) {
-      steps.leave_out();
+      steps.skip_step();
       continue;
     }
     const auto graph = step->graph.v != 0 ? reader.graph(step->graph).value_or(nullptr)
                                           : std::shared_ptr<const GraphTemplate>();
-    if (graph && seen.insert(step->graph).second) graphs.look_at(info, step->graph, *graph);
-    steps.look_at(reader, info, *step, graph.get());
+    if (graph && seen.insert(step->graph).second) graphs.check(info, step->graph, *graph);
+    steps.check(reader, info, *step, graph.get());
   }
   return true;
 }
@@ -307,13 +307,13 @@ bool walk(const SessionReader& reader, const SessionInfo& info, const KeepGoing&
 
 const char* to_text(Check check) { return kCheckWords[static_cast<std::size_t>(check)]; }
 
-const char* to_text(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::Passed:
+const char* to_text(CheckStatus status) {
+  switch (status) {
+    case CheckStatus::Passed:
       return "passed";
-    case Verdict::Failed:
+    case CheckStatus::Failed:
       return "failed";
-    case Verdict::NotApplicable:
+    case CheckStatus::NotApplicable:
       return "not_applicable";
   }
   return "";
@@ -321,11 +321,11 @@ const char* to_text(Verdict verdict) {
 
 bool Validation::passed() const {
   return std::ranges::none_of(checks,
-                              [](const CheckResult& c) { return c.verdict == Verdict::Failed; });
+                              [](const CheckResult& c) { return c.status == CheckStatus::Failed; });
 }
 
 std::expected<Validation, TraceError> validate(const std::filesystem::path& file,
-                                               const KeepGoing& keep_going) {
+                                               const ContinueCheck& keep_going) {
   const auto problems = check_session(file, keep_going);
   if (!problems) return std::unexpected(problems.error());
   Validation validation;
@@ -338,8 +338,8 @@ std::expected<Validation, TraceError> validate(const std::filesystem::path& file
   GraphChecks graphs;
   StepChecks steps(*info, losses);
   if (!walk(*reader, *info, keep_going, graphs, steps)) return std::unexpected(cancelled_error());
-  const auto add = [&](Checking& check, const char* what) {
-    const std::string summary = std::format("{} {}", check.looked_at(), what);
+  const auto add = [&](CheckBuilder& check, const char* what) {
+    const std::string summary = std::format("{} {}", check.items_checked(), what);
     validation.checks.push_back(std::move(check).done(summary));
   };
   validation.checks.push_back(check_losses(losses));

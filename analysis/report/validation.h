@@ -32,15 +32,15 @@ const char* to_text(Check);  // "file", "losses"...
 
 // NotApplicable: the session has no items to check, for example at a level without ops or
 // with a model without experts.
-enum class Verdict : std::uint8_t { Passed, Failed, NotApplicable };
-const char* to_text(Verdict);
+enum class CheckStatus : std::uint8_t { Passed, Failed, NotApplicable };
+const char* to_text(CheckStatus);
 
 struct CheckResult {
   Check check = Check::File;
-  Verdict verdict = Verdict::NotApplicable;
-  std::uint64_t looked_at = 0, wrong = 0;  // items checked, failures; `summary` names the item
-  std::string summary;                     // "512 steps, each with the ops of its template"
-  std::vector<std::string> evidence;       // the first kEvidence failures
+  CheckStatus status = CheckStatus::NotApplicable;
+  std::uint64_t items_checked = 0, wrong = 0;  // items checked, failures; `summary` names the item
+  std::string summary;                         // "512 steps, each with the ops of its template"
+  std::vector<std::string> evidence;           // the first kEvidence failures
   friend bool operator==(const CheckResult&, const CheckResult&) = default;
 };
 inline constexpr std::size_t kEvidence = 10;
@@ -54,6 +54,6 @@ struct Validation {
 // A damaged file is a failed check, not an error; the other checks use what can be read.
 // Errors: the file does not exist, is not a session, or has a newer format version.
 std::expected<Validation, TraceError> validate(const std::filesystem::path& file,
-                                               const KeepGoing& keep_going = always);
+                                               const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

@@ -1,8 +1,8 @@
 // access: one row per access of each step, in the order of for_each_access().
 //
 // This is the hot path of every query over a complete session. What the steps of a template
-// have in common is computed once per scan (Picked); a step only adds the rows that its slots
-// select; column values are computed on demand.
+// have in common is computed once per scan (CandidateAccesses); a step only adds the rows that its
+// slots select; column values are computed on demand.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,7 +20,7 @@ namespace tt::sql {
 namespace {
 
 // The accesses of one template that can match in some step.
-struct Picked {
+struct CandidateAccesses {
   std::shared_ptr<const NamedGraph> graph;
   std::vector<Access> accesses;
   std::vector<std::uint32_t> places;  // indices in the template's accesses
@@ -30,7 +30,7 @@ struct Picked {
   struct Varying {
     std::uint32_t access = 0;
     std::uint32_t rule = 0;  // accesses with the same rule touch the same number of parts
-    bool apart = false;      // each part is a row
+    bool separate = false;   // each part is a row
   };
   std::vector<Varying> varying;
   std::size_t rules = 0;
@@ -38,15 +38,15 @@ struct Picked {
 
 struct Row {
   const SessionInfo& session;
-  const Picked& picked;
+  const CandidateAccesses& candidates;
   const Step& step;
   const Allocation* allocation;
   const StepAccess* rows;  // rows of the step
   std::size_t at;          // index of this row
 
   const StepAccess& access() const { return rows[at]; }
-  const Access& rule() const { return picked.accesses[access().access]; }
-  const GraphTemplate& graph() const { return picked.graph->graph(); }
+  const Access& rule() const { return candidates.accesses[access().access]; }
+  const GraphTemplate& graph() const { return candidates.graph->graph(); }
   const Tensor& tensor() const { return graph().tensor(access().tensor); }
   const Op& op() const { return graph().op(access().op); }
   bool has_time() const { return access().op.v < step.op_ends.size(); }
@@ -57,14 +57,14 @@ struct Row {
   }
 };
 
-void word_or_null(Role role, Out& out) {
+void qkv_or_null(Role role, Output& out) {
   switch (role) {
     case Role::Q:
     case Role::K:
     case Role::V:
     case Role::Qkv:
     case Role::O:
-      return out.kept(to_text(role));
+      return out.text_ref(to_text(role));
     default:
       return out.null();
   }
@@ -75,7 +75,7 @@ const char* text_of(Extent extent) {
   return kWords[static_cast<std::size_t>(extent)];
 }
 
-void address(const Row& row, Out& out) {
+void address(const Row& row, Output& out) {
   const StepAccess& access = row.access();
   if (row.allocation == nullptr || access.tensor.v >= row.allocation->addresses.size())
     return out.null();
@@ -86,105 +86,105 @@ void address(const Row& row, Out& out) {
 }
 
 using R = const Row&;
-using enum Spares;
+using enum Pushdown;
 
 // Names, meanings and nulls match the exported columns (docs/exports.md).
 constexpr std::array kColumns = {
-    Column<Row>{"step", "INTEGER", [](R r, Out& o) { o.integer(r.step.id.v); }, Chunks},
-    Column<Row>{"op", "INTEGER", [](R r, Out& o) { o.integer(r.access().op.v); }, Rows},
+    Column<Row>{"step", "INTEGER", [](R r, Output& o) { o.integer(r.step.id.v); }, Chunks},
+    Column<Row>{"op", "INTEGER", [](R r, Output& o) { o.integer(r.access().op.v); }, Rows},
     Column<Row>{"access", "INTEGER",
-                [](R r, Out& o) { o.integer(r.picked.places[r.access().access]); }, Rows},
-    Column<Row>{"part", "INTEGER", [](R r, Out& o) { o.integer(r.part()); }},
+                [](R r, Output& o) { o.integer(r.candidates.places[r.access().access]); }, Rows},
+    Column<Row>{"part", "INTEGER", [](R r, Output& o) { o.integer(r.part()); }},
     Column<Row>{"timestamp_ns", "INTEGER",
-                [](R r, Out& o) { o.integer(r.step.op_begin(r.access().op).v); }, Chunks},
+                [](R r, Output& o) { o.integer(r.step.op_begin(r.access().op).v); }, Chunks},
     Column<Row>{"duration_ns", "INTEGER",
-                [](R r, Out& o) {
+                [](R r, Output& o) {
                   const OpId op = r.access().op;
                   if (!r.has_time()) return o.null();
                   o.integer((r.step.op_ends[op.v] - r.step.op_begin(op)).v);
                 }},
-    Column<Row>{"token_id", "INTEGER", [](R r, Out& o) { o.integer(r.step.first_token); }, Chunks},
-    Column<Row>{"token_count", "INTEGER", [](R r, Out& o) { o.integer(r.step.n_tokens); }},
-    Column<Row>{"phase", "TEXT", [](R r, Out& o) { o.kept(to_text(r.step.phase)); }, Chunks},
-    Column<Row>{"timing", "TEXT", [](R r, Out& o) { o.kept(to_text(r.step.timing)); }},
-    Column<Row>{"template", "INTEGER", [](R r, Out& o) { o.integer(r.step.graph.v); }, Chunks},
+    Column<Row>{"token_id", "INTEGER", [](R r, Output& o) { o.integer(r.step.first_token); }, Chunks},
+    Column<Row>{"token_count", "INTEGER", [](R r, Output& o) { o.integer(r.step.n_tokens); }},
+    Column<Row>{"phase", "TEXT", [](R r, Output& o) { o.text_ref(to_text(r.step.phase)); }, Chunks},
+    Column<Row>{"timing", "TEXT", [](R r, Output& o) { o.text_ref(to_text(r.step.timing)); }},
+    Column<Row>{"template", "INTEGER", [](R r, Output& o) { o.integer(r.step.graph.v); }, Chunks},
     Column<Row>{"operation_type", "TEXT",
-                [](R r, Out& o) { o.kept(r.picked.graph->ops[r.access().op.v]); }, Rows},
-    Column<Row>{"op_layer_id", "INTEGER", [](R r, Out& o) { o.id(r.op().layer, kNoLayer); }, Rows},
+                [](R r, Output& o) { o.text_ref(r.candidates.graph->ops[r.access().op.v]); }, Rows},
+    Column<Row>{"op_layer_id", "INTEGER", [](R r, Output& o) { o.id(r.op().layer, kNoLayer); }, Rows},
     Column<Row>{"device", "TEXT",
-                [](R r, Out& o) { o.kept(r.picked.graph->devices[r.access().op.v]); }, Rows},
-    Column<Row>{"write", "INTEGER", [](R r, Out& o) { o.integer(r.access().write); }, Rows},
-    Column<Row>{"tensor", "INTEGER", [](R r, Out& o) { o.integer(r.access().tensor.v); }, Rows},
+                [](R r, Output& o) { o.text_ref(r.candidates.graph->devices[r.access().op.v]); }, Rows},
+    Column<Row>{"write", "INTEGER", [](R r, Output& o) { o.integer(r.access().write); }, Rows},
+    Column<Row>{"tensor", "INTEGER", [](R r, Output& o) { o.integer(r.access().tensor.v); }, Rows},
     Column<Row>{"tensor_name", "TEXT",
-                [](R r, Out& o) { o.kept(r.picked.graph->tensors[r.access().tensor.v]); }, Rows},
+                [](R r, Output& o) { o.text_ref(r.candidates.graph->tensors[r.access().tensor.v]); }, Rows},
     Column<Row>{"tensor_type", "TEXT",
-                [](R r, Out& o) { o.kept(r.picked.graph->types[r.access().tensor.v]); }, Rows},
-    Column<Row>{"tensor_kind", "TEXT", [](R r, Out& o) { o.kept(to_text(r.tensor().kind)); }, Rows},
-    Column<Row>{"tensor_bytes", "INTEGER", [](R r, Out& o) { o.u64(size_of(r.tensor()).v); }},
+                [](R r, Output& o) { o.text_ref(r.candidates.graph->types[r.access().tensor.v]); }, Rows},
+    Column<Row>{"tensor_kind", "TEXT", [](R r, Output& o) { o.text_ref(to_text(r.tensor().kind)); }, Rows},
+    Column<Row>{"tensor_bytes", "INTEGER", [](R r, Output& o) { o.u64(size_of(r.tensor()).v); }},
     Column<Row>{"tensor_ptr", "INTEGER", address},
-    Column<Row>{"layer_id", "INTEGER", [](R r, Out& o) { o.id(r.tensor().layer, kNoLayer); }, Rows},
-    Column<Row>{"component", "TEXT", [](R r, Out& o) { o.kept(to_text(r.tensor().component)); },
+    Column<Row>{"layer_id", "INTEGER", [](R r, Output& o) { o.id(r.tensor().layer, kNoLayer); }, Rows},
+    Column<Row>{"component", "TEXT", [](R r, Output& o) { o.text_ref(to_text(r.tensor().component)); },
                 Rows},
-    Column<Row>{"role", "TEXT", [](R r, Out& o) { o.kept(to_text(r.tensor().role)); }, Rows},
+    Column<Row>{"role", "TEXT", [](R r, Output& o) { o.text_ref(to_text(r.tensor().role)); }, Rows},
     Column<Row>{"category", "TEXT",
-                [](R r, Out& o) {
-                  o.kept(to_text(r.picked.graph->derived->categories[r.access().tensor.v]));
+                [](R r, Output& o) {
+                  o.text_ref(to_text(r.candidates.graph->derived->categories[r.access().tensor.v]));
                 },
                 Rows},
-    Column<Row>{"memory_source", "TEXT", [](R r, Out& o) { o.kept(to_text(r.tensor().source)); },
+    Column<Row>{"memory_source", "TEXT", [](R r, Output& o) { o.text_ref(to_text(r.tensor().source)); },
                 Rows},
     Column<Row>{"model_file", "INTEGER",
-                [](R r, Out& o) {
+                [](R r, Output& o) {
                   if (r.rule().range.empty()) return o.null();
                   o.integer(r.rule().range.file);
                 }},
     Column<Row>{"file_offset", "INTEGER",
-                [](R r, Out& o) {
+                [](R r, Output& o) {
                   if (r.access().range.empty()) return o.null();
                   o.u64(r.access().range.offset);
                 }},
     Column<Row>{"file_bytes", "INTEGER",
-                [](R r, Out& o) {
+                [](R r, Output& o) {
                   if (r.access().range.empty()) return o.null();
                   o.u64(r.access().range.length);
                 }},
     Column<Row>{"tensor_file_offset", "INTEGER",
-                [](R r, Out& o) {
+                [](R r, Output& o) {
                   if (r.rule().range.empty()) return o.null();
                   o.u64(r.rule().range.offset);
                 }},
-    Column<Row>{"size_bytes", "INTEGER", [](R r, Out& o) { o.u64(r.access().touched.v); }},
-    Column<Row>{"extent", "TEXT", [](R r, Out& o) { o.kept(text_of(r.rule().extent)); }, Rows},
-    Column<Row>{"unit_bytes", "INTEGER", [](R r, Out& o) { o.u64(r.rule().unit.v); }},
-    Column<Row>{"qkv_type", "TEXT", [](R r, Out& o) { word_or_null(r.tensor().role, o); }, Rows},
-    Column<Row>{"attention_head", "INTEGER", [](R, Out& o) { o.null(); }},
+    Column<Row>{"size_bytes", "INTEGER", [](R r, Output& o) { o.u64(r.access().touched.v); }},
+    Column<Row>{"extent", "TEXT", [](R r, Output& o) { o.text_ref(text_of(r.rule().extent)); }, Rows},
+    Column<Row>{"unit_bytes", "INTEGER", [](R r, Output& o) { o.u64(r.rule().unit.v); }},
+    Column<Row>{"qkv_type", "TEXT", [](R r, Output& o) { qkv_or_null(r.tensor().role, o); }, Rows},
+    Column<Row>{"attention_head", "INTEGER", [](R, Output& o) { o.null(); }},
     Column<Row>{"attention_heads", "INTEGER",
-                [](R r, Out& o) {
+                [](R r, Output& o) {
                   const std::uint32_t heads =
-                      head_geometry(r.tensor(), r.picked.graph->derived->heads,
+                      head_geometry(r.tensor(), r.candidates.graph->derived->heads,
                                     {r.session.n_heads, r.session.n_heads_kv})
                           .count;
                   if (heads == 0) return o.null();
                   o.integer(heads);
                 }},
     Column<Row>{"expert_id", "INTEGER",
-                [](R r, Out& o) {
+                [](R r, Output& o) {
                   if (r.access().expert < 0) return o.null();
                   o.integer(r.access().expert);
                 },
                 Rows},
     Column<Row>{"expert_rank", "INTEGER",
-                [](R r, Out& o) {
+                [](R r, Output& o) {
                   if (r.access().expert < 0 || r.access().rank < 0) return o.null();
                   o.integer(r.access().rank);
                 }},
     Column<Row>{"routing_score", "REAL",
-                [](R r, Out& o) {
+                [](R r, Output& o) {
                   if (r.access().expert < 0 || std::isnan(r.access().score)) return o.null();
                   o.real(static_cast<double>(r.access().score));
                 }},
-    Column<Row>{"bytes", "INTEGER HIDDEN", [](R r, Out& o) { o.u64(r.access().touched.v); }},
-    Column<Row>{"session", "TEXT HIDDEN", [](R r, Out& o) { o.copied(r.session.id); }},
+    Column<Row>{"bytes", "INTEGER HIDDEN", [](R r, Output& o) { o.u64(r.access().touched.v); }},
+    Column<Row>{"session", "TEXT HIDDEN", [](R r, Output& o) { o.text_copy(r.session.id); }},
 };
 
 constexpr std::size_t kTime = column_index(kColumns, "timestamp_ns");
@@ -200,14 +200,14 @@ class AccessCursor final : public Cursor {
                        .token = column_index(kColumns, "token_id"),
                        .time = kTime}) {}
 
-  Done start(const Conditions& conditions) override {
+  Status start(const Conditions& conditions) override {
     rows_.clear();
     at_ = 0;
     if (conditions.impossible()) return {};
-    picked_.clear();
+    candidates_.clear();
     filters_.clear();
     for (std::size_t i = 0; i < kColumns.size(); ++i) {
-      if (kColumns[i].spares == Rows && i != kExpert && !conditions.of(i).any())
+      if (kColumns[i].pushdown == Rows && i != kExpert && !conditions.of(i).any())
         filters_.emplace_back(i, conditions.of(i));
     }
     expert_ = conditions.of(kExpert);
@@ -220,17 +220,17 @@ class AccessCursor final : public Cursor {
     return refill();
   }
 
-  Done next() override {
+  Status next() override {
     ++at_;
-    pass_over();
-    return at_end() ? refill() : Done{};
+    skip_other_experts();
+    return at_end() ? refill() : Status{};
   }
   bool at_end() const override { return at_ >= rows_.size(); }
-  void value(std::size_t column, Out& out) const override { kColumns[column].value(row(), out); }
+  void value(std::size_t column, Output& out) const override { kColumns[column].value(row(), out); }
 
   // Counts all accesses of the step, including those that were skipped.
-  Or<std::int64_t> row_id() const override {
-    const DerivedGraph& derived = *of_step_->graph->derived;
+  Expected<std::int64_t> row_id() const override {
+    const DerivedGraph& derived = *step_candidates_->graph->derived;
     if (numbered_ != step_->id) {
       first_rows_.assign(derived.accesses.size(), 0);
       std::uint32_t count = 0;
@@ -240,81 +240,84 @@ class AccessCursor final : public Cursor {
       });
       numbered_ = step_->id;
     }
-    const std::uint32_t access = of_step_->places[rows_[at_].access];
+    const std::uint32_t access = step_candidates_->places[rows_[at_].access];
     return step_row_id(step_->id, first_rows_[access] - 1 + row().part());
   }
 
  private:
-  Row row() const { return {*info_, *of_step_, *step_, allocation_.get(), rows_.data(), at_}; }
-
-  // Skips rows of other experts. The rows are not removed, because part() counts them.
-  void pass_over() {
-    if (expert_.any()) return;
-    while (!at_end() && !expert_.holds(std::int64_t{rows_[at_].expert})) ++at_;
+  Row row() const {
+    return {*info_, *step_candidates_, *step_, allocation_.get(), rows_.data(), at_};
   }
 
-  Done refill() {
+  // Skips rows of other experts. The rows are not removed, because part() counts them.
+  void skip_other_experts() {
+    if (expert_.any()) return;
+    while (!at_end() && !expert_.contains(std::int64_t{rows_[at_].expert})) ++at_;
+  }
+
+  Status refill() {
     while (at_end()) {
       at_ = 0;
       rows_.clear();
       auto step = walk_.next();
       if (!step) return std::unexpected(step.error());
       if (*step == nullptr) return {};
-      auto picked = pick((*step)->graph);
-      if (!picked) return std::unexpected(picked.error());
-      if (*picked == nullptr) continue;
+      auto candidates = candidates_of((*step)->graph);
+      if (!candidates) return std::unexpected(candidates.error());
+      if (*candidates == nullptr) continue;
       step_ = *std::move(step);
-      of_step_ = *std::move(picked);
+      step_candidates_ = *std::move(candidates);
       if (auto filled = fill(); !filled) return filled;
-      pass_over();
+      skip_other_experts();
     }
     return {};
   }
 
-  Done fill() {
+  Status fill() {
     if (needs_addresses_) {
       auto read = walk_.source().allocation(step_->allocation);
       if (!read) return std::unexpected(read.error());
       allocation_ = *std::move(read);
     }
-    add_rows(*of_step_, *step_);
+    add_rows(*step_candidates_, *step_);
     // Removes only all rows of an op together, because part() counts the rows of an access.
     if (!time_.any()) {
-      std::erase_if(rows_,
-                    [&](const StepAccess& row) { return !time_.holds(step_->op_begin(row.op).v); });
+      std::erase_if(
+          rows_, [&](const StepAccess& row) { return !time_.contains(step_->op_begin(row.op).v); });
     }
     return {};
   }
 
   // Adds the rows of for_each_access() in its order, but reuses rows that are the same in
   // every step and part counts of equal rules.
-  void add_rows(const Picked& picked, const Step& step) {
-    const std::size_t ran = step.ops_run(picked.graph->graph().ops.size());
+  void add_rows(const CandidateAccesses& candidates, const Step& step) {
+    const std::size_t ran = step.ops_run(candidates.graph->graph().ops.size());
     const auto ran_end = std::ranges::partition_point(
-        picked.accesses, [&](const Access& access) { return access.op.v < ran; });
-    const auto end = static_cast<std::uint32_t>(ran_end - picked.accesses.begin());
+        candidates.accesses, [&](const Access& access) { return access.op.v < ran; });
+    const auto end = static_cast<std::uint32_t>(ran_end - candidates.accesses.begin());
     std::uint32_t from = 0;
     const auto add_fixed = [&](std::uint32_t to) {
-      rows_.insert(rows_.end(), picked.fixed.begin() + from, picked.fixed.begin() + to);
+      rows_.insert(rows_.end(), candidates.fixed.begin() + from, candidates.fixed.begin() + to);
     };
-    parts_.assign(picked.rules, kNotCounted);
-    for (const Picked::Varying& varying : picked.varying) {
+    parts_.assign(candidates.rules, kNotCounted);
+    for (const CandidateAccesses::Varying& varying : candidates.varying) {
       if (varying.access >= end) break;
       add_fixed(varying.access);
       from = varying.access + 1;
-      const Access& access = picked.accesses[varying.access];
+      const Access& access = candidates.accesses[varying.access];
       if (access.slot.v >= step.slots.size()) continue;
-      if (varying.apart) {
-        for_each_access(picked.graph->graph(), std::span(&access, 1), step, [&](StepAccess row) {
-          row.access = varying.access;
-          rows_.push_back(row);
-        });
+      if (varying.separate) {
+        for_each_access(candidates.graph->graph(), std::span(&access, 1), step,
+                        [&](StepAccess row) {
+                          row.access = varying.access;
+                          rows_.push_back(row);
+                        });
         continue;
       }
       std::uint64_t& parts = parts_[varying.rule];
       if (parts == kNotCounted)
-        parts = parts_of(picked.graph->graph(), access, step.slots[access.slot.v].ints);
-      StepAccess row = picked.fixed[varying.access];
+        parts = parts_of(candidates.graph->graph(), access, step.slots[access.slot.v].ints);
+      StepAccess row = candidates.fixed[varying.access];
       row.touched = Bytes{access.unit.v * parts};
       if (row.touched.v > 0) rows_.push_back(row);
     }
@@ -322,40 +325,40 @@ class AccessCursor final : public Cursor {
   }
 
   // Null: no access of this template can match.
-  Or<std::shared_ptr<const Picked>> pick(TemplateId id) {
+  Expected<std::shared_ptr<const CandidateAccesses>> candidates_of(TemplateId id) {
     constexpr std::size_t kKept = 16;
-    if (const auto known = picked_.find(id); known != picked_.end()) return known->second;
+    if (const auto known = candidates_.find(id); known != candidates_.end()) return known->second;
     const auto graph = walk_.source().graph(id);
     if (!graph) return std::unexpected(graph.error());
-    if (picked_.size() == kKept) picked_.clear();
-    if (*graph == nullptr) return picked_[id] = nullptr;
-    auto picked = std::make_shared<Picked>();
-    picked->graph = *graph;
+    if (candidates_.size() == kKept) candidates_.clear();
+    if (*graph == nullptr) return candidates_[id] = nullptr;
+    auto candidates = std::make_shared<CandidateAccesses>();
+    candidates->graph = *graph;
     const std::vector<Access>& all = (*graph)->derived->accesses;
     for (std::uint32_t i = 0; i < all.size(); ++i) {
-      picked->accesses.push_back(all[i]);
-      picked->places.push_back(i);
-      if (passes(*picked)) continue;
-      picked->accesses.pop_back();
-      picked->places.pop_back();
+      candidates->accesses.push_back(all[i]);
+      candidates->places.push_back(i);
+      if (passes(*candidates)) continue;
+      candidates->accesses.pop_back();
+      candidates->places.pop_back();
     }
-    if (picked->accesses.empty()) return picked_[id] = nullptr;
-    find_rules(*picked);
-    return picked_[id] = std::move(picked);
+    if (candidates->accesses.empty()) return candidates_[id] = nullptr;
+    find_rules(*candidates);
+    return candidates_[id] = std::move(candidates);
   }
 
-  static void find_rules(Picked& picked) {
+  static void find_rules(CandidateAccesses& candidates) {
     std::vector<PartRule> rules;
-    for (std::uint32_t i = 0; i < picked.accesses.size(); ++i) {
-      picked.fixed.push_back(without_step(picked.accesses[i], i));
-      if (picked.accesses[i].slot == kNoSlot) continue;
-      const PartRule rule = part_rule(picked.graph->graph(), picked.accesses[i]);
+    for (std::uint32_t i = 0; i < candidates.accesses.size(); ++i) {
+      candidates.fixed.push_back(without_step(candidates.accesses[i], i));
+      if (candidates.accesses[i].slot == kNoSlot) continue;
+      const PartRule rule = part_rule(candidates.graph->graph(), candidates.accesses[i]);
       const auto known = std::ranges::find(rules, rule);
       const auto number = static_cast<std::uint32_t>(known - rules.begin());
       if (known == rules.end()) rules.push_back(rule);
-      picked.varying.push_back({.access = i, .rule = number, .apart = rule.apart});
+      candidates.varying.push_back({.access = i, .rule = number, .separate = rule.separate});
     }
-    picked.rules = rules.size();
+    candidates.rules = rules.size();
   }
 
   static StepAccess without_step(const Access& access, std::uint32_t place) {
@@ -369,30 +372,30 @@ class AccessCursor final : public Cursor {
   }
 
   // Whether the last access of `picked` can match.
-  bool passes(const Picked& picked) const {
-    const Access& access = picked.accesses.back();
+  bool passes(const CandidateAccesses& candidates) const {
+    const Access& access = candidates.accesses.back();
     if (!expert_.any() && access.extent != Extent::Experts) return false;
     const StepAccess only =
-        without_step(access, static_cast<std::uint32_t>(picked.accesses.size() - 1));
+        without_step(access, static_cast<std::uint32_t>(candidates.accesses.size() - 1));
     const Step no_step;
-    const Row row{*info_, picked, no_step, nullptr, &only, 0};
+    const Row row{*info_, candidates, no_step, nullptr, &only, 0};
     return std::ranges::all_of(filters_, [&](const auto& filter) {
       Cell cell;
-      Out out(cell);
+      Output out(cell);
       kColumns[filter.first].value(row, out);
-      return filter.second.admits(cell);
+      return filter.second.matches(cell);
     });
   }
 
   StepWalk walk_;
   const SessionInfo* info_ = nullptr;
-  std::vector<std::pair<std::size_t, Wanted>> filters_;  // depend only on the template
-  Wanted expert_{}, time_{};                             // depend on the step
+  std::vector<std::pair<std::size_t, ColumnConstraint>> filters_;  // depend only on the template
+  ColumnConstraint expert_{}, time_{};                             // depend on the step
   bool needs_addresses_ = false;
-  std::map<TemplateId, std::shared_ptr<const Picked>> picked_;
+  std::map<TemplateId, std::shared_ptr<const CandidateAccesses>> candidates_;
   // The state of the current step.
   std::shared_ptr<const Step> step_;
-  std::shared_ptr<const Picked> of_step_;
+  std::shared_ptr<const CandidateAccesses> step_candidates_;
   std::shared_ptr<const Allocation> allocation_;
   std::vector<StepAccess> rows_;
   std::size_t at_ = 0;

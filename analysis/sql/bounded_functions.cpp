@@ -17,12 +17,12 @@ bool any_null(int argc, sqlite3_value** argv) {
 }
 
 bool is_short(sqlite3_context* context, std::string_view text) {
-  if (text.size() <= static_cast<std::size_t>(kMostSearchedBytes)) return true;
+  if (text.size() <= static_cast<std::size_t>(kMaxPatternBytes)) return true;
   sqlite3_result_error(context, "the text to search for must not exceed 1000 bytes", -1);
   return false;
 }
 
-void give(sqlite3_context* context, std::string_view text) {
+void set_result(sqlite3_context* context, std::string_view text) {
   sqlite3_result_text64(context, text.data() ? text.data() : "", text.size(), SQLITE_TRANSIENT,
                         SQLITE_UTF8);
 }
@@ -34,9 +34,9 @@ void instr(sqlite3_context* context, int argc, sqlite3_value** argv) {
   if (any_null(argc, argv)) return;
   const bool blobs =
       sqlite3_value_type(argv[0]) == SQLITE_BLOB && sqlite3_value_type(argv[1]) == SQLITE_BLOB;
-  const std::string_view in = text_of(argv[0]), wanted = text_of(argv[1]);
-  if (!is_short(context, wanted)) return;
-  const std::size_t at = in.find(wanted);
+  const std::string_view in = text_of(argv[0]), pattern = text_of(argv[1]);
+  if (!is_short(context, pattern)) return;
+  const std::size_t at = in.find(pattern);
   if (at == std::string_view::npos) return sqlite3_result_int64(context, 0);
   const std::string_view before = in.substr(0, at);
   sqlite3_result_int64(context, 1 + (blobs ? static_cast<sqlite3_int64>(at)
@@ -45,21 +45,21 @@ void instr(sqlite3_context* context, int argc, sqlite3_value** argv) {
 
 void replace(sqlite3_context* context, int argc, sqlite3_value** argv) {
   if (any_null(argc, argv)) return;
-  const std::string_view in = text_of(argv[0]), wanted = text_of(argv[1]), with = text_of(argv[2]);
-  if (wanted.empty()) return give(context, in);
-  if (!is_short(context, wanted)) return;
-  const auto most = static_cast<std::size_t>(
+  const std::string_view in = text_of(argv[0]), pattern = text_of(argv[1]), with = text_of(argv[2]);
+  if (pattern.empty()) return set_result(context, in);
+  if (!is_short(context, pattern)) return;
+  const auto limit = static_cast<std::size_t>(
       sqlite3_limit(sqlite3_context_db_handle(context), SQLITE_LIMIT_LENGTH, -1));
   std::string out;
   for (std::size_t at = 0;;) {
-    const std::size_t found = in.find(wanted, at);
+    const std::size_t found = in.find(pattern, at);
     out += in.substr(at, found == std::string_view::npos ? found : found - at);
-    if (out.size() > most) return sqlite3_result_error_toobig(context);
+    if (out.size() > limit) return sqlite3_result_error_toobig(context);
     if (found == std::string_view::npos) break;
     out += with;
-    at = found + wanted.size();
+    at = found + pattern.size();
   }
-  give(context, out);
+  set_result(context, out);
 }
 
 // Removes one leading UTF-8 character that is in `set`; false if there is none.
@@ -99,7 +99,7 @@ void trim(sqlite3_context* context, int argc, sqlite3_value** argv) {
     while (cut_back(text, set)) {
     }
   }
-  give(context, text);
+  set_result(context, text);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 namespace tt::sql {
 
-inline constexpr int kMostSearchedBytes = 1000;
+inline constexpr int kMaxPatternBytes = 1000;
 
 // Registers instr(), replace(), and trim(), ltrim() and rtrim() with two arguments, overriding
 // the built-in functions. Returns an SQLite result code.

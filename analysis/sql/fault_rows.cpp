@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/index/fault_places.h"
+#include "analysis/index/fault_location.h"
 #include "analysis/sql/step_walk.h"
 #include "analysis/sql/tables.h"
 #include "tracer/format/file/blob_codec.h"
@@ -23,7 +23,7 @@ struct Target {
   std::shared_ptr<const NamedGraph> graph;
   std::shared_ptr<const Allocation> allocation;  // null: not recorded
   std::shared_ptr<const TemplateOutline> outline;
-  FaultPlaces places;
+  FaultLocator places;
 };
 
 struct FaultRow {
@@ -31,10 +31,10 @@ struct FaultRow {
   std::shared_ptr<const Step> step;
   const SessionNames* names = nullptr;
   const Target* target = nullptr;  // null: the step has no template
-  bool told = true;
+  bool has_details = true;
   std::uint64_t count = 1;
   PageFault fault{};
-  FaultPlace place{};
+  FaultLocation place{};
 
   bool has_op() const { return place.op != kNone; }
   bool has_access() const { return place.access != kNone; }
@@ -46,12 +46,12 @@ struct FaultRow {
   }
 };
 using F = const FaultRow&;
-using enum Spares;
+using enum Pushdown;
 
 // A value that needs an op or access; NULL without one.
 template <bool (FaultRow::*kHas)() const, class Value>
 constexpr auto if_has(Value) {
-  return [](F r, Out& o) {
+  return [](F r, Output& o) {
     if ((r.*kHas)()) {
       Value{}(r, o);
     } else {
@@ -63,41 +63,42 @@ constexpr auto of_op = [](auto value) { return if_has<&FaultRow::has_op>(value);
 constexpr auto of_access = [](auto value) { return if_has<&FaultRow::has_access>(value); };
 
 constexpr std::array kColumns = {
-    Column<FaultRow>{"step", "INTEGER", [](F r, Out& o) { o.integer(r.step->id.v); }, Chunks},
-    Column<FaultRow>{"phase", "TEXT", [](F r, Out& o) { o.kept(to_text(r.step->phase)); }},
-    Column<FaultRow>{"token_id", "INTEGER", [](F r, Out& o) { o.integer(r.step->first_token); }},
+    Column<FaultRow>{"step", "INTEGER", [](F r, Output& o) { o.integer(r.step->id.v); }, Chunks},
+    Column<FaultRow>{"phase", "TEXT", [](F r, Output& o) { o.text_ref(to_text(r.step->phase)); }},
+    Column<FaultRow>{"token_id", "INTEGER", [](F r, Output& o) { o.integer(r.step->first_token); }},
     Column<FaultRow>{"timestamp_ns", "INTEGER",
-                     [](F r, Out& o) { r.told ? o.integer(r.fault.at.v) : o.null(); }},
-    Column<FaultRow>{"kind", "TEXT", [](F, Out& o) { o.kept("major"); }},
-    Column<FaultRow>{"count", "INTEGER", [](F r, Out& o) { o.u64(r.count); }},
-    Column<FaultRow>{"op", "INTEGER", of_op([](F r, Out& o) { o.integer(r.place.op); })},
+                     [](F r, Output& o) { r.has_details ? o.integer(r.fault.at.v) : o.null(); }},
+    Column<FaultRow>{"kind", "TEXT", [](F, Output& o) { o.text_ref("major"); }},
+    Column<FaultRow>{"count", "INTEGER", [](F r, Output& o) { o.u64(r.count); }},
+    Column<FaultRow>{"op", "INTEGER", of_op([](F r, Output& o) { o.integer(r.place.op); })},
     Column<FaultRow>{"operation_type", "TEXT",
-                     of_op([](F r, Out& o) { o.kept(r.target->graph->ops[r.place.op]); })},
-    Column<FaultRow>{"op_layer_id", "INTEGER", of_op([](F r, Out& o) {
+                     of_op([](F r, Output& o) { o.text_ref(r.target->graph->ops[r.place.op]); })},
+    Column<FaultRow>{"op_layer_id", "INTEGER", of_op([](F r, Output& o) {
                        o.id(r.target->outline->ops[r.place.op].layer, kNoLayer);
                      })},
     Column<FaultRow>{"access", "INTEGER",
-                     of_access([](F r, Out& o) { o.integer(r.place.access); })},
-    Column<FaultRow>{"tensor_name", "TEXT",
-                     of_access([](F r, Out& o) { o.copied(to_valid_utf8(r.tensor().name)); })},
+                     of_access([](F r, Output& o) { o.integer(r.place.access); })},
+    Column<FaultRow>{"tensor_name", "TEXT", of_access([](F r, Output& o) {
+                       o.text_copy(to_valid_utf8(r.tensor().name));
+                     })},
     Column<FaultRow>{"layer_id", "INTEGER",
-                     of_access([](F r, Out& o) { o.id(r.tensor().layer, kNoLayer); })},
+                     of_access([](F r, Output& o) { o.id(r.tensor().layer, kNoLayer); })},
     Column<FaultRow>{"component", "TEXT",
-                     of_access([](F r, Out& o) { o.kept(to_text(r.tensor().component)); })},
-    Column<FaultRow>{"expert_id", "INTEGER", of_access([](F r, Out& o) {
+                     of_access([](F r, Output& o) { o.text_ref(to_text(r.tensor().component)); })},
+    Column<FaultRow>{"expert_id", "INTEGER", of_access([](F r, Output& o) {
                        const bool is_expert = r.place.part != kNone &&
                                               r.target->outline->rules[r.access().rule].experts();
                        is_expert ? o.integer(r.place.part) : o.null();
                      })},
     Column<FaultRow>{"address", "INTEGER",
-                     [](F r, Out& o) { r.told ? o.u64(r.fault.address) : o.null(); }},
+                     [](F r, Output& o) { r.has_details ? o.u64(r.fault.address) : o.null(); }},
     Column<FaultRow>{"model_file", "INTEGER",
-                     [](F r, Out& o) {
+                     [](F r, Output& o) {
                        const FileRange file = r.file();
                        file.empty() ? o.null() : o.integer(file.file);
                      }},
     Column<FaultRow>{"file_offset", "INTEGER",
-                     [](F r, Out& o) {
+                     [](F r, Output& o) {
                        const FileRange file = r.file();
                        file.empty() ? o.null() : o.u64(file.offset);
                      }},
@@ -109,17 +110,17 @@ class FaultCursor final : public ChunkCursor<FaultRow> {
   explicit FaultCursor(SessionSource& source) : ChunkCursor(kColumns), source_(source) {}
 
  private:
-  Done begin(const Conditions& conditions) override {
-    const Wanted& wanted = conditions.of(column_index(kColumns, "step"));
-    constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
-    at_ = std::max<std::int64_t>(0, wanted.from);
-    end_ = std::min(wanted.to, kMost - 1) + 1;
+  Status begin(const Conditions& conditions) override {
+    const ColumnConstraint& constraint = conditions.of(column_index(kColumns, "step"));
+    constexpr std::int64_t kMax = std::numeric_limits<std::uint32_t>::max();
+    at_ = std::max<std::int64_t>(0, constraint.from);
+    end_ = std::min(constraint.to, kMax - 1) + 1;
     return {};
   }
 
-  Or<bool> more(std::vector<FaultRow>& rows) override {
+  Expected<bool> next_chunk(std::vector<FaultRow>& rows) override {
     if (at_ >= end_) return false;
-    if (auto on = source_.go_on(); !on) return std::unexpected(on.error());
+    if (auto on = source_.check_cancelled(); !on) return std::unexpected(on.error());
     const auto reader = source_.reader();
     if (!reader) return std::unexpected(reader.error());
     StepFaults of;
@@ -144,20 +145,20 @@ class FaultCursor final : public ChunkCursor<FaultRow> {
     FaultRow row{.step = *step, .names = &names_, .target = *target};
     if (of.faults.empty()) {
       row.row_id = id++;
-      row.told = false;
+      row.has_details = false;
       row.count = of.count;
       rows.push_back(row);
     }
     for (const PageFault& fault : of.faults) {
       row.row_id = id++;
       row.fault = fault;
-      row.place = *target == nullptr ? FaultPlace{} : (*target)->places.of(fault);
+      row.place = *target == nullptr ? FaultLocation{} : (*target)->places.of(fault);
       rows.push_back(row);
     }
     return true;
   }
 
-  Or<Target*> target_of(const Step& step) {
+  Expected<Target*> target_of(const Step& step) {
     if (step.graph.v == 0) return nullptr;
     const auto known = targets_.find({step.graph, step.allocation});
     if (known != targets_.end()) return known->second.get();
@@ -173,7 +174,7 @@ class FaultCursor final : public ChunkCursor<FaultRow> {
     const std::span<const std::uint64_t> addresses =
         allocation == nullptr ? std::span<const std::uint64_t>() : allocation->addresses;
     auto target = std::make_unique<Target>(
-        Target{*graph, allocation, outline, FaultPlaces(outline, addresses)});
+        Target{*graph, allocation, outline, FaultLocator(outline, addresses)});
     return targets_.emplace(std::pair{step.graph, step.allocation}, std::move(target))
         .first->second.get();
   }

@@ -13,7 +13,7 @@ namespace tt::sql {
 
 namespace {
 
-using enum Spares;
+using enum Pushdown;
 
 std::int64_t graph_row_id(TemplateId graph, std::uint64_t i) {
   return static_cast<std::int64_t>((std::uint64_t{graph.v} << 31) + i);
@@ -31,20 +31,20 @@ class GraphCursor : public ChunkCursor<Row> {
   virtual void add(std::vector<Row>& rows, TemplateId id, const NamedGraph& graph) = 0;
 
  private:
-  Done begin(const Conditions& conditions) override {
+  Status begin(const Conditions& conditions) override {
     const auto reader = source_.reader();
     if (!reader) return std::unexpected(reader.error());
     auto ids = (*reader)->template_ids();
     if (!ids) return std::unexpected(ids.error());
     ids_ = *std::move(ids);
-    wanted_ = conditions.of(template_column_);
+    constraint_ = conditions.of(template_column_);
     at_ = 0;
     return {};
   }
-  Or<bool> more(std::vector<Row>& rows) override {
-    while (at_ < ids_.size() && !wanted_.holds(std::int64_t{ids_[at_].v})) ++at_;
+  Expected<bool> next_chunk(std::vector<Row>& rows) override {
+    while (at_ < ids_.size() && !constraint_.contains(std::int64_t{ids_[at_].v})) ++at_;
     if (at_ == ids_.size()) return false;
-    if (auto on = source_.go_on(); !on) return std::unexpected(on.error());
+    if (auto on = source_.check_cancelled(); !on) return std::unexpected(on.error());
     const TemplateId id = ids_[at_++];
     auto graph = source_.graph(id);
     if (!graph) return std::unexpected(graph.error());
@@ -54,7 +54,7 @@ class GraphCursor : public ChunkCursor<Row> {
   }
   std::size_t template_column_;
   SessionSource& source_;
-  Wanted wanted_{};
+  ColumnConstraint constraint_{};
   std::vector<TemplateId> ids_;
   std::size_t at_ = 0;
   std::shared_ptr<const NamedGraph> graph_;  // owns what the rows point to
@@ -68,16 +68,17 @@ struct TemplateRow {
 using G = const TemplateRow&;
 
 constexpr std::array kTemplateColumns = {
-    Column<TemplateRow>{"template", "INTEGER", [](G r, Out& o) { o.integer(r.row_id); }, Chunks},
+    Column<TemplateRow>{"template", "INTEGER", [](G r, Output& o) { o.integer(r.row_id); }, Chunks},
     Column<TemplateRow>{
         "fingerprint", "TEXT",
-        [](G r, Out& o) { o.copied(std::format("{:016x}", r.graph().fingerprint)); }},
-    Column<TemplateRow>{"tensors", "INTEGER", [](G r, Out& o) { o.u64(r.graph().tensors.size()); }},
-    Column<TemplateRow>{"nodes", "INTEGER", [](G r, Out& o) { o.u64(r.graph().nodes.size()); }},
-    Column<TemplateRow>{"ops", "INTEGER", [](G r, Out& o) { o.u64(r.graph().ops.size()); }},
-    Column<TemplateRow>{"slots", "INTEGER", [](G r, Out& o) { o.u64(r.graph().slots.size()); }},
+        [](G r, Output& o) { o.text_copy(std::format("{:016x}", r.graph().fingerprint)); }},
+    Column<TemplateRow>{"tensors", "INTEGER",
+                        [](G r, Output& o) { o.u64(r.graph().tensors.size()); }},
+    Column<TemplateRow>{"nodes", "INTEGER", [](G r, Output& o) { o.u64(r.graph().nodes.size()); }},
+    Column<TemplateRow>{"ops", "INTEGER", [](G r, Output& o) { o.u64(r.graph().ops.size()); }},
+    Column<TemplateRow>{"slots", "INTEGER", [](G r, Output& o) { o.u64(r.graph().slots.size()); }},
     Column<TemplateRow>{"accesses", "INTEGER",
-                        [](G r, Out& o) { o.u64(r.named->derived->accesses.size()); }},
+                        [](G r, Output& o) { o.u64(r.named->derived->accesses.size()); }},
 };
 
 class TemplateCursor final : public GraphCursor<TemplateRow> {
@@ -101,41 +102,42 @@ struct TensorRow {
 using T = const TensorRow&;
 
 template <std::size_t I>
-void elements(T row, Out& out) {
+void elements(T row, Output& out) {
   out.integer(row.it().ne[I]);
 }
 template <std::size_t I>
-void stride(T row, Out& out) {
+void stride(T row, Output& out) {
   out.u64(row.it().nb[I]);
 }
 
 constexpr std::array kTensorColumns = {
-    Column<TensorRow>{"template", "INTEGER", [](T r, Out& o) { o.integer(r.id.v); }, Chunks},
-    Column<TensorRow>{"tensor", "INTEGER", [](T r, Out& o) { o.integer(r.tensor.v); }, Rows},
+    Column<TensorRow>{"template", "INTEGER", [](T r, Output& o) { o.integer(r.id.v); }, Chunks},
+    Column<TensorRow>{"tensor", "INTEGER", [](T r, Output& o) { o.integer(r.tensor.v); }, Rows},
     Column<TensorRow>{"tensor_name", "TEXT",
-                      [](T r, Out& o) { o.kept(r.named->tensors[r.tensor.v]); }, Rows},
+                      [](T r, Output& o) { o.text_ref(r.named->tensors[r.tensor.v]); }, Rows},
     Column<TensorRow>{"tensor_type", "TEXT",
-                      [](T r, Out& o) { o.kept(r.named->types[r.tensor.v]); }},
-    Column<TensorRow>{"tensor_kind", "TEXT", [](T r, Out& o) { o.kept(to_text(r.it().kind)); },
+                      [](T r, Output& o) { o.text_ref(r.named->types[r.tensor.v]); }},
+    Column<TensorRow>{"tensor_kind", "TEXT",
+                      [](T r, Output& o) { o.text_ref(to_text(r.it().kind)); }, Rows},
+    Column<TensorRow>{"layer_id", "INTEGER", [](T r, Output& o) { o.id(r.it().layer, kNoLayer); },
                       Rows},
-    Column<TensorRow>{"layer_id", "INTEGER", [](T r, Out& o) { o.id(r.it().layer, kNoLayer); },
+    Column<TensorRow>{"component", "TEXT",
+                      [](T r, Output& o) { o.text_ref(to_text(r.it().component)); }, Rows},
+    Column<TensorRow>{"role", "TEXT", [](T r, Output& o) { o.text_ref(to_text(r.it().role)); },
                       Rows},
-    Column<TensorRow>{"component", "TEXT", [](T r, Out& o) { o.kept(to_text(r.it().component)); },
-                      Rows},
-    Column<TensorRow>{"role", "TEXT", [](T r, Out& o) { o.kept(to_text(r.it().role)); }, Rows},
     Column<TensorRow>{
         "category", "TEXT",
-        [](T r, Out& o) { o.kept(to_text(r.named->derived->categories[r.tensor.v])); }},
+        [](T r, Output& o) { o.text_ref(to_text(r.named->derived->categories[r.tensor.v])); }},
     Column<TensorRow>{"input", "TEXT",
-                      [](T r, Out& o) {
+                      [](T r, Output& o) {
                         if (r.it().input == InputLabel::None) return o.null();
-                        o.kept(to_text(r.it().input));
+                        o.text_ref(to_text(r.it().input));
                       }},
-    Column<TensorRow>{"memory_source", "TEXT", [](T r, Out& o) { o.kept(to_text(r.it().source)); },
-                      Rows},
+    Column<TensorRow>{"memory_source", "TEXT",
+                      [](T r, Output& o) { o.text_ref(to_text(r.it().source)); }, Rows},
     Column<TensorRow>{"buffer", "TEXT",
-                      [](T r, Out& o) { o.copied(to_valid_utf8(r.it().buffer)); }},
-    Column<TensorRow>{"tensor_bytes", "INTEGER", [](T r, Out& o) { o.u64(size_of(r.it()).v); }},
+                      [](T r, Output& o) { o.text_copy(to_valid_utf8(r.it().buffer)); }},
+    Column<TensorRow>{"tensor_bytes", "INTEGER", [](T r, Output& o) { o.u64(size_of(r.it()).v); }},
     Column<TensorRow>{"ne0", "INTEGER", elements<0>},
     Column<TensorRow>{"ne1", "INTEGER", elements<1>},
     Column<TensorRow>{"ne2", "INTEGER", elements<2>},
@@ -144,24 +146,25 @@ constexpr std::array kTensorColumns = {
     Column<TensorRow>{"nb1", "INTEGER", stride<1>},
     Column<TensorRow>{"nb2", "INTEGER", stride<2>},
     Column<TensorRow>{"nb3", "INTEGER", stride<3>},
-    Column<TensorRow>{"view_of", "INTEGER", [](T r, Out& o) { o.id(r.it().view_of, kNoTensor); }},
+    Column<TensorRow>{"view_of", "INTEGER",
+                      [](T r, Output& o) { o.id(r.it().view_of, kNoTensor); }},
     Column<TensorRow>{"view_offset", "INTEGER",
-                      [](T r, Out& o) {
+                      [](T r, Output& o) {
                         if (r.it().view_of == kNoTensor) return o.null();
                         o.u64(r.it().view_offset);
                       }},
     Column<TensorRow>{"model_file", "INTEGER",
-                      [](T r, Out& o) {
+                      [](T r, Output& o) {
                         if (r.it().file.empty()) return o.null();
                         o.integer(r.it().file.file);
                       }},
     Column<TensorRow>{"file_offset", "INTEGER",
-                      [](T r, Out& o) {
+                      [](T r, Output& o) {
                         if (r.it().file.empty()) return o.null();
                         o.u64(r.it().file.offset);
                       }},
     Column<TensorRow>{"file_bytes", "INTEGER",
-                      [](T r, Out& o) {
+                      [](T r, Output& o) {
                         if (r.it().file.empty()) return o.null();
                         o.u64(r.it().file.length);
                       }},
@@ -189,19 +192,20 @@ struct EdgeRow {
 using D = const EdgeRow&;
 
 constexpr std::array kEdgeColumns = {
-    Column<EdgeRow>{"template", "INTEGER", [](D r, Out& o) { o.integer(r.id.v); }, Chunks},
-    Column<EdgeRow>{"from_tensor", "INTEGER", [](D r, Out& o) { o.integer(r.edge.from.v); }, Rows},
-    Column<EdgeRow>{"to_tensor", "INTEGER", [](D r, Out& o) { o.integer(r.edge.to.v); }, Rows},
+    Column<EdgeRow>{"template", "INTEGER", [](D r, Output& o) { o.integer(r.id.v); }, Chunks},
+    Column<EdgeRow>{"from_tensor", "INTEGER", [](D r, Output& o) { o.integer(r.edge.from.v); },
+                    Rows},
+    Column<EdgeRow>{"to_tensor", "INTEGER", [](D r, Output& o) { o.integer(r.edge.to.v); }, Rows},
     Column<EdgeRow>{"from_name", "TEXT",
-                    [](D r, Out& o) { o.kept(r.named->tensors[r.edge.from.v]); }, Rows},
-    Column<EdgeRow>{"to_name", "TEXT", [](D r, Out& o) { o.kept(r.named->tensors[r.edge.to.v]); },
-                    Rows},
-    Column<EdgeRow>{"from_layer_id", "INTEGER",
-                    [](D r, Out& o) { o.id(r.named->graph().tensor(r.edge.from).layer, kNoLayer); },
-                    Rows},
-    Column<EdgeRow>{"to_layer_id", "INTEGER",
-                    [](D r, Out& o) { o.id(r.named->graph().tensor(r.edge.to).layer, kNoLayer); },
-                    Rows},
+                    [](D r, Output& o) { o.text_ref(r.named->tensors[r.edge.from.v]); }, Rows},
+    Column<EdgeRow>{"to_name", "TEXT",
+                    [](D r, Output& o) { o.text_ref(r.named->tensors[r.edge.to.v]); }, Rows},
+    Column<EdgeRow>{
+        "from_layer_id", "INTEGER",
+        [](D r, Output& o) { o.id(r.named->graph().tensor(r.edge.from).layer, kNoLayer); }, Rows},
+    Column<EdgeRow>{
+        "to_layer_id", "INTEGER",
+        [](D r, Output& o) { o.id(r.named->graph().tensor(r.edge.to).layer, kNoLayer); }, Rows},
 };
 
 class EdgeCursor final : public GraphCursor<EdgeRow> {

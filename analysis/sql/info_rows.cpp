@@ -13,7 +13,7 @@ namespace tt::sql {
 
 namespace {
 
-using enum Spares;
+using enum Pushdown;
 
 // SQLite accepts any bytes as TEXT, but its clients do not. Invalid UTF-8 (a token may be a
 // part of a character) becomes U+FFFD, as in JSON and exports.
@@ -30,11 +30,11 @@ class ListCursor final : public ChunkCursor<Row> {
       : ChunkCursor<Row>(columns), source_(source) {}
 
  private:
-  Done begin(const Conditions&) override {
+  Status begin(const Conditions&) override {
     done_ = false;
     return {};
   }
-  Or<bool> more(std::vector<Row>& rows) override {
+  Expected<bool> next_chunk(std::vector<Row>& rows) override {
     if (std::exchange(done_, true)) return false;
     const auto filled = Fill{}(source_, rows);
     if (!filled) return std::unexpected(filled.error());
@@ -54,39 +54,40 @@ struct SessionRow {
 using S = const SessionRow&;
 
 constexpr std::array kSessionColumns = {
-    Column<SessionRow>{"id", "TEXT", [](S r, Out& o) { o.copied(r.info.id); }},
-    Column<SessionRow>{"title", "TEXT", [](S r, Out& o) { o.copied(r.info.title); }},
+    Column<SessionRow>{"id", "TEXT", [](S r, Output& o) { o.text_copy(r.info.id); }},
+    Column<SessionRow>{"title", "TEXT", [](S r, Output& o) { o.text_copy(r.info.title); }},
     Column<SessionRow>{"start_utc_ns", "INTEGER",
-                       [](S r, Out& o) { o.integer(r.info.start_utc_ns); }},
-    Column<SessionRow>{"level", "TEXT", [](S r, Out& o) { o.kept(to_text(r.info.level)); }},
+                       [](S r, Output& o) { o.integer(r.info.start_utc_ns); }},
+    Column<SessionRow>{"level", "TEXT", [](S r, Output& o) { o.text_ref(to_text(r.info.level)); }},
     Column<SessionRow>{"exact_timing", "INTEGER",
-                       [](S r, Out& o) { o.integer(r.info.exact_timing); }},
-    Column<SessionRow>{"state", "TEXT", [](S r, Out& o) { o.kept(to_text(r.info.state)); }},
-    Column<SessionRow>{"error", "TEXT", [](S r, Out& o) { o.copied(r.info.error); }},
-    Column<SessionRow>{"steps", "INTEGER", [](S r, Out& o) { o.integer(r.steps); }},
-    Column<SessionRow>{"tokens", "INTEGER", [](S r, Out& o) { o.integer(r.tokens); }},
-    Column<SessionRow>{"n_layers", "INTEGER", [](S r, Out& o) { o.integer(r.info.n_layers); }},
-    Column<SessionRow>{"n_heads", "INTEGER", [](S r, Out& o) { o.integer(r.info.n_heads); }},
-    Column<SessionRow>{"n_heads_kv", "INTEGER", [](S r, Out& o) { o.integer(r.info.n_heads_kv); }},
-    Column<SessionRow>{"n_embd", "INTEGER", [](S r, Out& o) { o.integer(r.info.n_embd); }},
-    Column<SessionRow>{"n_vocab", "INTEGER", [](S r, Out& o) { o.integer(r.info.n_vocab); }},
-    Column<SessionRow>{"n_experts", "INTEGER", [](S r, Out& o) { o.integer(r.info.n_experts); }},
+                       [](S r, Output& o) { o.integer(r.info.exact_timing); }},
+    Column<SessionRow>{"state", "TEXT", [](S r, Output& o) { o.text_ref(to_text(r.info.state)); }},
+    Column<SessionRow>{"error", "TEXT", [](S r, Output& o) { o.text_copy(r.info.error); }},
+    Column<SessionRow>{"steps", "INTEGER", [](S r, Output& o) { o.integer(r.steps); }},
+    Column<SessionRow>{"tokens", "INTEGER", [](S r, Output& o) { o.integer(r.tokens); }},
+    Column<SessionRow>{"n_layers", "INTEGER", [](S r, Output& o) { o.integer(r.info.n_layers); }},
+    Column<SessionRow>{"n_heads", "INTEGER", [](S r, Output& o) { o.integer(r.info.n_heads); }},
+    Column<SessionRow>{"n_heads_kv", "INTEGER",
+                       [](S r, Output& o) { o.integer(r.info.n_heads_kv); }},
+    Column<SessionRow>{"n_embd", "INTEGER", [](S r, Output& o) { o.integer(r.info.n_embd); }},
+    Column<SessionRow>{"n_vocab", "INTEGER", [](S r, Output& o) { o.integer(r.info.n_vocab); }},
+    Column<SessionRow>{"n_experts", "INTEGER", [](S r, Output& o) { o.integer(r.info.n_experts); }},
     Column<SessionRow>{"n_experts_used", "INTEGER",
-                       [](S r, Out& o) { o.integer(r.info.n_experts_used); }},
+                       [](S r, Output& o) { o.integer(r.info.n_experts_used); }},
     Column<SessionRow>{"steps_without_times", "INTEGER",
-                       [](S r, Out& o) { o.u64(r.losses.steps_without_times); }},
+                       [](S r, Output& o) { o.u64(r.losses.steps_without_times); }},
     Column<SessionRow>{"slot_values_dropped", "INTEGER",
-                       [](S r, Out& o) { o.u64(r.losses.slot_values_dropped); }},
+                       [](S r, Output& o) { o.u64(r.losses.slot_values_dropped); }},
     Column<SessionRow>{"count_mismatches", "INTEGER",
-                       [](S r, Out& o) { o.u64(r.losses.count_mismatches); }},
+                       [](S r, Output& o) { o.u64(r.losses.count_mismatches); }},
     Column<SessionRow>{"steps_not_written", "INTEGER",
-                       [](S r, Out& o) { o.u64(r.losses.steps_not_written); }},
+                       [](S r, Output& o) { o.u64(r.losses.steps_not_written); }},
     Column<SessionRow>{"page_faults_lost", "INTEGER",
-                       [](S r, Out& o) { o.u64(r.losses.page_faults_lost); }},
+                       [](S r, Output& o) { o.u64(r.losses.page_faults_lost); }},
 };
 
 struct FillSession {
-  Done operator()(SessionSource& source, std::vector<SessionRow>& rows) const {
+  Status operator()(SessionSource& source, std::vector<SessionRow>& rows) const {
     const auto reader = source.reader();
     if (!reader) return std::unexpected(reader.error());
     const auto info = (*reader)->info();
@@ -111,15 +112,16 @@ struct ModelRow {
 using M = const ModelRow&;
 
 constexpr std::array kModelColumns = {
-    Column<ModelRow>{"model_file", "INTEGER", [](M r, Out& o) { o.integer(r.row_id); }},
-    Column<ModelRow>{"path", "TEXT", [](M r, Out& o) { o.copied(r.file.path); }},
-    Column<ModelRow>{"size_bytes", "INTEGER", [](M r, Out& o) { o.u64(r.file.size); }},
-    Column<ModelRow>{"mtime_ns", "INTEGER", [](M r, Out& o) { o.integer(r.file.mtime_ns); }},
-    Column<ModelRow>{"header_hash", "TEXT", [](M r, Out& o) { o.copied(r.file.header_hash); }},
+    Column<ModelRow>{"model_file", "INTEGER", [](M r, Output& o) { o.integer(r.row_id); }},
+    Column<ModelRow>{"path", "TEXT", [](M r, Output& o) { o.text_copy(r.file.path); }},
+    Column<ModelRow>{"size_bytes", "INTEGER", [](M r, Output& o) { o.u64(r.file.size); }},
+    Column<ModelRow>{"mtime_ns", "INTEGER", [](M r, Output& o) { o.integer(r.file.mtime_ns); }},
+    Column<ModelRow>{"header_hash", "TEXT",
+                     [](M r, Output& o) { o.text_copy(r.file.header_hash); }},
 };
 
 struct FillModel {
-  Done operator()(SessionSource& source, std::vector<ModelRow>& rows) const {
+  Status operator()(SessionSource& source, std::vector<ModelRow>& rows) const {
     const auto info = source.info();
     if (!info) return std::unexpected(info.error());
     for (ModelFile file : (*info)->model_files) {
@@ -137,12 +139,12 @@ struct FactRow {
 using F = const FactRow&;
 
 constexpr std::array kFactColumns = {
-    Column<FactRow>{"name", "TEXT", [](F r, Out& o) { o.copied(r.name); }},
-    Column<FactRow>{"value", "TEXT", [](F r, Out& o) { o.copied(r.value); }},
+    Column<FactRow>{"name", "TEXT", [](F r, Output& o) { o.text_copy(r.name); }},
+    Column<FactRow>{"value", "TEXT", [](F r, Output& o) { o.text_copy(r.value); }},
 };
 
 struct FillFacts {
-  Done operator()(SessionSource& source, std::vector<FactRow>& rows) const {
+  Status operator()(SessionSource& source, std::vector<FactRow>& rows) const {
     const auto reader = source.reader();
     if (!reader) return std::unexpected(reader.error());
     const auto info = (*reader)->info();
@@ -160,12 +162,13 @@ struct TokenRow {
 using T = const TokenRow&;
 
 constexpr std::array kTokenColumns = {
-    Column<TokenRow>{"token_id", "INTEGER", [](T r, Out& o) { o.integer(r.token.index); }, Chunks},
-    Column<TokenRow>{"vocabulary_id", "INTEGER", [](T r, Out& o) { o.integer(r.token.id); }},
-    Column<TokenRow>{"position", "INTEGER", [](T r, Out& o) { o.integer(r.token.position); }},
-    Column<TokenRow>{"generated", "INTEGER", [](T r, Out& o) { o.integer(r.token.generated); }},
-    Column<TokenRow>{"reused", "INTEGER", [](T r, Out& o) { o.integer(r.token.reused); }},
-    Column<TokenRow>{"text", "TEXT", [](T r, Out& o) { o.copied(r.token.text); }},
+    Column<TokenRow>{"token_id", "INTEGER", [](T r, Output& o) { o.integer(r.token.index); },
+                     Chunks},
+    Column<TokenRow>{"vocabulary_id", "INTEGER", [](T r, Output& o) { o.integer(r.token.id); }},
+    Column<TokenRow>{"position", "INTEGER", [](T r, Output& o) { o.integer(r.token.position); }},
+    Column<TokenRow>{"generated", "INTEGER", [](T r, Output& o) { o.integer(r.token.generated); }},
+    Column<TokenRow>{"reused", "INTEGER", [](T r, Output& o) { o.integer(r.token.reused); }},
+    Column<TokenRow>{"text", "TEXT", [](T r, Output& o) { o.text_copy(r.token.text); }},
 };
 
 class TokenCursor final : public ChunkCursor<TokenRow> {
@@ -173,17 +176,17 @@ class TokenCursor final : public ChunkCursor<TokenRow> {
   explicit TokenCursor(SessionSource& source) : ChunkCursor(kTokenColumns), source_(source) {}
 
  private:
-  Done begin(const Conditions& conditions) override {
-    const Wanted& wanted = conditions.of(column_index(kTokenColumns, "token_id"));
-    constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
-    at_ = std::max<std::int64_t>(0, wanted.from);
-    end_ = std::min(wanted.to, kMost - 1) + 1;
+  Status begin(const Conditions& conditions) override {
+    const ColumnConstraint& constraint = conditions.of(column_index(kTokenColumns, "token_id"));
+    constexpr std::int64_t kMax = std::numeric_limits<std::uint32_t>::max();
+    at_ = std::max<std::int64_t>(0, constraint.from);
+    end_ = std::min(constraint.to, kMax - 1) + 1;
     return {};
   }
-  Or<bool> more(std::vector<TokenRow>& rows) override {
+  Expected<bool> next_chunk(std::vector<TokenRow>& rows) override {
     constexpr std::int64_t kAtOnce = 1024;
     if (at_ >= end_) return false;
-    if (auto on = source_.go_on(); !on) return std::unexpected(on.error());
+    if (auto on = source_.check_cancelled(); !on) return std::unexpected(on.error());
     const auto reader = source_.reader();
     if (!reader) return std::unexpected(reader.error());
     auto tokens = (*reader)->tokens(static_cast<std::uint32_t>(at_),

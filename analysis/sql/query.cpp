@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "analysis/sql/bounded_functions.h"
-#include "analysis/sql/query_rules.h"
-#include "analysis/sql/statement_words.h"
+#include "analysis/sql/error_offset.h"
+#include "analysis/sql/query_authorizer.h"
 #include "analysis/sql/trace_tables.h"
 
 namespace tt::sql {
@@ -26,13 +26,13 @@ std::int64_t coarse_ms() {
 }
 
 // SQLite reports no offset for "no such table: acces", unlike for columns and functions.
-std::optional<std::uint32_t> place_of_missing(std::string_view message, std::string_view sql) {
+std::optional<std::uint32_t> offset_of_missing(std::string_view message, std::string_view sql) {
   constexpr std::string_view kMissing = "no such ";
   const std::size_t colon = message.find(": ");
   if (!message.starts_with(kMissing) || colon == std::string_view::npos) return std::nullopt;
   const std::string_view what = message.substr(kMissing.size(), colon - kMissing.size());
   const std::string_view name = message.substr(colon + 2);
-  return what == "table" ? place_of_table(sql, name) : place_of_name(sql, name);
+  return what == "table" ? offset_of_table(sql, name) : offset_of_name(sql, name);
 }
 
 }  // namespace
@@ -47,33 +47,33 @@ struct Query::Impl {
   using Statement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
 
   QueryLimits limits;
-  KeepGoing keep_going;
+  ContinueCheck keep_going;
   std::int64_t deadline_ms = 0;
-  std::int64_t next_ask_ms = 0;  // next call of keep_going(), which may be a system call
+  std::int64_t next_check_ms = 0;  // next call of keep_going(), which may be a system call
   std::int64_t memory_before = 0;
   std::optional<QueryError> stopped;  // why SQLite was interrupted
-  std::optional<Refusal> refused;     // what the authorizer rejected
+  std::optional<Rejection> rejected;  // what the authorizer rejected
   // The statement is destroyed before the connection.
   std::unique_ptr<sqlite3, CloseDatabase> db;
   Statement statement;
   std::vector<std::string> columns;
   std::vector<QueryValue> row;
   std::shared_ptr<SessionSource> source;
-  std::optional<std::uint32_t> whole_steps;
+  std::optional<std::uint32_t> readable_steps;
   std::uint64_t rows = 0;
-  bool cut_off = false, ended = false;
+  bool truncated = false, ended = false;
 
-  bool go_on();
+  bool within_limits();
   QueryError error(int code, std::string_view sql = {});
-  std::expected<void, QueryError> open(SessionReader reader, LendTotals lend_totals);
+  std::expected<void, QueryError> open(SessionReader reader, TotalsProvider totals_provider);
   std::expected<void, QueryError> compile(std::string_view sql);
   std::expected<bool, QueryError> step();
 };
 
-bool Query::Impl::go_on() {
+bool Query::Impl::within_limits() {
   const std::int64_t now = coarse_ms();
   if (deadline_ms != 0 && now >= deadline_ms) {
-    stopped = QueryError{QueryError::Kind::TooSlow,
+    stopped = QueryError{QueryError::Kind::Timeout,
                          std::format("The statement exceeded the time limit of {} ms. Select fewer "
                                      "steps or tensors, or use a view of totals.",
                                      limits.time.count())};
@@ -87,8 +87,8 @@ bool Query::Impl::go_on() {
                                      limits.memory >> 20)};
     return false;
   }
-  if (now < next_ask_ms) return true;
-  next_ask_ms = now + 50;
+  if (now < next_check_ms) return true;
+  next_check_ms = now + 50;
   if (keep_going()) return true;
   stopped = QueryError{QueryError::Kind::Cancelled, cancelled_error().message};
   return false;
@@ -105,12 +105,13 @@ QueryError Query::Impl::error(int code, std::string_view sql) {
     offset = static_cast<std::uint32_t>(at);
   // SQLite returns other codes than SQLITE_AUTH for some actions that the authorizer denies,
   // such as functions, and reports read-only virtual tables without calling the authorizer.
-  if (refused) return {Kind::Refused, refused->message, offset ? offset : place_of(*refused, sql)};
+  if (rejected)
+    return {Kind::NotAllowed, rejected->message, offset ? offset : offset_of(*rejected, sql)};
   if (message.ends_with("may not be modified"))
-    return {Kind::Refused, kOnlySelect, place_of_verb(sql)};
+    return {Kind::NotAllowed, kOnlySelect, offset_of_verb(sql)};
   switch (code & 0xff) {
     case SQLITE_AUTH:
-      return {Kind::Refused, message};
+      return {Kind::NotAllowed, message};
     case SQLITE_TOOBIG:
       return {Kind::TooLarge, "A value or the statement exceeds the length limit."};
     case SQLITE_NOMEM:
@@ -123,10 +124,11 @@ QueryError Query::Impl::error(int code, std::string_view sql) {
     default:
       break;
   }
-  return {Kind::NotUnderstood, message, offset ? offset : place_of_missing(message, sql)};
+  return {Kind::Invalid, message, offset ? offset : offset_of_missing(message, sql)};
 }
 
-std::expected<void, QueryError> Query::Impl::open(SessionReader reader, LendTotals lend_totals) {
+std::expected<void, QueryError> Query::Impl::open(SessionReader reader,
+                                                  TotalsProvider totals_provider) {
   memory_before = sqlite3_memory_used();
   sqlite3* handle = nullptr;
   const int code = sqlite3_open_v2(
@@ -138,20 +140,20 @@ std::expected<void, QueryError> Query::Impl::open(SessionReader reader, LendTota
     return std::unexpected(
         QueryError{QueryError::Kind::TooLarge, "Out of memory for this statement."});
   source = std::make_shared<SessionSource>(
-      std::move(reader), [this] { return go_on(); }, std::move(lend_totals));
+      std::move(reader), [this] { return within_limits(); }, std::move(totals_provider));
   int made = SQLITE_OK;
   if (limits.memory != 0)  // drops temporary views, so it must run before they are created
     made = sqlite3_exec(handle, "PRAGMA temp_store=MEMORY", nullptr, nullptr, nullptr);
-  if (made == SQLITE_OK) made = add_trace_tables(handle, std::make_shared<OneSession>(source));
-  if (made == SQLITE_OK && limits.short_values) made = add_bounded_functions(handle);
+  if (made == SQLITE_OK) made = add_trace_tables(handle, std::make_shared<SingleSession>(source));
+  if (made == SQLITE_OK && limits.bounded_values) made = add_bounded_functions(handle);
   if (made != SQLITE_OK) return std::unexpected(error(made));
 
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 0);
-  if (limits.short_values) {
+  if (limits.bounded_values) {
     constexpr std::array kLimits = {
-        std::pair{SQLITE_LIMIT_LENGTH, kMostValueBytes},
-        std::pair{SQLITE_LIMIT_SQL_LENGTH, kMostStatementBytes},
+        std::pair{SQLITE_LIMIT_LENGTH, kMaxValueBytes},
+        std::pair{SQLITE_LIMIT_SQL_LENGTH, kMaxStatementBytes},
         std::pair{SQLITE_LIMIT_COLUMN, 200},
         std::pair{SQLITE_LIMIT_EXPR_DEPTH, 100},
         std::pair{SQLITE_LIMIT_COMPOUND_SELECT, 20},
@@ -162,33 +164,33 @@ std::expected<void, QueryError> Query::Impl::open(SessionReader reader, LendTota
         std::pair{SQLITE_LIMIT_TRIGGER_DEPTH, 1},
         std::pair{SQLITE_LIMIT_WORKER_THREADS, 0},
     };
-    for (const auto& [which, most] : kLimits) sqlite3_limit(handle, which, most);
+    for (const auto& [which, limit] : kLimits) sqlite3_limit(handle, which, limit);
   }
   sqlite3_set_authorizer(
       handle,
       [](void* self, int action, const char* first, const char* second, const char*, const char*) {
-        const auto why = why_refused(action, first, second);
+        const auto why = check_authorization(action, first, second);
         if (!why) return SQLITE_OK;
-        static_cast<Impl*>(self)->refused = *why;
+        static_cast<Impl*>(self)->rejected = *why;
         return SQLITE_DENY;
       },
       this);
-  constexpr int kInstructions = 100;  // one may be a function call over kMostValueBytes
+  constexpr int kInstructions = 100;  // one may be a function call over kMaxValueBytes
   sqlite3_progress_handler(
-      handle, kInstructions, [](void* self) { return static_cast<Impl*>(self)->go_on() ? 0 : 1; },
-      this);
+      handle, kInstructions,
+      [](void* self) { return static_cast<Impl*>(self)->within_limits() ? 0 : 1; }, this);
   return {};
 }
 
 std::expected<void, QueryError> Query::Impl::compile(std::string_view sql) {
   using Kind = QueryError::Kind;
-  if (limits.short_values && sql.size() > static_cast<std::size_t>(kMostStatementBytes))
-    return std::unexpected(QueryError{
-        Kind::TooLarge,
-        std::format("The statement must not exceed {} KiB.", kMostStatementBytes >> 10)});
+  if (limits.bounded_values && sql.size() > static_cast<std::size_t>(kMaxStatementBytes))
+    return std::unexpected(
+        QueryError{Kind::TooLarge,
+                   std::format("The statement must not exceed {} KiB.", kMaxStatementBytes >> 10)});
   if (sql.size() > (1u << 30) || sql.contains('\0'))
     return std::unexpected(
-        QueryError{Kind::NotUnderstood, "The statement must not contain a zero byte."});
+        QueryError{Kind::Invalid, "The statement must not contain a zero byte."});
   const auto prepare = [&](std::string_view text, const char** tail) {
     sqlite3_stmt* made = nullptr;
     const int code =
@@ -198,15 +200,14 @@ std::expected<void, QueryError> Query::Impl::compile(std::string_view sql) {
   const char* tail = nullptr;
   auto [code, made] = prepare(sql, &tail);
   if (code != SQLITE_OK) return std::unexpected(error(code, sql));
-  if (made == nullptr)
-    return std::unexpected(QueryError{Kind::NotUnderstood, "The statement is empty."});
+  if (made == nullptr) return std::unexpected(QueryError{Kind::Invalid, "The statement is empty."});
   const std::string_view rest(tail, static_cast<std::size_t>(sql.data() + sql.size() - tail));
   const auto [rest_code, second] = prepare(rest, nullptr);
   if (rest_code != SQLITE_OK || second != nullptr)
-    return std::unexpected(QueryError{Kind::Refused, "Only one statement is allowed.",
+    return std::unexpected(QueryError{Kind::NotAllowed, "Only one statement is allowed.",
                                       static_cast<std::uint32_t>(tail - sql.data())});
   if (sqlite3_stmt_readonly(made.get()) == 0 || sqlite3_column_count(made.get()) == 0)
-    return std::unexpected(QueryError{Kind::Refused, kOnlySelect, place_of_verb(sql)});
+    return std::unexpected(QueryError{Kind::NotAllowed, kOnlySelect, offset_of_verb(sql)});
   statement = std::move(made);
   for (int i = 0; i < sqlite3_column_count(statement.get()); ++i) {
     const char* name = sqlite3_column_name(statement.get(), i);
@@ -223,15 +224,15 @@ std::expected<bool, QueryError> Query::Impl::step() {
   if (code == SQLITE_ROW || code == SQLITE_DONE) return code == SQLITE_ROW;
   QueryError why = error(code);
   const bool damaged = why.trace && why.trace->kind == TraceError::Kind::Damaged;
-  if (!damaged || rows > 0 || whole_steps) return std::unexpected(std::move(why));
+  if (!damaged || rows > 0 || readable_steps) return std::unexpected(std::move(why));
   sqlite3_reset(statement.get());
-  const auto end = source->end_at_damage();
+  const auto end = source->truncate_at_damage();
   if (stopped) return std::unexpected(*stopped);
   if (!end || !*end) return std::unexpected(std::move(why));
   const int again = sqlite3_step(statement.get());
   if (stopped) return std::unexpected(*stopped);
   if (again != SQLITE_ROW && again != SQLITE_DONE) return std::unexpected(std::move(why));
-  whole_steps = *end;
+  readable_steps = *end;
   return again == SQLITE_ROW;
 }
 
@@ -265,21 +266,21 @@ Query& Query::operator=(Query&&) noexcept = default;
 Query::~Query() = default;
 
 std::expected<Query, QueryError> Query::prepare(SessionReader reader, std::string_view sql,
-                                                const QueryLimits& limits, KeepGoing keep_going,
-                                                LendTotals lend_totals) {
+                                                const QueryLimits& limits, ContinueCheck keep_going,
+                                                TotalsProvider totals_provider) {
   auto impl = std::make_unique<Impl>();
   impl->limits = limits;
   impl->keep_going = std::move(keep_going);
   if (limits.time.count() != 0) impl->deadline_ms = coarse_ms() + limits.time.count();
-  if (auto opened = impl->open(std::move(reader), std::move(lend_totals)); !opened)
+  if (auto opened = impl->open(std::move(reader), std::move(totals_provider)); !opened)
     return std::unexpected(opened.error());
   if (auto compiled = impl->compile(sql); !compiled) return std::unexpected(compiled.error());
   return Query(std::move(impl));
 }
 
 const std::vector<std::string>& Query::columns() const { return impl_->columns; }
-bool Query::cut_off() const { return impl_->cut_off; }
-std::optional<std::uint32_t> Query::whole_steps() const { return impl_->whole_steps; }
+bool Query::truncated() const { return impl_->truncated; }
+std::optional<std::uint32_t> Query::readable_steps() const { return impl_->readable_steps; }
 
 std::expected<const std::vector<QueryValue>*, QueryError> Query::next() {
   Impl& query = *impl_;
@@ -289,7 +290,7 @@ std::expected<const std::vector<QueryValue>*, QueryError> Query::next() {
   if (!found) return std::unexpected(found.error());
   if (query.ended) return nullptr;
   if (query.limits.rows != 0 && query.rows == query.limits.rows) {
-    query.ended = query.cut_off = true;
+    query.ended = query.truncated = true;
     return nullptr;
   }
   ++query.rows;

@@ -3,7 +3,7 @@
 // The connection contains only the session's tables and views (trace_tables.h). Only the
 // session file is opened, read-only. An authorizer rejects everything except SELECT over these
 // tables. The statement is stopped when it exceeds its time or memory limit. The cost of a
-// single call inside it is limited, too: values have at most kMostValueBytes, and functions
+// single call inside it is limited, too: values have at most kMaxValueBytes, and functions
 // whose cost is the product of two lengths accept only short arguments.
 //
 // Every connection computes totals over all steps itself, unless the caller passes a provider
@@ -34,24 +34,24 @@ namespace tt::sql {
 // 0: no limit.
 struct QueryLimits {
   std::chrono::milliseconds time{0};  // wall time since prepare()
-  std::uint64_t rows = 0;             // further rows are dropped, see Query::cut_off()
+  std::uint64_t rows = 0;             // further rows are dropped, see Query::truncated()
   std::uint64_t memory = 0;           // additional bytes allocated by SQLite, approximate
   // Limits the length of values and of the statement, and replaces functions whose single call
   // could take too long (bounded_functions.h).
-  bool short_values = false;
+  bool bounded_values = false;
 };
 
-inline constexpr int kMostValueBytes = 256 << 10;
-inline constexpr int kMostStatementBytes = 64 << 10;
+inline constexpr int kMaxValueBytes = 256 << 10;
+inline constexpr int kMaxStatementBytes = 64 << 10;
 
 struct QueryError {
   enum class Kind {
-    NotUnderstood,  // SQLite cannot parse it, or evaluation failed
-    Refused,        // not a SELECT, or uses a table or function that is not allowed
-    TooSlow,        // time limit
-    TooLarge,       // memory limit, or length limit of a value or the statement
-    Cancelled,      // keep_going() returned false
-    Session         // error of the session file, see `trace`
+    Invalid,     // SQLite cannot parse it, or evaluation failed
+    NotAllowed,  // not a SELECT, or uses a table or function that is not allowed
+    Timeout,     // time limit
+    TooLarge,    // memory limit, or length limit of a value or the statement
+    Cancelled,   // keep_going() returned false
+    Session      // error of the session file, see `trace`
   };
   Kind kind;
   std::string message;
@@ -67,8 +67,8 @@ class Query {
  public:
   static std::expected<Query, QueryError> prepare(SessionReader reader, std::string_view sql,
                                                   const QueryLimits& limits = {},
-                                                  KeepGoing keep_going = always,
-                                                  LendTotals lend_totals = {});
+                                                  ContinueCheck keep_going = never_cancel,
+                                                  TotalsProvider totals_provider = {});
   Query(Query&&) noexcept;
   Query& operator=(Query&&) noexcept;
   ~Query();
@@ -77,11 +77,11 @@ class Query {
   // Returns the next row; null at the end and after an error. Valid until the next call.
   std::expected<const std::vector<QueryValue>*, QueryError> next();
   // Whether rows were dropped because of the row limit.
-  bool cut_off() const;
+  bool truncated() const;
   // If damage was found before the first row: the number of steps before the damage, which the
   // rows cover. Damage found after the first row is an error of next(); the rows returned
   // before are valid. None: no damage found.
-  std::optional<std::uint32_t> whole_steps() const;
+  std::optional<std::uint32_t> readable_steps() const;
 
  private:
   struct Impl;

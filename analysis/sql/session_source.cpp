@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "analysis/common/op_facts.h"
+#include "analysis/common/op_info.h"
 #include "tracer/text/utf8.h"
 
 namespace tt::sql {
@@ -29,7 +29,7 @@ std::expected<const SessionInfo*, TraceError> SessionSource::info() {
 }
 
 std::expected<std::shared_ptr<const Step>, TraceError> SessionSource::step(StepId id) {
-  if (auto on = go_on(); !on) return std::unexpected(on.error());
+  if (auto on = check_cancelled(); !on) return std::unexpected(on.error());
   if (step_ && step_->id == id) return step_;
   const auto opened = reader();
   if (!opened) return std::unexpected(opened.error());
@@ -48,7 +48,7 @@ std::expected<std::shared_ptr<const NamedGraph>, TraceError> SessionSource::grap
   named->derived = *derived;
   const auto add = [&](std::vector<std::string_view>& list,
                        std::string_view name) -> std::expected<void, TraceError> {
-    const auto kept = keep(to_valid_utf8(name));
+    const auto kept = intern(to_valid_utf8(name));
     if (!kept) return std::unexpected(kept.error());
     list.push_back(*kept);
     return {};
@@ -63,7 +63,7 @@ std::expected<std::shared_ptr<const NamedGraph>, TraceError> SessionSource::grap
       return std::unexpected(added.error());
     if (auto added = add(named->devices, op.device); !added) return std::unexpected(added.error());
   }
-  if (graphs_.size() == kGraphsKept) graphs_.clear();
+  if (graphs_.size() == kMaxGraphs) graphs_.clear();
   return graphs_[id] = std::move(named);
 }
 
@@ -82,7 +82,7 @@ std::expected<std::shared_ptr<const SessionTotals>, TraceError> SessionSource::t
     SessionTotals::Times times) {
   const auto opened = reader();
   if (!opened) return std::unexpected(opened.error());
-  if (lend_totals_) return lend_totals_(times, **opened, keep_going_);
+  if (totals_provider_) return totals_provider_(times, **opened, keep_going_);
   auto& totals = totals_[times];
   if (totals == nullptr) totals = std::make_shared<SessionTotals>(times);
   if (auto extended = totals->extend(**opened, keep_going_); !extended)
@@ -90,17 +90,17 @@ std::expected<std::shared_ptr<const SessionTotals>, TraceError> SessionSource::t
   return totals;
 }
 
-std::expected<void, TraceError> SessionSource::go_on() const {
+std::expected<void, TraceError> SessionSource::check_cancelled() const {
   if (!keep_going_()) return std::unexpected(cancelled_error());
   return {};
 }
 
-std::expected<std::optional<std::uint32_t>, TraceError> SessionSource::end_at_damage() {
+std::expected<std::optional<std::uint32_t>, TraceError> SessionSource::truncate_at_damage() {
   if (const auto opened = reader(); !opened) return std::unexpected(opened.error());
-  const auto end = reader_->end_at_damage(keep_going_);
+  const auto end = reader_->truncate_at_damage(keep_going_);
   info_.reset();
   totals_.clear();
-  lend_totals_ = {};  // its totals cover the complete session
+  totals_provider_ = {};  // its totals cover the complete session
   graphs_.clear();
   step_.reset();
   allocation_.reset();
@@ -108,10 +108,10 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionSource::end_at_da
   return end;
 }
 
-std::expected<std::string_view, TraceError> SessionSource::keep(std::string name) {
+std::expected<std::string_view, TraceError> SessionSource::intern(std::string name) {
   if (const auto known = names_.find(name); known != names_.end()) return *known;
   name_bytes_ += name.size();
-  if (name_bytes_ > kMostNames)
+  if (name_bytes_ > kMaxNameBytes)
     return std::unexpected(TraceError{TraceError::Kind::Damaged,
                                       "The session is damaged: it contains too many names"});
   return *names_.insert(std::move(name)).first;

@@ -38,12 +38,12 @@ struct NamedGraph {
 class SessionSource {
  public:
   // `keep_going` is called before every step. The file at `path` is opened on first use.
-  explicit SessionSource(std::filesystem::path path, KeepGoing keep_going = always)
+  explicit SessionSource(std::filesystem::path path, ContinueCheck keep_going = never_cancel)
       : path_(std::move(path)), keep_going_(std::move(keep_going)) {}
 
-  SessionSource(SessionReader reader, KeepGoing keep_going, LendTotals lend_totals)
+  SessionSource(SessionReader reader, ContinueCheck keep_going, TotalsProvider totals_provider)
       : keep_going_(std::move(keep_going)),
-        lend_totals_(std::move(lend_totals)),
+        totals_provider_(std::move(totals_provider)),
         reader_(std::move(reader)),
         derived_(*reader_) {}
 
@@ -55,25 +55,25 @@ class SessionSource {
   std::expected<std::shared_ptr<const NamedGraph>, TraceError> graph(TemplateId id);
   std::expected<std::shared_ptr<const Allocation>, TraceError> allocation(AllocationId id);
   // Up-to-date totals over all steps. Release the pointer before the next call (see
-  // LendTotals). Damaged: a step cannot be read.
+  // TotalsProvider). Damaged: a step cannot be read.
   std::expected<std::shared_ptr<const SessionTotals>, TraceError> totals(
       SessionTotals::Times times);
-  std::expected<void, TraceError> go_on() const;
-  // As SessionReader::end_at_damage(). No cursor may be open. Objects returned before, except
+  std::expected<void, TraceError> check_cancelled() const;
+  // As SessionReader::truncate_at_damage(). No cursor may be open. Objects returned before, except
   // names, still refer to the complete session.
-  std::expected<std::optional<std::uint32_t>, TraceError> end_at_damage();
+  std::expected<std::optional<std::uint32_t>, TraceError> truncate_at_damage();
 
  private:
-  // Interns a name. Damaged: more than kMostNames bytes of distinct names (untrusted file).
-  std::expected<std::string_view, TraceError> keep(std::string name);
+  // Interns a name. Damaged: more than kMaxNameBytes bytes of distinct names (untrusted file).
+  std::expected<std::string_view, TraceError> intern(std::string name);
 
-  static constexpr std::size_t kGraphsKept = 16;
-  static constexpr std::size_t kMostNames = 64u << 20;
+  static constexpr std::size_t kMaxGraphs = 16;
+  static constexpr std::size_t kMaxNameBytes = 64u << 20;
   std::filesystem::path path_;
-  KeepGoing keep_going_;
-  LendTotals lend_totals_;
+  ContinueCheck keep_going_;
+  TotalsProvider totals_provider_;
   std::optional<SessionReader> reader_;
-  std::optional<DerivedGraphs> derived_;
+  std::optional<DerivedGraphCache> derived_;
   std::optional<SessionInfo> info_;
   std::map<SessionTotals::Times, std::shared_ptr<SessionTotals>> totals_;  // without a provider
   std::map<TemplateId, std::shared_ptr<const NamedGraph>> graphs_;
@@ -93,9 +93,9 @@ class SessionSources {
 };
 
 // Always the same session, independent of the files that the connection has opened.
-class OneSession final : public SessionSources {
+class SingleSession final : public SessionSources {
  public:
-  explicit OneSession(std::shared_ptr<SessionSource> source) : source_(std::move(source)) {}
+  explicit SingleSession(std::shared_ptr<SessionSource> source) : source_(std::move(source)) {}
   std::expected<std::shared_ptr<SessionSource>, TraceError> of(sqlite3*,
                                                                const std::string&) override {
     return source_;

@@ -14,7 +14,7 @@ namespace tt::sql {
 
 namespace {
 
-using enum Spares;
+using enum Pushdown;
 
 template <class C>
 std::unique_ptr<Cursor> open_cursor(SessionSource& source) {
@@ -29,26 +29,29 @@ struct StepRow {
 using S = const StepRow&;
 
 constexpr std::array kStepColumns = {
-    Column<StepRow>{"step", "INTEGER", [](S r, Out& o) { o.integer(r.step->id.v); }, Chunks},
-    Column<StepRow>{"phase", "TEXT", [](S r, Out& o) { o.kept(to_text(r.step->phase)); }, Chunks},
-    Column<StepRow>{"timing", "TEXT", [](S r, Out& o) { o.kept(to_text(r.step->timing)); }},
-    Column<StepRow>{"template", "INTEGER", [](S r, Out& o) { o.id(r.step->graph, TemplateId{0}); },
+    Column<StepRow>{"step", "INTEGER", [](S r, Output& o) { o.integer(r.step->id.v); }, Chunks},
+    Column<StepRow>{"phase", "TEXT", [](S r, Output& o) { o.text_ref(to_text(r.step->phase)); },
                     Chunks},
-    Column<StepRow>{"token_id", "INTEGER", [](S r, Out& o) { o.integer(r.step->first_token); },
+    Column<StepRow>{"timing", "TEXT", [](S r, Output& o) { o.text_ref(to_text(r.step->timing)); }},
+    Column<StepRow>{"template", "INTEGER",
+                    [](S r, Output& o) { o.id(r.step->graph, TemplateId{0}); }, Chunks},
+    Column<StepRow>{"token_id", "INTEGER", [](S r, Output& o) { o.integer(r.step->first_token); },
                     Chunks},
-    Column<StepRow>{"token_count", "INTEGER", [](S r, Out& o) { o.integer(r.step->n_tokens); }},
-    Column<StepRow>{"begin_ns", "INTEGER", [](S r, Out& o) { o.integer(r.step->begin.v); }, Rows},
-    Column<StepRow>{"end_ns", "INTEGER", [](S r, Out& o) { o.integer(r.step->end.v); }, Rows},
+    Column<StepRow>{"token_count", "INTEGER", [](S r, Output& o) { o.integer(r.step->n_tokens); }},
+    Column<StepRow>{"begin_ns", "INTEGER", [](S r, Output& o) { o.integer(r.step->begin.v); },
+                    Rows},
+    Column<StepRow>{"end_ns", "INTEGER", [](S r, Output& o) { o.integer(r.step->end.v); }, Rows},
     Column<StepRow>{"duration_ns", "INTEGER",
-                    [](S r, Out& o) { o.integer((r.step->end - r.step->begin).v); }},
-    Column<StepRow>{"first_op_ns", "INTEGER", [](S r, Out& o) { o.integer(r.step->first_op.v); }},
-    Column<StepRow>{"threads", "INTEGER", [](S r, Out& o) { o.integer(r.step->threads); }},
-    Column<StepRow>{"ops_timed", "INTEGER", [](S r, Out& o) { o.u64(r.step->op_ends.size()); }},
-    Column<StepRow>{"accesses", "INTEGER", [](S r, Out& o) { o.u64(r.totals.accesses); }},
-    Column<StepRow>{"read_bytes", "INTEGER", [](S r, Out& o) { o.u64(r.totals.read.v); }},
-    Column<StepRow>{"written_bytes", "INTEGER", [](S r, Out& o) { o.u64(r.totals.written.v); }},
-    Column<StepRow>{"dropped", "INTEGER", [](S r, Out& o) { o.integer(r.step->dropped); }},
-    Column<StepRow>{"aborted", "INTEGER", [](S r, Out& o) { o.integer(r.step->aborted); }},
+                    [](S r, Output& o) { o.integer((r.step->end - r.step->begin).v); }},
+    Column<StepRow>{"first_op_ns", "INTEGER",
+                    [](S r, Output& o) { o.integer(r.step->first_op.v); }},
+    Column<StepRow>{"threads", "INTEGER", [](S r, Output& o) { o.integer(r.step->threads); }},
+    Column<StepRow>{"ops_timed", "INTEGER", [](S r, Output& o) { o.u64(r.step->op_ends.size()); }},
+    Column<StepRow>{"accesses", "INTEGER", [](S r, Output& o) { o.u64(r.totals.accesses); }},
+    Column<StepRow>{"read_bytes", "INTEGER", [](S r, Output& o) { o.u64(r.totals.read.v); }},
+    Column<StepRow>{"written_bytes", "INTEGER", [](S r, Output& o) { o.u64(r.totals.written.v); }},
+    Column<StepRow>{"dropped", "INTEGER", [](S r, Output& o) { o.integer(r.step->dropped); }},
+    Column<StepRow>{"aborted", "INTEGER", [](S r, Output& o) { o.integer(r.step->aborted); }},
 };
 
 class StepCursor final : public ChunkCursor<StepRow> {
@@ -61,13 +64,13 @@ class StepCursor final : public ChunkCursor<StepRow> {
                        .token = column_index(kStepColumns, "token_id")}) {}
 
  private:
-  Done begin(const Conditions& conditions) override {
+  Status begin(const Conditions& conditions) override {
     totals_ = conditions.uses(column_index(kStepColumns, "accesses")) ||
               conditions.uses(column_index(kStepColumns, "read_bytes")) ||
               conditions.uses(column_index(kStepColumns, "written_bytes"));
     return walk_.begin(conditions);
   }
-  Or<bool> more(std::vector<StepRow>& rows) override {
+  Expected<bool> next_chunk(std::vector<StepRow>& rows) override {
     auto step = walk_.next();
     if (!step) return std::unexpected(step.error());
     if (*step == nullptr) return false;
@@ -100,47 +103,50 @@ struct OpRow {
 using O = const OpRow&;
 
 // NULL if the statistics are not finite, because no value was a number.
-void number(O row, float ValueStats::* of, Out& out) {
+void number(O row, float ValueStats::* of, Output& out) {
   if (row.stats == nullptr || !std::isfinite(row.stats->*of)) return out.null();
   out.real(static_cast<double>(row.stats->*of));
 }
-void count(O row, std::uint64_t ValueStats::* of, Out& out) {
+void count(O row, std::uint64_t ValueStats::* of, Output& out) {
   if (row.stats == nullptr) return out.null();
   out.u64(row.stats->*of);
 }
 
 constexpr std::array kOpColumns = {
-    Column<OpRow>{"step", "INTEGER", [](O r, Out& o) { o.integer(r.step->id.v); }, Chunks},
-    Column<OpRow>{"op", "INTEGER", [](O r, Out& o) { o.integer(r.op.v); }, Rows},
-    Column<OpRow>{"phase", "TEXT", [](O r, Out& o) { o.kept(to_text(r.step->phase)); }, Chunks},
-    Column<OpRow>{"template", "INTEGER", [](O r, Out& o) { o.integer(r.step->graph.v); }, Chunks},
-    Column<OpRow>{"token_id", "INTEGER", [](O r, Out& o) { o.integer(r.step->first_token); },
+    Column<OpRow>{"step", "INTEGER", [](O r, Output& o) { o.integer(r.step->id.v); }, Chunks},
+    Column<OpRow>{"op", "INTEGER", [](O r, Output& o) { o.integer(r.op.v); }, Rows},
+    Column<OpRow>{"phase", "TEXT", [](O r, Output& o) { o.text_ref(to_text(r.step->phase)); },
                   Chunks},
-    Column<OpRow>{"operation_type", "TEXT", [](O r, Out& o) { o.kept(r.graph->ops[r.op.v]); },
-                  Rows},
+    Column<OpRow>{"template", "INTEGER", [](O r, Output& o) { o.integer(r.step->graph.v); },
+                  Chunks},
+    Column<OpRow>{"token_id", "INTEGER", [](O r, Output& o) { o.integer(r.step->first_token); },
+                  Chunks},
+    Column<OpRow>{"operation_type", "TEXT",
+                  [](O r, Output& o) { o.text_ref(r.graph->ops[r.op.v]); }, Rows},
     Column<OpRow>{"op_layer_id", "INTEGER",
-                  [](O r, Out& o) { o.id(r.graph->graph().op(r.op).layer, kNoLayer); }, Rows},
-    Column<OpRow>{"device", "TEXT", [](O r, Out& o) { o.kept(r.graph->devices[r.op.v]); }, Rows},
-    Column<OpRow>{"tensor", "INTEGER", [](O r, Out& o) { o.integer(r.output().v); }, Rows},
-    Column<OpRow>{"tensor_name", "TEXT",
-                  [](O r, Out& o) { o.kept(r.graph->tensors[r.output().v]); }, Rows},
-    Column<OpRow>{"component", "TEXT", [](O r, Out& o) { o.kept(to_text(r.tensor().component)); },
+                  [](O r, Output& o) { o.id(r.graph->graph().op(r.op).layer, kNoLayer); }, Rows},
+    Column<OpRow>{"device", "TEXT", [](O r, Output& o) { o.text_ref(r.graph->devices[r.op.v]); },
                   Rows},
+    Column<OpRow>{"tensor", "INTEGER", [](O r, Output& o) { o.integer(r.output().v); }, Rows},
+    Column<OpRow>{"tensor_name", "TEXT",
+                  [](O r, Output& o) { o.text_ref(r.graph->tensors[r.output().v]); }, Rows},
+    Column<OpRow>{"component", "TEXT",
+                  [](O r, Output& o) { o.text_ref(to_text(r.tensor().component)); }, Rows},
     Column<OpRow>{"timestamp_ns", "INTEGER",
-                  [](O r, Out& o) { o.integer(r.step->op_begin(r.op).v); }, Chunks},
+                  [](O r, Output& o) { o.integer(r.step->op_begin(r.op).v); }, Chunks},
     Column<OpRow>{"duration_ns", "INTEGER",
-                  [](O r, Out& o) {
+                  [](O r, Output& o) {
                     if (r.op.v >= r.step->op_ends.size()) return o.null();
                     o.integer((r.step->op_ends[r.op.v] - r.step->op_begin(r.op)).v);
                   }},
-    Column<OpRow>{"read_bytes", "INTEGER", [](O r, Out& o) { o.u64(r.read.v); }},
-    Column<OpRow>{"written_bytes", "INTEGER", [](O r, Out& o) { o.u64(r.written.v); }},
-    Column<OpRow>{"output_min", "REAL", [](O r, Out& o) { number(r, &ValueStats::min, o); }},
-    Column<OpRow>{"output_max", "REAL", [](O r, Out& o) { number(r, &ValueStats::max, o); }},
-    Column<OpRow>{"output_mean", "REAL", [](O r, Out& o) { number(r, &ValueStats::mean, o); }},
-    Column<OpRow>{"output_std", "REAL", [](O r, Out& o) { number(r, &ValueStats::std, o); }},
-    Column<OpRow>{"output_nan", "INTEGER", [](O r, Out& o) { count(r, &ValueStats::nan, o); }},
-    Column<OpRow>{"output_inf", "INTEGER", [](O r, Out& o) { count(r, &ValueStats::inf, o); }},
+    Column<OpRow>{"read_bytes", "INTEGER", [](O r, Output& o) { o.u64(r.read.v); }},
+    Column<OpRow>{"written_bytes", "INTEGER", [](O r, Output& o) { o.u64(r.written.v); }},
+    Column<OpRow>{"output_min", "REAL", [](O r, Output& o) { number(r, &ValueStats::min, o); }},
+    Column<OpRow>{"output_max", "REAL", [](O r, Output& o) { number(r, &ValueStats::max, o); }},
+    Column<OpRow>{"output_mean", "REAL", [](O r, Output& o) { number(r, &ValueStats::mean, o); }},
+    Column<OpRow>{"output_std", "REAL", [](O r, Output& o) { number(r, &ValueStats::std, o); }},
+    Column<OpRow>{"output_nan", "INTEGER", [](O r, Output& o) { count(r, &ValueStats::nan, o); }},
+    Column<OpRow>{"output_inf", "INTEGER", [](O r, Output& o) { count(r, &ValueStats::inf, o); }},
 };
 
 class OpCursor final : public ChunkCursor<OpRow> {
@@ -154,12 +160,12 @@ class OpCursor final : public ChunkCursor<OpRow> {
                        .time = column_index(kOpColumns, "timestamp_ns")}) {}
 
  private:
-  Done begin(const Conditions& conditions) override {
+  Status begin(const Conditions& conditions) override {
     bytes_ = conditions.uses(column_index(kOpColumns, "read_bytes")) ||
              conditions.uses(column_index(kOpColumns, "written_bytes"));
     return walk_.begin(conditions);
   }
-  Or<bool> more(std::vector<OpRow>& rows) override {
+  Expected<bool> next_chunk(std::vector<OpRow>& rows) override {
     auto step = walk_.next();
     if (!step) return std::unexpected(step.error());
     if (*step == nullptr) return false;
@@ -209,22 +215,23 @@ struct ExpertRow {
 using E = const ExpertRow&;
 
 constexpr std::array kExpertColumns = {
-    Column<ExpertRow>{"step", "INTEGER", [](E r, Out& o) { o.integer(r.step->id.v); }, Chunks},
-    Column<ExpertRow>{"layer_id", "INTEGER", [](E r, Out& o) { o.id(r.routed.layer, kNoLayer); },
+    Column<ExpertRow>{"step", "INTEGER", [](E r, Output& o) { o.integer(r.step->id.v); }, Chunks},
+    Column<ExpertRow>{"layer_id", "INTEGER", [](E r, Output& o) { o.id(r.routed.layer, kNoLayer); },
                       Rows},
     Column<ExpertRow>{"token_id", "INTEGER",
-                      [](E r, Out& o) {
+                      [](E r, Output& o) {
                         if (r.routed.token == kNone) return o.null();
                         o.integer(r.routed.token);
                       },
                       Rows},
-    Column<ExpertRow>{"phase", "TEXT", [](E r, Out& o) { o.kept(to_text(r.step->phase)); }, Chunks},
-    Column<ExpertRow>{"expert_id", "INTEGER", [](E r, Out& o) { o.integer(r.routed.expert); },
+    Column<ExpertRow>{"phase", "TEXT", [](E r, Output& o) { o.text_ref(to_text(r.step->phase)); },
+                      Chunks},
+    Column<ExpertRow>{"expert_id", "INTEGER", [](E r, Output& o) { o.integer(r.routed.expert); },
                       Rows},
-    Column<ExpertRow>{"expert_rank", "INTEGER", [](E r, Out& o) { o.integer(r.routed.rank); },
+    Column<ExpertRow>{"expert_rank", "INTEGER", [](E r, Output& o) { o.integer(r.routed.rank); },
                       Rows},
     Column<ExpertRow>{"routing_score", "REAL",
-                      [](E r, Out& o) {
+                      [](E r, Output& o) {
                         if (std::isnan(r.routed.score)) return o.null();
                         o.real(static_cast<double>(r.routed.score));
                       }},
@@ -238,8 +245,8 @@ class ExpertCursor final : public ChunkCursor<ExpertRow> {
                        .phase = column_index(kExpertColumns, "phase")}) {}
 
  private:
-  Done begin(const Conditions& conditions) override { return walk_.begin(conditions); }
-  Or<bool> more(std::vector<ExpertRow>& rows) override {
+  Status begin(const Conditions& conditions) override { return walk_.begin(conditions); }
+  Expected<bool> next_chunk(std::vector<ExpertRow>& rows) override {
     auto step = walk_.next();
     if (!step) return std::unexpected(step.error());
     if (*step == nullptr) return false;

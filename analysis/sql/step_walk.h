@@ -19,16 +19,16 @@ class StepWalk {
   };
   StepWalk(SessionSource& source, const Columns& columns) : source_(source), columns_(columns) {}
 
-  Done begin(const Conditions& conditions);
+  Status begin(const Conditions& conditions);
   // The next step that can match; null at the end.
-  Or<std::shared_ptr<const Step>> next();
+  Expected<std::shared_ptr<const Step>> next();
   SessionSource& source() { return source_; }
 
  private:
   bool matches(const Step& step) const;
   SessionSource& source_;
   Columns columns_;
-  Wanted phase_{}, graph_{}, token_{}, time_{};
+  ColumnConstraint phase_{}, graph_{}, token_{}, time_{};
   std::int64_t at_ = 0, end_ = 0;
 };
 

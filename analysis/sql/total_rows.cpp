@@ -17,7 +17,7 @@ namespace tt::sql {
 
 namespace {
 
-using enum Spares;
+using enum Pushdown;
 
 // The steps with the same phase and template are summed together.
 struct Group {
@@ -64,7 +64,7 @@ void add_series(Totals::OfGroup& of, const SeriesTotals& series) {
         }
         continue;
       }
-      if (access.rule == kNone || outline.rules[access.rule].rule.apart) {
+      if (access.rule == kNone || outline.rules[access.rule].rule.separate) {
         of.accesses[a].count += units;
       } else if (access.unit.v != 0) {
         of.accesses[a].count += series.hits[access.rule];
@@ -74,7 +74,7 @@ void add_series(Totals::OfGroup& of, const SeriesTotals& series) {
   }
 }
 
-Or<Totals> totals_of_session(SessionSource& source, SessionTotals::Times times) {
+Expected<Totals> totals_of_session(SessionSource& source, SessionTotals::Times times) {
   const auto sums = source.totals(times);
   if (!sums) return std::unexpected(sums.error());
   Totals totals;
@@ -105,44 +105,45 @@ struct AccessTotalRow {
 using A = const AccessTotalRow&;
 
 constexpr std::array kAccessColumns = {
-    Column<AccessTotalRow>{"phase", "TEXT", [](A r, Out& o) { o.kept(to_text(r.group.phase)); },
-                           Rows},
-    Column<AccessTotalRow>{"template", "INTEGER", [](A r, Out& o) { o.integer(r.group.graph.v); },
-                           Rows},
-    Column<AccessTotalRow>{"access", "INTEGER", [](A r, Out& o) { o.integer(r.access); }, Rows},
-    Column<AccessTotalRow>{"op", "INTEGER", [](A r, Out& o) { o.integer(r.rule().op.v); }, Rows},
+    Column<AccessTotalRow>{"phase", "TEXT",
+                           [](A r, Output& o) { o.text_ref(to_text(r.group.phase)); }, Rows},
+    Column<AccessTotalRow>{"template", "INTEGER",
+                           [](A r, Output& o) { o.integer(r.group.graph.v); }, Rows},
+    Column<AccessTotalRow>{"access", "INTEGER", [](A r, Output& o) { o.integer(r.access); }, Rows},
+    Column<AccessTotalRow>{"op", "INTEGER", [](A r, Output& o) { o.integer(r.rule().op.v); }, Rows},
     Column<AccessTotalRow>{"operation_type", "TEXT",
-                           [](A r, Out& o) { o.kept(r.graph->ops[r.rule().op.v]); }, Rows},
+                           [](A r, Output& o) { o.text_ref(r.graph->ops[r.rule().op.v]); }, Rows},
     Column<AccessTotalRow>{"op_layer_id", "INTEGER",
-                           [](A r, Out& o) { o.id(r.op().layer, kNoLayer); }, Rows},
+                           [](A r, Output& o) { o.id(r.op().layer, kNoLayer); }, Rows},
     Column<AccessTotalRow>{"device", "TEXT",
-                           [](A r, Out& o) { o.kept(r.graph->devices[r.rule().op.v]); }},
-    Column<AccessTotalRow>{"write", "INTEGER", [](A r, Out& o) { o.integer(r.rule().write); },
+                           [](A r, Output& o) { o.text_ref(r.graph->devices[r.rule().op.v]); }},
+    Column<AccessTotalRow>{"write", "INTEGER", [](A r, Output& o) { o.integer(r.rule().write); },
                            Rows},
-    Column<AccessTotalRow>{"tensor", "INTEGER", [](A r, Out& o) { o.integer(r.rule().tensor.v); },
-                           Rows},
+    Column<AccessTotalRow>{"tensor", "INTEGER",
+                           [](A r, Output& o) { o.integer(r.rule().tensor.v); }, Rows},
     Column<AccessTotalRow>{"tensor_name", "TEXT",
-                           [](A r, Out& o) { o.kept(r.graph->tensors[r.rule().tensor.v]); }, Rows},
-    Column<AccessTotalRow>{"tensor_type", "TEXT",
-                           [](A r, Out& o) { o.kept(r.graph->types[r.rule().tensor.v]); }},
-    Column<AccessTotalRow>{"tensor_kind", "TEXT",
-                           [](A r, Out& o) { o.kept(to_text(r.tensor().kind)); }, Rows},
-    Column<AccessTotalRow>{"layer_id", "INTEGER",
-                           [](A r, Out& o) { o.id(r.tensor().layer, kNoLayer); }, Rows},
-    Column<AccessTotalRow>{"component", "TEXT",
-                           [](A r, Out& o) { o.kept(to_text(r.tensor().component)); }, Rows},
-    Column<AccessTotalRow>{"role", "TEXT", [](A r, Out& o) { o.kept(to_text(r.tensor().role)); },
+                           [](A r, Output& o) { o.text_ref(r.graph->tensors[r.rule().tensor.v]); },
                            Rows},
+    Column<AccessTotalRow>{"tensor_type", "TEXT",
+                           [](A r, Output& o) { o.text_ref(r.graph->types[r.rule().tensor.v]); }},
+    Column<AccessTotalRow>{"tensor_kind", "TEXT",
+                           [](A r, Output& o) { o.text_ref(to_text(r.tensor().kind)); }, Rows},
+    Column<AccessTotalRow>{"layer_id", "INTEGER",
+                           [](A r, Output& o) { o.id(r.tensor().layer, kNoLayer); }, Rows},
+    Column<AccessTotalRow>{"component", "TEXT",
+                           [](A r, Output& o) { o.text_ref(to_text(r.tensor().component)); }, Rows},
+    Column<AccessTotalRow>{"role", "TEXT",
+                           [](A r, Output& o) { o.text_ref(to_text(r.tensor().role)); }, Rows},
     Column<AccessTotalRow>{"memory_source", "TEXT",
-                           [](A r, Out& o) { o.kept(to_text(r.tensor().source)); }, Rows},
+                           [](A r, Output& o) { o.text_ref(to_text(r.tensor().source)); }, Rows},
     Column<AccessTotalRow>{"expert_id", "INTEGER",
-                           [](A r, Out& o) {
+                           [](A r, Output& o) {
                              if (r.expert < 0) return o.null();
                              o.integer(r.expert);
                            },
                            Rows},
-    Column<AccessTotalRow>{"accesses", "INTEGER", [](A r, Out& o) { o.u64(r.sum.count); }},
-    Column<AccessTotalRow>{"size_bytes", "INTEGER", [](A r, Out& o) { o.u64(r.sum.bytes); }},
+    Column<AccessTotalRow>{"accesses", "INTEGER", [](A r, Output& o) { o.u64(r.sum.count); }},
+    Column<AccessTotalRow>{"size_bytes", "INTEGER", [](A r, Output& o) { o.u64(r.sum.bytes); }},
 };
 
 // Every scan gets the totals again, because the session may be growing.
@@ -157,11 +158,11 @@ class TotalCursor : public ChunkCursor<Row> {
   virtual void add(std::vector<Row>& rows, const Group& group, const Totals::OfGroup& of) = 0;
 
  private:
-  Done begin(const Conditions&) override {
+  Status begin(const Conditions&) override {
     done_ = false;
     return {};
   }
-  Or<bool> more(std::vector<Row>& rows) override {
+  Expected<bool> next_chunk(std::vector<Row>& rows) override {
     if (std::exchange(done_, true)) return false;
     auto totals = totals_of_session(source_, times_);
     if (!totals) return std::unexpected(totals.error());
@@ -211,28 +212,32 @@ struct OpTotalRow {
 using O = const OpTotalRow&;
 
 constexpr std::array kOpColumns = {
-    Column<OpTotalRow>{"phase", "TEXT", [](O r, Out& o) { o.kept(to_text(r.group.phase)); }, Rows},
-    Column<OpTotalRow>{"template", "INTEGER", [](O r, Out& o) { o.integer(r.group.graph.v); },
+    Column<OpTotalRow>{"phase", "TEXT", [](O r, Output& o) { o.text_ref(to_text(r.group.phase)); },
                        Rows},
-    Column<OpTotalRow>{"op", "INTEGER", [](O r, Out& o) { o.integer(r.op); }, Rows},
-    Column<OpTotalRow>{"operation_type", "TEXT", [](O r, Out& o) { o.kept(r.graph->ops[r.op]); },
+    Column<OpTotalRow>{"template", "INTEGER", [](O r, Output& o) { o.integer(r.group.graph.v); },
                        Rows},
+    Column<OpTotalRow>{"op", "INTEGER", [](O r, Output& o) { o.integer(r.op); }, Rows},
+    Column<OpTotalRow>{"operation_type", "TEXT",
+                       [](O r, Output& o) { o.text_ref(r.graph->ops[r.op]); }, Rows},
     Column<OpTotalRow>{"op_layer_id", "INTEGER",
-                       [](O r, Out& o) { o.id(r.graph->graph().ops[r.op].layer, kNoLayer); }, Rows},
-    Column<OpTotalRow>{"device", "TEXT", [](O r, Out& o) { o.kept(r.graph->devices[r.op]); }},
+                       [](O r, Output& o) { o.id(r.graph->graph().ops[r.op].layer, kNoLayer); },
+                       Rows},
+    Column<OpTotalRow>{"device", "TEXT",
+                       [](O r, Output& o) { o.text_ref(r.graph->devices[r.op]); }},
     Column<OpTotalRow>{"tensor_name", "TEXT",
-                       [](O r, Out& o) { o.kept(r.graph->tensors[r.output().v]); }, Rows},
+                       [](O r, Output& o) { o.text_ref(r.graph->tensors[r.output().v]); }, Rows},
     Column<OpTotalRow>{
         "component", "TEXT",
-        [](O r, Out& o) { o.kept(to_text(r.graph->graph().tensor(r.output()).component)); }, Rows},
-    Column<OpTotalRow>{"executions", "INTEGER", [](O r, Out& o) { o.u64(r.executions); }},
+        [](O r, Output& o) { o.text_ref(to_text(r.graph->graph().tensor(r.output()).component)); },
+        Rows},
+    Column<OpTotalRow>{"executions", "INTEGER", [](O r, Output& o) { o.u64(r.executions); }},
     Column<OpTotalRow>{"duration_ns", "INTEGER",
-                       [](O r, Out& o) {
+                       [](O r, Output& o) {
                          if (r.timed == 0) return o.null();
                          o.u64(r.ns);
                        }},
-    Column<OpTotalRow>{"read_bytes", "INTEGER", [](O r, Out& o) { o.u64(r.read); }},
-    Column<OpTotalRow>{"written_bytes", "INTEGER", [](O r, Out& o) { o.u64(r.written); }},
+    Column<OpTotalRow>{"read_bytes", "INTEGER", [](O r, Output& o) { o.u64(r.read); }},
+    Column<OpTotalRow>{"written_bytes", "INTEGER", [](O r, Output& o) { o.u64(r.written); }},
 };
 
 class OpTotalCursor final : public TotalCursor<OpTotalRow> {

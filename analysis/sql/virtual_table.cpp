@@ -15,8 +15,8 @@ namespace tt::sql {
 
 namespace {
 
-constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 
 struct Module {
   Table table;
@@ -73,7 +73,7 @@ std::string declaration_of(const Table& table) {
 
 // Either as an eponymous table (`FROM access`: the main database), or created with
 //   CREATE VIRTUAL TABLE temp.b_access USING access(b)
-// for an attached database. Nothing is ever written to a session.
+// for an attached database. None is ever written to a session.
 int connect(sqlite3* db, void* aux, int argc, const char* const* argv, sqlite3_vtab** out,
             char** message) {
   return guarded([&] {
@@ -148,7 +148,7 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
       const char sign = sign_of(constraint.op);
       if (!constraint.usable || constraint.iColumn < 0 || sign == 0) continue;
       const Field& field = table.fields[static_cast<std::size_t>(constraint.iColumn)];
-      if (field.spares == Spares::Nothing) continue;
+      if (field.pushdown == Pushdown::None) continue;
       if (field.is_text() &&
           (sign != '=' || std::string_view(sqlite3_vtab_collation(info, i)) != "BINARY"))
         continue;
@@ -156,11 +156,11 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
       const bool list = sqlite3_vtab_in(info, i, 1) != 0;
       info->aConstraintUsage[i].argvIndex = ++arguments;
       plan += std::format(" {}{}{}", constraint.iColumn, sign, list ? "*" : "");
-      const double share = sign != '='                      ? 0.25
-                           : field.spares == Spares::Chunks ? 1 / table.chunks
-                                                            : 0.01;
+      const double share = sign != '='                          ? 0.25
+                           : field.pushdown == Pushdown::Chunks ? 1 / table.chunks
+                                                                : 0.01;
       rows *= share;
-      if (field.spares == Spares::Chunks) read *= share;
+      if (field.pushdown == Pushdown::Chunks) read *= share;
     }
     info->idxStr = sqlite3_mprintf("%s", plan.c_str());
     if (info->idxStr == nullptr) return SQLITE_NOMEM;
@@ -205,7 +205,7 @@ int op_of(char sign) {
 
 constexpr int kOneOf = -1;  // for narrow(): the argument is a list
 
-int told(sqlite3_vtab* table, const Done& done) {
+int to_sqlite_code(sqlite3_vtab* table, const Status& done) {
   return done ? SQLITE_OK : report(&table->zErrMsg, done.error());
 }
 
@@ -226,19 +226,19 @@ int filter(sqlite3_vtab_cursor* base, int, const char* plan, int argc, sqlite3_v
       }
       conditions.narrow(column, op, argv[i]);
     }
-    return told(base->pVtab, cursor_of(base).start(conditions));
+    return to_sqlite_code(base->pVtab, cursor_of(base).start(conditions));
   });
 }
 
 int next(sqlite3_vtab_cursor* base) {
-  return guarded([&] { return told(base->pVtab, cursor_of(base).next()); });
+  return guarded([&] { return to_sqlite_code(base->pVtab, cursor_of(base).next()); });
 }
 
 int at_end(sqlite3_vtab_cursor* base) { return cursor_of(base).at_end(); }
 
 int column(sqlite3_vtab_cursor* base, sqlite3_context* context, int i) {
   return guarded([&] {
-    Out out(context);
+    Output out(context);
     cursor_of(base).value(static_cast<std::size_t>(i), out);
     return SQLITE_OK;
   });
@@ -273,23 +273,23 @@ sqlite3_module module_functions() {
 
 // Saturating conversions.
 std::int64_t ceiling(double v) {
-  if (v >= 0x1p63) return kMost;
-  return v <= -0x1p63 ? kLeast : static_cast<std::int64_t>(std::ceil(v));
+  if (v >= 0x1p63) return kMax;
+  return v <= -0x1p63 ? kMin : static_cast<std::int64_t>(std::ceil(v));
 }
 std::int64_t floor(double v) {
-  if (v >= 0x1p63) return kMost;
-  return v <= -0x1p63 ? kLeast : static_cast<std::int64_t>(std::floor(v));
+  if (v >= 0x1p63) return kMax;
+  return v <= -0x1p63 ? kMin : static_cast<std::int64_t>(std::floor(v));
 }
 
 // Narrows the range by an integer or real value. Values that SQLite would convert before the
 // comparison (text and number) are ignored.
-void narrow_to(Wanted& wanted, int op, sqlite3_value* value) {
-  std::int64_t least = kLeast, most = kMost;
+void narrow_to(ColumnConstraint& constraint, int op, sqlite3_value* value) {
+  std::int64_t least = kMin, most = kMax;
   switch (sqlite3_value_type(value)) {
     case SQLITE_INTEGER:
       least = most = sqlite3_value_int64(value);
-      if (op == SQLITE_INDEX_CONSTRAINT_GT && least < kMost) ++least;
-      if (op == SQLITE_INDEX_CONSTRAINT_LT && most > kLeast) --most;
+      if (op == SQLITE_INDEX_CONSTRAINT_GT && least < kMax) ++least;
+      if (op == SQLITE_INDEX_CONSTRAINT_LT && most > kMin) --most;
       break;
     case SQLITE_FLOAT:
       least = ceiling(sqlite3_value_double(value));
@@ -300,30 +300,30 @@ void narrow_to(Wanted& wanted, int op, sqlite3_value* value) {
   }
   if (op == SQLITE_INDEX_CONSTRAINT_EQ || op == SQLITE_INDEX_CONSTRAINT_GE ||
       op == SQLITE_INDEX_CONSTRAINT_GT)
-    wanted.from = std::max(wanted.from, least);
+    constraint.from = std::max(constraint.from, least);
   if (op == SQLITE_INDEX_CONSTRAINT_EQ || op == SQLITE_INDEX_CONSTRAINT_LE ||
       op == SQLITE_INDEX_CONSTRAINT_LT)
-    wanted.to = std::min(wanted.to, most);
+    constraint.to = std::min(constraint.to, most);
 }
 
 }  // namespace
 
-bool Wanted::holds(std::string_view text) const {
+bool ColumnConstraint::contains(std::string_view text) const {
   return !texts || std::ranges::find(*texts, text) != texts->end();
 }
 
-bool Wanted::admits(const Cell& cell) const {
-  if (const auto* number = std::get_if<std::int64_t>(&cell)) return holds(*number);
-  if (const auto* text = std::get_if<std::string_view>(&cell)) return holds(*text);
+bool ColumnConstraint::matches(const Cell& cell) const {
+  if (const auto* number = std::get_if<std::int64_t>(&cell)) return contains(*number);
+  if (const auto* text = std::get_if<std::string_view>(&cell)) return contains(*text);
   return std::holds_alternative<double>(cell) || any();  // no comparison is true of NULL
 }
 
 void Conditions::narrow(std::size_t column, int op, sqlite3_value* value) {
-  Wanted& wanted = wanted_[column];
+  ColumnConstraint& constraint = constraints_[column];
   const bool is_text = columns_[column].is_text();
   if (op == kOneOf) {
     std::vector<std::string> texts;
-    std::int64_t least = kMost, most = kLeast;
+    std::int64_t least = kMax, most = kMin;
     bool numbers = !is_text, words = is_text, none = true;
     sqlite3_value* item = nullptr;
     for (int code = sqlite3_vtab_in_first(value, &item); code == SQLITE_OK && item != nullptr;
@@ -343,20 +343,20 @@ void Conditions::narrow(std::size_t column, int op, sqlite3_value* value) {
     if (none) {
       impossible_ = true;
     } else if (numbers) {
-      wanted.from = std::max(wanted.from, least);
-      wanted.to = std::min(wanted.to, most);
+      constraint.from = std::max(constraint.from, least);
+      constraint.to = std::min(constraint.to, most);
     } else if (words) {
-      wanted.texts = std::move(texts);
+      constraint.texts = std::move(texts);
     }
   } else if (sqlite3_value_type(value) == SQLITE_NULL) {
     impossible_ = true;  // a comparison with NULL is never true
   } else if (is_text) {
     if (op == SQLITE_INDEX_CONSTRAINT_EQ && sqlite3_value_type(value) == SQLITE_TEXT)
-      wanted.texts = std::vector{std::string(text_of(value))};
+      constraint.texts = std::vector{std::string(text_of(value))};
   } else {
-    narrow_to(wanted, op, value);
+    narrow_to(constraint, op, value);
   }
-  if (wanted.from > wanted.to) impossible_ = true;
+  if (constraint.from > constraint.to) impossible_ = true;
 }
 
 int add_table(sqlite3* db, Table table, const std::shared_ptr<SessionSources>& sources) {

@@ -34,17 +34,17 @@ class SessionSource;
 class SessionSources;
 
 template <class Value>
-using Or = std::expected<Value, TraceError>;
-using Done = std::expected<void, TraceError>;
+using Expected = std::expected<Value, TraceError>;
+using Status = std::expected<void, TraceError>;
 
 // A column value to be checked against a condition. std::monostate is NULL.
 using Cell = std::variant<std::monostate, std::int64_t, double, std::string_view>;
 
 // Receives the value of a column: as an SQLite result, or in a cell.
-class Out {
+class Output {
  public:
-  explicit Out(sqlite3_context* context) : context_(context) {}
-  explicit Out(Cell& cell) : cell_(&cell) {}
+  explicit Output(sqlite3_context* context) : context_(context) {}
+  explicit Output(Cell& cell) : cell_(&cell) {}
   void null() {
     if (cell_ != nullptr) {
       *cell_ = std::monostate{};
@@ -67,10 +67,10 @@ class Out {
       sqlite3_result_double(context_, v);
     }
   }
-  // `v` must be UTF-8: SQLite does not check it, but its clients require it. kept() does not
+  // `v` must be UTF-8: SQLite does not check it, but its clients require it. text_ref() does not
   // copy; `v` must outlive the connection: a string constant, or a name of SessionSource.
-  void kept(std::string_view v) { text(v, SQLITE_STATIC); }
-  void copied(std::string_view v) { text(v, SQLITE_TRANSIENT); }
+  void text_ref(std::string_view v) { text(v, SQLITE_STATIC); }
+  void text_copy(std::string_view v) { text(v, SQLITE_TRANSIENT); }
   // An id; NULL if it equals `none`.
   template <class Id>
   void id(Id id, Id none) {
@@ -91,30 +91,30 @@ class Out {
 };
 
 // What conditions on a column are pushed down to.
-enum class Spares : std::uint8_t {
-  Nothing,  // not pushed down
-  Rows,     // filters rows within a chunk
-  Chunks    // skips complete chunks (steps, templates), and filters rows
+enum class Pushdown : std::uint8_t {
+  None,   // not pushed down
+  Rows,   // filters rows within a chunk
+  Chunks  // skips complete chunks (steps, templates), and filters rows
 };
 
 template <class Row>
 struct Column {
   const char* name;
   const char* type;  // INTEGER, REAL or TEXT; followed by HIDDEN: not part of SELECT *
-  void (*value)(const Row& row, Out& out);
-  Spares spares = Spares::Nothing;
+  void (*value)(const Row& row, Output& out);
+  Pushdown pushdown = Pushdown::None;
 };
 
 // The constraint on one column: a closed range of integers, or a list of texts. If a
 // constraint is set, NULL does not match.
-struct Wanted {
+struct ColumnConstraint {
   std::int64_t from = std::numeric_limits<std::int64_t>::min();
   std::int64_t to = std::numeric_limits<std::int64_t>::max();
   std::optional<std::vector<std::string>> texts{};
 
-  bool holds(std::int64_t v) const { return from <= v && v <= to; }
-  bool holds(std::string_view text) const;
-  bool admits(const Cell& cell) const;  // always true for REAL
+  bool contains(std::int64_t v) const { return from <= v && v <= to; }
+  bool contains(std::string_view text) const;
+  bool matches(const Cell& cell) const;  // always true for REAL
   bool any() const { return is_open() && !texts; }
   bool is_open() const {
     return from == std::numeric_limits<std::int64_t>::min() &&
@@ -126,15 +126,15 @@ struct Wanted {
 struct Field {
   const char* name;
   const char* type;
-  Spares spares;
+  Pushdown pushdown;
   bool is_text() const { return std::string_view(type).starts_with("TEXT"); }
 };
 
 class Conditions {
  public:
   explicit Conditions(std::span<const Field> columns)
-      : columns_(columns), wanted_(columns.size()) {}
-  const Wanted& of(std::size_t column) const { return wanted_[column]; }
+      : columns_(columns), constraints_(columns.size()) {}
+  const ColumnConstraint& of(std::size_t column) const { return constraints_[column]; }
   // Whether the statement may use the column's value.
   bool uses(std::size_t column) const { return (used_ >> std::min<std::size_t>(column, 63)) & 1; }
   // No row can match.
@@ -145,7 +145,7 @@ class Conditions {
 
  private:
   std::span<const Field> columns_;
-  std::vector<Wanted> wanted_;
+  std::vector<ColumnConstraint> constraints_;
   sqlite3_uint64 used_ = ~sqlite3_uint64{0};
   bool impossible_ = false;
 };
@@ -155,12 +155,12 @@ class Cursor {
  public:
   virtual ~Cursor() = default;
   // Moves to the first row, or to the end. May be called again.
-  virtual Done start(const Conditions& conditions) = 0;
-  virtual Done next() = 0;
+  virtual Status start(const Conditions& conditions) = 0;
+  virtual Status next() = 0;
   virtual bool at_end() const = 0;
-  virtual void value(std::size_t column, Out& out) const = 0;
+  virtual void value(std::size_t column, Output& out) const = 0;
   // The rowid, independent of the conditions.
-  virtual Or<std::int64_t> row_id() const = 0;
+  virtual Expected<std::int64_t> row_id() const = 0;
 };
 
 // A cursor over rows that are produced in chunks, such as the rows of a step or template. `Row`
@@ -170,37 +170,39 @@ template <class Row>
 class ChunkCursor : public Cursor {
  public:
   explicit ChunkCursor(std::span<const Column<Row>> columns) : columns_(columns) {}
-  Done start(const Conditions& conditions) final {
+  Status start(const Conditions& conditions) final {
     rows_.clear();
     at_ = 0;
     if (conditions.impossible()) return {};
     filters_.clear();
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      if (columns_[i].spares != Spares::Nothing && !conditions.of(i).any())
+      if (columns_[i].pushdown != Pushdown::None && !conditions.of(i).any())
         filters_.emplace_back(i, conditions.of(i));
     }
     if (auto begun = begin(conditions); !begun) return begun;
     return refill();
   }
-  Done next() final {
+  Status next() final {
     if (++at_ < rows_.size()) return {};
     return refill();
   }
   bool at_end() const final { return at_ >= rows_.size(); }
-  void value(std::size_t column, Out& out) const final { columns_[column].value(rows_[at_], out); }
-  Or<std::int64_t> row_id() const final { return rows_[at_].row_id; }
+  void value(std::size_t column, Output& out) const final {
+    columns_[column].value(rows_[at_], out);
+  }
+  Expected<std::int64_t> row_id() const final { return rows_[at_].row_id; }
 
  protected:
-  virtual Done begin(const Conditions& conditions) = 0;
+  virtual Status begin(const Conditions& conditions) = 0;
   // Appends the rows of the next chunk, possibly none; false: no more chunks.
-  virtual Or<bool> more(std::vector<Row>& rows) = 0;
+  virtual Expected<bool> next_chunk(std::vector<Row>& rows) = 0;
 
  private:
-  Done refill() {
+  Status refill() {
     at_ = 0;
     do {
       rows_.clear();
-      const auto found = more(rows_);
+      const auto found = next_chunk(rows_);
       if (!found) return std::unexpected(found.error());
       if (!*found) return {};
       if (!filters_.empty()) std::erase_if(rows_, [&](const Row& row) { return !passes(row); });
@@ -208,16 +210,16 @@ class ChunkCursor : public Cursor {
     return {};
   }
   bool passes(const Row& row) const {
-    for (const auto& [column, wanted] : filters_) {
+    for (const auto& [column, constraint] : filters_) {
       Cell cell;
-      Out out(cell);
+      Output out(cell);
       columns_[column].value(row, out);
-      if (!wanted.admits(cell)) return false;
+      if (!constraint.matches(cell)) return false;
     }
     return true;
   }
   std::span<const Column<Row>> columns_;
-  std::vector<std::pair<std::size_t, Wanted>> filters_;
+  std::vector<std::pair<std::size_t, ColumnConstraint>> filters_;
   std::vector<Row> rows_;
   std::size_t at_ = 0;
 };
@@ -238,7 +240,7 @@ Table table_of(const char* name, std::span<const Column<Row>> columns) {
   Table table;
   table.name = name;
   for (const Column<Row>& column : columns)
-    table.fields.push_back({column.name, column.type, column.spares});
+    table.fields.push_back({column.name, column.type, column.pushdown});
   return table;
 }
 

@@ -1,6 +1,6 @@
 #include "analysis/tables/node_table.h"
 
-#include "analysis/graph/node_places.h"
+#include "analysis/graph/node_layers.h"
 
 namespace tt {
 
@@ -11,7 +11,7 @@ std::expected<NodeTable, TraceError> node_table(const SessionReader& reader, Tem
   NodeTable table{.graph = *std::move(graph), .page = {}};
   const std::vector<OpId> ops = ops_of_nodes(*table.graph);
   table.page.total = ops.size();
-  for (std::uint64_t i = range.from; i < ops.size() && range.holds(i); ++i)
+  for (std::uint64_t i = range.from; i < ops.size() && range.contains(i); ++i)
     table.page.rows.push_back({.node = NodeId{static_cast<std::uint32_t>(i)}, .op = ops[i]});
   return table;
 }

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "analysis/common/derived_graphs.h"
-#include "analysis/common/op_facts.h"
+#include "analysis/common/op_info.h"
 #include "analysis/common/tensor_filter.h"
 #include "analysis/tables/step_summary.h"
 
@@ -24,7 +24,7 @@ OpRow row_of(const GraphTemplate& graph, const Step& step, OpId id) {
             .read = {},
             .written = {},
             .sources = op_sources(graph, op)};
-  const OpPart part = op_part(graph, op);
+  const OpRole part = op_role_of(graph, op);
   row.component = part.component;
   row.role = part.role;
   return row;
@@ -33,7 +33,8 @@ OpRow row_of(const GraphTemplate& graph, const Step& step, OpId id) {
 bool passes(const GraphTemplate& graph, const OpRow& row, const OpFilter& filter) {
   return (!filter.layer || graph.op(row.op).layer == *filter.layer) &&
          (!filter.component || row.component == *filter.component) &&
-         (has_part(row.name, filter.name) || has_part(graph.tensor(row.output).name, filter.name));
+         (matches_pattern(row.name, filter.name) ||
+          matches_pattern(graph.tensor(row.output).name, filter.name));
 }
 
 // For a stable sort of rows in op order, so that equal rows stay in op order.
@@ -66,7 +67,7 @@ std::expected<OpTable, TraceError> op_table(const SessionReader& reader, StepId 
                                             PageRange range) {
   const auto step = reader.step(id);
   if (!step) return std::unexpected(step.error());
-  DerivedGraphs graphs(reader);
+  DerivedGraphCache graphs(reader);
   const auto derived = graphs.of(step->graph);
   if (!derived) return std::unexpected(derived.error());
   OpTable table;
@@ -90,7 +91,7 @@ std::expected<OpTable, TraceError> op_table(const SessionReader& reader, StepId 
   std::ranges::stable_sort(
       rows, [&](const OpRow& a, const OpRow& b) { return comes_before(graph, a, b, order); });
   table.page.total = rows.size();
-  for (std::uint64_t i = range.from; i < rows.size() && range.holds(i); ++i)
+  for (std::uint64_t i = range.from; i < rows.size() && range.contains(i); ++i)
     table.page.rows.push_back(std::move(rows[i]));
   return table;
 }

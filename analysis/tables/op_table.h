@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/common/op_facts.h"
+#include "analysis/common/op_info.h"
 #include "analysis/common/page.h"
 #include "tracer/format/file/session_reader.h"
 #include "tracer/format/model/graph_template.h"
@@ -19,7 +19,7 @@ struct OpRow {
   OpId op;
   std::string name;  // op_name()
   TensorId output;
-  // As op_part().
+  // As op_role_of().
   Component component = Component::Other;
   Role role = Role::None;
   Ns begin{}, end{};  // those of the step if its timing is None
@@ -36,7 +36,7 @@ struct OpTable {
 };
 
 struct OpFilter {
-  std::string name{};              // pattern (has_part()) on the name of the op or its output
+  std::string name{};  // pattern (matches_pattern()) on the name of the op or its output
   std::optional<LayerId> layer{};  // of the op; kNoLayer: ops outside of layers
   std::optional<Component> component{};
 };

@@ -10,7 +10,7 @@ namespace tt {
 
 namespace {
 
-constexpr std::uint32_t kMostLayers = 1024;  // limits memory for untrusted files
+constexpr std::uint32_t kMaxLayers = 1024;  // limits memory for untrusted files
 
 // The index of an op's layer in the per-layer lists; the last entry is for ops outside of
 // layers.
@@ -54,21 +54,21 @@ StepSummary step_summary(const GraphTemplate* graph, std::span<const Access> acc
 
 std::expected<Page<StepSummary>, TraceError> step_summaries(const SessionReader& reader,
                                                             PageRange range,
-                                                            const KeepGoing& keep_going) {
+                                                            const ContinueCheck& keep_going) {
   const auto info = reader.info();
   if (!info) return std::unexpected(info.error());
-  if (info->n_layers > kMostLayers) {
+  if (info->n_layers > kMaxLayers) {
     return std::unexpected(
         TraceError{TraceError::Kind::Damaged,
                    std::format("the session's layer count {} is above the limit of {}",
-                               info->n_layers, kMostLayers)});
+                               info->n_layers, kMaxLayers)});
   }
   const auto total = reader.step_count();
   if (!total) return std::unexpected(total.error());
 
   Page<StepSummary> page{.total = *total, .rows = {}};
   if (range.from >= *total) return page;
-  DerivedGraphs graphs(reader);
+  DerivedGraphCache graphs(reader);
   std::expected<void, TraceError> outcome;
   const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(range.limit, *total));
   const auto read = reader.for_each_step(

@@ -37,8 +37,7 @@ StepSummary step_summary(const GraphTemplate* graph, std::span<const Access> acc
                          const Step& step, std::uint32_t n_layers);
 
 // The steps `range` of a session, in order.
-std::expected<Page<StepSummary>, TraceError> step_summaries(const SessionReader& reader,
-                                                            PageRange range,
-                                                            const KeepGoing& keep_going = always);
+std::expected<Page<StepSummary>, TraceError> step_summaries(
+    const SessionReader& reader, PageRange range, const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

@@ -6,7 +6,7 @@
 namespace tt {
 
 std::expected<std::vector<TemplateRow>, TraceError> template_list(const SessionReader& reader,
-                                                                  const KeepGoing& keep_going) {
+                                                                  const ContinueCheck& keep_going) {
   const auto steps = reader.step_count();
   if (!steps) return std::unexpected(steps.error());
   const auto ids = reader.template_ids();

@@ -21,6 +21,6 @@ struct TemplateRow {
 
 // In order of appearance. Reads every step.
 std::expected<std::vector<TemplateRow>, TraceError> template_list(
-    const SessionReader& reader, const KeepGoing& keep_going = always);
+    const SessionReader& reader, const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

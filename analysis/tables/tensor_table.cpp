@@ -57,7 +57,7 @@ std::expected<TensorTable, TraceError> tensor_table(const SessionReader& reader,
 
   TensorTable table{.graph = *std::move(read), .page = {.total = passing.size(), .rows = {}}};
   const std::vector<Category> categories = categories_of(*table.graph);
-  for (std::uint64_t i = range.from; i < passing.size() && range.holds(i); ++i)
+  for (std::uint64_t i = range.from; i < passing.size() && range.contains(i); ++i)
     table.page.rows.push_back({.tensor = passing[i], .category = categories[passing[i].v]});
   return table;
 }

@@ -57,8 +57,8 @@ CompressionReport compression(std::vector<WeightSize> weights) {
   return report;
 }
 
-std::expected<std::vector<WeightSize>, TraceError> session_weights(const SessionReader& reader,
-                                                                   const KeepGoing& keep_going) {
+std::expected<std::vector<WeightSize>, TraceError> session_weights(
+    const SessionReader& reader, const ContinueCheck& keep_going) {
   const auto ids = reader.template_ids();
   if (!ids) return std::unexpected(ids.error());
   std::vector<WeightSize> out;

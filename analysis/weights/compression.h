@@ -55,6 +55,6 @@ CompressionReport compression(std::vector<WeightSize> weights);
 // Each weight of the graphs that a session evaluated, once, in order of first appearance.
 // Weights that no graph reads (such as a vision tower) are not included.
 std::expected<std::vector<WeightSize>, TraceError> session_weights(
-    const SessionReader& reader, const KeepGoing& keep_going = always);
+    const SessionReader& reader, const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

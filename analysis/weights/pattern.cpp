@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "analysis/common/derived_graphs.h"
-#include "analysis/common/op_facts.h"
+#include "analysis/common/op_info.h"
 
 namespace tt {
 
@@ -18,9 +18,9 @@ using DerivedPtr = std::shared_ptr<const DerivedGraph>;
 // Calls `visit` for each GENERATE step from `first` on that has a template, until it returns
 // false.
 std::expected<void, TraceError> each_generated(
-    const SessionReader& reader, StepId first, const KeepGoing& keep_going,
+    const SessionReader& reader, StepId first, const ContinueCheck& keep_going,
     const std::function<bool(const DerivedPtr&, const Step&)>& visit) {
-  DerivedGraphs graphs(reader);
+  DerivedGraphCache graphs(reader);
   std::expected<void, TraceError> all;
   const auto walked = reader.for_each_step(first, kNone, [&](const Step& step) {
     if (!keep_going()) {
@@ -62,13 +62,13 @@ std::vector<Touched> touched_in(const DerivedGraph& derived, const Step& step) {
 
 // A subset of the accesses of a template. Expanding lists of cache cells is expensive, so
 // accesses that are not needed are left out.
-struct SomeAccesses {
+struct AccessSubset {
   DerivedPtr of;
   std::vector<Access> accesses;
   std::vector<std::size_t> places;  // indices in of->accesses
 
   template <class Wanted>
-  void pick(const DerivedPtr& derived, Wanted wanted) {
+  void select(const DerivedPtr& derived, Wanted wanted) {
     if (of == derived) return;
     of = derived;
     accesses.clear();
@@ -107,7 +107,7 @@ class Comparison {
   void add(const DerivedPtr& derived, const Step& step) {
     // Two steps of a template with the same number of executed ops differ only in accesses
     // that depend on a list.
-    listed_.pick(derived, [](const Access& access) { return access.slot != kNoSlot; });
+    listed_.select(derived, [](const Access& access) { return access.slot != kNoSlot; });
     auto touched = listed_.touched_in(step);
     if (derived_ != nullptr) compare(derived, step, touched);
     derived_ = derived;
@@ -164,7 +164,7 @@ class Comparison {
   Determinism result_;
   DerivedPtr derived_;  // of the previous step
   Step before_;
-  SomeAccesses listed_;
+  AccessSubset listed_;
   std::vector<Touched> touched_;  // in before_
 };
 
@@ -189,7 +189,7 @@ PatternEntry entry_of(const GraphTemplate& graph, const Access& access, const To
   return entry;
 }
 
-std::vector<PatternEntry> entries_of(const SomeAccesses& reads, const Step& step) {
+std::vector<PatternEntry> entries_of(const AccessSubset& reads, const Step& step) {
   std::vector<PatternEntry> entries;
   const auto touched = reads.touched_in(step);
   for (std::size_t i = 0; i < touched.size(); ++i) {
@@ -206,7 +206,7 @@ class Predictor {
       : entries_(entries), last_(entries.size()) {}
 
   // If `count` is null, only remembers the routed parts and rows for the next step.
-  void follow(const SomeAccesses& reads, const Step& step, Prediction* count) {
+  void follow(const AccessSubset& reads, const Step& step, Prediction* count) {
     const auto touched = reads.touched_in(step);
     const GraphTemplate& graph = *reads.of->graph;
     std::size_t at = 0;
@@ -216,7 +216,7 @@ class Predictor {
       const bool expected = at < entries_.size() && entries_[at].tensor == tensor.name;
       if (count != nullptr) {
         for (const FileRange& range : touched[i].ranges) {
-          const bool right = expected && names(at, range);
+          const bool right = expected && predicts(at, range);
           ++count->reads;
           count->right += right;
           count->bytes += Bytes{range.length};
@@ -233,7 +233,7 @@ class Predictor {
   }
 
  private:
-  bool names(std::size_t at, const FileRange& range) const {
+  bool predicts(std::size_t at, const FileRange& range) const {
     if (entries_[at].kind == PatternEntry::Kind::Fixed) return entries_[at].file == range;
     return std::ranges::find(last_[at], range) != last_[at].end();
   }
@@ -261,7 +261,7 @@ const char* to_text(Cause cause) {
 }
 
 std::expected<Determinism, TraceError> determinism(const SessionReader& reader,
-                                                   const KeepGoing& keep_going) {
+                                                   const ContinueCheck& keep_going) {
   Comparison comparison;
   const auto walked = each_generated(reader, StepId{0}, keep_going,
                                      [&](const DerivedPtr& derived, const Step& step) {
@@ -273,7 +273,7 @@ std::expected<Determinism, TraceError> determinism(const SessionReader& reader,
 }
 
 std::expected<AccessPattern, TraceError> access_pattern(const SessionReader& reader,
-                                                        const KeepGoing& keep_going) {
+                                                        const ContinueCheck& keep_going) {
   // Step rows are enough to select the steps; only the second half is decoded.
   std::vector<StepId> steps;
   bool wanted = true;
@@ -294,11 +294,11 @@ std::expected<AccessPattern, TraceError> access_pattern(const SessionReader& rea
 
   // The pattern is taken from the last step of the first half and tested on the second half.
   std::optional<Predictor> predictor;
-  SomeAccesses reads;
+  AccessSubset reads;
   const auto walked = each_generated(reader, steps[prediction.steps_learned - 1], keep_going,
                                      [&](const DerivedPtr& derived, const Step& step) {
                                        if (step.aborted) return true;
-                                       reads.pick(derived, [&](const Access& access) {
+                                       reads.select(derived, [&](const Access& access) {
                                          return may_read_file(*derived->graph, access);
                                        });
                                        Prediction* const count = predictor ? &prediction : nullptr;

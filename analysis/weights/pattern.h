@@ -47,7 +47,7 @@ struct Determinism {
   std::vector<FirstDifference> firsts;             // the first difference of each cause
 };
 std::expected<Determinism, TraceError> determinism(const SessionReader& reader,
-                                                   const KeepGoing& keep_going = always);
+                                                   const ContinueCheck& keep_going = never_cancel);
 
 // One read of a weight in the pattern of a token.
 struct PatternEntry {
@@ -83,7 +83,7 @@ struct AccessPattern {
   Prediction prediction;
 };
 // Empty if there is no step of phase GENERATE with a template.
-std::expected<AccessPattern, TraceError> access_pattern(const SessionReader& reader,
-                                                        const KeepGoing& keep_going = always);
+std::expected<AccessPattern, TraceError> access_pattern(
+    const SessionReader& reader, const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "analysis/common/patience.h"
+#include "analysis/common/cancel.h"
 
 namespace tt {
 
@@ -33,12 +33,12 @@ class PrefixSums {
 
 // Per read, the index of the next read of the same item; the number of reads if there is none.
 std::expected<std::vector<std::uint32_t>, TraceError> next_reads(const ReadSequence& sequence,
-                                                                 const KeepGoing& keep_going) {
-  Patience patience(keep_going);
+                                                                 const ContinueCheck& keep_going) {
+  CancelCheck cancel_check(keep_going);
   const auto count = static_cast<std::uint32_t>(sequence.reads.size());
   std::vector<std::uint32_t> next(count), seen(sequence.items.size(), count);
   for (std::uint32_t i = count; i-- > 0;) {
-    if (!patience.lasts()) return std::unexpected(cancelled_error());
+    if (!cancel_check.may_continue()) return std::unexpected(cancelled_error());
     next[i] = std::exchange(seen[sequence.reads[i]], i);
   }
   return next;
@@ -46,14 +46,14 @@ std::expected<std::vector<std::uint32_t>, TraceError> next_reads(const ReadSeque
 
 std::expected<CachePoint, TraceError> belady(const ReadSequence& sequence,
                                              std::span<const std::uint32_t> next, Bytes capacity,
-                                             const KeepGoing& keep_going) {
-  Patience patience(keep_going);
+                                             const ContinueCheck& keep_going) {
+  CancelCheck cancel_check(keep_going);
   CachePoint point{.capacity = capacity};
   std::set<std::pair<std::uint32_t, std::uint32_t>> held_by_next;  // (next read, item)
   std::vector<std::uint64_t> held(sequence.items.size());
   std::uint64_t free = capacity.v;
   for (std::uint32_t i = 0; i < sequence.reads.size(); ++i) {
-    if (!patience.lasts()) return std::unexpected(cancelled_error());
+    if (!cancel_check.may_continue()) return std::unexpected(cancelled_error());
     const std::uint32_t item = sequence.reads[i];
     const std::uint64_t size = sequence.size(item);
     point.reads += held[item] == size;
@@ -78,8 +78,8 @@ std::expected<CachePoint, TraceError> belady(const ReadSequence& sequence,
 }  // namespace
 
 std::expected<std::vector<Bytes>, TraceError> reuse_distances(const ReadSequence& sequence,
-                                                              const KeepGoing& keep_going) {
-  Patience patience(keep_going);
+                                                              const ContinueCheck& keep_going) {
+  CancelCheck cancel_check(keep_going);
   constexpr std::size_t kUnread = std::numeric_limits<std::size_t>::max();
   std::vector<std::size_t> last(sequence.items.size(), kUnread);
   std::vector<Bytes> distances;
@@ -87,7 +87,7 @@ std::expected<std::vector<Bytes>, TraceError> reuse_distances(const ReadSequence
   // The size of each item at the index of its last read; 0 elsewhere.
   PrefixSums sizes(sequence.reads.size());
   for (std::size_t i = 0; i < sequence.reads.size(); ++i) {
-    if (!patience.lasts()) return std::unexpected(cancelled_error());
+    if (!cancel_check.may_continue()) return std::unexpected(cancelled_error());
     const std::uint32_t item = sequence.reads[i];
     const std::uint64_t size = sequence.size(item);
     if (last[item] == kUnread) {
@@ -104,11 +104,11 @@ std::expected<std::vector<Bytes>, TraceError> reuse_distances(const ReadSequence
 
 std::expected<ReuseHistogram, TraceError> reuse_histogram(const ReadSequence& sequence,
                                                           std::span<const Bytes> distances,
-                                                          const KeepGoing& keep_going) {
-  Patience patience(keep_going);
+                                                          const ContinueCheck& keep_going) {
+  CancelCheck cancel_check(keep_going);
   ReuseHistogram histogram;
   for (std::size_t i = 0; i < distances.size(); ++i) {
-    if (!patience.lasts()) return std::unexpected(cancelled_error());
+    if (!cancel_check.may_continue()) return std::unexpected(cancelled_error());
     ReuseHistogram::Bucket* bucket = &histogram.first;
     if (distances[i] != kNever) {
       // 0 only if the sizes in a damaged file overflow.
@@ -126,14 +126,14 @@ std::expected<ReuseHistogram, TraceError> reuse_histogram(const ReadSequence& se
 std::expected<std::vector<CachePoint>, TraceError> lru_curve(const ReadSequence& sequence,
                                                              std::span<const Bytes> distances,
                                                              std::span<const Bytes> capacities,
-                                                             const KeepGoing& keep_going) {
-  Patience patience(keep_going);
+                                                             const ContinueCheck& keep_going) {
+  CancelCheck cancel_check(keep_going);
   // First the reads that each capacity saves in addition to the next smaller one, then
   // cumulative sums.
   std::map<Bytes, CachePoint> saved;
   for (const Bytes capacity : capacities) saved[capacity].capacity = capacity;
   for (std::size_t i = 0; i < distances.size(); ++i) {
-    if (!patience.lasts()) return std::unexpected(cancelled_error());
+    if (!cancel_check.may_continue()) return std::unexpected(cancelled_error());
     const auto enough = saved.lower_bound(distances[i]);
     if (distances[i] == kNever || enough == saved.end()) continue;
     ++enough->second.reads;
@@ -151,7 +151,7 @@ std::expected<std::vector<CachePoint>, TraceError> lru_curve(const ReadSequence&
 
 std::expected<std::vector<CachePoint>, TraceError> belady_curve(const ReadSequence& sequence,
                                                                 std::span<const Bytes> capacities,
-                                                                const KeepGoing& keep_going) {
+                                                                const ContinueCheck& keep_going) {
   const auto next = next_reads(sequence, keep_going);
   if (!next) return std::unexpected(next.error());
   std::vector<CachePoint> curve;
@@ -178,15 +178,15 @@ std::vector<std::uint32_t> most_read_first(std::span<const std::uint64_t> reads)
 
 std::expected<std::vector<CachePoint>, TraceError> pin_curve(const ReadSequence& sequence,
                                                              std::span<const Bytes> capacities,
-                                                             const KeepGoing& keep_going) {
-  Patience patience(keep_going);
+                                                             const ContinueCheck& keep_going) {
+  CancelCheck cancel_check(keep_going);
   const auto order = most_read_first(sequence);
   std::vector<CachePoint> curve;
   for (const Bytes capacity : capacities) {
     CachePoint point{.capacity = capacity};
     std::uint64_t free = capacity.v;
     for (const std::uint32_t item : order) {
-      if (!patience.lasts()) return std::unexpected(cancelled_error());
+      if (!cancel_check.may_continue()) return std::unexpected(cancelled_error());
       const std::uint64_t again = sequence.items[item].reads - 1;
       const std::uint64_t held = std::min(free, sequence.size(item));
       point.bytes.v += again * held;
@@ -199,7 +199,7 @@ std::expected<std::vector<CachePoint>, TraceError> pin_curve(const ReadSequence&
 }
 
 std::expected<Reuse, TraceError> reuse(const SessionReader& reader, const ReuseQuery& query,
-                                       const KeepGoing& keep_going) {
+                                       const ContinueCheck& keep_going) {
   constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
   const auto sequence = weight_reads(reader, kAllSteps, query.grain, keep_going);
   if (!sequence) return std::unexpected(sequence.error());
@@ -207,7 +207,7 @@ std::expected<Reuse, TraceError> reuse(const SessionReader& reader, const ReuseQ
 }
 
 std::expected<Reuse, TraceError> reuse(const ReadSequence& sequence, const ReuseQuery& query,
-                                       const KeepGoing& keep_going) {
+                                       const ContinueCheck& keep_going) {
   Reuse found{.grain = query.grain,
               .items = sequence.items.size(),
               .reads = sequence.reads.size(),

@@ -19,8 +19,8 @@ namespace tt {
 // distinct items read since the previous read of this item, including the item itself.
 // kNever: a first read. Mattson's stack algorithm, O(log n) per read.
 inline constexpr Bytes kNever{std::numeric_limits<std::uint64_t>::max()};
-std::expected<std::vector<Bytes>, TraceError> reuse_distances(const ReadSequence& sequence,
-                                                              const KeepGoing& keep_going = always);
+std::expected<std::vector<Bytes>, TraceError> reuse_distances(
+    const ReadSequence& sequence, const ContinueCheck& keep_going = never_cancel);
 
 // Bucket i: distances from 2^i to 2^(i+1) - 1 bytes.
 struct ReuseHistogram {
@@ -32,9 +32,9 @@ struct ReuseHistogram {
   std::vector<Bucket> buckets;  // without trailing empty buckets
   Bucket first;                 // first reads, which no cache can save
 };
-std::expected<ReuseHistogram, TraceError> reuse_histogram(const ReadSequence& sequence,
-                                                          std::span<const Bytes> distances,
-                                                          const KeepGoing& keep_going = always);
+std::expected<ReuseHistogram, TraceError> reuse_histogram(
+    const ReadSequence& sequence, std::span<const Bytes> distances,
+    const ContinueCheck& keep_going = never_cancel);
 
 // The reads of the sequence that a cache of `capacity`, initially empty, saves.
 struct CachePoint {
@@ -46,16 +46,15 @@ struct CachePoint {
 
 // LRU: the least recently used item is evicted first. Items are held completely; an item
 // larger than the cache evicts everything. Exact at every capacity, in one pass.
-std::expected<std::vector<CachePoint>, TraceError> lru_curve(const ReadSequence& sequence,
-                                                             std::span<const Bytes> distances,
-                                                             std::span<const Bytes> capacities,
-                                                             const KeepGoing& keep_going = always);
+std::expected<std::vector<CachePoint>, TraceError> lru_curve(
+    const ReadSequence& sequence, std::span<const Bytes> distances,
+    std::span<const Bytes> capacities, const ContinueCheck& keep_going = never_cancel);
 
 // Optimal replacement (Belady), which knows all future reads: the bytes with the farthest
 // next read are evicted first. Items may be held in part. O(n log n) per capacity.
 std::expected<std::vector<CachePoint>, TraceError> belady_curve(
     const ReadSequence& sequence, std::span<const Bytes> capacities,
-    const KeepGoing& keep_going = always);
+    const ContinueCheck& keep_going = never_cancel);
 
 // Items in pinning order: most reads first; ties in sequence order. Each read of an item
 // reads it completely, so this order saves most bytes per byte held.
@@ -64,9 +63,9 @@ std::vector<std::uint32_t> most_read_first(std::span<const std::uint64_t> reads)
 
 // Pinning: the most read items are kept from their first read on and never evicted. The last
 // item may be held in part.
-std::expected<std::vector<CachePoint>, TraceError> pin_curve(const ReadSequence& sequence,
-                                                             std::span<const Bytes> capacities,
-                                                             const KeepGoing& keep_going = always);
+std::expected<std::vector<CachePoint>, TraceError> pin_curve(
+    const ReadSequence& sequence, std::span<const Bytes> capacities,
+    const ContinueCheck& keep_going = never_cancel);
 
 // All of the above for a complete session.
 struct ReuseQuery {
@@ -82,9 +81,9 @@ struct Reuse {
   std::vector<CachePoint> lru, belady, pin;  // at the same capacities
 };
 std::expected<Reuse, TraceError> reuse(const SessionReader& reader, const ReuseQuery& query,
-                                       const KeepGoing& keep_going = always);
+                                       const ContinueCheck& keep_going = never_cancel);
 // The sequence must have been built with `query.grain`.
 std::expected<Reuse, TraceError> reuse(const ReadSequence& sequence, const ReuseQuery& query,
-                                       const KeepGoing& keep_going = always);
+                                       const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

@@ -51,12 +51,12 @@ class Head {
 };
 
 // The number of elements of a bit set that have another element at most `near` below them.
-std::uint64_t pairs_in(std::span<const std::uint64_t> set, std::uint64_t near) {
-  if (near == 0) return 0;
+std::uint64_t pairs_in(std::span<const std::uint64_t> set, std::uint64_t max_distance) {
+  if (max_distance == 0) return 0;
   if (set.size() == 1) {
     std::uint64_t below = set[0] << 1;
-    for (std::uint64_t reach = 1; reach < near && reach < 64;) {
-      const std::uint64_t more = std::min({reach, near - reach, std::uint64_t{63}});
+    for (std::uint64_t reach = 1; reach < max_distance && reach < 64;) {
+      const std::uint64_t more = std::min({reach, max_distance - reach, std::uint64_t{63}});
       below |= below << more;
       reach += more;
     }
@@ -67,7 +67,7 @@ std::uint64_t pairs_in(std::span<const std::uint64_t> set, std::uint64_t near) {
   for (std::uint64_t w = 0; w < set.size(); ++w) {
     for (std::uint64_t word = set[w]; word != 0; word &= word - 1) {
       const std::uint64_t n = w * 64 + static_cast<std::uint64_t>(std::countr_zero(word));
-      pairs += before && n - *before <= near;
+      pairs += before && n - *before <= max_distance;
       before = n;
     }
   }
@@ -80,18 +80,18 @@ std::uint64_t pairs_in(std::span<const std::uint64_t> set, std::uint64_t near) {
 // part and the number of parts near each other are needed; otherwise each part is evaluated.
 class ReadPlan {
  public:
-  ReadPlan(const Series& series, const TracePicks& picks, std::uint64_t gap)
+  ReadPlan(const Series& series, const TraceMatcher& matcher, std::uint64_t gap)
       : series_(series), rules_(series.outline->rules) {
     const TemplateOutline& outline = *series.outline;
     for (std::uint32_t i = 0; i < series.ran; ++i) {
       const OutlineOp& op = outline.ops[i];
-      if (!picks.op(op)) continue;
+      if (!matcher.op(op)) continue;
       for (const OutlineAccess& access :
            std::span(outline.accesses).subspan(op.first_access, op.accesses)) {
-        if (access.write || access.file.empty() || !picks.access(access)) continue;
+        if (access.write || access.file.empty() || !matcher.access(access)) continue;
         if (access.rule == kNone) {
-          add_stretch(access, op.layer, gap);
-        } else if (rules_[access.rule].rule.apart) {  // otherwise not in a file
+          add_to_run(access, op.layer, gap);
+        } else if (rules_[access.rule].rule.separate) {  // otherwise not in a file
           add_parts(access, op.layer, gap);
         }
       }
@@ -173,13 +173,13 @@ class ReadPlan {
   // sequential parts.
   struct Set {
     std::uint32_t rule = 0;
-    std::uint64_t near = 0;
+    std::uint64_t max_distance = 0;
     std::uint64_t tensors = 0, units = 0;          // number of tensors, sum of their part sizes
     std::uint64_t count = 0, first = 0, last = 0;  // in the step
     std::uint64_t all = 0, pairs = 0;              // in all steps
   };
 
-  void add_stretch(const OutlineAccess& access, LayerId layer, std::uint64_t gap) {
+  void add_to_run(const OutlineAccess& access, LayerId layer, std::uint64_t gap) {
     if (items_.empty() || items_.back().parts != nullptr) {
       items_.push_back(
           {.layer = layer, .parts = nullptr, .first = access.file, .last = access.file});
@@ -199,15 +199,17 @@ class ReadPlan {
     const OutlineRule& rule = rules_[access.rule];
     const auto limit = static_cast<std::uint64_t>(rule.rule.limit);
     const std::uint64_t unit = access.unit.v;
-    constexpr std::uint64_t kMost = std::uint64_t{1} << 50;  // prevents overflow
-    if (rule.words != 0 && unit != 0 && access.stride >= unit && access.stride < kMost &&
-        access.file.offset < kMost && gap < kMost &&
+    constexpr std::uint64_t kMax = std::uint64_t{1} << 50;  // prevents overflow
+    if (rule.words != 0 && unit != 0 && access.stride >= unit && access.stride < kMax &&
+        access.file.offset < kMax && gap < kMax &&
         access.file.offset + (limit - 1) * access.stride + unit <= access.file_end) {
-      const std::uint64_t near = (gap + unit) / access.stride;
-      const auto known = std::ranges::find_if(
-          sets_, [&](const Set& s) { return s.rule == access.rule && s.near == near; });
+      const std::uint64_t max_distance = (gap + unit) / access.stride;
+      const auto known = std::ranges::find_if(sets_, [&](const Set& s) {
+        return s.rule == access.rule && s.max_distance == max_distance;
+      });
       item.set = static_cast<std::uint32_t>(known - sets_.begin());
-      if (known == sets_.end()) sets_.push_back({.rule = access.rule, .near = near});
+      if (known == sets_.end())
+        sets_.push_back({.rule = access.rule, .max_distance = max_distance});
       ++sets_[item.set].tensors;
       sets_[item.set].units += unit;
     }
@@ -225,8 +227,9 @@ class ReadPlan {
       while (words[high] == 0) --high;
       set.first = low * 64 + static_cast<std::uint64_t>(std::countr_zero(words[low]));
       set.last = high * 64 + 63 - static_cast<std::uint64_t>(std::countl_zero(words[high]));
-      const std::uint64_t pairs =
-          set.near >= set.last - set.first ? set.count - 1 : pairs_in(words, set.near);
+      const std::uint64_t pairs = set.max_distance >= set.last - set.first
+                                      ? set.count - 1
+                                      : pairs_in(words, set.max_distance);
       set.all += set.count;
       set.pairs += pairs;
       of_step.reads += set.count * set.tensors;
@@ -260,9 +263,9 @@ class ReadPlan {
 std::expected<Sequentiality, TraceError> sequentiality(const SessionIndex& index,
                                                        const TraceFilter& filter, std::uint64_t gap,
                                                        PageRange page,
-                                                       const KeepGoing& keep_going) {
+                                                       const ContinueCheck& keep_going) {
   Sequentiality out{.gap = gap, .total = {}, .layers = {}, .steps = {}};
-  const TracePicks picks(index, filter);
+  const TraceMatcher matcher(index, filter);
   const StepWindow window = window_of(index, filter);
   const auto reaches = [](auto from, auto to, const auto& range) {
     return !range || (from < range->to && to > range->from);
@@ -278,11 +281,11 @@ std::expected<Sequentiality, TraceError> sequentiality(const SessionIndex& index
       continue;
     const Series& series = index.series()[step.series];
     auto& plan = plans[step.series];
-    if (!plan) plan = std::make_unique<ReadPlan>(series, picks, gap);
+    if (!plan) plan = std::make_unique<ReadPlan>(series, matcher, gap);
     const ReadOrder of_step = plan->read_step(step.place, head);
     if (of_step.reads == 0) continue;
     add(out.total, of_step);
-    if (page.holds(out.steps.total++))
+    if (page.contains(out.steps.total++))
       out.steps.rows.push_back({.step = StepId{static_cast<std::uint32_t>(i)},
                                 .first_token = step.first_token,
                                 .n_tokens = step.n_tokens,

@@ -17,8 +17,8 @@
 
 namespace tt {
 
-inline constexpr std::uint64_t kUsualGap = std::uint64_t{128}
-                                           << 10;  // default readahead of the Linux kernel
+inline constexpr std::uint64_t kDefaultGap = std::uint64_t{128}
+                                             << 10;  // default readahead of the Linux kernel
 
 struct ReadOrder {
   std::uint64_t reads = 0, sequential = 0;
@@ -47,9 +47,8 @@ struct Sequentiality {
 
 // For the reads that pass the filter. Steps that overlap the token and time ranges of the
 // filter count completely. `page` selects rows of `steps`.
-std::expected<Sequentiality, TraceError> sequentiality(const SessionIndex& index,
-                                                       const TraceFilter& filter, std::uint64_t gap,
-                                                       PageRange page,
-                                                       const KeepGoing& keep_going = always);
+std::expected<Sequentiality, TraceError> sequentiality(
+    const SessionIndex& index, const TraceFilter& filter, std::uint64_t gap, PageRange page,
+    const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "analysis/common/derived_graphs.h"
-#include "analysis/common/op_facts.h"
+#include "analysis/common/op_info.h"
 #include "tracer/format/access/access.h"
 
 namespace tt {
@@ -96,9 +96,9 @@ Bytes ReadSequence::distinct_bytes() const {
 }
 
 std::expected<ReadSequence, TraceError> weight_reads(const SessionReader& reader, PageRange steps,
-                                                     Grain grain, const KeepGoing& keep_going) {
+                                                     Grain grain, const ContinueCheck& keep_going) {
   SequenceBuilder builder(grain);
-  DerivedGraphs graphs(reader);
+  DerivedGraphCache graphs(reader);
   std::expected<void, TraceError> derived_all;
   const auto walked =
       reader.for_each_step(StepId{static_cast<std::uint32_t>(steps.from)},

@@ -40,8 +40,8 @@ struct ReadSequence {
 
 // The reads of the steps `steps`. With Grain::Part, overlapping ranges are separate items: the
 // row that an embedding reads, and the complete tensor that a tied output reads.
-std::expected<ReadSequence, TraceError> weight_reads(const SessionReader& reader, PageRange steps,
-                                                     Grain grain,
-                                                     const KeepGoing& keep_going = always);
+std::expected<ReadSequence, TraceError> weight_reads(
+    const SessionReader& reader, PageRange steps, Grain grain,
+    const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

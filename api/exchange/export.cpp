@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/common/up_to_damage.h"
+#include "analysis/common/valid_prefix.h"
 #include "api/exchange/columnar/columnar_export.h"
 #include "api/exchange/text/dot_export.h"
 #include "api/exchange/text/text_rows.h"
@@ -11,7 +11,7 @@
 namespace tt::exchange {
 namespace {
 
-constexpr FormatFacts kFormats[] = {
+constexpr FormatInfo kFormats[] = {
     {Format::Csv, "csv", ".csv", "text/csv; charset=utf-8"},
     {Format::Json, "json", ".json", "application/json"},
     {Format::Ndjson, "ndjson", ".ndjson", "application/x-ndjson"},
@@ -25,77 +25,76 @@ constexpr FormatFacts kFormats[] = {
 
 // Checks that the steps, their tokens (including those before the first step of the session)
 // and their allocations can be read.
-Written read_through(const SessionReader& reader, const ExportRange& range,
-                     const KeepGoing& keep_going) {
-  Written sound;
+WriteResult verify_readable(const SessionReader& reader, const ExportRange& range,
+                            const ContinueCheck& keep_going) {
+  WriteResult status;
   AllocationId allocation{};
   std::optional<std::uint32_t> token;  // next token to check
-  const auto look = [&](const Step& step) {
-    if (!keep_going()) sound = std::unexpected(cancelled_error());
-    if (sound && step.allocation != allocation) {
+  const auto visit = [&](const Step& step) {
+    if (!keep_going()) status = std::unexpected(cancelled_error());
+    if (status && step.allocation != allocation) {
       allocation = step.allocation;
       if (const auto read = reader.allocation(allocation); allocation.v != 0 && !read)
-        sound = std::unexpected(read.error());
+        status = std::unexpected(read.error());
     }
     const std::uint32_t end = step.first_token + step.n_tokens;
     if (!token) token = range.first.v == 0 ? 0 : step.first_token;
-    if (sound && end > *token) {
+    if (status && end > *token) {
       if (const auto read = reader.tokens(*token, end - *token); !read)
-        sound = std::unexpected(read.error());
+        status = std::unexpected(read.error());
       token = end;
     }
-    return sound.has_value();
+    return status.has_value();
   };
   const std::uint32_t end =
       range.last && range.last->v != UINT32_MAX ? range.last->v + 1 : UINT32_MAX;
   const std::uint32_t count = end - std::min(end, range.first.v);
-  const auto walked = reader.for_each_step(range.first, count, look);
-  return sound ? walked : sound;
+  const auto walked = reader.for_each_step(range.first, count, visit);
+  return status ? walked : status;
 }
 
 }  // namespace
 
-std::span<const FormatFacts> formats() { return kFormats; }
+std::span<const FormatInfo> formats() { return kFormats; }
 
-const FormatFacts& facts_of(Format format) {
-  return *std::ranges::find(kFormats, format, &FormatFacts::format);
+const FormatInfo& format_info(Format format) {
+  return *std::ranges::find(kFormats, format, &FormatInfo::format);
 }
 
-std::optional<Format> format_named(std::string_view name) {
-  const auto* const found = std::ranges::find(kFormats, name, &FormatFacts::name);
+std::optional<Format> find_format(std::string_view name) {
+  const auto* const found = std::ranges::find(kFormats, name, &FormatInfo::name);
   if (found == std::end(kFormats)) return std::nullopt;
   return found->format;
 }
 
-std::optional<PartForm> part_form_of(Format format) {
-  if (format == Format::Parquet) return PartForm::Parquet;
-  if (format == Format::ArrowFile) return PartForm::Arrow;
+std::optional<PartFormat> part_format_of(Format format) {
+  if (format == Format::Parquet) return PartFormat::Parquet;
+  if (format == Format::ArrowFile) return PartFormat::Arrow;
   return std::nullopt;
 }
 
-Written check_export(const SessionReader& reader, const ExportOptions& options) {
+WriteResult check_export(const SessionReader& reader, const ExportOptions& options) {
   const auto rows = SessionRows::open(reader, options.range);
   if (!rows) return std::unexpected(rows.error());
   if (options.format != Format::Dot) return {};
   return step_to_draw(*rows).transform([](StepId) {});
 }
 
-std::expected<std::optional<std::uint32_t>, TraceError> end_at_damage(SessionReader& reader,
-                                                                      const ExportOptions& options,
-                                                                      const KeepGoing& keep_going) {
-  Written sound = check_export(reader, options);
-  if (sound && options.format != Format::Dot)
-    sound = read_through(reader, options.range, keep_going);
-  if (!is_damaged(sound)) {
-    if (!sound && sound.error().kind == TraceError::Kind::Cancelled)
-      return std::unexpected(sound.error());
+std::expected<std::optional<std::uint32_t>, TraceError> truncate_at_damage(
+    SessionReader& reader, const ExportOptions& options, const ContinueCheck& keep_going) {
+  WriteResult status = check_export(reader, options);
+  if (status && options.format != Format::Dot)
+    status = verify_readable(reader, options.range, keep_going);
+  if (!is_damaged(status)) {
+    if (!status && status.error().kind == TraceError::Kind::Cancelled)
+      return std::unexpected(status.error());
     return std::nullopt;
   }
-  return reader.end_at_damage(keep_going);
+  return reader.truncate_at_damage(keep_going);
 }
 
-Written export_session(const SessionReader& reader, const ExportOptions& options,
-                       const ByteSink& sink, const KeepGoing& keep_going) {
+WriteResult export_session(const SessionReader& reader, const ExportOptions& options,
+                           const ByteSink& sink, const ContinueCheck& keep_going) {
   auto rows = SessionRows::open(reader, options.range);
   if (!rows) return std::unexpected(rows.error());
   switch (options.format) {
@@ -112,9 +111,9 @@ Written export_session(const SessionReader& reader, const ExportOptions& options
     case Format::Parquet:
       return export_parquet(*rows, sink, keep_going);
     case Format::Arrow:
-      return export_arrow(*rows, ArrowForm::Stream, sink, keep_going);
+      return export_arrow(*rows, ArrowIpcFormat::Stream, sink, keep_going);
     case Format::ArrowFile:
-      return export_arrow(*rows, ArrowForm::File, sink, keep_going);
+      return export_arrow(*rows, ArrowIpcFormat::File, sink, keep_going);
     case Format::Dot:
       return export_dot(*rows, sink, keep_going);
   }

@@ -27,17 +27,17 @@ enum class Format : std::uint8_t {
   Dot
 };
 
-struct FormatFacts {
+struct FormatInfo {
   Format format;
   std::string_view name;       // as used in parameters and options
   std::string_view extension;  // file extension with the dot
   std::string_view media_type;
 };
-std::span<const FormatFacts> formats();
-const FormatFacts& facts_of(Format format);
-std::optional<Format> format_named(std::string_view name);
+std::span<const FormatInfo> formats();
+const FormatInfo& format_info(Format format);
+std::optional<Format> find_format(std::string_view name);
 // The part format, if the format can also be exported as a folder of parts.
-std::optional<PartForm> part_form_of(Format format);
+std::optional<PartFormat> part_format_of(Format format);
 
 struct ExportOptions {
   Format format = Format::Parquet;
@@ -47,18 +47,19 @@ struct ExportOptions {
 
 // Checks the options before any output is written, for example whether there is a graph to
 // draw.
-Written check_export(const SessionReader& reader, const ExportOptions& options);
+WriteResult check_export(const SessionReader& reader, const ExportOptions& options);
 
 // For streamed exports: if any step in the requested range is damaged, truncates the session
-// before the damage and returns the result of SessionReader::end_at_damage(). The cost depends
+// before the damage and returns the result of SessionReader::truncate_at_damage(). The cost depends
 // on the requested steps, not on the session size.
-std::expected<std::optional<std::uint32_t>, TraceError> end_at_damage(
-    SessionReader& reader, const ExportOptions& options, const KeepGoing& keep_going = always);
+std::expected<std::optional<std::uint32_t>, TraceError> truncate_at_damage(
+    SessionReader& reader, const ExportOptions& options,
+    const ContinueCheck& keep_going = never_cancel);
 
 // Streams the export. Memory holds one step, a few templates and what the format buffers (a
 // row group for Parquet). `keep_going` is checked before every step; if false, the export ends
 // with Cancelled.
-Written export_session(const SessionReader& reader, const ExportOptions& options,
-                       const ByteSink& sink, const KeepGoing& keep_going = always);
+WriteResult export_session(const SessionReader& reader, const ExportOptions& options,
+                           const ByteSink& sink, const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt::exchange

@@ -29,15 +29,15 @@ std::uint64_t number_of(const std::string& session, const AccessQuery& query) {
 
 }  // namespace
 
-std::string cursor_text(const AccessPlace& place, const std::string& session,
-                        const AccessQuery& query) {
+std::string encode_cursor(const AccessId& place, const std::string& session,
+                          const AccessQuery& query) {
   return std::format("{:x}.{:x}.{:x}.{:x}", place.step.v, place.access, place.part,
                      number_of(session, query));
 }
 
-std::expected<AccessPlace, Problem> parse_cursor(std::string_view text, const std::string& session,
-                                                 const AccessQuery& query) {
-  AccessPlace place;
+std::expected<AccessId, Problem> parse_cursor(std::string_view text, const std::string& session,
+                                              const AccessQuery& query) {
+  AccessId place;
   std::uint64_t number = 0;
   const char* at = text.data();
   const char* const end = at + text.size();
@@ -50,12 +50,12 @@ std::expected<AccessPlace, Problem> parse_cursor(std::string_view text, const st
   };
   if (!take(place.step.v) || !take(place.access) || !take(place.part) || !take(number, true)) {
     return std::unexpected(Problem{
-        Fault::BadRequest,
+        ErrorCode::BadRequest,
         "Invalid cursor. Pass \"next\" of the previous page unchanged, or start without one."});
   }
   if (number != number_of(session, query)) {
     return std::unexpected(
-        Problem{Fault::BadRequest,
+        Problem{ErrorCode::BadRequest,
                 "The cursor belongs to another session, filter or order. Keep these unchanged "
                 "between pages, or start without a cursor."});
   }

@@ -11,11 +11,11 @@
 
 namespace tt {
 
-std::string cursor_text(const AccessPlace& place, const std::string& session,
-                        const AccessQuery& query);
+std::string encode_cursor(const AccessId& place, const std::string& session,
+                          const AccessQuery& query);
 
 // BadRequest if the text is not a cursor or belongs to another query.
-std::expected<AccessPlace, Problem> parse_cursor(std::string_view text, const std::string& session,
-                                                 const AccessQuery& query);
+std::expected<AccessId, Problem> parse_cursor(std::string_view text, const std::string& session,
+                                              const AccessQuery& query);
 
 }  // namespace tt

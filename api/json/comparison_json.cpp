@@ -9,11 +9,11 @@ namespace tt {
 namespace {
 
 // The compared measures.
-struct Figure {
+struct Measure {
   const char* name;
   double (*of)(const TraceSums&);
 };
-constexpr Figure kFigures[] = {
+constexpr Measure kMeasures[] = {
     {"accesses", [](const TraceSums& s) { return s.accesses(); }},
     {"bytes_read", [](const TraceSums& s) { return s.bytes_read; }},
     {"bytes_written", [](const TraceSums& s) { return s.bytes_written; }},
@@ -24,7 +24,7 @@ constexpr Figure kFigures[] = {
 Json side_json(const std::optional<TraceSums>& sums) {
   if (!sums) return {};
   Json json;
-  for (const Figure& figure : kFigures) json[figure.name] = figure.of(*sums);
+  for (const Measure& measure : kMeasures) json[measure.name] = measure.of(*sums);
   return json;
 }
 
@@ -33,10 +33,10 @@ void add_difference(Json& json, const std::optional<TraceSums>& left,
                     const std::optional<TraceSums>& right) {
   const TraceSums none;
   Json difference, ratio;
-  for (const Figure& figure : kFigures) {
-    const double a = figure.of(left.value_or(none)), b = figure.of(right.value_or(none));
-    difference[figure.name] = b - a;
-    ratio[figure.name] = a > 0 ? Json(b / a) : Json();
+  for (const Measure& measure : kMeasures) {
+    const double a = measure.of(left.value_or(none)), b = measure.of(right.value_or(none));
+    difference[measure.name] = b - a;
+    ratio[measure.name] = a > 0 ? Json(b / a) : Json();
   }
   json["difference"] = std::move(difference);
   json["ratio"] = std::move(ratio);

@@ -22,30 +22,30 @@ using FieldError = std::optional<std::string>;
 
 template <class Int>
 FieldError take_integer(const Json& value, Int& out, const NumberBounds& bounds) {
-  const auto least = static_cast<std::int64_t>(bounds.least);
-  const auto most = static_cast<std::int64_t>(bounds.most);
+  const auto min = static_cast<std::int64_t>(bounds.min);
+  const auto max = static_cast<std::int64_t>(bounds.max);
   if (value.is_number_integer()) {
     // Unsigned values above the int64 range would wrap to negative ones.
     const bool huge = value.is_number_unsigned() &&
                       value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max();
     const auto number = value.get<std::int64_t>();
-    if (!huge && number >= least && number <= most) {
+    if (!huge && number >= min && number <= max) {
       out = static_cast<Int>(number);
       return {};
     }
   }
-  return std::format("an integer from {} to {}", least, most);
+  return std::format("an integer from {} to {}", min, max);
 }
 
 FieldError take_number(const Json& value, float& out, const NumberBounds& bounds) {
   if (value.is_number()) {
     const auto number = value.get<double>();
-    if (number >= bounds.least && number <= bounds.most) {
+    if (number >= bounds.min && number <= bounds.max) {
       out = static_cast<float>(number);
       return {};
     }
   }
-  return std::format("a number from {} to {}", bounds.least, bounds.most);
+  return std::format("a number from {} to {}", bounds.min, bounds.max);
 }
 
 FieldError take_bool(const Json& value, bool& out) {
@@ -60,9 +60,9 @@ FieldError take_text(const Json& value, std::string& out) {
   return {};
 }
 
-FieldError take_rules(const Json& value, std::string& out, std::size_t most_bytes) {
-  if (take_text(value, out) || out.size() > most_bytes)
-    return std::format("a string of at most {} bytes", most_bytes);
+FieldError take_rules(const Json& value, std::string& out, std::size_t max_bytes) {
+  if (take_text(value, out) || out.size() > max_bytes)
+    return std::format("a string of at most {} bytes", max_bytes);
   return {};
 }
 
@@ -72,8 +72,8 @@ FieldError take_name(const Json& value, std::string& out) {
 }
 
 FieldError take_stop(const Json& value, std::vector<std::string>& out) {
-  auto expected = std::format("an array of at most {} non-empty strings", kMostStops);
-  if (!value.is_array() || value.size() > kMostStops) return expected;
+  auto expected = std::format("an array of at most {} non-empty strings", kMaxStops);
+  if (!value.is_array() || value.size() > kMaxStops) return expected;
   for (const Json& item : value) {
     if (!item.is_string() || item.get_ref<const std::string&>().empty()) return expected;
     out.push_back(item.get<std::string>());
@@ -185,7 +185,7 @@ constexpr std::array kFields = {
           }},
     Field{"grammar",
           [](const Json& v, GenerationBody& b) {
-            return take_rules(v, b.request.sampling.grammar, kMostGrammarBytes);
+            return take_rules(v, b.request.sampling.grammar, kMaxGrammarBytes);
           }},
     Field{"stop", [](const Json& v, GenerationBody& b) { return take_stop(v, b.request.stop); }},
     Field{"ignore_eos",
@@ -197,7 +197,7 @@ constexpr std::array kFields = {
           [](const Json& v, GenerationBody& b) { return take_timing(v, b.request.exact_timing); }},
     Field{"stats_pattern",
           [](const Json& v, GenerationBody& b) {
-            return take_rules(v, b.request.stats_pattern, kMostPatternBytes);
+            return take_rules(v, b.request.stats_pattern, kMaxPatternBytes);
           }},
 };
 
@@ -213,13 +213,13 @@ std::string known_fields() {
 }  // namespace
 
 std::expected<GenerationBody, Problem> parse_generation_body(std::string_view body) {
-  const auto reject = [](Fault fault, std::string detail) {
-    return std::unexpected(Problem{fault, std::move(detail)});
+  const auto reject = [](ErrorCode error_code, std::string detail) {
+    return std::unexpected(Problem{error_code, std::move(detail)});
   };
   // Parsed without exceptions. Arrays and strings are rejected too.
   const Json json = Json::parse(body, nullptr, false);
   if (!json.is_object())
-    return reject(Fault::BadJson,
+    return reject(ErrorCode::BadJson,
                   R"(The body must be a JSON object, for example {"prompt": "Hello"}.)");
 
   GenerationBody out;
@@ -227,15 +227,16 @@ std::expected<GenerationBody, Problem> parse_generation_body(std::string_view bo
   for (const auto& [name, value] : json.items()) {
     const auto* field = std::ranges::find(kFields, std::string_view(name), &Field::name);
     if (field == kFields.end()) {
-      return reject(Fault::BadRequest, std::format("Unknown field \"{}\". The fields are {}.",
-                                                   name, known_fields()));
+      return reject(ErrorCode::BadRequest,
+                    std::format("Unknown field \"{}\". The fields are {}.", name, known_fields()));
     }
     if (const FieldError expected = field->take(value, out))
-      return reject(Fault::BadRequest, std::format("\"{}\" must be {}.", name, *expected));
+      return reject(ErrorCode::BadRequest, std::format("\"{}\" must be {}.", name, *expected));
     prompts += field < kFields.begin() + 3 ? 1 : 0;
   }
   if (prompts != 1)
-    return reject(Fault::BadRequest, R"(Set exactly one of "prompt", "messages" and "tokens".)");
+    return reject(ErrorCode::BadRequest,
+                  R"(Set exactly one of "prompt", "messages" and "tokens".)");
   return out;
 }
 

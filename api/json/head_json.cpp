@@ -11,7 +11,7 @@ Json weight_json(const HeadWeight& weight) {
   Json heads = Json::array();
   for (std::uint32_t h = 0; h < weight.heads.size(); ++h) {
     heads.push_back({{"head", h},
-                     {"offset", weight.stretch(h, 0).offset},
+                     {"offset", weight.range(h, 0).offset},
                      {"reads", weight.heads[h].reads},
                      {"bytes_read", weight.heads[h].read.v}});
   }

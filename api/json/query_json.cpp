@@ -71,19 +71,19 @@ void append_csv(const sql::QueryValue& value, std::string& out) {
 }
 
 std::unexpected<Problem> bad(std::string detail) {
-  return std::unexpected(Problem{Fault::BadRequest, std::move(detail)});
+  return std::unexpected(Problem{ErrorCode::BadRequest, std::move(detail)});
 }
 
 // A missing field gives the default.
 std::expected<std::uint64_t, Problem> count_in(const Json& body, const char* name,
-                                               std::uint64_t usual, std::uint64_t most) {
+                                               std::uint64_t default_value, std::uint64_t max) {
   const auto found = body.find(name);
-  if (found == body.end()) return usual;
+  if (found == body.end()) return default_value;
   if (found->is_number_unsigned()) {
     const auto number = found->get<std::uint64_t>();
-    if (number >= 1 && number <= most) return number;
+    if (number >= 1 && number <= max) return number;
   }
-  return bad(std::format("\"{}\" must be an integer from 1 to {}.", name, most));
+  return bad(std::format("\"{}\" must be an integer from 1 to {}.", name, max));
 }
 
 Json error_json(const sql::QueryError& error) { return Json::parse(text_of(problem_of(error))); }
@@ -118,7 +118,7 @@ std::expected<QueryBody, Problem> parse_query_body(std::string_view text) {
   const Json body = Json::parse(text, nullptr, false);
   if (!body.is_object())
     return std::unexpected(
-        Problem{Fault::BadJson, "The body must be a JSON object: {\"sql\": \"SELECT ...\"}."});
+        Problem{ErrorCode::BadJson, "The body must be a JSON object: {\"sql\": \"SELECT ...\"}."});
   for (const auto& [name, value] : body.items()) {
     if (name != "sql" && name != "limit" && name != "timeout_ms" && name != "format")
       return bad(std::format("Unknown field \"{}\". The fields are sql, limit, timeout_ms, format.",
@@ -128,12 +128,12 @@ std::expected<QueryBody, Problem> parse_query_body(std::string_view text) {
   const auto sql = body.find("sql");
   if (sql == body.end() || !sql->is_string()) return bad("\"sql\" must be a string.");
   query.sql = sql->get<std::string>();
-  const auto limit = count_in(body, "limit", kUsualQueryRows, kMostQueryRows);
+  const auto limit = count_in(body, "limit", kDefaultQueryRows, kMaxQueryRows);
   if (!limit) return std::unexpected(limit.error());
   query.limit = *limit;
   const auto timeout =
-      count_in(body, "timeout_ms", static_cast<std::uint64_t>(kUsualQueryTime.count()),
-               static_cast<std::uint64_t>(kMostQueryTime.count()));
+      count_in(body, "timeout_ms", static_cast<std::uint64_t>(kDefaultQueryTimeout.count()),
+               static_cast<std::uint64_t>(kMaxQueryTimeout.count()));
   if (!timeout) return std::unexpected(timeout.error());
   query.timeout = std::chrono::milliseconds{*timeout};
   if (const auto format = body.find("format"); format != body.end()) {
@@ -152,18 +152,18 @@ Problem problem_of(const sql::QueryError& error) {
   using Kind = sql::QueryError::Kind;
   Problem problem{.detail = error.message, .position = error.offset};
   switch (error.kind) {
-    case Kind::NotUnderstood:
-      problem.fault = Fault::BadQuery;
+    case Kind::Invalid:
+      problem.error_code = ErrorCode::BadQuery;
       break;
-    case Kind::Refused:
-      problem.fault = Fault::QueryRefused;
+    case Kind::NotAllowed:
+      problem.error_code = ErrorCode::QueryNotAllowed;
       break;
-    case Kind::TooSlow:
+    case Kind::Timeout:
     case Kind::TooLarge:
-      problem.fault = Fault::QueryStopped;
+      problem.error_code = ErrorCode::QueryStopped;
       break;
     case Kind::Cancelled:
-      problem.fault = Fault::Stopping;
+      problem.error_code = ErrorCode::Stopping;
       break;
     case Kind::Session:
       return error.trace ? problem_of(*error.trace) : problem;

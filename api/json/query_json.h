@@ -19,15 +19,15 @@ enum class QueryFormat : std::uint8_t { JsonObject, Ndjson, Csv };
 const char* to_text(QueryFormat);
 const char* content_type_of(QueryFormat);
 
-inline constexpr std::uint64_t kUsualQueryRows = 1000;
-inline constexpr std::uint64_t kMostQueryRows = 1'000'000;
-inline constexpr std::chrono::milliseconds kUsualQueryTime{10'000};
-inline constexpr std::chrono::milliseconds kMostQueryTime{60'000};
+inline constexpr std::uint64_t kDefaultQueryRows = 1000;
+inline constexpr std::uint64_t kMaxQueryRows = 1'000'000;
+inline constexpr std::chrono::milliseconds kDefaultQueryTimeout{10'000};
+inline constexpr std::chrono::milliseconds kMaxQueryTimeout{60'000};
 
 struct QueryBody {
   std::string sql;
-  std::uint64_t limit = kUsualQueryRows;
-  std::chrono::milliseconds timeout = kUsualQueryTime;
+  std::uint64_t limit = kDefaultQueryRows;
+  std::chrono::milliseconds timeout = kDefaultQueryTimeout;
   QueryFormat format = QueryFormat::JsonObject;
 };
 std::expected<QueryBody, Problem> parse_query_body(std::string_view body);

@@ -5,7 +5,7 @@
 
 namespace tt {
 
-Json to_json(const ServerFacts& facts) {
+Json to_json(const ServerInfo& facts) {
   return {{"start_utc_ns", facts.start_utc_ns},
           {"host", facts.host},
           {"cpu", facts.cpu},

@@ -11,7 +11,7 @@
 
 namespace tt {
 
-struct ServerFacts {
+struct ServerInfo {
   std::int64_t start_utc_ns = 0;
   std::string host;  // operating system
   std::string cpu;
@@ -26,7 +26,7 @@ struct ServerFacts {
   std::uint32_t live_clients = 0;
   std::uint32_t queue_limit = 0;
 };
-Json to_json(const ServerFacts& facts);
+Json to_json(const ServerInfo& facts);
 
 // Versions of this program, its protocols and its libraries.
 Json version_json(const LibraryVersions& libraries, const std::vector<std::string>& backends);

@@ -39,7 +39,7 @@ void add_reuse(Json& out, const SessionInfo& info) {
 }
 
 Problem bad_title(const char* what) {
-  return {Fault::BadRequest,
+  return {ErrorCode::BadRequest,
           std::string(what) + " Send {\"title\": \"...\"} with 1 to 200 characters."};
 }
 
@@ -90,11 +90,11 @@ Json to_json(const Page<SessionEntryPtr>& sessions) {
 }
 
 std::expected<std::string, Problem> parse_title_body(const std::string& body) {
-  constexpr std::ptrdiff_t kLongest = 200;
+  constexpr std::ptrdiff_t kMaxCharacters = 200;
   const Json json = Json::parse(body, nullptr, false);
   if (json.is_discarded() || !json.is_object()) {
     return std::unexpected(
-        Problem{Fault::BadJson, "The body must be a JSON object. Send {\"title\": \"...\"}."});
+        Problem{ErrorCode::BadJson, "The body must be a JSON object. Send {\"title\": \"...\"}."});
   }
   for (const auto& [name, value] : json.items()) {
     if (name != "title")
@@ -106,7 +106,7 @@ std::expected<std::string, Problem> parse_title_body(const std::string& body) {
   std::string text = title->get<std::string>();
   const auto characters = std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; });
   if (characters == 0) return std::unexpected(bad_title("The title is empty."));
-  if (characters > kLongest) return std::unexpected(bad_title("The title is too long."));
+  if (characters > kMaxCharacters) return std::unexpected(bad_title("The title is too long."));
   return text;
 }
 

@@ -29,11 +29,11 @@ Json by_key(const std::map<Key, AccessSums>& sums) {
 
 // Sorted by bytes, descending.
 template <class Key>
-Json by_bytes(const std::map<Key, AccessSums>& sums, std::size_t most = SIZE_MAX) {
+Json by_bytes(const std::map<Key, AccessSums>& sums, std::size_t max = SIZE_MAX) {
   std::vector<std::pair<Key, AccessSums>> sorted(sums.begin(), sums.end());
   std::ranges::stable_sort(
       sorted, [](const auto& a, const auto& b) { return a.second.touched() > b.second.touched(); });
-  if (sorted.size() > most) sorted.resize(most);
+  if (sorted.size() > max) sorted.resize(max);
   Json json = Json::object();
   for (const auto& [key, of] : sorted) json[key_of(key)] = to_json(of);
   return json;
@@ -41,7 +41,7 @@ Json by_bytes(const std::map<Key, AccessSums>& sums, std::size_t most = SIZE_MAX
 
 }  // namespace
 
-Json to_json(const SessionStatistics& statistics, std::size_t most_weights) {
+Json to_json(const SessionStatistics& statistics, std::size_t max_weights) {
   Json tensors = Json::object();
   for (const auto& [kind, count] : statistics.tensors) tensors[to_text(kind)] = count;
   Json json = {{"steps", statistics.steps},
@@ -57,7 +57,7 @@ Json to_json(const SessionStatistics& statistics, std::size_t most_weights) {
   json["operation_types"] = by_bytes(statistics.op_kinds);
   json["components"] = by_bytes(statistics.components);
   json["memory_sources"] = by_bytes(statistics.sources);
-  json["weights_with_most_bytes"] = by_bytes(statistics.weights, most_weights);
+  json["weights_with_most_bytes"] = by_bytes(statistics.weights, max_weights);
   return json;
 }
 

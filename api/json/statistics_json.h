@@ -9,7 +9,7 @@
 
 namespace tt {
 
-// Includes the `most_weights` weights with the most bytes.
-Json to_json(const SessionStatistics& statistics, std::size_t most_weights);
+// Includes the `max_weights` weights with the most bytes.
+Json to_json(const SessionStatistics& statistics, std::size_t max_weights);
 
 }  // namespace tt

@@ -246,7 +246,7 @@ Json accesses_json(const AccessPage& page, const std::string& session, const Acc
     json.update(to_json(row));
     rows.push_back(std::move(json));
   }
-  return {{"next", page.next ? Json(cursor_text(*page.next, session, query)) : Json()},
+  return {{"next", page.next ? Json(encode_cursor(*page.next, session, query)) : Json()},
           {"accesses", std::move(rows)}};
 }
 

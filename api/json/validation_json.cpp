@@ -6,8 +6,8 @@ Json to_json(const Validation& validation) {
   Json checks = Json::array();
   for (const CheckResult& check : validation.checks) {
     checks.push_back({{"check", to_text(check.check)},
-                      {"verdict", to_text(check.verdict)},
-                      {"looked_at", check.looked_at},
+                      {"verdict", to_text(check.status)},
+                      {"looked_at", check.items_checked},
                       {"wrong", check.wrong},
                       {"summary", check.summary},
                       {"evidence", check.evidence}});

@@ -18,7 +18,7 @@ constexpr std::pair<const char*, bool LiveKinds::*> kKinds[] = {{"token", &LiveK
                                                                 {"op", &LiveKinds::op},
                                                                 {"routing", &LiveKinds::routing},
                                                                 {"progress", &LiveKinds::progress}};
-constexpr std::pair<const char*, std::uint32_t LivePosition::*> kPlaces[] = {
+constexpr std::pair<const char*, std::uint32_t LivePosition::*> kPositionFields[] = {
     {"token", &LivePosition::token},
     {"step", &LivePosition::step},
     {"op", &LivePosition::op},
@@ -30,10 +30,10 @@ Json event(const char* type, std::string_view session) {
 
 // ---------------------------------------------------------------- commands
 
-using Said = std::expected<LiveCommand, std::string>;
-using Understood = std::expected<void, std::string>;
+using ParsedCommand = std::expected<LiveCommand, std::string>;
+using ParseStatus = std::expected<void, std::string>;
 
-std::unexpected<std::string> refuse(std::string what) {
+std::unexpected<std::string> reject(std::string what) {
   return std::unexpected(std::move(what) +
                          R"( Send {"type": "subscribe", "session": an id or "*", "kinds": )"
                          R"(["token", "step", "op", "routing", "progress"], optional "from": )"
@@ -48,25 +48,25 @@ auto* find(const Fields& fields, const std::string& name) {
   return found == std::ranges::end(fields) ? nullptr : &*found;
 }
 
-Understood read_kinds(const Json& names, LiveKinds& kinds) {
-  if (!names.is_array()) return refuse(R"("kinds" must be an array.)");
+ParseStatus read_kinds(const Json& names, LiveKinds& kinds) {
+  if (!names.is_array()) return reject(R"("kinds" must be an array.)");
   for (const Json& name : names) {
     const auto* kind = name.is_string() ? find(kKinds, name.get<std::string>()) : nullptr;
-    if (kind == nullptr) return refuse(R"("kinds" contains an unknown kind.)");
+    if (kind == nullptr) return reject(R"("kinds" contains an unknown kind.)");
     kinds.*(kind->second) = true;
   }
   return {};
 }
 
-Understood read_position(const Json& numbers, LivePosition& at) {
-  if (!numbers.is_object()) return refuse(R"("from" must be an object.)");
+ParseStatus read_position(const Json& numbers, LivePosition& at) {
+  if (!numbers.is_object()) return reject(R"("from" must be an object.)");
   for (const auto& [name, number] : numbers.items()) {
-    const auto* place = find(kPlaces, name);
-    if (place == nullptr) return refuse(R"("from" contains an unknown field.)");
+    const auto* member = find(kPositionFields, name);
+    if (member == nullptr) return reject(R"("from" contains an unknown field.)");
     if (!number.is_number_unsigned() ||
         number.get<std::uint64_t>() > std::numeric_limits<std::uint32_t>::max())
-      return refuse(R"(Fields of "from" must be integers from 0 to 4294967295.)");
-    at.*(place->second) = number.get<std::uint32_t>();
+      return reject(R"(Fields of "from" must be integers from 0 to 4294967295.)");
+    at.*(member->second) = number.get<std::uint32_t>();
   }
   return {};
 }
@@ -76,10 +76,10 @@ bool has_only(const Json& json, std::initializer_list<std::string_view> names) {
       json.items(), [&](const auto& item) { return std::ranges::contains(names, item.key()); });
 }
 
-Said subscribe_of(const Json& json) {
+ParsedCommand parse_subscribe(const Json& json) {
   Subscribe command;
   if (!has_only(json, {"type", "session", "kinds", "from", "thin"}))
-    return refuse("Unknown field.");
+    return reject("Unknown field.");
   command.session = json["session"].get<std::string>();
   if (auto read = read_kinds(json.value("kinds", Json()), command.kinds); !read)
     return std::unexpected(read.error());
@@ -88,31 +88,31 @@ Said subscribe_of(const Json& json) {
       return std::unexpected(read.error());
   }
   if (json.contains("thin")) {
-    if (json["thin"] != "none" && json["thin"] != "latest") return refuse(R"("thin" is unknown.)");
+    if (json["thin"] != "none" && json["thin"] != "latest") return reject(R"("thin" is unknown.)");
     if (json["thin"] == "latest") command.thin = Thin::Latest;
   }
   return command;
 }
 
-Said acknowledge_of(const Json& json) {
-  if (!has_only(json, {"type", "bytes"})) return refuse("Unknown field.");
+ParsedCommand parse_acknowledge(const Json& json) {
+  if (!has_only(json, {"type", "bytes"})) return reject("Unknown field.");
   const Json bytes = json.value("bytes", Json());
-  if (!bytes.is_number_unsigned()) return refuse(R"("bytes" must be an unsigned integer.)");
+  if (!bytes.is_number_unsigned()) return reject(R"("bytes" must be an unsigned integer.)");
   return Acknowledge{bytes.get<std::uint64_t>()};
 }
 
 }  // namespace
 
-Said parse_live_command(std::string_view text) {
+ParsedCommand parse_live_command(std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object() || !json.contains("type")) return refuse("Not a command.");
-  if (json["type"] == "ack") return acknowledge_of(json);
+  if (!json.is_object() || !json.contains("type")) return reject("Not a command.");
+  if (json["type"] == "ack") return parse_acknowledge(json);
   if (json["type"] != "subscribe" && json["type"] != "unsubscribe")
-    return refuse(R"("type" is unknown.)");
+    return reject(R"("type" is unknown.)");
   if (!json.contains("session") || !json["session"].is_string())
-    return refuse(R"("session" must be a string.)");
-  if (json["type"] == "subscribe") return subscribe_of(json);
-  if (!has_only(json, {"type", "session"})) return refuse("Unknown field.");
+    return reject(R"("session" must be a string.)");
+  if (json["type"] == "subscribe") return parse_subscribe(json);
+  if (!has_only(json, {"type", "session"})) return reject("Unknown field.");
   return Unsubscribe{json["session"].get<std::string>()};
 }
 
@@ -133,7 +133,7 @@ std::string subscribed_event(const Subscribe& what, std::uint32_t number) {
     if (what.kinds.*kind) kinds.push_back(name);
   out["thin"] = what.thin == Thin::Latest ? "latest" : "none";
   if (what.from)
-    for (const auto& [name, place] : kPlaces) out["from"][name] = (*what.from).*place;
+    for (const auto& [name, member] : kPositionFields) out["from"][name] = (*what.from).*member;
   return text_of(out);
 }
 

@@ -17,7 +17,7 @@ namespace tt {
 // Kinds of records of a subscription. State and loss events are always sent.
 struct LiveKinds {
   bool token = false, step = false, op = false, routing = false, progress = false;
-  bool of_steps() const { return step || op || routing; }
+  bool any_of_step() const { return step || op || routing; }
   friend bool operator==(const LiveKinds&, const LiveKinds&) = default;
 };
 

@@ -15,8 +15,8 @@
 
 namespace tt {
 
-inline constexpr std::uint32_t kMostFrameRows = 2048;
-inline constexpr std::size_t kMostFrameBytes = 32 + 20 * kMostFrameRows;
+inline constexpr std::uint32_t kMaxFrameRows = 2048;
+inline constexpr std::size_t kMaxFrameBytes = 32 + 20 * kMaxFrameRows;
 
 // Ops of a step, running or recorded.
 struct OpsFrame {

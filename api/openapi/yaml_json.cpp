@@ -63,8 +63,8 @@ Result convert(const YAML::Node& node) {
       for (const auto& entry : node) {
         const std::string& key = entry.first.Scalar();
         if (map.contains(key)) {
-          return std::unexpected(std::format("line {}: \"{}\" is a duplicate key.",
-                                             entry.first.Mark().line + 1, key));
+          return std::unexpected(
+              std::format("line {}: \"{}\" is a duplicate key.", entry.first.Mark().line + 1, key));
         }
         Result value = convert(entry.second);
         if (!value) return value;

@@ -36,13 +36,13 @@ Json to_json(const Report& report, ReportFormat format) {
       for (const std::string& cell : row) cells.push_back(cell_text(cell));
       rows.push_back(std::move(cells));
     }
-    Json told = {{"title", section.title},
-                 {"text", section.text},
-                 {"charts", std::move(charts)},
-                 {"columns", std::move(columns)},
-                 {"rows", std::move(rows)}};
-    if (format != ReportFormat::Html) told.erase("charts");
-    sections.push_back(std::move(told));
+    Json section_json = {{"title", section.title},
+                         {"text", section.text},
+                         {"charts", std::move(charts)},
+                         {"columns", std::move(columns)},
+                         {"rows", std::move(rows)}};
+    if (format != ReportFormat::Html) section_json.erase("charts");
+    sections.push_back(std::move(section_json));
   }
   Json advice = Json::array();
   for (const Advice& one : report.advice)

@@ -13,7 +13,7 @@ namespace {
 constexpr int kWidth = 720, kLabel = 230, kText = 110, kLine = 22;
 constexpr int kLeft = 56, kBottom = 40, kTop = 24, kTicks = 4, kLegend = 110;
 constexpr int kPlotWidth = kWidth - kLeft - 24, kPlotHeight = 220;
-constexpr std::size_t kLongestLabel = 34;
+constexpr std::size_t kMaxLabelLength = 34;
 
 std::string escaped(std::string_view text) {
   std::string out;
@@ -40,11 +40,11 @@ std::string escaped(std::string_view text) {
 
 // Keeps the end: it is the distinctive part of a tensor name.
 std::string shortened(std::string_view label) {
-  if (label.size() <= kLongestLabel) return escaped(label);
-  return "\u2026" + escaped(label.substr(label.size() - kLongestLabel + 1));
+  if (label.size() <= kMaxLabelLength) return escaped(label);
+  return "\u2026" + escaped(label.substr(label.size() - kMaxLabelLength + 1));
 }
 
-std::string opened(const std::string& title, int height) {
+std::string svg_header(const std::string& title, int height) {
   return std::format(
       "<svg role=\"img\" viewBox=\"0 0 {} {}\" xmlns=\"http://www.w3.org/2000/svg\">"
       "<title>{}</title>",
@@ -53,13 +53,13 @@ std::string opened(const std::string& title, int height) {
 
 std::string bars_svg(const BarChart& chart) {
   if (chart.bars.empty()) return {};
-  double most = 0;
-  for (const BarChart::Bar& bar : chart.bars) most = std::max(most, bar.value);
-  constexpr int kRoom = kWidth - kLabel - kText;
-  std::string svg = opened(chart.title, static_cast<int>(chart.bars.size()) * kLine);
+  double max_value = 0;
+  for (const BarChart::Bar& bar : chart.bars) max_value = std::max(max_value, bar.value);
+  constexpr int kBarWidth = kWidth - kLabel - kText;
+  std::string svg = svg_header(chart.title, static_cast<int>(chart.bars.size()) * kLine);
   int y = 0;
   for (const BarChart::Bar& bar : chart.bars) {
-    const double width = most > 0 ? bar.value / most * kRoom : 0;
+    const double width = max_value > 0 ? bar.value / max_value * kBarWidth : 0;
     svg += std::format(
         "<text x=\"{}\" y=\"{}\" class=\"end\">{}</text>"
         "<rect x=\"{}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\" class=\"c0\"/>"
@@ -105,18 +105,18 @@ std::string lines_svg(const LineChart& chart) {
     }
   }
   if (scale.x_to <= 0 || scale.y_to <= 0) return {};
-  std::string svg = opened(chart.title, kTop + kPlotHeight + kBottom) + grid(chart, scale);
+  std::string svg = svg_header(chart.title, kTop + kPlotHeight + kBottom) + grid(chart, scale);
   for (std::size_t i = 0; i < chart.lines.size(); ++i) {
     svg += std::format("<polyline class=\"line c{}\" points=\"", i);
     for (const auto& [x, y] : chart.lines[i].points)
       svg += std::format("{:.1f},{:.1f} ", scale.x(x), scale.y(y));
     svg += "\"/>";
     if (chart.lines.size() < 2) continue;  // a single line is named by the axis
-    const std::size_t place = kWidth - kLegend * (chart.lines.size() - i);
+    const std::size_t legend_x = kWidth - kLegend * (chart.lines.size() - i);
     svg += std::format(
         "<rect x=\"{}\" y=\"3\" width=\"12\" height=\"12\" class=\"c{}\"/><text x=\"{}\" "
         "y=\"13\">{}</text>",
-        place, i, place + 18, escaped(chart.lines[i].name));
+        legend_x, i, legend_x + 18, escaped(chart.lines[i].name));
   }
   return svg + "</svg>";
 }

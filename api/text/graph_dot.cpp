@@ -16,17 +16,17 @@ namespace tt {
 
 namespace {
 
-struct Look {
+struct NodeStyle {
   std::string_view shape, line, fill;
 };
 
 // Colours of the light theme of the web UI (webui/src/css/base.css). Indexed by Category.
-constexpr std::array<Look, 6> kLooks = {{{"box", "#1f6fd0", "#e3effd"},
-                                         {"hexagon", "#1c8450", "#e0f5e8"},
-                                         {"parallelogram", "#8a6a00", "#faf2d2"},
-                                         {"octagon", "#b3316b", "#fce6f0"},
-                                         {"invhouse", "#b35a00", "#fdeedb"},
-                                         {"ellipse", "#7741c9", "#efe6fc"}}};
+constexpr std::array<NodeStyle, 6> kNodeStyles = {{{"box", "#1f6fd0", "#e3effd"},
+                                                   {"hexagon", "#1c8450", "#e0f5e8"},
+                                                   {"parallelogram", "#8a6a00", "#faf2d2"},
+                                                   {"octagon", "#b3316b", "#fce6f0"},
+                                                   {"invhouse", "#b35a00", "#fdeedb"},
+                                                   {"ellipse", "#7741c9", "#efe6fc"}}};
 
 // Escapes text inside a quoted label, where backslash and ampersand are special.
 std::string escaped(std::string_view bytes) {
@@ -75,9 +75,9 @@ std::string group_label(const NodeGroup& group) {
 }
 
 // Boxes and edges of either graph form; the caller assigns the numbers.
-class Drawing {
+class DotWriter {
  public:
-  explicit Drawing(const GraphPart& part) {
+  explicit DotWriter(const GraphPart& part) {
     const std::string step = part.step ? std::format(", step {}", part.step->v) : "";
     text_ = std::format(
         "digraph \"template {}{}\" {{\n"
@@ -86,10 +86,10 @@ class Drawing {
         part.id.v, step);
   }
   void add_box(std::uint32_t number, LayerId layer, Category category, const std::string& label) {
-    const Look& look = kLooks[static_cast<std::size_t>(category)];
+    const NodeStyle& style = kNodeStyles[static_cast<std::size_t>(category)];
     boxes_[layer] += std::format(
         "  n{} [label=\"{}\", class=\"{}\", shape={}, color=\"{}\", fillcolor=\"{}\"];\n", number,
-        label, to_text(category), look.shape, look.line, look.fill);
+        label, to_text(category), style.shape, style.line, style.fill);
   }
   void add_edge(std::uint32_t from, std::uint32_t to, bool cross_layer) {
     std::format_to(std::back_inserter(edges_), "  n{} -> n{}{};\n", from, to,
@@ -115,23 +115,23 @@ class Drawing {
 }  // namespace
 
 std::string to_dot(const GraphPart& part) {
-  Drawing drawing(part);
+  DotWriter writer(part);
   for (const LayerNode& node : part.subgraph.nodes)
-    drawing.add_box(node.tensor.v, node.layer, node.category, node_label(*part.graph, node));
+    writer.add_box(node.tensor.v, node.layer, node.category, node_label(*part.graph, node));
   for (const LayerEdge& edge : part.subgraph.edges)
-    drawing.add_edge(edge.from.v, edge.to.v, edge.cross_layer);
-  return drawing.take();
+    writer.add_edge(edge.from.v, edge.to.v, edge.cross_layer);
+  return writer.take();
 }
 
 std::string collapsed_dot(const GraphPart& part) {
   const CollapsedGraph graph = collapsed(*part.graph, part.subgraph);
-  Drawing drawing(part);
+  DotWriter writer(part);
   for (std::uint32_t i = 0; i < graph.groups.size(); ++i) {
     const NodeGroup& group = graph.groups[i];
-    drawing.add_box(i, group.layer, group.category, group_label(group));
+    writer.add_box(i, group.layer, group.category, group_label(group));
   }
-  for (const GroupEdge& edge : graph.edges) drawing.add_edge(edge.from, edge.to, edge.cross_layer);
-  return drawing.take();
+  for (const GroupEdge& edge : graph.edges) writer.add_edge(edge.from, edge.to, edge.cross_layer);
+  return writer.take();
 }
 
 }  // namespace tt

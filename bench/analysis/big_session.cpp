@@ -110,7 +110,7 @@ class Repeater {
   const SessionReader& reader_;
   SessionWriter& writer_;
   const std::uint64_t accesses_;
-  DerivedGraphs graphs_;
+  DerivedGraphCache graphs_;
   std::mt19937_64 random_{1};
   std::optional<std::uint32_t> first_generated_;
   std::uint32_t tokens_ = 0;
@@ -141,9 +141,10 @@ std::expected<BigSession, TraceError> make_big_session(const std::filesystem::pa
   return made;
 }
 
-std::filesystem::path usual_session(const char* program, UsualModel of, std::uint64_t accesses) {
+std::filesystem::path default_session(const char* program, DefaultModel of,
+                                      std::uint64_t accesses) {
   namespace fs = std::filesystem;
-  const bool dense = of == UsualModel::Dense;
+  const bool dense = of == DefaultModel::Dense;
   const std::string name = dense ? "dense" : "experts";
   std::error_code none;
   const fs::path folder = fs::temp_directory_path() / "tensor-trace-bench";

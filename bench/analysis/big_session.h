@@ -24,10 +24,11 @@ std::expected<BigSession, TraceError> make_big_session(const std::filesystem::pa
 // The default session of the benchmarks, in the temporary folder. Created on the first call by
 // recording 500 tokens and extending that session. Needs `tt` in the folder of `program`, which
 // is argv[0] of this process. Empty on failure, with a message on stderr.
-enum class UsualModel {
+enum class DefaultModel {
   Dense,   // a llama of 22 layers: the graph of tinyllama-1.1b, narrow
   Experts  // 8 of 32 experts in every layer
 };
-std::filesystem::path usual_session(const char* program, UsualModel model, std::uint64_t accesses);
+std::filesystem::path default_session(const char* program, DefaultModel model,
+                                      std::uint64_t accesses);
 
 }  // namespace tt::bench

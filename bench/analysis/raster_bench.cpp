@@ -33,26 +33,26 @@ namespace {
 
 // Elapsed time and CPU time of this process, in milliseconds. On a machine with other load
 // only the CPU time is meaningful.
-struct Spent {
-  double clock = 0, processor = 0;
+struct Elapsed {
+  double wall_ms = 0, cpu_ms = 0;
 };
 
 class Stopwatch {
  public:
-  Spent spent() const {
+  Elapsed elapsed() const {
     return {std::chrono::duration<double, std::milli>(Clock::now() - begin_).count(),
-            processor_ms() - processor_};
+            process_cpu_ms() - cpu_start_};
   }
 
  private:
   using Clock = std::chrono::steady_clock;
-  static double processor_ms() {
+  static double process_cpu_ms() {
     timespec t{};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
   }
   Clock::time_point begin_ = Clock::now();
-  double processor_ = processor_ms();
+  double cpu_start_ = process_cpu_ms();
 };
 
 double anonymous_mb() {
@@ -63,30 +63,30 @@ double anonymous_mb() {
   return 0;
 }
 
-void report(const std::string& name, const std::vector<Spent>& times, double budget) {
-  const auto at = [&](double Spent::*of, double share) {
+void report(const std::string& name, const std::vector<Elapsed>& times, double budget) {
+  const auto at = [&](double Elapsed::* of, double share) {
     std::vector<double> sorted;
-    for (const Spent& each : times) sorted.push_back(each.*of);
+    for (const Elapsed& each : times) sorted.push_back(each.*of);
     std::ranges::sort(sorted);
     return sorted[std::min(sorted.size() - 1,
                            static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
   };
-  const double clock = at(&Spent::clock, 0.95), processor = at(&Spent::processor, 0.95);
+  const double wall_ms = at(&Elapsed::wall_ms, 0.95), cpu_ms = at(&Elapsed::cpu_ms, 0.95);
   std::println("{:<44} {:>5} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f}  {}", name, times.size(),
-               at(&Spent::processor, 0.5), processor, at(&Spent::clock, 0.5), clock,
-               tt::bench::verdict(processor, tt::bench::Bound::AtMost, budget));
+               at(&Elapsed::cpu_ms, 0.5), cpu_ms, at(&Elapsed::wall_ms, 0.5), wall_ms,
+               tt::bench::compare_with_budget(cpu_ms, tt::bench::Bound::AtMost, budget));
 }
 
 template <class Ask>
 void measure(const std::string& name, int rounds, double budget, Ask ask) {
-  std::vector<Spent> times;
+  std::vector<Elapsed> times;
   for (int i = 0; i < rounds; ++i) {
     const Stopwatch watch;
     if (!ask()) {
       std::println(stderr, "{} returned no result", name);
       std::exit(1);
     }
-    times.push_back(watch.spent());
+    times.push_back(watch.elapsed());
   }
   report(name, times, budget);
 }
@@ -96,7 +96,7 @@ void measure(const std::string& name, int rounds, double budget, Ask ask) {
 int main(int argc, char** argv) {
   using namespace tt;
   const std::filesystem::path session =
-      argc > 1 ? argv[1] : bench::usual_session(argv[0], bench::UsualModel::Dense, 100'000'000);
+      argc > 1 ? argv[1] : bench::default_session(argv[0], bench::DefaultModel::Dense, 100'000'000);
   if (session.empty()) return 1;
   const int rounds = argc > 2 ? std::stoi(argv[2]) : 100;
   const double before = anonymous_mb();
@@ -105,12 +105,12 @@ int main(int argc, char** argv) {
   if (!reader) return 1;
   const auto index = SessionIndex::build(*reader);
   if (!index) return 1;
-  const Spent built = opened.spent();
+  const Elapsed built = opened.elapsed();
   const AxisQuery time{.axis = Axis::Time, .pixels = 1400};
   const AxisQuery token{.axis = Axis::Token, .pixels = 1400};
   const AxisQuery file{.axis = Axis::File, .pixels = 800};
   if (!raster(*index, {.x = time, .y = file, .value = Value::Touched})) return 1;
-  const Spent first = opened.spent();
+  const Elapsed first = opened.elapsed();
   std::uint64_t accesses = 0, ops = 0;
   for (const IndexedStep& step : index->steps()) accesses += step.totals.accesses;
   for (const Series& series : index->series())
@@ -119,12 +119,12 @@ int main(int argc, char** argv) {
                index->series().size());
   const double memory = anonymous_mb() - before;
   const auto at_most = [](double figure, double budget) {
-    return bench::verdict(figure, bench::Bound::AtMost, budget);
+    return bench::compare_with_budget(figure, bench::Bound::AtMost, budget);
   };
-  std::println("index {:.0f} ms CPU, {:.0f} ms wall clock, {:.1f} MB", built.processor, built.clock,
+  std::println("index {:.0f} ms CPU, {:.0f} ms wall clock, {:.1f} MB", built.cpu_ms, built.wall_ms,
                static_cast<double>(index->memory_bytes()) / 1e6);
   std::println("first raster including opening {:.0f} ms CPU, {:.0f} ms wall clock, {}",
-               first.processor, first.clock, at_most(first.processor, 500));
+               first.cpu_ms, first.wall_ms, at_most(first.cpu_ms, 500));
   std::println("memory of the open session {:.1f} MB, {}", memory, at_most(memory, 256));
 
   std::println("{:<44} {:>5} {:>9} {:>9} {:>9} {:>9}  {}", "ms CPU; ms wall clock", "n", "p50",
@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
         std::max<std::int64_t>(1, static_cast<std::int64_t>(share * static_cast<double>(size)));
     const auto from = static_cast<std::int64_t>(std::uniform_real_distribution<double>()(random) *
                                                 static_cast<double>(size - wide));
-    return Stretch<std::int64_t>{from, from + wide};
+    return Range<std::int64_t>{from, from + wide};
   };
   struct Picture {
     const char* name;
@@ -255,12 +255,11 @@ int main(int argc, char** argv) {
     });
   }
   for (const Axis by : {Axis::Tensor, Axis::Token, Axis::Step}) {
-    measure(std::string("hot and cold by ") + to_text(by), rounds, 50, [&] {
-      return hot_cold(*index, {.by = by, .page = {0, 1000}}).has_value();
-    });
+    measure(std::string("hot and cold by ") + to_text(by), rounds, 50,
+            [&] { return hot_cold(*index, {.by = by, .page = {0, 1000}}).has_value(); });
   }
   measure("sequential reads, gap 128 KiB", std::max(3, rounds / 5), 50, [&] {
-    return sequentiality(*index, {}, kUsualGap, {.from = 0, .limit = 1000}).has_value();
+    return sequentiality(*index, {}, kDefaultGap, {.from = 0, .limit = 1000}).has_value();
   });
   // A page starts at a random step. The index exists already, as in a server after the first
   // query.
@@ -270,7 +269,7 @@ int main(int argc, char** argv) {
       const StepId step{static_cast<std::uint32_t>(random() % index->steps().size())};
       AccessQuery query{.phase = phase, .filter = filter, .order = order};
       (order.descending ? query.last_step.emplace() : query.first_step) = step;
-      return access_page(*reader, query, std::nullopt, 1000, always, [&] { return &*index; })
+      return access_page(*reader, query, std::nullopt, 1000, never_cancel, [&] { return &*index; })
           .has_value();
     });
   };
@@ -296,7 +295,7 @@ int main(int argc, char** argv) {
   // Sorted pages that start after a random row.
   const auto sorted = [&](const std::string& name, const AccessFilter& filter,
                           Order<AccessSort> order) {
-    std::vector<AccessPlace> cursors;
+    std::vector<AccessId> cursors;
     while (cursors.size() < static_cast<std::size_t>(rounds)) {
       const StepId step{static_cast<std::uint32_t>(random() % index->steps().size())};
       const auto rows = access_table(*reader, step, filter, {}, {.from = 0, .limit = 10'000});
@@ -304,10 +303,10 @@ int main(int argc, char** argv) {
       cursors.push_back(rows->rows[random() % rows->rows.size()].place);
     }
     measure("page sorted by " + name, rounds, 20, [&] {
-      const AccessPlace after = cursors.back();
+      const AccessId after = cursors.back();
       cursors.pop_back();
       return access_page(*reader, {.phase = {}, .filter = filter, .order = order}, after, 1000,
-                         always, [&] { return &*index; })
+                         never_cancel, [&] { return &*index; })
           .has_value();
     });
   };

@@ -43,7 +43,7 @@ class CsvPipe {
     row.resize(i);
     return true;
   }
-  bool ended_well() { return pclose(pipe_.release()) == 0; }
+  bool exited_with_zero() { return pclose(pipe_.release()) == 0; }
 
  private:
   struct Close {
@@ -194,7 +194,7 @@ std::expected<RowAgreement, std::string> compare_with_duckdb(const fs::path& ses
     ++found.rows;
   }
   found.bytes = duckdb.bytes();
-  if (!duckdb.ended_well()) return std::unexpected("duckdb failed");
+  if (!duckdb.exited_with_zero()) return std::unexpected("duckdb failed");
   return found;
 }
 

@@ -15,9 +15,9 @@ int main(int argc, char** argv) {
   namespace fs = std::filesystem;
   std::vector<fs::path> sessions(argv + 1, argv + argc);
   if (sessions.empty()) {
-    using tt::bench::UsualModel;
-    for (const UsualModel model : {UsualModel::Dense, UsualModel::Experts})
-      sessions.push_back(tt::bench::usual_session(argv[0], model, 10'000'000));
+    using tt::bench::DefaultModel;
+    for (const DefaultModel model : {DefaultModel::Dense, DefaultModel::Experts})
+      sessions.push_back(tt::bench::default_session(argv[0], model, 10'000'000));
   }
   bool agree = true;
   for (const fs::path& session : sessions) {

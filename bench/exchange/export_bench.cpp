@@ -26,7 +26,7 @@ using namespace tt;
 using namespace tt::exchange;
 
 std::uint64_t accesses_of_session(const SessionReader& reader) {
-  DerivedGraphs graphs(reader);
+  DerivedGraphCache graphs(reader);
   std::uint64_t total = 0;
   const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
     const auto derived = graphs.of(step.graph);
@@ -40,13 +40,14 @@ std::uint64_t accesses_of_session(const SessionReader& reader) {
 int bench_format(const std::filesystem::path& session, Format format, std::uint64_t rows) {
   const auto reader = SessionReader::open(session);
   if (!reader) return 1;
-  const auto path = session.string() + std::string(facts_of(format).extension);
+  const auto path = session.string() + std::string(format_info(format).extension);
   const auto begin = std::chrono::steady_clock::now();
   auto file = OutputFile::create(path);
   if (!file) return 1;
-  const Written written = export_session(*reader, {.format = format}, file->sink()).and_then([&] {
-    return file->commit();
-  });
+  const WriteResult written =
+      export_session(*reader, {.format = format}, file->sink()).and_then([&] {
+        return file->commit();
+      });
   if (!written) {
     std::println(stderr, "{}", written.error().message);
     return 1;
@@ -56,11 +57,12 @@ int bench_format(const std::filesystem::path& session, Format format, std::uint6
   getrusage(RUSAGE_SELF, &usage);
   const auto n = static_cast<double>(rows);
   const double rate = n / seconds.count() / 1e6;
-  std::println(
-      "{:<10} {:>6.2f} s {:>7.2f} M accesses/s {:>7.2f} bytes/access, up to {} MB{}",
-      facts_of(format).name, seconds.count(), rate,
-      static_cast<double>(std::filesystem::file_size(path)) / n, usage.ru_maxrss / 1024,
-      format != Format::Parquet ? "" : "; " + bench::verdict(rate, bench::Bound::AtLeast, 5));
+  std::println("{:<10} {:>6.2f} s {:>7.2f} M accesses/s {:>7.2f} bytes/access, up to {} MB{}",
+               format_info(format).name, seconds.count(), rate,
+               static_cast<double>(std::filesystem::file_size(path)) / n, usage.ru_maxrss / 1024,
+               format != Format::Parquet
+                   ? ""
+                   : "; " + bench::compare_with_budget(rate, bench::Bound::AtLeast, 5));
   std::filesystem::remove(path);
   return 0;
 }
@@ -70,7 +72,7 @@ int bench_format(const std::filesystem::path& session, Format format, std::uint6
 int main(int argc, char** argv) {
   const std::filesystem::path session =
       argc > 1 ? argv[1]
-               : tt::bench::usual_session(argv[0], tt::bench::UsualModel::Dense, 100'000'000);
+               : tt::bench::default_session(argv[0], tt::bench::DefaultModel::Dense, 100'000'000);
   if (session.empty()) return 1;
   const auto reader = tt::SessionReader::open(session);
   if (!reader) {
@@ -82,7 +84,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> names(argv + std::min(argc, 2), argv + argc);
   if (names.empty()) names = {"parquet"};
   for (const std::string& name : names) {
-    const auto format = format_named(name);
+    const auto format = find_format(name);
     if (!format || bench_format(session, *format, rows) != 0) return 1;
   }
   return tt::bench::exit_code();

@@ -96,7 +96,7 @@ int answer_row(void* out, int columns, char** values, char**) {
 
 }  // namespace
 
-std::expected<std::string, std::string> ask_bare_table(std::int64_t rows) {
+std::expected<std::string, std::string> run_bare_table_query(std::int64_t rows) {
   static const sqlite3_module kFunctions = module_functions();
   sqlite3* opened = nullptr;
   int code = sqlite3_open(":memory:", &opened);

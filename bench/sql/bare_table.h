@@ -10,6 +10,6 @@ namespace tt::bench {
 
 // Runs `SELECT count(*), sum(bytes) FROM bare` on a new connection. Returns the result as CSV,
 // or SQLite's error message.
-std::expected<std::string, std::string> ask_bare_table(std::int64_t rows);
+std::expected<std::string, std::string> run_bare_table_query(std::int64_t rows);
 
 }  // namespace tt::bench

@@ -9,7 +9,7 @@
 // One iteration is one statement, prepared and read to the end on a new connection, as in the
 // server. The sides alternate; the result is the median of three runs.
 // The budget for totals is checked twice: for a session in the cache of tt-server
-// (server/sessions/session_shelf.h) against a second query of DuckDB; and for all totals
+// (server/sessions/session_cache.h) against a second query of DuckDB; and for all totals
 // including opening the file, in the sqlite3 shell with our extension against the DuckDB shell.
 // The cost of the first query alone, which on our side reads every step, is printed without a
 // budget. Times are CPU times; DuckDB uses one thread. The rows of both sides are compared.
@@ -36,13 +36,13 @@
 #include "bench/analysis/big_session.h"
 #include "bench/budget.h"
 #include "bench/sql/bare_table.h"
-#include "server/sessions/session_shelf.h"
+#include "server/sessions/session_cache.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using tt::bench::Bound;
-using tt::bench::verdict;
+using tt::bench::compare_with_budget;
 
 double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
@@ -53,7 +53,7 @@ double cpu_seconds(int whose) {
   return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
 }
 
-struct Answer {
+struct QueryResult {
   double seconds = std::numeric_limits<double>::infinity();  // infinite: failed
   std::string rows;                                          // as CSV
 };
@@ -64,17 +64,18 @@ std::string text_of(const tt::sql::QueryValue& value) {
   return {};
 }
 
-Answer ask_us(const fs::path& session, const std::string& sql,
-              const tt::LendTotals& lend_totals = {}) {
+QueryResult query_ours(const fs::path& session, const std::string& sql,
+                       const tt::TotalsProvider& totals_provider = {}) {
   const double began = cpu_seconds(RUSAGE_SELF);
-  Answer answer;
+  QueryResult answer;
   const auto failed = [&](const std::string& why) {
     std::println(stderr, "{}: {}", sql, why);
-    return Answer{};
+    return QueryResult{};
   };
   auto reader = tt::SessionReader::open(session);
   if (!reader) return failed(reader.error().message);
-  auto query = tt::sql::Query::prepare(*std::move(reader), sql, {}, tt::always, lend_totals);
+  auto query =
+      tt::sql::Query::prepare(*std::move(reader), sql, {}, tt::never_cancel, totals_provider);
   if (!query) return failed(query.error().message);
   while (true) {
     const auto row = query->next();
@@ -88,9 +89,9 @@ Answer ask_us(const fs::path& session, const std::string& sql,
   return answer;
 }
 
-Answer ask_bare(std::int64_t rows) {
+QueryResult query_bare_table(std::int64_t rows) {
   const double began = cpu_seconds(RUSAGE_SELF);
-  const auto answer = tt::bench::ask_bare_table(rows);
+  const auto answer = tt::bench::run_bare_table_query(rows);
   if (!answer) {
     std::println(stderr, "bare table of {} rows: {}", rows, answer.error());
     return {};
@@ -99,41 +100,41 @@ Answer ask_bare(std::int64_t rows) {
 }
 
 // Output and CPU time of another program, including its children.
-Answer ask_program(const std::string& command) {
+QueryResult run_program(const std::string& command) {
   const double began = cpu_seconds(RUSAGE_CHILDREN);
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return {};
-  Answer answer;
+  QueryResult answer;
   for (int c = 0; (c = fgetc(pipe)) != EOF;) answer.rows += static_cast<char>(c);
   if (pclose(pipe) != 0) return {};
   answer.seconds = cpu_seconds(RUSAGE_CHILDREN) - began;
   return answer;
 }
 
-Answer ask_duckdb(const std::vector<std::string>& statements) {
+QueryResult query_duckdb(const std::vector<std::string>& statements) {
   std::string command = "duckdb -csv -noheader -nullvalue '' -c \"SET threads=1\"";
   for (const std::string& sql : statements) command += std::format(" -c \"{}\"", sql);
-  return ask_program(command);
+  return run_program(command);
 }
 
-Answer ask_sqlite(const fs::path& extension, const fs::path& session,
-                  const std::vector<std::string>& statements) {
+QueryResult query_sqlite(const fs::path& extension, const fs::path& session,
+                         const std::vector<std::string>& statements) {
   std::string command = std::format("sqlite3 -bail -list -separator , '{}' '.load {}'",
                                     session.string(), extension.string());
   for (const std::string& sql : statements) command += std::format(" \"{}\"", sql);
-  return ask_program(command);
+  return run_program(command);
 }
 
-constexpr std::size_t kTurns = 3;
+constexpr std::size_t kRuns = 3;
 
 // Runs the sides alternately. Per side: the output of the first run and the median time.
 template <class... Sides>
-std::array<Answer, sizeof...(Sides)> in_turns(Sides... sides) {
-  std::array<Answer, sizeof...(Sides)> answers;
-  std::array<std::array<double, kTurns>, sizeof...(Sides)> seconds;
-  for (std::size_t turn = 0; turn < kTurns; ++turn) {
+std::array<QueryResult, sizeof...(Sides)> run_alternately(Sides... sides) {
+  std::array<QueryResult, sizeof...(Sides)> answers;
+  std::array<std::array<double, kRuns>, sizeof...(Sides)> seconds;
+  for (std::size_t turn = 0; turn < kRuns; ++turn) {
     std::size_t side = 0;
-    const auto take = [&](Answer answer) {
+    const auto take = [&](QueryResult answer) {
       seconds[side][turn] = answer.seconds;
       if (turn == 0) answers[side] = std::move(answer);
       ++side;
@@ -142,25 +143,25 @@ std::array<Answer, sizeof...(Sides)> in_turns(Sides... sides) {
   }
   for (std::size_t side = 0; side < sizeof...(Sides); ++side) {
     std::ranges::sort(seconds[side]);
-    answers[side].seconds = seconds[side][kTurns / 2];
+    answers[side].seconds = seconds[side][kRuns / 2];
   }
   return answers;
 }
 
-bool go_through(const fs::path& session) {
-  const auto count = ask_us(session, "SELECT sum(accesses) FROM access_by_layer");
+bool bench_full_scan(const fs::path& session) {
+  const auto count = query_ours(session, "SELECT sum(accesses) FROM access_by_layer");
   const std::int64_t rows = std::strtoll(count.rows.c_str(), nullptr, 10);
   std::println("{} rows of access", rows);
-  const auto rate = [&](const Answer& answer) {
+  const auto rate = [&](const QueryResult& answer) {
     return static_cast<double>(rows) / answer.seconds / 1e6;
   };
   const char* const kAll = "SELECT count(*), sum(bytes) FROM access";
-  const auto [all, bare, latest, layer] =
-      in_turns([&] { return ask_us(session, kAll); }, [&] { return ask_bare(rows); },
-               [&] { return ask_us(session, "SELECT count(*), max(timestamp_ns) FROM access"); },
-               [&] { return ask_us(session, "SELECT sum(bytes) FROM access WHERE layer_id = 3"); });
+  const auto [all, bare, latest, layer] = run_alternately(
+      [&] { return query_ours(session, kAll); }, [&] { return query_bare_table(rows); },
+      [&] { return query_ours(session, "SELECT count(*), max(timestamp_ns) FROM access"); },
+      [&] { return query_ours(session, "SELECT sum(bytes) FROM access WHERE layer_id = 3"); });
   std::println("{:>8.1f} M rows/s  {}: {}", rate(all), kAll,
-               verdict(rate(all) / rate(bare), Bound::AtLeast, 0.5));
+               compare_with_budget(rate(all) / rate(bare), Bound::AtLeast, 0.5));
   std::println("{:>8.1f} M rows/s  the same on the bare table", rate(bare));
   std::println("{:>8.1f} M rows/s  count(*), max(timestamp_ns)", rate(latest));
   std::println("{:>8.1f} M rows/s  sum(bytes) of layer 3", rate(layer));
@@ -209,11 +210,12 @@ constexpr std::array kTotals = {
           "WHERE expert_id IS NOT NULL"}};
 
 // Prints both times; without a budget only for information. False: the rows differ.
-bool compare(const std::string& what, const Answer& us, const Answer& duckdb,
+bool compare(const std::string& what, const QueryResult& us, const QueryResult& duckdb,
              std::optional<double> budget) {
   const double share = us.seconds / duckdb.seconds;
   std::println("{:<28} {:>8.4f} s, DuckDB {:>7.3f} s: share {:.3f}{}", what, us.seconds,
-               duckdb.seconds, share, budget ? ", " + verdict(share, Bound::AtMost, *budget) : "");
+               duckdb.seconds, share,
+               budget ? ", " + compare_with_budget(share, Bound::AtMost, *budget) : "");
   if (us.rows == duckdb.rows) return true;
   std::println("  the rows differ");
   return false;
@@ -225,33 +227,32 @@ bool compare_totals(const fs::path& session, const fs::path& extension) {
   if (!write_parquet(session, parquet)) return false;
   bool same = true;
   std::vector<std::string> ours, duckdbs;
-  tt::TotalsShelf kept;
-  const tt::LendTotals lend = [&](auto times, const auto& reader, const auto& keep_going) {
-    return kept.lend(times, session.string(), "ended", reader, keep_going);
+  tt::TotalsCache kept;
+  const tt::TotalsProvider get_or_build = [&](auto times, const auto& reader,
+                                              const auto& keep_going) {
+    return kept.get_or_build(times, session.string(), "ended", reader, keep_going);
   };
   for (const Total& total : kTotals) {
     // Fills the cache. An empty result means that the session has no experts.
-    const Answer before = ask_us(session, total.ours, lend);
+    const QueryResult before = query_ours(session, total.ours, get_or_build);
     if (before.rows.empty() && std::string_view(total.of) == "expert") continue;
     ours.emplace_back(total.ours);
     duckdbs.push_back(total.duckdbs(parquet));
     const std::string& theirs = duckdbs.back();
-    const auto [first, again, once, twice] = in_turns(
-        [&] { return ask_us(session, total.ours); },
-        [&] { return ask_us(session, total.ours, lend); }, [&] { return ask_duckdb({theirs}); },
-        [&] {
-          return ask_duckdb({theirs, theirs});
-        });
+    const auto [first, again, once, twice] = run_alternately(
+        [&] { return query_ours(session, total.ours); },
+        [&] { return query_ours(session, total.ours, get_or_build); },
+        [&] { return query_duckdb({theirs}); }, [&] { return query_duckdb({theirs, theirs}); });
     if (twice.rows != once.rows + once.rows || twice.seconds <= once.seconds) {
       std::println(stderr, "DuckDB's second result differs from the first, or took no time");
       return false;
     }
-    const Answer second{.seconds = twice.seconds - once.seconds, .rows = once.rows};
+    const QueryResult second{.seconds = twice.seconds - once.seconds, .rows = once.rows};
     same &= compare(std::format("per {}, cached", total.of), again, second, kBudget);
     same &= compare(std::format("per {}, with opening", total.of), first, once, {});
   }
-  const auto [us, duckdb] = in_turns([&] { return ask_sqlite(extension, session, ours); },
-                                     [&] { return ask_duckdb(duckdbs); });
+  const auto [us, duckdb] = run_alternately([&] { return query_sqlite(extension, session, ours); },
+                                            [&] { return query_duckdb(duckdbs); });
   same &= compare("all, with opening", us, duckdb, kBudget);
   return same;
 }
@@ -261,14 +262,15 @@ bool compare_totals(const fs::path& session, const fs::path& extension) {
 int main(int argc, char** argv) {
   std::vector<fs::path> sessions(argv + 1, argv + argc);
   if (sessions.empty()) {
-    using tt::bench::UsualModel;
-    for (const UsualModel model : {UsualModel::Dense, UsualModel::Experts})
-      sessions.push_back(tt::bench::usual_session(argv[0], model, 100'000'000));
+    using tt::bench::DefaultModel;
+    for (const DefaultModel model : {DefaultModel::Dense, DefaultModel::Experts})
+      sessions.push_back(tt::bench::default_session(argv[0], model, 100'000'000));
   }
   const fs::path extension = fs::path(argv[0]).parent_path() / "../lib/tensor_trace";
   for (const fs::path& session : sessions) {
     std::println("{}", session.string());
-    if (session.empty() || !go_through(session) || !compare_totals(session, extension)) return 1;
+    if (session.empty() || !bench_full_scan(session) || !compare_totals(session, extension))
+      return 1;
   }
   return tt::bench::exit_code();
 }

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "analysis/common/figure_text.h"
+#include "analysis/common/format_units.h"
 #include "analysis/report/comparison.h"
 #include "api/json/comparison_json.h"
 #include "cli/options/session_file.h"
@@ -18,7 +18,7 @@
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
 #include "program/command_line.h"
-#include "program/values.h"
+#include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::cli {
@@ -77,22 +77,22 @@ void print_totals(const TraceSums& left, const TraceSums& right) {
   };
   row("ops", left.executions, right.executions, count_text);
   row("accesses", left.accesses(), right.accesses(), count_text);
-  row("bytes read", left.bytes_read, right.bytes_read, bytes_text);
-  row("bytes written", left.bytes_written, right.bytes_written, bytes_text);
-  row("time in ops", left.time_ns, right.time_ns, time_text);
+  row("bytes read", left.bytes_read, right.bytes_read, format_bytes);
+  row("bytes written", left.bytes_written, right.bytes_written, format_bytes);
+  row("time in ops", left.time_ns, right.time_ns, format_duration);
   table.print();
 }
 
 void print_tokens(const TokenAlignment& tokens) {
-  say_line("\n{} tokens on the left, {} on the right, the first {} are identical", tokens.left,
-           tokens.right, tokens.common);
+  print_line("\n{} tokens on the left, {} on the right, the first {} are identical", tokens.left,
+             tokens.right, tokens.common);
 }
 
 void print_templates(const std::vector<ComparedTemplate>& templates) {
   std::array<int, 4> counts{};
   for (const ComparedTemplate& row : templates) ++counts[static_cast<std::size_t>(row.match)];
-  say_line("graphs: {} identical, {} with the same ops, {} only left, {} only right", counts[0],
-           counts[1], counts[2], counts[3]);
+  print_line("graphs: {} identical, {} with the same ops, {} only left, {} only right", counts[0],
+             counts[1], counts[2], counts[3]);
 }
 
 void print_rows(const ComparedBy& by, std::size_t limit) {
@@ -115,44 +115,46 @@ void print_rows(const ComparedBy& by, std::size_t limit) {
       return side ? text : std::string("-");
     };
     table.add({row.name, cell(row.left, count_text(a.accesses())),
-               cell(row.right, count_text(b.accesses())), cell(row.left, bytes_text(a.bytes())),
-               cell(row.right, bytes_text(b.bytes())), ratio(a.bytes(), b.bytes()),
-               cell(row.left, time_text(a.time_ns)), cell(row.right, time_text(b.time_ns)),
-               difference(a.time_ns, b.time_ns, time_text), ratio(a.time_ns, b.time_ns)});
+               cell(row.right, count_text(b.accesses())), cell(row.left, format_bytes(a.bytes())),
+               cell(row.right, format_bytes(b.bytes())), ratio(a.bytes(), b.bytes()),
+               cell(row.left, format_duration(a.time_ns)),
+               cell(row.right, format_duration(b.time_ns)),
+               difference(a.time_ns, b.time_ns, format_duration), ratio(a.time_ns, b.time_ns)});
   }
   table.print();
-  if (by.rows.size() > limit) say_line("... {} more (use --limit N)", by.rows.size() - limit);
+  if (by.rows.size() > limit) print_line("... {} more (use --limit N)", by.rows.size() - limit);
 }
 
 int run(const CompareOptions& options) {
-  Progress progress("compare", shown_beside(options.json));
+  Progress progress("compare", progress_visibility(options.json));
   auto left = open_session(options.left), right = open_session(options.right);
   if (!left) return progress.failed(left.error());
   if (!right) return progress.failed(right.error());
   SessionInfo left_info, right_info;
-  const auto ask = [&] {
-    return SessionIndex::build(*left, progress.during_steps("reading the left session", *left))
-        .and_then([&](const SessionIndex& of_left) {
+  const auto run_comparison = [&] {
+    return SessionIndex::build(*left, progress.start_steps("reading the left session", *left))
+        .and_then([&](const SessionIndex& left_index) {
           return SessionIndex::build(*right,
-                                     progress.during_steps("reading the right session", *right))
-              .and_then([&](const SessionIndex& of_right) {
+                                     progress.start_steps("reading the right session", *right))
+              .and_then([&](const SessionIndex& right_index) {
                 constexpr PageRange kAllTokens{.from = 0,
                                                .limit = std::numeric_limits<std::uint32_t>::max()};
-                left_info = of_left.info();
-                right_info = of_right.info();
-                return compare({.index = of_left, .reader = *left},
-                               {.index = of_right, .reader = *right}, kAllTokens,
-                               progress.during("comparing"));
+                left_info = left_index.info();
+                right_info = right_index.info();
+                return compare({.index = left_index, .reader = *left},
+                               {.index = right_index, .reader = *right}, kAllTokens,
+                               progress.start("comparing"));
               });
         });
   };
-  const auto comparison = progress.ask_up_to_damage(*left, [&](const SessionReader&) {
-    return progress.ask_up_to_damage(*right, [&](const SessionReader&) { return ask(); });
+  const auto comparison = progress.query_valid_prefix(*left, [&](const SessionReader&) {
+    return progress.query_valid_prefix(*right,
+                                       [&](const SessionReader&) { return run_comparison(); });
   });
   if (!comparison) return progress.failed(comparison.error());
   progress.end();
   if (options.json) {
-    say_line("{}", text_of(to_json(*comparison, left_info, right_info)));
+    print_line("{}", text_of(to_json(*comparison, left_info, right_info)));
     return progress.exit_code();
   }
   print_facts(comparison->facts);

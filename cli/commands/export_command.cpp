@@ -23,7 +23,7 @@
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "program/command_line.h"
-#include "program/values.h"
+#include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::cli {
@@ -44,9 +44,9 @@ struct ExportCommand {
 // --format, otherwise the format with the longest matching extension of the output: s.trace.json
 // is not JSON. nullopt: unknown.
 std::optional<Format> format_of(const ExportCommand& command) {
-  if (!command.format.empty()) return format_named(command.format);
-  const FormatFacts* best = nullptr;
-  for (const FormatFacts& facts : formats()) {
+  if (!command.format.empty()) return find_format(command.format);
+  const FormatInfo* best = nullptr;
+  for (const FormatInfo& facts : formats()) {
     if (command.output.string().ends_with(facts.extension) &&
         (best == nullptr || facts.extension.size() > best->extension.size()))
       best = &facts;
@@ -57,7 +57,7 @@ std::optional<Format> format_of(const ExportCommand& command) {
 
 std::vector<std::string> known_formats() {
   std::vector<std::string> names;
-  for (const FormatFacts& facts : formats()) names.emplace_back(facts.name);
+  for (const FormatInfo& facts : formats()) names.emplace_back(facts.name);
   names.emplace_back(kRunFolder);
   return names;
 }
@@ -68,36 +68,38 @@ std::string format_names() {
   return names;
 }
 
-Written write_file(const SessionReader& reader, const ExportCommand& command,
-                   const KeepGoing& keep_going) {
+WriteResult write_file(const SessionReader& reader, const ExportCommand& command,
+                       const ContinueCheck& keep_going) {
   if (command.output == "-") {
     return export_session(
         reader, command.options,
-        [](std::string_view bytes) -> Written {
+        [](std::string_view bytes) -> WriteResult {
           put(bytes);
-          if (output_taken()) return {};
+          if (output_ok()) return {};
           return std::unexpected(cancelled_error());  // main() reports the error
         },
         keep_going);
   }
   auto file = OutputFile::create(command.output);
   if (!file) return std::unexpected(file.error());
-  if (Written written = export_session(reader, command.options, file->sink(), keep_going); !written)
+  if (WriteResult written = export_session(reader, command.options, file->sink(), keep_going);
+      !written)
     return written;
   return file->commit();
 }
 
 // The export for any output form, as one function.
-using Work = std::function<Written(const SessionReader& reader, const KeepGoing& keep_going)>;
+using ExportFunction =
+    std::function<WriteResult(const SessionReader& reader, const ContinueCheck& keep_going)>;
 
-std::expected<Work, std::string> work_of(ExportCommand& command) {
+std::expected<ExportFunction, std::string> export_function(ExportCommand& command) {
   command.options.range.first = StepId{command.first_step.value_or(0)};
   if (command.last_step) command.options.range.last = StepId{*command.last_step};
   const bool to_stdout = command.output == "-";
   const std::string no_folder = "a folder cannot go to standard output. Specify a folder with -o";
   if (command.format == kRunFolder) {
     if (to_stdout) return std::unexpected(no_folder);
-    return [&command](const SessionReader& reader, const KeepGoing& keep_going) {
+    return [&command](const SessionReader& reader, const ContinueCheck& keep_going) {
       return export_run_folder(reader, command.options.range, command.output, keep_going);
     };
   }
@@ -109,43 +111,46 @@ std::expected<Work, std::string> work_of(ExportCommand& command) {
   }
   command.options.format = *format;
   if (command.part_rows > 0) {
-    const auto form = part_form_of(*format);
+    const auto form = part_format_of(*format);
     if (!form) return std::unexpected("--part-rows works only with parquet and arrow-file");
     if (to_stdout) return std::unexpected(no_folder);
-    return [&command, form](const SessionReader& reader, const KeepGoing& keep_going) {
+    return [&command, form](const SessionReader& reader, const ContinueCheck& keep_going) {
       return export_parts(reader, command.options.range, *form, command.output, command.part_rows,
                           keep_going);
     };
   }
   if (!to_stdout) {
-    if (auto complaint =
-            output_complaint(command.output, Target::FileOrPipe, {command.file}, command.force))
-      return std::unexpected(*std::move(complaint));
+    if (auto error =
+            output_path_error(command.output, Target::FileOrPipe, {command.file}, command.force))
+      return std::unexpected(*std::move(error));
   }
-  return [&command](const SessionReader& reader, const KeepGoing& keep_going) {
+  return [&command](const SessionReader& reader, const ContinueCheck& keep_going) {
     return write_file(reader, command, keep_going);
   };
 }
 
 int run(ExportCommand& command) {
   const bool into_terminal = command.output == "-" && isatty(STDOUT_FILENO) != 0;
-  Progress progress("export", command.quiet || into_terminal ? Shown::No : Shown::Yes);
-  const auto work = work_of(command);
-  if (!work) return progress.failed(work.error());
+  Progress progress(
+      "export", command.quiet || into_terminal ? ProgressVisibility::No : ProgressVisibility::Yes);
+  const auto run_export = export_function(command);
+  if (!run_export) return progress.failed(run_export.error());
   auto reader = open_session(command.file);
   if (!reader) return progress.failed(reader.error());
-  const auto whole_steps = end_at_damage(*reader, command.options, progress.during("reading"));
-  if (!whole_steps) return progress.failed(whole_steps.error());
-  progress.warn_of_damage(*whole_steps);
+  const auto readable_steps =
+      truncate_at_damage(*reader, command.options, progress.start("reading"));
+  if (!readable_steps) return progress.failed(readable_steps.error());
+  progress.warn_of_damage(*readable_steps);
   const auto steps = reader->step_count();
   if (!steps) return progress.failed(steps.error());
   const ExportRange& range = command.options.range;
-  if (const auto complaint = range_complaint(range, *steps)) return progress.failed(*complaint);
+  if (const auto error = range_error(range, *steps)) return progress.failed(*error);
   const std::uint64_t end =
       range.last ? std::min<std::uint64_t>(range.last->v + std::uint64_t{1}, *steps) : *steps;
-  const std::uint64_t wanted = end - std::min<std::uint64_t>(range.first.v, end);
-  const Written written = (*work)(*reader, progress.during_steps("writing", wanted));
-  if (!output_taken()) {
+  const std::uint64_t steps_to_write = end - std::min<std::uint64_t>(range.first.v, end);
+  const WriteResult written =
+      (*run_export)(*reader, progress.start_steps("writing", steps_to_write));
+  if (!output_ok()) {
     progress.end();
     return 1;
   }

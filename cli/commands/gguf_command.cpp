@@ -9,14 +9,14 @@
 #include <print>
 #include <string>
 
-#include "analysis/common/figure_text.h"
+#include "analysis/common/format_units.h"
 #include "analysis/weights/compression.h"
 #include "api/json/compression_json.h"
 #include "api/json/model_json.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
 #include "program/command_line.h"
-#include "program/values.h"
+#include "program/validators.h"
 #include "tracer/format/names/names.h"
 #include "tracer/gguf/gguf_index.h"
 
@@ -69,13 +69,13 @@ void add_sum(TextTable& table, const std::string& of, const Compression& sum,
              const Compression& total) {
   const double all = static_cast<double>(std::max<std::uint64_t>(total.bytes.v, 1));
   table.add({of, std::to_string(sum.tensors), std::to_string(sum.elements),
-             bytes_text(static_cast<double>(sum.bytes.v)),
+             format_bytes(static_cast<double>(sum.bytes.v)),
              std::format("{:.1f} %", 100 * static_cast<double>(sum.bytes.v) / all),
              std::format("{:.3f}", sum.bits_per_weight()), std::format("{:.2f}", sum.ratio(16)),
              std::format("{:.2f}", sum.ratio(32))});
 }
 
-TextTable sums_of(const char* what) {
+TextTable make_sums_table(const char* what) {
   return TextTable({{what},
                     {"tensors", Align::Right},
                     {"elements", Align::Right},
@@ -87,27 +87,27 @@ TextTable sums_of(const char* what) {
 }
 
 void print_compression(const CompressionReport& report) {
-  TextTable types = sums_of("type");
+  TextTable types = make_sums_table("type");
   for (const auto& [type, sum] : report.types) add_sum(types, type, sum, report.total);
   add_sum(types, "all", report.total, report.total);
   types.print();
   put("\n");
-  TextTable layers = sums_of("layer");
+  TextTable layers = make_sums_table("layer");
   for (const auto& [layer, sum] : report.layers)
     add_sum(layers, layer_text(layer), sum, report.total);
   layers.print();
   put("\n");
-  TextTable components = sums_of("component");
+  TextTable components = make_sums_table("component");
   for (const auto& [component, sum] : report.components)
     add_sum(components, to_text(component), sum, report.total);
   components.print();
 }
 
 void print_compression_csv(const CompressionReport& report) {
-  say("type,tensors,elements,bytes,bits_per_weight,ratio_f16,ratio_f32\r\n");
+  print_text("type,tensors,elements,bytes,bits_per_weight,ratio_f16,ratio_f32\r\n");
   for (const auto& [type, sum] : report.types) {
-    say("{},{},{},{},{},{},{}\r\n", type, sum.tensors, sum.elements, sum.bytes.v,
-        sum.bits_per_weight(), sum.ratio(16), sum.ratio(32));
+    print_text("{},{},{},{},{},{},{}\r\n", type, sum.tensors, sum.elements, sum.bytes.v,
+               sum.bits_per_weight(), sum.ratio(16), sum.ratio(32));
   }
 }
 
@@ -128,7 +128,7 @@ int run(const GgufOptions& options) {
         print_compression_csv(report);
         break;
       case Form::Json:
-        say_line("{}", text_of(to_json(report)));
+        print_line("{}", text_of(to_json(report)));
         break;
     }
     return 0;
@@ -138,10 +138,10 @@ int run(const GgufOptions& options) {
       print_tensors(*index);
       break;
     case Form::Csv:
-      say("{}", csv_of(*index));
+      print_text("{}", csv_of(*index));
       break;
     case Form::Json:
-      say_line("{}", text_of(to_json(*index)));
+      print_line("{}", text_of(to_json(*index)));
       break;
   }
   return 0;

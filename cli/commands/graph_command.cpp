@@ -15,7 +15,7 @@
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "program/command_line.h"
-#include "program/values.h"
+#include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::cli {
@@ -33,7 +33,7 @@ struct GraphOptions {
 
 std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
                                              const GraphOptions& options,
-                                             const KeepGoing& keep_going) {
+                                             const ContinueCheck& keep_going) {
   const LayerSet layers = parse_layers(options.layers).value();  // validated by the option parser
   if (options.graph) return part_of_template(reader, TemplateId{*options.graph}, layers);
   if (options.step) return part_of_step(reader, StepId{*options.step}, layers);
@@ -46,18 +46,18 @@ std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
 
 int run(const GraphOptions& options) {
   const GraphForm form = options.json ? GraphForm::Json : options.form;
-  Progress progress("graph", shown_beside(form == GraphForm::Json));
+  Progress progress("graph", progress_visibility(form == GraphForm::Json));
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
-  const auto part = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
-    return part_of(session, options, progress.during("searching for a graph"));
+  const auto part = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
+    return part_of(session, options, progress.start("searching for a graph"));
   });
   if (!part) return progress.failed(part.error());
   progress.end();
   if (form == GraphForm::Dot) {
-    say("{}", options.collapse ? collapsed_dot(*part) : to_dot(*part));
+    print_text("{}", options.collapse ? collapsed_dot(*part) : to_dot(*part));
   } else {
-    say_line("{}", text_of(options.collapse ? collapsed_json(*part) : to_json(*part)));
+    print_line("{}", text_of(options.collapse ? collapsed_json(*part) : to_json(*part)));
   }
   return progress.exit_code();
 }

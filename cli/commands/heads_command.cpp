@@ -26,7 +26,7 @@ struct HeadsOptions {
 };
 
 void print_heads(const HeadTable& table) {
-  say_line("{} heads, {} KV heads", table.heads, table.kv_heads);
+  print_line("{} heads, {} KV heads", table.heads, table.kv_heads);
   put("\n");
   TextTable text({{"layer", Align::Right},
                   {"role"},
@@ -48,8 +48,8 @@ void print_heads(const HeadTable& table) {
   }
   text.print();
   put("\n");
-  say_line("Q, K, V: head h starts at file offset + h * bytes/head. O: a head has one range per");
-  say_line(
+  print_line("Q, K, V: head h starts at file offset + h * bytes/head. O: a head has one range per");
+  print_line(
       "row. \"-\": heads share blocks or the whole weight, or the weight combines Q, K and V.");
 }
 
@@ -75,36 +75,37 @@ void print_kv(const Page<KvStep>& steps) {
   }
   text.print();
   put("\n");
-  say_line("Bytes read that the same step wrote (fresh), that earlier steps wrote (cached), that");
-  say_line("no step of this session wrote (other); bytes written.");
+  print_line(
+      "Bytes read that the same step wrote (fresh), that earlier steps wrote (cached), that");
+  print_line("no step of this session wrote (other); bytes written.");
 }
 
 int run(const HeadsOptions& options) {
-  Progress progress("heads", shown_beside(options.json));
+  Progress progress("heads", progress_visibility(options.json));
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
-  progress.tell_no_accesses(*reader);
+  progress.note_missing_accesses(*reader);
   if (options.kv) {
     constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
-    const auto steps = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
-      return kv_use(session, kAllSteps, progress.during("tracking the KV cache"));
+    const auto steps = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
+      return kv_use(session, kAllSteps, progress.start("tracking the KV cache"));
     });
     if (!steps) return progress.failed(steps.error());
     progress.end();
     if (options.json) {
-      say_line("{}", text_of(to_json(*steps)));
+      print_line("{}", text_of(to_json(*steps)));
     } else {
       print_kv(*steps);
     }
     return progress.exit_code();
   }
-  const auto table = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
-    return head_table(session, progress.during("counting reads"));
+  const auto table = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
+    return head_table(session, progress.start("counting reads"));
   });
   if (!table) return progress.failed(table.error());
   progress.end();
   if (options.json) {
-    say_line("{}", text_of(to_json(*table)));
+    print_line("{}", text_of(to_json(*table)));
   } else {
     print_heads(*table);
   }

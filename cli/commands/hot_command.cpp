@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "analysis/aggregate/breakdown.h"
-#include "analysis/common/figure_text.h"
+#include "analysis/common/format_units.h"
 #include "api/json/heat_json.h"
 #include "cli/options/filter_options.h"
 #include "cli/options/session_file.h"
@@ -16,8 +16,8 @@
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
 #include "program/command_line.h"
-#include "program/values.h"
-#include "program/words.h"
+#include "program/enum_names.h"
+#include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::cli {
@@ -33,7 +33,7 @@ struct HotOptions {
   bool json = false;
 };
 
-TextTable table_of(const char* rows) {
+TextTable make_table(const char* rows) {
   constexpr Align kRight = Align::Right;
   return TextTable({{rows},
                     {"heat"},
@@ -46,14 +46,14 @@ TextTable table_of(const char* rows) {
 }
 
 void add_sums(TextTable& table, std::string name, const char* heat, const TraceSums& sums) {
-  table.add({std::move(name), heat, bytes_text(sums.bytes_read), bytes_text(sums.bytes_written),
-             std::format("{:.0f}", sums.accesses()), time_text(sums.time_ns),
-             sums.time_ns > 0 ? bytes_text(sums.bytes_per_second()) : "",
+  table.add({std::move(name), heat, format_bytes(sums.bytes_read), format_bytes(sums.bytes_written),
+             std::format("{:.0f}", sums.accesses()), format_duration(sums.time_ns),
+             sums.time_ns > 0 ? format_bytes(sums.bytes_per_second()) : "",
              sums.faults > 0 ? std::format("{:.0f}", sums.faults) : ""});
 }
 
 void print_tables(const HotCold& hot, const Breakdown& all) {
-  TextTable sums = table_of("session");
+  TextTable sums = make_table("session");
   add_sums(sums, "total", "", all.total.all);
   add_sums(sums, "prompt", "", all.total.prompt);
   add_sums(sums, "generate", "", all.total.generate);
@@ -64,28 +64,28 @@ void print_tables(const HotCold& hot, const Breakdown& all) {
   const double value = all.total.all.of(hot.value);
   for (std::size_t i = 0; i < hot.classes.size(); ++i) {
     const HotCold::Class& of = hot.classes[i];
-    say_line("{}: {} of {} rows, {:.1f} % of {}", to_text(static_cast<Heat>(i)), of.rows,
-             hot.row_count, value > 0 ? 100 * of.sums.of(hot.value) / value : 0.0,
-             to_text(hot.value));
+    print_line("{}: {} of {} rows, {:.1f} % of {}", to_text(static_cast<Heat>(i)), of.rows,
+               hot.row_count, value > 0 ? 100 * of.sums.of(hot.value) / value : 0.0,
+               to_text(hot.value));
   }
   put("\n");
-  TextTable rows = table_of(to_text(hot.by));
+  TextTable rows = make_table(to_text(hot.by));
   for (const HotCold::Row& row : hot.rows)
     add_sums(rows, row.row.name, to_text(row.heat), row.row.all);
   rows.print();
   if (hot.row_count > hot.rows.size())
-    say_line("... {} more (use --top N)", hot.row_count - hot.rows.size());
+    print_line("... {} more (use --top N)", hot.row_count - hot.rows.size());
 }
 
 int run(const HotOptions& options) {
-  Progress progress("hot", shown_beside(options.json));
+  Progress progress("hot", progress_visibility(options.json));
   const auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   auto filter = filter_of(options.part, *reader);
   if (!filter) return progress.failed(filter.error());
-  const auto index = SessionIndex::build(*reader, progress.during_steps("reading", *reader));
+  const auto index = SessionIndex::build(*reader, progress.start_steps("reading", *reader));
   if (!index) return progress.failed(index.error());
-  const KeepGoing summing = progress.during("aggregating");
+  const ContinueCheck summing = progress.start("aggregating");
   HotQuery query = options.query;
   query.filter = *std::move(filter);
   query.hot_share = options.hot_percent / 100;
@@ -99,14 +99,14 @@ int run(const HotOptions& options) {
       breakdown(*index, {.by = Axis::All, .filter = query.filter, .order = {}}, summing);
   if (!all) return progress.failed(all.error());
   progress.end();
-  progress.tell_no_accesses(*reader);
+  progress.note_missing_accesses(*reader);
   if (!index->damaged().empty())
     progress.warn(std::format("{} damaged steps were skipped", index->damaged().size()));
   if (options.json) {
     Json out = to_json(*hot), whole = to_json(*all);
     for (const char* sums : {"sums", "disk", "buffer", "damaged_steps"})
       out[sums] = std::move(whole[sums]);
-    say_line("{}", text_of(out));
+    print_line("{}", text_of(out));
   } else {
     print_tables(*hot, *all);
   }
@@ -121,23 +121,23 @@ CLI::App* add_hot_command(CLI::App& app, int& exit_code) {
       "hot", "Show the most and least accessed tensors, layers, ops, components...");
   add_session_file(command, options->file);
   const auto axes =
-      words(Axis::All, [](Axis axis) { return !is_bytes(axis) && axis != Axis::Time; });
+      enum_names(Axis::All, [](Axis axis) { return !is_byte_axis(axis) && axis != Axis::Time; });
   command
       ->add_option("--by", options->query.by,
-                   "Axis of the rows: " + list_of(axes) + " (default: tensor)")
+                   "Axis of the rows: " + comma_list(axes) + " (default: tensor)")
       ->transform(choice(axes))
       ->type_name("AXIS");
-  const auto values = words(Value::Faults, [](Value) { return true; });
+  const auto values = enum_names(Value::Faults, [](Value) { return true; });
   command
       ->add_option("--value", options->query.value,
-                   "Value that ranks the rows: " + list_of(values) + " (default: accesses)")
+                   "Value that ranks the rows: " + comma_list(values) + " (default: accesses)")
       ->transform(choice(values))
       ->type_name("VALUE");
   command->add_option("--hot", options->hot_percent, "Top N % of rows are hot")
-      ->check(number({.name = "per cent", .least = 0, .most = 100}))
+      ->check(number({.name = "per cent", .min = 0, .max = 100}))
       ->capture_default_str();
   command->add_option("--cold", options->cold_percent, "Bottom N % of rows are cold")
-      ->check(number({.name = "per cent", .least = 0, .most = 100}))
+      ->check(number({.name = "per cent", .min = 0, .max = 100}))
       ->capture_default_str();
   command->add_option("--phase", options->phase, "Phase of the steps: prompt or generate")
       ->transform(one_of({"prompt", "generate"}))

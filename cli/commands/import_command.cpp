@@ -20,11 +20,11 @@ struct ImportOptions {
 };
 
 int run(const ImportOptions& options) {
-  Progress progress("import", options.quiet ? Shown::No : Shown::Yes);
-  if (const auto complaint =
-          output_complaint(options.output, Target::File, {options.from}, /*force=*/false))
-    return progress.failed(*complaint);
-  const KeepGoing keep_going = progress.during_steps("reading");
+  Progress progress("import", options.quiet ? ProgressVisibility::No : ProgressVisibility::Yes);
+  if (const auto error =
+          output_path_error(options.output, Target::File, {options.from}, /*force=*/false))
+    return progress.failed(*error);
+  const ContinueCheck keep_going = progress.start_steps("reading");
   std::error_code none;
   const auto imported = std::filesystem::is_directory(options.from, none)
                             ? exchange::import_run_folder(options.from, options.output, keep_going)

@@ -35,16 +35,16 @@ struct ModelOptions {
 };
 
 void print_list() {
-  say_line("Shapes:");
+  print_line("Shapes:");
   for (const modelgen::NamedShape& shape : modelgen::named_shapes()) {
-    say_line("  {:<16} {} [{}]", shape.name, shape.description, shape.quant);
+    print_line("  {:<16} {} [{}]", shape.name, shape.description, shape.quant);
   }
   std::string names;
   for (const std::string& name : modelgen::quant_mixes()) {
     names += " " + name;
   }
-  say_line("Quantizations (--quant):{}", names);
-  say_line("Classes (--quant-class): embedding attention ffn experts ssm output");
+  print_line("Quantizations (--quant):{}", names);
+  print_line("Classes (--quant-class): embedding attention ffn experts ssm output");
 }
 
 std::expected<std::vector<std::string>, std::string> read_pieces(const std::string& path) {
@@ -59,14 +59,14 @@ std::expected<std::vector<std::string>, std::string> read_pieces(const std::stri
   return pieces;
 }
 
-constexpr int kMisused = 2;
+constexpr int kUsageError = 2;
 
 int exit_code_of(ModelError::Kind kind) {
   switch (kind) {
     case ModelError::Kind::UnknownShape:
     case ModelError::Kind::UnknownQuantization:
     case ModelError::Kind::BadSpec:
-      return kMisused;
+      return kUsageError;
     case ModelError::Kind::Io:
       return 1;
     case ModelError::Kind::Cancelled:
@@ -85,21 +85,21 @@ int run(ModelOptions& options) {
     return exit_code;
   };
   if (options.shape.empty()) {
-    return fail("a shape is required; run `tt model --list` for the list", kMisused);
+    return fail("a shape is required; run `tt model --list` for the list", kUsageError);
   }
   options.spec.shape = options.shape;
   if (options.output.empty()) {
     options.output = options.shape + ".gguf";
   }
   for (const auto& file : modelgen::model_files(options.spec, options.output)) {
-    if (const auto complaint =
-            output_complaint(file, Target::File, {options.pieces_file}, options.force))
-      return fail(*complaint, 1);
+    if (const auto error =
+            output_path_error(file, Target::File, {options.pieces_file}, options.force))
+      return fail(*error, 1);
   }
   for (const std::string& text : options.class_types) {
     const auto chosen = modelgen::parse_class_type(text);
     if (!chosen) {
-      return fail("--quant-class: " + chosen.error().message, kMisused);
+      return fail("--quant-class: " + chosen.error().message, kUsageError);
     }
     options.spec.class_type.insert_or_assign(chosen->first, chosen->second);
   }
@@ -125,11 +125,11 @@ int run(ModelOptions& options) {
   }
   if (!options.quiet) {
     for (const auto& file : report->files) {
-      say_line("{}", file.string());
+      print_line("{}", file.string());
     }
-    say_line("{} tensors, {:.1f} MB, {:.1f} s", report->tensors,
-             static_cast<double>(report->bytes) / 1e6,
-             static_cast<double>(report->took.count()) / 1e3);
+    print_line("{} tensors, {:.1f} MB, {:.1f} s", report->tensors,
+               static_cast<double>(report->bytes) / 1e6,
+               static_cast<double>(report->took.count()) / 1e3);
   }
   return 0;
 }

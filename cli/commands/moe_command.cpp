@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/common/figure_text.h"
+#include "analysis/common/format_units.h"
 #include "analysis/experts/expert_pinning.h"
 #include "analysis/experts/experts.h"
 #include "api/json/expert_json.h"
@@ -22,7 +22,7 @@
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
 #include "program/command_line.h"
-#include "program/values.h"
+#include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::cli {
@@ -41,7 +41,7 @@ double percent(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-std::string hottest(const RouterUse& use) {
+std::string most_used_experts(const RouterUse& use) {
   std::vector<ExpertCount> counts = use.used;
   std::ranges::stable_sort(counts, std::greater<>(), &ExpertCount::choices);
   std::string text;
@@ -72,23 +72,23 @@ void print_routers(const std::vector<RouterUse>& routers) {
                std::format("{}/{}", use.per_token, use.experts), std::to_string(use.tokens),
                std::format("{:.2f}/{:.2f}", use.entropy(), std::log2(std::max(1U, use.experts))),
                std::format("{:.2f}", use.gini()), std::format("{:.0f} %", 100 * use.coverage()),
-               std::format("{:.0f} %", 100 * use.turnover()), hottest(use)});
+               std::format("{:.0f} %", 100 * use.turnover()), most_used_experts(use)});
   }
   table.print();
   put("\n");
-  say_line("Entropy: of the choices in bits / maximum, with all experts chosen equally often.");
-  say_line("Gini: 0 if all are chosen equally often. Coverage: experts chosen at least once.");
-  say_line("Turnover: share of a token's experts that the previous token did not use.");
+  print_line("Entropy: of the choices in bits / maximum, with all experts chosen equally often.");
+  print_line("Gini: 0 if all are chosen equally often. Coverage: experts chosen at least once.");
+  print_line("Turnover: share of a token's experts that the previous token did not use.");
 }
 
 void print_pinning(const ExpertPinning& pinning) {
   put("\n");
-  say_line("{} of expert weights read ({:.0f} % of all weight reads), {} distinct",
-           bytes_text(static_cast<double>(pinning.read.v)),
-           percent(pinning.read.v, pinning.weights_read.v),
-           bytes_text(static_cast<double>(pinning.distinct.v)));
+  print_line("{} of expert weights read ({:.0f} % of all weight reads), {} distinct",
+             format_bytes(static_cast<double>(pinning.read.v)),
+             percent(pinning.read.v, pinning.weights_read.v),
+             format_bytes(static_cast<double>(pinning.distinct.v)));
   put("\n");
-  say_line("Share of these bytes served by a cache of this size:");
+  print_line("Share of these bytes served by a cache of this size:");
   TextTable table({{"memory", Align::Right},
                    {"slices", Align::Right},
                    {"LRU", Align::Right},
@@ -97,7 +97,7 @@ void print_pinning(const ExpertPinning& pinning) {
                    {"2nd half: LRU", Align::Right},
                    {"2nd half: pinned", Align::Right}});
   for (const PinPoint& point : pinning.curve) {
-    table.add({bytes_text(static_cast<double>(point.capacity.v)), std::to_string(point.slices),
+    table.add({format_bytes(static_cast<double>(point.capacity.v)), std::to_string(point.slices),
                percent_text(point.lru.v, pinning.read.v),
                percent_text(point.pinned.v, pinning.read.v),
                percent_text(point.best.v, pinning.read.v),
@@ -106,15 +106,16 @@ void print_pinning(const ExpertPinning& pinning) {
   }
   table.print();
   put("\n");
-  say_line("Pinned and optimal use knowledge of all reads. 2nd half: pins the slices selected by");
-  say_line("the first half of the reads, and counts the second half, also for LRU.");
+  print_line(
+      "Pinned and optimal use knowledge of all reads. 2nd half: pins the slices selected by");
+  print_line("the first half of the reads, and counts the second half, also for LRU.");
   put("\n");
   if (const PinPoint* best = pinning.best_gain()) {
-    say_line("Pinning would have helped: a cache of {} saves {:.1f} % more than LRU.",
-             bytes_text(static_cast<double>(best->capacity.v)),
-             percent(best->tried_pinned.v - best->tried_lru.v, pinning.tried.v));
+    print_line("Pinning would have helped: a cache of {} saves {:.1f} % more than LRU.",
+               format_bytes(static_cast<double>(best->capacity.v)),
+               percent(best->tried_pinned.v - best->tried_lru.v, pinning.tried.v));
   } else {
-    say_line("Pinning would not have helped: LRU saves at least as much at each of these sizes.");
+    print_line("Pinning would not have helped: LRU saves at least as much at each of these sizes.");
   }
 }
 
@@ -151,14 +152,14 @@ void print_detail(const RouterDetail& detail) {
 int run_layer(SessionReader& reader, const MoeOptions& options, Progress& progress) {
   const DetailLimits limits = options.json ? DetailLimits{.pairs = 10'000, .tokens = 100}
                                            : DetailLimits{.pairs = 10, .tokens = 4};
-  const auto detail = progress.ask_up_to_damage(reader, [&](const SessionReader& session) {
+  const auto detail = progress.query_valid_prefix(reader, [&](const SessionReader& session) {
     return router_detail(session, LayerId{*options.layer}, options.router, options.phase, limits,
-                         progress.during("counting choices"));
+                         progress.start("counting choices"));
   });
   if (!detail) return progress.failed(detail.error());
   progress.end();
   if (options.json) {
-    say_line("{}", text_of(to_json(*detail)));
+    print_line("{}", text_of(to_json(*detail)));
   } else {
     print_detail(*detail);
   }
@@ -166,25 +167,25 @@ int run_layer(SessionReader& reader, const MoeOptions& options, Progress& progre
 }
 
 int run(const MoeOptions& options) {
-  Progress progress("moe", shown_beside(options.json));
+  Progress progress("moe", progress_visibility(options.json));
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   if (options.layer) return run_layer(*reader, options, progress);
-  const auto routers = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
-    return expert_use(session, options.phase, progress.during("counting choices"));
+  const auto routers = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
+    return expert_use(session, options.phase, progress.start("counting choices"));
   });
   if (!routers) return progress.failed(routers.error());
   std::vector<Bytes> capacities;
   for (const std::uint64_t size : options.sizes) capacities.push_back(Bytes{size});
-  const auto pinning = expert_pinning(*reader, capacities, progress.during("replaying reads"));
+  const auto pinning = expert_pinning(*reader, capacities, progress.start("replaying reads"));
   if (!pinning) return progress.failed(pinning.error());
   progress.end();
   if (options.json) {
     Json json = to_json(*routers);
     json["pinning"] = to_json(*pinning);
-    say_line("{}", text_of(json));
+    print_line("{}", text_of(json));
   } else if (routers->empty()) {
-    say_line(
+    print_line(
         "This session has no expert choices: the model has no experts, or they were not "
         "recorded.");
   } else {
@@ -204,7 +205,7 @@ CLI::App* add_moe_command(CLI::App& app, int& exit_code) {
   command
       ->add_option("--layer", options->layer,
                    "Layer to show in detail: experts, the tokens that select them, pairs")
-      ->check(whole_number(0, kMostInt32))
+      ->check(whole_number(0, kMaxInt32))
       ->type_name("N");
   command
       ->add_option("--router", options->router, "Index of the router, for layers with two routers")
@@ -221,7 +222,7 @@ CLI::App* add_moe_command(CLI::App& app, int& exit_code) {
       ->add_option("--sizes", options->sizes,
                    "Cache sizes, like 500MB,2GB (default: tenths of the distinct bytes read)")
       ->delimiter(',')
-      ->transform(size_in_bytes(Units::Of1000))
+      ->transform(size_in_bytes(Units::Decimal))
       ->type_name("SIZE,...");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer("Example: tt record -m moe.gguf -p Hello -o s.ttrace && tt moe s.ttrace");

@@ -13,13 +13,13 @@
 
 #include "analysis/accesses/access_table.h"
 #include "analysis/aggregate/session_statistics.h"
-#include "analysis/common/figure_text.h"
+#include "analysis/common/format_units.h"
 #include "analysis/common/session_layers.h"
 #include "analysis/report/validation.h"
 #include "api/json/statistics_json.h"
 #include "api/json/trace_json.h"
 #include "api/json/validation_json.h"
-#include "api/text/plain_text.h"
+#include "api/text/escape_control_chars.h"
 #include "cli/options/filter_options.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
@@ -39,7 +39,7 @@ struct ParseOptions {
   bool stats = false, validate = false, json = false;
 };
 
-std::string place_in_file(const FileRange& range) {
+std::string file_offset_text(const FileRange& range) {
   return range.empty() ? "" : std::format("{}:{:#x}", range.file, range.offset);
 }
 
@@ -59,33 +59,35 @@ void print_rows(const AccessPage& page) {
     table.add({std::to_string(row.place.step.v), std::to_string(access.op.v),
                access.write ? "write" : "read", row.name,
                row.layer == kNoLayer ? "" : std::to_string(row.layer.v), to_text(row.component),
-               std::to_string(access.touched.v), to_text(row.source), place_in_file(access.range),
+               std::to_string(access.touched.v), to_text(row.source),
+               file_offset_text(access.range),
                access.expert < 0 ? "" : std::to_string(access.expert)});
   }
   table.print();
-  if (page.next) say_line("... more (use --limit N)");
+  if (page.next) print_line("... more (use --limit N)");
 }
 
 void print_checks(const Validation& validation) {
   for (const CheckResult& check : validation.checks) {
-    const char* verdict = check.verdict == Verdict::Passed   ? "ok"
-                          : check.verdict == Verdict::Failed ? "FAILED"
-                                                             : "-";
-    say_line("{:<12} {:<7} {}", to_text(check.check), verdict, check.summary);
-    for (const std::string& wrong : check.evidence) say_line("{:<20} {}", "", plain_text(wrong));
+    const char* status = check.status == CheckStatus::Passed   ? "ok"
+                         : check.status == CheckStatus::Failed ? "FAILED"
+                                                               : "-";
+    print_line("{:<12} {:<7} {}", to_text(check.check), status, check.summary);
+    for (const std::string& wrong : check.evidence)
+      print_line("{:<20} {}", "", escape_control_chars(wrong));
     if (check.wrong > check.evidence.size())
-      say_line("{:<20} and {} more", "", check.wrong - check.evidence.size());
+      print_line("{:<20} and {} more", "", check.wrong - check.evidence.size());
   }
-  say_line("{}", validation.passed() ? "The recording is valid." : "The recording is NOT valid.");
+  print_line("{}", validation.passed() ? "The recording is valid." : "The recording is NOT valid.");
 }
 
 int validate_file(const ParseOptions& options, Progress& progress) {
-  recover_if_left(options.file);
-  const auto validation = validate(options.file, progress.during("validating"));
+  recover_if_unfinished(options.file);
+  const auto validation = validate(options.file, progress.start("validating"));
   if (!validation) return progress.failed(validation.error());
   progress.end();
   if (options.json) {
-    say_line("{}", text_of(to_json(*validation)));
+    print_line("{}", text_of(to_json(*validation)));
   } else {
     print_checks(*validation);
   }
@@ -100,13 +102,13 @@ std::string name_of(Enum value) {
 }
 
 // MostBytesFirst: for keys without a natural order.
-enum class Rows : bool { AsTheyAre, MostBytesFirst };
+enum class RowOrder : bool { ByKey, MostBytesFirst };
 
 template <class Key>
-void print_sums(const char* of, const std::map<Key, AccessSums>& sums, Rows order,
+void print_sums(const char* of, const std::map<Key, AccessSums>& sums, RowOrder order,
                 std::uint64_t all, std::size_t limit = SIZE_MAX) {
   std::vector<std::pair<Key, AccessSums>> rows(sums.begin(), sums.end());
-  if (order == Rows::MostBytesFirst) {
+  if (order == RowOrder::MostBytesFirst) {
     std::ranges::stable_sort(
         rows, [](const auto& a, const auto& b) { return a.second.touched() > b.second.touched(); });
   }
@@ -120,39 +122,39 @@ void print_sums(const char* of, const std::map<Key, AccessSums>& sums, Rows orde
   for (const auto& [key, sum] : rows) {
     const auto touched = static_cast<double>(sum.touched().v);
     table.add({name_of(key), std::to_string(sum.accesses),
-               bytes_text(static_cast<double>(sum.read.v)),
-               bytes_text(static_cast<double>(sum.written.v)),
+               format_bytes(static_cast<double>(sum.read.v)),
+               format_bytes(static_cast<double>(sum.written.v)),
                std::format("{:.1f} %", all == 0 ? 0 : 100 * touched / static_cast<double>(all))});
   }
   put("\n");
   table.print();
-  if (more > 0) say_line("... {} more (use --limit N)", more);
+  if (more > 0) print_line("... {} more (use --limit N)", more);
 }
 
 void print_statistics(const SessionStatistics& stats, std::size_t limit) {
-  say_line("{} steps, {} tokens evaluated, {}", stats.steps, stats.tokens,
-           time_text(static_cast<double>(stats.time.v)));
-  say_line("{} ops, {} accesses, {} read, {} written", stats.ops, stats.all.accesses,
-           bytes_text(static_cast<double>(stats.all.read.v)),
-           bytes_text(static_cast<double>(stats.all.written.v)));
+  print_line("{} steps, {} tokens evaluated, {}", stats.steps, stats.tokens,
+             format_duration(static_cast<double>(stats.time.v)));
+  print_line("{} ops, {} accesses, {} read, {} written", stats.ops, stats.all.accesses,
+             format_bytes(static_cast<double>(stats.all.read.v)),
+             format_bytes(static_cast<double>(stats.all.written.v)));
   std::string tensors;
   for (const auto& [kind, count] : stats.tensors) {
     tensors += std::format("{}{} {}", tensors.empty() ? "" : ", ", count, to_text(kind));
     if (kind == TensorKind::Weight)
-      tensors += std::format(" ({})", bytes_text(static_cast<double>(stats.weights_size.v)));
+      tensors += std::format(" ({})", format_bytes(static_cast<double>(stats.weights_size.v)));
   }
-  say_line("distinct tensors: {}", tensors.empty() ? "none" : tensors);
+  print_line("distinct tensors: {}", tensors.empty() ? "none" : tensors);
   const std::uint64_t all = stats.all.touched().v;
-  print_sums("phase", stats.phases, Rows::AsTheyAre, all);
-  print_sums("layer", stats.layers, Rows::AsTheyAre, all);
-  print_sums("op", stats.op_kinds, Rows::MostBytesFirst, all);
-  print_sums("component", stats.components, Rows::MostBytesFirst, all);
-  print_sums("source", stats.sources, Rows::MostBytesFirst, all);
-  print_sums("weight", stats.weights, Rows::MostBytesFirst, all, limit);
+  print_sums("phase", stats.phases, RowOrder::ByKey, all);
+  print_sums("layer", stats.layers, RowOrder::ByKey, all);
+  print_sums("op", stats.op_kinds, RowOrder::MostBytesFirst, all);
+  print_sums("component", stats.components, RowOrder::MostBytesFirst, all);
+  print_sums("source", stats.sources, RowOrder::MostBytesFirst, all);
+  print_sums("weight", stats.weights, RowOrder::MostBytesFirst, all, limit);
 }
 
 int show_statistics(const SessionReader& reader, const ParseOptions& options, Progress& progress) {
-  const auto index = SessionIndex::build(reader, progress.during_steps("reading", reader));
+  const auto index = SessionIndex::build(reader, progress.start_steps("reading", reader));
   if (!index) return progress.failed(index.error());
   progress.end();
   StatisticsQuery query;
@@ -161,7 +163,7 @@ int show_statistics(const SessionReader& reader, const ParseOptions& options, Pr
   if (stats.damaged_steps > 0)
     progress.warn(std::format("{} damaged steps were skipped", stats.damaged_steps));
   if (options.json) {
-    say_line("{}", text_of(to_json(stats, options.limit)));
+    print_line("{}", text_of(to_json(stats, options.limit)));
   } else {
     print_statistics(stats, options.limit);
   }
@@ -169,15 +171,15 @@ int show_statistics(const SessionReader& reader, const ParseOptions& options, Pr
 }
 
 int run(const ParseOptions& options) {
-  Progress progress("parse", shown_beside(options.json));
+  Progress progress("parse", progress_visibility(options.json));
   if (options.validate) return validate_file(options, progress);
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   if (options.layer) {
-    const auto there = expect_layers(*reader, LayerSet::one(*options.layer));
-    if (!there) return progress.failed(there.error());
+    const auto known_layer = validate_layers(*reader, LayerSet::one(*options.layer));
+    if (!known_layer) return progress.failed(known_layer.error());
   }
-  progress.tell_no_accesses(*reader);
+  progress.note_missing_accesses(*reader);
   if (options.stats) return show_statistics(*reader, options, progress);
   const auto info = reader->info();
   if (!info) return progress.failed(info.error());
@@ -185,14 +187,14 @@ int run(const ParseOptions& options) {
   if (query.last_step && *query.last_step < query.first_step)
     return progress.failed("--first-step must not be greater than --last-step");
   query.filter.tensor.layer = options.layer;
-  const auto page = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
+  const auto page = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
     return access_page(session, query, std::nullopt, options.limit,
-                       progress.during("searching for accesses"));
+                       progress.start("searching for accesses"));
   });
   if (!page) return progress.failed(page.error());
   progress.end();
   if (options.json) {
-    say_line("{}", text_of(accesses_json(*page, info->id, query)));
+    print_line("{}", text_of(accesses_json(*page, info->id, query)));
   } else {
     print_rows(*page);
   }

@@ -9,7 +9,7 @@
 #include "analysis/weights/pattern.h"
 #include "api/exchange/rows/byte_sink.h"
 #include "api/json/pattern_json.h"
-#include "api/text/plain_text.h"
+#include "api/text/escape_control_chars.h"
 #include "cli/options/output_path.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
@@ -31,21 +31,21 @@ double share(std::uint64_t part, std::uint64_t all) {
 }
 
 void print_summary(const AccessPattern& pattern, const Determinism& same) {
-  say_line("{} tokens compared with the previous one: {} identical, {} read the same weights",
-           same.pairs, same.identical, same.same_weights);
+  print_line("{} tokens compared with the previous one: {} identical, {} read the same weights",
+             same.pairs, same.identical, same.same_weights);
   for (const FirstDifference& first : same.firsts) {
     const std::uint64_t count = same.differing[static_cast<std::size_t>(first.cause)];
-    say_line("  {:<10} {:>9} accesses ({:.2f} %), first in step {}, op {}, {}",
-             to_text(first.cause), count, share(count, same.accesses), first.step.v, first.op.v,
-             plain_text(first.tensor));
+    print_line("  {:<10} {:>9} accesses ({:.2f} %), first in step {}, op {}, {}",
+               to_text(first.cause), count, share(count, same.accesses), first.step.v, first.op.v,
+               escape_control_chars(first.tensor));
   }
   std::uint64_t routed = 0;
   for (const PatternEntry& entry : pattern.entries)
     routed += entry.kind == PatternEntry::Kind::Routed;
-  say_line("{} weight reads per token, {} of them selected by routers", pattern.entries.size(),
-           routed);
+  print_line("{} weight reads per token, {} of them selected by routers", pattern.entries.size(),
+             routed);
   const Prediction& prediction = pattern.prediction;
-  say_line(
+  print_line(
       "next-read prediction: {:.2f} % of reads correct, {:.2f} % of bytes ({} tokens tested, {} "
       "used for learning)",
       100 * prediction.accuracy(), share(prediction.right_bytes.v, prediction.bytes.v),
@@ -55,21 +55,21 @@ void print_summary(const AccessPattern& pattern, const Determinism& same) {
 int run(const PatternOptions& options) {
   const bool to_stdout = options.json || options.output == "-";
   const bool to_file = options.output && options.output != "-";
-  Progress progress("pattern", shown_beside(to_stdout));
+  Progress progress("pattern", progress_visibility(to_stdout));
   if (to_file) {
-    if (const auto complaint =
-            output_complaint(*options.output, Target::FileOrPipe, {options.file}, options.force))
-      return progress.failed(*complaint);
+    if (const auto error =
+            output_path_error(*options.output, Target::FileOrPipe, {options.file}, options.force))
+      return progress.failed(*error);
   }
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   const auto info = reader->info();
   if (!info) return progress.failed(info.error());
-  const auto pattern = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
-    return access_pattern(session, progress.during("learning the read order"));
+  const auto pattern = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
+    return access_pattern(session, progress.start("learning the read order"));
   });
   if (!pattern) return progress.failed(pattern.error());
-  const auto same = determinism(*reader, progress.during("comparing tokens"));
+  const auto same = determinism(*reader, progress.start("comparing tokens"));
   if (!same) return progress.failed(same.error());
   if (pattern->entries.empty()) {
     return progress.failed(
@@ -84,7 +84,7 @@ int run(const PatternOptions& options) {
       return progress.failed(written.error());
   }
   if (to_stdout) {
-    say("{}", json);
+    print_text("{}", json);
   } else {
     print_summary(*pattern, *same);
   }

@@ -22,7 +22,7 @@
 #include "program/command_line.h"
 #include "program/installation.h"
 #include "program/tracer_options.h"
-#include "program/values.h"
+#include "program/validators.h"
 #include "tracer/engine/backends.h"
 #include "tracer/engine/generation_queue.h"
 #include "tracer/format/file/session_reader.h"
@@ -48,7 +48,7 @@ struct RecordOptions {
 
 // Passes events from the inference thread to the main thread, which prints them, so that a
 // blocked pager does not block the model.
-class Teller final : public SessionListener {
+class EventQueue final : public SessionListener {
  public:
   void on_state(const JobStatus& status) override {
     const std::scoped_lock lock(mutex_);
@@ -72,12 +72,12 @@ class Teller final : public SessionListener {
   }
   void on_step(const std::string&, const Step&, const KnownGraphPtr&) override {}
 
-  struct News {
+  struct Update {
     std::string text;
     std::optional<JobStatus> progress, ended;
   };
   // Events since the last call; waits up to 50 ms for one.
-  News news() {
+  Update update() {
     std::unique_lock lock(mutex_);
     wake_.wait_for(lock, 50ms, [this] { return !text_.empty() || ended_ || progress_; });
     return {std::exchange(text_, {}), std::exchange(progress_, {}), ended_};
@@ -90,10 +90,10 @@ class Teller final : public SessionListener {
   std::optional<JobStatus> progress_, ended_;
 };
 
-constexpr int kFailed = 1, kMisused = 2;  // exit codes
+constexpr int kError = 1, kUsageError = 2;  // exit codes
 struct Failure {
   std::string message;
-  int exit_code = kFailed;
+  int exit_code = kError;
 };
 
 int fail(const Failure& failure) {
@@ -101,33 +101,33 @@ int fail(const Failure& failure) {
   return failure.exit_code;
 }
 
-std::string path_of_prompt(const RecordOptions& options) {
+std::string prompt_path(const RecordOptions& options) {
   return options.prompt_file == "-" ? "/dev/stdin" : options.prompt_file;
 }
 
 // Larger than the text of any context.
-constexpr std::size_t kMostPromptBytes = 64U << 20;
+constexpr std::size_t kMaxPromptBytes = 64U << 20;
 
 std::expected<std::string, Failure> read_prompt(const RecordOptions& options) {
   const std::string& name = options.prompt_file;
-  const fs::path path = path_of_prompt(options);
+  const fs::path path = prompt_path(options);
   std::error_code none;
   std::ifstream file(path, std::ios::binary);
   if (!file || fs::is_directory(path, none))
     return std::unexpected(Failure{"--file: cannot read " + name});
-  std::string text(kMostPromptBytes + 1, '\0');
+  std::string text(kMaxPromptBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
   text.shrink_to_fit();
-  std::string complaint = text_complaint(text);
-  if (text.empty()) complaint = "is empty";
-  if (text.size() > kMostPromptBytes)
-    complaint = std::format("is longer than {} MiB", kMostPromptBytes >> 20);
-  if (!complaint.empty()) return std::unexpected(Failure{"--file: " + name + " " + complaint});
+  std::string error = utf8_error(text);
+  if (text.empty()) error = "is empty";
+  if (text.size() > kMaxPromptBytes)
+    error = std::format("is longer than {} MiB", kMaxPromptBytes >> 20);
+  if (!error.empty()) return std::unexpected(Failure{"--file: " + name + " " + error});
   return text;
 }
 
-std::expected<Prompt, Failure> prompt_of(const RecordOptions& options) {
+std::expected<Prompt, Failure> make_prompt(const RecordOptions& options) {
   if (!options.tokens.empty()) return options.tokens;
   std::string text = options.prompt.value_or("");
   if (!options.prompt_file.empty()) {
@@ -137,18 +137,18 @@ std::expected<Prompt, Failure> prompt_of(const RecordOptions& options) {
   } else if (text.empty()) {
     return std::unexpected(Failure{
         options.prompt ? "the prompt is empty" : "a prompt is required: use -p, -f or --tokens",
-        kMisused});
+        kUsageError});
   }
   if (!options.chat) return text;
   return std::vector<ChatMessage>{{.role = "user", .content = std::move(text)}};
 }
 
 // All input files, with every part of a split model.
-std::vector<fs::path> inputs_of(const RecordOptions& options) {
+std::vector<fs::path> input_files(const RecordOptions& options) {
   std::vector<fs::path> inputs = {options.model.path};
   if (const auto index = GgufIndex::open(options.model.path))
     for (const ModelFile& part : index->files()) inputs.emplace_back(part.path);
-  if (!options.prompt_file.empty()) inputs.emplace_back(path_of_prompt(options));
+  if (!options.prompt_file.empty()) inputs.emplace_back(prompt_path(options));
   return inputs;
 }
 
@@ -165,24 +165,25 @@ std::expected<void, std::string> wait_for_model(const GenerationQueue& queue, St
 }
 
 // Prints the answer while it is generated. Returns when the request has ended.
-JobStatus follow(GenerationQueue& queue, const std::string& id, Teller& teller, StatusLine& line) {
+JobStatus print_answer(GenerationQueue& queue, const std::string& id, EventQueue& events,
+                       StatusLine& line) {
   bool cancelled = false;
   for (;;) {
     if (was_interrupted() && !std::exchange(cancelled, true)) queue.cancel(id);
-    const Teller::News news = teller.news();
-    if (!news.text.empty()) {
+    const EventQueue::Update update = events.update();
+    if (!update.text.empty()) {
       line.clear();
-      put(news.text);
+      put(update.text);
       flush_output();
-    } else if (news.progress && news.progress->generated == 0) {
-      line.show(std::format("prompt {} of {} tokens", news.progress->prompt_done,
-                            news.progress->prompt_tokens));
+    } else if (update.progress && update.progress->generated == 0) {
+      line.show(std::format("prompt {} of {} tokens", update.progress->prompt_done,
+                            update.progress->prompt_tokens));
     }
-    if (!news.ended) continue;
+    if (!update.ended) continue;
     line.clear();
-    if (!news.ended->text.empty()) put("\n");
+    if (!update.ended->text.empty()) put("\n");
     flush_output();
-    return *news.ended;
+    return *update.ended;
   }
 }
 
@@ -208,23 +209,23 @@ void print_summary(const fs::path& file, const JobStatus& status) {
 }
 
 int run(RecordOptions& options) {
-  const Installation installation = installation_of_this_program();
+  const Installation installation = current_installation();
   if (options.model.path.empty()) options.model.path = installation.bundled_model;
-  if (const auto complaint =
-          output_complaint(options.output, Target::File, inputs_of(options), options.force))
-    return fail({*complaint});
-  auto prompt = prompt_of(options);
+  if (const auto error =
+          output_path_error(options.output, Target::File, input_files(options), options.force))
+    return fail({*error});
+  auto prompt = make_prompt(options);
   if (!prompt) return fail(prompt.error());
   options.request.prompt = *std::move(prompt);
-  if (options.request.stop.size() > kMostStops)
-    return fail({std::format("--stop: at most {} values are allowed", kMostStops), kMisused});
+  if (options.request.stop.size() > kMaxStops)
+    return fail({std::format("--stop: at most {} values are allowed", kMaxStops), kUsageError});
 
   const InterruptGuard guard;
   load_backends([&](LibraryLine level, std::string_view text) {
     if (options.verbose && level >= LibraryLine::Warning)
       std::fwrite(text.data(), 1, text.size(), stderr);
   });
-  Teller teller;
+  EventQueue events;
   StatusLine line(!options.quiet);
   // Records to a file named after the session id in the same folder and renames it when it is
   // complete. If the process is killed, this file can be recovered.
@@ -234,7 +235,7 @@ int run(RecordOptions& options) {
                          .data_dir = folder,
                          .checker = installation.checker,
                          .self_check_model = installation.bundled_model},
-                        teller);
+                        events);
   if (const auto loaded = wait_for_model(queue, line); !loaded) {
     line.clear();
     fail({loaded.error()});
@@ -246,7 +247,7 @@ int run(RecordOptions& options) {
   }
   const auto job = queue.submit(options.request);
   if (!job) return fail({job.error().message});
-  const JobStatus status = follow(queue, job->id, teller, line);
+  const JobStatus status = print_answer(queue, job->id, events, line);
   queue.stop();
 
   if (options.request.level != Level::Off) {

@@ -15,7 +15,7 @@
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "program/command_line.h"
-#include "program/values.h"
+#include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::cli {
@@ -35,39 +35,40 @@ struct ReportOptions {
   bool json = false, force = false;
 
   // --json or --format, otherwise from the extension of the output file, otherwise HTML.
-  ReportFormat wanted() const {
+  ReportFormat selected_format() const {
     if (json) return ReportFormat::JsonText;
     if (format) return *format;
-    const auto of_name = output.has_extension()
-                             ? formats().find(output.extension().string().substr(1))
-                             : formats().end();
-    return of_name == formats().end() ? ReportFormat::Html : of_name->second;
+    const auto by_extension = output.has_extension()
+                                  ? formats().find(output.extension().string().substr(1))
+                                  : formats().end();
+    return by_extension == formats().end() ? ReportFormat::Html : by_extension->second;
   }
 };
 
 int run(const ReportOptions& options) {
-  const ReportFormat format = options.wanted();
-  Progress progress("report", shown_beside(format == ReportFormat::JsonText));
+  const ReportFormat format = options.selected_format();
+  Progress progress("report", progress_visibility(format == ReportFormat::JsonText));
   const bool to_stdout = options.output == "-";
   if (!to_stdout) {
-    if (const auto complaint =
-            output_complaint(options.output, Target::FileOrPipe, {options.file}, options.force))
-      return progress.failed(*complaint);
+    if (const auto error =
+            output_path_error(options.output, Target::FileOrPipe, {options.file}, options.force))
+      return progress.failed(*error);
   }
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
-  const auto figures = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
-    return SessionIndex::build(session, progress.during_steps("reading", session))
+  const auto figures = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
+    return SessionIndex::build(session, progress.start_steps("reading", session))
         .and_then([&](const SessionIndex& index) {
-          return report_figures(options.file, index, session, progress.during("computing figures"),
-                                [&](const char* what) { progress.during(what); });
+          return gather_report_data(options.file, index, session,
+                                    progress.start("computing figures"),
+                                    [&](const char* what) { progress.start(what); });
         });
   });
   if (!figures) return progress.failed(figures.error());
   progress.end();
   const std::string text = text_of(report_of(*figures), format);
   if (to_stdout) {
-    say_line("{}", text);
+    print_line("{}", text);
   } else if (const auto written = exchange::write_file(options.output, text); !written) {
     return progress.failed(written.error());
   }

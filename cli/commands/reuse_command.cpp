@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/common/figure_text.h"
+#include "analysis/common/format_units.h"
 #include "analysis/weights/reuse.h"
 #include "api/json/reuse_json.h"
 #include "cli/options/session_file.h"
@@ -16,7 +16,7 @@
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
 #include "program/command_line.h"
-#include "program/values.h"
+#include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::cli {
@@ -29,14 +29,14 @@ struct ReuseOptions {
   bool json = false;
 };
 
-std::string size_text(Bytes bytes) { return bytes_text(static_cast<double>(bytes.v)); }
+std::string size_text(Bytes bytes) { return format_bytes(static_cast<double>(bytes.v)); }
 
 void print_table(const Reuse& reuse) {
-  say_line("{} reads of {} parts: {} read, {} distinct", reuse.reads, reuse.items,
-           size_text(reuse.bytes), size_text(reuse.distinct));
+  print_line("{} reads of {} parts: {} read, {} distinct", reuse.reads, reuse.items,
+             size_text(reuse.bytes), size_text(reuse.distinct));
   if (reuse.reads == 0) return;
   put("\n");
-  say_line("Share of read bytes served by a cache of this size:");
+  print_line("Share of read bytes served by a cache of this size:");
   TextTable table({{"memory", Align::Right},
                    {"LRU", Align::Right},
                    {"pinned", Align::Right},
@@ -52,23 +52,24 @@ void print_table(const Reuse& reuse) {
   }
   table.print();
   put("\n");
-  say_line("LRU: evicts the least recently used part. Pinned: keeps the most read parts. Optimal:");
-  say_line("upper bound for any cache, with knowledge of all future reads (Belady).");
+  print_line(
+      "LRU: evicts the least recently used part. Pinned: keeps the most read parts. Optimal:");
+  print_line("upper bound for any cache, with knowledge of all future reads (Belady).");
 }
 
 int run(ReuseOptions& options) {
-  Progress progress("reuse", shown_beside(options.json));
+  Progress progress("reuse", progress_visibility(options.json));
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   for (const std::uint64_t size : options.sizes) options.query.capacities.push_back(Bytes{size});
-  const auto found = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
-    return reuse(session, options.query, progress.during("replaying reads"));
+  const auto found = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
+    return reuse(session, options.query, progress.start("replaying reads"));
   });
   if (!found) return progress.failed(found.error());
   progress.end();
-  progress.tell_no_accesses(*reader);
+  progress.note_missing_accesses(*reader);
   if (options.json) {
-    say_line("{}", text_of(to_json(*found)));
+    print_line("{}", text_of(to_json(*found)));
   } else {
     print_table(*found);
   }
@@ -93,7 +94,7 @@ CLI::App* add_reuse_command(CLI::App& app, int& exit_code) {
       ->add_option("--sizes", options->sizes,
                    "Cache sizes, like 500MB,2GB (default: tenths of the distinct bytes read)")
       ->delimiter(',')
-      ->transform(size_in_bytes(Units::Of1000))
+      ->transform(size_in_bytes(Units::Decimal))
       ->type_name("SIZE,...");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer("Example: tt record -m model.gguf -p Hello -o s.ttrace && tt reuse s.ttrace");

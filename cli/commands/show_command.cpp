@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/common/figure_text.h"
+#include "analysis/common/format_units.h"
 #include "analysis/tables/session_overview.h"
 #include "analysis/tables/template_list.h"
 #include "api/json/session_json.h"
 #include "api/json/trace_json.h"
-#include "api/text/plain_text.h"
+#include "api/text/escape_control_chars.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
@@ -39,7 +39,7 @@ struct PhaseTime {
   std::int64_t ns = 0;
 };
 
-struct Shown {
+struct SessionSummary {
   SessionOverview overview;
   std::uint64_t file_bytes = 0;
   std::array<PhaseTime, 5> phases{};
@@ -47,45 +47,46 @@ struct Shown {
   std::string answer;
 };
 
-std::expected<Shown, TraceError> look(const SessionReader& reader, const ShowOptions& options,
-                                      Progress& progress) {
+std::expected<SessionSummary, TraceError> read_summary(const SessionReader& reader,
+                                                       const ShowOptions& options,
+                                                       Progress& progress) {
   auto overview = session_overview(reader);
   if (!overview) return std::unexpected(overview.error());
-  Shown shown;
-  shown.overview = *std::move(overview);
+  SessionSummary summary;
+  summary.overview = *std::move(overview);
   std::error_code none;
-  shown.file_bytes = std::filesystem::file_size(options.file, none);
-  auto templates = template_list(reader, progress.during("counting steps"));
+  summary.file_bytes = std::filesystem::file_size(options.file, none);
+  auto templates = template_list(reader, progress.start("counting steps"));
   if (!templates) return std::unexpected(templates.error());
-  shown.templates = *std::move(templates);
-  const KeepGoing keep_going = progress.during_steps("reading", reader);
-  bool wanted = true;
-  const auto steps = reader.for_each_step(StepId{0}, shown.overview.steps, [&](const Step& step) {
-    if (wanted = keep_going(); !wanted) return false;
-    PhaseTime& phase = shown.phases[static_cast<std::size_t>(step.phase)];
+  summary.templates = *std::move(templates);
+  const ContinueCheck keep_going = progress.start_steps("reading", reader);
+  bool not_cancelled = true;
+  const auto steps = reader.for_each_step(StepId{0}, summary.overview.steps, [&](const Step& step) {
+    if (not_cancelled = keep_going(); !not_cancelled) return false;
+    PhaseTime& phase = summary.phases[static_cast<std::size_t>(step.phase)];
     ++phase.steps;
     phase.tokens += step.n_tokens;
     phase.ns += (step.end - step.begin).v;
     return true;
   });
   if (!steps) return std::unexpected(steps.error());
-  if (!wanted) return std::unexpected(cancelled_error());
+  if (!not_cancelled) return std::unexpected(cancelled_error());
   const auto tokens = reader.tokens(0, std::numeric_limits<std::uint32_t>::max());
   if (!tokens) return std::unexpected(tokens.error());
-  RecordedAnswer answer(shown.overview.info);
-  for (const Token& token : *tokens) shown.answer += answer.push(token);
-  shown.answer += answer.rest();
-  return shown;
+  RecordedAnswer answer(summary.overview.info);
+  for (const Token& token : *tokens) summary.answer += answer.push(token);
+  summary.answer += answer.rest();
+  return summary;
 }
 
-std::string utc(std::int64_t unix_ns) {
+std::string utc_text(std::int64_t unix_ns) {
   if (unix_ns == 0) return "at an unknown time";  // imported from a log without times
   using namespace std::chrono;
   const sys_time<seconds> time{seconds{unix_ns / 1'000'000'000}};
   return std::format("{:%F %T} UTC", time);
 }
 
-std::string lost(const LossCounters& losses) {
+std::string losses_text(const LossCounters& losses) {
   const std::uint64_t all = losses.steps_without_times + losses.slot_values_dropped +
                             losses.count_mismatches + losses.steps_not_written +
                             losses.page_faults_lost;
@@ -97,15 +98,15 @@ std::string lost(const LossCounters& losses) {
       losses.steps_not_written, losses.page_faults_lost);
 }
 
-void print_people(const Shown& shown, bool with_facts) {
-  const SessionInfo& info = shown.overview.info;
+void print_session(const SessionSummary& summary, bool with_facts) {
+  const SessionInfo& info = summary.overview.info;
   const auto line = [](const char* name, const std::string& value) {
-    if (!value.empty()) say_line("{:<10} {}", name, plain_text(value));
+    if (!value.empty()) print_line("{:<10} {}", name, escape_control_chars(value));
   };
   line("session", info.id);
   line("title", info.title);
   for (const ModelFile& file : info.model_files)
-    line("model", std::format("{} ({})", file.path, bytes_text(static_cast<double>(file.size))));
+    line("model", std::format("{} ({})", file.path, format_bytes(static_cast<double>(file.size))));
   std::string shape =
       std::format("{} layers, {} heads, {} KV heads, embedding {}, vocabulary {}", info.n_layers,
                   info.n_heads, info.n_heads_kv, info.n_embd, info.n_vocab);
@@ -113,11 +114,11 @@ void print_people(const Shown& shown, bool with_facts) {
     shape += std::format(", {} of {} experts", info.n_experts_used, info.n_experts);
   line("shape", shape);
   line("recorded",
-       std::format("{}, level {}, {} times, {}", utc(info.start_utc_ns), to_text(info.level),
+       std::format("{}, level {}, {} times, {}", utc_text(info.start_utc_ns), to_text(info.level),
                    info.exact_timing ? "exact" : "fast", to_text(info.state)));
   line("error", info.error);
-  line("file", bytes_text(static_cast<double>(shown.file_bytes)));
-  line("lost", lost(shown.overview.losses));
+  line("file", format_bytes(static_cast<double>(summary.file_bytes)));
+  line("lost", losses_text(summary.overview.losses));
   put("\n");
   TextTable phases({{"phase"},
                     {"steps", Align::Right},
@@ -125,14 +126,14 @@ void print_people(const Shown& shown, bool with_facts) {
                     {"time", Align::Right},
                     {"per token", Align::Right},
                     {"tokens/s", Align::Right}});
-  for (std::size_t i = 0; i < shown.phases.size(); ++i) {
-    const PhaseTime& phase = shown.phases[i];
+  for (std::size_t i = 0; i < summary.phases.size(); ++i) {
+    const PhaseTime& phase = summary.phases[i];
     if (phase.steps == 0) continue;
     const auto ns = static_cast<double>(phase.ns);
     const double tokens = phase.tokens;
     phases.add({to_text(static_cast<Phase>(i)), std::to_string(phase.steps),
-                std::to_string(phase.tokens), time_text(ns),
-                tokens > 0 ? time_text(ns / tokens) : "",
+                std::to_string(phase.tokens), format_duration(ns),
+                tokens > 0 ? format_duration(ns / tokens) : "",
                 ns > 0 ? std::format("{:.1f}", tokens * 1e9 / ns) : ""});
   }
   phases.print();
@@ -143,50 +144,52 @@ void print_people(const Shown& shown, bool with_facts) {
                        {"nodes", Align::Right},
                        {"tensors", Align::Right},
                        {"layers", Align::Right}});
-  for (const TemplateRow& row : shown.templates) {
+  for (const TemplateRow& row : summary.templates) {
     templates.add({std::to_string(row.id.v), std::to_string(row.steps), std::to_string(row.ops),
                    std::to_string(row.nodes), std::to_string(row.tensors),
                    std::to_string(row.layers)});
   }
   templates.print();
-  if (!shown.answer.empty()) say_line("\nanswer\n{}", plain_text(shown.answer, "\n\t"));
+  if (!summary.answer.empty())
+    print_line("\nanswer\n{}", escape_control_chars(summary.answer, "\n\t"));
   if (!with_facts) return;
   put("\n");
   for (const auto& [name, value] : info.facts)
-    say_line("{:<32} {}", plain_text(name), plain_text(value, "\n\t"));
+    print_line("{:<32} {}", escape_control_chars(name), escape_control_chars(value, "\n\t"));
 }
 
 // The fields of GET /sessions/{id}, plus phases, the templates of /templates, and the answer.
-Json json_of(const Shown& shown) {
+Json json_of(const SessionSummary& summary) {
   Json phases = Json::object();
-  for (std::size_t i = 0; i < shown.phases.size(); ++i) {
-    const PhaseTime& phase = shown.phases[i];
+  for (std::size_t i = 0; i < summary.phases.size(); ++i) {
+    const PhaseTime& phase = summary.phases[i];
     if (phase.steps == 0) continue;
     phases[to_text(static_cast<Phase>(i))] = {
         {"steps", phase.steps}, {"tokens", phase.tokens}, {"duration_ns", phase.ns}};
   }
-  Json out = to_json(SessionEntry{.id = shown.overview.info.id,
-                                  .file_bytes = shown.file_bytes,
-                                  .overview = shown.overview,
+  Json out = to_json(SessionEntry{.id = summary.overview.info.id,
+                                  .file_bytes = summary.file_bytes,
+                                  .overview = summary.overview,
                                   .error = {}});
   out["phases"] = std::move(phases);
-  out.update(to_json(shown.templates));
-  out["answer"] = shown.answer;
+  out.update(to_json(summary.templates));
+  out["answer"] = summary.answer;
   return out;
 }
 
 int run(const ShowOptions& options) {
-  Progress progress("show", shown_beside(options.json));
+  Progress progress("show", progress_visibility(options.json));
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
-  auto shown = progress.ask_up_to_damage(
-      *reader, [&](const SessionReader& session) { return look(session, options, progress); });
-  if (!shown) return progress.failed(shown.error());
+  auto summary = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
+    return read_summary(session, options, progress);
+  });
+  if (!summary) return progress.failed(summary.error());
   progress.end();
   if (options.json) {
-    say_line("{}", text_of(json_of(*shown)));
+    print_line("{}", text_of(json_of(*summary)));
   } else {
-    print_people(*shown, options.facts);
+    print_session(*summary, options.facts);
   }
   return progress.exit_code();
 }

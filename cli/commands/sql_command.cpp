@@ -74,7 +74,7 @@ class TablePrinter {
     std::vector<std::string> cells;
     for (const sql::QueryValue& value : values) cells.push_back(text_of_value(value));
     table_->add(std::move(cells));
-    if (++in_block_ == kBlock) end_block();
+    if (++in_block_ == kBlockRows) end_block();
   }
   bool any() const { return table_.has_value(); }
   void end() {
@@ -83,7 +83,7 @@ class TablePrinter {
   }
 
  private:
-  static constexpr std::size_t kBlock = 1000;
+  static constexpr std::size_t kBlockRows = 1000;
   void begin_block(const std::vector<sql::QueryValue>& values) {
     std::vector<Column> columns;
     for (std::size_t i = 0; i < names_.size(); ++i)
@@ -122,7 +122,7 @@ int print_rows(sql::Query& query, const SqlOptions& options, const std::string& 
       }
       put(text);
       if (!row) return fail(row.error(), statement, progress);
-      progress.warn_of_damage(query.whole_steps());
+      progress.warn_of_damage(query.readable_steps());
       return progress.exit_code();
     }
     if (table) {
@@ -131,18 +131,18 @@ int print_rows(sql::Query& query, const SqlOptions& options, const std::string& 
       writer.row(**row, text);
     }
     if (text.size() > (64u << 10)) put(std::exchange(text, {}));
-    if (!output_taken()) return 1;  // main() reports the error
+    if (!output_ok()) return 1;  // main() reports the error
   }
 }
 
 int run(const SqlOptions& options) {
   std::string statement = options.statement;
   if (statement == "-") statement.assign(std::istreambuf_iterator<char>(std::cin), {});
-  Progress progress("sql", shown_beside(options.json));
+  Progress progress("sql", progress_visibility(options.json));
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   auto query =
-      sql::Query::prepare(*std::move(reader), statement, {}, progress.during("running the query"));
+      sql::Query::prepare(*std::move(reader), statement, {}, progress.start("running the query"));
   return query ? print_rows(*query, options, statement, progress)
                : fail(query.error(), statement, progress);
 }

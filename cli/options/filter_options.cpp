@@ -7,39 +7,39 @@
 #include <utility>
 
 #include "analysis/common/session_layers.h"
-#include "program/values.h"
-#include "program/words.h"
+#include "program/enum_names.h"
+#include "program/validators.h"
 
 namespace tt::cli {
 namespace {
 
-constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kMaxIndex = std::numeric_limits<std::int64_t>::max();
 
 // Adds an option that parses an enum name into `into`.
 template <class Enum>
-CLI::Option* add_word(CLI::App& app, const char* name, std::optional<Enum>& into, Enum last,
-                      const std::string& what, const char* type) {
-  const auto known = words(last);
+CLI::Option* add_enum_option(CLI::App& app, const char* name, std::optional<Enum>& into, Enum last,
+                             const std::string& what, const char* type) {
+  const auto names = enum_names(last);
   return app
       .add_option_function<Enum>(
-          name, [&into](Enum value) { into = value; }, what + ": " + list_of(known))
-      ->transform(choice(known))
+          name, [&into](Enum value) { into = value; }, what + ": " + comma_list(names))
+      ->transform(choice(names))
       ->type_name(type);
 }
 
-void add_ends(CLI::App& app, const std::string& of, FilterOptions::Ends& ends,
-              const std::string& what) {
+void add_range_options(CLI::App& app, const std::string& of, FilterOptions::RangeEnds& ends,
+                       const std::string& what) {
   app.add_option("--from-" + of, ends.from, "First " + what + " to include")->type_name("N");
   app.add_option("--to-" + of, ends.to, "First " + what + " after the range")->type_name("N");
 }
 
 // Sets `into` if one of the ends is given. False: the end is before the beginning.
 template <class T>
-bool put_stretch(const FilterOptions::Ends& ends, std::optional<Stretch<T>>& into) {
+bool set_range(const FilterOptions::RangeEnds& ends, std::optional<Range<T>>& into) {
   if (!ends.from && !ends.to) return true;
-  const std::uint64_t from = ends.from.value_or(0), to = ends.to.value_or(kMost);
-  if (from > kMost || to > kMost || to < from) return false;
-  into = Stretch<T>{static_cast<T>(from), static_cast<T>(to)};
+  const std::uint64_t from = ends.from.value_or(0), to = ends.to.value_or(kMaxIndex);
+  if (from > kMaxIndex || to > kMaxIndex || to < from) return false;
+  into = Range<T>{static_cast<T>(from), static_cast<T>(to)};
   return true;
 }
 
@@ -56,62 +56,62 @@ void add_filter_options(CLI::App& app, FilterOptions& options) {
       })
       ->type_name("LAYERS");
   TraceFilter& filter = options.filter;
-  add_word(app, "--component", filter.component, Component::Input, "Component of the op",
-           "COMPONENT");
-  add_word(app, "--kind", filter.kind, TensorKind::Input, "Kind of the tensor", "KIND");
-  add_word(app, "--source", filter.source, Source::Buffer, "Source of the accessed bytes",
-           "SOURCE");
-  add_ends(app, "token", options.tokens, "token (0-based)");
-  add_ends(app, "step", options.steps, "step (0-based)");
-  add_ends(app, "ns", options.time, "nanosecond of the session time");
+  add_enum_option(app, "--component", filter.component, Component::Input, "Component of the op",
+                  "COMPONENT");
+  add_enum_option(app, "--kind", filter.kind, TensorKind::Input, "Kind of the tensor", "KIND");
+  add_enum_option(app, "--source", filter.source, Source::Buffer, "Source of the accessed bytes",
+                  "SOURCE");
+  add_range_options(app, "token", options.tokens, "token (0-based)");
+  add_range_options(app, "step", options.steps, "step (0-based)");
+  add_range_options(app, "ns", options.time, "nanosecond of the session time");
 }
 
 std::vector<CLI::Option*> add_access_options(CLI::App& app, AccessQuery& query) {
   AccessFilter& filter = query.filter;
   const std::map<std::string, bool> directions = {{"read", false}, {"write", true}};
-  return {
-      app.add_option("--tensor", filter.tensor.name,
-                     "Substring of the tensor name; may contain * and ?")
-          ->type_name("TEXT"),
-      app.add_option("--op", filter.op_name, "Substring of the op name; may contain * and ?")
-          ->type_name("TEXT"),
-      add_word(app, "--phase", query.phase, Phase::Other, "Phase of the step", "PHASE"),
-      add_word(app, "--component", filter.tensor.component, Component::Input,
-               "Component of the tensor", "COMPONENT"),
-      add_word(app, "--kind", filter.tensor.kind, TensorKind::Input, "Kind of the tensor", "KIND"),
-      add_word(app, "--source", filter.tensor.source, Source::Buffer, "Source of the tensor",
-               "SOURCE"),
-      app.add_option("--expert", filter.expert, "Expert to include")
-          ->check(whole_number(0, kMostInt32))
-          ->type_name("N"),
-      app.add_option_function<bool>(
-             "--access", [&filter](bool write) { filter.write = write; },
-             "Direction: read or write")
-          ->transform(choice(directions))
-          ->type_name("WORD"),
-      app.add_option_function<std::uint32_t>(
-             "--first-step", [&query](std::uint32_t step) { query.first_step = StepId{step}; },
-             "First step to include")
-          ->type_name("N"),
-      app.add_option_function<std::uint32_t>(
-             "--last-step", [&query](std::uint32_t step) { query.last_step = StepId{step}; },
-             "Last step to include")
-          ->type_name("N")};
+  return {app.add_option("--tensor", filter.tensor.name,
+                         "Substring of the tensor name; may contain * and ?")
+              ->type_name("TEXT"),
+          app.add_option("--op", filter.op_name, "Substring of the op name; may contain * and ?")
+              ->type_name("TEXT"),
+          add_enum_option(app, "--phase", query.phase, Phase::Other, "Phase of the step", "PHASE"),
+          add_enum_option(app, "--component", filter.tensor.component, Component::Input,
+                          "Component of the tensor", "COMPONENT"),
+          add_enum_option(app, "--kind", filter.tensor.kind, TensorKind::Input,
+                          "Kind of the tensor", "KIND"),
+          add_enum_option(app, "--source", filter.tensor.source, Source::Buffer,
+                          "Source of the tensor", "SOURCE"),
+          app.add_option("--expert", filter.expert, "Expert to include")
+              ->check(whole_number(0, kMaxInt32))
+              ->type_name("N"),
+          app.add_option_function<bool>(
+                 "--access", [&filter](bool write) { filter.write = write; },
+                 "Direction: read or write")
+              ->transform(choice(directions))
+              ->type_name("WORD"),
+          app.add_option_function<std::uint32_t>(
+                 "--first-step", [&query](std::uint32_t step) { query.first_step = StepId{step}; },
+                 "First step to include")
+              ->type_name("N"),
+          app.add_option_function<std::uint32_t>(
+                 "--last-step", [&query](std::uint32_t step) { query.last_step = StepId{step}; },
+                 "Last step to include")
+              ->type_name("N")};
 }
 
 std::expected<TraceFilter, TraceError> filter_of(const FilterOptions& options,
                                                  const SessionReader& reader) {
   TraceFilter filter = options.filter;
-  const char* const turned = !put_stretch(options.tokens, filter.tokens) ? "token"
-                             : !put_stretch(options.steps, filter.steps) ? "step"
-                             : !put_stretch(options.time, filter.time)   ? "ns"
+  const char* const reversed = !set_range(options.tokens, filter.tokens) ? "token"
+                               : !set_range(options.steps, filter.steps) ? "step"
+                               : !set_range(options.time, filter.time)   ? "ns"
                                                                          : nullptr;
-  if (turned != nullptr) {
+  if (reversed != nullptr) {
     return std::unexpected(
         TraceError{TraceError::Kind::NotFound,
-                   std::format("--from-{0} must not be greater than --to-{0}.", turned)});
+                   std::format("--from-{0} must not be greater than --to-{0}.", reversed)});
   }
-  auto layers = layers_in(reader, options.layers);
+  auto layers = resolve_layers(reader, options.layers);
   if (!layers) return std::unexpected(layers.error());
   filter.layers = *std::move(layers);
   return filter;

@@ -20,10 +20,10 @@ namespace tt::cli {
 struct FilterOptions {
   TraceFilter filter{};
   LayerSet layers = LayerSet::all();
-  struct Ends {
+  struct RangeEnds {
     std::optional<std::uint64_t> from{}, to{};
   };
-  Ends tokens{}, steps{}, time{};
+  RangeEnds tokens{}, steps{}, time{};
 };
 
 // Adds the options for layers, component, kind and source, and for ranges of tokens, steps

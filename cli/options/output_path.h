@@ -15,8 +15,8 @@ enum class Target : bool { File, FileOrPipe };
 // Without `force`, existing files are not allowed. One of the `inputs` is never allowed, also
 // not through a link or another path. "-" is not allowed: commands that can write to standard
 // output check for it before the call.
-std::optional<std::string> output_complaint(const std::filesystem::path& output, Target target,
-                                            const std::vector<std::filesystem::path>& inputs,
-                                            bool force);
+std::optional<std::string> output_path_error(const std::filesystem::path& output, Target target,
+                                             const std::vector<std::filesystem::path>& inputs,
+                                             bool force);
 
 }  // namespace tt::cli

@@ -8,7 +8,7 @@ namespace tt::cli {
 namespace {
 
 // Closes the file on return, because recovery needs exclusive access.
-bool says_it_is_running(const std::string& file) {
+bool is_marked_running(const std::string& file) {
   const auto reader = SessionReader::open(file);
   if (!reader) return false;
   const auto info = reader->info();
@@ -22,8 +22,8 @@ CLI::Option* add_session_file(CLI::App* command, std::string& file, const std::s
   return command->add_option(name, file, description)->required()->type_name("FILE");
 }
 
-void recover_if_left(const std::string& file) {
-  if (!says_it_is_running(file)) return;
+void recover_if_unfinished(const std::string& file) {
+  if (!is_marked_running(file)) return;
   const auto recovered = recover_session(file);
   if (!recovered) return;
   std::println(stderr, "tt: the recording of {} was not finished; recovered {} steps", file,
@@ -31,7 +31,7 @@ void recover_if_left(const std::string& file) {
 }
 
 std::expected<SessionReader, TraceError> open_session(const std::string& file) {
-  recover_if_left(file);
+  recover_if_unfinished(file);
   return SessionReader::open(file);
 }
 

@@ -16,9 +16,9 @@ CLI::Option* add_session_file(CLI::App* command, std::string& file,
 
 // Recovers a session whose recorder was killed and reports it on stderr. Does not modify
 // sessions that have ended, that are still being recorded, or that are not writable.
-void recover_if_left(const std::string& file);
+void recover_if_unfinished(const std::string& file);
 
-// Calls recover_if_left() and opens the session.
+// Calls recover_if_unfinished() and opens the session.
 std::expected<SessionReader, TraceError> open_session(const std::string& file);
 
 }  // namespace tt::cli

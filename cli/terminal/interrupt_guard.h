@@ -1,5 +1,5 @@
 // Handles SIGINT and SIGTERM while it exists: the first one requests a stop, the second one
-// ends the process (program/second_signal.h). At most one instance at a time.
+// ends the process (program/force_exit.h). At most one instance at a time.
 #pragma once
 
 #include <csignal>
@@ -14,7 +14,7 @@ class InterruptGuard {
   ~InterruptGuard();
 
  private:
-  struct sigaction int_before_ = {}, term_before_ = {};
+  struct sigaction previous_int_ = {}, previous_term_ = {};
 };
 
 // True after the first SIGINT or SIGTERM.

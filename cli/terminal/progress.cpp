@@ -8,49 +8,50 @@
 #include <print>
 #include <utility>
 
-#include "api/text/plain_text.h"
+#include "api/text/escape_control_chars.h"
 
 namespace tt::cli {
 
-Shown shown_beside(bool json) {
-  return json && isatty(STDOUT_FILENO) == 0 ? Shown::No : Shown::Yes;
+ProgressVisibility progress_visibility(bool json) {
+  return json && isatty(STDOUT_FILENO) == 0 ? ProgressVisibility::No : ProgressVisibility::Yes;
 }
 
-Progress::Progress(std::string_view verb, Shown shown) : verb_(verb), line_(shown == Shown::Yes) {}
+Progress::Progress(std::string_view verb, ProgressVisibility shown)
+    : verb_(verb), line_(shown == ProgressVisibility::Yes) {}
 
-KeepGoing Progress::during(std::string what) {
+ContinueCheck Progress::start(std::string what) {
   begin(std::move(what), 0, false);
-  return [this] { return ask(); };
+  return [this] { return update(); };
 }
 
-KeepGoing Progress::during_steps(std::string what, std::uint64_t steps) {
+ContinueCheck Progress::start_steps(std::string what, std::uint64_t steps) {
   begin(std::move(what), steps, true);
-  return [this] { return ask(); };
+  return [this] { return update(); };
 }
 
-KeepGoing Progress::during_steps(std::string what, const SessionReader& reader) {
-  return during_steps(std::move(what), reader.step_count().value_or(0));
+ContinueCheck Progress::start_steps(std::string what, const SessionReader& reader) {
+  return start_steps(std::move(what), reader.step_count().value_or(0));
 }
 
 void Progress::begin(std::string what, std::uint64_t steps, bool counted) {
   what_ = std::move(what);
-  asked_ = 0;
+  calls_ = 0;
   steps_ = steps;
   counted_ = counted;
 }
 
 // Updates the status line at most ten times a second.
-bool Progress::ask() {
-  ++asked_;
+bool Progress::update() {
+  ++calls_;
   if (const auto now = Clock::now(); !ended_ && now >= next_) {
     next_ = now + std::chrono::milliseconds(100);
     std::string text = what_;
     if (counted_ && steps_ > 0) {
-      text += std::format(", step {} of {}", std::min(asked_, steps_), steps_);
+      text += std::format(", step {} of {}", std::min(calls_, steps_), steps_);
     } else if (counted_) {
-      text += std::format(", step {}", asked_);
+      text += std::format(", step {}", calls_);
     }
-    const auto taken = std::chrono::duration_cast<std::chrono::seconds>(now - begun_);
+    const auto taken = std::chrono::duration_cast<std::chrono::seconds>(now - started_);
     line_.show(std::format("{}, {} s", text, taken.count()));
   }
   return !was_interrupted();
@@ -61,21 +62,21 @@ void Progress::end() {
   ended_ = true;
 }
 
-void Progress::warn_of_damage(std::optional<std::uint32_t> whole_steps) {
-  if (!whole_steps) return;
+void Progress::warn_of_damage(std::optional<std::uint32_t> readable_steps) {
+  if (!readable_steps) return;
   warn(std::format(
       "the file is damaged: the result covers only the first {} steps (run tt parse --validate "
       "for details)",
-      *whole_steps));
+      *readable_steps));
 }
 
 void Progress::warn(const std::string& message) {
   line_.clear();
-  std::println(stderr, "tt {}: {}", verb_, plain_text(message, "\n"));
+  std::println(stderr, "tt {}: {}", verb_, escape_control_chars(message, "\n"));
   warned_ = true;
 }
 
-void Progress::tell_no_accesses(const SessionReader& reader) {
+void Progress::note_missing_accesses(const SessionReader& reader) {
   const auto info = reader.info();
   if (!info || info->level != Level::Minimal) return;
   line_.clear();
@@ -90,7 +91,7 @@ int Progress::failed(const TraceError& error) { return failed(error.message); }
 int Progress::failed(const std::string& message) {
   end();
   if (was_interrupted()) return 130;
-  std::println(stderr, "tt {}: {}", verb_, plain_text(message, "\n"));
+  std::println(stderr, "tt {}: {}", verb_, escape_control_chars(message, "\n"));
   return 1;
 }
 

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "analysis/common/page.h"
-#include "analysis/common/up_to_damage.h"
+#include "analysis/common/valid_prefix.h"
 #include "cli/terminal/interrupt_guard.h"
 #include "cli/terminal/status_line.h"
 #include "tracer/format/file/session_reader.h"
@@ -21,34 +21,34 @@
 namespace tt::cli {
 
 // Whether to show the status line. Yes: only on a terminal.
-enum class Shown : bool { No, Yes };
+enum class ProgressVisibility : bool { No, Yes };
 // No if the output is JSON and stdout is not a terminal, because a program reads it.
-Shown shown_beside(bool json);
+ProgressVisibility progress_visibility(bool json);
 
 class Progress {
  public:
   // For `tt VERB`. Create it before the first file is opened.
-  Progress(std::string_view verb, Shown shown);
+  Progress(std::string_view verb, ProgressVisibility shown);
 
   // Starts an operation and returns its continue check. How often the operation calls it is
   // defined in analysis/common/page.h and does not indicate progress.
-  KeepGoing during(std::string what);
+  ContinueCheck start(std::string what);
   // For an operation that calls the check exactly once before each step. `steps`: their number,
   // 0: unknown.
-  KeepGoing during_steps(std::string what, std::uint64_t steps = 0);
-  KeepGoing during_steps(std::string what, const SessionReader& reader);  // all steps
+  ContinueCheck start_steps(std::string what, std::uint64_t steps = 0);
+  ContinueCheck start_steps(std::string what, const SessionReader& reader);  // all steps
 
   // Runs `question` on the session. If the file is damaged, runs it on the steps before the
   // damage and prints a warning.
   template <class Question>
-  auto ask_up_to_damage(SessionReader& reader, const Question& question) {
-    auto found = tt::ask_up_to_damage(reader, question, during("reading"));
-    if (found) warn_of_damage(reader.whole_steps());
+  auto query_valid_prefix(SessionReader& reader, const Question& question) {
+    auto found = tt::query_valid_prefix(reader, question, start("reading"));
+    if (found) warn_of_damage(reader.readable_steps());
     return found;
   }
-  // Warns that the result covers only the first `whole_steps` steps. nullopt: no damage, no
+  // Warns that the result covers only the first `readable_steps` steps. nullopt: no damage, no
   // warning.
-  void warn_of_damage(std::optional<std::uint32_t> whole_steps);
+  void warn_of_damage(std::optional<std::uint32_t> readable_steps);
 
   // Clears the status line for good. Call it before printing the result.
   void end();
@@ -56,7 +56,7 @@ class Progress {
   void warn(const std::string& message);
   // If the session was recorded without accesses, prints that on stderr as the reason for an
   // empty result.
-  void tell_no_accesses(const SessionReader& reader);
+  void note_missing_accesses(const SessionReader& reader);
   // Exit code of a successful command: 0, or 1 after a warning.
   int exit_code() const { return warned_ ? 1 : 0; }
   // Calls end(), prints the error on stderr and returns exit code 1. After an interrupt prints
@@ -67,15 +67,15 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   void begin(std::string what, std::uint64_t steps, bool counted);
-  bool ask();
+  bool update();
 
   const InterruptGuard guard_;
   std::string verb_;
   StatusLine line_;
-  const Clock::time_point begun_ = Clock::now();
-  Clock::time_point next_ = begun_ + std::chrono::seconds(1);
+  const Clock::time_point started_ = Clock::now();
+  Clock::time_point next_ = started_ + std::chrono::seconds(1);
   std::string what_;
-  std::uint64_t asked_ = 0, steps_ = 0;
+  std::uint64_t calls_ = 0, steps_ = 0;
   bool counted_ = false, ended_ = false, warned_ = false;
 };
 

@@ -10,25 +10,25 @@ namespace {
 
 int failed = 0;  // errno of the first failure; 0: none
 
-void look(bool written) {
+void check_write(bool written) {
   if (!written && failed == 0) failed = errno;
 }
 
 }  // namespace
 
 void put(std::string_view text) {
-  look(std::fwrite(text.data(), 1, text.size(), stdout) == text.size());
+  check_write(std::fwrite(text.data(), 1, text.size(), stdout) == text.size());
 }
 
-void flush_output() { look(std::fflush(stdout) == 0); }
+void flush_output() { check_write(std::fflush(stdout) == 0); }
 
-bool output_taken() { return failed == 0; }
+bool output_ok() { return failed == 0; }
 
-int end_of_output(std::string_view command, int exit_code) {
+int finish_output(std::string_view command, int exit_code) {
   flush_output();
   // CLI11 writes to the same stream without checking for errors.
   if (std::ferror(stdout) != 0 && failed == 0) failed = EIO;
-  if (output_taken()) return exit_code;
+  if (output_ok()) return exit_code;
   if (failed != EPIPE) {
     std::println(stderr, "{}: standard output cannot be written: {}", command,
                  std::generic_category().message(failed));

@@ -13,20 +13,20 @@ void put(std::string_view text);
 // Flushes the stream buffer.
 void flush_output();
 // False after a write error; the caller can stop writing.
-bool output_taken();
+bool output_ok();
 
 template <class... Args>
-void say(std::format_string<Args...> format, Args&&... args) {
+void print_text(std::format_string<Args...> format, Args&&... args) {
   put(std::format(format, std::forward<Args>(args)...));
 }
 template <class... Args>
-void say_line(std::format_string<Args...> format, Args&&... args) {
+void print_line(std::format_string<Args...> format, Args&&... args) {
   put(std::format(format, std::forward<Args>(args)...) + '\n');
 }
 
 // Flushes the output at the end of the program and returns the exit code: `exit_code`, or 1
 // instead of 0 after a write error. Reports the error on stderr with `command` ("tt hot"),
 // except for a closed pipe (`| head`).
-int end_of_output(std::string_view command, int exit_code);
+int finish_output(std::string_view command, int exit_code);
 
 }  // namespace tt::cli

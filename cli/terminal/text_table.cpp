@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "api/text/plain_text.h"
+#include "api/text/escape_control_chars.h"
 #include "cli/terminal/standard_output.h"
 
 namespace tt::cli {
@@ -21,7 +21,7 @@ std::size_t width_of(const std::string& text) {
 
 void TextTable::add(std::vector<std::string> cells) {
   cells.resize(columns_.size());
-  for (std::string& cell : cells) cell = plain_text(cell);
+  for (std::string& cell : cells) cell = escape_control_chars(cell);
   rows_.push_back(std::move(cells));
 }
 

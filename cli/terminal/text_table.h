@@ -18,7 +18,7 @@ class TextTable {
  public:
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
   // One cell per column; missing cells are empty. Control characters are escaped
-  // (plain_text()).
+  // (escape_control_chars()).
   void add(std::vector<std::string> cells);
   void print() const;  // on standard output
 

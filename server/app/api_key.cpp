@@ -13,14 +13,14 @@
 #include <string_view>
 #include <system_error>
 
-#include "server/door/secret.h"
+#include "server/frontend/secret.h"
 
 namespace tt {
 
 namespace {
 
-constexpr std::size_t kShortest = 16;
-constexpr std::size_t kLongest = 256;
+constexpr std::size_t kMinKeyLength = 16;
+constexpr std::size_t kMaxKeyLength = 256;
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
@@ -32,18 +32,18 @@ File open_file(const std::filesystem::path& path, int flags, const char* mode) {
 
 std::string reason() { return std::generic_category().message(errno); }
 
-bool is_key(std::string_view text) {
-  return text.size() >= kShortest && text.size() <= kLongest &&
+bool is_valid_key(std::string_view text) {
+  return text.size() >= kMinKeyLength && text.size() <= kMaxKeyLength &&
          std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
 }
 
-std::string not_a_key(std::string_view where) {
+std::string invalid_key_error(std::string_view where) {
   return std::format(
       "{} is not valid: a key must be {} to {} visible ASCII characters without spaces.", where,
-      kShortest, kLongest);
+      kMinKeyLength, kMaxKeyLength);
 }
 
-std::expected<ApiKey, std::string> make_file(const std::filesystem::path& path) {
+std::expected<ApiKey, std::string> create_key_file(const std::filesystem::path& path) {
   const File file = open_file(path, O_WRONLY | O_CREAT | O_EXCL, "w");
   const std::string key = random_secret();
   if (!file || std::fputs((key + "\n").c_str(), file.get()) < 0 || std::fflush(file.get()) != 0) {
@@ -60,12 +60,13 @@ std::expected<ApiKey, std::string> load_api_key(const ApiKeyOptions& options) {
     return std::unexpected("Both a key and a key file are set. Set only one of them.");
   }
   if (options.file.empty()) {
-    if (options.key.empty() || is_key(options.key)) return ApiKey{.key = options.key, .notice = {}};
-    return std::unexpected(not_a_key("The API key"));
+    if (options.key.empty() || is_valid_key(options.key))
+      return ApiKey{.key = options.key, .notice = {}};
+    return std::unexpected(invalid_key_error("The API key"));
   }
   const File file = open_file(options.file, O_RDONLY, "r");
-  if (!file && errno == ENOENT) return make_file(options.file);
-  std::array<char, kLongest + 256> buffer{};
+  if (!file && errno == ENOENT) return create_key_file(options.file);
+  std::array<char, kMaxKeyLength + 256> buffer{};
   const std::size_t got = file ? std::fread(buffer.data(), 1, buffer.size(), file.get()) : 0;
   if (!file || std::ferror(file.get()) != 0) {
     return std::unexpected(
@@ -76,13 +77,13 @@ std::expected<ApiKey, std::string> load_api_key(const ApiKeyOptions& options) {
   text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
   text = text.substr(0, text.find_last_not_of(kBlank) + 1);
   // A full buffer means the file may continue past what was read.
-  if (got == buffer.size() || !is_key(text)) {
-    return std::unexpected(not_a_key(std::format("The key in {}", options.file.string())));
+  if (got == buffer.size() || !is_valid_key(text)) {
+    return std::unexpected(invalid_key_error(std::format("The key in {}", options.file.string())));
   }
   struct stat facts{};
-  const bool open_to_all = fstat(fileno(file.get()), &facts) == 0 && (facts.st_mode & 0044) != 0;
+  const bool world_readable = fstat(fileno(file.get()), &facts) == 0 && (facts.st_mode & 0044) != 0;
   return ApiKey{.key = std::string(text),
-                .notice = open_to_all
+                .notice = world_readable
                               ? std::format("other users of this machine can read the key file {}",
                                             options.file.string())
                               : ""};

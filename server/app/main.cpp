@@ -11,16 +11,16 @@
 #include "api/openapi/openapi.h"
 #include "program/installation.h"
 #include "server/app/api_key.h"
-#include "server/app/door_options.h"
+#include "server/app/frontend_options.h"
 #include "server/app/server_options.h"
 #include "server/app/service_manager.h"
 #include "server/app/stop_signals.h"
-#include "server/door/door.h"
+#include "server/frontend/frontend.h"
 #include "server/http/static_files.h"
 #include "server/live/generation_streams.h"
 #include "server/live/live_hub.h"
 #include "server/live/session_listeners.h"
-#include "server/models/model_shelf.h"
+#include "server/models/model_manager.h"
 #include "server/observability/access_log.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
@@ -82,16 +82,16 @@ bool prepare_folder(const std::filesystem::path& folder, const tt::Log& log) {
 
 tt::RetentionOptions retention_of(const tt::ServerOptions& options) {
   using Days = std::chrono::duration<double, std::chrono::days::period>;
-  tt::RetentionOptions retention{.keep_for = std::nullopt,
+  tt::RetentionOptions retention{.max_age = std::nullopt,
                                  .keep_bytes = options.keep_bytes,
                                  .disk_reserve = options.disk_reserve};
   if (options.keep_days)
-    retention.keep_for =
+    retention.max_age =
         std::chrono::duration_cast<std::chrono::nanoseconds>(Days(*options.keep_days));
   return retention;
 }
 
-void tell_change(const tt::ModelEntry& model, const tt::Log& log) {
+void log_model_change(const tt::ModelEntry& model, const tt::Log& log) {
   if (!model.warning.empty()) log.warn(model.warning);
   if (model.state == tt::ModelState::Failed) {
     log.error(model.error);
@@ -106,21 +106,22 @@ void tell_change(const tt::ModelEntry& model, const tt::Log& log) {
 }
 
 // Prints the URL to stdout, with a login link when a key is required.
-void print_address(const std::string& url, tt::Door& door) {
-  std::println("{}{}", url, door.make_login_path());
+void print_login_url(const std::string& url, tt::HttpFrontend& frontend) {
+  std::println("{}{}", url, frontend.make_login_path());
   std::fflush(stdout);
 }
 
 // Logs how access to the server is protected.
-void tell_about_key(const tt::ServerOptions& options, bool asks, const tt::Log& log) {
-  const bool given = !options.api_key.key.empty();
-  if (asks && !given) {
+void log_key_policy(const tt::ServerOptions& options, bool requires_key, const tt::Log& log) {
+  const bool has_key = !options.api_key.key.empty();
+  if (requires_key && !has_key) {
     log.info(
         "an API key is required because this address is not loopback; none is set, so only login "
         "links give access. Set a key for programs with --api-key-file or TT_API_KEY");
   }
-  if (asks) log.info("the link above works once, within 10 minutes; send SIGUSR1 for another");
-  if (!asks && (!options.public_url.empty() || !options.allowed_hosts.empty())) {
+  if (requires_key)
+    log.info("the link above works once, within 10 minutes; send SIGUSR1 for another");
+  if (!requires_key && (!options.public_url.empty() || !options.allowed_hosts.empty())) {
     log.warn(
         "anyone who can reach the reverse proxy has full access: on a loopback address no key is "
         "required unless --api-key-file or TT_API_KEY is set");
@@ -128,18 +129,19 @@ void tell_about_key(const tt::ServerOptions& options, bool asks, const tt::Log& 
 }
 
 // `url` is the public URL.
-void run_until_stopped(tt::StopSignals& signals, const std::string& url, tt::Door& door) {
+void run_until_stopped(tt::StopSignals& signals, const std::string& url,
+                       tt::HttpFrontend& frontend) {
   for (;;) {
     const tt::Signal signal = signals.wait(24h);
     if (signal == tt::Signal::Stop) return;
-    if (signal == tt::Signal::NewLogin) print_address(url, door);
+    if (signal == tt::Signal::NewLogin) print_login_url(url, frontend);
   }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const tt::Installation installation = tt::installation_of_this_program();
+  const tt::Installation installation = tt::current_installation();
   auto options = tt::parse_server_options(argc, argv, installation);
   if (!options) return options.error();
   tt::StopSignals signals;
@@ -157,92 +159,96 @@ int main(int argc, char** argv) {
   if (!prepare_folder(options->data_dir, log)) return 1;
 
   tt::SessionStore sessions(options->data_dir, options->sessions);
-  tt::IndexShelf indexes;
-  tt::TotalsShelf totals;
-  tt::Retention retention(sessions, retention_of(*options), [&log](const tt::RemovedSession& gone) {
-    log.info("removed a session",
-             {{"session", gone.id}, {"bytes", gone.bytes}, {"reason", gone.reason}});
-  });
+  tt::IndexCache indexes;
+  tt::TotalsCache totals;
+  tt::Retention retention(
+      sessions, retention_of(*options), [&log](const tt::RemovedSession& removed) {
+        log.info("removed a session",
+                 {{"session", removed.id}, {"bytes", removed.bytes}, {"reason", removed.reason}});
+      });
   const tt::StaticFiles page(options->page);
   const tt::RouteContract contract(tt::openapi_json());
   tt::LiveHub hub;
-  tt::DoorOptions door_options = tt::door_options(*options);
-  door_options.log = [library = log.of("libwebsockets")](std::string_view line) {
+  tt::HttpFrontendOptions frontend_options = tt::frontend_options(*options);
+  frontend_options.log = [library = log.of("libwebsockets")](std::string_view line) {
     library.debug(line);
   };
   tt::Metrics metrics;
-  door_options.on_status = [&metrics](const tt::Answered& answered) {
-    metrics.count_request(answered.method, tt::route_label(answered), answered.status);
+  frontend_options.on_status = [&metrics](const tt::RequestRecord& record) {
+    metrics.count_request(record.method, tt::route_label(record), record.status);
   };
-  door_options.on_answer = [&log](const tt::Answered& answered) { tt::log_answer(log, answered); };
-  door_options.websocket_message_bytes = tt::kMostCommandBytes;
-  tt::Door door(door_options, hub);
+  frontend_options.on_complete = [&log](const tt::RequestRecord& record) {
+    tt::log_access(log, record);
+  };
+  frontend_options.websocket_message_bytes = tt::kMaxCommandBytes;
+  tt::HttpFrontend frontend(frontend_options, hub);
   tt::SessionLog session_log(log);
   tt::GenerationStreams streams;
   tt::SessionListeners listeners({&hub, &streams, &metrics, &session_log});
-  tt::ModelShelf shelf({.folder = options->models_dir,
-                        .model = options->model,
-                        .context = options->context,
-                        .most_loaded = options->models_max,
-                        .data_dir = options->data_dir,
-                        .checker = installation.checker,
-                        .self_check_model = installation.bundled_model,
-                        .on_change = [&log](const tt::ModelEntry& m) { tell_change(m, log); }},
-                       listeners);
+  tt::ModelManager model_manager(
+      {.folder = options->models_dir,
+       .model = options->model,
+       .context = options->context,
+       .max_loaded = options->models_max,
+       .data_dir = options->data_dir,
+       .checker = installation.checker,
+       .self_check_model = installation.bundled_model,
+       .on_change = [&log](const tt::ModelEntry& m) { log_model_change(m, log); }},
+      listeners);
   hub.start({.send = [&](auto client, auto opcode,
-                         auto message) { return door.send(client, opcode, message); },
-             .close = [&](auto client, auto code) { door.close(client, code); },
-             .pause = [&](auto client, auto time) { door.pause(client, time); },
-             .status = [&](const std::string& id) { return shelf.status(id); },
+                         auto message) { return frontend.send(client, opcode, message); },
+             .close = [&](auto client, auto code) { frontend.close(client, code); },
+             .pause = [&](auto client, auto time) { frontend.pause(client, time); },
+             .status = [&](const std::string& id) { return model_manager.status(id); },
              .in_flight = [&](const std::string& id,
-                              std::uint32_t from) { return shelf.in_flight(id, from); },
+                              std::uint32_t from) { return model_manager.in_flight(id, from); },
              .open = [&](const std::string& id) { return sessions.open(id); }});
-  tt::add_model_routes(door.http(), shelf);
-  tt::add_gguf_routes(door.http(), shelf);
-  tt::add_generate_routes(door.http(), shelf, streams, retention);
-  tt::add_session_routes(door.http(), sessions);
-  tt::add_session_file_routes(door.http(), sessions, retention);
-  tt::add_export_routes(door.http(), sessions, retention);
-  tt::add_server_routes(door.http(), retention, options->data_dir, [&](tt::ServerFacts& facts) {
+  tt::add_model_routes(frontend.http(), model_manager);
+  tt::add_gguf_routes(frontend.http(), model_manager);
+  tt::add_generate_routes(frontend.http(), model_manager, streams, retention);
+  tt::add_session_routes(frontend.http(), sessions);
+  tt::add_session_file_routes(frontend.http(), sessions, retention);
+  tt::add_export_routes(frontend.http(), sessions, retention);
+  tt::add_server_routes(frontend.http(), retention, options->data_dir, [&](tt::ServerInfo& facts) {
     facts.live_clients = static_cast<std::uint32_t>(hub.connected());
     facts.models_dir = options->models_dir.string();
     facts.models_loaded_limit = static_cast<std::uint32_t>(options->models_max);
-    facts.queue_limit = tt::GenerationQueue::kMostQueued;
+    facts.queue_limit = tt::GenerationQueue::kMaxQueued;
   });
-  tt::add_trace_routes(door.http(), sessions, indexes);
-  tt::add_heat_routes(door.http(), sessions, indexes);
-  tt::add_query_routes(door.http(), sessions, totals);
-  tt::add_graph_routes(door.http(), sessions);
-  tt::add_expert_routes(door.http(), sessions);
-  tt::add_head_routes(door.http(), sessions);
-  tt::add_pattern_routes(door.http(), sessions);
-  tt::add_report_routes(door.http(), sessions, indexes);
-  tt::add_metrics_routes(door.http(), metrics,
+  tt::add_trace_routes(frontend.http(), sessions, indexes);
+  tt::add_heat_routes(frontend.http(), sessions, indexes);
+  tt::add_query_routes(frontend.http(), sessions, totals);
+  tt::add_graph_routes(frontend.http(), sessions);
+  tt::add_expert_routes(frontend.http(), sessions);
+  tt::add_head_routes(frontend.http(), sessions);
+  tt::add_pattern_routes(frontend.http(), sessions);
+  tt::add_report_routes(frontend.http(), sessions, indexes);
+  tt::add_metrics_routes(frontend.http(), metrics,
                          {.live_clients = [&] { return hub.connected(); },
-                          .live_frames_lost = [&] { return hub.figures().lost; },
+                          .live_frames_lost = [&] { return hub.stats().lost; },
                           .log_lines_lost = [&] { return log.lines_lost(); },
                           .data_dir = options->data_dir});
-  tt::add_docs_routes(door.http(), page);
-  tt::add_page_routes(door.http(), page, contract);
+  tt::add_docs_routes(frontend.http(), page);
+  tt::add_page_routes(frontend.http(), page, contract);
 
   retention.start();
-  const auto address = door.start(options->host, options->port);
+  const auto address = frontend.start(options->host, options->port);
   if (!address) {
     log.error(address.error().message);
     return 1;
   }
   const std::string url = options->public_url.empty() ? address->url() : options->public_url;
-  print_address(url, door);
-  tell_about_key(*options, door.asks_for_key(), log);
+  print_login_url(url, frontend);
+  log_key_policy(*options, frontend.requires_key(), log);
   log.info("listening", {{"url", url}, {"data_dir", options->data_dir.string()}});
-  tt::tell_service_manager("READY=1");
+  tt::notify_service_manager("READY=1");
 
-  run_until_stopped(signals, url, door);
-  tt::tell_service_manager("STOPPING=1");
+  run_until_stopped(signals, url, frontend);
+  tt::notify_service_manager("STOPPING=1");
   log.info("stopping; a second signal exits immediately");
-  signals.insist(5s);
-  shelf.stop();   // finishes the running session's file
-  hub.stop();     // queues its last messages for the clients
-  door.stop(2s);  // shorter than the 5 s above, so that the file can be finished
+  signals.force_exit_after(5s);
+  model_manager.stop();  // finishes the running session's file
+  hub.stop();            // queues its last messages for the clients
+  frontend.stop(2s);     // shorter than the 5 s above, so that the file can be finished
   return 0;
 }

@@ -9,17 +9,17 @@
 #include "api/json/version.h"
 #include "program/command_line.h"
 #include "program/tracer_options.h"
-#include "program/values.h"
-#include "server/door/admission.h"
+#include "program/validators.h"
+#include "server/frontend/origin_policy.h"
 
 namespace tt {
 
 namespace {
 
-constexpr double kMostDays = 100'000;  // converted to ns, it fits in 64 bits
+constexpr double kMaxDays = 100'000;  // converted to ns, it fits in 64 bits
 
 // $XDG_DATA_HOME/tensor-trace/sessions, or its fallback from the XDG specification.
-std::filesystem::path usual_data_dir() {
+std::filesystem::path default_data_dir() {
   const char* data = std::getenv("XDG_DATA_HOME");
   if (data != nullptr && *data == '/')
     return std::filesystem::path(data) / "tensor-trace" / "sessions";
@@ -30,7 +30,7 @@ std::filesystem::path usual_data_dir() {
 }
 
 // Validator: normalizes `text` to an origin as browsers send it, or returns an error.
-std::string to_origin(std::string& text) {
+std::string normalize_origin(std::string& text) {
   const auto origin = parse_origin(text);
   if (!origin)
     return "must be an origin such as https://name or http://name:8080, not '" + text + "'";
@@ -59,7 +59,7 @@ void hide_key(int argc, char** argv) {
 std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
                                                        const Installation& installation) {
   ServerOptions options;
-  options.data_dir = usual_data_dir();
+  options.data_dir = default_data_dir();
   options.page = installation.webui;
 
   CLI::App app("Runs a model and shows its memory accesses, live and from recordings.",
@@ -112,12 +112,12 @@ std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
   app.add_option("--public-url", options.public_url,
                  "URL of this server behind a reverse proxy, such as https://trace.example; see "
                  "docs/behind-a-proxy.md")
-      ->transform(CLI::Validator(&to_origin, ""))
+      ->transform(CLI::Validator(&normalize_origin, ""))
       ->type_name("URL");
   app.add_option("--cors-origins", options.cors_origins,
                  "Origins whose pages may use the API, such as https://notes.example,...; may be "
                  "repeated (default: none)")
-      ->transform(CLI::Validator(&to_origin, ""))
+      ->transform(CLI::Validator(&normalize_origin, ""))
       ->delimiter(',')
       ->type_name("ORIGIN");
   app.add_option("--max-connections", options.max_connections,
@@ -133,21 +133,21 @@ std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
       ->capture_default_str();
   app.add_option("--keep-days", options.keep_days,
                  "Remove sessions this many days after they ended (default: never)")
-      ->check(number_above_zero(kMostDays))
+      ->check(number_above_zero(kMaxDays))
       ->type_name("DAYS");
   app.add_option("--keep-bytes", options.keep_bytes,
                  "Remove the oldest sessions when their total size exceeds this, such as 20G "
                  "(default: never)")
-      ->transform(size_in_bytes(Units::Of1024))
+      ->transform(size_in_bytes(Units::Binary))
       ->type_name("SIZE");
   app.add_option("--disk-reserve", options.disk_reserve,
                  "Minimum free space on the disk of --data-dir; below it nothing is recorded "
                  "(default: 256M)")
-      ->transform(size_in_bytes(Units::Of1024))
+      ->transform(size_in_bytes(Units::Binary))
       ->type_name("SIZE");
   app.add_option("--max-import", options.max_import,
                  "Maximum size of an imported session file (default: 16G)")
-      ->transform(size_in_bytes(Units::Of1024))
+      ->transform(size_in_bytes(Units::Binary))
       ->type_name("SIZE");
   app.add_option("--path", options.page, "Folder of the built web UI (default: the installed one)")
       ->check(existing_folder())

@@ -10,7 +10,7 @@
 
 namespace tt {
 
-bool tell_service_manager(std::string_view state) {
+bool notify_service_manager(std::string_view state) {
   const char* named = std::getenv("NOTIFY_SOCKET");
   if (named == nullptr) return false;
   const std::string_view path(named);

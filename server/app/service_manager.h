@@ -7,6 +7,6 @@ namespace tt {
 
 // Sends `state` ("READY=1", "STOPPING=1") to the socket named by NOTIFY_SOCKET. Returns false
 // when the variable is not set or sending fails; the caller can ignore this.
-bool tell_service_manager(std::string_view state);
+bool notify_service_manager(std::string_view state);
 
 }  // namespace tt

@@ -7,7 +7,7 @@
 
 #include <string_view>
 
-#include "program/second_signal.h"
+#include "program/force_exit.h"
 
 namespace tt {
 
@@ -21,7 +21,7 @@ sigset_t stop_set() {
   return set;
 }
 
-sigset_t waited_set() {
+sigset_t wait_set() {
   sigset_t set = stop_set();
   sigaddset(&set, SIGUSR1);
   return set;
@@ -30,24 +30,24 @@ sigset_t waited_set() {
 }  // namespace
 
 StopSignals::StopSignals() {
-  const sigset_t set = waited_set();
+  const sigset_t set = wait_set();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
 }
 
 Signal StopSignals::wait(std::chrono::milliseconds time) {
-  const sigset_t set = waited_set();
+  const sigset_t set = wait_set();
   const timespec left{.tv_sec = time.count() / 1000, .tv_nsec = time.count() % 1000 * 1'000'000};
   const int number = sigtimedwait(&set, nullptr, &left);
   if (number <= 0) return Signal::None;
   if (number == SIGUSR1) return Signal::NewLogin;
-  first_signal_came();
+  record_first_signal();
   return Signal::Stop;
 }
 
-void StopSignals::insist(std::chrono::seconds patience) {
-  signal(SIGINT, second_signal);
-  signal(SIGTERM, second_signal);
+void StopSignals::force_exit_after(std::chrono::seconds timeout) {
+  signal(SIGINT, force_exit);
+  signal(SIGTERM, force_exit);
   signal(SIGALRM, [](int) {
     constexpr std::string_view kText = "tt-server: did not stop in time, exiting now\n";
     // A blocked stderr may be the cause; writing to it must not block here.
@@ -57,7 +57,7 @@ void StopSignals::insist(std::chrono::seconds patience) {
     }
     _exit(1);
   });
-  alarm(static_cast<unsigned>(patience.count()));
+  alarm(static_cast<unsigned>(timeout.count()));
   const sigset_t set = stop_set();
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }

@@ -18,9 +18,9 @@ class StopSignals {
   StopSignals();  // also ignores SIGPIPE
   // Returns the first signal that arrives within `time`.
   Signal wait(std::chrono::milliseconds time);
-  // After this call the next signal (program/second_signal.h), or the end of the timeout,
+  // After this call the next signal (program/force_exit.h), or the end of the timeout,
   // terminates the process immediately.
-  void insist(std::chrono::seconds patience);
+  void force_exit_after(std::chrono::seconds timeout);
 };
 
 }  // namespace tt

@@ -18,7 +18,8 @@ std::optional<std::uint64_t> number(std::string_view text) {
 
 }  // namespace
 
-std::expected<ByteRange, NoSuchRange> byte_range(std::string_view field, std::uint64_t size) {
+std::expected<ByteRange, UnsatisfiableRange> byte_range(std::string_view field,
+                                                        std::uint64_t size) {
   constexpr std::string_view kUnit = "bytes=";
   const ByteRange all{.first = 0, .bytes = size};
   if (!field.starts_with(kUnit)) return all;
@@ -29,14 +30,14 @@ std::expected<ByteRange, NoSuchRange> byte_range(std::string_view field, std::ui
   if (from.empty()) {
     const auto last_bytes = number(to);
     if (!last_bytes) return all;
-    if (*last_bytes == 0 || size == 0) return std::unexpected(NoSuchRange{});
+    if (*last_bytes == 0 || size == 0) return std::unexpected(UnsatisfiableRange{});
     const std::uint64_t bytes = std::min(*last_bytes, size);
     return ByteRange{.first = size - bytes, .bytes = bytes};
   }
   const auto first = number(from);
   const auto last = to.empty() ? first : number(to);
   if (!first || !last || *last < *first) return all;
-  if (*first >= size) return std::unexpected(NoSuchRange{});
+  if (*first >= size) return std::unexpected(UnsatisfiableRange{});
   const std::uint64_t end = to.empty() ? size : std::min(*last, size - 1) + 1;
   return ByteRange{.first = *first, .bytes = end - *first};
 }

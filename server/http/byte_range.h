@@ -12,11 +12,11 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
-struct NoSuchRange {};
+struct UnsatisfiableRange {};
 
 // Returns the range of a resource of `size` bytes that `field` selects. Returns the whole
 // resource when the field is malformed, has another unit or lists several ranges: such a field
 // may be ignored. Error: the range is not satisfiable.
-std::expected<ByteRange, NoSuchRange> byte_range(std::string_view field, std::uint64_t size);
+std::expected<ByteRange, UnsatisfiableRange> byte_range(std::string_view field, std::uint64_t size);
 
 }  // namespace tt

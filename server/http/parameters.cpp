@@ -25,8 +25,9 @@ std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value);
   if (parsed.ec != std::errc{} || parsed.ptr != end || value > max) {
-    return std::unexpected(Problem{
-        Fault::BadRequest, std::format("\"{}\" must be a whole number from 0 to {}.", name, max)});
+    return std::unexpected(
+        Problem{ErrorCode::BadRequest,
+                std::format("\"{}\" must be a whole number from 0 to {}.", name, max)});
   }
   return value;
 }
@@ -39,25 +40,25 @@ std::expected<std::optional<double>, Problem> percent_parameter(const httplib::R
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value, std::chars_format::fixed);
   if (parsed.ec != std::errc{} || parsed.ptr != end || !(value >= 0 && value <= 100)) {
-    return std::unexpected(
-        Problem{Fault::BadRequest, std::format("\"{}\" must be a number from 0 to 100.", name)});
+    return std::unexpected(Problem{ErrorCode::BadRequest,
+                                   std::format("\"{}\" must be a number from 0 to 100.", name)});
   }
   return value;
 }
 
-std::expected<Ends, Problem> ends_parameters(const httplib::Request& request, const char* from,
-                                             const char* to, std::uint64_t max) {
+std::expected<Bounds, Problem> bounds_parameters(const httplib::Request& request, const char* from,
+                                                 const char* to, std::uint64_t max) {
   const auto begin = number_parameter(request, from, max);
   if (!begin) return std::unexpected(begin.error());
   const auto end = number_parameter(request, to, max);
   if (!end) return std::unexpected(end.error());
   if (*begin && *end && **end < **begin) {
     return std::unexpected(
-        Problem{Fault::BadRequest,
+        Problem{ErrorCode::BadRequest,
                 std::format("\"{}\" is {} and \"{}\" is {}: the end is before the start.", from,
                             **begin, to, **end)});
   }
-  return Ends{.from = *begin, .to = *end};
+  return Bounds{.from = *begin, .to = *end};
 }
 
 std::expected<std::vector<std::uint64_t>, Problem> numbers_parameter(
@@ -71,7 +72,7 @@ std::expected<std::vector<std::uint64_t>, Problem> numbers_parameter(
     const auto parsed = std::from_chars(begin, end, value);
     if (parsed.ec != std::errc{} || parsed.ptr != end || value > max || numbers.size() == count) {
       return std::unexpected(Problem{
-          Fault::BadRequest,
+          ErrorCode::BadRequest,
           std::format("\"{}\" must be at most {} comma-separated whole numbers from 0 to {}.", name,
                       count, max)});
     }
@@ -85,12 +86,12 @@ std::expected<std::string, Problem> text_parameter(const httplib::Request& reque
   std::string text = request.get_param_value(name);
   if (characters_of(text) > max) {
     return std::unexpected(Problem{
-        Fault::BadRequest, std::format("\"{}\" must have at most {} characters.", name, max)});
+        ErrorCode::BadRequest, std::format("\"{}\" must have at most {} characters.", name, max)});
   }
   return text;
 }
 
-std::expected<std::string, Problem> word_parameter(const httplib::Request& request,
+std::expected<std::string, Problem> enum_parameter(const httplib::Request& request,
                                                    const char* name,
                                                    std::span<const std::string_view> words,
                                                    std::string_view default_value) {
@@ -101,7 +102,7 @@ std::expected<std::string, Problem> word_parameter(const httplib::Request& reque
   for (const std::string_view one : words)
     known += std::format("{}{}", known.empty() ? "" : ", ", one);
   return std::unexpected(
-      Problem{Fault::BadRequest, std::format("\"{}\" must be one of: {}.", name, known)});
+      Problem{ErrorCode::BadRequest, std::format("\"{}\" must be one of: {}.", name, known)});
 }
 
 std::expected<PageRange, Problem> page_parameters(const httplib::Request& request,
@@ -109,7 +110,7 @@ std::expected<PageRange, Problem> page_parameters(const httplib::Request& reques
                                                   const char* from_name) {
   const auto from = number_parameter(request, from_name, std::numeric_limits<std::uint32_t>::max());
   if (!from) return std::unexpected(from.error());
-  const auto limit = number_parameter(request, "limit", kMostRows);
+  const auto limit = number_parameter(request, "limit", kMaxRows);
   if (!limit) return std::unexpected(limit.error());
   return PageRange{.from = from->value_or(0), .limit = limit->value_or(default_limit)};
 }
@@ -126,20 +127,21 @@ std::expected<std::optional<LayerId>, Problem> layer_parameter(const httplib::Re
   if (!request.has_param("layer")) return std::nullopt;
   const auto layer = parse_layer(request.get_param_value("layer"));
   if (layer) return layer;
-  return std::unexpected(
-      Problem{Fault::BadRequest, "\"layer\" must be a layer number from 0, or outside (or none)."});
+  return std::unexpected(Problem{ErrorCode::BadRequest,
+                                 "\"layer\" must be a layer number from 0, or outside (or none)."});
 }
 
 std::expected<LayerSet, Problem> layers_parameter(const httplib::Request& request) {
   if (!request.has_param("layers")) return LayerSet::all();
   return text_parameter(request, "layers").and_then([](const std::string& text) {
-    return parse_layers(text).transform_error(
-        [](const std::string& why) { return Problem{Fault::BadRequest, "\"layers\": " + why}; });
+    return parse_layers(text).transform_error([](const std::string& why) {
+      return Problem{ErrorCode::BadRequest, "\"layers\": " + why};
+    });
   });
 }
 
 Problem not_one_of(const char* name, const std::string& words) {
-  return {Fault::BadRequest, std::format("\"{}\" must be one of {}.", name, words)};
+  return {ErrorCode::BadRequest, std::format("\"{}\" must be one of {}.", name, words)};
 }
 
 }  // namespace tt

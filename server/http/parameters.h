@@ -34,33 +34,34 @@ std::expected<std::optional<double>, Problem> percent_parameter(const httplib::R
 
 // Two number parameters with the start and the end of a range. Error when `to` is less than
 // `from`.
-struct Ends {
+struct Bounds {
   std::optional<std::uint64_t> from{}, to{};
 };
-std::expected<Ends, Problem> ends_parameters(const httplib::Request& request, const char* from,
-                                             const char* to, std::uint64_t max);
+std::expected<Bounds, Problem> bounds_parameters(const httplib::Request& request, const char* from,
+                                                 const char* to, std::uint64_t max);
 
 // Largest integer that JSON numbers represent exactly.
-inline constexpr std::uint64_t kMostNumber = (std::uint64_t{1} << 53) - 1;
+inline constexpr std::uint64_t kMaxJsonInteger = (std::uint64_t{1} << 53) - 1;
 
 // At most `count` comma-separated numbers from 0 to `max`; empty when absent.
 std::expected<std::vector<std::uint64_t>, Problem> numbers_parameter(
     const httplib::Request& request, const char* name, std::uint64_t max, std::size_t count);
 
 // Text of at most `max` characters; empty when absent.
-inline constexpr std::size_t kMostText = 200;
+inline constexpr std::size_t kMaxTextLength = 200;
 std::expected<std::string, Problem> text_parameter(const httplib::Request& request,
-                                                   const char* name, std::size_t max = kMostText);
+                                                   const char* name,
+                                                   std::size_t max = kMaxTextLength);
 
 // One of `words`; `default_value` when absent.
-std::expected<std::string, Problem> word_parameter(const httplib::Request& request,
+std::expected<std::string, Problem> enum_parameter(const httplib::Request& request,
                                                    const char* name,
                                                    std::span<const std::string_view> words,
                                                    std::string_view default_value = {});
 
-// Page start (`from_name`) and "limit": `default_limit` rows by default, at most kMostRows.
-inline constexpr std::uint64_t kUsualRows = 1000;
-inline constexpr std::uint64_t kMostRows = 10'000;
+// Page start (`from_name`) and "limit": `default_limit` rows by default, at most kMaxRows.
+inline constexpr std::uint64_t kDefaultRows = 1000;
+inline constexpr std::uint64_t kMaxRows = 10'000;
 std::expected<PageRange, Problem> page_parameters(const httplib::Request& request,
                                                   std::uint64_t default_limit,
                                                   const char* from_name = "from");
@@ -80,7 +81,7 @@ Problem not_one_of(const char* name, const std::string& words);
 // An enum value from 0 to `last`, by its to_text() name; nullopt when absent.
 template <class Enum>
   requires std::is_enum_v<Enum>
-std::expected<std::optional<Enum>, Problem> word_parameter(const httplib::Request& request,
+std::expected<std::optional<Enum>, Problem> enum_parameter(const httplib::Request& request,
                                                            const char* name, Enum last) {
   if (!request.has_param(name)) return std::nullopt;
   const std::string word = request.get_param_value(name);
@@ -96,10 +97,10 @@ std::expected<std::optional<Enum>, Problem> word_parameter(const httplib::Reques
 // The parameter "sort": one of `names`, with a '-' prefix for descending order. The first name
 // is the default.
 template <class By, std::size_t N>
-using SortWords = std::array<std::pair<std::string_view, By>, N>;
+using SortKeys = std::array<std::pair<std::string_view, By>, N>;
 template <class By, std::size_t N>
 std::expected<Order<By>, Problem> order_parameter(const httplib::Request& request,
-                                                  const SortWords<By, N>& names) {
+                                                  const SortKeys<By, N>& names) {
   if (!request.has_param("sort")) return Order<By>{.by = names[0].second};
   const std::string text = request.get_param_value("sort");
   const bool descending = text.starts_with('-');

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <ranges>
 
-#include "server/http/answers.h"
+#include "server/http/responses.h"
 
 namespace tt {
 
@@ -81,7 +81,7 @@ std::string RouteContract::methods_of(std::string_view path) const {
   return methods;
 }
 
-std::optional<Problem> RouteContract::refuse_query(const httplib::Request& request) const {
+std::optional<Problem> RouteContract::check_query(const httplib::Request& request) const {
   const Path* path = find(request.path);
   if (path == nullptr) return std::nullopt;
   const auto operation = path->operations.find(request.method);
@@ -89,23 +89,23 @@ std::optional<Problem> RouteContract::refuse_query(const httplib::Request& reque
   for (const auto& [name, value] : request.params) {
     if (operation->second.contains(name)) {
       if (request.get_param_value_count(name) == 1) continue;
-      return Problem{Fault::BadRequest, std::format("\"{}\" must be given only once.", name)};
+      return Problem{ErrorCode::BadRequest, std::format("\"{}\" must be given only once.", name)};
     }
     std::string known;
     for (const auto& one : operation->second) known += (known.empty() ? "" : ", ") + one;
-    return Problem{Fault::BadRequest,
+    return Problem{ErrorCode::BadRequest,
                    std::format("Unknown parameter \"{}\"; {}.", name,
                                known.empty() ? "this route has none" : "known are " + known)};
   }
   return std::nullopt;
 }
 
-void refuse_unknown_parameters(httplib::Server& http, const RouteContract& contract) {
+void reject_unknown_parameters(httplib::Server& http, const RouteContract& contract) {
   http.set_pre_request_handler(
       [&contract](const httplib::Request& request, httplib::Response& response) {
-        const auto refused = contract.refuse_query(request);
-        if (!refused) return httplib::Server::HandlerResponse::Unhandled;
-        answer(response, *refused);
+        const auto rejected = contract.check_query(request);
+        if (!rejected) return httplib::Server::HandlerResponse::Unhandled;
+        respond(response, *rejected);
         return httplib::Server::HandlerResponse::Handled;
       });
 }

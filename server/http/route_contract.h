@@ -30,7 +30,7 @@ class RouteContract {
 
   // Returns the problem with the query parameters, or nullopt when they are valid. Paths and
   // methods outside the specification, such as files of the web UI, are not checked.
-  std::optional<Problem> refuse_query(const httplib::Request& request) const;
+  std::optional<Problem> check_query(const httplib::Request& request) const;
 
  private:
   using Parameters = std::set<std::string, std::less<>>;  // query parameter names of an operation
@@ -44,6 +44,6 @@ class RouteContract {
 };
 
 // Installs a handler that answers 400 to requests with unknown query parameters.
-void refuse_unknown_parameters(httplib::Server& http, const RouteContract& contract);
+void reject_unknown_parameters(httplib::Server& http, const RouteContract& contract);
 
 }  // namespace tt

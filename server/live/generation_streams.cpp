@@ -13,7 +13,7 @@ namespace tt {
 
 namespace {
 
-constexpr std::size_t kSmall = 256;  // approximate bytes of an event with a few numbers
+constexpr std::size_t kSmallEventBytes = 256;  // approximate bytes of an event with a few numbers
 
 std::string sse(const char* name, const std::string& data) {
   return std::format("event: {}\ndata: {}\n\n", name, data);
@@ -26,27 +26,27 @@ std::string sse(const char* name, const std::string& data) {
 void GenerationStream::push(Event event) {
   {
     const std::scoped_lock lock(mutex_);
-    if (last_came_) return;
-    if (event.bytes > 0 && bytes_ + event.bytes > kMostBytes) {
+    if (final_queued_) return;
+    if (event.bytes > 0 && bytes_ + event.bytes > kMaxQueuedBytes) {
       if (event.loss != nullptr) ++(lost_.*event.loss);
       return;
     }
     bytes_ += event.bytes;
-    last_came_ = event.last;
+    final_queued_ = event.last;
     events_.push_back(std::move(event));
   }
   wake_.notify_one();
 }
 
-std::string GenerationStream::read(std::chrono::milliseconds patience) {
+std::string GenerationStream::read(std::chrono::milliseconds timeout) {
   std::deque<Event> events;
   std::optional<LiveLosses> lost;
   {
     std::unique_lock lock(mutex_);
-    wake_.wait_for(lock, patience, [this] { return !events_.empty(); });
+    wake_.wait_for(lock, timeout, [this] { return !events_.empty(); });
     events.swap(events_);
     bytes_ = 0;
-    if (lost_ != lost_told_) lost = lost_told_ = lost_;
+    if (lost_ != lost_reported_) lost = lost_reported_ = lost_;
   }
   std::string text;
   if (lost) text = sse("loss", loss_event(session_, *lost));
@@ -59,14 +59,14 @@ std::string GenerationStream::read(std::chrono::milliseconds patience) {
 
 bool GenerationStream::ended() const {
   const std::scoped_lock lock(mutex_);
-  return last_came_ && events_.empty();
+  return final_queued_ && events_.empty();
 }
 
 // ---------------------------------------------------------------- all of them
 
 std::shared_ptr<GenerationStream> GenerationStreams::open(const std::string& session) {
   const std::scoped_lock lock(mutex_);
-  if (open_.size() >= kMost) return nullptr;
+  if (open_.size() >= kMaxStreams) return nullptr;
   auto stream = std::make_shared<GenerationStream>(session, heartbeat_);
   open_.emplace(session, stream);
   count_ = open_.size();
@@ -90,18 +90,20 @@ void GenerationStreams::on_state(const JobStatus& status) {
   const auto stream = find(status.id);
   if (!stream) return;
   stream->n_layers_ = status.n_layers;
-  JobStatus told = status;
-  told.text.clear();
-  stream->push({.name = "state",
-                .data = [told = std::move(told)] { return state_event(told); },
-                .last = has_ended(status.state)});
+  JobStatus without_text = status;
+  without_text.text.clear();
+  stream->push(
+      {.name = "state",
+       .data = [without_text = std::move(without_text)] { return state_event(without_text); },
+       .last = has_ended(status.state)});
 }
 
 void GenerationStreams::on_progress(const JobStatus& status) {
   const auto stream = find(status.id);
   if (!stream) return;
-  stream->push(
-      {.name = "progress", .data = [status] { return progress_event(status); }, .bytes = kSmall});
+  stream->push({.name = "progress",
+                .data = [status] { return progress_event(status); },
+                .bytes = kSmallEventBytes});
 }
 
 void GenerationStreams::on_token(const std::string& session, const Token& token,
@@ -112,7 +114,7 @@ void GenerationStreams::on_token(const std::string& session, const Token& token,
   stream->push({.name = "token",
                 .data = [session, token,
                          text = std::string(piece)] { return token_event(session, token, text); },
-                .bytes = kSmall + piece.size(),
+                .bytes = kSmallEventBytes + piece.size(),
                 .loss = &LiveLosses::tokens});
 }
 
@@ -123,7 +125,7 @@ void GenerationStreams::on_text(const std::string& session, std::string_view res
   stream->push({.name = "text",
                 .data = [session, index,
                          text = std::string(rest)] { return text_event(session, index, text); },
-                .bytes = kSmall + rest.size(),
+                .bytes = kSmallEventBytes + rest.size(),
                 .loss = &LiveLosses::tokens});
 }
 

@@ -34,11 +34,11 @@ class GenerationStream {
   // Events queued since the last call. Waits up to `patience` for the first one; returns an
   // empty string on timeout, or an SSE comment after a long silence so that proxies keep the
   // connection open. One reader.
-  std::string read(std::chrono::milliseconds patience);
+  std::string read(std::chrono::milliseconds timeout);
   // True when the session has ended and all events were read.
   bool ended() const;
 
-  static constexpr std::size_t kMostBytes = 4u << 20;
+  static constexpr std::size_t kMaxQueuedBytes = 4u << 20;
 
  private:
   friend class GenerationStreams;
@@ -61,8 +61,8 @@ class GenerationStream {
   std::condition_variable wake_;
   std::deque<Event> events_;
   std::size_t bytes_ = 0;
-  LiveLosses lost_, lost_told_;
-  bool last_came_ = false;
+  LiveLosses lost_, lost_reported_;
+  bool final_queued_ = false;
   std::atomic<std::uint32_t> n_layers_ = 0;  // of the model; set by the first state event
   std::atomic<std::uint32_t> tokens_ = 0;    // generated so far
 };
@@ -74,10 +74,10 @@ class GenerationStreams final : public SessionListener {
       : heartbeat_(heartbeat) {}
 
   // Call before submitting the session, so that the stream includes its first event. Returns
-  // null when kMost streams are open: each occupies an HTTP worker thread.
+  // null when kMaxStreams streams are open: each occupies an HTTP worker thread.
   std::shared_ptr<GenerationStream> open(const std::string& session);
   void close(const std::string& session);
-  static constexpr std::size_t kMost = 16;
+  static constexpr std::size_t kMaxStreams = 16;
 
   void on_state(const JobStatus& status) override;
   void on_progress(const JobStatus& status) override;

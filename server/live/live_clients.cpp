@@ -10,7 +10,7 @@ namespace tt {
 
 namespace {
 
-constexpr int kMessagesATurn = 32;  // then the client's next subscription is served
+constexpr int kMessagesPerTurn = 32;  // then the client's next subscription is served
 
 std::uint64_t total(const LiveLosses& lost) {
   return lost.tokens + lost.steps + lost.ops + lost.routing;
@@ -31,10 +31,10 @@ void LiveClients::state(const JobStatus& status) {
   if (!fresh) ++session.states;
   if (fresh) {
     for (auto& [id, client] : clients_)
-      if (client.all) adopt(id, client, status.id, session, LivePosition{});
+      if (client.all) add_wildcard_subscription(id, client, status.id, session, LivePosition{});
   }
   if (has_ended(status.state)) session.last_message = state_event(status);
-  forget_unheard();
+  update_subscribers();
 }
 
 void LiveClients::progress(const JobStatus& status) {
@@ -52,7 +52,7 @@ void LiveClients::token(const std::string& session, const Token& token, std::str
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return;
   Session& of = found->second;
-  if (of.heard)
+  if (of.has_subscribers)
     of.log.add(TokenRecord{.index = token.index, .message = token_event(session, token, piece)});
   of.extent.tokens = std::max(of.extent.tokens, token.index + 1);
 }
@@ -61,7 +61,7 @@ void LiveClients::rest(const std::string& session, std::uint32_t index, std::str
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return;
   Session& of = found->second;
-  if (of.heard)
+  if (of.has_subscribers)
     of.log.add(TokenRecord{.index = index, .message = text_event(session, index, text)});
   of.extent.tokens = std::max(of.extent.tokens, index + 1);
 }
@@ -76,19 +76,19 @@ void LiveClients::step(const std::string& session, Step step, KnownGraphPtr grap
       of.routed || (graph != nullptr && std::ranges::any_of(graph->graph.slots, [](auto& slot) {
                       return slot.kind == SlotKind::Experts;
                     }));
-  if (!of.heard) return;
+  if (!of.has_subscribers) return;
   of.log.add(
       std::make_shared<StepRecord>(session, std::move(step), std::move(graph), of.status.n_layers));
 }
 
-void LiveClients::reached(const std::string& session, const LiveExtent& extent) {
+void LiveClients::update_extent(const std::string& session, const LiveExtent& extent) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return;
   LiveExtent& known = found->second.extent;
   known.tokens = std::max(known.tokens, extent.tokens);
   known.steps = std::max(known.steps, extent.steps);
   known.tokens_written = std::max(known.tokens_written, extent.tokens_written);
-  found->second.log.reach(known.tokens, known.steps);
+  found->second.log.advance_to(known.tokens, known.steps);
 }
 
 // ---------------------------------------------------------------- room
@@ -101,10 +101,10 @@ bool LiveClients::has_room(const Client& client, std::size_t bytes) const {
 void LiveClients::send(ClientId id, Client& client, const LiveMessage& message) {
   if (client.closing) return;
   client.sent += message.bytes.size();
-  if (ports_.send(id, message.opcode, message.bytes)) return;
+  if (callbacks_.send(id, message.opcode, message.bytes)) return;
   // The send queue is full because the client does not read, or the client has disconnected.
   client.closing = true;
-  ports_.close(id, kPolicyViolation);
+  callbacks_.close(id, kPolicyViolation);
 }
 
 // Returns false if there is no room; the message is kept in client.waiting.
@@ -124,7 +124,7 @@ bool LiveClients::deliver(ClientId id, Client& client, const std::string& sessio
 void LiveClients::flush() {
   trim_logs();
   for (auto& [id, client] : clients_) flush(id, client);
-  forget_unheard();
+  update_subscribers();
 }
 
 void LiveClients::flush(ClientId id, Client& client) {
@@ -132,61 +132,63 @@ void LiveClients::flush(ClientId id, Client& client) {
     if (!has_room(client, client.waiting->message.bytes.size())) return;
     send(id, client, std::exchange(client.waiting, std::nullopt)->message);
   }
-  if (client.sessions_lost != client.sessions_lost_told) {
-    client.sessions_lost_told = client.sessions_lost;
+  if (client.sessions_lost != client.sessions_lost_reported) {
+    client.sessions_lost_reported = client.sessions_lost;
     if (!deliver(id, client, "*", text_message(sessions_loss_event(client.sessions_lost)))) return;
   }
   std::size_t idle = 0;
   while (!client.closing && idle < client.subscriptions.size()) {
-    auto at = client.subscriptions.upper_bound(client.served);
+    auto at = client.subscriptions.upper_bound(client.last_served);
     if (at == client.subscriptions.end()) at = client.subscriptions.begin();
-    client.served = at->first;
+    client.last_served = at->first;
     ++idle;
-    for (int i = 0; i < kMessagesATurn; ++i) {
-      const Turn turn = next(id, client, at->first, at->second);
-      if (turn == Turn::NoRoom) return;
-      if (turn == Turn::Nothing) break;
+    for (int i = 0; i < kMessagesPerTurn; ++i) {
+      const SendResult result = next(id, client, at->first, at->second);
+      if (result == SendResult::NoRoom) return;
+      if (result == SendResult::Nothing) break;
       idle = 0;
-      if (turn == Turn::Ended) break;
+      if (result == SendResult::Ended) break;
     }
   }
 }
 
-LiveClients::Turn LiveClients::next(ClientId id, Client& client, const std::string& name,
-                                    Subscription& to) {
-  if (to.opening) return Turn::Nothing;
+LiveClients::SendResult LiveClients::next(ClientId id, Client& client, const std::string& name,
+                                          Subscription& to) {
+  if (to.pending_open) return SendResult::Nothing;
   Session& session = sessions_.at(name);
   skip_to_newest(session, to);
-  auto message = next_news(name, session, to);
-  if (!message) message = next_of_piece(session, to);
+  auto message = next_status_message(name, session, to);
+  if (!message) message = next_from_batch(session, to);
   if (!message) message = next_record(session, to);
-  if (message) return deliver(id, client, name, *std::move(message)) ? Turn::Sent : Turn::NoRoom;
-  if (to.feed.lost() != to.lost_told) return Turn::Sent;  // damaged row: reported next
+  if (message)
+    return deliver(id, client, name, *std::move(message)) ? SendResult::Sent : SendResult::NoRoom;
+  if (to.feed.lost() != to.lost_reported) return SendResult::Sent;  // damaged row: reported next
 
   if (const LiveKinds kinds = missing(session, to); kinds != kNothing) {
-    if (client.reading_ticket == 0 && !to.reading.pausing)
-      ask(id, client, name, session, to, kinds);
-    return Turn::Nothing;
+    if (client.pending_request_id == 0 && !to.backfill.retry_on_poll)
+      request_backfill(id, client, name, session, to, kinds);
+    return SendResult::Nothing;
   }
-  if (session.last_message.empty()) return Turn::Nothing;
+  if (session.last_message.empty()) return SendResult::Nothing;
   const bool sent = deliver(id, client, name, text_message(session.last_message));
   end(client, name);
-  return sent ? Turn::Ended : Turn::NoRoom;
+  return sent ? SendResult::Ended : SendResult::NoRoom;
 }
 
 // State and progress: only the newest value is sent.
-std::optional<LiveMessage> LiveClients::next_news(const std::string& name, const Session& session,
-                                                  Subscription& to) {
-  if (to.feed.lost() != to.lost_told) {
-    to.lost_told = to.feed.lost();
-    return text_message(loss_event(name, to.lost_told));
+std::optional<LiveMessage> LiveClients::next_status_message(const std::string& name,
+                                                            const Session& session,
+                                                            Subscription& to) {
+  if (to.feed.lost() != to.lost_reported) {
+    to.lost_reported = to.feed.lost();
+    return text_message(loss_event(name, to.lost_reported));
   }
-  if (to.states_told != session.states && session.last_message.empty()) {
-    to.states_told = session.states;
+  if (to.states_sent != session.states && session.last_message.empty()) {
+    to.states_sent = session.states;
     return text_message(state_event(session.status));
   }
-  if (to.feed.kinds().progress && to.progresses_told != session.progresses) {
-    to.progresses_told = session.progresses;
+  if (to.feed.kinds().progress && to.progresses_sent != session.progresses) {
+    to.progresses_sent = session.progresses;
     return text_message(progress_event(session.status));
   }
   return std::nullopt;
@@ -199,12 +201,12 @@ std::optional<LiveMessage> LiveClients::next_record(Session& session, Subscripti
   for (;;) {
     const LivePosition at = feed.at();
     const TokenRecord* token = feed.kinds().token ? log.token(at.token) : nullptr;
-    StepRecord* step = feed.kinds().of_steps() ? log.step(at.step) : nullptr;
+    StepRecord* step = feed.kinds().any_of_step() ? log.step(at.step) : nullptr;
     if (token != nullptr &&
         (step == nullptr || log.order_of_token(at.token) < log.order_of_step(at.step)))
-      return feed.next_of(*token);
+      return feed.next_message(*token);
     if (step == nullptr) return std::nullopt;
-    if (auto message = feed.next_of(*step)) return message;
+    if (auto message = feed.next_message(*step)) return message;
   }
 }
 
@@ -214,23 +216,24 @@ void LiveClients::skip_to_newest(Session& session, Subscription& to) {
   const std::uint32_t newest = session.extent.steps - 1;
   const StepRecord* step = session.log.step(newest);
   const LiveKinds kinds = to.feed.kinds();
-  if (step == nullptr || (kinds.of_steps() && to.feed.at().step >= newest)) return;
-  to.reading = {};
-  if (kinds.of_steps()) to.feed.lose_steps_before(newest, session.routed);
+  if (step == nullptr || (kinds.any_of_step() && to.feed.at().step >= newest)) return;
+  to.backfill = {};
+  if (kinds.any_of_step()) to.feed.lose_steps_before(newest, session.routed);
   to.feed.lose_tokens_before(std::min(step->first_token(), session.extent.tokens));
 }
 
 // ---------------------------------------------------------------- running step
 
-void LiveClients::look() {
+void LiveClients::poll_running_steps() {
   for (auto& [id, client] : clients_)
-    for (auto& [name, to] : client.subscriptions) to.reading.pausing = false;
+    for (auto& [name, to] : client.subscriptions) to.backfill.retry_on_poll = false;
   flush();
   for (auto& [name, session] : sessions_)
-    if (session.heard && session.status.state == JobState::Running) look(name, session);
+    if (session.has_subscribers && session.status.state == JobState::Running)
+      poll_running_steps(name, session);
 }
 
-void LiveClients::look(const std::string& name, Session& session) {
+void LiveClients::poll_running_steps(const std::string& name, Session& session) {
   const auto each = [&](auto visit) {
     for (auto& [id, client] : clients_) {
       const auto to = client.subscriptions.find(name);
@@ -243,30 +246,30 @@ void LiveClients::look(const std::string& name, Session& session) {
   };
   std::uint32_t from = kNone;
   each([&](ClientId, Client&, const LiveFeed& feed) {
-    from = std::min(from, feed.at().step == session.looked_at.v ? feed.look_from() : 0);
+    from = std::min(from, feed.at().step == session.last_polled_step.v ? feed.poll_from() : 0);
   });
   if (from == kNone) return;
-  const auto goes_on = [&](const StepInFlight& step) {
-    return step.first == 0 || step.step == session.looked_at;
+  const auto continues_previous = [&](const StepInFlight& step) {
+    return step.first == 0 || step.step == session.last_polled_step;
   };
-  auto flight = ports_.in_flight(name, from);
-  if (flight && !goes_on(*flight)) flight = ports_.in_flight(name, 0);
-  if (!flight || !goes_on(*flight)) return;
-  session.looked_at = flight->step;
+  auto flight = callbacks_.in_flight(name, from);
+  if (flight && !continues_previous(*flight)) flight = callbacks_.in_flight(name, 0);
+  if (!flight || !continues_previous(*flight)) return;
+  session.last_polled_step = flight->step;
   each([&](ClientId id, Client& client, LiveFeed& feed) {
-    while (has_room(client, kMostFrameBytes)) {
-      const auto message = feed.next_of(*flight);
+    while (has_room(client, kMaxFrameBytes)) {
+      const auto message = feed.next_message(*flight);
       if (!message) return;
       send(id, client, *message);
     }
   });
 }
 
-bool LiveClients::wants_looks() const {
+bool LiveClients::needs_polling() const {
   return std::ranges::any_of(clients_, [&](const auto& client) {
     return std::ranges::any_of(client.second.subscriptions, [&](const auto& entry) {
       const auto& [name, to] = entry;
-      if (to.reading.pausing) return true;
+      if (to.backfill.retry_on_poll) return true;
       const auto session = sessions_.find(name);
       return to.feed.kinds().op && session != sessions_.end() &&
              session->second.status.state == JobState::Running;
@@ -299,15 +302,15 @@ void LiveClients::trim_logs() {
   }
 }
 
-void LiveClients::forget_unheard() {
+void LiveClients::update_subscribers() {
   for (auto& [name, session] : sessions_) {
-    const bool heard = std::ranges::any_of(
+    const bool has_subscribers = std::ranges::any_of(
         clients_, [&](const auto& client) { return client.second.subscriptions.contains(name); });
-    if (session.heard && !heard) session.log.clear();
-    session.heard = heard;
+    if (session.has_subscribers && !has_subscribers) session.log.clear();
+    session.has_subscribers = has_subscribers;
   }
   std::erase_if(sessions_, [](const auto& entry) {
-    return !entry.second.heard && !entry.second.last_message.empty();
+    return !entry.second.has_subscribers && !entry.second.last_message.empty();
   });
 }
 

@@ -20,8 +20,8 @@
 #include <string_view>
 
 #include "api/live/live_events.h"
-#include "server/door/websocket_handler.h"
-#include "server/live/live_archive.h"
+#include "server/frontend/websocket_handler.h"
+#include "server/live/backfill_reader.h"
 #include "server/live/live_feed.h"
 #include "server/live/live_records.h"
 #include "tracer/engine/generation_queue.h"
@@ -35,7 +35,7 @@ struct LiveExtent {
   std::uint32_t tokens_written = 0;  // known to be in the file, if the session is recorded
 };
 
-struct LivePorts {
+struct LiveCallbacks {
   using Clock = std::chrono::steady_clock;
   // Queues a message for a client. Returns false if there is no room or the client has
   // disconnected.
@@ -47,28 +47,28 @@ struct LivePorts {
   // The running step of the session, ops from `from_op` on; nullopt if no step is running.
   std::function<std::optional<StepInFlight>(const std::string& session, std::uint32_t from_op)>
       in_flight;
-  std::function<void(ArchiveRequest)> read;  // completes with LiveClients::batch()
+  std::function<void(BackfillRequest)> read;  // completes with LiveClients::batch()
   // Current totals of a session, including records that did not reach the hub.
   std::function<LiveExtent(const std::string& session)> extent;
   std::function<Clock::time_point()> now = &Clock::now;
 };
 
 struct LiveLimits {
-  std::size_t window = 512u << 10;         // unacknowledged bytes per client
-  std::size_t subscriptions = 256;         // per client
-  std::uint32_t commands = 64;             // burst size per client
-  std::uint32_t commands_per_second = 50;  // sustained rate; faster clients are paused
-  std::size_t log_bytes = 16u << 20;       // total of all session logs
+  std::size_t window = 512u << 10;           // unacknowledged bytes per client
+  std::size_t subscriptions = 256;           // per client
+  std::uint32_t commands = 64;               // burst size per client
+  std::uint32_t commands_per_second = 50;    // sustained rate; faster clients are paused
+  std::size_t log_bytes = 16u << 20;         // total of all session logs
   std::size_t session_log_bytes = 4u << 20;  // of each log
 };
 
 class LiveClients {
  public:
-  explicit LiveClients(LivePorts ports, LiveLimits limits = {})
-      : ports_(std::move(ports)), limits_(limits) {}
+  explicit LiveClients(LiveCallbacks callbacks, LiveLimits limits = {})
+      : callbacks_(std::move(callbacks)), limits_(limits) {}
 
   void opened(ClientId client);
-  void said(ClientId client, std::string_view text);
+  void handle_message(ClientId client, std::string_view text);
   void closed(ClientId client);
 
   void state(const JobStatus& status);
@@ -78,15 +78,15 @@ class LiveClients {
   void step(const std::string& session, Step step, KnownGraphPtr graph);
   // Call after the functions above. Records that were counted in `extent` but never arrived
   // are read from the file, or lost.
-  void reached(const std::string& session, const LiveExtent& extent);
-  void piece(ArchivePiece piece);
+  void update_extent(const std::string& session, const LiveExtent& extent);
+  void batch(BackfillBatch batch);
 
   // Sends pending records to clients that have room. Call after any of the above.
   void flush();
   // Sends new ops of the running steps and retries reads of records that were not yet written.
-  void look();
-  // Whether look() must be called even if no event occurs.
-  bool wants_looks() const;
+  void poll_running_steps();
+  // Whether poll_running_steps() must be called even if no event occurs.
+  bool needs_polling() const;
 
   struct Counts {
     std::size_t subscriptions = 0;
@@ -103,34 +103,36 @@ class LiveClients {
   struct Session {
     JobStatus status;
     std::uint64_t states = 0, progresses = 0;  // change counters
-    bool heard = false;                        // has subscribers
+    bool has_subscribers = false;              // has subscribers
     LiveLog log;                               // filled while it has subscribers
     LiveExtent extent;
     bool routed = false;        // its graphs have MoE routing
-    StepId looked_at;           // step of the last look(); the next one usually continues there
+    StepId last_polled_step;    // step of the last poll_running_steps(); the next one usually
+                                // continues there
     std::string last_message;   // final message; not empty: the session has ended
     bool rest_unknown = false;  // extent.tokens may include answer text that does not exist
   };
   // File read in progress for a subscription whose position is older than the log.
-  struct Reading {
-    std::uint64_t ticket = 0;   // id of the pending request; 0: none
-    LiveKinds kinds;            // requested kinds
-    LivePosition up_to;         // start of the log when the read was requested
-    std::uint32_t written = 0;  // tokens known to be in the file when the read was requested
-    std::shared_ptr<AnswerSoFar> answer;
-    std::deque<LiveRecord> piece;  // records read and not yet sent
-    bool pausing = false;          // not in the file yet; look() retries
+  struct Backfill {
+    std::uint64_t request_id = 0;  // id of the pending request; 0: none
+    LiveKinds kinds;               // requested kinds
+    LivePosition log_start;        // start of the log when the read was requested
+    std::uint32_t tokens_written_at_request =
+        0;  // tokens known to be in the file when the read was requested
+    std::shared_ptr<PartialAnswer> answer;
+    std::deque<LiveRecord> batch;  // records read and not yet sent
+    bool retry_on_poll = false;    // not in the file yet; poll_running_steps() retries
   };
   struct Subscription {
     explicit Subscription(std::uint32_t number) : feed(number) {}
     LiveFeed feed;
     Thin thin = Thin::None;
-    bool of_all = false;               // created by a subscription to "*"
-    std::optional<Subscribe> opening;  // checking the files whether the session exists
-    bool blocked = false;              // the client had no room for the next message
-    std::uint64_t states_told = 0, progresses_told = 0;
-    LiveLosses lost_told;
-    Reading reading;
+    bool from_wildcard = false;             // created by a subscription to "*"
+    std::optional<Subscribe> pending_open;  // checking the files whether the session exists
+    bool blocked = false;                   // the client had no room for the next message
+    std::uint64_t states_sent = 0, progresses_sent = 0;
+    LiveLosses lost_reported;
+    Backfill backfill;
   };
   struct Waiting {
     std::string session;
@@ -138,32 +140,32 @@ class LiveClients {
   };
   struct Client {
     std::optional<Subscribe> all;
-    std::uint64_t sessions_lost = 0, sessions_lost_told = 0;  // sessions that "*" could not add
-    std::uint32_t numbers = 0;                                // last subscription number
+    std::uint64_t sessions_lost = 0, sessions_lost_reported = 0;  // sessions that "*" could not add
+    std::uint32_t numbers = 0;                                    // last subscription number
     std::map<std::string, Subscription> subscriptions;
-    std::string served;                 // session served last; the next turn starts after it
-    std::uint64_t reading_ticket = 0;   // pending file read; one at a time; 0: none
-    std::uint64_t sent = 0, acked = 0;  // total message bytes
-    std::optional<Waiting> waiting;     // next message, waiting for room
-    double commands = 0;                // rate limit: commands that are still allowed now
-    LivePorts::Clock::time_point counted_at;
+    std::string last_served;               // session served last; the next turn starts after it
+    std::uint64_t pending_request_id = 0;  // pending file read; one at a time; 0: none
+    std::uint64_t sent = 0, acked = 0;     // total message bytes
+    std::optional<Waiting> waiting;        // next message, waiting for room
+    double commands = 0;                   // rate limit: commands that are still allowed now
+    LiveCallbacks::Clock::time_point counted_at;
     int strikes = 0;
     bool closing = false;
   };
-  enum class Turn { Sent, Nothing, NoRoom, Ended };
+  enum class SendResult { Sent, Nothing, NoRoom, Ended };
 
   // Client commands (live_commands.cpp).
   void on(ClientId id, Client& client, const Subscribe& command);
   void on(ClientId id, Client& client, const Unsubscribe& command);
   void on(ClientId id, Client& client, const Acknowledge& command);
   void subscribe_all(ClientId id, Client& client, const Subscribe& command);
-  void adopt(ClientId id, Client& client, const std::string& name, Session& session,
-             const std::optional<LivePosition>& from);
-  void settle(ClientId id, Client& client, Session& session, Subscription& to,
-              const Subscribe& command);
+  void add_wildcard_subscription(ClientId id, Client& client, const std::string& name,
+                                 Session& session, const std::optional<LivePosition>& from);
+  void apply_subscription(ClientId id, Client& client, Session& session, Subscription& to,
+                          const Subscribe& command);
   void open(ClientId id, Subscription& to, const Subscribe& command);
   void opened(ClientId id, Client& client, const std::string& name, Subscription& to,
-              const ArchivePiece& piece);
+              const BackfillBatch& batch);
   Session& session_of(const JobStatus& status);
   void count_command(ClientId id, Client& client);
   void strike(ClientId id, Client& client, int weight, std::string_view code,
@@ -175,28 +177,28 @@ class LiveClients {
   void send(ClientId id, Client& client, const LiveMessage& message);
   bool deliver(ClientId id, Client& client, const std::string& session, LiveMessage message);
   void flush(ClientId id, Client& client);
-  Turn next(ClientId id, Client& client, const std::string& name, Subscription& to);
-  std::optional<LiveMessage> next_news(const std::string& name, const Session& session,
-                                       Subscription& to);
+  SendResult next(ClientId id, Client& client, const std::string& name, Subscription& to);
+  std::optional<LiveMessage> next_status_message(const std::string& name, const Session& session,
+                                                 Subscription& to);
   std::optional<LiveMessage> next_record(Session& session, Subscription& to);
   void skip_to_newest(Session& session, Subscription& to);
-  void look(const std::string& name, Session& session);
+  void poll_running_steps(const std::string& name, Session& session);
   void end(Client& client, const std::string& name);
   void trim_logs();
-  void forget_unheard();
+  void update_subscribers();
 
-  // Reading from files (live_reading.cpp).
+  // Backfill from files (live_reading.cpp).
   LiveKinds missing(const Session& session, const Subscription& to) const;
-  void ask(ClientId id, Client& client, const std::string& name, const Session& session,
-           Subscription& to, LiveKinds kinds);
-  std::optional<LiveMessage> next_of_piece(const Session& session, Subscription& to);
-  void lose_what_is_nowhere(Session& session, Subscription& to, bool recorded);
+  void request_backfill(ClientId id, Client& client, const std::string& name,
+                        const Session& session, Subscription& to, LiveKinds kinds);
+  std::optional<LiveMessage> next_from_batch(const Session& session, Subscription& to);
+  void lose_unavailable(Session& session, Subscription& to, bool recorded);
 
-  LivePorts ports_;
+  LiveCallbacks callbacks_;
   LiveLimits limits_;
   std::map<ClientId, Client> clients_;
   std::map<std::string, Session> sessions_;
-  std::uint64_t tickets_ = 0;
+  std::uint64_t last_request_id_ = 0;
   std::uint64_t lost_before_ = 0;  // by subscriptions that have ended
 };
 

@@ -21,7 +21,7 @@ void LiveFeed::move_to(LivePosition at) {
 
 // ---------------------------------------------------------------- tokens
 
-std::optional<LiveMessage> LiveFeed::next_of(const TokenRecord& token) {
+std::optional<LiveMessage> LiveFeed::next_message(const TokenRecord& token) {
   if (token.index != at_.token) return std::nullopt;
   ++at_.token;
   if (!kinds_.token) return std::nullopt;
@@ -36,7 +36,7 @@ void LiveFeed::lose_tokens_before(std::uint32_t token) {
 
 // ---------------------------------------------------------------- recorded step
 
-std::optional<LiveMessage> LiveFeed::next_of(StepRecord& step) {
+std::optional<LiveMessage> LiveFeed::next_message(StepRecord& step) {
   if (step.index() != at_.step) return std::nullopt;
   if (kinds_.op && !ops_complete_ && (step.ops() > 0 || at_.op > 0)) return ops_frame(step);
   if (kinds_.routing && at_.routing < step.routing().size()) return routing_frame(step);
@@ -64,7 +64,7 @@ void LiveFeed::lose_steps_before(std::uint32_t step, bool routed) {
 // Whether the ops already sent (usually while the step ran) match the recorded step. If they
 // were sent on an earlier connection, only the timing is checked: times are written twice only
 // while a graph is being learned.
-bool LiveFeed::holds(const StepRecord& step) const {
+bool LiveFeed::matches(const StepRecord& step) const {
   if (at_.op == 0) return true;
   if (at_.op > step.ops()) return false;
   return last_end_ ? step.end(at_.op - 1) == *last_end_ : step.timing() != Timing::Learned;
@@ -75,12 +75,12 @@ LiveMessage LiveFeed::ops_frame(const StepRecord& step) {
                  .step = StepId{step.index()},
                  .first = {},
                  .complete = false,
-                 .withdrawn = !holds(step),
+                 .withdrawn = !matches(step),
                  .begin = {},
                  .end = {}};
   if (frame.withdrawn) at_.op = 0;
   frame.first = OpId{at_.op};
-  const std::uint32_t rows = std::min(kMostFrameRows, step.ops() - at_.op);
+  const std::uint32_t rows = std::min(kMaxFrameRows, step.ops() - at_.op);
   for (std::uint32_t op = at_.op; op < at_.op + rows; ++op) {
     frame.begin.push_back(step.begin(op));
     frame.end.push_back(step.end(op));
@@ -102,7 +102,7 @@ LiveMessage LiveFeed::routing_frame(StepRecord& step) {
                      .expert = {},
                      .rank = {},
                      .score = {}};
-  for (; at_.routing < rows.size() && frame.token.size() < kMostFrameRows; ++at_.routing) {
+  for (; at_.routing < rows.size() && frame.token.size() < kMaxFrameRows; ++at_.routing) {
     const RoutingRow& row = rows[at_.routing];
     if (row.layer != frame.layer) break;
     frame.token.push_back(row.token);
@@ -116,9 +116,9 @@ LiveMessage LiveFeed::routing_frame(StepRecord& step) {
 
 // ---------------------------------------------------------------- running step
 
-std::optional<LiveMessage> LiveFeed::next_of(const StepInFlight& step) {
+std::optional<LiveMessage> LiveFeed::next_message(const StepInFlight& step) {
   const auto done = step.first + static_cast<std::uint32_t>(step.ends.size());
-  if (!kinds_.op || step.step.v != at_.step || look_from() < step.first || at_.op >= done)
+  if (!kinds_.op || step.step.v != at_.step || poll_from() < step.first || at_.op >= done)
     return std::nullopt;
   OpsFrame frame{.subscription = number_,
                  .step = step.step,
@@ -127,7 +127,7 @@ std::optional<LiveMessage> LiveFeed::next_of(const StepInFlight& step) {
                  .withdrawn = false,
                  .begin = {},
                  .end = {}};
-  const std::uint32_t rows = std::min(kMostFrameRows, done - at_.op);
+  const std::uint32_t rows = std::min(kMaxFrameRows, done - at_.op);
   for (std::uint32_t op = at_.op; op < at_.op + rows; ++op) {
     const std::uint32_t i = op - step.first;
     frame.begin.push_back(op == 0 ? step.first_op : step.ends[i - 1]);

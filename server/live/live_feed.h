@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/live/live_events.h"
-#include "server/door/websocket_handler.h"
+#include "server/frontend/websocket_handler.h"
 #include "server/live/live_records.h"
 #include "tracer/engine/generation_queue.h"
 
@@ -34,12 +34,12 @@ class LiveFeed {
 
   // The next message of the record; nullopt when it has no (more) messages for this client. A
   // step can have many messages; after the last one the position moves to the next step.
-  std::optional<LiveMessage> next_of(const TokenRecord& token);
-  std::optional<LiveMessage> next_of(StepRecord& step);
+  std::optional<LiveMessage> next_message(const TokenRecord& token);
+  std::optional<LiveMessage> next_message(StepRecord& step);
   // New ops of the running step; nullopt while an older step is incomplete. The snapshot must
-  // start at look_from(), one op before the next: its end is the begin of the next op.
-  std::uint32_t look_from() const { return at_.op == 0 ? 0 : at_.op - 1; }
-  std::optional<LiveMessage> next_of(const StepInFlight& step);
+  // start at poll_from(), one op before the next: its end is the begin of the next op.
+  std::uint32_t poll_from() const { return at_.op == 0 ? 0 : at_.op - 1; }
+  std::optional<LiveMessage> next_message(const StepInFlight& step);
 
   // Continues at a later token or step; skipped records are counted as lost. `routed`: the
   // steps have routing records.
@@ -47,7 +47,7 @@ class LiveFeed {
   void lose_steps_before(std::uint32_t step, bool routed);
 
  private:
-  bool holds(const StepRecord& step) const;
+  bool matches(const StepRecord& step) const;
   LiveMessage ops_frame(const StepRecord& step);
   LiveMessage routing_frame(StepRecord& step);
   void next_step();

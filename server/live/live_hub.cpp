@@ -8,14 +8,14 @@ namespace tt {
 
 namespace {
 
-constexpr std::size_t kMostQueuedBytes = 16u << 20;
+constexpr std::size_t kMaxQueuedBytes = 16u << 20;
 // Interval for polling a running step. Each poll sends a frame to every client. With 16
 // clients 20 ms cost the generation 3 %, 40 ms cost 1 % (bench/server/live_clients).
-constexpr std::chrono::milliseconds kLookEvery{40};
+constexpr std::chrono::milliseconds kLivePollInterval{40};
 // Queued commands per client. Above either limit reading from the client pauses for this time.
-constexpr std::size_t kMostCommandsWaiting = 64;
-constexpr std::size_t kMostCommandBytesWaiting = 128u << 10;
-constexpr std::chrono::milliseconds kTimeForThem{20};
+constexpr std::size_t kMaxQueuedCommands = 64;
+constexpr std::size_t kMaxQueuedCommandBytes = 128u << 10;
+constexpr std::chrono::milliseconds kBackpressurePause{20};
 
 std::size_t cost_of(const Step& step) {
   std::size_t bytes = 256 + step.op_ends.size() * sizeof(Ns);
@@ -31,21 +31,22 @@ struct Overloaded : Handlers... {
 
 }  // namespace
 
-void LiveHub::start(LiveHubPorts ports, LiveLimits limits) {
+void LiveHub::start(LiveHubCallbacks callbacks, LiveLimits limits) {
   {
     const std::scoped_lock lock(mutex_);
-    pause_ = ports.pause;
+    pause_ = callbacks.pause;
   }
-  archive_ = std::make_unique<LiveArchive>(
-      std::move(ports.open), [this](ArchivePiece piece) { post(std::move(piece), 0); });
+  backfill_reader_ = std::make_unique<BackfillReader>(
+      std::move(callbacks.open), [this](BackfillBatch batch) { post(std::move(batch), 0); });
   clients_ = std::make_unique<LiveClients>(
-      LivePorts{.send = std::move(ports.send),
-                .close = std::move(ports.close),
-                .pause = std::move(ports.pause),
-                .status = std::move(ports.status),
-                .in_flight = std::move(ports.in_flight),
-                .read = [this](ArchiveRequest request) { archive_->read(std::move(request)); },
-                .extent = [this](const std::string& session) { return extent_of(session); }},
+      LiveCallbacks{
+          .send = std::move(callbacks.send),
+          .close = std::move(callbacks.close),
+          .pause = std::move(callbacks.pause),
+          .status = std::move(callbacks.status),
+          .in_flight = std::move(callbacks.in_flight),
+          .read = [this](BackfillRequest request) { backfill_reader_->read(std::move(request)); },
+          .extent = [this](const std::string& session) { return extent_of(session); }},
       limits);
   thread_ = std::thread([this] { run(); });
 }
@@ -57,24 +58,24 @@ void LiveHub::stop() {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
-  archive_.reset();
+  backfill_reader_.reset();
 }
 
-LiveHub::Figures LiveHub::figures() const {
+LiveHub::Stats LiveHub::stats() const {
   const std::scoped_lock lock(mutex_);
-  Figures figures = figures_;
-  figures.clients = connected_;
-  figures.queued_bytes = queued_bytes_;
-  return figures;
+  Stats stats = stats_;
+  stats.clients = connected_;
+  stats.queued_bytes = queued_bytes_;
+  return stats;
 }
 
 // ---------------------------------------------------------------- any thread
 
-void LiveHub::post(Event event, std::size_t bytes, Room room) {
+void LiveHub::post(Event event, std::size_t bytes, WhenFull when_full) {
   {
     const std::scoped_lock lock(mutex_);
     if (stopping_) return;
-    if (room == Room::Needed && queued_bytes_ + bytes > kMostQueuedBytes) return;
+    if (when_full == WhenFull::Drop && queued_bytes_ + bytes > kMaxQueuedBytes) return;
     events_.push_back({std::move(event), bytes});
     queued_bytes_ += bytes;
   }
@@ -83,22 +84,22 @@ void LiveHub::post(Event event, std::size_t bytes, Room room) {
 
 LiveExtent LiveHub::extent_of(const std::string& session) const {
   const std::scoped_lock lock(mutex_);
-  const auto newest = newest_.find(session);
-  return newest == newest_.end() ? LiveExtent{} : newest->second.extent;
+  const auto newest = latest_.find(session);
+  return newest == latest_.end() ? LiveExtent{} : newest->second.extent;
 }
 
 void LiveHub::on_state(const JobStatus& status) {
-  JobStatus told = status;
-  told.text.clear();
-  post(StateChanged{std::move(told)}, 0);
+  JobStatus without_text = status;
+  without_text.text.clear();
+  post(StateChanged{std::move(without_text)}, 0);
 }
 
 void LiveHub::on_progress(const JobStatus& status) {
   if (connected_ == 0) return;
   {
     const std::scoped_lock lock(mutex_);
-    newest_[status.id].progress = status;
-    news_ = true;
+    latest_[status.id].progress = status;
+    progress_pending_ = true;
   }
   wake_.notify_one();
 }
@@ -106,35 +107,35 @@ void LiveHub::on_progress(const JobStatus& status) {
 void LiveHub::on_token(const std::string& session, const Token& token, std::string_view text) {
   {
     const std::scoped_lock lock(mutex_);
-    newest_[session].extent.tokens = token.index + 1;
+    latest_[session].extent.tokens = token.index + 1;
   }
   if (connected_ > 0)
-    post(TokenMade{session, token, std::string(text)}, 256 + text.size(), Room::Needed);
+    post(TokenMade{session, token, std::string(text)}, 256 + text.size(), WhenFull::Drop);
 }
 
 void LiveHub::on_text(const std::string& session, std::string_view rest) {
   std::uint32_t index = 0;
   {
     const std::scoped_lock lock(mutex_);
-    index = newest_[session].extent.tokens++;
+    index = latest_[session].extent.tokens++;
   }
   if (connected_ > 0)
-    post(TextEnded{session, index, std::string(rest)}, 256 + rest.size(), Room::Needed);
+    post(TextEnded{session, index, std::string(rest)}, 256 + rest.size(), WhenFull::Drop);
 }
 
 void LiveHub::on_step(const std::string& session, const Step& step, const KnownGraphPtr& graph) {
   {
     const std::scoped_lock lock(mutex_);
-    LiveExtent& extent = newest_[session].extent;
+    LiveExtent& extent = latest_[session].extent;
     extent.steps = step.id.v + 1;
     extent.tokens_written = step.first_token + step.n_tokens;
   }
-  if (connected_ > 0) post(StepWritten{session, step, graph}, cost_of(step), Room::Needed);
+  if (connected_ > 0) post(StepWritten{session, step, graph}, cost_of(step), WhenFull::Drop);
 }
 
 void LiveHub::on_open(ClientId client, const Upgrade&) {
   ++connected_;
-  post(Opened{client}, 0);
+  post(ClientConnected{client}, 0);
 }
 
 void LiveHub::on_message(ClientId client, std::span<const std::byte> message, Opcode opcode) {
@@ -149,12 +150,11 @@ void LiveHub::on_message(ClientId client, std::span<const std::byte> message, Op
     Peer& peer = peers_[client];
     peer.commands += 1;
     peer.bytes += text.size();
-    if (peer.commands >= kMostCommandsWaiting || peer.bytes >= kMostCommandBytesWaiting)
-      pause = pause_;
+    if (peer.commands >= kMaxQueuedCommands || peer.bytes >= kMaxQueuedCommandBytes) pause = pause_;
   }
-  if (pause) pause(client, kTimeForThem);
+  if (pause) pause(client, kBackpressurePause);
   const std::size_t bytes = 256 + text.size();
-  post(Said{client, std::move(text)}, bytes);
+  post(MessageReceived{client, std::move(text)}, bytes);
 }
 
 void LiveHub::on_close(ClientId client) {
@@ -163,31 +163,32 @@ void LiveHub::on_close(ClientId client) {
     peers_.erase(client);
   }
   --connected_;
-  post(Closed{client}, 0);
+  post(ClientDisconnected{client}, 0);
 }
 
 // ---------------------------------------------------------------- hub thread
 
 void LiveHub::run() {
   using Clock = std::chrono::steady_clock;
-  auto next_look = Clock::now();
+  auto next_poll = Clock::now();
   for (bool stopping = false; !stopping;) {
     std::deque<Queued> events;
-    std::vector<std::pair<std::string, Newest>> newest;
-    const bool looks = clients_->wants_looks();
+    std::vector<std::pair<std::string, LatestState>> newest;
+    const bool needs_polling = clients_->needs_polling();
     {
       std::unique_lock lock(mutex_);
-      const auto something = [this] { return stopping_ || news_ || !events_.empty(); };
-      if (looks) {
-        wake_.wait_until(lock, next_look, something);
+      const auto something = [this] { return stopping_ || progress_pending_ || !events_.empty(); };
+      if (needs_polling) {
+        wake_.wait_until(lock, next_poll, something);
       } else {
         wake_.wait(lock, something);
       }
       events.swap(events_);
       queued_bytes_ = 0;
-      news_ = false;
-      for (auto& [session, of] : newest_)
-        newest.emplace_back(session, Newest{of.extent, std::exchange(of.progress, std::nullopt)});
+      progress_pending_ = false;
+      for (auto& [session, of] : latest_)
+        newest.emplace_back(session,
+                            LatestState{of.extent, std::exchange(of.progress, std::nullopt)});
       for (auto& [client, peer] : peers_) peer.commands = peer.bytes = 0;
       stopping = stopping_;
     }
@@ -195,36 +196,36 @@ void LiveHub::run() {
     for (Queued& queued : events) {
       const auto* state = std::get_if<StateChanged>(&queued.event);
       if (state != nullptr && has_ended(state->status.state)) ended.push_back(state->status.id);
-      tell(*clients_, queued.event);
+      dispatch(*clients_, queued.event);
     }
     for (const auto& [session, of] : newest) {
-      clients_->reached(session, of.extent);
+      clients_->update_extent(session, of.extent);
       if (of.progress) clients_->progress(*of.progress);
     }
     clients_->flush();
-    if (Clock::now() >= next_look) {
-      clients_->look();
-      next_look = Clock::now() + kLookEvery;
+    if (Clock::now() >= next_poll) {
+      clients_->poll_running_steps();
+      next_poll = Clock::now() + kLivePollInterval;
     }
     const LiveClients::Counts counts = clients_->counts();
     const std::scoped_lock lock(mutex_);
-    for (const std::string& session : ended) newest_.erase(session);
-    figures_ = {
+    for (const std::string& session : ended) latest_.erase(session);
+    stats_ = {
         .subscriptions = counts.subscriptions, .lost = counts.lost, .log_bytes = counts.log_bytes};
   }
 }
 
-void LiveHub::tell(LiveClients& clients, Event& event) {
+void LiveHub::dispatch(LiveClients& clients, Event& event) {
   std::visit(
       Overloaded{
-          [&](const Opened& e) { clients.opened(e.client); },
-          [&](const Said& e) { clients.said(e.client, e.text); },
-          [&](const Closed& e) { clients.closed(e.client); },
+          [&](const ClientConnected& e) { clients.opened(e.client); },
+          [&](const MessageReceived& e) { clients.handle_message(e.client, e.text); },
+          [&](const ClientDisconnected& e) { clients.closed(e.client); },
           [&](const StateChanged& e) { clients.state(e.status); },
           [&](const TokenMade& e) { clients.token(e.session, e.token, e.text); },
           [&](const TextEnded& e) { clients.rest(e.session, e.index, e.rest); },
           [&](StepWritten& e) { clients.step(e.session, std::move(e.step), std::move(e.graph)); },
-          [&](ArchivePiece& e) { clients.piece(std::move(e)); },
+          [&](BackfillBatch& e) { clients.batch(std::move(e)); },
       },
       event);
 }

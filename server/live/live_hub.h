@@ -1,10 +1,10 @@
 // Delivers events from the inference, writer and WebSocket threads to live clients. Callers
 // only copy the event into one queue; the hub's own thread creates the messages (LiveClients)
-// and polls the running steps. A third thread (LiveArchive) reads records that are no longer
+// and polls the running steps. A third thread (BackfillReader) reads records that are no longer
 // in memory from the session files.
 //
 //   LiveHub hub;                            // listener for both
-//   Door door(options, hub);
+//   HttpFrontend frontend(options, hub);
 //   GenerationQueue queue(options, hub);
 //   hub.start({...});                       // callbacks
 //
@@ -26,8 +26,8 @@
 #include <thread>
 #include <variant>
 
-#include "server/door/websocket_handler.h"
-#include "server/live/live_archive.h"
+#include "server/frontend/websocket_handler.h"
+#include "server/live/backfill_reader.h"
 #include "server/live/live_clients.h"
 #include "tracer/engine/generation_queue.h"
 
@@ -35,7 +35,7 @@ namespace tt {
 
 // Callbacks into the rest of the server. Called on the hub's threads. They must not block,
 // except `open`.
-struct LiveHubPorts {
+struct LiveHubCallbacks {
   // Queues a message for a client. Returns false if there is no room or the client has
   // disconnected.
   std::function<bool(ClientId, Opcode, std::span<const std::byte>)> send;
@@ -46,11 +46,11 @@ struct LiveHubPorts {
   // The running step of the session, ops from `from_op` on; nullopt if no step is running.
   std::function<std::optional<StepInFlight>(const std::string& session, std::uint32_t from_op)>
       in_flight;
-  LiveArchive::Open open;  // opens a session file
+  BackfillReader::Open open;  // opens a session file
 };
 
-// Maximum size of a client message (DoorOptions::websocket_message_bytes).
-inline constexpr std::size_t kMostCommandBytes = 16u << 10;
+// Maximum size of a client message (HttpFrontendOptions::websocket_message_bytes).
+inline constexpr std::size_t kMaxCommandBytes = 16u << 10;
 
 class LiveHub final : public SessionListener, public WebSocketHandler {
  public:
@@ -60,17 +60,17 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   LiveHub& operator=(const LiveHub&) = delete;
 
   // Delivers events queued before the call.
-  void start(LiveHubPorts ports, LiveLimits limits = {});
+  void start(LiveHubCallbacks callbacks, LiveLimits limits = {});
   void stop();  // delivers all queued events, then ends. Idempotent.
 
   // For the server metrics; any thread.
-  struct Figures {
+  struct Stats {
     std::size_t clients = 0, subscriptions = 0;
     std::uint64_t lost = 0;        // records that clients did not receive
     std::size_t queued_bytes = 0;  // queued events
     std::size_t log_bytes = 0;     // of all session logs
   };
-  Figures figures() const;
+  Stats stats() const;
 
   void on_state(const JobStatus& status) override;
   void on_progress(const JobStatus& status) override;
@@ -85,14 +85,14 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   void on_close(ClientId client) override;
 
  private:
-  struct Opened {
+  struct ClientConnected {
     ClientId client;
   };
-  struct Said {
+  struct MessageReceived {
     ClientId client;
     std::string text;
   };
-  struct Closed {
+  struct ClientDisconnected {
     ClientId client;
   };
   struct StateChanged {
@@ -113,14 +113,14 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
     Step step;
     KnownGraphPtr graph;
   };
-  using Event = std::variant<Opened, Said, Closed, StateChanged, TokenMade, TextEnded, StepWritten,
-                             ArchivePiece>;
+  using Event = std::variant<ClientConnected, MessageReceived, ClientDisconnected, StateChanged,
+                             TokenMade, TextEnded, StepWritten, BackfillBatch>;
   struct Queued {
     Event event;
     std::size_t bytes;
   };
   // Per session that has not ended; kept even without clients.
-  struct Newest {
+  struct LatestState {
     LiveExtent extent;
     std::optional<JobStatus> progress;  // not delivered yet
   };
@@ -128,12 +128,12 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
     std::size_t commands = 0, bytes = 0;  // in the queue
   };
 
-  // `Room::Needed`: the event is dropped when the queue is full; clients then read it from the
+  // `Room::Drop`: the event is dropped when the queue is full; clients then read it from the
   // file. `Room::Made`: always queued.
-  enum class Room { Needed, Made };
-  void post(Event event, std::size_t bytes, Room room = Room::Made);
+  enum class WhenFull { Drop, Queue };
+  void post(Event event, std::size_t bytes, WhenFull when_full = WhenFull::Queue);
   void run();
-  static void tell(LiveClients& clients, Event& event);
+  static void dispatch(LiveClients& clients, Event& event);
 
   LiveExtent extent_of(const std::string& session) const;
 
@@ -142,15 +142,15 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   std::condition_variable wake_;
   std::deque<Queued> events_;
   std::size_t queued_bytes_ = 0;
-  std::map<std::string, Newest> newest_;
+  std::map<std::string, LatestState> latest_;
   std::map<ClientId, Peer> peers_;
-  Figures figures_;
-  bool news_ = false;  // newest_ changed without an event
+  Stats stats_;
+  bool progress_pending_ = false;  // newest_ changed without an event
   bool stopping_ = false;
 
   std::function<void(ClientId, std::chrono::milliseconds)> pause_;  // set by start()
   std::unique_ptr<LiveClients> clients_;                            // the hub's thread only
-  std::unique_ptr<LiveArchive> archive_;
+  std::unique_ptr<BackfillReader> backfill_reader_;
   std::thread thread_;
 };
 

@@ -53,7 +53,7 @@ std::size_t StepRecord::bytes() const {
   return bytes_of(step_) + message_.size() + routing_.size() * sizeof(RoutingRow);
 }
 
-void StepRecord::settle(bool with_message, bool with_routing) {
+void StepRecord::materialize(bool with_message, bool with_routing) {
   if (with_message) message();
   if (with_routing) routing();
   routed_ = true;
@@ -64,28 +64,28 @@ void StepRecord::settle(bool with_message, bool with_routing) {
 // ---------------------------------------------------------------- log of the newest records
 
 void LiveLog::add(TokenRecord token) {
-  reach(token.index, first_step_);
+  advance_to(token.index, first_step_);
   if (token.index < end_token()) return;
   bytes_ += cost_of(token);
-  tokens_.push_back({orders_++, std::move(token)});
+  tokens_.push_back({next_order_++, std::move(token)});
 }
 
 void LiveLog::add(StepRecordPtr step) {
-  reach(first_token_, step->index());
+  advance_to(first_token_, step->index());
   if (step->index() < end_step()) return;
   const std::size_t bytes = step->bytes();
   bytes_ += bytes;
-  steps_.push_back({orders_++, bytes, std::move(step)});
+  steps_.push_back({next_order_++, bytes, std::move(step)});
 }
 
-void LiveLog::reach(std::uint32_t tokens, std::uint32_t steps) {
+void LiveLog::advance_to(std::uint32_t tokens, std::uint32_t steps) {
   if (tokens > end_token()) {
     for (const Token& token : tokens_) bytes_ -= cost_of(token.record);
     tokens_.clear();
     first_token_ = tokens;
   }
   if (steps > end_step()) {
-    for (const Written& step : steps_) bytes_ -= step.bytes;
+    for (const StoredStep& step : steps_) bytes_ -= step.bytes;
     steps_.clear();
     first_step_ = steps;
   }

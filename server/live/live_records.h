@@ -43,7 +43,7 @@ class StepRecord {
 
   std::size_t bytes() const;
   // Computes the requested parts now and frees the data that only they need.
-  void settle(bool with_message, bool with_routing);
+  void materialize(bool with_message, bool with_routing);
 
  private:
   std::string session_;
@@ -73,7 +73,7 @@ class LiveLog {
   void add(StepRecordPtr step);
   // Sets the total number of tokens and steps. If earlier records did not arrive, the log
   // restarts there.
-  void reach(std::uint32_t tokens, std::uint32_t steps);
+  void advance_to(std::uint32_t tokens, std::uint32_t steps);
 
   std::uint32_t first_token() const { return first_token_; }
   std::uint32_t first_step() const { return first_step_; }
@@ -101,15 +101,15 @@ class LiveLog {
     std::uint64_t order;
     TokenRecord record;
   };
-  struct Written {
+  struct StoredStep {
     std::uint64_t order;
     std::size_t bytes;
     StepRecordPtr record;
   };
   std::deque<Token> tokens_;
-  std::deque<Written> steps_;
+  std::deque<StoredStep> steps_;
   std::uint32_t first_token_ = 0, first_step_ = 0;
-  std::uint64_t orders_ = 0;
+  std::uint64_t next_order_ = 0;
   std::size_t bytes_ = 0;
 };
 

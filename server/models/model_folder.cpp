@@ -35,7 +35,7 @@ std::string text_value(const GgufIndex& index, const char* key) {
 }
 
 // GGUF files that are not complete models.
-std::string why_no_model(const GgufIndex& index) {
+std::string rejection_reason(const GgufIndex& index) {
   const std::string type = text_value(index, "general.type");
   if (!type.empty() && type != "model")
     return std::format("not a model: its type is \"{}\".", type);
@@ -61,13 +61,13 @@ std::uint64_t FoundModel::bytes() const {
   return sum;
 }
 
-FoundModel look_at_model(const fs::path& first_file) {
+FoundModel inspect_model(const fs::path& first_file) {
   FoundModel model{.path = first_file,
                    .stem = part_name(first_file.stem().string()).stem,
                    .name = {},
                    .files = {},
                    .error = {},
-                   .leads_out = false};
+                   .is_outside = false};
   model.name = model.stem;
   const auto index = GgufIndex::open(first_file);
   if (!index) {
@@ -77,12 +77,12 @@ FoundModel look_at_model(const fs::path& first_file) {
   }
   for (const ModelFile& file : index->files()) model.files.push_back(stamp_of(file.path));
   if (const std::string name = text_value(*index, "general.name"); !name.empty()) model.name = name;
-  if (const std::string reason = why_no_model(*index); !reason.empty())
+  if (const std::string reason = rejection_reason(*index); !reason.empty())
     model.error = std::format("{}: {}", first_file.string(), reason);
   return model;
 }
 
-bool ModelFolder::leads_out(const fs::path& file) const {
+bool ModelFolder::is_outside(const fs::path& file) const {
   std::error_code failed;
   const fs::path root = fs::canonical(folder_, failed);
   const fs::path real = failed ? fs::path() : fs::canonical(file, failed);
@@ -97,13 +97,13 @@ std::map<fs::path, ModelFolder::Parts> ModelFolder::walk() const {
   std::error_code failed;
   fs::recursive_directory_iterator entry(folder_, fs::directory_options::skip_permission_denied,
                                          failed);
-  std::size_t looked_at = 0;
-  for (; !failed && entry != fs::end(entry) && looked_at < kMostEntries; entry.increment(failed)) {
-    ++looked_at;
+  std::size_t visited = 0;
+  for (; !failed && entry != fs::end(entry) && visited < kMaxEntries; entry.increment(failed)) {
+    ++visited;
     if (entry->path().extension() != kExtension) continue;
     std::error_code gone;
     if (entry->is_symlink(gone)) {
-      if (entry->is_regular_file(gone) && !leads_out(entry->path()))
+      if (entry->is_regular_file(gone) && !is_outside(entry->path()))
         links.emplace(entry->path(), fs::canonical(entry->path(), gone));
     } else if (entry->is_regular_file(gone)) {
       files.insert(entry->path());
@@ -124,26 +124,26 @@ std::map<fs::path, ModelFolder::Parts> ModelFolder::walk() const {
 std::vector<FoundModel> ModelFolder::scan() {
   std::vector<FoundModel> models;
   if (folder_.empty()) return models;
-  std::map<fs::path, Known> known;
+  std::map<fs::path, CachedModel> known;
   for (auto& [key, parts] : walk()) {
     const fs::path& first = parts.front();
     auto stamps = stamps_of(parts);
-    if (auto before = known_.find(first);
-        before != known_.end() && before->second.parts == stamps) {
+    if (auto before = cache_.find(first);
+        before != cache_.end() && before->second.parts == stamps) {
       known.emplace(first, std::move(before->second));
     } else {
-      known.emplace(first, Known{.parts = std::move(stamps), .model = look_at_model(first)});
+      known.emplace(first, CachedModel{.parts = std::move(stamps), .model = inspect_model(first)});
     }
     FoundModel& model = known.at(first).model;
     // A part listed in the first file may be a link that was skipped above.
     for (const FileStamp& file : model.files) {
-      if (!leads_out(file.path)) continue;
-      model.leads_out = true;
+      if (!is_outside(file.path)) continue;
+      model.is_outside = true;
       model.error = file.path.string() + " is outside the models folder.";
     }
     models.push_back(model);
   }
-  known_ = std::move(known);
+  cache_ = std::move(known);
   return models;
 }
 

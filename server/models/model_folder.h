@@ -22,14 +22,14 @@ struct FoundModel {
   std::string stem;            // file name without .gguf and part number
   std::string name;            // general.name of the file, else the stem
   std::vector<FileStamp> files;
-  std::string error;       // why it cannot be loaded, and what to do; empty: looks valid
-  bool leads_out = false;  // a part of it is outside the folder: it is not opened
+  std::string error;        // why it cannot be loaded, and what to do; empty: looks valid
+  bool is_outside = false;  // a part of it is outside the folder: it is not opened
 
   std::uint64_t bytes() const;
 };
 
 // Reads the header of one model at any path.
-FoundModel look_at_model(const std::filesystem::path& first_file);
+FoundModel inspect_model(const std::filesystem::path& first_file);
 
 class ModelFolder {
  public:
@@ -39,23 +39,23 @@ class ModelFolder {
   const std::filesystem::path& path() const { return folder_; }
 
   // Returns the current models, sorted by path. Walks the folder and reads only the headers of
-  // files that are new or changed since the last call. Visits at most kMostEntries files and
+  // files that are new or changed since the last call. Visits at most kMaxEntries files and
   // folders.
   std::vector<FoundModel> scan();
-  static constexpr std::size_t kMostEntries = 100'000;
+  static constexpr std::size_t kMaxEntries = 100'000;
 
  private:
   // Files of one model, in order.
   using Parts = std::vector<std::filesystem::path>;
   std::map<std::filesystem::path, Parts> walk() const;
-  bool leads_out(const std::filesystem::path& file) const;
+  bool is_outside(const std::filesystem::path& file) const;
 
   std::filesystem::path folder_;
-  struct Known {
+  struct CachedModel {
     std::vector<FileStamp> parts;  // at the last read
     FoundModel model;
   };
-  std::map<std::filesystem::path, Known> known_;  // key: path of the first part
+  std::map<std::filesystem::path, CachedModel> cache_;  // key: path of the first part
 };
 
 }  // namespace tt

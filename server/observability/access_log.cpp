@@ -5,35 +5,35 @@ namespace tt {
 namespace {
 
 // 503 is not a server error: a model is loading or a queue is full.
-LogLevel level_of(const Answered& answered) {
-  if (answered.status >= 500 && answered.status != 503) return LogLevel::Warning;
-  const bool reads = answered.method == "GET" || answered.method == "HEAD" ||
-                     answered.method == "OPTIONS" || answered.method.empty();
-  return reads || answered.status >= 400 ? LogLevel::Debug : LogLevel::Info;
+LogLevel level_of(const RequestRecord& record) {
+  if (record.status >= 500 && record.status != 503) return LogLevel::Warning;
+  const bool reads = record.method == "GET" || record.method == "HEAD" ||
+                     record.method == "OPTIONS" || record.method.empty();
+  return reads || record.status >= 400 ? LogLevel::Debug : LogLevel::Info;
 }
 
 }  // namespace
 
-void log_answer(const Log& log, const Answered& answered) {
-  log.write(level_of(answered), "answered",
-            {{"request_id", answered.request_id},
-             {"method", answered.method},
-             {"path", answered.path},
-             {"route", route_label(answered)},
-             {"status", answered.status},
-             {"ms", answered.time.count()},
-             {"bytes", answered.bytes},
-             {"peer", answered.peer},
-             {"note", answered.note}});
+void log_access(const Log& log, const RequestRecord& record) {
+  log.write(level_of(record), "answered",
+            {{"request_id", record.request_id},
+             {"method", record.method},
+             {"path", record.path},
+             {"route", route_label(record)},
+             {"status", record.status},
+             {"ms", record.time.count()},
+             {"bytes", record.bytes},
+             {"peer", record.peer},
+             {"note", record.note}});
 }
 
 // cpp-httplib writes ":id" where openapi.yaml writes "{id}".
-std::string route_label(const Answered& answered) {
-  if (answered.route.empty()) return "none";
-  if (answered.route == "/.*") return "page";
+std::string route_label(const RequestRecord& record) {
+  if (record.route.empty()) return "none";
+  if (record.route == "/.*") return "page";
   std::string label;
   bool in_parameter = false;
-  for (const char c : answered.route + "/") {
+  for (const char c : record.route + "/") {
     if (c == '/' && in_parameter) {
       label += '}';
       in_parameter = false;

@@ -4,15 +4,15 @@
 
 #include <string>
 
-#include "server/door/answered.h"
+#include "server/frontend/request_record.h"
 #include "server/observability/log.h"
 
 namespace tt {
 
-void log_answer(const Log& log, const Answered& answered);
+void log_access(const Log& log, const RequestRecord& record);
 
 // The route as a label value in /metrics: "/api/v1/sessions/{id}", "page" or "none". The
 // number of distinct labels is bounded by the number of routes.
-std::string route_label(const Answered& answered);
+std::string route_label(const RequestRecord& record);
 
 }  // namespace tt

@@ -9,7 +9,7 @@
 #include <format>
 #include <nlohmann/json.hpp>
 
-#include "api/text/plain_text.h"
+#include "api/text/escape_control_chars.h"
 
 namespace tt {
 
@@ -45,17 +45,17 @@ std::string text_value(std::string_view text) {
   const bool is_word = !text.empty() && std::ranges::none_of(text, [](char c) {
     return c == ' ' || c == '"' || c == '=' || c == '\\';
   });
-  if (is_word) return plain_text(text);
+  if (is_word) return escape_control_chars(text);
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') quoted += '\\';
     quoted += c;
   }
-  return plain_text(quoted + '"');
+  return escape_control_chars(quoted + '"');
 }
 
 std::string text_of_fields(std::string_view component, std::string_view message, LogFields fields) {
-  std::string line = plain_text(message);
+  std::string line = escape_control_chars(message);
   if (!component.empty()) line += " component=" + text_value(component);
   for (const LogField& field : fields) {
     line += std::format(" {}=", field.name);

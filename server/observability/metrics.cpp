@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/json/version.h"
-#include "server/observability/process_figures.h"
+#include "server/observability/process_stats.h"
 #include "tracer/engine/backends.h"
 
 namespace tt {
@@ -122,12 +122,12 @@ void Metrics::on_state(const JobStatus& status) {
         .first->second.running = true;
   } else if (const auto job = jobs_.find(status.id); job != jobs_.end()) {
     if (job->second.running) request_.Observe(seconds(now - job->second.submitted));
-    add(status);
+    add_ended(status);
     jobs_.erase(job);
   }
 }
 
-void Metrics::add(const JobStatus& ended) {
+void Metrics::add_ended(const JobStatus& ended) {
   Totals& to = totals_;
   const std::uint32_t evaluated = std::max(ended.prompt_done, ended.reused_tokens);
   to.prompt_tokens += evaluated - ended.reused_tokens;
@@ -169,9 +169,9 @@ Metrics::Snapshot Metrics::snapshot() const {
   return now;
 }
 
-std::string Metrics::text(const MetricsPorts& ports) const {
+std::string Metrics::text(const MetricsCallbacks& callbacks) const {
   const auto [of, queued, running] = snapshot();
-  const ProcessFigures process = process_figures();
+  const ProcessStats process = process_stats();
   Sampled out;
   // Names, types and descriptions as in llama-server. There is no speculative decoding here.
   out.counter("llamacpp:prompt_tokens_total",
@@ -212,13 +212,13 @@ std::string Metrics::text(const MetricsPorts& ports) const {
   out.labelled_counter("what", "times", of.steps_without_times);
   out.labelled_counter("what", "step", of.steps_not_written);
   out.counter("tt_session_bytes_written_total", "Size of the files of ended sessions", of.bytes);
-  out.gauge("tt_live_clients", "Connected live clients", ports.live_clients());
+  out.gauge("tt_live_clients", "Connected live clients", callbacks.live_clients());
   out.counter("tt_live_frames_lost_total", "Live messages dropped because a client queue was full",
-              ports.live_frames_lost());
+              callbacks.live_frames_lost());
   out.counter("tt_log_lines_lost_total", "Log lines dropped because stderr was not read in time",
-              ports.log_lines_lost());
+              callbacks.log_lines_lost());
   std::error_code unknown;
-  if (const auto space = std::filesystem::space(ports.data_dir, unknown); !unknown) {
+  if (const auto space = std::filesystem::space(callbacks.data_dir, unknown); !unknown) {
     out.gauge("tt_data_free_bytes", "Free space on the disk of the session folder",
               space.available);
   }

@@ -29,7 +29,7 @@
 namespace tt {
 
 // Values of other components, sampled on each read.
-struct MetricsPorts {
+struct MetricsCallbacks {
   std::function<std::size_t()> live_clients;
   std::function<std::uint64_t()> live_frames_lost;
   std::function<std::uint64_t()> log_lines_lost;
@@ -46,7 +46,7 @@ class Metrics final : public SessionListener {
   void count_request(std::string_view method, const std::string& route, int status);
 
   // Returns the metrics in the Prometheus text format, version 0.0.4.
-  std::string text(const MetricsPorts& ports) const;
+  std::string text(const MetricsCallbacks& callbacks) const;
 
   void on_state(const JobStatus& status) override;
   void on_progress(const JobStatus&) override {}
@@ -71,7 +71,7 @@ class Metrics final : public SessionListener {
     std::size_t queued = 0, running = 0;
   };
 
-  void add(const JobStatus& ended);  // mutex held
+  void add_ended(const JobStatus& ended);  // mutex held
   Snapshot snapshot() const;
 
   const std::function<Clock::time_point()> now_;

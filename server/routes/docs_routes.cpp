@@ -1,7 +1,7 @@
 #include <string>
 
 #include "api/openapi/openapi.h"
-#include "server/http/answers.h"
+#include "server/http/responses.h"
 #include "server/routes/routes.h"
 
 namespace tt {
@@ -41,11 +41,11 @@ void add_docs_routes(httplib::Server& http, const StaticFiles& page) {
                                                    .cache = "no-cache",
                                                    .etag = etag_of(openapi_json())}](
                                     const httplib::Request& request, httplib::Response& response) {
-    answer(request, response, file);
+    respond(request, response, file);
   });
   http.Get("/api/docs", [&page](const httplib::Request& request, httplib::Response& response) {
     response.set_header("Content-Security-Policy", kPolicy);
-    answer(request, response, docs_page(page));
+    respond(request, response, docs_page(page));
   });
 }
 

@@ -5,7 +5,7 @@
 #include "analysis/experts/expert_pinning.h"
 #include "analysis/experts/experts.h"
 #include "api/json/expert_json.h"
-#include "server/http/session_question.h"
+#include "server/http/session_query_handler.h"
 #include "server/routes/routes.h"
 
 namespace tt {
@@ -17,10 +17,10 @@ using Response = httplib::Response;
 
 DetailLimits detail_limits(const Request& request, ParameterReader& read) {
   DetailLimits limits;
-  limits.pairs = read.take(number_parameter(request, "pairs", kMostRows)).value_or(limits.pairs);
-  constexpr std::uint64_t kMostTokens = 100;  // per expert
+  limits.pairs = read.take(number_parameter(request, "pairs", kMaxRows)).value_or(limits.pairs);
+  constexpr std::uint64_t kMaxTokens = 100;  // per expert
   limits.tokens =
-      read.take(number_parameter(request, "tokens", kMostTokens)).value_or(limits.tokens);
+      read.take(number_parameter(request, "tokens", kMaxTokens)).value_or(limits.tokens);
   return limits;
 }
 
@@ -28,8 +28,8 @@ DetailLimits detail_limits(const Request& request, ParameterReader& read) {
 
 void add_expert_routes(httplib::Server& http, SessionStore& sessions) {
   http.Get("/api/v1/sessions/:id/experts", [&sessions](const Request& request, Response& response) {
-    about_session(sessions, request, response, [&](ParameterReader& read) {
-      const auto phase = read.take(word_parameter(request, "phase", Phase::Other));
+    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+      const auto phase = read.take(enum_parameter(request, "phase", Phase::Other));
       return [phase, &request](const SessionReader& reader) {
         return expert_use(reader, phase, while_connected(request));
       };
@@ -38,10 +38,10 @@ void add_expert_routes(httplib::Server& http, SessionStore& sessions) {
 
   http.Get("/api/v1/sessions/:id/experts/layers/:layer",
            [&sessions](const Request& request, Response& response) {
-             about_session(sessions, request, response, [&](ParameterReader& read) {
+             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
                const LayerId layer = read.take(layer_in_path(request));
-               const auto router = read.take(number_parameter(request, "router", kMostIds));
-               const auto phase = read.take(word_parameter(request, "phase", Phase::Other));
+               const auto router = read.take(number_parameter(request, "router", kMaxId));
+               const auto phase = read.take(enum_parameter(request, "phase", Phase::Other));
                const DetailLimits limits = detail_limits(request, read);
                return [=, &request](const SessionReader& reader) {
                  return router_detail(reader, layer, static_cast<std::uint32_t>(router.value_or(0)),
@@ -52,9 +52,9 @@ void add_expert_routes(httplib::Server& http, SessionStore& sessions) {
 
   http.Get("/api/v1/sessions/:id/experts/tokens",
            [&sessions](const Request& request, Response& response) {
-             about_session(sessions, request, response, [&](ParameterReader& read) {
+             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
                const auto layer = read.take(layer_parameter(request));
-               const PageRange range = read.take(page_parameters(request, kUsualRows));
+               const PageRange range = read.take(page_parameters(request, kDefaultRows));
                return [=, &request](const SessionReader& reader) {
                  return token_experts(reader, layer, range, while_connected(request));
                };
@@ -63,8 +63,8 @@ void add_expert_routes(httplib::Server& http, SessionStore& sessions) {
 
   http.Get("/api/v1/sessions/:id/experts/pinning",
            [&sessions](const Request& request, Response& response) {
-             about_session(sessions, request, response, [&](ParameterReader& read) {
-               const auto bytes = read.take(number_parameter(request, "capacity", kMostNumber));
+             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+               const auto bytes = read.take(number_parameter(request, "capacity", kMaxJsonInteger));
                std::vector<Bytes> capacities;
                if (bytes) capacities.push_back(Bytes{*bytes});
                return [capacities, &request](const SessionReader& reader) {

@@ -9,7 +9,7 @@
 #include "api/json/compression_json.h"
 #include "api/json/trace_json.h"
 #include "api/text/graph_dot.h"
-#include "server/http/session_question.h"
+#include "server/http/session_query_handler.h"
 #include "server/routes/routes.h"
 
 namespace tt {
@@ -22,7 +22,7 @@ using Response = httplib::Response;
 struct GraphForm {
   bool collapse = false, dot = false;
 
-  TextAnswer of(const GraphPart& part) const {
+  TextResponse of(const GraphPart& part) const {
     if (dot) {
       return {collapse ? collapsed_dot(part) : to_dot(part), "text/vnd.graphviz; charset=utf-8"};
     }
@@ -33,7 +33,7 @@ struct GraphForm {
 GraphForm graph_form(const Request& request, ParameterReader& read) {
   static constexpr std::array<std::string_view, 2> kFormats = {"json", "dot"};
   return {.collapse = read.take(flag_parameter(request, "collapse")).value_or(false),
-          .dot = read.take(word_parameter(request, "format", kFormats, "json")) == "dot"};
+          .dot = read.take(enum_parameter(request, "format", kFormats, "json")) == "dot"};
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ GraphForm graph_form(const Request& request, ParameterReader& read) {
 void add_graph_routes(httplib::Server& http, SessionStore& sessions) {
   http.Get("/api/v1/sessions/:id/steps/:step/layers/:layer",
            [&sessions](const Request& request, Response& response) {
-             about_session(sessions, request, response, [&](ParameterReader& read) {
+             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
                const StepId step = read.take(step_in_path(request));
                const LayerId layer = read.take(layer_in_path(request));
                return [=](const SessionReader& reader) {
@@ -57,7 +57,7 @@ void add_graph_routes(httplib::Server& http, SessionStore& sessions) {
 
   http.Get("/api/v1/sessions/:id/steps/:step/graph",
            [&sessions](const Request& request, Response& response) {
-             about_session(sessions, request, response, [&](ParameterReader& read) {
+             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
                const StepId step = read.take(step_in_path(request));
                const LayerSet layers = read.take(layers_parameter(request));
                const GraphForm form = graph_form(request, read);
@@ -71,7 +71,7 @@ void add_graph_routes(httplib::Server& http, SessionStore& sessions) {
 
   http.Get("/api/v1/sessions/:id/templates/:template/graph", [&sessions](const Request& request,
                                                                          Response& response) {
-    about_session(sessions, request, response, [&](ParameterReader& read) {
+    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
       const TemplateId graph = read.take(template_in_path(request));
       const LayerSet layers = read.take(layers_parameter(request));
       const GraphForm form = graph_form(request, read);
@@ -85,7 +85,7 @@ void add_graph_routes(httplib::Server& http, SessionStore& sessions) {
 
   http.Get("/api/v1/sessions/:id/compression",
            [&sessions](const Request& request, Response& response) {
-             about_session(sessions, request, response, [&](ParameterReader&) {
+             handle_session_query(sessions, request, response, [&](ParameterReader&) {
                return [&request](const SessionReader& reader) {
                  return session_weights(reader, while_connected(request)).transform(compression);
                };

@@ -2,7 +2,7 @@
 #include "analysis/attention/heads.h"
 #include "analysis/attention/kv_use.h"
 #include "api/json/head_json.h"
-#include "server/http/session_question.h"
+#include "server/http/session_query_handler.h"
 #include "server/routes/routes.h"
 
 namespace tt {
@@ -12,13 +12,13 @@ namespace {
 using Request = httplib::Request;
 using Response = httplib::Response;
 
-constexpr std::uint64_t kUsualKvSteps = 1000;
+constexpr std::uint64_t kDefaultKvSteps = 1000;
 
 }  // namespace
 
 void add_head_routes(httplib::Server& http, SessionStore& sessions) {
   http.Get("/api/v1/sessions/:id/heads", [&sessions](const Request& request, Response& response) {
-    about_session(sessions, request, response, [&](ParameterReader&) {
+    handle_session_query(sessions, request, response, [&](ParameterReader&) {
       return [&request](const SessionReader& reader) {
         return head_table(reader, while_connected(request));
       };
@@ -26,8 +26,8 @@ void add_head_routes(httplib::Server& http, SessionStore& sessions) {
   });
 
   http.Get("/api/v1/sessions/:id/kv", [&sessions](const Request& request, Response& response) {
-    about_session(sessions, request, response, [&](ParameterReader& read) {
-      const PageRange range = read.take(page_parameters(request, kUsualKvSteps));
+    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+      const PageRange range = read.take(page_parameters(request, kDefaultKvSteps));
       return [range, &request](const SessionReader& reader) {
         return kv_use(reader, range, while_connected(request));
       };

@@ -4,11 +4,11 @@
 
 namespace tt {
 
-void add_metrics_routes(httplib::Server& http, const Metrics& metrics, MetricsPorts ports) {
-  http.Get("/metrics", [&metrics, ports = std::move(ports)](const httplib::Request&,
-                                                            httplib::Response& response) {
+void add_metrics_routes(httplib::Server& http, const Metrics& metrics, MetricsCallbacks callbacks) {
+  http.Get("/metrics", [&metrics, callbacks = std::move(callbacks)](const httplib::Request&,
+                                                                    httplib::Response& response) {
     response.set_header("Cache-Control", "no-store");
-    response.set_content(metrics.text(ports), "text/plain; version=0.0.4; charset=utf-8");
+    response.set_content(metrics.text(callbacks), "text/plain; version=0.0.4; charset=utf-8");
   });
 }
 

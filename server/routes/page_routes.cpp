@@ -1,6 +1,6 @@
 #include <string_view>
 
-#include "server/http/answers.h"
+#include "server/http/responses.h"
 #include "server/routes/routes.h"
 
 namespace tt {
@@ -13,15 +13,15 @@ using Response = httplib::Response;
 bool is_api(const Request& request) { return std::string_view(request.path).starts_with("/api/"); }
 
 // 404 when the path does not exist, 405 when it does not support the method.
-void answer_not_there(const RouteContract& contract, const Request& request, Response& response) {
+void respond_not_found(const RouteContract& contract, const Request& request, Response& response) {
   const std::string methods = contract.methods_of(request.path);
   if (methods.empty()) {
-    return answer(response, Problem{Fault::NotFound,
-                                    request.path + " not found. /api/docs lists the routes."});
+    return respond(response, Problem{ErrorCode::NotFound,
+                                     request.path + " not found. /api/docs lists the routes."});
   }
   response.set_header("Allow", methods);
-  answer(response,
-         Problem{Fault::MethodNotAllowed, request.path + " supports only " + methods + "."});
+  respond(response,
+          Problem{ErrorCode::MethodNotAllowed, request.path + " supports only " + methods + "."});
 }
 
 // Details for errors that the HTTP library reports without a message.
@@ -41,15 +41,15 @@ std::string detail_of(int status) {
 void get_file(const StaticFiles& files, const RouteContract& contract, const Request& request,
               Response& response) {
   const auto file = is_api(request) ? std::nullopt : files.find(request.path);
-  if (!file) return answer_not_there(contract, request, response);
-  answer(request, response, *file);
+  if (!file) return respond_not_found(contract, request, response);
+  respond(request, response, *file);
 }
 
 }  // namespace
 
 void add_page_routes(httplib::Server& http, const StaticFiles& files,
                      const RouteContract& contract) {
-  refuse_unknown_parameters(http, contract);
+  reject_unknown_parameters(http, contract);
   http.Get("/.*", [&](const Request& request, Response& response) {
     get_file(files, contract, request, response);
   });
@@ -57,8 +57,8 @@ void add_page_routes(httplib::Server& http, const StaticFiles& files,
   http.set_error_handler([&contract](const Request& request, Response& response) {
     if (!response.body.empty()) return;
     const int status = response.status;
-    if (status == 404) return answer_not_there(contract, request, response);
-    answer(response, problem_of_status(status, detail_of(status)));
+    if (status == 404) return respond_not_found(contract, request, response);
+    respond(response, problem_of_status(status, detail_of(status)));
   });
   http.set_exception_handler(
       [](const Request&, Response& response, const std::exception_ptr& thrown) {
@@ -70,7 +70,7 @@ void add_page_routes(httplib::Server& http, const StaticFiles& files,
         } catch (...) {
           what = "unknown";
         }
-        answer(response, Problem{Fault::Internal, "Please report this error: " + what});
+        respond(response, Problem{ErrorCode::Internal, "Please report this error: " + what});
       });
 }
 

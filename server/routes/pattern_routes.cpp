@@ -7,7 +7,7 @@
 #include "analysis/weights/reuse.h"
 #include "api/json/pattern_json.h"
 #include "api/json/reuse_json.h"
-#include "server/http/session_question.h"
+#include "server/http/session_query_handler.h"
 #include "server/routes/routes.h"
 
 namespace tt {
@@ -17,21 +17,21 @@ namespace {
 using Request = httplib::Request;
 using Response = httplib::Response;
 
-constexpr std::size_t kMostSizes = 100;
+constexpr std::size_t kMaxSizes = 100;
 
 ReuseQuery reuse_query(const Request& request, ParameterReader& read) {
   static constexpr std::array<std::string_view, 2> kGrains = {"part", "tensor"};
   ReuseQuery query;
-  if (read.take(word_parameter(request, "grain", kGrains, "part")) == "tensor")
+  if (read.take(enum_parameter(request, "grain", kGrains, "part")) == "tensor")
     query.grain = Grain::Tensor;
   for (const std::uint64_t size :
-       read.take(numbers_parameter(request, "sizes", kMostNumber, kMostSizes)))
+       read.take(numbers_parameter(request, "sizes", kMaxJsonInteger, kMaxSizes)))
     query.capacities.push_back(Bytes{size});
   return query;
 }
 
 std::expected<Json, TraceError> pattern_of(const SessionReader& reader,
-                                           const KeepGoing& keep_going) {
+                                           const ContinueCheck& keep_going) {
   const auto info = reader.info();
   if (!info) return std::unexpected(info.error());
   const auto same = determinism(reader, keep_going);
@@ -45,7 +45,7 @@ std::expected<Json, TraceError> pattern_of(const SessionReader& reader,
 
 void add_pattern_routes(httplib::Server& http, SessionStore& sessions) {
   http.Get("/api/v1/sessions/:id/reuse", [&sessions](const Request& request, Response& response) {
-    about_session(sessions, request, response, [&](ParameterReader& read) {
+    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
       return [query = reuse_query(request, read), &request](const SessionReader& reader) {
         return reuse(reader, query, while_connected(request));
       };
@@ -53,7 +53,7 @@ void add_pattern_routes(httplib::Server& http, SessionStore& sessions) {
   });
 
   http.Get("/api/v1/sessions/:id/pattern", [&sessions](const Request& request, Response& response) {
-    about_session(sessions, request, response, [&](ParameterReader&) {
+    handle_session_query(sessions, request, response, [&](ParameterReader&) {
       return [&request](const SessionReader& reader) {
         return pattern_of(reader, while_connected(request));
       };
@@ -62,7 +62,7 @@ void add_pattern_routes(httplib::Server& http, SessionStore& sessions) {
 
   http.Get("/api/v1/sessions/:id/determinism",
            [&sessions](const Request& request, Response& response) {
-             about_session(sessions, request, response, [&](ParameterReader&) {
+             handle_session_query(sessions, request, response, [&](ParameterReader&) {
                return [&request](const SessionReader& reader) {
                  return determinism(reader, while_connected(request));
                };

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "api/json/query_json.h"
-#include "server/http/answers.h"
-#include "server/http/session_question.h"
+#include "server/http/responses.h"
+#include "server/http/session_query_handler.h"
 #include "server/routes/routes.h"
 
 namespace tt {
@@ -18,102 +18,105 @@ namespace {
 using Request = httplib::Request;
 using Response = httplib::Response;
 
-constexpr int kMostQueries = 2;
-constexpr std::uint64_t kMostMemory = 256u << 20;
-constexpr std::size_t kPiece = 64u << 10;  // response buffer size
+constexpr int kMaxQueries = 2;
+constexpr std::uint64_t kMaxQueryMemory = 256u << 20;
+constexpr std::size_t kChunkBytes = 64u << 10;  // response buffer size
 
 // Slot of a running statement, released by the destructor.
-class Turn {
+class QuerySlot {
  public:
   // nullopt: the maximum number of statements is running.
-  static std::optional<Turn> take(std::shared_ptr<std::atomic<int>> running) {
-    if (running->fetch_add(1) < kMostQueries) return Turn(std::move(running));
+  static std::optional<QuerySlot> take(std::shared_ptr<std::atomic<int>> running) {
+    if (running->fetch_add(1) < kMaxQueries) return QuerySlot(std::move(running));
     running->fetch_sub(1);
     return std::nullopt;
   }
-  Turn(Turn&& other) noexcept = default;
-  Turn& operator=(Turn&&) = delete;
-  ~Turn() {
+  QuerySlot(QuerySlot&& other) noexcept = default;
+  QuerySlot& operator=(QuerySlot&&) = delete;
+  ~QuerySlot() {
     if (running_) running_->fetch_sub(1);
   }
 
  private:
-  explicit Turn(std::shared_ptr<std::atomic<int>> running) : running_(std::move(running)) {}
+  explicit QuerySlot(std::shared_ptr<std::atomic<int>> running) : running_(std::move(running)) {}
   std::shared_ptr<std::atomic<int>> running_;
 };
 
 // Streams the rows of a query in chunks.
 class Rows {
  public:
-  Rows(sql::Query query, QueryFormat format, Turn turn)
-      : turn_(std::move(turn)), query_(std::move(query)), writer_(format, query_.columns()) {
-    writer_.begin(piece_);
+  Rows(sql::Query query, QueryFormat format, QuerySlot slot)
+      : slot_(std::move(slot)), query_(std::move(query)), writer_(format, query_.columns()) {
+    writer_.begin(buffer_);
   }
 
   // Fills the buffer until it is full or the query has ended. Returns an error only before
   // anything was sent.
   std::optional<sql::QueryError> fill() {
-    while (!ended_ && piece_.size() < kPiece) {
+    while (!ended_ && buffer_.size() < kChunkBytes) {
       const auto row = query_.next();
       if (row && *row != nullptr) {
-        writer_.row(**row, piece_);
+        writer_.row(**row, buffer_);
         continue;
       }
       ended_ = true;
       if (!row && !sent_) return row.error();
-      whole_ = writer_.end(query_.cut_off(), row ? nullptr : &row.error(), piece_);
+      complete_ = writer_.end(query_.truncated(), row ? nullptr : &row.error(), buffer_);
     }
     return std::nullopt;
   }
   bool ended() const { return ended_; }
-  std::optional<std::uint32_t> whole_steps() const { return query_.whole_steps(); }
-  std::string take() { return std::exchange(piece_, {}); }
+  std::optional<std::uint32_t> readable_steps() const { return query_.readable_steps(); }
+  std::string take() { return std::exchange(buffer_, {}); }
 
   // Returns false when the client has disconnected, or when an error cannot be represented in
   // the format.
   bool send(httplib::DataSink& sink) {
     sent_ = true;
     fill();
-    const std::string piece = take();
-    if (!piece.empty() && !sink.write(piece.data(), piece.size())) return false;
+    const std::string chunk = take();
+    if (!chunk.empty() && !sink.write(chunk.data(), chunk.size())) return false;
     if (!ended_) return true;
-    if (whole_) sink.done();
-    return whole_;
+    if (complete_) sink.done();
+    return complete_;
   }
 
  private:
-  Turn turn_;
+  QuerySlot slot_;
   sql::Query query_;
   QueryWriter writer_;
-  std::string piece_;
-  bool sent_ = false, ended_ = false, whole_ = true;
+  std::string buffer_;
+  bool sent_ = false, ended_ = false, complete_ = true;
 };
 
-void run(SessionStore& sessions, TotalsShelf& totals,
+void run(SessionStore& sessions, TotalsCache& totals,
          const std::shared_ptr<std::atomic<int>>& running, const Request& request,
          Response& response) {
   const auto body = parse_query_body(request.body);
-  if (!body) return answer(response, body.error());
+  if (!body) return respond(response, body.error());
   const std::string& id = request.path_params.at("id");
   const auto tag = sessions.tag(id);  // before opening: the file may change while rows are sent
   auto reader = sessions.open(id);
-  if (!reader) return answer(response, problem_of(reader.error()));
-  auto turn = Turn::take(running);
-  if (!turn) {
-    return answer(response, Problem{Fault::QueriesBusy,
-                                    "Too many statements are running. Try again in a moment."});
+  if (!reader) return respond(response, problem_of(reader.error()));
+  auto slot = QuerySlot::take(running);
+  if (!slot) {
+    return respond(response, Problem{ErrorCode::TooManyQueries,
+                                     "Too many statements are running. Try again in a moment."});
   }
   auto query = sql::Query::prepare(
       *std::move(reader), body->sql,
-      {.time = body->timeout, .rows = body->limit, .memory = kMostMemory, .short_values = true},
+      {.time = body->timeout,
+       .rows = body->limit,
+       .memory = kMaxQueryMemory,
+       .bounded_values = true},
       while_connected(request),
-      [&totals, id, tag](auto times, const SessionReader& of, const KeepGoing& keep_going) {
-        return totals.lend(times, id, tag, of, keep_going);
+      [&totals, id, tag](auto times, const SessionReader& of, const ContinueCheck& keep_going) {
+        return totals.get_or_build(times, id, tag, of, keep_going);
       });
-  if (!query) return answer(response, problem_of(query.error()));
-  const auto rows = std::make_shared<Rows>(*std::move(query), body->format, *std::move(turn));
-  if (const auto error = rows->fill()) return answer(response, problem_of(*error));
-  tell_damage(response, rows->whole_steps());
+  if (!query) return respond(response, problem_of(query.error()));
+  const auto rows = std::make_shared<Rows>(*std::move(query), body->format, *std::move(slot));
+  if (const auto error = rows->fill()) return respond(response, problem_of(*error));
+  set_damage_header(response, rows->readable_steps());
   response.set_header("Cache-Control", "no-store");
   const char* type = content_type_of(body->format);
   if (rows->ended()) return response.set_content(rows->take(), type);
@@ -123,7 +126,7 @@ void run(SessionStore& sessions, TotalsShelf& totals,
 
 }  // namespace
 
-void add_query_routes(httplib::Server& http, SessionStore& sessions, TotalsShelf& totals) {
+void add_query_routes(httplib::Server& http, SessionStore& sessions, TotalsCache& totals) {
   http.Post("/api/v1/sessions/:id/query",
             [&sessions, &totals, running = std::make_shared<std::atomic<int>>(0)](
                 const Request& request, Response& response) {

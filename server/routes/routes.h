@@ -9,10 +9,10 @@
 #include "server/http/route_contract.h"
 #include "server/http/static_files.h"
 #include "server/live/generation_streams.h"
-#include "server/models/model_shelf.h"
+#include "server/models/model_manager.h"
 #include "server/observability/metrics.h"
 #include "server/sessions/retention.h"
-#include "server/sessions/session_shelf.h"
+#include "server/sessions/session_cache.h"
 #include "server/sessions/session_store.h"
 
 namespace httplib {
@@ -25,22 +25,22 @@ namespace tt {
 // queue.
 void add_server_routes(httplib::Server& http, const Retention& retention,
                        const std::filesystem::path& data_dir,
-                       std::function<void(ServerFacts&)> rest);
-void add_model_routes(httplib::Server& http, ModelShelf& shelf);
-void add_gguf_routes(httplib::Server& http, ModelShelf& shelf);
-void add_generate_routes(httplib::Server& http, ModelShelf& shelf, GenerationStreams& streams,
-                         Retention& retention);
+                       std::function<void(ServerInfo&)> rest);
+void add_model_routes(httplib::Server& http, ModelManager& model_manager);
+void add_gguf_routes(httplib::Server& http, ModelManager& model_manager);
+void add_generate_routes(httplib::Server& http, ModelManager& model_manager,
+                         GenerationStreams& streams, Retention& retention);
 void add_session_routes(httplib::Server& http, SessionStore& sessions);
 // Download and import of session files.
 void add_session_file_routes(httplib::Server& http, SessionStore& sessions, Retention& retention);
 // Export in the formats of other tools.
 void add_export_routes(httplib::Server& http, SessionStore& sessions, Retention& retention);
 // Recorded data: tokens, templates, nodes, tensors, steps, ops, accesses.
-void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes);
+void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes);
 // Aggregates: heat maps, breakdowns, hot and cold data, sequentiality.
-void add_heat_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes);
+void add_heat_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes);
 // SQL queries on a session.
-void add_query_routes(httplib::Server& http, SessionStore& sessions, TotalsShelf& totals);
+void add_query_routes(httplib::Server& http, SessionStore& sessions, TotalsCache& totals);
 // Graphs of layers, steps and templates as JSON and DOT; compressibility of the weights.
 void add_graph_routes(httplib::Server& http, SessionStore& sessions);
 // Expert usage.
@@ -50,8 +50,8 @@ void add_head_routes(httplib::Server& http, SessionStore& sessions);
 // Order of weight reads and cache hit estimates.
 void add_pattern_routes(httplib::Server& http, SessionStore& sessions);
 // Validation, comparison, report.
-void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes);
-void add_metrics_routes(httplib::Server& http, const Metrics& metrics, MetricsPorts ports);
+void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes);
+void add_metrics_routes(httplib::Server& http, const Metrics& metrics, MetricsCallbacks callbacks);
 // /api/openapi.json, and the API reference page /api/docs if `page` contains it.
 void add_docs_routes(httplib::Server& http, const StaticFiles& page);
 // Call last: files of the web UI and 404 for everything else. Also installs the check of

@@ -2,7 +2,7 @@
 #include <charconv>
 #include <utility>
 
-#include "server/http/answers.h"
+#include "server/http/responses.h"
 #include "server/routes/routes.h"
 #include "tracer/engine/host_facts.h"
 
@@ -14,8 +14,8 @@ using Request = httplib::Request;
 using Response = httplib::Response;
 
 // Host facts, constant while the server runs.
-ServerFacts machine_facts() {
-  ServerFacts facts;
+ServerInfo machine_facts() {
+  ServerInfo facts;
   facts.start_utc_ns = utc_now_ns();
   const auto number = [](const std::string& text, auto& out) {
     std::from_chars(text.data(), text.data() + text.size(), out);
@@ -33,21 +33,21 @@ ServerFacts machine_facts() {
 
 void add_server_routes(httplib::Server& http, const Retention& retention,
                        const std::filesystem::path& data_dir,
-                       std::function<void(ServerFacts&)> rest) {
+                       std::function<void(ServerInfo&)> rest) {
   http.Get("/api/v1/version", [](const Request&, Response& response) {
-    answer(response, version_json(library_versions(), backend_names()));
+    respond(response, version_json(library_versions(), backend_names()));
   });
-  ServerFacts constant_info = machine_facts();
+  ServerInfo constant_info = machine_facts();
   constant_info.data_dir = data_dir.string();
   constant_info.data_quota_bytes = retention.options().keep_bytes;
   http.Get("/api/v1/server", [&retention, constant_info = std::move(constant_info),
                               rest = std::move(rest)](const Request&, Response& response) {
-    ServerFacts facts = constant_info;
-    const DataRoom room = retention.room();
+    ServerInfo facts = constant_info;
+    const DataUsage room = retention.room();
     facts.data_bytes = room.data_bytes;
     facts.disk_free_bytes = room.disk_free;
     rest(facts);
-    answer(response, to_json(facts));
+    respond(response, to_json(facts));
   });
 }
 

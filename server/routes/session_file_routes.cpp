@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "server/door/range_field.h"
-#include "server/http/answers.h"
+#include "server/frontend/range_field.h"
 #include "server/http/byte_range.h"
-#include "server/http/session_question.h"
+#include "server/http/responses.h"
+#include "server/http/session_query_handler.h"
 #include "server/routes/routes.h"
 #include "server/sessions/fold_case.h"
 #include "server/sessions/move_file.h"
@@ -32,7 +32,7 @@ using Request = httplib::Request;
 using Response = httplib::Response;
 
 constexpr const char* kType = "application/vnd.sqlite3";
-constexpr std::size_t kPart = 256u << 10;  // read buffer size
+constexpr std::size_t kReadBytes = 256u << 10;  // read buffer size
 
 // An open file that is being sent. Its content stays available when the name is deleted.
 class OpenFile {
@@ -55,10 +55,10 @@ class OpenFile {
   // Sends a part of [offset, offset + length). Returns false when the client has disconnected
   // or the file has changed; the truncated response signals the error.
   bool send(std::uint64_t offset, std::uint64_t length, httplib::DataSink& sink) {
-    part_.resize(std::min<std::uint64_t>(length, kPart));
-    const ssize_t got = pread(fd_, part_.data(), part_.size(), static_cast<off_t>(offset));
+    buffer_.resize(std::min<std::uint64_t>(length, kReadBytes));
+    const ssize_t got = pread(fd_, buffer_.data(), buffer_.size(), static_cast<off_t>(offset));
     if (got <= 0 || changed()) return false;
-    return sink.write(part_.data(), static_cast<std::size_t>(got));
+    return sink.write(buffer_.data(), static_cast<std::size_t>(got));
   }
 
  private:
@@ -72,7 +72,7 @@ class OpenFile {
 
   const int fd_;
   struct stat facts_{};
-  std::vector<char> part_;
+  std::vector<char> buffer_;
 };
 
 void send_file(Response& response, std::shared_ptr<OpenFile> file, ByteRange range) {
@@ -94,14 +94,14 @@ std::string range_of(const Request& request, const Response& response) {
 // Sends the file of an ended session.
 void send_ended(const Request& request, Response& response, const SessionFile& session) {
   auto file = OpenFile::open(session.path);
-  if (!file) return answer(response, problem_of(file.error()));
+  if (!file) return respond(response, problem_of(file.error()));
   response.set_header("Accept-Ranges", "bytes");
   const std::uint64_t size = (*file)->bytes();
   const auto range = byte_range(range_of(request, response), size);
   if (!range) {
-    answer(
+    respond(
         response,
-        Problem{Fault::BadRequest,
+        Problem{ErrorCode::BadRequest,
                 std::format("The range starts after the end of the file ({} bytes).", size), 416});
     response.set_header("Content-Range", std::format("bytes */{}", size));
     return;
@@ -118,17 +118,17 @@ void send_ended(const Request& request, Response& response, const SessionFile& s
 void send_snapshot(Response& response, const SessionFile& session, SessionStore& sessions,
                    Retention& retention, std::uint64_t bytes) {
   const auto room = [&](std::uint64_t written) -> std::expected<void, TraceError> {
-    const auto refused = retention.refuse_file(std::max(bytes, written), written);
-    if (!refused) return {};
-    return std::unexpected(TraceError{TraceError::Kind::DiskFull, refused->detail});
+    const auto rejected = retention.check_file_space(std::max(bytes, written), written);
+    if (!rejected) return {};
+    return std::unexpected(TraceError{TraceError::Kind::DiskFull, rejected->detail});
   };
   auto folder = WorkFolder::make(sessions.folder());
-  if (!folder) return answer(response, problem_of(folder.error()));
+  if (!folder) return respond(response, problem_of(folder.error()));
   const auto path = folder->path() / "snapshot.ttrace";
   if (const auto copied = copy_session(session.path, path, room); !copied)
-    return answer(response, problem_of(copied.error()));
+    return respond(response, problem_of(copied.error()));
   auto file = OpenFile::open(path);
-  if (!file) return answer(response, problem_of(file.error()));
+  if (!file) return respond(response, problem_of(file.error()));
   const ByteRange all{.first = 0, .bytes = (*file)->bytes()};
   // The folder is deleted now; the open file remains readable.
   send_file(response, *std::move(file), all);
@@ -138,11 +138,11 @@ void download(const Request& request, Response& response, SessionStore& sessions
               Retention& retention) {
   const std::string& id = request.path_params.at("id");
   const auto session = sessions.file(id);
-  if (!session) return answer(response, problem_of(session.error()));
-  if (unchanged(request, response, sessions.tag(id), SameBytes::Yes)) return;
+  if (!session) return respond(response, problem_of(session.error()));
+  if (not_modified(request, response, sessions.tag(id), StrongEtag::Yes)) return;
   response.set_header("Content-Disposition", std::format("attachment; filename=\"{}.ttrace\"", id));
   const auto entry = sessions.entry(id);
-  if (!entry) return answer(response, problem_of(entry.error()));
+  if (!entry) return respond(response, problem_of(entry.error()));
   std::error_code none;
   const auto wal_bytes = std::filesystem::file_size(session->path.string() + "-wal", none);
   const bool running = entry->overview && entry->overview->info.state == SessionState::Running;
@@ -174,25 +174,25 @@ ImportForm form_of(const Request& request) {
                                         : ImportForm::File;
 }
 
-void take_in(const Request& request, Response& response, const httplib::ContentReader& body,
-             SessionStore& sessions, Retention& retention) {
+void import_session(const Request& request, Response& response, const httplib::ContentReader& body,
+                    SessionStore& sessions, Retention& retention) {
   auto incoming =
       SessionImport::begin(sessions, retention, announced_bytes(request), form_of(request));
-  if (!incoming) return answer(response, incoming.error());
+  if (!incoming) return respond(response, incoming.error());
   std::optional<Problem> problem;
   const bool whole = body([&](const char* data, std::size_t bytes) {
     if (auto added = incoming->add({data, bytes}); !added) problem = added.error();
     return !problem;
   });
-  if (problem) return answer(response, *problem);
+  if (problem) return respond(response, *problem);
   if (!whole) {
-    return answer(response,
-                  Problem{Fault::BadRequest, "The upload is incomplete. Send the file again."});
+    return respond(
+        response, Problem{ErrorCode::BadRequest, "The upload is incomplete. Send the file again."});
   }
   const auto taken = incoming->finish(while_connected(request));
-  if (!taken) return answer(response, taken.error());
+  if (!taken) return respond(response, taken.error());
   response.set_header("Location", "/api/v1/sessions/" + taken->session.id);
-  answer(response, to_json(taken->session), taken->is_new ? 201 : 200);
+  respond(response, to_json(taken->session), taken->is_new ? 201 : 200);
 }
 
 }  // namespace
@@ -204,7 +204,7 @@ void add_session_file_routes(httplib::Server& http, SessionStore& sessions, Rete
            });
   http.Post("/api/v1/sessions", [&sessions, &retention](const Request& request, Response& response,
                                                         const httplib::ContentReader& body) {
-    take_in(request, response, body, sessions, retention);
+    import_session(request, response, body, sessions, retention);
   });
 }
 

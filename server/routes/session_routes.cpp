@@ -5,15 +5,15 @@
 #include <string_view>
 #include <utility>
 
-#include "server/http/answers.h"
 #include "server/http/parameters.h"
+#include "server/http/responses.h"
 #include "server/routes/routes.h"
 
 namespace tt {
 
 namespace {
 
-constexpr std::uint64_t kUsualSessions = 100;
+constexpr std::uint64_t kDefaultSessions = 100;
 
 using Request = httplib::Request;
 using Response = httplib::Response;
@@ -37,10 +37,10 @@ std::expected<SessionQuery, Problem> query_of(const Request& request) {
                                                        "model",  "-model",  "steps", "-steps",
                                                        "tokens", "-tokens", "bytes", "-bytes"};
   auto words = text_parameter(request, "q");
-  auto state = word_parameter(request, "state", kStates);
+  auto state = enum_parameter(request, "state", kStates);
   auto model = text_parameter(request, "model");
-  const auto sort = word_parameter(request, "sort", kSorts, "-start");
-  const auto page = page_parameters(request, kUsualSessions, "offset");
+  const auto sort = enum_parameter(request, "sort", kSorts, "-start");
+  const auto page = page_parameters(request, kDefaultSessions, "offset");
   if (!words) return std::unexpected(words.error());
   if (!state) return std::unexpected(state.error());
   if (!model) return std::unexpected(model.error());
@@ -57,9 +57,9 @@ std::expected<SessionQuery, Problem> query_of(const Request& request) {
   return query;
 }
 
-void answer_session(Response& response, const std::expected<SessionEntry, TraceError>& session) {
-  if (!session) return answer(response, problem_of(session.error()));
-  answer(response, to_json(*session));
+void respond_session(Response& response, const std::expected<SessionEntry, TraceError>& session) {
+  if (!session) return respond(response, problem_of(session.error()));
+  respond(response, to_json(*session));
 }
 
 }  // namespace
@@ -67,33 +67,33 @@ void answer_session(Response& response, const std::expected<SessionEntry, TraceE
 void add_session_routes(httplib::Server& http, SessionStore& sessions) {
   http.Get("/api/v1/sessions", [&sessions](const Request& request, Response& response) {
     const auto query = query_of(request);
-    if (!query) return answer(response, query.error());
+    if (!query) return respond(response, query.error());
     const auto page = sessions.list(*query);
-    if (!page) return answer(response, problem_of(page.error()));
-    answer(response, to_json(*page));
+    if (!page) return respond(response, problem_of(page.error()));
+    respond(response, to_json(*page));
   });
 
   http.Get("/api/v1/sessions/:id", [&sessions](const Request& request, Response& response) {
-    if (unchanged(request, response, sessions.tag(id_of(request)))) return;
-    answer_session(response, sessions.entry(id_of(request)));
+    if (not_modified(request, response, sessions.tag(id_of(request)))) return;
+    respond_session(response, sessions.entry(id_of(request)));
   });
 
   http.Patch("/api/v1/sessions/:id", [&sessions](const Request& request, Response& response) {
     const auto title = parse_title_body(request.body);
-    if (!title) return answer(response, title.error());
-    answer_session(response, sessions.rename(id_of(request), *title));
+    if (!title) return respond(response, title.error());
+    respond_session(response, sessions.rename(id_of(request), *title));
   });
 
   http.Delete("/api/v1/sessions/:id", [&sessions](const Request& request, Response& response) {
     const auto deleted = sessions.remove(id_of(request));
-    if (!deleted) return answer(response, problem_of(deleted.error()));
-    answer(response,
-           Json{{"id", deleted->id}, {"restore_until_utc_ns", deleted->restore_until_utc_ns}});
+    if (!deleted) return respond(response, problem_of(deleted.error()));
+    respond(response,
+            Json{{"id", deleted->id}, {"restore_until_utc_ns", deleted->restore_until_utc_ns}});
   });
 
   http.Post("/api/v1/sessions/:id/restore",
             [&sessions](const Request& request, Response& response) {
-              answer_session(response, sessions.restore(id_of(request)));
+              respond_session(response, sessions.restore(id_of(request)));
             });
 }
 

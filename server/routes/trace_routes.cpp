@@ -10,15 +10,15 @@
 #include "analysis/tables/tensor_table.h"
 #include "api/json/access_cursor.h"
 #include "api/json/trace_json.h"
-#include "server/http/session_question.h"
+#include "server/http/session_query_handler.h"
 #include "server/routes/routes.h"
-#include "server/sessions/session_shelf.h"
+#include "server/sessions/session_cache.h"
 
 namespace tt {
 
 namespace {
 
-constexpr std::uint64_t kUsualSteps = 100;  // each step is derived from its template on request
+constexpr std::uint64_t kDefaultSteps = 100;  // each step is derived from its template on request
 
 using Request = httplib::Request;
 using Response = httplib::Response;
@@ -26,27 +26,27 @@ template <class Value>
 using OrProblem = std::expected<Value, Problem>;
 
 OrProblem<Order<TensorSort>> tensor_order(const Request& request) {
-  static constexpr SortWords<TensorSort, 5> kWords{{{"tensor", TensorSort::ByTensor},
-                                                    {"name", TensorSort::ByName},
-                                                    {"layer", TensorSort::ByLayer},
-                                                    {"size", TensorSort::BySize},
-                                                    {"offset", TensorSort::ByOffset}}};
-  return order_parameter(request, kWords);
+  static constexpr SortKeys<TensorSort, 5> kSortKeys{{{"tensor", TensorSort::ByTensor},
+                                                      {"name", TensorSort::ByName},
+                                                      {"layer", TensorSort::ByLayer},
+                                                      {"size", TensorSort::BySize},
+                                                      {"offset", TensorSort::ByOffset}}};
+  return order_parameter(request, kSortKeys);
 }
 
 OpFilter op_filter(const Request& request, ParameterReader& read) {
   return {.name = read.take(text_parameter(request, "name")),
           .layer = read.take(layer_parameter(request)),
-          .component = read.take(word_parameter(request, "component", Component::Input))};
+          .component = read.take(enum_parameter(request, "component", Component::Input))};
 }
 
 OrProblem<Order<OpSort>> op_order(const Request& request) {
-  static constexpr SortWords<OpSort, 5> kWords{{{"op", OpSort::ByOp},
-                                                {"name", OpSort::ByName},
-                                                {"duration", OpSort::ByDuration},
-                                                {"bytes", OpSort::ByBytes},
-                                                {"layer", OpSort::ByLayer}}};
-  return order_parameter(request, kWords);
+  static constexpr SortKeys<OpSort, 5> kSortKeys{{{"op", OpSort::ByOp},
+                                                  {"name", OpSort::ByName},
+                                                  {"duration", OpSort::ByDuration},
+                                                  {"bytes", OpSort::ByBytes},
+                                                  {"layer", OpSort::ByLayer}}};
+  return order_parameter(request, kSortKeys);
 }
 
 // Filter parameters of both access lists.
@@ -54,26 +54,26 @@ AccessFilter access_filter(const Request& request, ParameterReader& read) {
   AccessFilter filter;
   filter.tensor = tensor_filter(request, read, "tensor");
   filter.write = read.take(flag_parameter(request, "write"));
-  constexpr std::uint64_t kMostExperts = std::numeric_limits<std::int32_t>::max();
-  if (const auto expert = read.take(number_parameter(request, "expert", kMostExperts)))
+  constexpr std::uint64_t kMaxExpert = std::numeric_limits<std::int32_t>::max();
+  if (const auto expert = read.take(number_parameter(request, "expert", kMaxExpert)))
     filter.expert = static_cast<std::int32_t>(*expert);
   return filter;
 }
 
 OrProblem<Order<AccessSort>> access_order(const Request& request) {
-  static constexpr SortWords<AccessSort, 4> kWords{{{"time", AccessSort::ByTime},
-                                                    {"bytes", AccessSort::ByBytes},
-                                                    {"offset", AccessSort::ByOffset},
-                                                    {"tensor", AccessSort::ByTensor}}};
-  return order_parameter(request, kWords);
+  static constexpr SortKeys<AccessSort, 4> kSortKeys{{{"time", AccessSort::ByTime},
+                                                      {"bytes", AccessSort::ByBytes},
+                                                      {"offset", AccessSort::ByOffset},
+                                                      {"tensor", AccessSort::ByTensor}}};
+  return order_parameter(request, kSortKeys);
 }
 
 AccessQuery access_query(const Request& request, ParameterReader& read) {
   AccessQuery query;
-  const Ends ends = read.take(ends_parameters(request, "first_step", "last_step", kMostIds));
+  const Bounds ends = read.take(bounds_parameters(request, "first_step", "last_step", kMaxId));
   query.first_step = StepId{static_cast<std::uint32_t>(ends.from.value_or(0))};
   if (ends.to) query.last_step = StepId{static_cast<std::uint32_t>(*ends.to)};
-  query.phase = read.take(word_parameter(request, "phase", Phase::Other));
+  query.phase = read.take(enum_parameter(request, "phase", Phase::Other));
   query.filter = access_filter(request, read);
   query.filter.op_name = read.take(text_parameter(request, "op"));
   query.order = read.take(access_order(request));
@@ -92,7 +92,7 @@ std::expected<Page<Token>, TraceError> token_page(const SessionReader& reader, P
 void add_template_routes(httplib::Server& http, SessionStore& sessions) {
   http.Get("/api/v1/sessions/:id/templates",
            [&sessions](const Request& request, Response& response) {
-             about_session(sessions, request, response, [&](ParameterReader&) {
+             handle_session_query(sessions, request, response, [&](ParameterReader&) {
                return [&](const SessionReader& reader) {
                  return template_list(reader, while_connected(request));
                };
@@ -101,20 +101,20 @@ void add_template_routes(httplib::Server& http, SessionStore& sessions) {
 
   http.Get("/api/v1/sessions/:id/templates/:template/nodes",
            [&sessions](const Request& request, Response& response) {
-             about_session(sessions, request, response, [&](ParameterReader& read) {
+             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
                const TemplateId graph = read.take(template_in_path(request));
-               const PageRange range = read.take(page_parameters(request, kUsualRows));
+               const PageRange range = read.take(page_parameters(request, kDefaultRows));
                return [=](const SessionReader& reader) { return node_table(reader, graph, range); };
              });
            });
 
   http.Get("/api/v1/sessions/:id/templates/:template/tensors",
            [&sessions](const Request& request, Response& response) {
-             about_session(sessions, request, response, [&](ParameterReader& read) {
+             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
                const TemplateId graph = read.take(template_in_path(request));
                const TensorFilter filter = tensor_filter(request, read);
                const auto order = read.take(tensor_order(request));
-               const PageRange range = read.take(page_parameters(request, kUsualRows));
+               const PageRange range = read.take(page_parameters(request, kDefaultRows));
                return [=](const SessionReader& reader) {
                  return tensor_table(reader, graph, filter, order, range);
                };
@@ -124,15 +124,15 @@ void add_template_routes(httplib::Server& http, SessionStore& sessions) {
 
 void add_step_routes(httplib::Server& http, SessionStore& sessions) {
   http.Get("/api/v1/sessions/:id/tokens", [&sessions](const Request& request, Response& response) {
-    about_session(sessions, request, response, [&](ParameterReader& read) {
-      const PageRange range = read.take(page_parameters(request, kUsualRows));
+    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+      const PageRange range = read.take(page_parameters(request, kDefaultRows));
       return [=](const SessionReader& reader) { return token_page(reader, range); };
     });
   });
 
   http.Get("/api/v1/sessions/:id/steps", [&sessions](const Request& request, Response& response) {
-    about_session(sessions, request, response, [&](ParameterReader& read) {
-      const PageRange range = read.take(page_parameters(request, kUsualSteps));
+    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+      const PageRange range = read.take(page_parameters(request, kDefaultSteps));
       return [&request, range](const SessionReader& reader) {
         return step_summaries(reader, range, while_connected(request));
       };
@@ -141,11 +141,11 @@ void add_step_routes(httplib::Server& http, SessionStore& sessions) {
 
   http.Get("/api/v1/sessions/:id/steps/:step/ops",
            [&sessions](const Request& request, Response& response) {
-             about_session(sessions, request, response, [&](ParameterReader& read) {
+             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
                const StepId step = read.take(step_in_path(request));
                const OpFilter filter = op_filter(request, read);
                const auto order = read.take(op_order(request));
-               const PageRange range = read.take(page_parameters(request, kUsualRows));
+               const PageRange range = read.take(page_parameters(request, kDefaultRows));
                return [=](const SessionReader& reader) {
                  return op_table(reader, step, filter, order, range);
                };
@@ -153,16 +153,16 @@ void add_step_routes(httplib::Server& http, SessionStore& sessions) {
            });
 }
 
-void add_access_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes) {
+void add_access_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes) {
   http.Get("/api/v1/sessions/:id/steps/:step/accesses",
            [&sessions](const Request& request, Response& response) {
-             about_session(sessions, request, response, [&](ParameterReader& read) {
+             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
                const StepId step = read.take(step_in_path(request));
                AccessFilter filter = access_filter(request, read);
-               if (const auto op = read.take(number_parameter(request, "op", kMostIds)))
+               if (const auto op = read.take(number_parameter(request, "op", kMaxId)))
                  filter.op = OpId{static_cast<std::uint32_t>(*op)};
                const auto order = read.take(access_order(request));
-               const PageRange range = read.take(page_parameters(request, kUsualRows));
+               const PageRange range = read.take(page_parameters(request, kDefaultRows));
                return [=](const SessionReader& reader) {
                  return access_table(reader, step, filter, order, range);
                };
@@ -170,22 +170,22 @@ void add_access_routes(httplib::Server& http, SessionStore& sessions, IndexShelf
            });
 
   http.Get("/api/v1/sessions/:id/accesses", [&](const Request& request, Response& response) {
-    about_session(sessions, request, response, [&](ParameterReader& read) {
+    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
       const std::string id = request.path_params.at("id");
       const AccessQuery query = access_query(request, read);
-      const auto limit = read.take(number_parameter(request, "limit", kMostRows));
-      std::optional<AccessPlace> after;
+      const auto limit = read.take(number_parameter(request, "limit", kMaxRows));
+      std::optional<AccessId> after;
       const auto cursor = read.take(text_parameter(request, "cursor"));
       if (!cursor.empty()) after = read.take(parse_cursor(cursor, id, query));
       return [=, &request, &sessions, &indexes](const SessionReader& reader) {
-        const KeepGoing keep_going = while_connected(request);
-        std::optional<IndexShelf::Lease> lease;
+        const ContinueCheck keep_going = while_connected(request);
+        std::optional<IndexCache::Handle> handle;
         const auto index = [&]() -> std::expected<const SessionIndex*, TraceError> {
-          auto lent = indexes.lend(id, sessions.tag(id), reader, keep_going);
-          if (!lent) return std::unexpected(lent.error());
-          return &*lease.emplace(*std::move(lent));
+          auto cached = indexes.get_or_build(id, sessions.tag(id), reader, keep_going);
+          if (!cached) return std::unexpected(cached.error());
+          return &*handle.emplace(*std::move(cached));
         };
-        return access_page(reader, query, after, limit.value_or(kUsualRows), keep_going, index)
+        return access_page(reader, query, after, limit.value_or(kDefaultRows), keep_going, index)
             .transform([&](const AccessPage& page) { return accesses_json(page, id, query); });
       };
     });
@@ -194,7 +194,7 @@ void add_access_routes(httplib::Server& http, SessionStore& sessions, IndexShelf
 
 }  // namespace
 
-void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes) {
+void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes) {
   add_template_routes(http, sessions);
   add_step_routes(http, sessions);
   add_access_routes(http, sessions, indexes);

@@ -19,14 +19,14 @@ using Locale = std::unique_ptr<std::remove_pointer_t<locale_t>, FreeLocale>;
 
 // The code point at the start of `text`; bytes is 0 when `text` does not start with valid
 // UTF-8.
-struct Letter {
+struct CodePoint {
   wint_t code = 0;  // wchar_t holds a code point in this C library
   std::size_t bytes = 0;
 };
 
-Letter first_letter(std::string_view text) {
+CodePoint first_code_point(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  constexpr std::array<std::uint32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};
+  constexpr std::array<std::uint32_t, 5> kMinCode = {0, 0, 0x80, 0x800, 0x10000};
   const unsigned lead = byte(0);
   const std::size_t bytes = lead < 0x80             ? 1
                             : (lead & 0xe0) == 0xc0 ? 2
@@ -39,7 +39,7 @@ Letter first_letter(std::string_view text) {
     if ((byte(i) & 0xc0) != 0x80) return {};
     code = code << 6 | (byte(i) & 0x3fU);
   }
-  if (code < kSmallest[bytes] || code > 0x10ffff) return {};
+  if (code < kMinCode[bytes] || code > 0x10ffff) return {};
   return {code, bytes};
 }
 
@@ -62,15 +62,15 @@ std::string fold_case(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const Letter letter = first_letter(text);
-    if (letter.bytes == 0) {
+    const CodePoint code_point = first_code_point(text);
+    if (code_point.bytes == 0) {
       out += text.front();
       text.remove_prefix(1);
       continue;
     }
-    const wint_t lower = unicode ? towlower_l(letter.code, unicode.get()) : letter.code;
+    const wint_t lower = unicode ? towlower_l(code_point.code, unicode.get()) : code_point.code;
     append(out, lower);
-    text.remove_prefix(letter.bytes);
+    text.remove_prefix(code_point.bytes);
   }
   return out;
 }

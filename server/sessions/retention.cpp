@@ -27,9 +27,12 @@ std::uint64_t free_bytes(const std::filesystem::path& folder) {
 
 }  // namespace
 
-Retention::Retention(SessionStore& sessions, RetentionOptions options, Removed removed,
+Retention::Retention(SessionStore& sessions, RetentionOptions options, OnRemoved removed,
                      UtcClock now)
-    : sessions_(sessions), options_(options), removed_(std::move(removed)), now_(std::move(now)) {}
+    : sessions_(sessions),
+      options_(options),
+      on_removed_(std::move(removed)),
+      now_(std::move(now)) {}
 
 Retention::~Retention() { stop(); }
 
@@ -50,68 +53,68 @@ void Retention::stop() {
 }
 
 void Retention::sweep() {
-  const std::scoped_lock lock(sweeping_);
+  const std::scoped_lock lock(sweep_mutex_);
   purge_due();
   remove_old();
-  keep_under_quota();
-  (void)make_disk_room(0);  // ignored here: reported when a recording starts
+  enforce_quota();
+  (void)free_disk_space(0);  // ignored here: reported when a recording starts
 }
 
-DataRoom Retention::room() const {
-  DataRoom room{.data_bytes = 0, .disk_free = free_bytes(sessions_.folder())};
+DataUsage Retention::room() const {
+  DataUsage room{.data_bytes = 0, .disk_free = free_bytes(sessions_.folder())};
   for (const auto& own : sessions_.own().value_or(std::vector<SessionStore::Own>{}))
     room.data_bytes += own.session->file_bytes;
   for (const DeletedSession& deleted : sessions_.trash().all()) room.data_bytes += deleted.bytes;
   return room;
 }
 
-std::optional<Problem> Retention::refuse_session() {
-  const std::scoped_lock lock(sweeping_);
-  keep_under_quota();
+std::optional<Problem> Retention::check_session_space() {
+  const std::scoped_lock lock(sweep_mutex_);
+  enforce_quota();
   if (options_.keep_bytes) {
     const std::uint64_t held = room().data_bytes;
     if (held > *options_.keep_bytes) {
       return Problem{
-          Fault::QuotaReached,
+          ErrorCode::QuotaReached,
           std::format("The sessions use {} of the allowed {}, and none of them can be removed "
                       "automatically. Delete sessions, wait until the running one has ended, or "
                       "start the server with a larger --keep-bytes.",
                       size_text(held), size_text(*options_.keep_bytes))};
     }
   }
-  return make_disk_room(0);
+  return free_disk_space(0);
 }
 
-std::optional<Problem> Retention::refuse_file(std::uint64_t bytes, std::uint64_t written) {
+std::optional<Problem> Retention::check_file_space(std::uint64_t bytes, std::uint64_t written) {
   if (options_.keep_bytes && bytes > *options_.keep_bytes) {
-    return Problem{Fault::QuotaReached,
+    return Problem{ErrorCode::QuotaReached,
                    std::format("The size of the file is {}; all sessions together must not exceed "
                                "{}. Start the server with a larger --keep-bytes.",
                                size_text(bytes), size_text(*options_.keep_bytes))};
   }
-  return refuse_scratch(bytes - std::min(bytes, written));
+  return check_scratch_space(bytes - std::min(bytes, written));
 }
 
-std::optional<Problem> Retention::refuse_scratch(std::uint64_t bytes) {
-  const std::scoped_lock lock(sweeping_);
-  return make_disk_room(bytes);
+std::optional<Problem> Retention::check_scratch_space(std::uint64_t bytes) {
+  const std::scoped_lock lock(sweep_mutex_);
+  return free_disk_space(bytes);
 }
 
 void Retention::purge_due() {
   for (const DeletedSession& deleted : sessions_.trash().all())
-    if (sessions_.trash().is_due(deleted)) purge(deleted, "deleted more than an hour ago");
+    if (sessions_.trash().is_expired(deleted)) purge(deleted, "deleted more than an hour ago");
 }
 
 void Retention::remove_old() {
-  if (!options_.keep_for) return;
-  const std::int64_t oldest = now_() - options_.keep_for->count();
+  if (!options_.max_age) return;
+  const std::int64_t oldest = now_() - options_.max_age->count();
   for (const SessionStore::Own& own : removable()) {
     if (own.changed_utc_ns >= oldest) return;
     erase(own, "older than --keep-days");
   }
 }
 
-void Retention::keep_under_quota() {
+void Retention::enforce_quota() {
   if (!options_.keep_bytes) return;
   constexpr std::string_view kReason = "--keep-bytes exceeded";
   std::uint64_t held = room().data_bytes;
@@ -126,7 +129,7 @@ void Retention::keep_under_quota() {
   }
 }
 
-std::optional<Problem> Retention::make_disk_room(std::uint64_t bytes) {
+std::optional<Problem> Retention::free_disk_space(std::uint64_t bytes) {
   const auto enough = [&] {
     const std::uint64_t free = free_bytes(sessions_.folder());
     return free >= options_.disk_reserve && free - options_.disk_reserve >= bytes;
@@ -137,7 +140,7 @@ std::optional<Problem> Retention::make_disk_room(std::uint64_t bytes) {
     if (enough()) return std::nullopt;
   }
   return Problem{
-      Fault::QuotaReached,
+      ErrorCode::QuotaReached,
       std::format("The disk of {} has {} free, of which {} are reserved so that no recording fills "
                   "the disk. Delete sessions or other files, or start the server with another "
                   "--data-dir or a smaller --disk-reserve.",
@@ -156,13 +159,13 @@ std::vector<SessionStore::Own> Retention::removable() const {
 
 bool Retention::purge(const DeletedSession& session, std::string_view reason) {
   if (!sessions_.trash().purge(session)) return false;
-  removed_({.id = session.id, .bytes = session.bytes, .reason = reason});
+  on_removed_({.id = session.id, .bytes = session.bytes, .reason = reason});
   return true;
 }
 
 bool Retention::erase(const SessionStore::Own& own, std::string_view reason) {
   if (!sessions_.erase(own.session->id)) return false;
-  removed_({.id = own.session->id, .bytes = own.session->file_bytes, .reason = reason});
+  on_removed_({.id = own.session->id, .bytes = own.session->file_bytes, .reason = reason});
   return true;
 }
 

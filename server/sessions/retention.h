@@ -21,14 +21,14 @@ namespace tt {
 
 struct RetentionOptions {
   // Maximum age of a session, counted from the last write to its file (end, rename or import).
-  std::optional<std::chrono::nanoseconds> keep_for;
+  std::optional<std::chrono::nanoseconds> max_age;
   // Quota: maximum total size of all sessions, including deleted ones that can be restored.
   std::optional<std::uint64_t> keep_bytes;
   // Minimum free disk space. Below it no recording starts.
   std::uint64_t disk_reserve = 256u << 20;
 };
 
-struct DataRoom {
+struct DataUsage {
   std::uint64_t data_bytes = 0;  // compared with keep_bytes
   std::uint64_t disk_free = 0;
 };
@@ -43,8 +43,8 @@ class Retention {
  public:
   // `removed` is called for each removed session, on the thread that removed it. `sessions`
   // must outlive this object.
-  using Removed = std::function<void(const RemovedSession&)>;
-  Retention(SessionStore& sessions, RetentionOptions options, Removed removed,
+  using OnRemoved = std::function<void(const RemovedSession&)>;
+  Retention(SessionStore& sessions, RetentionOptions options, OnRemoved removed,
             UtcClock now = utc_now_ns);
   ~Retention();  // stop()
 
@@ -57,21 +57,21 @@ class Retention {
 
   // Call before a session is recorded. Removes old sessions as needed; returns a problem when
   // there is still not enough space.
-  std::optional<Problem> refuse_session();
+  std::optional<Problem> check_session_space();
   // Call before and while a file of `bytes` is written to the data folder (upload, snapshot);
   // `written` bytes of it already exist. Frees space only by purging deleted sessions.
-  std::optional<Problem> refuse_file(std::uint64_t bytes, std::uint64_t written);
+  std::optional<Problem> check_file_space(std::uint64_t bytes, std::uint64_t written);
   // Call before `bytes` of temporary data are written, such as the source of an import.
-  std::optional<Problem> refuse_scratch(std::uint64_t bytes);
+  std::optional<Problem> check_scratch_space(std::uint64_t bytes);
 
-  DataRoom room() const;
+  DataUsage room() const;
   const RetentionOptions& options() const { return options_; }
 
  private:
   void purge_due();
   void remove_old();
-  void keep_under_quota();
-  std::optional<Problem> make_disk_room(std::uint64_t bytes);
+  void enforce_quota();
+  std::optional<Problem> free_disk_space(std::uint64_t bytes);
   bool purge(const DeletedSession& session, std::string_view reason);
   bool erase(const SessionStore::Own& own, std::string_view reason);
   // Sessions that may be removed, in order of removal.
@@ -79,9 +79,9 @@ class Retention {
 
   SessionStore& sessions_;
   const RetentionOptions options_;
-  const Removed removed_;
+  const OnRemoved on_removed_;
   const UtcClock now_;
-  std::mutex sweeping_;
+  std::mutex sweep_mutex_;
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::jthread thread_;

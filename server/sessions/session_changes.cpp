@@ -71,9 +71,9 @@ std::expected<SessionInfo, TraceError> info_of(const fs::path& file) {
 
 std::expected<SessionFile, TraceError> SessionStore::own_file(const std::string& id) const {
   return file(id).and_then([](SessionFile&& file) -> std::expected<SessionFile, TraceError> {
-    if (file.ours) return std::move(file);
+    if (file.owned) return std::move(file);
     return std::unexpected(
-        TraceError{TraceError::Kind::NotOurs,
+        TraceError{TraceError::Kind::NotManaged,
                    std::format("{} was opened read-only. Change or delete the file itself, or "
                                "import it: POST /api/v1/sessions",
                                file.path.string())});
@@ -84,7 +84,7 @@ std::expected<SessionFile, TraceError> SessionStore::own_file(const std::string&
 // moved, too, unless it has a WAL.
 std::expected<SessionFile, TraceError> SessionStore::ended_file(const std::string& id) const {
   return own_file(id).and_then([&](SessionFile&& file) -> std::expected<SessionFile, TraceError> {
-    const auto settled = settle_session(file.path);
+    const auto settled = checkpoint_session(file.path);
     if (settled) return std::move(file);
     if (settled.error().kind == TraceError::Kind::Running) return std::unexpected(running(id));
     std::error_code none;
@@ -98,7 +98,7 @@ std::expected<SessionFile, TraceError> SessionStore::ended_file(const std::strin
 
 std::expected<SessionEntry, TraceError> SessionStore::rename(const std::string& id,
                                                              const std::string& title) {
-  const std::scoped_lock lock(changing_);
+  const std::scoped_lock lock(change_mutex_);
   const auto file = own_file(id);
   if (!file) return std::unexpected(file.error());
   std::error_code ignored;
@@ -112,19 +112,19 @@ std::expected<SessionEntry, TraceError> SessionStore::rename(const std::string& 
 }
 
 std::expected<DeletedSession, TraceError> SessionStore::remove(const std::string& id) {
-  const std::scoped_lock lock(changing_);
+  const std::scoped_lock lock(change_mutex_);
   return ended_file(id).and_then(
       [&](const SessionFile& file) { return trash_.put(id, file.path); });
 }
 
 std::expected<SessionEntry, TraceError> SessionStore::restore(const std::string& id) {
-  const std::scoped_lock lock(changing_);
+  const std::scoped_lock lock(change_mutex_);
   if (!is_session_id(id)) return std::unexpected(file(id).error());
-  return trash_.take_back(id, files_.path_of(id)).and_then([&] { return entry(id); });
+  return trash_.restore(id, files_.path_of(id)).and_then([&] { return entry(id); });
 }
 
 std::expected<void, TraceError> SessionStore::erase(const std::string& id) {
-  const std::scoped_lock lock(changing_);
+  const std::scoped_lock lock(change_mutex_);
   const auto file = ended_file(id);
   if (!file) return std::unexpected(file.error());
   std::error_code failed;
@@ -141,27 +141,27 @@ std::string SessionStore::free_id(const std::string& wanted) const {
   return id;
 }
 
-std::expected<SessionStore::Taken, TraceError> SessionStore::take(const fs::path& file) {
+std::expected<SessionStore::ImportResult, TraceError> SessionStore::take(const fs::path& file) {
   const auto info = info_of(file);
   if (!info) return std::unexpected(info.error());
   const std::string wanted = is_session_id(info->id) ? info->id : "imported";
 
-  const std::scoped_lock lock(changing_);
+  const std::scoped_lock lock(change_mutex_);
   const auto there = files_.find(wanted);
-  if (there && there->ours && equal_files(file, there->path)) {
+  if (there && there->owned && equal_files(file, there->path)) {
     auto same = entry(wanted);
     if (!same) return std::unexpected(same.error());
-    return Taken{.session = *std::move(same), .is_new = false};
+    return ImportResult{.session = *std::move(same), .is_new = false};
   }
   const std::string id = free_id(wanted);
-  const auto ready = adopt_session(file, id).and_then([&] { return flush(file); });
+  const auto ready = assign_session_id(file, id).and_then([&] { return flush(file); });
   if (!ready) return std::unexpected(ready.error());
   if (const auto moved = move_file(file, files_.path_of(id)); !moved)
     return std::unexpected(file_error(files_.path_of(id), moved.error()));
   (void)flush(folder());
   auto taken = entry(id);
   if (!taken) return std::unexpected(taken.error());
-  return Taken{.session = *std::move(taken), .is_new = true};
+  return ImportResult{.session = *std::move(taken), .is_new = true};
 }
 
 }  // namespace tt

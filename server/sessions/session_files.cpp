@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kExtension = ".ttrace";
-constexpr std::size_t kLongestId = 200;
+constexpr std::size_t kMaxIdLength = 200;
 
 bool is_id_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -41,12 +41,12 @@ std::expected<std::vector<fs::path>, std::string> files_in(const fs::path& folde
 }  // namespace
 
 bool is_session_id(std::string_view id) {
-  return !id.empty() && id.size() <= kLongestId && id.front() != '.' &&
+  return !id.empty() && id.size() <= kMaxIdLength && id.front() != '.' &&
          std::ranges::all_of(id, is_id_character);
 }
 
-SessionFiles::SessionFiles(fs::path folder, std::vector<fs::path> elsewhere)
-    : folder_(std::move(folder)), elsewhere_(std::move(elsewhere)) {}
+SessionFiles::SessionFiles(fs::path folder, std::vector<fs::path> external)
+    : folder_(std::move(folder)), external_(std::move(external)) {}
 
 fs::path SessionFiles::path_of(const std::string& id) const {
   return folder_ / (id + std::string(kExtension));
@@ -59,7 +59,7 @@ std::expected<std::vector<SessionFile>, TraceError> SessionFiles::all() const {
         TraceError{TraceError::Kind::Io,
                    "Cannot list the session folder " + folder_.string() + ": " + files.error()});
   }
-  std::vector<SessionFile> all = elsewhere();
+  std::vector<SessionFile> all = external();
   for (const fs::path& file : *files) {
     std::string id = file.stem().string();
     if (is_session_id(id)) all.push_back({.id = std::move(id), .path = file});
@@ -71,13 +71,13 @@ std::optional<SessionFile> SessionFiles::find(const std::string& id) const {
   if (!is_session_id(id)) return std::nullopt;
   if (fs::path path = path_of(id); is_plain_file(path))
     return SessionFile{.id = id, .path = std::move(path)};
-  if (elsewhere_.empty()) return std::nullopt;
-  for (SessionFile& file : elsewhere())
+  if (external_.empty()) return std::nullopt;
+  for (SessionFile& file : external())
     if (file.id == id) return std::move(file);
   return std::nullopt;
 }
 
-std::vector<SessionFile> SessionFiles::elsewhere() const {
+std::vector<SessionFile> SessionFiles::external() const {
   std::vector<SessionFile> found;
   const std::scoped_lock lock(mutex_);
   const auto add = [&](const fs::path& given) {
@@ -88,9 +88,9 @@ std::vector<SessionFile> SessionFiles::elsewhere() const {
         std::ranges::contains(found, file, &SessionFile::path)) {
       return;
     }
-    found.push_back({.id = id_for(file), .path = file, .ours = false});
+    found.push_back({.id = id_for(file), .path = file, .owned = false});
   };
-  for (const fs::path& given : elsewhere_) {
+  for (const fs::path& given : external_) {
     std::error_code none;
     if (!fs::is_directory(given, none)) {
       add(given);
@@ -107,7 +107,7 @@ std::string SessionFiles::id_for(const fs::path& file) const {
   const auto known = ids_.find(file);
   if (known != ids_.end()) return known->second;
   constexpr std::size_t kRoomForNumber = 10;
-  std::string name = file.stem().string().substr(0, kLongestId - kRoomForNumber);
+  std::string name = file.stem().string().substr(0, kMaxIdLength - kRoomForNumber);
   std::ranges::replace_if(name, [](char c) { return !is_id_character(c); }, '-');
   if (name.empty() || name.front() == '.') name.insert(0, "-");
   const auto taken = [&](const std::string& id) {

@@ -22,14 +22,14 @@ bool is_session_id(std::string_view id);
 struct SessionFile {
   std::string id;
   std::filesystem::path path;
-  bool ours = true;  // in the data folder: the server may change and remove it
+  bool owned = true;  // in the data folder: the server may change and remove it
 };
 
 class SessionFiles {
  public:
   // `elsewhere`: session files, and folders with session files.
   explicit SessionFiles(std::filesystem::path folder,
-                        std::vector<std::filesystem::path> elsewhere = {});
+                        std::vector<std::filesystem::path> external = {});
 
   const std::filesystem::path& folder() const { return folder_; }
   // Path of a session in the data folder, whether or not it exists. `id` must be valid.
@@ -42,11 +42,11 @@ class SessionFiles {
   std::optional<SessionFile> find(const std::string& id) const;
 
  private:
-  std::vector<SessionFile> elsewhere() const;
+  std::vector<SessionFile> external() const;
   std::string id_for(const std::filesystem::path& file) const;  // requires mutex_
 
   const std::filesystem::path folder_;
-  const std::vector<std::filesystem::path> elsewhere_;
+  const std::vector<std::filesystem::path> external_;
   mutable std::mutex mutex_;
   mutable std::map<std::filesystem::path, std::string> ids_;  // of files elsewhere
 };

@@ -19,7 +19,7 @@ namespace tt {
 
 namespace {
 
-constexpr std::uint64_t kLookAtRoomEvery = 16u << 20;
+constexpr std::uint64_t kSpaceCheckBytes = 16u << 20;
 
 TraceError system_error(const std::filesystem::path& path) {
   return file_error(path, {errno, std::generic_category()});
@@ -35,8 +35,9 @@ void replace_all(std::string& text, const std::string& what, const std::string& 
 Problem problem_of_upload(TraceError error, const std::filesystem::path& path) {
   replace_all(error.message, path.string(), "The file");
   Problem problem = problem_of(error);
-  const bool theirs = problem.fault == Fault::Damaged || problem.fault == Fault::NotASession ||
-                      problem.fault == Fault::NewerVersion;
+  const bool theirs = problem.error_code == ErrorCode::Damaged ||
+                      problem.error_code == ErrorCode::NotASession ||
+                      problem.error_code == ErrorCode::NewerVersion;
   if (theirs) problem.status = 422;
   return problem;
 }
@@ -53,21 +54,21 @@ const char* name_of(ImportForm form) {
   return "";
 }
 
-std::expected<void, Problem> unless(std::optional<Problem> refused) {
-  if (refused) return std::unexpected(*std::move(refused));
+std::expected<void, Problem> to_expected(std::optional<Problem> rejected) {
+  if (rejected) return std::unexpected(*std::move(rejected));
   return {};
 }
 
 // The quota applies to sessions, not to the source files of an import.
-std::expected<void, Problem> find_room(Retention& retention, ImportForm form, std::uint64_t bytes,
-                                       std::uint64_t written) {
-  return unless(form == ImportForm::File ? retention.refuse_file(bytes, written)
-                                         : retention.refuse_scratch(bytes - written));
+std::expected<void, Problem> check_space(Retention& retention, ImportForm form, std::uint64_t bytes,
+                                         std::uint64_t written) {
+  return to_expected(form == ImportForm::File ? retention.check_file_space(bytes, written)
+                                              : retention.check_scratch_space(bytes - written));
 }
 
 Problem damaged(const std::vector<std::string>& problems) {
   return {
-      Fault::Damaged,
+      ErrorCode::Damaged,
       std::format(
           "{}{}. Nothing was imported. Send the complete file again, or repair it with "
           "`sqlite3 FILE .recover`.",
@@ -80,9 +81,9 @@ Problem damaged(const std::vector<std::string>& problems) {
 
 std::expected<SessionImport, Problem> SessionImport::begin(SessionStore& sessions,
                                                            Retention& retention,
-                                                           std::uint64_t announced,
+                                                           std::uint64_t expected_bytes,
                                                            ImportForm form) {
-  if (auto room = find_room(retention, form, announced, 0); !room)
+  if (auto room = check_space(retention, form, expected_bytes, 0); !room)
     return std::unexpected(room.error());
   auto folder = WorkFolder::make(sessions.folder());
   if (!folder) return std::unexpected(problem_of(folder.error()));
@@ -115,9 +116,9 @@ SessionImport::~SessionImport() {
 
 std::expected<void, Problem> SessionImport::add(std::span<const char> bytes) {
   bytes_ += bytes.size();
-  if (bytes_ - room_looked_at_ >= kLookAtRoomEvery) {
-    room_looked_at_ = bytes_;
-    if (auto room = find_room(retention_, form_, bytes_, bytes_); !room) return room;
+  if (bytes_ - space_checked_at_ >= kSpaceCheckBytes) {
+    space_checked_at_ = bytes_;
+    if (auto room = check_space(retention_, form_, bytes_, bytes_); !room) return room;
   }
   while (!bytes.empty()) {
     const ssize_t written = write(file_, bytes.data(), bytes.size());
@@ -129,9 +130,9 @@ std::expected<void, Problem> SessionImport::add(std::span<const char> bytes) {
 }
 
 // Converts a log or run folder to a session file; path_ is the session file afterwards.
-std::expected<void, Problem> SessionImport::convert(const KeepGoing& keep_going) {
+std::expected<void, Problem> SessionImport::convert(const ContinueCheck& keep_going) {
   // A session is normally smaller than its source; a crafted source may produce a larger one.
-  if (auto room = unless(retention_.refuse_scratch(bytes_)); !room) return room;
+  if (auto room = to_expected(retention_.check_scratch_space(bytes_)); !room) return room;
   const auto session = folder_.path() / "imported.ttrace";  // default id when the source has none
   if (form_ == ImportForm::Log) {
     const auto made = exchange::import_log(path_, session, keep_going);
@@ -149,11 +150,12 @@ std::expected<void, Problem> SessionImport::convert(const KeepGoing& keep_going)
   std::error_code failed;
   const std::uint64_t bytes = std::filesystem::file_size(session, failed);
   return failed ? std::unexpected(problem_of(file_error(session, failed)))
-                : unless(retention_.refuse_file(bytes, bytes));
+                : to_expected(retention_.check_file_space(bytes, bytes));
 }
 
 // Unpacks the archive, deletes it, and returns the folder.
-std::expected<std::filesystem::path, Problem> SessionImport::unpack(const KeepGoing& keep_going) {
+std::expected<std::filesystem::path, Problem> SessionImport::unpack(
+    const ContinueCheck& keep_going) {
   auto run = folder_.path() / "run";
   std::error_code failed;
   std::filesystem::create_directory(run, failed);
@@ -162,7 +164,7 @@ std::expected<std::filesystem::path, Problem> SessionImport::unpack(const KeepGo
   const auto read = exchange::read_tar(
       path_, exchange::kImportedFiles, run,
       [&](std::uint64_t) -> std::expected<void, TraceError> {
-        room = unless(retention_.refuse_scratch(0));
+        room = to_expected(retention_.check_scratch_space(0));
         if (room) return {};
         return std::unexpected(TraceError{TraceError::Kind::DiskFull, room.error().detail});
       },
@@ -173,7 +175,8 @@ std::expected<std::filesystem::path, Problem> SessionImport::unpack(const KeepGo
   return run;
 }
 
-std::expected<SessionStore::Taken, Problem> SessionImport::finish(const KeepGoing& keep_going) {
+std::expected<SessionStore::ImportResult, Problem> SessionImport::finish(
+    const ContinueCheck& keep_going) {
   const bool closed = close(std::exchange(file_, -1)) == 0;
   if (!closed) return std::unexpected(problem_of(system_error(path_)));
   if (form_ != ImportForm::File) {

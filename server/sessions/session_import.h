@@ -25,7 +25,7 @@ class SessionImport {
   // `announced`: expected size in bytes, 0 if unknown. 507 when the disk or the quota has not
   // enough space. `sessions` and `retention` must outlive the import.
   static std::expected<SessionImport, Problem> begin(SessionStore& sessions, Retention& retention,
-                                                     std::uint64_t announced, ImportForm form);
+                                                     std::uint64_t expected_bytes, ImportForm form);
   SessionImport(SessionImport&& other) noexcept;
   SessionImport& operator=(SessionImport&&) = delete;
   ~SessionImport();
@@ -34,13 +34,14 @@ class SessionImport {
   std::expected<void, Problem> add(std::span<const char> bytes);
   // Checks and adds the session. 422 when the data is not a complete session, log or run
   // folder. A conversion can take long; it stops when `keep_going` returns false.
-  std::expected<SessionStore::Taken, Problem> finish(const KeepGoing& keep_going = always);
+  std::expected<SessionStore::ImportResult, Problem> finish(
+      const ContinueCheck& keep_going = never_cancel);
 
  private:
   SessionImport(SessionStore& sessions, Retention& retention, WorkFolder folder, int file,
                 ImportForm form);
-  std::expected<void, Problem> convert(const KeepGoing& keep_going);
-  std::expected<std::filesystem::path, Problem> unpack(const KeepGoing& keep_going);
+  std::expected<void, Problem> convert(const ContinueCheck& keep_going);
+  std::expected<std::filesystem::path, Problem> unpack(const ContinueCheck& keep_going);
 
   SessionStore& sessions_;
   Retention& retention_;
@@ -49,7 +50,7 @@ class SessionImport {
   std::filesystem::path path_;  // of the received file
   int file_;                    // descriptor; -1: closed
   std::uint64_t bytes_ = 0;
-  std::uint64_t room_looked_at_ = 0;  // value of `bytes_` at the last space check
+  std::uint64_t space_checked_at_ = 0;  // value of `bytes_` at the last space check
 };
 
 }  // namespace tt

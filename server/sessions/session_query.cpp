@@ -100,7 +100,7 @@ Page<SessionEntryPtr> select_sessions(std::vector<SessionEntryPtr> sessions,
     return query.descending ? std::is_gt(order) : std::is_lt(order);
   });
   Page<SessionEntryPtr> page{.total = rows.size(), .rows = {}};
-  for (std::uint64_t i = query.page.from; i < rows.size() && query.page.holds(i); ++i)
+  for (std::uint64_t i = query.page.from; i < rows.size() && query.page.contains(i); ++i)
     page.rows.push_back(std::move(rows[i].session));
   return page;
 }

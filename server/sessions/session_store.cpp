@@ -33,8 +33,8 @@ std::string this_program() {
 
 }  // namespace
 
-SessionStore::SessionStore(fs::path folder, std::vector<fs::path> elsewhere, UtcClock now)
-    : files_(std::move(folder), std::move(elsewhere)),
+SessionStore::SessionStore(fs::path folder, std::vector<fs::path> external, UtcClock now)
+    : files_(std::move(folder), std::move(external)),
       trash_(files_.folder(), std::move(now)),
       program_(this_program()) {}
 
@@ -54,8 +54,8 @@ std::optional<SessionStore::Stamp> SessionStore::stamp_of(const fs::path& path) 
 SessionEntryPtr SessionStore::entry_of(const SessionFile& file, const Stamp& stamp) {
   {
     const std::scoped_lock lock(mutex_);
-    const auto known = known_.find(file.path);
-    if (known != known_.end() && known->second.stamp == stamp) return known->second.entry;
+    const auto known = cache_.find(file.path);
+    if (known != cache_.end() && known->second.stamp == stamp) return known->second.entry;
   }
   SessionEntry entry{.id = file.id,
                      .file_bytes = stamp.bytes + stamp.wal_bytes,
@@ -72,7 +72,7 @@ SessionEntryPtr SessionStore::entry_of(const SessionFile& file, const Stamp& sta
   }
   auto shared = std::make_shared<const SessionEntry>(std::move(entry));
   const std::scoped_lock lock(mutex_);
-  known_[file.path] = {.stamp = stamp, .entry = shared};
+  cache_[file.path] = {.stamp = stamp, .entry = shared};
   return shared;
 }
 
@@ -111,7 +111,7 @@ std::expected<Page<SessionEntryPtr>, TraceError> SessionStore::list(const Sessio
   if (!files) return std::unexpected(files.error());
   std::vector<SessionEntryPtr> entries;
   std::set<fs::path> there;
-  const std::scoped_lock scan(scanning_);
+  const std::scoped_lock scan(scan_mutex_);
   for (const SessionFile& file : *files) {
     // The file may have been removed since the folder was listed.
     const auto stamp = stamp_of(file.path);
@@ -122,7 +122,7 @@ std::expected<Page<SessionEntryPtr>, TraceError> SessionStore::list(const Sessio
   }
   {
     const std::scoped_lock lock(mutex_);
-    std::erase_if(known_, [&](const auto& known) { return !there.contains(known.first); });
+    std::erase_if(cache_, [&](const auto& known) { return !there.contains(known.first); });
   }
   return select_sessions(std::move(entries), query);
 }
@@ -131,9 +131,9 @@ std::expected<std::vector<SessionStore::Own>, TraceError> SessionStore::own() {
   const auto files = files_.all();
   if (!files) return std::unexpected(files.error());
   std::vector<Own> own;
-  const std::scoped_lock scan(scanning_);
+  const std::scoped_lock scan(scan_mutex_);
   for (const SessionFile& file : *files) {
-    const auto stamp = file.ours ? stamp_of(file.path) : std::nullopt;
+    const auto stamp = file.owned ? stamp_of(file.path) : std::nullopt;
     SessionEntryPtr entry = stamp ? entry_of(file, *stamp) : nullptr;
     if (entry) own.push_back({.session = std::move(entry), .changed_utc_ns = stamp->changed});
   }

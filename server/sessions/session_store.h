@@ -24,7 +24,7 @@ class SessionStore {
  public:
   // `elsewhere`: session files, and folders with session files, opened read-only.
   explicit SessionStore(std::filesystem::path folder,
-                        std::vector<std::filesystem::path> elsewhere = {},
+                        std::vector<std::filesystem::path> external = {},
                         UtcClock now = utc_now_ns);
 
   // Lists sessions, including those being recorded. An unreadable file is listed with its
@@ -39,7 +39,7 @@ class SessionStore {
   std::optional<std::string> tag(const std::string& id);
 
   // The functions below change files: one at a time, and only files in the data folder (else
-  // NotOurs) of sessions that have ended (else Running).
+  // NotManaged) of sessions that have ended (else Running).
   std::expected<SessionEntry, TraceError> rename(const std::string& id, const std::string& title);
   std::expected<DeletedSession, TraceError> remove(const std::string& id);
   std::expected<SessionEntry, TraceError> restore(const std::string& id);
@@ -48,11 +48,11 @@ class SessionStore {
   // Adds a file that is on the file system of the data folder and has passed check_session().
   // Keeps its id if free, otherwise assigns a new one. A byte-identical session is added only
   // once.
-  struct Taken {
+  struct ImportResult {
     SessionEntry session;
     bool is_new = true;
   };
-  std::expected<Taken, TraceError> take(const std::filesystem::path& file);
+  std::expected<ImportResult, TraceError> take(const std::filesystem::path& file);
 
   const std::filesystem::path& folder() const { return files_.folder(); }
   SessionTrash& trash() { return trash_; }
@@ -71,7 +71,7 @@ class SessionStore {
     std::int64_t changed = 0, wal_changed = 0;  // Unix time, ns
     friend bool operator==(const Stamp&, const Stamp&) = default;
   };
-  struct Known {
+  struct CachedEntry {
     Stamp stamp;
     SessionEntryPtr entry;
   };
@@ -86,10 +86,10 @@ class SessionStore {
   const SessionFiles files_;
   SessionTrash trash_;
   const std::string program_;  // build of this program; part of tag()
-  std::mutex changing_;        // held while files are renamed or rewritten
-  std::mutex scanning_;        // one thread reads new files, the others then find them cached
+  std::mutex change_mutex_;    // held while files are renamed or rewritten
+  std::mutex scan_mutex_;      // one thread reads new files, the others then find them cached
   std::mutex mutex_;           // guards the members below
-  std::map<std::filesystem::path, Known> known_;
+  std::map<std::filesystem::path, CachedEntry> cache_;
 };
 
 }  // namespace tt

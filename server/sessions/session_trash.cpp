@@ -68,7 +68,7 @@ std::expected<DeletedSession, TraceError> SessionTrash::put(const std::string& i
   if (failed) return std::unexpected(file_error(folder_, failed));
   // The same id was deleted, imported and deleted again within one second: use the next
   // second.
-  for (std::int64_t seconds = (now_() + kKept.count()) / 1'000'000'000;; ++seconds) {
+  for (std::int64_t seconds = (now_() + kRestorePeriod.count()) / 1'000'000'000;; ++seconds) {
     const fs::path to = folder_ / std::format("{}-{}.ttrace", seconds, id);
     const auto moved = move_file(file, to);
     if (moved) {
@@ -80,11 +80,10 @@ std::expected<DeletedSession, TraceError> SessionTrash::put(const std::string& i
   }
 }
 
-std::expected<void, TraceError> SessionTrash::take_back(const std::string& id,
-                                                        const fs::path& file) {
+std::expected<void, TraceError> SessionTrash::restore(const std::string& id, const fs::path& file) {
   const std::vector<DeletedSession> deleted = all();
   for (const DeletedSession& last : deleted | std::views::reverse) {
-    if (last.id != id || is_due(last)) continue;
+    if (last.id != id || is_expired(last)) continue;
     const auto moved = move_file(last.path, file);
     if (moved) return {};
     if (moved.error() == std::errc::file_exists) {

@@ -28,7 +28,7 @@ struct DeletedSession {
 
 class SessionTrash {
  public:
-  static constexpr std::chrono::nanoseconds kKept = std::chrono::hours(1);
+  static constexpr std::chrono::nanoseconds kRestorePeriod = std::chrono::hours(1);
 
   SessionTrash(const std::filesystem::path& data_folder, UtcClock now);
 
@@ -37,11 +37,10 @@ class SessionTrash {
                                                 const std::filesystem::path& file);
   // Moves the most recently deleted session with this id to `file`. NotFound; Exists when
   // `file` exists.
-  std::expected<void, TraceError> take_back(const std::string& id,
-                                            const std::filesystem::path& file);
+  std::expected<void, TraceError> restore(const std::string& id, const std::filesystem::path& file);
   // Oldest first.
   std::vector<DeletedSession> all() const;
-  bool is_due(const DeletedSession& session) const {
+  bool is_expired(const DeletedSession& session) const {
     return session.restore_until_utc_ns <= now_();
   }
   std::expected<void, TraceError> purge(const DeletedSession& session);

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # docker/root.sh: creating, entering and removing the environment, with the
 # programs that would unpack and mount played by scripts.
-# shellcheck source=tests/build_script/door.sh
-source "$(dirname "${BASH_SOURCE[0]}")/door.sh"
+# shellcheck source=tests/build_script/harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 
 root_sh=$tree/docker/root.sh
 root=$("$root_sh" path)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ./tt: its verbs, what it builds for them and what it says.
-# shellcheck source=tests/build_script/door.sh
-source "$(dirname "${BASH_SOURCE[0]}")/door.sh"
+# shellcheck source=tests/build_script/harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 
 # Inside an environment. CMake and ninja are played: configuring leaves a
 # build.ninja, building leaves programs that print their name and arguments.

@@ -8,7 +8,7 @@
 
 namespace tt {
 
-inline std::vector<std::string> long_names(std::vector<std::string> arguments) {
+inline std::vector<std::string> expand_arguments(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "tt");
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());

@@ -9,26 +9,26 @@
 #include <utility>
 #include <vector>
 
-#include "program/values.h"
+#include "program/validators.h"
 #include "tests/cli/arguments.h"
 
 namespace tt {
 namespace {
 
 TEST(Arguments, ReplacesLlamaCppShortNamesWithLongNames) {
-  EXPECT_EQ(long_names({"-ngl", "3", "-ub", "64", "-m", "x", "--", "-ub"}),
+  EXPECT_EQ(expand_arguments({"-ngl", "3", "-ub", "64", "-m", "x", "--", "-ub"}),
             (std::vector<std::string>{"--n-gpu-layers", "3", "--ubatch-size", "64", "-m", "x", "--",
                                       "-ub"}));
-  EXPECT_EQ(long_names({}), std::vector<std::string>{});
+  EXPECT_EQ(expand_arguments({}), std::vector<std::string>{});
 }
 
 // An environment variable, set for the lifetime of the object.
-class Variable {
+class EnvironmentVariable {
  public:
-  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
-  ~Variable() { unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
+  EnvironmentVariable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~EnvironmentVariable() { unsetenv(name_); }
+  EnvironmentVariable(const EnvironmentVariable&) = delete;
+  EnvironmentVariable& operator=(const EnvironmentVariable&) = delete;
 
  private:
   const char* name_;
@@ -43,7 +43,7 @@ struct Parsed {
   std::string word;
   std::vector<std::string> several;
   std::optional<int> exit_code;
-  std::string said;
+  std::string error_output;
 };
 
 Parsed parsed(std::vector<std::string> arguments) {
@@ -63,25 +63,26 @@ Parsed parsed(std::vector<std::string> arguments) {
   ::testing::internal::CaptureStdout();
   out.exit_code = parse(app, std::move(arguments));
   ::testing::internal::GetCapturedStdout();
-  out.said = ::testing::internal::GetCapturedStderr();
+  out.error_output = ::testing::internal::GetCapturedStderr();
   return out;
 }
 
 TEST(CommandLine, ArgumentsTakePrecedenceOverEnvironment) {
-  const Variable count("TT_COUNT", "7"), map("TT_MAP", "false"), word("TT_WORD", "TWO"),
+  const EnvironmentVariable count("TT_COUNT", "7"), map("TT_MAP", "false"), word("TT_WORD", "TWO"),
       several("TT_SEVERAL", "a,b"), empty("TT_LEFT", "");
-  const Parsed asked = parsed({"run"});
-  ASSERT_FALSE(asked.exit_code.has_value()) << asked.said;
-  EXPECT_EQ(asked.count, 7);
-  EXPECT_FALSE(asked.map);
-  EXPECT_EQ(asked.word, "two");
-  EXPECT_EQ(asked.several, (std::vector<std::string>{"a", "b"}));
-  EXPECT_FALSE(asked.left.has_value());
-  const Parsed won = parsed({"run", "--count", "8", "--map", "--word=one", "--several", "c"});
-  EXPECT_EQ(won.count, 8);
-  EXPECT_TRUE(won.map);
-  EXPECT_EQ(won.word, "one");
-  EXPECT_EQ(won.several, std::vector<std::string>{"c"});
+  const Parsed from_environment = parsed({"run"});
+  ASSERT_FALSE(from_environment.exit_code.has_value()) << from_environment.error_output;
+  EXPECT_EQ(from_environment.count, 7);
+  EXPECT_FALSE(from_environment.map);
+  EXPECT_EQ(from_environment.word, "two");
+  EXPECT_EQ(from_environment.several, (std::vector<std::string>{"a", "b"}));
+  EXPECT_FALSE(from_environment.left.has_value());
+  const Parsed from_arguments =
+      parsed({"run", "--count", "8", "--map", "--word=one", "--several", "c"});
+  EXPECT_EQ(from_arguments.count, 8);
+  EXPECT_TRUE(from_arguments.map);
+  EXPECT_EQ(from_arguments.word, "one");
+  EXPECT_EQ(from_arguments.several, std::vector<std::string>{"c"});
 }
 
 TEST(CommandLine, RejectsInvalidVariablesLikeOptions) {
@@ -92,32 +93,35 @@ TEST(CommandLine, RejectsInvalidVariablesLikeOptions) {
     SCOPED_TRACE(name + "=" + value);
     const Parsed option = parsed({"run", "--" + name + "=" + value});
     EXPECT_EQ(option.exit_code, 2);
-    EXPECT_TRUE(option.said.starts_with("test run: --" + name + ": must be ")) << option.said;
+    EXPECT_TRUE(option.error_output.starts_with("test run: --" + name + ": must be "))
+        << option.error_output;
     std::string variable = "TT_" + name;
     for (char& c : variable) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    const Variable set(variable.c_str(), value.c_str());
-    const Parsed refused = parsed({"run"});
-    EXPECT_EQ(refused.exit_code, 2);
-    EXPECT_TRUE(refused.said.starts_with("test run: " + variable + ": must be ")) << refused.said;
+    const EnvironmentVariable set(variable.c_str(), value.c_str());
+    const Parsed rejected = parsed({"run"});
+    EXPECT_EQ(rejected.exit_code, 2);
+    EXPECT_TRUE(rejected.error_output.starts_with("test run: " + variable + ": must be "))
+        << rejected.error_output;
     EXPECT_EQ(parsed({"run", "--help"}).exit_code, 0);
   }
 }
 
 TEST(CommandLine, ExcludingArgumentDisablesVariable) {
-  const Variable left("TT_LEFT", "of the environment");
+  const EnvironmentVariable left("TT_LEFT", "of the environment");
   const Parsed right = parsed({"run", "--right", "of the command line"});
-  ASSERT_FALSE(right.exit_code.has_value()) << right.said;
+  ASSERT_FALSE(right.exit_code.has_value()) << right.error_output;
   EXPECT_EQ(right.right, "of the command line");
   EXPECT_FALSE(right.left.has_value());
   EXPECT_EQ(parsed({"run"}).left, "of the environment");
   {
-    const Variable quiet("TT_QUIET", "false");
+    const EnvironmentVariable quiet("TT_QUIET", "false");
     EXPECT_EQ(parsed({"run"}).left, "of the environment");
   }
-  const Variable also("TT_RIGHT", "too");
+  const EnvironmentVariable also("TT_RIGHT", "too");
   const Parsed both = parsed({"run"});
   EXPECT_EQ(both.exit_code, 2);
-  EXPECT_TRUE(both.said.contains("TT_LEFT") && both.said.contains("TT_RIGHT")) << both.said;
+  EXPECT_TRUE(both.error_output.contains("TT_LEFT") && both.error_output.contains("TT_RIGHT"))
+      << both.error_output;
   EXPECT_EQ(parsed({"run", "--right", "x"}).right, "x");
   EXPECT_EQ(parsed({"run", "--right", "x", "--left", "y"}).exit_code, 2);
 }
@@ -125,7 +129,7 @@ TEST(CommandLine, ExcludingArgumentDisablesVariable) {
 TEST(CommandLine, ReportsErrors) {
   struct Case {
     std::vector<std::string> arguments;
-    const char* says;
+    const char* message;
   };
   const Case cases[] = {
       {{}, "test: a verb is required\nRun `test --help` for a list of verbs.\n"},
@@ -141,20 +145,20 @@ TEST(CommandLine, ReportsErrors) {
   };
   for (const Case& c : cases) {
     const Parsed wrong = parsed(c.arguments);
-    EXPECT_EQ(wrong.exit_code, 2) << c.says;
-    EXPECT_TRUE(wrong.said.contains(c.says)) << wrong.said << c.says;
+    EXPECT_EQ(wrong.exit_code, 2) << c.message;
+    EXPECT_TRUE(wrong.error_output.contains(c.message)) << wrong.error_output << c.message;
   }
 }
 
 TEST(Values, ValidatesNumbersSizesTextAndPaths) {
   struct Case {
-    CLI::Validator takes;
+    CLI::Validator validator;
     std::string value;
-    const char* refusal;  // empty: the value is valid
+    const char* error;  // empty: the value is valid
   };
   const CLI::Validator share = number(bounds_of("top_p"));
   const CLI::Validator days = number_above_zero(100'000);
-  const CLI::Validator size = size_in_bytes(Units::Of1024);
+  const CLI::Validator size = size_in_bytes(Units::Binary);
   const Case cases[] = {
       {share, "0", ""},
       {share, "1", ""},
@@ -181,7 +185,7 @@ TEST(Values, ValidatesNumbersSizesTextAndPaths) {
   };
   for (const Case& c : cases) {
     std::string value = c.value;
-    EXPECT_EQ(c.takes(value), c.refusal) << c.value;
+    EXPECT_EQ(c.validator(value), c.error) << c.value;
   }
   std::string bytes = "2K";
   EXPECT_EQ(size(bytes), "");

@@ -56,15 +56,15 @@ TEST(Damage, EveryVerbProcessesStepsBeforeDamage) {
   for (const std::string& verb : same) {
     SCOPED_TRACE(verb);
     const Result damaged = run_tt(folder, verb);
-    const std::string in_sound = "sound/s.ttrace";
-    std::string sound_verb = verb;
-    sound_verb.replace(sound_verb.find("s.ttrace"), 8, in_sound);
-    const Result sound = run_tt(folder, sound_verb);
-    EXPECT_EQ(sound.code, 0) << sound.err;
+    const std::string expected_path = "sound/s.ttrace";
+    std::string expected_verb = verb;
+    expected_verb.replace(expected_verb.find("s.ttrace"), 8, expected_path);
+    const Result expected = run_tt(folder, expected_verb);
+    EXPECT_EQ(expected.code, 0) << expected.err;
     EXPECT_EQ(damaged.code, 1);
     EXPECT_TRUE(damaged.err.contains(std::format("covers only the first {} steps", count)))
         << damaged.err;
-    EXPECT_EQ(damaged.out, sound.out);
+    EXPECT_EQ(damaged.out, expected.out);
   }
   for (const char* verb : {"show s.ttrace", "report s.ttrace --format md",
                            "compare s.ttrace whole.ttrace", "compare whole.ttrace s.ttrace"}) {

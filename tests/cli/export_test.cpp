@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/cli/tt_program.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 
 namespace tt {
 namespace {
@@ -65,13 +65,14 @@ TEST(ExportCommand, ReportsErrorsAndLeavesNoFiles) {
   for (const char* format : {"csv", "parquet", "folder"}) {
     SCOPED_TRACE(format);
     const std::string command = std::string("export a.ttrace -o b --format ") + format;
-    const Result behind = run_tt(folder, command + " --first-step 500");
-    EXPECT_EQ(behind.code, 1);
-    EXPECT_TRUE(behind.err.contains("Step 500 does not exist: the session has steps 0 to "))
-        << behind.err;
-    const Result turned = run_tt(folder, command + " --first-step 1 --last-step 0");
-    EXPECT_EQ(turned.code, 1);
-    EXPECT_TRUE(turned.err.contains("The first step 1 is after the last step 0.")) << turned.err;
+    const Result out_of_range = run_tt(folder, command + " --first-step 500");
+    EXPECT_EQ(out_of_range.code, 1);
+    EXPECT_TRUE(out_of_range.err.contains("Step 500 does not exist: the session has steps 0 to "))
+        << out_of_range.err;
+    const Result reversed = run_tt(folder, command + " --first-step 1 --last-step 0");
+    EXPECT_EQ(reversed.code, 1);
+    EXPECT_TRUE(reversed.err.contains("The first step 1 is after the last step 0."))
+        << reversed.err;
   }
   EXPECT_EQ(files_in(folder), 4U);  // a.ttrace, a.csv, out, err
 }
@@ -90,9 +91,9 @@ TEST(ImportCommand, ImportsAccessRowsWithoutSteps) {
   EXPECT_TRUE(rows.err.contains("1 steps, 1 accesses, 12 bytes")) << rows.err;
   EXPECT_TRUE(run_tt(folder, "parse n.ttrace").out.contains("the-weight"));
   for (const char* verb : {"show n.ttrace", "report n.ttrace --format md"}) {
-    const std::string said = run_tt(folder, verb).out;
-    EXPECT_TRUE(said.contains("at an unknown time")) << said;
-    EXPECT_FALSE(said.contains("1970")) << said;
+    const std::string output = run_tt(folder, verb).out;
+    EXPECT_TRUE(output.contains("at an unknown time")) << output;
+    EXPECT_FALSE(output.contains("1970")) << output;
   }
 }
 
@@ -104,9 +105,9 @@ TEST(ExportCommand, InterruptLeavesNoIncompleteFile) {
   ASSERT_EQ(run_tt(folder, "export a.ttrace -o whole.csv").code, 0);
   const std::string whole = contents(folder / "whole.csv");
   for (const char* seconds : {"0.02", "0.1", "0.3", "0.6"}) {
-    const std::string command = std::string("cd ") + folder.path().string() +
-                                " && timeout -s INT --preserve-status " + seconds + " " +
-                                std::string(kPlaces.tt) + " export a.ttrace --force -o a.csv 2>err";
+    const std::string command =
+        std::string("cd ") + folder.path().string() + " && timeout -s INT --preserve-status " +
+        seconds + " " + std::string(kTestPaths.tt) + " export a.ttrace --force -o a.csv 2>err";
     const int status = std::system(command.c_str());
     const bool done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     const bool there = std::filesystem::exists(folder / "a.csv");

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "tests/cli/tt_program.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 
 namespace tt {
 namespace {
@@ -16,7 +16,7 @@ using nlohmann::json;
 std::string svg_of(const test::TempFolder& folder, const std::string& dot) {
   std::ofstream(folder / "graph.dot") << dot;
   const std::string command = std::format("cd {} && {} -Tsvg graph.dot >svg 2>complaints",
-                                          folder.path().string(), kPlaces.dot);
+                                          folder.path().string(), kTestPaths.dot);
   EXPECT_EQ(std::system(command.c_str()), 0);
   EXPECT_EQ(contents(folder / "complaints"), "");
   return contents(folder / "svg");

@@ -33,7 +33,7 @@ TEST(Help, EveryOptionHasDescriptionAndVariable) {
 // Error messages for invalid values contain no CLI11 texts and name the option or variable.
 TEST(Help, EveryOptionReportsInvalidValues) {
   const test::TempFolder folder;
-  std::size_t refused = 0;
+  std::size_t rejected = 0;
   for (const std::string& verb : verbs_of_tt(folder)) {
     for (const HelpOption& option : options_in(run_tt(folder, verb + " --help").out)) {
       if (option.type.empty() || option.type == "TEXT" || option.type == "FILE") continue;
@@ -48,13 +48,13 @@ TEST(Help, EveryOptionReportsInvalidValues) {
       }
       const auto why = argument.err.find(option.name + ": ");
       if (why == std::string::npos) continue;
-      ++refused;
+      ++rejected;
       EXPECT_TRUE(
           variable.err.contains(option.variable + argument.err.substr(why + option.name.size())))
           << argument.err << variable.err;
     }
   }
-  EXPECT_GE(refused, 50u);
+  EXPECT_GE(rejected, 50u);
 }
 
 TEST(Help, UnknownAndMissingVerbsExitWithTwo) {

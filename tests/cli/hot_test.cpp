@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "analysis/common/figure_text.h"
+#include "analysis/common/format_units.h"
 #include "tests/cli/tt_program.h"
 
 namespace tt {
@@ -53,9 +53,9 @@ TEST(HotCommand, JsonHasTheSumsOfTheTable) {
     ASSERT_NE(at, std::string::npos) << table;
     const std::string line = table.substr(at + 1, table.find('\n', at + 1) - at - 1);
     for (const std::string& figure :
-         {bytes_text(of["bytes_read"]), bytes_text(of["bytes_written"]),
+         {format_bytes(of["bytes_read"]), format_bytes(of["bytes_written"]),
           std::to_string(of["reads"].get<std::int64_t>() + of["writes"].get<std::int64_t>()),
-          time_text(of["time_ns"])})
+          format_duration(of["time_ns"])})
       EXPECT_TRUE(line.contains(" " + figure)) << figure << "\n" << line;
   }
   EXPECT_GT(hot["sums"]["prompt"]["bytes_read"], 0);
@@ -103,10 +103,10 @@ TEST(HotCommand, FiltersAgreeWithSql) {
   const Result missing = run_tt(folder, "hot a.ttrace --layers 99");
   EXPECT_EQ(missing.code, 1);
   EXPECT_TRUE(missing.err.contains("The model has no layer 99")) << missing.err;
-  const Result turned = run_tt(folder, "hot a.ttrace --from-token 5 --to-token 3");
-  EXPECT_EQ(turned.code, 1);
-  EXPECT_TRUE(turned.err.contains("--from-token must not be greater than --to-token"))
-      << turned.err;
+  const Result reversed = run_tt(folder, "hot a.ttrace --from-token 5 --to-token 3");
+  EXPECT_EQ(reversed.code, 1);
+  EXPECT_TRUE(reversed.err.contains("--from-token must not be greater than --to-token"))
+      << reversed.err;
 }
 
 TEST(HotCommand, ErrorsHaveDistinctExitCodes) {

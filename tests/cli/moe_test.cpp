@@ -19,8 +19,8 @@ void record(const test::TempFolder& folder, const std::string& options) {
   ASSERT_EQ(result.code, 0) << result.err;
 }
 
-json told(const test::TempFolder& folder, const std::string& question) {
-  const Result result = run_tt(folder, question + " --json");
+json run_json(const test::TempFolder& folder, const std::string& query) {
+  const Result result = run_tt(folder, query + " --json");
   EXPECT_EQ(result.code, 0) << result.err;
   return json::parse(result.out, nullptr, false);
 }
@@ -29,7 +29,7 @@ TEST(MoeCommand, ReportsExpertUse) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "model moe -o m.gguf").code, 0);
   record(folder, "-m m.gguf");
-  const json moe = told(folder, "moe a.ttrace");
+  const json moe = run_json(folder, "moe a.ttrace");
   ASSERT_EQ(moe["routers"].size(), 8U);
   const json& router = moe["routers"][3];
   EXPECT_EQ(router["experts"], 8);
@@ -43,10 +43,10 @@ TEST(MoeCommand, ReportsExpertUse) {
             moe["pinning"]["expert_bytes_read"].get<std::uint64_t>() -
                 moe["pinning"]["expert_bytes_distinct"].get<std::uint64_t>());
 
-  const json layer = told(folder, "moe a.ttrace --layer 3");
+  const json layer = run_json(folder, "moe a.ttrace --layer 3");
   EXPECT_EQ(layer["choices"], router["choices"]);
   EXPECT_FALSE(layer["pairs"].empty());
-  const json generated = told(folder, "moe a.ttrace --phase generate");
+  const json generated = run_json(folder, "moe a.ttrace --phase generate");
   EXPECT_EQ(generated["routers"][3]["tokens"], 5);
 
   const Result table = run_tt(folder, "moe a.ttrace --sizes 100KB");
@@ -66,7 +66,7 @@ TEST(MoeCommand, ReportsModelWithoutExperts) {
   const Result result = run_tt(folder, "moe a.ttrace");
   EXPECT_EQ(result.code, 0);
   EXPECT_TRUE(result.out.contains("has no expert choices")) << result.out;
-  EXPECT_TRUE(told(folder, "moe a.ttrace")["routers"].empty());
+  EXPECT_TRUE(run_json(folder, "moe a.ttrace")["routers"].empty());
   EXPECT_EQ(run_tt(folder, "moe none.ttrace").code, 1);
 }
 
@@ -74,7 +74,7 @@ TEST(GgufCommand, ListsTensorsOfSplitModel) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "model moe --splits 3 -o m.gguf").code, 0);
   const std::string first = "m-00001-of-00003.gguf";
-  const json structure = told(folder, "gguf " + first);
+  const json structure = run_json(folder, "gguf " + first);
   ASSERT_EQ(structure["files"].size(), 3U);
   EXPECT_EQ(structure["tensors"].back()["file"], 2);
   const Result csv = run_tt(folder, "gguf " + first + " --format csv");
@@ -85,7 +85,7 @@ TEST(GgufCommand, ListsTensorsOfSplitModel) {
   EXPECT_EQ(table.code, 0);
   EXPECT_TRUE(table.out.contains("blk.0.ffn_gate_exps.weight")) << table.out;
 
-  const json sizes = told(folder, "gguf " + first + " --compression");
+  const json sizes = run_json(folder, "gguf " + first + " --compression");
   std::uint64_t bytes = 0, of_types = 0;
   for (const json& tensor : structure["tensors"]) bytes += tensor["size"].get<std::uint64_t>();
   for (const json& type : sizes["types"]) of_types += type["bytes"].get<std::uint64_t>();
@@ -105,7 +105,7 @@ TEST(GgufCommand, ListsTensorsOfSplitModel) {
 TEST(HeadsCommand, ReportsHeadsAndKvCache) {
   const test::TempFolder folder;
   record(folder, "");
-  const json heads = told(folder, "heads a.ttrace");
+  const json heads = run_json(folder, "heads a.ttrace");
   EXPECT_GT(heads["heads"], 1);
   std::size_t of_q = 0;
   for (const json& weight : heads["weights"]) {
@@ -113,15 +113,15 @@ TEST(HeadsCommand, ReportsHeadsAndKvCache) {
   }
   EXPECT_EQ(of_q % heads["heads"].get<std::size_t>(), 0U);
   EXPECT_GT(of_q, 0U);
-  const json kv = told(folder, "heads a.ttrace --kv");
+  const json kv = run_json(folder, "heads a.ttrace --kv");
   ASSERT_EQ(kv["steps"].size(), 6U);
   // Flash attention reads the cells of the previous tokens and of this one.
   const json& last = kv["steps"][5]["layers"][0];
   EXPECT_GT(last["cached"], last["fresh"]);
   EXPECT_EQ(last["other"], 0);
   EXPECT_EQ(kv["steps"][0]["layers"][0]["cached"], 0);
-  for (const char* question : {"heads a.ttrace", "heads a.ttrace --kv"})
-    EXPECT_EQ(run_tt(folder, question).code, 0);
+  for (const char* query : {"heads a.ttrace", "heads a.ttrace --kv"})
+    EXPECT_EQ(run_tt(folder, query).code, 0);
   EXPECT_EQ(run_tt(folder, "heads none.ttrace").code, 1);
 }
 

@@ -65,10 +65,10 @@ TEST(Output, ReplacesExistingFilesOnlyWithForce) {
   for (const std::string& arguments : replacing) {
     SCOPED_TRACE(arguments);
     std::ofstream(folder / "there") << "existing";
-    const Result refused = run_tt(folder, arguments);
-    EXPECT_EQ(refused.code, 1);
-    EXPECT_TRUE(refused.err.contains("there already exists. Choose another name or use --force"))
-        << refused.err;
+    const Result rejected = run_tt(folder, arguments);
+    EXPECT_EQ(rejected.code, 1);
+    EXPECT_TRUE(rejected.err.contains("there already exists. Choose another name or use --force"))
+        << rejected.err;
     EXPECT_EQ(contents(folder / "there"), "existing");
     const Result forced = run_tt(folder, arguments + " --force");
     EXPECT_EQ(forced.code, 0) << forced.err;
@@ -143,12 +143,12 @@ TEST(Output, DashIsStandardOutputIfSupported) {
   const Result csv = run_tt(folder, "export s.ttrace --format csv -o -");
   EXPECT_EQ(csv.code, 0) << csv.err;
   EXPECT_GT(csv.out.size(), 1000u);
-  for (const char* no_stream :
+  for (const char* no_stdout :
        {"export s.ttrace -o - --format folder",
         "export s.ttrace -o - --format parquet --part-rows 10", "import s.ndjson -o -",
         "record -p a -n 1 -o -", "model small -o -"}) {
-    SCOPED_TRACE(no_stream);
-    const Result result = run_tt(folder, no_stream);
+    SCOPED_TRACE(no_stdout);
+    const Result result = run_tt(folder, no_stdout);
     EXPECT_EQ(result.code, 1);
     EXPECT_TRUE(result.err.contains("cannot go to standard output")) << result.err;
   }

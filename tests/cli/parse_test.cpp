@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "analysis/common/figure_text.h"
+#include "analysis/common/format_units.h"
 #include "tests/cli/tt_program.h"
 
 namespace tt {
@@ -30,14 +30,14 @@ class Parse : public ::testing::Test {
 };
 
 TEST_F(Parse, ListsFirstAccessesOfLayer) {
-  const Result people = run_tt(folder, "parse a.ttrace --layer 2 --limit 3");
-  ASSERT_EQ(people.code, 0) << people.err;
-  EXPECT_TRUE(people.out.contains("blk.2.attn_norm.weight")) << people.out;
-  EXPECT_FALSE(people.out.contains("blk.1.")) << people.out;
-  EXPECT_EQ(std::ranges::count(people.out, '\n'), 5) << people.out;  // head, rows, "more"
+  const Result text_result = run_tt(folder, "parse a.ttrace --layer 2 --limit 3");
+  ASSERT_EQ(text_result.code, 0) << text_result.err;
+  EXPECT_TRUE(text_result.out.contains("blk.2.attn_norm.weight")) << text_result.out;
+  EXPECT_FALSE(text_result.out.contains("blk.1.")) << text_result.out;
+  EXPECT_EQ(std::ranges::count(text_result.out, '\n'), 5) << text_result.out;  // head, rows, "more"
 
-  const Result programs = run_tt(folder, "parse a.ttrace --layer 2 --limit 3 --json");
-  const json rows = json::parse(programs.out)["accesses"];
+  const Result json_result = run_tt(folder, "parse a.ttrace --layer 2 --limit 3 --json");
+  const json rows = json::parse(json_result.out)["accesses"];
   ASSERT_EQ(rows.size(), 3U);
   for (const json& row : rows) EXPECT_EQ(row["layer"], 2);
 }
@@ -147,9 +147,9 @@ TEST_F(Parse, StatisticsAreTheSumsOfTheRows) {
         json::parse(run_tt(folder, "parse a.ttrace --limit 1000000 --json" + layer).out);
     const Counted counted(rows["accesses"]);
     ASSERT_GT(counted.all.accesses, 200U);
-    const Result programs = run_tt(folder, "parse a.ttrace --stats --limit 1000 --json" + layer);
-    ASSERT_EQ(programs.code, 0) << programs.err;
-    const json stats = json::parse(programs.out);
+    const Result json_result = run_tt(folder, "parse a.ttrace --stats --limit 1000 --json" + layer);
+    ASSERT_EQ(json_result.code, 0) << json_result.err;
+    const json stats = json::parse(json_result.out);
     EXPECT_EQ(sums_of(stats), counted.all);
     EXPECT_EQ(groups_of(stats["layers"]), counted.layers);
     EXPECT_EQ(groups_of(stats["components"]), counted.components);
@@ -188,19 +188,19 @@ TEST_F(Parse, StatisticsAgreeWithSql) {
 }
 
 TEST_F(Parse, PrintsStatisticsTables) {
-  const Result people = run_tt(folder, "parse a.ttrace --stats --limit 2");
-  ASSERT_EQ(people.code, 0) << people.err;
+  const Result text_result = run_tt(folder, "parse a.ttrace --stats --limit 2");
+  ASSERT_EQ(text_result.code, 0) << text_result.err;
   for (const char* text :
        {"steps, ", "tokens evaluated", "distinct tensors: ", "phase", "generate", "layer",
         "MUL_MAT", "component", "ffn", "source", "disk", "more (use --limit N)"})
-    EXPECT_TRUE(people.out.contains(text)) << text << " is not in\n" << people.out;
+    EXPECT_TRUE(text_result.out.contains(text)) << text << " is not in\n" << text_result.out;
   EXPECT_EQ(run_tt(folder, "parse a.ttrace --stats --validate").code, 2);
 }
 
 TEST_F(Parse, ValidRecordingPassesEveryCheck) {
-  const Result people = run_tt(folder, "parse a.ttrace --validate");
-  EXPECT_EQ(people.code, 0) << people.out << people.err;
-  EXPECT_TRUE(people.out.contains("The recording is valid.")) << people.out;
+  const Result text_result = run_tt(folder, "parse a.ttrace --validate");
+  EXPECT_EQ(text_result.code, 0) << text_result.out << text_result.err;
+  EXPECT_TRUE(text_result.out.contains("The recording is valid.")) << text_result.out;
   const json checks = json::parse(run_tt(folder, "parse a.ttrace --validate --json").out);
   EXPECT_TRUE(checks["passed"]);
   for (const json& check : checks["checks"]) {
@@ -223,12 +223,12 @@ TEST_F(Parse, DamagedRecordingFailsValidation) {
 }
 
 TEST_F(Parse, ShowPrintsSessionSummary) {
-  const Result people = run_tt(folder, "show a.ttrace");
-  ASSERT_EQ(people.code, 0) << people.err;
+  const Result text_result = run_tt(folder, "show a.ttrace");
+  ASSERT_EQ(text_result.code, 0) << text_result.err;
   for (const char* text :
        {"Once upon a time", "pocket.gguf", "6 layers", "prompt", "generate", "lost       nothing"})
-    EXPECT_TRUE(people.out.contains(text)) << text << " is not in\n" << people.out;
-  EXPECT_FALSE(people.out.contains("request.temperature"));
+    EXPECT_TRUE(text_result.out.contains(text)) << text << " is not in\n" << text_result.out;
+  EXPECT_FALSE(text_result.out.contains("request.temperature"));
   EXPECT_TRUE(run_tt(folder, "show a.ttrace --facts").out.contains("request.temperature"));
   const json shown = json::parse(run_tt(folder, "show a.ttrace --json").out);
   EXPECT_EQ(shown["state"], "done");
@@ -249,17 +249,17 @@ std::set<std::string> lines_of(const std::string& text) {
 }
 
 TEST_F(Parse, ShowJsonMatchesText) {
-  const std::string people = run_tt(folder, "show a.ttrace").out;
-  const auto lines = lines_of(people);
+  const std::string text_result = run_tt(folder, "show a.ttrace").out;
+  const auto lines = lines_of(text_result);
   const json shown = json::parse(run_tt(folder, "show a.ttrace --json").out);
   ASSERT_EQ(shown["phases"].size(), 2U) << shown;
   std::uint64_t steps = 0;
   for (const auto& [phase, of] : shown["phases"].items()) {
     const double ns = of["duration_ns"], tokens = of["tokens"];
     EXPECT_TRUE(lines.contains(std::format("{} {} {} {} {} {:.1f}", phase, of["steps"].dump(),
-                                           of["tokens"].dump(), time_text(ns),
-                                           time_text(ns / tokens), tokens * 1e9 / ns)))
-        << of << people;
+                                           of["tokens"].dump(), format_duration(ns),
+                                           format_duration(ns / tokens), tokens * 1e9 / ns)))
+        << of << text_result;
     steps += of["steps"].get<std::uint64_t>();
   }
   EXPECT_EQ(steps, shown["steps"]);
@@ -268,9 +268,10 @@ TEST_F(Parse, ShowJsonMatchesText) {
     EXPECT_TRUE(lines.contains(std::format(
         "{} {} {} {} {} {}", graph["template"].dump(), graph["steps"].dump(), graph["ops"].dump(),
         graph["nodes"].dump(), graph["tensors"].dump(), graph["layers"].dump())))
-        << graph << people;
+        << graph << text_result;
   EXPECT_NE(shown["answer"], "");
-  EXPECT_TRUE(people.ends_with("\nanswer\n" + shown["answer"].get<std::string>() + "\n")) << people;
+  EXPECT_TRUE(text_result.ends_with("\nanswer\n" + shown["answer"].get<std::string>() + "\n"))
+      << text_result;
 }
 
 TEST_F(Parse, RejectsFilesThatAreNotSessions) {

@@ -22,9 +22,9 @@
 #include <utility>
 #include <vector>
 
-#include "program/second_signal.h"
+#include "program/force_exit.h"
 #include "tests/cli/tt_program.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 
 namespace tt {
 namespace {
@@ -32,12 +32,12 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 60s;
+constexpr auto kTimeout = 60s;
 constexpr const char* kJournal = "s.ttrace-journal";
 
 template <class Happened>
 bool wait_until(Happened happened) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + kTimeout;
   while (!happened()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(2ms);
@@ -46,51 +46,51 @@ bool wait_until(Happened happened) {
 }
 
 // A write lease: opening the file blocks while it is held.
-class Lease {
+class FileLease {
  public:
-  explicit Lease(const fs::path& path) : fd_(open(path.c_str(), O_RDWR | O_CLOEXEC)) {
+  explicit FileLease(const fs::path& path) : fd_(open(path.c_str(), O_RDWR | O_CLOEXEC)) {
     signal(SIGIO, SIG_IGN);  // the kernel's notification; the test polls instead
     EXPECT_EQ(fcntl(fd_, F_SETLEASE, F_WRLCK), 0) << path;
   }
-  ~Lease() { close(fd_); }  // releases the lease
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
-  bool somebody_waits() const { return fcntl(fd_, F_GETLEASE) != F_WRLCK; }
+  ~FileLease() { close(fd_); }  // releases the lease
+  FileLease(const FileLease&) = delete;
+  FileLease& operator=(const FileLease&) = delete;
+  bool has_waiter() const { return fcntl(fd_, F_GETLEASE) != F_WRLCK; }
 
  private:
   int fd_;
 };
 
-enum class Answer : bool { IntoFile, IntoTerminal };
+enum class OutputTarget : bool { File, Terminal };
 
 // A command running on its own pseudoterminal.
-class OnTerminal {
+class TerminalCommand {
  public:
-  OnTerminal(const fs::path& folder, const std::string& arguments, Answer answer) {
+  TerminalCommand(const fs::path& folder, const std::string& arguments, OutputTarget answer) {
     child_ = forkpty(&terminal_, nullptr, nullptr, nullptr);
     if (child_ != 0) return;
-    const std::string command = std::format("cd {} && exec {} {}{}", folder.string(), kPlaces.tt,
-                                            arguments, answer == Answer::IntoFile ? " >out" : "");
+    const std::string command = std::format("cd {} && exec {} {}{}", folder.string(), kTestPaths.tt,
+                                            arguments, answer == OutputTarget::File ? " >out" : "");
     execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     _exit(99);
   }
-  ~OnTerminal() { close(terminal_); }
-  OnTerminal(const OnTerminal&) = delete;
-  OnTerminal& operator=(const OnTerminal&) = delete;
+  ~TerminalCommand() { close(terminal_); }
+  TerminalCommand(const TerminalCommand&) = delete;
+  TerminalCommand& operator=(const TerminalCommand&) = delete;
 
   // Sends Ctrl+C and waits until the signal is sent: the terminal signals before it echoes.
   void interrupt() {
-    EXPECT_TRUE(wait_until([&] { return catches_interrupts(); })) << "no SIGINT handler";
+    EXPECT_TRUE(wait_until([&] { return has_sigint_handler(); })) << "no SIGINT handler";
     const std::size_t before = shown_.size();
     EXPECT_EQ(write(terminal_, "\x03", 1), 1);
-    while (shown_.find("^C", before) == std::string::npos && read_on()) {
+    while (shown_.find("^C", before) == std::string::npos && read_more()) {
     }
     EXPECT_NE(shown_.find("^C", before), std::string::npos) << "Ctrl+C was not echoed";
   }
 
   // Waits for the command to end and returns all terminal output.
   std::string shown() {
-    while (read_on()) {
+    while (read_more()) {
     }
     int status = 0;
     EXPECT_EQ(waitpid(child_, &status, 0), child_);
@@ -101,13 +101,13 @@ class OnTerminal {
 
  private:
   // Returns false at the end: reading fails after the last process has closed the terminal.
-  bool read_on() {
+  bool read_more() {
     std::array<char, 4096> bytes{};
     const ssize_t n = read(terminal_, bytes.data(), bytes.size());
     if (n > 0) shown_.append(bytes.data(), static_cast<std::size_t>(n));
     return n > 0;
   }
-  bool catches_interrupts() const {
+  bool has_sigint_handler() const {
     std::ifstream status(std::format("/proc/{}/status", child_));
     for (std::string line; std::getline(status, line);)
       if (line.starts_with("SigCgt:"))
@@ -120,8 +120,8 @@ class OnTerminal {
 };
 
 struct Verb {
-  std::string arguments;  // FILE: the session
-  std::string says;       // expected status line
+  std::string arguments;    // FILE: the session
+  std::string status_line;  // expected status line
 };
 // Every verb that queries a session.
 const std::multimap<std::string, Verb>& verbs() {
@@ -144,7 +144,7 @@ const std::multimap<std::string, Verb>& verbs() {
   return all;
 }
 
-class OnATerminal : public ::testing::Test {
+class TerminalProgress : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(run_tt(folder_, "record -p 'Once upon' -n 4 -t 1 --ignore-eos -o a.ttrace").code, 0);
@@ -154,12 +154,12 @@ class OnATerminal : public ::testing::Test {
     std::string what;
     const Verb* verb;
     fs::path folder;
-    std::unique_ptr<Lease> lease;
-    std::unique_ptr<OnTerminal> command;
+    std::unique_ptr<FileLease> lease;
+    std::unique_ptr<TerminalCommand> command;
   };
   // Starts all verbs at once, each blocked on its own session: on the file, or on the journal,
   // which SQLite opens after the file and retries to open after a signal.
-  std::vector<Running> start(Answer answer, const char* waits_for = "s.ttrace") {
+  std::vector<Running> start(OutputTarget answer, const char* waits_for = "s.ttrace") {
     std::vector<Running> running;
     for (const auto& [name, verb] : verbs()) {
       std::string arguments = name + " " + verb.arguments;
@@ -171,15 +171,15 @@ class OnATerminal : public ::testing::Test {
       for (const char* file : {"a.ttrace", "s.ttrace"})
         fs::copy_file(folder_ / "a.ttrace", own / file);
       Running& it = running.emplace_back(arguments, &verb, own,
-                                         std::make_unique<Lease>(own / waits_for), nullptr);
-      it.command = std::make_unique<OnTerminal>(own, arguments, answer);
+                                         std::make_unique<FileLease>(own / waits_for), nullptr);
+      it.command = std::make_unique<TerminalCommand>(own, arguments, answer);
     }
     for (const Running& it : running)
-      EXPECT_TRUE(wait_until([&] { return it.lease->somebody_waits(); })) << it.what;
+      EXPECT_TRUE(wait_until([&] { return it.lease->has_waiter(); })) << it.what;
     return running;
   }
   // Releases the leases after one second.
-  static void let_go(std::vector<Running>& running) {
+  static void release_leases(std::vector<Running>& running) {
     std::this_thread::sleep_for(1100ms);
     for (Running& it : running) it.lease.reset();
   }
@@ -187,37 +187,37 @@ class OnATerminal : public ::testing::Test {
   const test::TempFolder folder_;
 };
 
-TEST_F(OnATerminal, ShowsAndClearsStatusLine) {
-  auto running = start(Answer::IntoFile);
-  let_go(running);
+TEST_F(TerminalProgress, ShowsAndClearsStatusLine) {
+  auto running = start(OutputTarget::File);
+  release_leases(running);
   for (Running& it : running) {
     SCOPED_TRACE(it.what);
     const std::string shown = it.command->shown();
     EXPECT_EQ(it.command->code(), 0) << shown;
-    EXPECT_TRUE(shown.contains("\r\x1b[K" + it.verb->says)) << shown;
+    EXPECT_TRUE(shown.contains("\r\x1b[K" + it.verb->status_line)) << shown;
     EXPECT_TRUE(shown.ends_with("\r\x1b[K")) << shown;
     EXPECT_FALSE(contents(it.folder / "out").contains('\x1b'));
   }
 }
 
-TEST_F(OnATerminal, PrintsResultAfterClearingStatusLine) {
-  auto running = start(Answer::IntoTerminal);
-  let_go(running);
+TEST_F(TerminalProgress, PrintsResultAfterClearingStatusLine) {
+  auto running = start(OutputTarget::Terminal);
+  release_leases(running);
   for (Running& it : running) {
     SCOPED_TRACE(it.what);
     const std::string shown = it.command->shown();
     EXPECT_EQ(it.command->code(), 0) << shown;
     const std::size_t last = shown.rfind("\r\x1b[K");
     ASSERT_NE(last, std::string::npos) << shown;
-    EXPECT_TRUE(shown.substr(0, last).contains(it.verb->says)) << shown;
+    EXPECT_TRUE(shown.substr(0, last).contains(it.verb->status_line)) << shown;
     EXPECT_FALSE(shown.substr(last + 4).contains(", 1 s")) << shown;
     const bool into_file = it.verb->arguments.contains(" -o ");
     EXPECT_EQ(shown.substr(last + 4).empty(), into_file) << shown;
   }
 }
 
-TEST_F(OnATerminal, CtrlCCancelsTheCommand) {
-  auto running = start(Answer::IntoFile, kJournal);
+TEST_F(TerminalProgress, CtrlCCancelsTheCommand) {
+  auto running = start(OutputTarget::File, kJournal);
   for (const Running& it : running) it.command->interrupt();
   for (Running& it : running) it.lease.reset();
   for (Running& it : running) {
@@ -230,10 +230,10 @@ TEST_F(OnATerminal, CtrlCCancelsTheCommand) {
   }
 }
 
-TEST_F(OnATerminal, SecondCtrlCEndsTheProcess) {
-  auto running = start(Answer::IntoFile, kJournal);
+TEST_F(TerminalProgress, SecondCtrlCEndsTheProcess) {
+  auto running = start(OutputTarget::File, kJournal);
   for (const Running& it : running) it.command->interrupt();
-  std::this_thread::sleep_for(kOneSignal + 50ms);
+  std::this_thread::sleep_for(kSignalDebounce + 50ms);
   for (const Running& it : running) it.command->interrupt();
   for (Running& it : running) {  // still blocked on its file
     SCOPED_TRACE(it.what);
@@ -243,16 +243,16 @@ TEST_F(OnATerminal, SecondCtrlCEndsTheProcess) {
 }
 
 // A program that runs tt on a terminal and reads its output.
-TEST_F(OnATerminal, ShowsNothingWhenAProgramReadsTheOutput) {
-  const Lease* lease = nullptr;
+TEST_F(TerminalProgress, ShowsNothingWhenAProgramReadsTheOutput) {
+  const FileLease* lease = nullptr;
   for (const char* arguments : {"hot s.ttrace --json", "export s.ttrace -q -o s.csv",
                                 "report s.ttrace --json", "hot s.ttrace 2>err"}) {
     SCOPED_TRACE(arguments);
     fs::copy_file(folder_ / "a.ttrace", folder_ / "s.ttrace", fs::copy_options::overwrite_existing);
-    auto held = std::make_unique<Lease>(folder_ / "s.ttrace");
+    auto held = std::make_unique<FileLease>(folder_ / "s.ttrace");
     lease = held.get();
-    OnTerminal command(folder_.path(), arguments, Answer::IntoFile);
-    EXPECT_TRUE(wait_until([&] { return lease->somebody_waits(); }));
+    TerminalCommand command(folder_.path(), arguments, OutputTarget::File);
+    EXPECT_TRUE(wait_until([&] { return lease->has_waiter(); }));
     std::this_thread::sleep_for(1100ms);
     held.reset();
     EXPECT_EQ(command.shown(), "");

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "tests/cli/tt_program.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
@@ -126,7 +126,7 @@ TEST_F(Record, ReportsErrorsAndLeavesNoFiles) {
   struct Case {
     const char* arguments;
     int code;
-    const char* says;
+    const char* message;
   };
   const Case cases[] = {
       {"-p x", 2, "--output"},
@@ -157,20 +157,20 @@ TEST_F(Record, ReportsErrorsAndLeavesNoFiles) {
     SCOPED_TRACE(c.arguments);
     const Result result = record(c.arguments);
     EXPECT_EQ(result.code, c.code);
-    EXPECT_NE(result.err.find(c.says), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find(c.message), std::string::npos) << result.err;
     EXPECT_EQ(result.out, "");
     EXPECT_EQ(files(), 2u);
   }
 }
 
 // Starts `tt record -o a.ttrace` with a long answer and waits for the first output.
-pid_t start_long_one(const test::TempFolder& folder) {
+pid_t start_long_recording(const test::TempFolder& folder) {
   const pid_t child = fork();
   if (child == 0) {
     if (chdir(folder.path().c_str()) != 0 || std::freopen("out", "w", stdout) == nullptr ||
         std::freopen("err", "w", stderr) == nullptr)
       _exit(99);
-    execl(kPlaces.tt, kPlaces.tt, "record", "-p", "Once", "-n", "4000", "--ignore-eos", "-o",
+    execl(kTestPaths.tt, kTestPaths.tt, "record", "-p", "Once", "-n", "4000", "--ignore-eos", "-o",
           "a.ttrace", nullptr);
     _exit(99);
   }
@@ -187,7 +187,7 @@ int end_with(pid_t child, int signal) {
 }
 
 TEST_F(Record, InterruptFinishesTheFile) {
-  const int status = end_with(start_long_one(folder), SIGINT);
+  const int status = end_with(start_long_recording(folder), SIGINT);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 130) << contents(folder / "err");
   EXPECT_EQ(open("a.ttrace").info()->state, SessionState::Cancelled);
@@ -196,7 +196,7 @@ TEST_F(Record, InterruptFinishesTheFile) {
 
 // The next command turns the remaining files into one valid session file.
 TEST_F(Record, NextCommandRecoversFileOfKilledRecorder) {
-  const pid_t child = start_long_one(folder);
+  const pid_t child = start_long_recording(folder);
   fs::path file;
   for (const auto& entry : fs::directory_iterator(folder.path()))
     if (entry.path().extension() == ".ttrace") file = entry.path();

@@ -90,9 +90,9 @@ TEST(CompareCommand, ComparesTwoPrompts) {
   ASSERT_EQ(run_tt(folder, kRecord).code, 0);
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon a hill' -n 20 -t 1 --ignore-eos -o b.ttrace").code,
             0);
-  const Result people = run_tt(folder, "compare a.ttrace b.ttrace --by layer");
-  ASSERT_EQ(people.code, 0) << people.err;
-  EXPECT_TRUE(people.out.contains("right/left")) << people.out;
+  const Result text_result = run_tt(folder, "compare a.ttrace b.ttrace --by layer");
+  ASSERT_EQ(text_result.code, 0) << text_result.err;
+  EXPECT_TRUE(text_result.out.contains("right/left")) << text_result.out;
   const json both = json::parse(run_tt(folder, "compare a.ttrace b.ttrace --json").out);
   EXPECT_GT(both["tokens"]["common"], 0);
   EXPECT_LT(both["tokens"]["common"], both["tokens"]["left"]);

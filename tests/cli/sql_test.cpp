@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tests/cli/tt_program.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 
 namespace tt {
 namespace {
@@ -52,9 +52,9 @@ TEST(SqlCommand, MarksErrorPosition) {
   EXPECT_TRUE(wrong.err.contains("  SELECT nothing FROM access\n         ^")) << wrong.err;
   const Result table = run_tt(folder, "sql a.ttrace 'SELECT 1\nFROM acces'");
   EXPECT_TRUE(table.err.contains("  FROM acces\n       ^")) << table.err;
-  const Result refused = run_tt(folder, "sql a.ttrace ' DROP VIEW phase_totals'");
-  EXPECT_EQ(refused.code, 1);
-  EXPECT_TRUE(refused.err.contains("   DROP VIEW phase_totals\n   ^")) << refused.err;
+  const Result rejected = run_tt(folder, "sql a.ttrace ' DROP VIEW phase_totals'");
+  EXPECT_EQ(rejected.code, 1);
+  EXPECT_TRUE(rejected.err.contains("   DROP VIEW phase_totals\n   ^")) << rejected.err;
   EXPECT_EQ(run_tt(folder, "sql a.ttrace 'DROP TABLE tt_step'").code, 1);
   EXPECT_EQ(run_tt(folder, "sql none.ttrace 'SELECT 1'").code, 1);
   EXPECT_EQ(run_tt(folder, "sql a.ttrace").code, 2);
@@ -65,7 +65,7 @@ TEST(SqlCommand, StopsOnInterrupt) {
   ASSERT_EQ(run_tt(folder, "record -p Once -n 2 -t 1 -o a.ttrace").code, 0);
   const std::string command =
       "cd " + folder.path().string() + " && timeout -s INT --preserve-status 1 " +
-      std::string(kPlaces.tt) +
+      std::string(kTestPaths.tt) +
       " sql a.ttrace 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT "
       "count(*) FROM n' > out 2> err; test $? -eq 130";
   EXPECT_EQ(std::system(command.c_str()), 0);

@@ -17,7 +17,7 @@ namespace {
 Result run_into(const test::TempFolder& folder, const std::string& arguments, const char* to,
                 const char* before = "") {
   const std::string command = std::format("cd {} && {} {} {} 2>err {}", folder.path().string(),
-                                          before, kPlaces.tt, arguments, to);
+                                          before, kTestPaths.tt, arguments, to);
   const int status = std::system(command.c_str());
   return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
           .out = {},
@@ -31,7 +31,7 @@ TEST(StandardOutput, EveryVerbReportsWriteErrors) {
             0);
   ASSERT_EQ(run_tt(folder, "export s.ttrace -o s.ndjson").code, 0);
   // Short outputs, which are written at exit, and long ones.
-  const std::map<std::string, std::vector<std::string>> questions = {
+  const std::map<std::string, std::vector<std::string>> command_lines = {
       {"compare", {"s.ttrace s.ttrace", "s.ttrace s.ttrace --json"}},
       {"export",
        {"s.ttrace --format csv -o -", "s.ttrace --format dot -o -", "s.ttrace --format arrow -o -",
@@ -53,10 +53,10 @@ TEST(StandardOutput, EveryVerbReportsWriteErrors) {
        {"s.ttrace 'select count(*) from step'", "s.ttrace 'select * from access'",
         "s.ttrace 'select * from access' --csv", "s.ttrace 'select * from access' --json"}}};
   for (const std::string& verb : verbs_of_tt(folder)) {
-    ASSERT_TRUE(questions.contains(verb)) << "no commands listed for tt " << verb;
-    for (const std::string& question : questions.at(verb)) {
-      SCOPED_TRACE(verb + " " + question);
-      const std::string arguments = verb + " " + question;
+    ASSERT_TRUE(command_lines.contains(verb)) << "no commands listed for tt " << verb;
+    for (const std::string& command_line : command_lines.at(verb)) {
+      SCOPED_TRACE(verb + " " + command_line);
+      const std::string arguments = verb + " " + command_line;
       EXPECT_EQ(run_into(folder, arguments, ">/dev/null").code, 0) << contents(folder / "err");
       const Result full = run_into(folder, arguments, ">/dev/full");
       EXPECT_EQ(full.code, 1);
@@ -64,8 +64,8 @@ TEST(StandardOutput, EveryVerbReportsWriteErrors) {
                                       "device\n",
                                       verb));
       // The reader has closed the pipe and SIGPIPE is ignored.
-      const Result gone = run_into(folder, arguments, "| true", "trap '' PIPE;");
-      EXPECT_EQ(gone.err, "");
+      const Result closed = run_into(folder, arguments, "| true", "trap '' PIPE;");
+      EXPECT_EQ(closed.err, "");
     }
   }
   // The session was recorded despite the write error.

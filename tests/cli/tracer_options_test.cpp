@@ -21,7 +21,7 @@ Parsed parsed(std::vector<std::string> arguments) {
   CLI::App app("test", "test");
   add_model_options(app, out.model);
   add_context_options(app, out.context);
-  out.exit_code = parse(app, long_names(std::move(arguments)));
+  out.exit_code = parse(app, expand_arguments(std::move(arguments)));
   return out;
 }
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/places.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/test_paths.h"
 
 namespace tt {
 
@@ -33,7 +33,7 @@ inline std::string contents(const std::filesystem::path& path) {
 inline Result run_tt(const test::TempFolder& folder, const std::string& arguments,
                      const std::string& environment = "") {
   const std::string command = std::format("cd {} && {} {} {} >out 2>err", folder.path().string(),
-                                          environment, kPlaces.tt, arguments);
+                                          environment, kTestPaths.tt, arguments);
   const int status = std::system(command.c_str());
   return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
           .out = contents(folder / "out"),

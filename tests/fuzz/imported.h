@@ -6,7 +6,7 @@
 #include <span>
 
 #include "api/exchange/import/import.h"
-#include "tests/fuzz/every_question.h"
+#include "tests/fuzz/all_queries.h"
 #include "tests/fuzz/limits.h"
 #include "tests/fuzz/scratch.h"
 
@@ -14,8 +14,8 @@ namespace tt::fuzz {
 
 // `import` converts `input` and writes the result to `session`.
 template <class Import>
-void expect_sound(std::span<const std::uint8_t> input, Import import,
-                  const std::filesystem::path& session) {
+void expect_valid_session(std::span<const std::uint8_t> input, Import import,
+                          const std::filesystem::path& session) {
   const auto imported = [&] {
     const Limits limits("import");
     return import();
@@ -29,7 +29,7 @@ void expect_sound(std::span<const std::uint8_t> input, Import import,
   if (!problems || !problems->empty()) finding("an import wrote an invalid session");
   const auto reader = SessionReader::open(session);
   if (!reader) finding("an import wrote a session that cannot be opened");
-  ask_every_question(input, session, *reader);
+  run_all_queries(input, session, *reader);
 }
 
 }  // namespace tt::fuzz

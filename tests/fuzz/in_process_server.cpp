@@ -35,8 +35,8 @@ class RequestBytes final : public httplib::Stream {
     return static_cast<ssize_t>(taken);
   }
   ssize_t write(const char* from, std::size_t size) override {
-    constexpr std::size_t kMostHead = 16 << 10;
-    const std::size_t room = kMostHead + InProcessServer::kMostBody - answer_.size();
+    constexpr std::size_t kMaxHead = 16 << 10;
+    const std::size_t room = kMaxHead + InProcessServer::kMaxBody - answer_.size();
     answer_.append(from, std::min(size, room));
     return static_cast<ssize_t>(size);
   }
@@ -128,11 +128,10 @@ struct InProcessServer::Impl {
 
   Scratch scratch;
   SessionStore sessions{scratch / ""};
-  Retention retention{sessions,
-                      {.keep_for = {}, .keep_bytes = {}, .disk_reserve = 0},
-                      [](const RemovedSession&) {}};
-  IndexShelf indexes;
-  TotalsShelf totals;
+  Retention retention{
+      sessions, {.max_age = {}, .keep_bytes = {}, .disk_reserve = 0}, [](const RemovedSession&) {}};
+  IndexCache indexes;
+  TotalsCache totals;
   StaticFiles page{"/nonexistent"};
   RouteContract contract{openapi_json()};
   Routes http;

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "tests/server/door/raw_client.h"
+#include "tests/server/frontend/raw_client.h"
 
 namespace tt::fuzz {
 
@@ -15,8 +15,8 @@ class InProcessServer {
   InProcessServer();
   ~InProcessServer();
 
-  // Returns the response to one complete request. A long body is truncated after kMostBody bytes.
-  static constexpr std::size_t kMostBody = 64 << 10;
+  // Returns the response to one complete request. A long body is truncated after kMaxBody bytes.
+  static constexpr std::size_t kMaxBody = 64 << 10;
   test::RawResponse answer(std::string request);
 
  private:

@@ -30,11 +30,11 @@ constexpr bool kTimed = true;
 constexpr bool kTimed = false;
 #endif
 
-std::atomic<const char*> asked = "";
+std::atomic<const char*> current_query = "";
 
 // The stack trace of the abort then shows the slow code.
 void on_time_over(int) {
-  for (const char* part : {"finding: ", asked.load(), ": more than a second\n"})
+  for (const char* part : {"finding: ", current_query.load(), ": more than a second\n"})
     static_cast<void>(!write(STDERR_FILENO, part, std::strlen(part)));
   std::abort();
 }
@@ -49,29 +49,29 @@ void set_alarm(std::chrono::milliseconds in) {
 
 #ifdef TT_MEMORY_IS_COUNTED
 // Globals, because the allocation hooks have no user argument.
-std::atomic<std::size_t> held_before = 0;  // 0: no input is being measured
+std::atomic<std::size_t> baseline_bytes = 0;  // 0: no input is being measured
 std::atomic<unsigned> allocations = 0;
 
 // Reading the counter is slow: done for each large allocation and for a sample of the others.
 void on_allocation(const volatile void*, std::size_t bytes) {
   constexpr std::size_t kLarge = 256 << 10;
   constexpr unsigned kOneOf = 4096;
-  const std::size_t before = held_before.load(std::memory_order_relaxed);
+  const std::size_t before = baseline_bytes.load(std::memory_order_relaxed);
   if (before == 0) return;
   if (bytes < kLarge && allocations.fetch_add(1, std::memory_order_relaxed) % kOneOf != 0) return;
   const std::size_t held = __sanitizer_get_current_allocated_bytes();
-  if (held < before + kMostGrowth) return;
-  held_before = 0;
-  finding(std::string(asked.load()) + ": more than 256 MB");
+  if (held < before + kMaxGrowth) return;
+  baseline_bytes = 0;
+  finding(std::string(current_query.load()) + ": more than 256 MB");
 }
 void on_release(const volatile void*) {}
 
 void begin_counting() {
   static const int installed = __sanitizer_install_malloc_and_free_hooks(on_allocation, on_release);
   if (installed == 0) finding("memory cannot be counted");
-  held_before = __sanitizer_get_current_allocated_bytes();
+  baseline_bytes = __sanitizer_get_current_allocated_bytes();
 }
-void end_counting() { held_before = 0; }
+void end_counting() { baseline_bytes = 0; }
 #else
 void begin_counting() {}
 void end_counting() {}
@@ -80,12 +80,12 @@ void end_counting() {}
 }  // namespace
 
 Limits::Limits(const char* what) {
-  asked = what;
+  current_query = what;
   begin_counting();
   if (!kTimed) return;
   static const auto installed = std::signal(SIGVTALRM, on_time_over);
   if (installed == SIG_ERR) finding("time cannot be limited");
-  set_alarm(kMostTime);
+  set_alarm(kMaxTime);
 }
 
 Limits::~Limits() {

@@ -1,4 +1,4 @@
-// Limits for one query on an input: kMostTime of this process' CPU time, and kMostGrowth bytes
+// Limits for one query on an input: kMaxTime of this process' CPU time, and kMaxGrowth bytes
 // of memory beyond what was allocated before. Exceeding a limit prints a message and aborts the
 // program; the fuzzer counts this as a finding.
 //
@@ -12,8 +12,8 @@
 
 namespace tt::fuzz {
 
-inline constexpr std::chrono::milliseconds kMostTime{1000};
-inline constexpr std::size_t kMostGrowth = std::size_t{256} << 20;
+inline constexpr std::chrono::milliseconds kMaxTime{1000};
+inline constexpr std::size_t kMaxGrowth = std::size_t{256} << 20;
 
 // Applies the limits during its lifetime; one at a time. `what` names the query in a finding.
 class Limits {

@@ -27,19 +27,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static fuzz::InProcessServer server;
   static const test::ContractTable contract{openapi_json()};
   const std::string target(reinterpret_cast<const char*>(data), size);
-  constexpr std::size_t kMostTarget = 4000;  // the HTTP library itself rejects longer ones
-  if (size > kMostTarget || !is_a_target(target)) return 0;
-  const auto* operation = contract.named_by("GET", target);
+  constexpr std::size_t kMaxTarget = 4000;  // the HTTP library itself rejects longer ones
+  if (size > kMaxTarget || !is_a_target(target)) return 0;
+  const auto* operation = contract.find_operation("GET", target);
   const fuzz::Limits limits("request");
   test::RawResponse answer =
       server.answer("GET " + target + " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
   answer.headers["x-request-id"] = "1";  // set by the HTTP front end
   // InProcessServer truncates a long body.
-  if (answer.body.size() >= fuzz::InProcessServer::kMostBody ||
+  if (answer.body.size() >= fuzz::InProcessServer::kMaxBody ||
       answer.headers.contains("transfer-encoding"))
     answer.headers["content-encoding"] = "cut";
-  const std::string complaint = contract.complaint(operation, "GET", answer);
-  if (!complaint.empty() || answer.status >= 500)
-    fuzz::finding(target + ": " + std::to_string(answer.status) + " " + complaint);
+  const std::string violation = contract.violation(operation, "GET", answer);
+  if (!violation.empty() || answer.status >= 500)
+    fuzz::finding(target + ": " + std::to_string(answer.status) + " " + violation);
   return 0;
 }

@@ -13,12 +13,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::store(scratch / "s.tar", {data, size});
   const auto run = scratch / "run";
   std::filesystem::create_directory(run);
-  fuzz::expect_sound(
+  fuzz::expect_valid_session(
       {data, size},
-      [&]() -> std::expected<exchange::Imported, TraceError> {
-        const auto may_go_on = [](std::uint64_t) -> exchange::Written { return {}; };
+      [&]() -> std::expected<exchange::ImportCounts, TraceError> {
+        const auto on_progress = [](std::uint64_t) -> exchange::WriteResult { return {}; };
         const auto read =
-            exchange::read_tar(scratch / "s.tar", exchange::kImportedFiles, run, may_go_on);
+            exchange::read_tar(scratch / "s.tar", exchange::kImportedFiles, run, on_progress);
         if (!read) return std::unexpected(read.error());
         return exchange::import_run_folder(run, scratch / "s.ttrace");
       },

@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace tt;
   static const fuzz::Scratch scratch;
   unpack({reinterpret_cast<const char*>(data), size}, scratch / "run");
-  fuzz::expect_sound(
+  fuzz::expect_valid_session(
       {data, size},
       [] { return exchange::import_run_folder(scratch / "run", scratch / "s.ttrace"); },
       scratch / "s.ttrace");

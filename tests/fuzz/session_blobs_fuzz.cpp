@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "tests/fuzz/every_question.h"
+#include "tests/fuzz/all_queries.h"
 #include "tests/fuzz/limits.h"
 #include "tests/fuzz/scratch.h"
 #include "tracer/format/file/blob_codec.h"
@@ -85,7 +85,7 @@ bool write(const std::filesystem::path& file, const GraphTemplate& graph,
 }
 
 // Writes a session made from `input`. Returns false if the input does not encode one.
-bool made_of(std::span<const std::uint8_t> input, const std::filesystem::path& file) {
+bool write_from_input(std::span<const std::uint8_t> input, const std::filesystem::path& file) {
   const fuzz::Limits limits("blobs");
   std::uint32_t length = 0;
   if (input.size() < sizeof length) return false;
@@ -109,10 +109,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace tt;
   static const fuzz::Scratch scratch;
   const auto file = scratch / "s.ttrace";
-  if (made_of({data, size}, file)) {
+  if (write_from_input({data, size}, file)) {
     const auto reader = SessionReader::open(file);
     if (!reader) fuzz::finding("the writer wrote a session that cannot be opened");
-    fuzz::ask_every_question({data, size}, file, *reader);
+    fuzz::run_all_queries({data, size}, file, *reader);
   }
   scratch.clear();
   return 0;

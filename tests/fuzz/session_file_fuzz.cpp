@@ -1,6 +1,6 @@
 // A .ttrace file of arbitrary bytes. A file that passes the check is read to its end; of any
 // other file, the readable part is read. Every query runs on it.
-#include "tests/fuzz/every_question.h"
+#include "tests/fuzz/all_queries.h"
 #include "tests/fuzz/limits.h"
 #include "tests/fuzz/scratch.h"
 
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     return reader;
   };
-  if (const auto reader = opened()) fuzz::ask_every_question({data, size}, file, *reader);
+  if (const auto reader = opened()) fuzz::run_all_queries({data, size}, file, *reader);
   scratch.clear();
   return 0;
 }

@@ -23,13 +23,13 @@
 #include <vector>
 
 #include "analysis/attention/heads.h"
-#include "analysis/common/op_facts.h"
+#include "analysis/common/op_info.h"
 #include "analysis/graph/graph_part.h"
 #include "analysis/report/validation.h"
 #include "api/json/compression_json.h"
 #include "api/text/graph_dot.h"
 #include "tests/analysis/accesses/access_check.h"
-#include "tests/analysis/aggregate/heat_check.h"
+#include "tests/analysis/aggregate/raster_check.h"
 #include "tests/analysis/aggregate/statistics_check.h"
 #include "tests/analysis/experts/expert_check.h"
 #include "tests/analysis/graph/layer_check.h"
@@ -44,7 +44,7 @@
 #include "tests/api/exchange/totals_check.h"
 #include "tests/integration/served_sessions_check.h"
 #include "tests/support/models/traced_model.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 #include "tests/tracer/format/access/op_coverage.h"
 #include "tracer/format/access/access.h"
 #include "tracer/gguf/llama_handles.h"
@@ -56,7 +56,7 @@ struct Counts {
   int models = 0, layers = 0;
   // By their best timing: a template that is timed fast was learned first.
   std::map<Timing, int> templates, steps;
-  int anew = 0;                  // models that allocate a known graph at new addresses
+  int reallocated = 0;           // models that allocate a known graph at new addresses
   int mixtures = 0;              // models that routed experts
   int divided = 0;               // weights that are divided into heads
   int undivided = 0;             // weights of layers without attention
@@ -67,7 +67,7 @@ struct Counts {
   TempFolder sessions;  // a copy of each session
 };
 
-void expect_sound_accesses(const TracedModel::Run& run, const Step& step,
+void expect_valid_accesses(const TracedModel::Run& run, const Step& step,
                            std::set<std::int32_t>& layers) {
   const SessionReader reader = run.reader();
   const auto graph = graph_of(reader, step);
@@ -112,7 +112,7 @@ class Learned {
   void tell(Counts& counts) const {
     for (const auto& [id, timing] : best_) ++counts.templates[timing];
     for (const Timing timing : steps_) ++counts.steps[timing];
-    counts.anew += anew_;
+    counts.reallocated += anew_;
   }
 
  private:
@@ -135,30 +135,29 @@ void print(const Counts& counts) {
       "%d models, %d with experts; %d layers whole\ntemplates: %s\nsteps: %s\n"
       "%d models lay a known graph out anew\n",
       counts.models, counts.mixtures, counts.layers, of(counts.templates).c_str(),
-      of(counts.steps).c_str(), counts.anew);
+      of(counts.steps).c_str(), counts.reallocated);
 }
 
 // Runs each query once against its reference implementation; the axes of rasters and breakdowns
 // vary from model to model.
-void expect_questions_answered(const TracedModel::Run& run, const SessionReader& reader,
-                               int model) {
+void expect_queries_match(const TracedModel::Run& run, const SessionReader& reader, int model) {
   const auto index = SessionIndex::build(reader);
   ASSERT_TRUE(index.has_value()) << index.error().message;
   Dice dice(static_cast<std::uint64_t>(model));
-  for (int i = 0; i < 5; ++i) expect_picture(reader, *index, random_picture(dice, *index));
+  for (int i = 0; i < 5; ++i) expect_raster(reader, *index, random_raster_query(dice, *index));
   constexpr Axis kAxes[] = {Axis::Token,  Axis::Layer,  Axis::Component, Axis::OpKind,
                             Axis::Tensor, Axis::Expert, Axis::Op};
   const Axis by = kAxes[static_cast<std::size_t>(model) % std::size(kAxes)];
   expect_breakdown(reader, *index, by);
-  expect_hot_and_cold(*index, {.by = by, .value = Value::Touched});
+  expect_hot_cold(*index, {.by = by, .value = Value::Touched});
   expect_statistics(reader, *index);
   expect_statistics(reader, *index, {.steps = {1, 3}, .layer = LayerId{0}});
-  expect_read_order(reader, *index, {}, kUsualGap);
+  expect_read_order(reader, *index, {}, kDefaultGap);
   expect_pattern(reader);
   expect_reuse(reader, 3);
   expect_accesses(reader, static_cast<std::uint64_t>(model), 1);
   const ComparedSession self{.index = *index, .reader = reader};
-  expect_compared(self, self);
+  expect_comparison(self, self);
   expect_report(run.file, *index, reader);
   expect_totals_agree(run.file);
   EXPECT_GT(expect_tables(run.file), 0U);
@@ -166,7 +165,7 @@ void expect_questions_answered(const TracedModel::Run& run, const SessionReader&
 }
 
 // Keeps a drawing of each layer whose set of ops has not been seen before.
-void keep_new_kinds(const SessionReader& reader, TemplateId id, Counts& counts) {
+void collect_layer_kinds(const SessionReader& reader, TemplateId id, Counts& counts) {
   const auto graph = reader.graph(id).value();
   std::map<LayerId, std::set<std::string>> kinds;
   for (const Op& op : graph->ops)
@@ -212,8 +211,8 @@ std::optional<std::uint32_t> number_of_layer(const gguf_context* file, const std
 
 // Compares the head counts derived from graph shapes with the model's metadata. Returns the
 // number of weights in layers without attention; none of them is divided.
-int expect_heads_as_the_file_says(const std::filesystem::path& model, const ModelFacts& facts,
-                                  const SessionReader& reader) {
+int expect_heads_match_metadata(const std::filesystem::path& model, const ModelFacts& facts,
+                                const SessionReader& reader) {
   const GgufContext file(gguf_init_from_file(model.c_str(), {.no_alloc = true, .ctx = nullptr}));
   const std::string prefix = facts.architecture + ".attention.";
   int undivided = 0;
@@ -221,11 +220,11 @@ int expect_heads_as_the_file_says(const std::filesystem::path& model, const Mode
     const bool keys = weight.role == Role::K || weight.role == Role::V;
     // MLA's slices (attn_k_b) have as many heads as the queries.
     if (weight.name.contains("_b.")) continue;
-    const auto told =
+    const auto head_count =
         number_of_layer(file.get(), prefix + (keys ? "head_count_kv" : "head_count"), weight.layer);
-    if (!told || (weight.heads.empty() && *told > 0)) continue;
-    EXPECT_EQ(weight.heads.size(), *told) << weight.name;
-    undivided += *told == 0;
+    if (!head_count || (weight.heads.empty() && *head_count > 0)) continue;
+    EXPECT_EQ(weight.heads.size(), *head_count) << weight.name;
+    undivided += *head_count == 0;
   }
   return undivided;
 }
@@ -249,10 +248,10 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
     const auto validation = validate(run.file);
     ASSERT_TRUE(validation.has_value()) << validation.error().message;
     for (const CheckResult& check : validation->checks)
-      EXPECT_NE(check.verdict, Verdict::Failed)
+      EXPECT_NE(check.status, CheckStatus::Failed)
           << to_text(check.check) << ": " << check.evidence.front();
     for (const Step& step : run.steps()) {
-      expect_sound_accesses(run, step, layers);
+      expect_valid_accesses(run, step, layers);
       learned.add(run.reader(), step);
       steps.push_back(step);
     }
@@ -261,23 +260,23 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
     const SessionReader reader = run.reader();
     expect_ops_have_cases(reader);
     if (i == 0) {
-      const bool chose = expect_experts_counted(reader) > 0;
+      const bool chose = expect_experts(reader) > 0;
       EXPECT_TRUE(!chose ||
                   facts.n_experts > 0);  // some start with dense layers, and have only those here
       counts.mixtures += chose;
       expect_compression(reader, weights_of(traced.engine().gguf()));
       counts.divided += expect_heads(reader);
-      counts.undivided += expect_heads_as_the_file_says(model, facts, reader);
+      counts.undivided += expect_heads_match_metadata(model, facts, reader);
       counts.caching += expect_kv_use(reader) > 0;
-      expect_questions_answered(run, reader, counts.models);
+      expect_queries_match(run, reader, counts.models);
       expect_exports_agree(reader);
       EXPECT_GT(expect_timelines(reader), 0U);
       expect_round_trips(reader);
     }
     for (const TemplateId id : reader.template_ids().value()) {
-      counts.layers += expect_whole_layers(**reader.graph(id));
+      counts.layers += expect_layer_subgraphs(**reader.graph(id));
       if (i > 0 || id != TemplateId{1}) continue;
-      keep_new_kinds(reader, id, counts);
+      collect_layer_kinds(reader, id, counts);
       const auto part = part_of_template(reader, id, LayerSet::all());
       ASSERT_TRUE(part.has_value()) << part.error().message;
       counts.dot.push_back(exported(reader, {.format = exchange::Format::Dot}));
@@ -310,7 +309,7 @@ void expect_drawable(const TempFolder& folder, const std::vector<std::string>& g
   const std::string command = std::format(
       "cd {} && for graph in *.dot; do {} -Tcanon $graph; done "
       ">canonical 2>complaints",
-      folder.path().string(), kPlaces.dot);
+      folder.path().string(), kTestPaths.dot);
   EXPECT_EQ(std::system(command.c_str()), 0);
   EXPECT_EQ(std::filesystem::file_size(folder / "complaints"), 0U);
   std::ifstream canonical(folder / "canonical");
@@ -332,7 +331,7 @@ void expect_laid_out(const TempFolder& folder,
     std::ofstream(folder / "layer.dot") << dot;
     const std::string command =
         std::format("cd {} && {} -Tplain layer.dot >layer.plain 2>layer.complaints",
-                    folder.path().string(), kPlaces.dot);
+                    folder.path().string(), kTestPaths.dot);
     ASSERT_EQ(std::system(command.c_str()), 0) << dot;
     EXPECT_EQ(std::filesystem::file_size(folder / "layer.complaints"), 0U) << dot;
     std::stringstream plain;
@@ -347,7 +346,7 @@ void expect_laid_out(const TempFolder& folder,
 
 TEST(Architectures, TracesEveryModelWithVerifiedCounts) {
   const TempFolder folder;
-  const std::string command = std::format("{} -o {} > {}/log 2>&1", kPlaces.llama_archs,
+  const std::string command = std::format("{} -o {} > {}/log 2>&1", kTestPaths.llama_archs,
                                           folder.path().string(), folder.path().string());
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
   std::vector<std::filesystem::path> models;
@@ -374,9 +373,9 @@ TEST(Architectures, TracesEveryModelWithVerifiedCounts) {
   EXPECT_GT(counts.undivided, 10);
   EXPECT_GT(counts.caching, counts.models / 2);
   // The first of three decodes is learned, except in models that reallocate the graph each time.
-  EXPECT_GE(counts.steps[Timing::Fast], 2 * (counts.models - counts.anew));
+  EXPECT_GE(counts.steps[Timing::Fast], 2 * (counts.models - counts.reallocated));
   EXPECT_EQ(counts.steps[Timing::Exact] + counts.steps[Timing::None], 0);
-  EXPECT_LT(counts.anew, counts.models / 4);
+  EXPECT_LT(counts.reallocated, counts.models / 4);
 }
 
 TEST(Architectures, TracesGeneratedShapesMissingFromTheSet) {

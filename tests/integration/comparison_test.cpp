@@ -37,7 +37,7 @@ struct Recorded {
 };
 
 Comparison compared(const Recorded& left, const Recorded& right) {
-  expect_compared(left.side(), right.side());
+  expect_comparison(left.side(), right.side());
   return compare(left.side(), right.side(), {.from = 0, .limit = 1000}).value();
 }
 

@@ -21,7 +21,7 @@
 #include "analysis/report/report.h"
 #include "tests/analysis/report/report_check.h"
 #include "tests/support/models/traced_model.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 #include "tracer/format/access/access.h"
 
 namespace tt::test {
@@ -55,7 +55,7 @@ class RpcServer {
     if (pid_ == 0) {
       const int nowhere = ::open("/dev/null", O_RDWR);
       for (const int fd : {0, 1, 2}) ::dup2(nowhere, fd);
-      ::execl(kPlaces.rpc_server, kPlaces.rpc_server, "-H", "127.0.0.1", "-p",
+      ::execl(kTestPaths.rpc_server, kTestPaths.rpc_server, "-H", "127.0.0.1", "-p",
               std::to_string(port_).c_str(), "-d", "CPU", "-t", "1", nullptr);
       ::_exit(127);
     }
@@ -189,7 +189,7 @@ TEST_F(Devices, ReportAdvisesByComputingDevice) {
     EXPECT_TRUE(reader.info()->fact("host.devices").starts_with("RPC"));
     const auto index = SessionIndex::build(reader);
     ASSERT_TRUE(index.has_value());
-    auto figures = report_figures(run.file, *index, reader);
+    auto figures = gather_report_data(run.file, *index, reader);
     ASSERT_TRUE(figures.has_value()) << figures.error().message;
     expect_figures(*figures, reader);  // for any CPU share of the time
     EXPECT_EQ(figures->devices.size(), layers == 0 ? 1U : 2U);
@@ -257,12 +257,12 @@ TEST_F(Devices, CancelsOnOtherDevice) {
     next.reuse_prefix = true;
     const auto after = traced.run(next);
     TracedModel fresh = on_rpc("small", layers);
-    EXPECT_EQ(after.heard.tokens.back().id, fresh.run(next).heard.tokens.back().id);
+    EXPECT_EQ(after.captured.tokens.back().id, fresh.run(next).captured.tokens.back().id);
   }
 }
 
 TEST(DevicesErrors, NamesUnreachableServer) {
-  need_backends();
+  ensure_backends_loaded();
   const std::string endpoint = std::format("127.0.0.1:{}", free_port());
   auto engine = Engine::load(
       {.path = generated_model({.shape = "small"}), .gpu_layers = 99, .rpc_servers = {endpoint}},

@@ -36,14 +36,14 @@
 #include "analysis/graph/layer_subgraph.h"
 #include "tests/analysis/graph/layer_check.h"
 #include "tests/support/models/traced_model.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 
 namespace tt::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kLayers = in_tree("tests/data/layers");
+const fs::path kLayers = source_path("tests/data/layers");
 
 std::string shape_text(const Tensor& tensor) {
   std::string text = std::to_string(tensor.ne[0]);
@@ -89,7 +89,7 @@ TEST(LayerSubgraph, MatchesGoldenFilesOfTinyLlama) {
   ASSERT_EQ(steps.size(), 2U);
   ASSERT_EQ(steps[1].phase, Phase::Generate);
   const auto graph = graph_of(run.reader(), steps[1]);
-  EXPECT_EQ(expect_whole_layers(*graph), 22);
+  EXPECT_EQ(expect_layer_subgraphs(*graph), 22);
   for (const int layer : {0, 5, 21}) {
     SCOPED_TRACE(layer);
     const std::string actual =

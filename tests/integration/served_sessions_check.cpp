@@ -18,13 +18,13 @@ class ServedSession {
   ServedSession(TestServer& server, std::string id) : server_(server), id_(std::move(id)) {}
 
   json ask(const std::string& question) {
-    const Answer answer = server_.get("/api/v1/sessions/" + id_ + "/" + question);
+    const TestResponse answer = server_.get("/api/v1/sessions/" + id_ + "/" + question);
     EXPECT_EQ(answer.status, 200) << question << ": " << answer.body;
     return answer.body;
   }
   json query(const std::string& sql) {
     const json asked = {{"sql", sql}, {"timeout_ms", 60'000}};
-    const Answer answer = server_.post("/api/v1/sessions/" + id_ + "/query", asked.dump());
+    const TestResponse answer = server_.post("/api/v1/sessions/" + id_ + "/query", asked.dump());
     EXPECT_EQ(answer.status, 200) << answer.body;
     return answer.status == 200 ? answer.body["rows"][0] : json();
   }
@@ -75,7 +75,7 @@ FiveTotals totals_of_csv(const std::string& text) {
 }
 
 // The parts of a step add up to its total, except for the rounding of doubles.
-void expect_about(double served, std::uint64_t walked, const std::string& of) {
+void expect_near(double served, std::uint64_t walked, const std::string& of) {
   const auto expected = static_cast<double>(walked);
   EXPECT_NEAR(served, expected, 1e-9 * expected) << of;
 }
@@ -100,14 +100,14 @@ void expect_totals_served(ServedSession& session, const FiveTotals& walked) {
 
   for (const char* by : {"tensor", "op_kind", "layer", "token"}) {
     const json sums = session.ask(std::string("breakdown?by=") + by)["sums"]["all"];
-    expect_about(sums["reads"].get<double>() + sums["writes"].get<double>(), walked.accesses, by);
-    expect_about(sums["bytes_read"], walked.read, by);
-    expect_about(sums["bytes_written"], walked.written, by);
+    expect_near(sums["reads"].get<double>() + sums["writes"].get<double>(), walked.accesses, by);
+    expect_near(sums["bytes_read"], walked.read, by);
+    expect_near(sums["bytes_written"], walked.written, by);
   }
   for (const char* picture :
        {"heatmap?x=time&y=op", "heatmap?x=tensor&y=component", "timeline?y=source"})
-    expect_about(session.ask(picture + std::string("&value=bytes_read"))["total"], walked.read,
-                 picture);
+    expect_near(session.ask(picture + std::string("&value=bytes_read"))["total"], walked.read,
+                picture);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 std::atomic<std::size_t> held{0}, peak{0}, base{0};
 
-void* take(std::size_t size) noexcept {
+void* counted_malloc(std::size_t size) noexcept {
   void* p = std::malloc(size == 0 ? 1 : size);
   if (p == nullptr) return nullptr;
   const std::size_t now = held.fetch_add(malloc_usable_size(p)) + malloc_usable_size(p);
@@ -20,7 +20,7 @@ void* take(std::size_t size) noexcept {
   return p;
 }
 
-void give(void* p) noexcept {
+void counted_free(void* p) noexcept {
   if (p == nullptr) return;
   held.fetch_sub(malloc_usable_size(p));
   std::free(p);
@@ -29,21 +29,25 @@ void give(void* p) noexcept {
 }  // namespace
 
 void* operator new(std::size_t size) {
-  if (void* p = take(size)) return p;
+  if (void* p = counted_malloc(size)) return p;
   throw std::bad_alloc();
 }
 void* operator new[](std::size_t size) {
-  if (void* p = take(size)) return p;
+  if (void* p = counted_malloc(size)) return p;
   throw std::bad_alloc();
 }
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return take(size); }
-void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return take(size); }
-void operator delete(void* p) noexcept { give(p); }
-void operator delete[](void* p) noexcept { give(p); }
-void operator delete(void* p, std::size_t) noexcept { give(p); }
-void operator delete[](void* p, std::size_t) noexcept { give(p); }
-void operator delete(void* p, const std::nothrow_t&) noexcept { give(p); }
-void operator delete[](void* p, const std::nothrow_t&) noexcept { give(p); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return counted_malloc(size);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return counted_malloc(size);
+}
+void operator delete(void* p) noexcept { counted_free(p); }
+void operator delete[](void* p) noexcept { counted_free(p); }
+void operator delete(void* p, std::size_t) noexcept { counted_free(p); }
+void operator delete[](void* p, std::size_t) noexcept { counted_free(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { counted_free(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { counted_free(p); }
 
 namespace tt::test {
 

@@ -14,19 +14,19 @@
 namespace tt::test {
 namespace {
 
-std::atomic<std::uint64_t> counted{0};
-std::atomic<std::uint64_t> deadly{0};  // 0: none
-std::atomic<Torn> tears{Torn::No};
+std::atomic<std::uint64_t> change_count{0};
+std::atomic<std::uint64_t> kill_at{0};  // 0: none
+std::atomic<Torn> torn_mode{Torn::No};
 std::atomic<bool> session_began{false};
 
 [[noreturn]] void die() {
   for (;;) raise(SIGKILL);
 }
 
-bool is_deadly() { return ++counted == deadly; }
+bool reached_kill_point() { return ++change_count == kill_at; }
 
 void change() {
-  if (is_deadly()) die();
+  if (reached_kill_point()) die();
 }
 
 bool is_file(int fd) {
@@ -42,20 +42,20 @@ Function* real(Function*, const char* name) {
 // When preloaded into tt-server with TT_TEST_DIE_IN_FINISH=n, the process dies before the nth
 // file change of finishing a session that it began. Finishing starts by removing the file that
 // reserves disk space for it.
-void look_for_the_end(const char* removed) {
+void kill_in_finish(const char* removed) {
   const char* nth = std::getenv("TT_TEST_DIE_IN_FINISH");
-  if (nth == nullptr || !session_began || deadly != 0) return;
+  if (nth == nullptr || !session_began || kill_at != 0) return;
   if (std::string_view(removed).ends_with(".ttrace-reserve"))
     die_before_change(std::strtoull(nth, nullptr, 10));
 }
 
 }  // namespace
 
-std::uint64_t changes() { return counted; }
+std::uint64_t changes() { return change_count; }
 
 void die_before_change(std::uint64_t nth, Torn torn) {
-  tears = torn;
-  deadly = counted + nth;
+  torn_mode = torn;
+  kill_at = change_count + nth;
 }
 
 }  // namespace tt::test
@@ -66,8 +66,8 @@ extern "C" {
 
 ssize_t write(int fd, const void* bytes, size_t size) {
   static auto* const libc = real(&::write, "write");
-  if (is_file(fd) && is_deadly()) {
-    if (tears == Torn::Half) libc(fd, bytes, size / 2);
+  if (is_file(fd) && reached_kill_point()) {
+    if (torn_mode == Torn::Half) libc(fd, bytes, size / 2);
     die();
   }
   return libc(fd, bytes, size);
@@ -75,8 +75,8 @@ ssize_t write(int fd, const void* bytes, size_t size) {
 
 ssize_t pwrite64(int fd, const void* bytes, size_t size, off64_t at) {
   static auto* const libc = real(&::pwrite64, "pwrite64");
-  if (is_deadly()) {
-    if (tears == Torn::Half) libc(fd, bytes, size / 2, at);
+  if (reached_kill_point()) {
+    if (torn_mode == Torn::Half) libc(fd, bytes, size / 2, at);
     die();
   }
   return libc(fd, bytes, size, at);
@@ -106,7 +106,7 @@ int unlink(const char* path) noexcept {
 
 int remove(const char* path) noexcept {
   static auto* const libc = real(&::remove, "remove");
-  look_for_the_end(path);
+  kill_in_finish(path);
   change();
   return libc(path);
 }

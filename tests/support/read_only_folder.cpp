@@ -8,7 +8,7 @@
 
 #include <cstdio>
 
-#include "tests/support/own_mounts.h"
+#include "tests/support/unshare_mounts.h"
 
 namespace tt::test {
 namespace {
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 bool mount_read_only(const fs::path& folder) {
   const char* path = folder.c_str();
-  if (!own_mounts() || mount(path, path, nullptr, MS_BIND, nullptr) != 0) return false;
+  if (!unshare_mounts() || mount(path, path, nullptr, MS_BIND, nullptr) != 0) return false;
   if (mount(nullptr, path, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) == 0) return true;
   umount2(path, MNT_DETACH);
   return false;
@@ -25,7 +25,7 @@ bool mount_read_only(const fs::path& folder) {
 
 }  // namespace
 
-bool obey_permissions() {
+bool drop_permission_override() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct held[2]{};
   if (syscall(SYS_capget, &header, held) != 0) return false;
@@ -53,7 +53,7 @@ ReadOnlyFolder::ReadOnlyFolder(const fs::path& folder)
         fs::perms::owner_write | fs::perms::group_write | fs::perms::others_write;
     for (const auto& [path, perms] : before_)
       fs::permissions(path, kWrite, fs::perm_options::remove);
-    if (!obey_permissions()) {
+    if (!drop_permission_override()) {
       problem_ =
           "This process can neither mount nor drop root's capability to bypass permissions. For a "
           "container: docker run --cap-add SETPCAP, or --privileged";

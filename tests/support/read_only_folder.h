@@ -10,10 +10,10 @@ namespace tt::test {
 
 // Drops root's capability to bypass file permissions, permanently, for this thread and for the
 // threads and programs that it starts. Returns false if it cannot be dropped.
-bool obey_permissions();
+bool drop_permission_override();
 
 // While this object lives, this thread and what it starts cannot write in `folder`. The folder
-// is mounted read-only over itself (EROFS) if this process may mount (own_mounts.h). Otherwise
+// is mounted read-only over itself (EROFS) if this process may mount (unshare_mounts.h). Otherwise
 // the write permissions of the folder and its content are removed, and this thread obeys
 // permissions from then on (EACCES).
 class ReadOnlyFolder {

@@ -13,7 +13,7 @@
 #include <sstream>
 #include <vector>
 
-#include "tests/support/own_mounts.h"
+#include "tests/support/unshare_mounts.h"
 
 namespace tt::test {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMebibyte = 1 << 20;
-constexpr std::int64_t kMostToFill = 256 * kMebibyte;  // a tmpfs uses memory
+constexpr std::int64_t kMaxFillBytes = 256 * kMebibyte;  // a tmpfs uses memory
 
 // Writable tmpfs mounts that are small enough to fill.
 std::vector<fs::path> small_tmpfs() {
@@ -37,7 +37,7 @@ std::vector<fs::path> small_tmpfs() {
     struct statvfs size{};
     if (type != "tmpfs" || root != "/" || point.starts_with("/dev/shm") ||
         access(point.c_str(), W_OK) != 0 || statvfs(point.c_str(), &size) != 0 ||
-        static_cast<std::int64_t>(size.f_blocks * size.f_frsize) > kMostToFill) {
+        static_cast<std::int64_t>(size.f_blocks * size.f_frsize) > kMaxFillBytes) {
       continue;
     }
     found.emplace_back(point);
@@ -49,20 +49,20 @@ std::vector<fs::path> small_tmpfs() {
 
 SmallDisk::SmallDisk(int mebibytes) {
   const std::string size = std::format("size={}m", mebibytes);
-  if (own_mounts() && mount("small", folder_.path().c_str(), "tmpfs", 0, size.c_str()) == 0) {
+  if (unshare_mounts() && mount("small", folder_.path().c_str(), "tmpfs", 0, size.c_str()) == 0) {
     mounted_ = true;
     path_ = folder_.path();
     return;
   }
   for (const fs::path& tmpfs : small_tmpfs()) {
-    if (take_rest_of(tmpfs, mebibytes)) return;
+    if (fill_tmpfs(tmpfs, mebibytes)) return;
   }
   problem_ =
       "This process cannot mount, and found no tmpfs of at most 256 MiB to fill "
       "instead. For a container: docker run --tmpfs /small:size=64m,mode=1777, or --privileged";
 }
 
-bool SmallDisk::take_rest_of(const fs::path& tmpfs, int mebibytes) {
+bool SmallDisk::fill_tmpfs(const fs::path& tmpfs, int mebibytes) {
   lock_ = open((tmpfs / "tt-small-disk.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (lock_ < 0 || flock(lock_, LOCK_EX) != 0) return false;
   path_ = tmpfs / "tt-small-disk";

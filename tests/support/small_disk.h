@@ -8,7 +8,7 @@
 
 namespace tt::test {
 
-// A tmpfs that is visible only to this process and its children (own_mounts.h). Where mounting
+// A tmpfs that is visible only to this process and its children (unshare_mounts.h). Where mounting
 // is not possible: a folder in a small existing tmpfs of the container (Docker's /dev has 64
 // MiB), which is filled until `mebibytes` are left; other such tests wait until this object is
 // destroyed. Not /dev/shm, which the browsers of other tests use. In both cases writes fail
@@ -27,7 +27,7 @@ class SmallDisk {
   std::filesystem::path operator/(const char* name) const { return path_ / name; }
 
  private:
-  bool take_rest_of(const std::filesystem::path& tmpfs, int mebibytes);
+  bool fill_tmpfs(const std::filesystem::path& tmpfs, int mebibytes);
 
   TempFolder folder_;
   std::filesystem::path path_;

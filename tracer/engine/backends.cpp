@@ -100,11 +100,11 @@ constexpr std::array kTestedVersions = {std::pair{"0.7.0", "0.27.0"}};
 
 }  // namespace
 
-StopIsNoError::StopIsNoError(std::function<bool()> stopped) {
+ScopedLogDowngrade::ScopedLogDowngrade(std::function<bool()> stopped) {
   log_downgrade_active = std::move(stopped);
 }
 
-StopIsNoError::~StopIsNoError() { log_downgrade_active = {}; }
+ScopedLogDowngrade::~ScopedLogDowngrade() { log_downgrade_active = {}; }
 
 void load_backends(LibraryLog log) {
   log_sink() = std::move(log);
@@ -137,7 +137,7 @@ std::expected<void, std::string> add_rpc_servers(const std::vector<std::string>&
   return {};
 }
 
-std::string repacking_fault(const GgufIndex& model) {
+std::string repacking_error(const GgufIndex& model) {
   if (!has_amx_buffers() || !std::ranges::any_of(model.tensors(), [](const GgufTensor& tensor) {
         return tensor.name.ends_with(".attn_k_b.weight") && tensor.ne[2] > 1;
       })) {

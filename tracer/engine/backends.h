@@ -20,12 +20,12 @@ void load_backends(LibraryLog log);
 
 // During its lifetime, log messages of llama.cpp on this thread have level Debug once `stopped`
 // returns true: an error about a graph that was cancelled on purpose is not an error.
-class StopIsNoError {
+class ScopedLogDowngrade {
  public:
-  explicit StopIsNoError(std::function<bool()> stopped);
-  ~StopIsNoError();
-  StopIsNoError(const StopIsNoError&) = delete;
-  StopIsNoError& operator=(const StopIsNoError&) = delete;
+  explicit ScopedLogDowngrade(std::function<bool()> stopped);
+  ~ScopedLogDowngrade();
+  ScopedLogDowngrade(const ScopedLogDowngrade&) = delete;
+  ScopedLogDowngrade& operator=(const ScopedLogDowngrade&) = delete;
 };
 
 // Adds the devices of llama.cpp RPC servers ("host:port"). The error names the failed server.
@@ -36,7 +36,7 @@ class GgufIndex;
 // Why this machine's llama.cpp cannot run `model` with repacked weights; empty: it can. With AMX
 // buffers, creating a context aborts inside ggml if the model has three-dimensional MLA weights
 // (observed with the tested versions). Call after load_backends().
-std::string repacking_fault(const GgufIndex& model);
+std::string repacking_error(const GgufIndex& model);
 
 // Names of the loaded backends, including "CPU".
 std::vector<std::string> backend_names();

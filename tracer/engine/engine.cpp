@@ -107,7 +107,7 @@ std::expected<LlamaModel, EngineError> load_model(const ModelOptions& options,
 }
 
 // llama.cpp reports a failure of mlock only in its log.
-std::string lock_fault(std::uint64_t locked, std::uint64_t weights) {
+std::string mlock_error(std::uint64_t locked, std::uint64_t weights) {
   if (locked >= weights) return "";
   return std::format(
       "only {} of {} bytes of weights could be locked; raise the limit with `ulimit -l unlimited`, "
@@ -116,12 +116,12 @@ std::string lock_fault(std::uint64_t locked, std::uint64_t weights) {
 }
 
 // Limits that llama.cpp does not check: it would crash, or load for minutes.
-static_assert(kMostThreads == GGML_MAX_N_THREADS);
+static_assert(kMaxThreads == GGML_MAX_N_THREADS);
 std::optional<std::string> option_error(const ContextOptions& options) {
-  if (std::max(options.threads, options.threads_batch) > kMostThreads)
-    return std::format("The number of threads (-t, -tb) must be at most {}.", kMostThreads);
-  if (options.context > kMostContext)
-    return std::format("The context (-c) must be at most {} tokens.", kMostContext);
+  if (std::max(options.threads, options.threads_batch) > kMaxThreads)
+    return std::format("The number of threads (-t, -tb) must be at most {}.", kMaxThreads);
+  if (options.context > kMaxContext)
+    return std::format("The context (-c) must be at most {} tokens.", kMaxContext);
   return std::nullopt;
 }
 
@@ -139,7 +139,7 @@ std::expected<llama_context_params, EngineError> context_params(const ContextOpt
         std::min(params.n_ctx, std::max<std::uint32_t>(trained, 512));
   }
   const auto cores =
-      std::clamp(static_cast<std::int32_t>(std::thread::hardware_concurrency()), 1, kMostThreads);
+      std::clamp(static_cast<std::int32_t>(std::thread::hardware_concurrency()), 1, kMaxThreads);
   params.n_threads = options.threads > 0 ? options.threads : cores;
   params.n_threads_batch = options.threads_batch > 0 ? options.threads_batch : params.n_threads;
   params.flash_attn_type =
@@ -177,18 +177,18 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
     return error(Kind::BadOption, added.error());
   }
   ModelOptions usable = options;
-  const std::string fault = options.repack ? repacking_fault(*index) : "";
+  const std::string fault = options.repack ? repacking_error(*index) : "";
   if (!fault.empty()) usable.repack = false;
   const std::uint64_t locked = locked_bytes();
   auto model = load_model(usable, progress);
   if (!model) return std::unexpected(model.error());
   const std::string not_locked =
       usable.mlock && usable.gpu_layers == 0
-          ? lock_fault(locked_bytes() - locked, llama_model_size(model->get()))
+          ? mlock_error(locked_bytes() - locked, llama_model_size(model->get()))
           : "";
 
   auto impl = std::make_unique<Impl>(Impl{.model_options = std::move(usable),
-                                          .repacking_fault = fault,
+                                          .repacking_error = fault,
                                           .context_options = context,
                                           .facts = {},
                                           .index = *std::move(index),
@@ -197,15 +197,15 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
                                           .probe = {},
                                           .context = {},
                                           .host = host_facts(options.path),
-                                          .control = {},
-                                          .ending = {},
-                                          .cached = {},
-                                          .cached_by = {}});
+                                          .control_tokens = {},
+                                          .eog_tokens = {},
+                                          .cached_tokens = {},
+                                          .cached_session = {}});
   impl->layout.emplace(ModelLayout{impl->index, MappedFiles::of_this_process(impl->index.files())});
   impl->probe = std::make_unique<Probe>(*impl->layout);
   if (auto made = impl->make_context(); !made) return std::unexpected(made.error());
   impl->read_facts();
-  impl->facts.lock_fault = not_locked;
+  impl->facts.mlock_error = not_locked;
   impl->read_vocabulary();
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
@@ -290,8 +290,8 @@ void Engine::Impl::read_vocabulary() {
     return llama_token_to_piece(vocab(), token, room.data(), room.size(), 0, special) == 0;
   };
   for (std::int32_t token = 0; std::cmp_less(token, facts.n_vocab); ++token) {
-    if (is_empty(token, false) && !is_empty(token, true)) control.push_back(token);
-    if (llama_vocab_is_eog(vocab(), token)) ending.push_back(token);
+    if (is_empty(token, false) && !is_empty(token, true)) control_tokens.push_back(token);
+    if (llama_vocab_is_eog(vocab(), token)) eog_tokens.push_back(token);
   }
 }
 
@@ -378,7 +378,7 @@ std::expected<std::string, EngineError> Engine::text_of(const Prompt& prompt) co
   auto text = apply_chat_template(source, messages,
                                   {.begin = mark(llama_vocab_bos(impl_->vocab())),
                                    .end = mark(llama_vocab_eos(impl_->vocab())),
-                                   .tokenizer_begins = llama_vocab_get_add_bos(impl_->vocab())});
+                                   .adds_bos = llama_vocab_get_add_bos(impl_->vocab())});
   if (!text) return error(Kind::BadTemplate, text.error());
   return *text;
 }

@@ -14,7 +14,7 @@ namespace tt {
 
 struct Engine::Impl {
   ModelOptions model_options;
-  std::string repacking_fault;  // why weights are not repacked although it was requested
+  std::string repacking_error;  // why weights are not repacked although it was requested
   ContextOptions context_options;
   ModelFacts facts;
   GgufIndex index;
@@ -24,9 +24,9 @@ struct Engine::Impl {
   LlamaContext context;  // after the probe, because it calls the probe
   std::vector<std::pair<std::string, std::string>> host;
   // Control tokens, which have no text, and end-of-generation tokens; ascending.
-  std::vector<std::int32_t> control, ending;
-  std::vector<std::int32_t> cached;  // tokens in the context's memory (KV cache or state)
-  std::string cached_by;             // session that computed them; empty: not recorded
+  std::vector<std::int32_t> control_tokens, eog_tokens;
+  std::vector<std::int32_t> cached_tokens;  // tokens in the context's memory (KV cache or state)
+  std::string cached_session;               // session that computed them; empty: not recorded
 
   std::expected<void, EngineError> make_context();
   void read_facts();

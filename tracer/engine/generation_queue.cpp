@@ -95,8 +95,9 @@ bool GenerationQueue::Impl::load() {
     return false;
   };
   if (!options.checker.empty()) {
-    const auto valid = check_model(options.checker, options.model.path,
-                                   check_patience(options.model.path), stop_loading.get_token());
+    const auto valid =
+        check_model(options.checker, options.model.path, model_check_timeout(options.model.path),
+                    stop_loading.get_token());
     if (!valid) return fail(valid.error());
   }
   std::string warning;
@@ -116,7 +117,7 @@ bool GenerationQueue::Impl::load() {
     return !stopping;
   });
   if (!loaded) return fail(loaded.error().message);
-  if (const std::string& fault = (*loaded)->facts().lock_fault; !fault.empty())
+  if (const std::string& fault = (*loaded)->facts().mlock_error; !fault.empty())
     warning += std::format("{}The model may be paged out (--mlock): {}.",
                            warning.empty() ? "" : " ", fault);
   std::vector<FileStamp> stamps;
@@ -174,7 +175,7 @@ std::shared_ptr<GenerationQueue::Job> GenerationQueue::Impl::next_job() {
 }
 
 void GenerationQueue::Impl::run_job(Job& job) {
-  if (const auto changed = changed_file(files)) {
+  if (const auto changed = find_changed_file(files)) {
     GenerationResult rejected;
     rejected.reason = StopReason::Error;
     rejected.error = *changed;
@@ -328,7 +329,7 @@ std::optional<std::string> GenerationQueue::changed() const {
     const std::lock_guard lock(impl_->mutex);
     if (impl_->engine == nullptr) return std::nullopt;
   }
-  return changed_file(impl_->files);  // constant once the engine is set
+  return find_changed_file(impl_->files);  // constant once the engine is set
 }
 
 std::expected<JobStatus, SubmitError> GenerationQueue::submit(GenerationRequest request) {
@@ -350,7 +351,7 @@ std::expected<JobStatus, SubmitError> GenerationQueue::submit(GenerationRequest 
     engine = impl_->engine.get();
   }
   // The engine lives as long as the queue; its text functions need no lock.
-  if (const auto changed = changed_file(impl_->files)) return reject(Kind::Changed, *changed);
+  if (const auto changed = find_changed_file(impl_->files)) return reject(Kind::Changed, *changed);
   if (auto checked = engine->check(request); !checked) {
     return reject(
         checked.error().kind == EngineError::Kind::TooLong ? Kind::TooLong : Kind::BadRequest,
@@ -410,7 +411,7 @@ std::optional<std::chrono::steady_clock::time_point> GenerationQueue::idle_since
   return impl_->last_ended;
 }
 
-bool GenerationQueue::retire() {
+bool GenerationQueue::close_if_idle() {
   const std::lock_guard lock(impl_->mutex);
   if (!impl_->idle()) return false;
   impl_->closed = true;

@@ -58,7 +58,7 @@ struct StepInFlight {
 
 class GenerationQueue {
  public:
-  static constexpr std::size_t kMostQueued = 64;
+  static constexpr std::size_t kMaxQueued = 64;
   struct Options {
     std::string name{};  // model name, for JobStatus::model
     ModelOptions model;
@@ -66,7 +66,7 @@ class GenerationQueue {
     std::filesystem::path data_dir;            // for session files: data_dir/<id>.ttrace
     std::filesystem::path checker{};           // tt-check-model; empty: load without a check
     std::filesystem::path self_check_model{};  // bundled model; empty: skip the self-check
-    std::size_t max_queued = kMostQueued;
+    std::size_t max_queued = kMaxQueued;
     // Called when loading has ended or failed, on the inference thread; must not block.
     std::function<void(const LoadState&)> on_load{};
   };
@@ -91,7 +91,7 @@ class GenerationQueue {
   // Time since which no request waits or runs; nullopt while one does, or the model loads.
   std::optional<std::chrono::steady_clock::time_point> idle_since() const;
   // Rejects requests from now on. Returns false, without effect, if a request waits or runs.
-  bool retire();
+  bool close_if_idle();
   // Cancels all requests, finishes the running session's file and joins the thread. Idempotent.
   void stop();
 

@@ -111,7 +111,7 @@ void GenerationRun::generate(std::vector<std::int32_t> tokens) {
 // Runs the encoder over the prompt. The decoder then begins with its start token.
 bool GenerationRun::encode(std::span<const std::int32_t> tokens) {
   llama_memory_clear(llama_get_memory(engine_.context.get()), true);
-  engine_.cached.clear();
+  engine_.cached_tokens.clear();
   add_tokens(tokens, 0, false, false, {});
   if (stop_on(evaluate(Phase::Encode, tokens, true))) return false;
   listener_.on_progress(result_.prompt_tokens, result_.prompt_tokens, 0);
@@ -124,11 +124,11 @@ bool GenerationRun::encode(std::span<const std::int32_t> tokens) {
 // least one token is evaluated again, because generation starts from its logits.
 std::uint32_t GenerationRun::keep_prefix(std::span<const std::int32_t> tokens) {
   llama_memory_t memory = llama_get_memory(engine_.context.get());
-  auto& cached = engine_.cached;
+  auto& cached_tokens = engine_.cached_tokens;
   std::size_t common = 0;
   if (request_.reuse_prefix && !engine_.facts.has_encoder) {
-    const std::size_t max_common = std::min(cached.size(), tokens.size() - 1);
-    while (common < max_common && cached[common] == tokens[common]) ++common;
+    const std::size_t max_common = std::min(cached_tokens.size(), tokens.size() - 1);
+    while (common < max_common && cached_tokens[common] == tokens[common]) ++common;
   }
   // With a sliding window, older cells have been dropped. The prefix can be reused only if all
   // cells in the window before its end are present.
@@ -141,9 +141,9 @@ std::uint32_t GenerationRun::keep_prefix(std::span<const std::int32_t> tokens) {
     llama_memory_clear(memory, true);
     common = 0;
   }
-  cached.resize(common);
-  if (common > 0) result_.reused_from = engine_.cached_by;
-  engine_.cached_by = recorder_ == nullptr ? "" : request_.id;
+  cached_tokens.resize(common);
+  if (common > 0) result_.reused_from = engine_.cached_session;
+  engine_.cached_session = recorder_ == nullptr ? "" : request_.id;
   return static_cast<std::uint32_t>(common);
 }
 
@@ -237,9 +237,9 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   batch.token = ids.data();
   batch.logits = logits.data();
 
-  const StopIsNoError quiet([this] { return engine_.probe->cancel_requested(); });
-  engine_.probe->begin_step(buffer,
-                            {.exact = request_.exact_timing, .stats_of = stats_, .epoch = epoch_});
+  const ScopedLogDowngrade quiet([this] { return engine_.probe->cancel_requested(); });
+  engine_.probe->begin_step(
+      buffer, {.exact = request_.exact_timing, .stats_filter = stats_, .epoch = epoch_});
   const std::int32_t answer = phase == Phase::Encode ? llama_encode(engine_.context.get(), batch)
                                                      : llama_decode(engine_.context.get(), batch);
   const bool cancelled = engine_.probe->cancel_requested();
@@ -258,7 +258,7 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
     evaluated_ += static_cast<std::uint32_t>(tokens.size());
     position_ += static_cast<std::uint32_t>(tokens.size());
     if (phase != Phase::Encode && llama_get_memory(engine_.context.get()) != nullptr) {
-      engine_.cached.insert(engine_.cached.end(), tokens.begin(), tokens.end());
+      engine_.cached_tokens.insert(engine_.cached_tokens.end(), tokens.begin(), tokens.end());
     }
     return cancelled ? Outcome::Cancelled : Outcome::Ok;
   }
@@ -266,7 +266,7 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   if (llama_memory_t memory = llama_get_memory(engine_.context.get()); memory != nullptr) {
     llama_memory_clear(memory, true);
   }
-  engine_.cached.clear();
+  engine_.cached_tokens.clear();
   if (cancelled) return Outcome::Cancelled;
   return answer == 1 ? Outcome::Full : Outcome::Failed;
 }

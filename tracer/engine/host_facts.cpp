@@ -25,7 +25,7 @@ std::string cpu_name() {
 
 // The block device that holds the file: "vda", or "vda (rotational)".
 std::string disk_of(const std::filesystem::path& file) {
-  struct stat facts {};
+  struct stat facts{};
   if (::stat(file.c_str(), &facts) != 0) return {};
   const std::filesystem::path link =
       std::format("/sys/dev/block/{}:{}", major(facts.st_dev), minor(facts.st_dev));

@@ -42,11 +42,11 @@ std::expected<LlamaSampler, std::string> make_sampler(const Sampling& sampling,
       return std::unexpected(
           "A grammar needs a vocabulary, and this model has none. Remove the grammar.");
     }
-    if (sampling.grammar.size() > kMostGrammarBytes ||
-        depth_of(sampling.grammar) > kDeepestGrammar) {
+    if (sampling.grammar.size() > kMaxGrammarBytes ||
+        depth_of(sampling.grammar) > kMaxGrammarDepth) {
       return std::unexpected(
           std::format("The grammar is too large. The maximum is {} bytes and nesting depth {}.",
-                      kMostGrammarBytes, kDeepestGrammar));
+                      kMaxGrammarBytes, kMaxGrammarDepth));
     }
     llama_sampler* grammar = llama_sampler_init_grammar(vocab, sampling.grammar.c_str(), "root");
     if (grammar == nullptr) {

@@ -8,7 +8,7 @@ namespace tt {
 
 FileStamp stamp_of(const std::filesystem::path& path) {
   FileStamp stamp{.path = path};
-  struct stat facts {};
+  struct stat facts{};
   if (::stat(path.c_str(), &facts) != 0) return stamp;
   stamp.size = static_cast<std::uint64_t>(facts.st_size);
   stamp.mtime_ns = std::int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec;
@@ -17,7 +17,7 @@ FileStamp stamp_of(const std::filesystem::path& path) {
   return stamp;
 }
 
-std::optional<std::string> changed_file(std::span<const FileStamp> stamps) {
+std::optional<std::string> find_changed_file(std::span<const FileStamp> stamps) {
   for (const FileStamp& known : stamps) {
     const FileStamp now = stamp_of(known.path);
     if (now == known) continue;

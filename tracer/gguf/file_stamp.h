@@ -20,6 +20,6 @@ struct FileStamp {
 FileStamp stamp_of(const std::filesystem::path& path);
 
 // Message for the first file that changed since its stamp was taken; nullopt: no change.
-std::optional<std::string> changed_file(std::span<const FileStamp> stamps);
+std::optional<std::string> find_changed_file(std::span<const FileStamp> stamps);
 
 }  // namespace tt

@@ -233,7 +233,7 @@ std::optional<std::uint64_t> alignment_of(const GgufHeader& header) {
 }
 
 template <class T>
-bool all_unique(const std::vector<T>& items, const std::string T::*name) {
+bool all_unique(const std::vector<T>& items, const std::string T::* name) {
   std::unordered_set<std::string_view> seen;
   return std::ranges::all_of(items, [&](const T& item) { return seen.insert(item.*name).second; });
 }

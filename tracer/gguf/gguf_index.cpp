@@ -19,7 +19,7 @@ constexpr std::size_t kMaxTensors = 1u << 16;
 
 std::expected<ModelFile, std::string> describe_file(const std::filesystem::path& path,
                                                     std::uint64_t header_bytes) {
-  struct stat facts {};
+  struct stat facts{};
   if (::stat(path.c_str(), &facts) != 0) {
     return std::unexpected(std::format("{}: {}", path.string(), std::strerror(errno)));
   }

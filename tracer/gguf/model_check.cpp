@@ -78,7 +78,7 @@ std::string last_line(std::string text) {
 
 }  // namespace
 
-std::chrono::milliseconds check_patience(const std::filesystem::path& model) {
+std::chrono::milliseconds model_check_timeout(const std::filesystem::path& model) {
   constexpr std::uint64_t kBytesPerMs = 10'000;
   std::uint64_t bytes = 0;
   if (const auto index = GgufIndex::open(model)) {

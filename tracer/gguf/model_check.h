@@ -11,7 +11,7 @@ namespace tt {
 
 // Timeout for check_model(): a fixed time plus the time to read all files of the model from a
 // slow disk.
-std::chrono::milliseconds check_patience(const std::filesystem::path& model);
+std::chrono::milliseconds model_check_timeout(const std::filesystem::path& model);
 
 // Runs `checker` (tt-check-model), which loads `model`, creates a small context and tokenizes
 // a text and a conversation. The error says why the model cannot be used and what to do.

@@ -117,8 +117,8 @@ std::unexpected<ModelError> invalid_spec(std::string message) {
 std::expected<Dims, ModelError> resolve_dims(const NamedShape& shape, const ModelSpec& spec) {
   struct Size {
     const char* name;
-    std::int64_t Dims::*own;
-    std::optional<std::int64_t> DimOverrides::*requested;
+    std::int64_t Dims::* own;
+    std::optional<std::int64_t> DimOverrides::* requested;
     std::int64_t limit;
   };
   constexpr std::array sizes = {

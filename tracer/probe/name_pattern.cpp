@@ -12,7 +12,7 @@ namespace tt {
 
 namespace {
 
-constexpr std::size_t kTooMany = kMostPatternBytes + 1;
+constexpr std::size_t kTooMany = kMaxPatternBytes + 1;
 
 // The largest number in "3", "3,5" or "3,".
 std::size_t max_repeat(std::string_view counts) {
@@ -42,13 +42,13 @@ std::size_t expanded_size(std::string_view pattern) {
 }  // namespace
 
 std::expected<NamePattern, std::string> NamePattern::compile(const std::string& pattern) {
-  if (pattern.size() > kMostPatternBytes) {
+  if (pattern.size() > kMaxPatternBytes) {
     return std::unexpected(
-        std::format("has {} bytes; the maximum is {}.", pattern.size(), kMostPatternBytes));
+        std::format("has {} bytes; the maximum is {}.", pattern.size(), kMaxPatternBytes));
   }
-  if (expanded_size(pattern) > kMostPatternBytes) {
+  if (expanded_size(pattern) > kMaxPatternBytes) {
     return std::unexpected(std::format(
-        "is too long: the maximum is {} bytes with all {{n}} expanded.", kMostPatternBytes));
+        "is too long: the maximum is {} bytes with all {{n}} expanded.", kMaxPatternBytes));
   }
   if (pattern.contains("(?=") || pattern.contains("(?!")) {
     return std::unexpected("contains a lookahead, which can take too long. Remove (?= and (?!.");
@@ -69,6 +69,8 @@ std::expected<NamePattern, std::string> NamePattern::compile(const std::string& 
   }
 }
 
-bool NamePattern::is_in(const std::string& name) const { return std::regex_match(name, regex_); }
+bool NamePattern::matches_name(const std::string& name) const {
+  return std::regex_match(name, regex_);
+}
 
 }  // namespace tt

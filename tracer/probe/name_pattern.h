@@ -13,9 +13,9 @@ namespace tt {
 
 class NamePattern {
  public:
-  // The error text continues "The pattern ". Maximum size: kMostPatternBytes (request_bounds.h).
+  // The error text continues "The pattern ". Maximum size: kMaxPatternBytes (request_bounds.h).
   static std::expected<NamePattern, std::string> compile(const std::string& pattern);
-  bool is_in(const std::string& name) const;
+  bool matches_name(const std::string& name) const;
 
  private:
   explicit NamePattern(std::regex regex) : regex_(std::move(regex)) {}

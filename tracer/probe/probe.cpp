@@ -141,7 +141,7 @@ bool Probe::list_known(std::uint32_t index) {
     }
   }
   const bool split = exact_step_ ? instance_->op_ending_at(index) != kNone
-                                 : mode_options_.stats_of != nullptr && stats_nodes_[index];
+                                 : mode_options_.stats_filter != nullptr && stats_nodes_[index];
   // The listed nodes run at the first split point, or after the last node.
   if ((split || index + 1 == instance_->node_count()) &&
       buffer_->ops_done.load(std::memory_order_relaxed) == 0) {
@@ -175,7 +175,7 @@ bool Probe::node_computed(const ggml_tensor* tensor) {
       if (ticks_ + device_ops_ == op) ++device_ops_;  // ran on a device without ticks
       capture_known(op);
     }
-    if (mode_options_.stats_of != nullptr && stats_nodes_[listed_ - 1]) {
+    if (mode_options_.stats_filter != nullptr && stats_nodes_[listed_ - 1]) {
       take_stats(op, *tensor);
     }
   }
@@ -229,7 +229,7 @@ bool Probe::find_instance(std::uint32_t index, const ggml_tensor* tensor) {
   exact_step_ = mode_options_.exact || best->exact_only;
   if (index == 0) captured_from_.clear();
   prepare_stats();
-  const bool splits = exact_step_ || mode_options_.stats_of != nullptr;
+  const bool splits = exact_step_ || mode_options_.stats_filter != nullptr;
   fast_match_end_ = splits ? 0 : instance_->node_count() - 1;
   return true;
 }
@@ -331,10 +331,10 @@ void Probe::learn_range(std::int64_t now_ns) {
   }
   if (device) device_ops_ += predicted;
   capture_learning();
-  if (mode_options_.stats_of != nullptr && !spans_.empty() && predicted > 0) {
+  if (mode_options_.stats_filter != nullptr && !spans_.empty() && predicted > 0) {
     const OpSpan& last = spans_.back();
     const ggml_tensor& output = *nodes_[last.first + last.nodes - 1];
-    if (mode_options_.stats_of->is_in(output.name)) {
+    if (mode_options_.stats_filter->matches_name(output.name)) {
       take_stats(static_cast<std::uint32_t>(spans_.size()) - 1, output);
     }
   }
@@ -416,19 +416,19 @@ void Probe::add_learned() {
 
 // Matches names once per graph and pattern, not in every step.
 void Probe::prepare_stats() {
-  if (mode_options_.stats_of == nullptr ||
-      (stats_of_instance_ == instance_ && stats_pattern_ == mode_options_.stats_of)) {
+  if (mode_options_.stats_filter == nullptr ||
+      (stats_of_instance_ == instance_ && stats_pattern_ == mode_options_.stats_filter)) {
     return;
   }
   stats_of_instance_ = instance_;
-  stats_pattern_ = mode_options_.stats_of;
+  stats_pattern_ = mode_options_.stats_filter;
   stats_nodes_.assign(instance_->node_count(), false);
   // Uses the template's names, because nodes not yet listed may belong to another graph.
   const GraphTemplate& graph = instance_->graph()->graph;
   for (const Op& op : graph.ops) {
     if (cancel_requested()) return;
     stats_nodes_[op.last().v] =
-        stats_pattern_->is_in(graph.tensor(graph.node(op.last()).output).name);
+        stats_pattern_->matches_name(graph.tensor(graph.node(op.last()).output).name);
   }
 }
 

@@ -31,9 +31,9 @@ struct llama_context_params;
 namespace tt {
 
 struct ProbeMode {
-  bool exact = false;                           // split after every op, not only in new graphs
-  std::shared_ptr<const NamePattern> stats_of;  // VERBOSE: value statistics of matching outputs
-  std::chrono::steady_clock::time_point epoch;  // the session's Ns{0}
+  bool exact = false;                               // split after every op, not only in new graphs
+  std::shared_ptr<const NamePattern> stats_filter;  // VERBOSE: value statistics of matching outputs
+  std::chrono::steady_clock::time_point epoch;      // the session's Ns{0}
 };
 
 class Probe {

@@ -38,7 +38,8 @@ class PageFaults {
   void stop();
   // Call on the thread that calls start() and stop(). Appends the faults since the last call and
   // sorts `out` by time. PageFault::at is a steady_clock time. Includes every fault that ended
-  // before the call, unless a ring overflowed: call it often enough (capacity: kRoom per ring).
+  // before the call, unless a ring overflowed: call it often enough (capacity: kRingCapacity per
+  // ring).
   void take(std::vector<PageFault>& out);
   // Number of faults lost by overflow, up to the last take(). The kernel reports an overflow of a
   // ring only with the next fault on that processor.
@@ -46,7 +47,8 @@ class PageFaults {
   // Major page faults of the process so far. Any thread.
   static std::uint64_t count();
 
-  static constexpr std::size_t kRoom = 4'000;  // approximate, in faults; one ring per processor
+  static constexpr std::size_t kRingCapacity =
+      4'000;  // approximate, in faults; one ring per processor
 
  private:
   struct Ring;

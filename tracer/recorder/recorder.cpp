@@ -21,7 +21,7 @@ Recorder::Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener lis
                    PageFaults* faults)
     : pool_(kBuffers, max_ops, slot_bytes), listener_(std::move(listener)), faults_(faults) {
   // Each step may have a tokens message before it, plus begin and finish.
-  messages_.reserve(2 * kMostWaiting + 4);
+  messages_.reserve(2 * kMaxWaitingSteps + 4);
   thread_ = std::thread([this] { run(); });  // last: the thread uses all members
 }
 
@@ -39,7 +39,7 @@ void Recorder::begin(SessionInfo& info, const std::filesystem::path& file) {
       std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
   post(Begin{info, file, epoch_});
   std::unique_lock lock(mutex_);
-  settled_.wait(lock, [this] { return session_open_; });
+  session_changed_.wait(lock, [this] { return session_open_; });
 }
 
 // Appends to the last message if it has tokens too, so that the number of messages is bounded
@@ -97,7 +97,7 @@ bool Recorder::merge(const Step& step) {
 RecordingResult Recorder::finish(const SessionInfo& info) {
   post(Finish{info});
   std::unique_lock lock(mutex_);
-  settled_.wait(lock, [this] { return !session_open_; });
+  session_changed_.wait(lock, [this] { return !session_open_; });
   return std::exchange(result_, {});
 }
 
@@ -133,7 +133,7 @@ void Recorder::post(Message message) {
 
 void Recorder::run() {
   std::vector<Message> batch;
-  batch.reserve(2 * kMostWaiting + 4);
+  batch.reserve(2 * kMaxWaitingSteps + 4);
   for (bool quit = false; !quit;) {
     {
       std::unique_lock lock(mutex_);
@@ -192,7 +192,7 @@ void Recorder::set_open(bool open) {
     const std::lock_guard lock(mutex_);
     session_open_ = open;
   }
-  settled_.notify_all();
+  session_changed_.notify_all();
 }
 
 void Recorder::handle(std::vector<Token>& tokens) {

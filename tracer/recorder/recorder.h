@@ -8,10 +8,10 @@
 // begin and end are assigned to the step. When the disk is full, the recording of the session
 // ends with an error message and generation continues. Every loss is counted.
 //
-// At most kMostWaiting steps are not yet in the file, kBuffers of them with times. A killed
+// At most kMaxWaitingSteps steps are not yet in the file, kBuffers of them with times. A killed
 // process loses only these and the step in flight. When the writer cannot keep up, further
 // evaluations lose their times, not their tokens, and are merged into the last waiting step,
-// which is marked `dropped` and represents all of them in sequence. At most kMostJoined of
+// which is marked `dropped` and represents all of them in sequence. At most kMaxMergedSteps of
 // these can wait: two in the batch being written, one that came meanwhile, and one more for
 // each change of the phase (twice per session).
 #pragma once
@@ -46,9 +46,9 @@ class Recorder {
  public:
   // A fast model runs 1,400 steps a second, and a busy disk or machine may delay the writer by
   // 80 ms. A buffer takes 8 bytes per op of the largest supported graph (6,656 ops at 22 layers).
-  static constexpr std::size_t kMostWaiting = 128;
-  static constexpr std::size_t kMostJoined = 5;
-  static constexpr std::size_t kBuffers = kMostWaiting - kMostJoined;
+  static constexpr std::size_t kMaxWaitingSteps = 128;
+  static constexpr std::size_t kMaxMergedSteps = 5;
+  static constexpr std::size_t kBuffers = kMaxWaitingSteps - kMaxMergedSteps;
 
   // `faults` must outlive the recorder, its only user; null: faults are not recorded.
   Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener,
@@ -121,7 +121,7 @@ class Recorder {
   std::size_t steps_queued_ = 0;   // in messages_
   std::size_t steps_waiting_ = 0;  // in messages_, or taken and not yet committed
   bool urgent_queued_ = false;
-  std::condition_variable settled_;  // session_open_ changed
+  std::condition_variable session_changed_;  // session_open_ changed
   bool session_open_ = false;
   RecordingResult result_;
 

@@ -19,7 +19,7 @@ struct ModelFacts {
   bool has_encoder = false;     // encoder-decoder (T5)
   bool embedding_only = false;  // no generation (BERT)
   bool recurrent = false, hybrid = false;
-  std::string lock_fault;  // why mlock failed although it was requested; empty: no failure
+  std::string mlock_error;  // why mlock failed although it was requested; empty: no failure
 };
 
 }  // namespace tt

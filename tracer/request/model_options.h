@@ -19,8 +19,8 @@ struct ModelOptions {
   std::vector<std::string> rpc_servers{};  // host:port of llama.cpp RPC servers
 };
 
-inline constexpr std::uint32_t kMostContext = 1U << 24;  // tokens; above any training context
-inline constexpr std::int32_t kMostThreads = 512;        // GGML_MAX_N_THREADS
+inline constexpr std::uint32_t kMaxContext = 1U << 24;  // tokens; above any training context
+inline constexpr std::int32_t kMaxThreads = 512;        // GGML_MAX_N_THREADS
 
 struct ContextOptions {
   std::uint32_t context = 4096;  // tokens; 0: as trained; rounded up to a multiple of 256

@@ -11,20 +11,20 @@ namespace tt {
 
 struct NumberBounds {
   std::string_view name;
-  double least, most;  // inclusive; exactly representable as double
+  double min, max;  // inclusive; exactly representable as double
 };
 
-inline constexpr double kMostInt32 = 2147483647, kMostUint32 = 4294967295;
+inline constexpr double kMaxInt32 = 2147483647, kMaxUint32 = 4294967295;
 
 inline constexpr std::array kRequestBounds = {
-    NumberBounds{"max_tokens", 0, kMostInt32},      //
-    NumberBounds{"temperature", 0, 100},            //
-    NumberBounds{"top_k", 0, kMostInt32},           //
-    NumberBounds{"top_p", 0, 1},                    //
-    NumberBounds{"min_p", 0, 1},                    //
-    NumberBounds{"repeat_penalty", 0.01, 100},      //
-    NumberBounds{"repeat_last_n", -1, kMostInt32},  //
-    NumberBounds{"seed", 0, kMostUint32},
+    NumberBounds{"max_tokens", 0, kMaxInt32},      //
+    NumberBounds{"temperature", 0, 100},           //
+    NumberBounds{"top_k", 0, kMaxInt32},           //
+    NumberBounds{"top_p", 0, 1},                   //
+    NumberBounds{"min_p", 0, 1},                   //
+    NumberBounds{"repeat_penalty", 0.01, 100},     //
+    NumberBounds{"repeat_last_n", -1, kMaxInt32},  //
+    NumberBounds{"seed", 0, kMaxUint32},
 };
 
 // An unknown name is a compile error.
@@ -32,11 +32,11 @@ consteval NumberBounds bounds_of(std::string_view name) {
   return *std::ranges::find(kRequestBounds, name, &NumberBounds::name);
 }
 
-inline constexpr NumberBounds kTokenBounds = {"tokens", 0, kMostInt32};  // of each id
-inline constexpr std::size_t kMostStops = 32;
+inline constexpr NumberBounds kTokenBounds = {"tokens", 0, kMaxInt32};  // of each id
+inline constexpr std::size_t kMaxStops = 32;
 // Regular expressions (name_pattern.h) and grammars are parsed recursively, per parenthesis or
 // rule. These limits prevent a stack overflow.
-inline constexpr std::size_t kMostPatternBytes = 1000;
-inline constexpr std::size_t kMostGrammarBytes = 64U << 10, kDeepestGrammar = 500;
+inline constexpr std::size_t kMaxPatternBytes = 1000;
+inline constexpr std::size_t kMaxGrammarBytes = 64U << 10, kMaxGrammarDepth = 500;
 
 }  // namespace tt

@@ -21,7 +21,7 @@ namespace tt {
 
 std::expected<std::string, std::string> apply_chat_template(const std::string& source,
                                                             std::span<const ChatMessage> messages,
-                                                            const ChatMarks& marks) {
+                                                            const ChatTokens& marks) {
   try {
     const minja::chat_template chat(source, marks.begin, marks.end);
     minja::chat_template_inputs inputs;
@@ -30,7 +30,7 @@ std::expected<std::string, std::string> apply_chat_template(const std::string& s
       inputs.messages.push_back({{"role", message.role}, {"content", message.content}});
     }
     std::string text = chat.apply(inputs);
-    if (marks.tokenizer_begins && text.starts_with(marks.begin)) text.erase(0, marks.begin.size());
+    if (marks.adds_bos && text.starts_with(marks.begin)) text.erase(0, marks.begin.size());
     return text;
   } catch (const std::exception& error) {
     // Keep the first line of the message; the rest quotes the template once per nesting level.

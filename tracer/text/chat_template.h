@@ -11,15 +11,15 @@
 namespace tt {
 
 // The vocabulary's begin-of-sequence and end-of-sequence tokens, as text; empty: none.
-struct ChatMarks {
+struct ChatTokens {
   std::string begin, end;
-  bool tokenizer_begins = false;  // the tokenizer adds `begin` to every text
+  bool adds_bos = false;  // the tokenizer adds `begin` to every text
 };
 
 // The result ends with the generation prompt and contains special tokens as text, except
 // `begin` at the start if the tokenizer adds it. The error is the message of the template.
 std::expected<std::string, std::string> apply_chat_template(const std::string& source,
                                                             std::span<const ChatMessage> messages,
-                                                            const ChatMarks& marks);
+                                                            const ChatTokens& marks);
 
 }  // namespace tt

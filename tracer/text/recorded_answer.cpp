@@ -18,13 +18,13 @@ std::vector<std::string> stops_of(const SessionInfo& info) {
 
 std::vector<std::pair<std::int32_t, std::int32_t>> silent_of(const SessionInfo& info) {
   for (const auto& [name, value] : info.facts)
-    if (name == "request.silent") return ranges_from(value);
+    if (name == "request.silent") return parse_ranges(value);
   return {};
 }
 
 }  // namespace
 
-std::string to_ranges(const std::vector<std::int32_t>& ids) {
+std::string format_ranges(const std::vector<std::int32_t>& ids) {
   std::string text;
   for (std::size_t i = 0; i < ids.size();) {
     std::size_t last = i;
@@ -36,7 +36,7 @@ std::string to_ranges(const std::vector<std::int32_t>& ids) {
   return text;
 }
 
-std::vector<std::pair<std::int32_t, std::int32_t>> ranges_from(const std::string& text) {
+std::vector<std::pair<std::int32_t, std::int32_t>> parse_ranges(const std::string& text) {
   std::vector<std::pair<std::int32_t, std::int32_t>> ranges;
   const char* at = text.data();
   const char* end = at + text.size();

@@ -30,7 +30,7 @@ class RecordedAnswer {
 };
 
 // Formats ascending ids as "0-2 7 9-11", and parses them; invalid text is skipped.
-std::string to_ranges(const std::vector<std::int32_t>& ids);
-std::vector<std::pair<std::int32_t, std::int32_t>> ranges_from(const std::string& text);
+std::string format_ranges(const std::vector<std::int32_t>& ids);
+std::vector<std::pair<std::int32_t, std::int32_t>> parse_ranges(const std::string& text);
 
 }  // namespace tt

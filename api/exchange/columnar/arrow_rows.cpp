@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "api/exchange/columnar/sink_stream.h"
-#include "api/exchange/rows/session_facts.h"
+#include "api/exchange/rows/session_metadata.h"
 
 namespace tt::exchange {
 namespace {
@@ -68,7 +68,7 @@ std::expected<std::shared_ptr<arrow::Schema>, TraceError> arrow_schema(const Ses
         arrow::field(of.name, arrow_type(of.type), of.nullable,
                      *of.unit == '\0' ? nullptr : arrow::key_value_metadata({{"unit", of.unit}})));
   }
-  const auto facts = session_facts(rows);
+  const auto facts = session_metadata(rows);
   if (!facts) return std::unexpected(facts.error());
   return arrow::schema(std::move(fields),
                        arrow::key_value_metadata({{"tensor_trace.session", text_of(*facts)}}));

@@ -10,7 +10,7 @@
 #include "api/exchange/columnar/arrow_rows.h"
 #include "api/exchange/columnar/parquet_file.h"
 #include "api/exchange/columnar/sink_stream.h"
-#include "api/exchange/rows/session_facts.h"
+#include "api/exchange/rows/session_metadata.h"
 #include "api/exchange/rows/step_columns.h"
 
 namespace tt::exchange {
@@ -20,7 +20,7 @@ constexpr std::size_t kBatchRows = 64u << 10;
 
 // Arrow and Parquet throw in some places; converts exceptions to errors.
 template <class Work>
-Written without_exceptions(Work work) {
+WriteResult without_exceptions(Work work) {
   try {
     return work();
   } catch (const std::exception& error) {
@@ -32,8 +32,8 @@ Written without_exceptions(Work work) {
 class RowFile {
  public:
   virtual ~RowFile() = default;
-  virtual Written write(std::span<const SharedValues> step) = 0;
-  virtual Written close() = 0;
+  virtual WriteResult write(std::span<const SharedValues> step) = 0;
+  virtual WriteResult close() = 0;
 };
 using OpenedRows = std::expected<std::unique_ptr<RowFile>, TraceError>;
 
@@ -46,8 +46,8 @@ class ParquetRows final : public RowFile {
     return std::make_unique<ParquetRows>(*std::move(file));
   }
   explicit ParquetRows(std::unique_ptr<ParquetFile> file) : file_(std::move(file)) {}
-  Written write(std::span<const SharedValues> step) override { return file_->write(step); }
-  Written close() override { return file_->close(); }
+  WriteResult write(std::span<const SharedValues> step) override { return file_->write(step); }
+  WriteResult close() override { return file_->close(); }
 
  private:
   std::unique_ptr<ParquetFile> file_;
@@ -56,13 +56,14 @@ class ParquetRows final : public RowFile {
 class ArrowBatches final : public RowFile {
  public:
   static OpenedRows open(const StepColumns& columns, const std::shared_ptr<arrow::Schema>& schema,
-                         ArrowForm form, const ByteSink& sink) {
+                         ArrowIpcFormat form, const ByteSink& sink) {
     auto stream = std::make_shared<SinkStream>(sink);
     auto options = arrow::ipc::IpcWriteOptions::Defaults();
     options.use_threads = false;
-    auto writer = form == ArrowForm::File ? arrow::ipc::MakeFileWriter(stream, schema, options)
-                                          : arrow::ipc::MakeStreamWriter(stream, schema, options);
-    if (!writer.ok()) return std::unexpected(stream->said(writer.status()).error());
+    auto writer = form == ArrowIpcFormat::File
+                      ? arrow::ipc::MakeFileWriter(stream, schema, options)
+                      : arrow::ipc::MakeStreamWriter(stream, schema, options);
+    if (!writer.ok()) return std::unexpected(stream->check(writer.status()).error());
     return std::make_unique<ArrowBatches>(ArrowRows(columns, schema), std::move(stream),
                                           *std::move(writer));
   }
@@ -70,19 +71,19 @@ class ArrowBatches final : public RowFile {
                std::shared_ptr<arrow::ipc::RecordBatchWriter> writer)
       : rows_(std::move(rows)), stream_(std::move(stream)), writer_(std::move(writer)) {}
 
-  Written write(std::span<const SharedValues> step) override {
+  WriteResult write(std::span<const SharedValues> step) override {
     rows_.append(step);
-    return rows_.size() < kBatchRows ? Written{} : flush();
+    return rows_.size() < kBatchRows ? WriteResult{} : flush();
   }
-  Written close() override {
-    return flush().and_then([&] { return stream_->said(writer_->Close()); });
+  WriteResult close() override {
+    return flush().and_then([&] { return stream_->check(writer_->Close()); });
   }
 
  private:
-  Written flush() {
+  WriteResult flush() {
     const auto batch = rows_.take();
     if (!batch) return std::unexpected(batch.error());
-    return stream_->said(writer_->WriteRecordBatch(**batch));
+    return stream_->check(writer_->WriteRecordBatch(**batch));
   }
   ArrowRows rows_;
   std::shared_ptr<SinkStream> stream_;
@@ -91,8 +92,8 @@ class ArrowBatches final : public RowFile {
 
 // Writes all rows to the file returned by `open`.
 template <class Open>
-Written write_rows(SessionRows& rows, const KeepGoing& keep_going, Open open) {
-  return without_exceptions([&]() -> Written {
+WriteResult write_rows(SessionRows& rows, const ContinueCheck& keep_going, Open open) {
+  return without_exceptions([&]() -> WriteResult {
     auto columns = StepColumns::make(rows, true);
     if (!columns) return std::unexpected(columns.error());
     const auto schema = arrow_schema(rows, *columns);
@@ -101,8 +102,8 @@ Written write_rows(SessionRows& rows, const KeepGoing& keep_going, Open open) {
     if (!file) return std::unexpected(file.error());
     return rows
         .for_each_step(
-            [&](const StepRows& step) -> Written {
-              return step.rows.empty() ? Written{} : (*file)->write(columns->of(step));
+            [&](const StepRows& step) -> WriteResult {
+              return step.rows.empty() ? WriteResult{} : (*file)->write(columns->of(step));
             },
             keep_going)
         .and_then([&] { return (*file)->close(); });
@@ -125,24 +126,24 @@ std::filesystem::path steps_folder(StepId first, StepId last) {
 
 }  // namespace
 
-Written export_parquet(SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going,
-                       const ParquetSizes& sizes) {
+WriteResult export_parquet(SessionRows& rows, const ByteSink& sink, const ContinueCheck& keep_going,
+                           const ParquetSizes& sizes) {
   return write_rows(rows, keep_going, [&](const StepColumns& columns, const auto& schema) {
     return ParquetRows::open(columns, *schema, sink, sizes);
   });
 }
 
-Written export_arrow(SessionRows& rows, ArrowForm form, const ByteSink& sink,
-                     const KeepGoing& keep_going) {
+WriteResult export_arrow(SessionRows& rows, ArrowIpcFormat form, const ByteSink& sink,
+                         const ContinueCheck& keep_going) {
   return write_rows(rows, keep_going, [&](const StepColumns& columns, const auto& schema) {
     return ArrowBatches::open(columns, schema, form, sink);
   });
 }
 
-Written export_parts(const SessionReader& reader, ExportRange range, PartForm form,
-                     const std::filesystem::path& folder, std::uint64_t rows_per_part,
-                     const KeepGoing& keep_going) {
-  return without_exceptions([&]() -> Written {
+WriteResult export_parts(const SessionReader& reader, ExportRange range, PartFormat form,
+                         const std::filesystem::path& folder, std::uint64_t rows_per_part,
+                         const ContinueCheck& keep_going) {
+  return without_exceptions([&]() -> WriteResult {
     auto rows = SessionRows::open(reader, range);
     if (!rows) return std::unexpected(rows.error());
     auto columns = StepColumns::make(*rows, false);
@@ -152,49 +153,49 @@ Written export_parts(const SessionReader& reader, ExportRange range, PartForm fo
     std::error_code failed;
     std::filesystem::create_directories(folder, failed);
     auto output =
-        OutputFolder::create(folder / ("session=" + usable_id(rows->session().id, "unnamed")));
+        OutputFolder::create(folder / ("session=" + safe_file_id(rows->session().id, "unnamed")));
     if (!output) return std::unexpected(output.error());
 
     std::optional<Part> part;
-    const auto begin = [&](StepId first) -> Written {
+    const auto begin = [&](StepId first) -> WriteResult {
       part.emplace();
       part->first = first;
       part->folder = output->path() / std::format("steps={}", first.v);
       std::filesystem::create_directory(part->folder, failed);
-      const bool parquet = form == PartForm::Parquet;
+      const bool parquet = form == PartFormat::Parquet;
       auto made = OutputFile::create(part->folder / (parquet ? "part.parquet" : "part.arrow"));
       if (!made) return std::unexpected(made.error());
       part->output = std::make_unique<OutputFile>(*std::move(made));
       part->sink = part->output->sink();
       auto file = parquet ? ParquetRows::open(*columns, **schema, part->sink, {})
-                          : ArrowBatches::open(*columns, *schema, ArrowForm::File, part->sink);
+                          : ArrowBatches::open(*columns, *schema, ArrowIpcFormat::File, part->sink);
       if (!file) return std::unexpected(file.error());
       part->file = *std::move(file);
       return {};
     };
-    const auto end = [&](StepId last) -> Written {
-      if (const Written closed = part->file->close(); !closed) return closed;
-      if (const Written kept = part->output->commit(); !kept) return kept;
+    const auto end = [&](StepId last) -> WriteResult {
+      if (const WriteResult closed = part->file->close(); !closed) return closed;
+      if (const WriteResult kept = part->output->commit(); !kept) return kept;
       std::filesystem::rename(part->folder, output->path() / steps_folder(part->first, last));
       part.reset();
       return {};
     };
     StepId last = rows->first();
-    const Written walked = rows->for_each_step(
-        [&](const StepRows& step) -> Written {
+    const WriteResult walked = rows->for_each_step(
+        [&](const StepRows& step) -> WriteResult {
           last = step.scope.step->id;
           if (!part) {
-            if (const Written begun = begin(last); !begun) return begun;
+            if (const WriteResult begun = begin(last); !begun) return begun;
           }
           if (step.rows.empty()) return {};
-          if (const Written put = part->file->write(columns->of(step)); !put) return put;
+          if (const WriteResult put = part->file->write(columns->of(step)); !put) return put;
           part->rows += step.rows.size();
-          return part->rows >= rows_per_part ? end(last) : Written{};
+          return part->rows >= rows_per_part ? end(last) : WriteResult{};
         },
         keep_going);
     if (!walked) return walked;
     if (part) {
-      if (const Written ended = end(last); !ended) return ended;
+      if (const WriteResult ended = end(last); !ended) return ended;
     }
     return output->commit();
   });

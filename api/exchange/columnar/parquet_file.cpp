@@ -17,7 +17,8 @@ namespace {
 using parquet::Encoding;
 
 constexpr std::string_view kMagic = "PAR1";
-constexpr std::size_t kMostStatistic = 4096;  // maximum bytes of a text; same as in Arrow's writer
+constexpr std::size_t kMaxStatisticBytes =
+    4096;  // maximum bytes of a text; same as in Arrow's writer
 
 std::shared_ptr<parquet::WriterProperties> properties() {
   return parquet::WriterProperties::Builder()
@@ -44,7 +45,7 @@ parquet::EncodedStatistics statistics_of(const PageEncoder& encoder,
   if (least != nullptr) {
     out.set_min(encoder.statistic(least->least));
     out.set_max(encoder.statistic(greatest->greatest));
-    out.ApplyStatSizeLimits(kMostStatistic);
+    out.ApplyStatSizeLimits(kMaxStatisticBytes);
   }
   return out;
 }
@@ -53,7 +54,7 @@ parquet::EncodedStatistics statistics_of(const PageEncoder& encoder,
 
 // Parquet throws in some places, also for Arrow errors; converts exceptions to errors.
 template <class Work>
-Written ParquetFile::without_exceptions(Work work) {
+WriteResult ParquetFile::without_exceptions(Work work) {
   try {
     work();
     return {};
@@ -75,13 +76,13 @@ void ParquetFile::start(const StepColumns& columns, const arrow::Schema& schema)
   const auto how = properties();
   PARQUET_THROW_NOT_OK(parquet::arrow::ToParquetSchema(&schema, *how, &schema_));
   footer_ = parquet::FileMetaDataBuilder::Make(schema_.get(), how);
-  facts_ = schema.metadata();
+  metadata_ = schema.metadata();
   for (const StepColumns::Column& column : columns.columns())
     columns_.push_back({.encoder = PageEncoder(column)});
   PARQUET_THROW_NOT_OK(stream_->Write(kMagic));
 }
 
-Written ParquetFile::write(std::span<const SharedValues> step) {
+WriteResult ParquetFile::write(std::span<const SharedValues> step) {
   for (std::size_t i = 0; i < columns_.size(); ++i) columns_[i].steps.push_back(step[i]);
   page_rows_ += step.front()->bits.size();
   if (page_rows_ < sizes_.page_rows) return {};
@@ -126,11 +127,11 @@ void ParquetFile::write_column(Column& column, parquet::ColumnChunkMetaDataBuild
   writer->Close(words != nullptr, false);
 }
 
-Written ParquetFile::close() {
+WriteResult ParquetFile::close() {
   return without_exceptions([&] {
     if (page_rows_ > 0) end_page();
     if (group_rows_ > 0) end_group();
-    parquet::WriteFileMetaData(*footer_->Finish(facts_), stream_.get());
+    parquet::WriteFileMetaData(*footer_->Finish(metadata_), stream_.get());
   });
 }
 

@@ -33,8 +33,8 @@ class ParquetFile {
                                                                       const ParquetSizes& sizes);
 
   // Appends a step in the form of StepColumns.
-  Written write(std::span<const SharedValues> step);
-  Written close();
+  WriteResult write(std::span<const SharedValues> step);
+  WriteResult close();
 
  private:
   struct Column {
@@ -49,13 +49,13 @@ class ParquetFile {
   void end_group();
   void write_column(Column& column, parquet::ColumnChunkMetaDataBuilder& metadata);
   template <class Work>
-  Written without_exceptions(Work work);
+  WriteResult without_exceptions(Work work);
 
   ParquetSizes sizes_;
   std::shared_ptr<SinkStream> stream_;
   std::shared_ptr<parquet::SchemaDescriptor> schema_;
   std::unique_ptr<parquet::FileMetaDataBuilder> footer_;
-  std::shared_ptr<const arrow::KeyValueMetadata> facts_;
+  std::shared_ptr<const arrow::KeyValueMetadata> metadata_;
   std::vector<Column> columns_;
   PageScratch scratch_;
   std::size_t page_rows_ = 0, group_rows_ = 0;

@@ -112,10 +112,10 @@ void PageEncoder::put_levels(PageScratch& scratch) {
     valid_ = std::move(valid);
     scratch.levels.assign(valid_.begin(), valid_.end());
     const auto count = static_cast<int>(valid_.size());
-    const auto most = parquet::LevelEncoder::MaxBufferSize(Encoding::RLE, 1, count);
-    levels_.resize(sizeof(std::uint32_t) + static_cast<std::size_t>(most));
+    const auto max_size = parquet::LevelEncoder::MaxBufferSize(Encoding::RLE, 1, count);
+    levels_.resize(sizeof(std::uint32_t) + static_cast<std::size_t>(max_size));
     parquet::LevelEncoder encoder;
-    encoder.Init(Encoding::RLE, 1, count, levels_.data() + sizeof(std::uint32_t), most);
+    encoder.Init(Encoding::RLE, 1, count, levels_.data() + sizeof(std::uint32_t), max_size);
     encoder.Encode(count, scratch.levels.data());
     const auto size = static_cast<std::uint32_t>(encoder.len());
     std::memcpy(levels_.data(), &size, sizeof(size));
@@ -206,11 +206,11 @@ SharedPage PageEncoder::encode(std::vector<SharedValues> steps, PageScratch& scr
 
   page.uncompressed_bytes = body.size();
   const auto size = static_cast<std::int64_t>(body.size());
-  const std::int64_t most = codec_->MaxCompressedLen(size, body.data());
-  if (std::cmp_less(scratch.compressed.size(), most))
-    scratch.compressed.resize(static_cast<std::size_t>(most));
+  const std::int64_t max_size = codec_->MaxCompressedLen(size, body.data());
+  if (std::cmp_less(scratch.compressed.size(), max_size))
+    scratch.compressed.resize(static_cast<std::size_t>(max_size));
   PARQUET_ASSIGN_OR_THROW(const std::int64_t compressed,
-                          codec_->Compress(size, body.data(), most, scratch.compressed.data()));
+                          codec_->Compress(size, body.data(), max_size, scratch.compressed.data()));
   PARQUET_ASSIGN_OR_THROW(auto bytes, arrow::AllocateBuffer(compressed));
   std::memcpy(bytes->mutable_data(), scratch.compressed.data(),
               static_cast<std::size_t>(compressed));

@@ -30,7 +30,7 @@ TraceError SinkStream::error(const arrow::Status& status) const {
   return error_ ? *error_ : trace_error(status);
 }
 
-std::expected<void, TraceError> SinkStream::said(const arrow::Status& status) const {
+std::expected<void, TraceError> SinkStream::check(const arrow::Status& status) const {
   if (status.ok()) return {};
   return std::unexpected(error(status));
 }

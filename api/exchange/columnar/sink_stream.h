@@ -25,7 +25,7 @@ class SinkStream final : public arrow::io::OutputStream {
 
   // Returns the sink's original error if there was one, else the converted Arrow error.
   TraceError error(const arrow::Status& status) const;
-  std::expected<void, TraceError> said(const arrow::Status& status) const;
+  std::expected<void, TraceError> check(const arrow::Status& status) const;
 
  private:
   const ByteSink& sink_;

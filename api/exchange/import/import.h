@@ -13,7 +13,7 @@
 
 namespace tt::exchange {
 
-struct Imported {
+struct ImportCounts {
   std::uint32_t steps = 0;
   std::uint64_t accesses = 0, bytes = 0;
 };
@@ -21,17 +21,17 @@ struct Imported {
 // Imports a log. The event kind is in `event`, or in `type` in older logs. Unknown kinds are
 // skipped. Returns Damaged, with the line number, if the file is not a log. Memory holds one
 // step. `session`: path of the .ttrace file; it must not exist.
-std::expected<Imported, TraceError> import_log(const std::filesystem::path& log,
-                                               const std::filesystem::path& session,
-                                               const KeepGoing& keep_going = always);
+std::expected<ImportCounts, TraceError> import_log(const std::filesystem::path& log,
+                                                   const std::filesystem::path& session,
+                                                   const ContinueCheck& keep_going = never_cancel);
 
 // The files of a run folder that the import reads.
 inline constexpr std::string_view kMetadata = "trace_metadata.json", kConstants = "accesses.csv",
                                   kRecords = "tensor_access.bin";
 inline constexpr std::array kImportedFiles = {kMetadata, kConstants, kRecords};
 
-std::expected<Imported, TraceError> import_run_folder(const std::filesystem::path& folder,
-                                                      const std::filesystem::path& session,
-                                                      const KeepGoing& keep_going = always);
+std::expected<ImportCounts, TraceError> import_run_folder(
+    const std::filesystem::path& folder, const std::filesystem::path& session,
+    const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt::exchange

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <format>
 
-#include "api/exchange/rows/session_facts.h"
+#include "api/exchange/rows/session_metadata.h"
 
 namespace tt::exchange {
 namespace {

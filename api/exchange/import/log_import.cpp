@@ -6,12 +6,12 @@
 
 #include "api/exchange/import/import.h"
 #include "api/exchange/import/imported_row.h"
-#include "api/exchange/rows/session_facts.h"
+#include "api/exchange/rows/session_metadata.h"
 
 namespace tt::exchange {
 namespace {
 
-constexpr std::size_t kLongestLine = 64u << 20;
+constexpr std::size_t kMaxLineBytes = 64u << 20;
 
 // Reads one line; returns false at the end of the file. An overlong line is truncated and is
 // then invalid JSON.
@@ -19,12 +19,12 @@ bool read_line(std::istream& in, std::string& line) {
   line.clear();
   for (int c = in.get(); c != std::char_traits<char>::eof(); c = in.get()) {
     if (c == '\n') return true;
-    if (line.size() < kLongestLine) line += static_cast<char>(c);
+    if (line.size() < kMaxLineBytes) line += static_cast<char>(c);
   }
   return !line.empty();
 }
 
-bool tells(const Json& entry, const char* name) {
+bool has_number(const Json& entry, const char* name) {
   const auto found = entry.find(name);
   return found != entry.end() && found->is_number();
 }
@@ -34,7 +34,7 @@ class LogImport {
   LogImport(std::filesystem::path log, std::filesystem::path session)
       : log_(std::move(log)), session_(std::move(session)) {}
 
-  std::expected<Imported, TraceError> run(const KeepGoing& keep_going) {
+  std::expected<ImportCounts, TraceError> run(const ContinueCheck& keep_going) {
     std::ifstream in(log_, std::ios::binary);
     if (!in) {
       return std::unexpected(
@@ -49,23 +49,24 @@ class LogImport {
         return std::unexpected(damaged(log_, line_, "Not a log: the line is not a JSON object."));
       const std::string event = text_in(entry, "event", text_in(entry, "type"));
       if (event == "step_begin" && !keep_going()) return std::unexpected(cancelled_error());
-      if (const Written taken = take(event, entry); !taken) return std::unexpected(taken.error());
+      if (const WriteResult taken = take(event, entry); !taken)
+        return std::unexpected(taken.error());
     }
     return finish();
   }
 
  private:
-  Written take(const std::string& event, const Json& entry) {
+  WriteResult take(const std::string& event, const Json& entry) {
     if (event == "session_start") return start(entry);
     if (event == "tensor_log") return row(entry);
     if (event == "step_begin") {
-      if (const Written ended = end_step(); !ended) return ended;
+      if (const WriteResult ended = end_step(); !ended) return ended;
       return begin_step(entry);
     }
     if (event == "step_end") {
       if (!step_) return {};
       end_step_from(entry, step_->step);
-      if (legacy_) bound_ops();
+      if (legacy_) clamp_op_ends();
       return end_step();
     }
     if (event == "session_end") {
@@ -73,48 +74,48 @@ class LogImport {
       info_.error = text_in(entry, "error");
       if (const auto losses = entry.find("losses"); losses != entry.end())
         losses_ = losses_from(*losses);
-      if (const Written ended = end_step(); !ended) return ended;
+      if (const WriteResult ended = end_step(); !ended) return ended;
       std::vector<Token> tokens = tokens_from(entry);
       if (builder_ && !tokens.empty()) {
-        if (const Written added = builder_->add_tokens(std::move(tokens)); !added) return added;
+        if (const WriteResult added = builder_->add_tokens(std::move(tokens)); !added) return added;
       }
       ended_ = true;
     }
     return {};
   }
 
-  Written start(const Json& entry) {
+  WriteResult start(const Json& entry) {
     if (builder_) {
-      return std::unexpected(damaged(
-          log_, line_, "The log contains a second session. Import one session at a time."));
+      return std::unexpected(
+          damaged(log_, line_, "The log contains a second session. Import one session at a time."));
     }
     // The id is in `id`; older logs have it in `session` or `session_id`.
     info_ = session_from(entry);
     const std::string id =
         info_.id.empty() ? text_in(entry, "session_id", text_in(entry, "session")) : info_.id;
-    info_.id = usable_id(id, session_.stem().string());
+    info_.id = safe_file_id(id, session_.stem().string());
     info_.facts.emplace_back("trace.imported_from", "log");
     losses_ = {};
     return open();
   }
-  Written open() {
+  WriteResult open() {
     if (builder_) return {};
-    if (info_.id.empty()) info_.id = usable_id("", session_.stem().string());
+    if (info_.id.empty()) info_.id = safe_file_id("", session_.stem().string());
     auto created = SessionBuilder::create(session_, info_);
     if (!created) return std::unexpected(created.error());
     builder_.emplace(*std::move(created));
     return {};
   }
 
-  Written begin_step(const Json& entry) {
-    if (const Written opened = open(); !opened) return opened;
+  WriteResult begin_step(const Json& entry) {
+    if (const WriteResult opened = open(); !opened) return opened;
     step_.emplace();
-    untold_step_.reset();
+    implicit_step_.reset();
     legacy_ = !entry.contains("first_op_ns");
-    begin_told_ = tells(entry, "timestamp_ns");
-    token_told_ = tells(entry, "token_id");
+    has_begin_ = has_number(entry, "timestamp_ns");
+    has_token_ = has_number(entry, "token_id");
     last_op_begin_.reset();
-    if (!tells(entry, "token_count")) ++steps_without_token_count_;
+    if (!has_number(entry, "token_count")) ++steps_without_token_count_;
     begin_step_from(entry, step_->step);
     step_->ops = number_in<std::uint32_t>(entry, "ops");
     step_->ops_run = number_in<std::uint32_t>(entry, "ops_run");
@@ -124,35 +125,35 @@ class LogImport {
   }
 
   // Identifies the step of a row in a log without step_begin.
-  static std::int64_t step_told(const Json& entry) {
+  static std::int64_t implicit_step_key(const Json& entry) {
     return number_in<std::int64_t>(entry, "step", number_in<std::int64_t>(entry, "token_id"));
   }
 
-  Written row(const Json& entry) {
+  WriteResult row(const Json& entry) {
     if (const auto size = entry.find("size_bytes");
         size == entry.end() || !size->is_number() || *size < 0) {
       return std::unexpected(
           damaged(log_, line_, "A tensor_log must have a non-negative number \"size_bytes\"."));
     }
-    if (step_ && untold_step_ && step_told(entry) != *untold_step_) {
-      if (const Written ended = end_step(); !ended) return ended;
+    if (step_ && implicit_step_ && implicit_step_key(entry) != *implicit_step_) {
+      if (const WriteResult ended = end_step(); !ended) return ended;
     }
     if (!step_) {
       const Json step = {{"token_id", imported_.steps}, {"phase", text_in(entry, "phase")}};
-      if (const Written begun = begin_step(step); !begun) return begun;
-      untold_step_ = step_told(entry);
+      if (const WriteResult begun = begin_step(step); !begun) return begun;
+      implicit_step_ = implicit_step_key(entry);
     }
-    if (step_->rows.size() == kMostStepRows) {
+    if (step_->rows.size() == kMaxStepRows) {
       return std::unexpected(
-          damaged(log_, line_, std::format("A step has more than {} accesses.", kMostStepRows)));
+          damaged(log_, line_, std::format("A step has more than {} accesses.", kMaxStepRows)));
     }
     ImportedRow row = row_from(entry);
     if (!entry.contains("op")) row.op = static_cast<std::uint32_t>(step_->rows.size());
     if (!step_->rows.empty() && row.op < step_->rows.back().op)
       return std::unexpected(damaged(log_, line_, "The ops of a step must be in order."));
-    if (!token_told_ && tells(entry, "token_id")) {
+    if (!has_token_ && has_number(entry, "token_id")) {
       step_->step.first_token = number_in<std::uint32_t>(entry, "token_id");
-      token_told_ = true;
+      has_token_ = true;
     }
     if (legacy_ && row.begin) take_times(row);
     if (row.size_bytes > 0) ++imported_.accesses;  // 0: nothing was accessed
@@ -167,7 +168,7 @@ class LogImport {
     const Ns begin{*row.begin};
     if (!last_op_begin_) {
       step.first_op = begin;
-      if (!begin_told_) step.begin = step.end = begin;
+      if (!has_begin_) step.begin = step.end = begin;
       step.begin = std::min(step.begin, begin);
     }
     step_->ops_run = row.op + 1;
@@ -176,25 +177,25 @@ class LogImport {
   }
 
   // The step end takes precedence over op ends computed from rows.
-  void bound_ops() {
+  void clamp_op_ends() {
     Step& step = step_->step;
     step.end = std::max({step.begin, step.end, last_op_begin_.value_or(step.begin)});
     for (ImportedRow& row : step_->rows)
       if (row.end) row.end = std::min(*row.end, step.end.v);
   }
 
-  Written end_step() {
+  WriteResult end_step() {
     if (!step_) return {};
-    if (!token_told_) step_->step.first_token = next_token_;
+    if (!has_token_) step_->step.first_token = next_token_;
     next_token_ = step_->step.first_token + step_->step.n_tokens;
     ++imported_.steps;
-    const Written added = builder_->add_step(*step_);
+    const WriteResult added = builder_->add_step(*step_);
     step_.reset();
     return added;
   }
 
-  std::expected<Imported, TraceError> finish() {
-    if (const Written last = end_step(); !last) return std::unexpected(last.error());
+  std::expected<ImportCounts, TraceError> finish() {
+    if (const WriteResult last = end_step(); !last) return std::unexpected(last.error());
     if (!builder_) {
       return std::unexpected(TraceError{
           TraceError::Kind::Damaged,
@@ -206,7 +207,7 @@ class LogImport {
     if (steps_without_token_count_ > 0)
       info_.facts.emplace_back("trace.steps_without_token_count",
                                std::to_string(steps_without_token_count_));
-    if (const Written done = builder_->finish(info_, losses_); !done)
+    if (const WriteResult done = builder_->finish(info_, losses_); !done)
       return std::unexpected(done.error());
     return imported_;
   }
@@ -217,21 +218,21 @@ class LogImport {
   LossCounters losses_;
   std::optional<SessionBuilder> builder_;
   std::optional<ImportedStep> step_;
-  std::optional<std::int64_t> untold_step_;       // step without a step_begin
-  bool legacy_ = false;                           // the step has no first_op_ns
-  bool begin_told_ = false, token_told_ = false;  // of the current step
-  std::optional<Ns> last_op_begin_;               // latest op begin of its rows
-  std::uint32_t next_token_ = 0;                  // after the tokens of the last step
-  std::uint64_t steps_without_token_count_ = 0;   // they may have evaluated more than one token
+  std::optional<std::int64_t> implicit_step_;    // step without a step_begin
+  bool legacy_ = false;                          // the step has no first_op_ns
+  bool has_begin_ = false, has_token_ = false;   // of the current step
+  std::optional<Ns> last_op_begin_;              // latest op begin of its rows
+  std::uint32_t next_token_ = 0;                 // after the tokens of the last step
+  std::uint64_t steps_without_token_count_ = 0;  // they may have evaluated more than one token
   bool ended_ = false;
-  Imported imported_;
+  ImportCounts imported_;
 };
 
 }  // namespace
 
-std::expected<Imported, TraceError> import_log(const std::filesystem::path& log,
-                                               const std::filesystem::path& session,
-                                               const KeepGoing& keep_going) {
+std::expected<ImportCounts, TraceError> import_log(const std::filesystem::path& log,
+                                                   const std::filesystem::path& session,
+                                                   const ContinueCheck& keep_going) {
   return LogImport(log, session).run(keep_going);
 }
 

@@ -22,12 +22,12 @@
 namespace tt::exchange {
 namespace {
 
-constexpr std::int64_t kManyCells = std::int64_t{1} << 31;
-constexpr std::int64_t kManyExperts = std::int64_t{1} << 16;
+constexpr std::int64_t kUnboundedCells = std::int64_t{1} << 31;
+constexpr std::int64_t kUnboundedExperts = std::int64_t{1} << 16;
 
 // Cells are listed individually. If a step has more cells than this, the row is treated as an
 // access to all of a view of its size.
-constexpr std::uint64_t kMostCells = std::uint64_t{1} << 22;
+constexpr std::uint64_t kMaxListedCells = std::uint64_t{1} << 22;
 
 // Rows of one op that are produced by one access of the template: a single row, or the rows of
 // the experts or matrix rows of a weight.
@@ -88,14 +88,16 @@ std::vector<std::string_view> words_of(std::string_view name) {
 
 // The source indices of the tensor and of its list if an op of that name can have such a
 // group.
-struct Places {
+struct SourceIndices {
   std::size_t tensor = 0, list = 0;
 };
-std::optional<Places> places_in(std::string_view op, Group::Kind kind) {
-  if (kind == Group::Kind::Experts && op == "MUL_MAT_ID") return Places{.tensor = 0, .list = 2};
-  if (kind == Group::Kind::Rows && op == "GET_ROWS") return Places{.tensor = 0, .list = 1};
-  if (kind == Group::Kind::Rows && op == "ADD_ID") return Places{.tensor = 1, .list = 2};
-  if (kind == Group::Kind::Cells && op == "FLASH_ATTN_EXT") return Places{.tensor = 1, .list = 3};
+std::optional<SourceIndices> source_indices(std::string_view op, Group::Kind kind) {
+  if (kind == Group::Kind::Experts && op == "MUL_MAT_ID")
+    return SourceIndices{.tensor = 0, .list = 2};
+  if (kind == Group::Kind::Rows && op == "GET_ROWS") return SourceIndices{.tensor = 0, .list = 1};
+  if (kind == Group::Kind::Rows && op == "ADD_ID") return SourceIndices{.tensor = 1, .list = 2};
+  if (kind == Group::Kind::Cells && op == "FLASH_ATTN_EXT")
+    return SourceIndices{.tensor = 1, .list = 3};
   return std::nullopt;
 }
 
@@ -202,17 +204,17 @@ class Rebuild {
     const ImportedRow& first = group.rows.front();
     const std::uint64_t unit = first.size_bytes;
     // The value in the session metadata is untrusted.
-    std::int64_t used = std::clamp<std::int64_t>(session_.n_experts_used, 1, kMostRanks);
+    std::int64_t used = std::clamp<std::int64_t>(session_.n_experts_used, 1, kMaxRanks);
     std::map<std::int32_t, std::size_t> lines;
-    std::size_t most = 0;
+    std::size_t max_lines = 0;
     for (const ImportedRow& row : group.rows) {
       used = std::max(used, std::int64_t{row.rank} + 1);
-      most = std::max(most, ++lines[row.rank]);
+      max_lines = std::max(max_lines, ++lines[row.rank]);
     }
     const auto columns = static_cast<std::size_t>(used);
     SlotValues ids, scores;
-    ids.ints.assign(columns * most, -1);
-    scores.floats.assign(columns * most, std::numeric_limits<float>::quiet_NaN());
+    ids.ints.assign(columns * max_lines, -1);
+    scores.floats.assign(columns * max_lines, std::numeric_limits<float>::quiet_NaN());
     lines.clear();
     bool scored = false;
     for (const ImportedRow& row : group.rows) {
@@ -226,7 +228,7 @@ class Rebuild {
     const auto experts = static_cast<std::uint64_t>(
         first.tensor_bytes >= unit ? static_cast<std::int64_t>(first.tensor_bytes / unit)
         : session_.n_experts > 0   ? session_.n_experts
-                                   : kManyExperts);
+                                   : kUnboundedExperts);
     shape(t, unit, 1, experts, unit, unit);
     const auto before = static_cast<std::uint64_t>(first.expert) * unit;
     if (!first.range.empty()) {
@@ -255,7 +257,7 @@ class Rebuild {
 
   TensorId cells(const ImportedRow& row) {
     Tensor t = described(row);
-    shape(t, row.unit_bytes, static_cast<std::uint64_t>(kManyCells), 1, row.unit_bytes, 0);
+    shape(t, row.unit_bytes, static_cast<std::uint64_t>(kUnboundedCells), 1, row.unit_bytes, 0);
     return add(std::move(t), row.address);
   }
   TensorId cell_list(const ImportedRow& row) {
@@ -280,10 +282,10 @@ class Rebuild {
     for (std::size_t g = 0; g < groups.size(); ++g) {
       const Group& group = groups[g];
       std::size_t at = word;
-      std::optional<Places> places;
-      for (; at < words.size() && !places; ++at) places = places_in(words[at], group.kind);
+      std::optional<SourceIndices> places;
+      for (; at < words.size() && !places; ++at) places = source_indices(words[at], group.kind);
       if (group.kind == Group::Kind::Cells &&
-          cells_in(group.rows.front()) > kMostCells - listed_cells_)
+          cells_in(group.rows.front()) > kMaxListedCells - listed_cells_)
         places.reset();
       if (!places) {
         for (const ImportedRow& row : group.rows) {

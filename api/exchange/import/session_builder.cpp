@@ -46,7 +46,7 @@ std::expected<void, TraceError> check_size(const Step& step, const ImportedStep&
     return std::unexpected(damaged_step(
         step, std::format("declares {} ops but has only {} accesses.", ops, imported.rows.size())));
   }
-  if (ranks > kMostRanks) {
+  if (ranks > kMaxRanks) {
     return std::unexpected(
         damaged_step(step, std::format("declares {} experts per token.", ranks)));
   }
@@ -71,9 +71,9 @@ std::expected<SessionBuilder, TraceError> SessionBuilder::create(const fs::path&
     return std::unexpected(TraceError{
         TraceError::Kind::Exists, path.string() + " exists. Choose another name or remove it."});
   }
-  const fs::path making = path.string() + "-making";
-  fs::remove(making, none);  // left by a killed import
-  auto writer = SessionWriter::create(making, info);
+  const fs::path temp_path = path.string() + "-making";
+  fs::remove(temp_path, none);  // left by a killed import
+  auto writer = SessionWriter::create(temp_path, info);
   if (!writer) return std::unexpected(writer.error());
   return SessionBuilder(path, info, *std::move(writer));
 }
@@ -81,7 +81,7 @@ std::expected<SessionBuilder, TraceError> SessionBuilder::create(const fs::path&
 SessionBuilder::SessionBuilder(fs::path path, const SessionInfo& info,
                                std::unique_ptr<SessionWriter> writer)
     : path_(std::move(path)),
-      making_(path_.string() + "-making"),
+      temp_path_(path_.string() + "-making"),
       info_(info),
       writer_(std::move(writer)) {}
 
@@ -93,7 +93,7 @@ void SessionBuilder::drop() {
   writer_.reset();
   std::error_code ignored;
   for (const char* suffix : {"", "-wal", "-shm", "-reserve", "-new"})
-    fs::remove(making_.string() + suffix, ignored);
+    fs::remove(temp_path_.string() + suffix, ignored);
 }
 
 std::expected<void, TraceError> SessionBuilder::add_tokens(std::vector<Token> tokens) {
@@ -107,11 +107,11 @@ std::expected<void, TraceError> SessionBuilder::add_step(const ImportedStep& imp
   const std::uint64_t last_token = std::uint64_t{step.first_token} + step.n_tokens;
   if (last_token > tokens_) {
     // The log lacks these tokens, but the step shows that they existed.
-    untold_ += last_token - tokens_;
-    if (untold_ > kMostUntoldTokens) {
+    missing_tokens_ += last_token - tokens_;
+    if (missing_tokens_ > kMaxMissingTokens) {
       return std::unexpected(
           damaged_step(step, std::format("evaluates token {}; {} tokens before it are missing.",
-                                         last_token - 1, untold_)));
+                                         last_token - 1, missing_tokens_)));
     }
     std::vector<Token> unknown(last_token - tokens_);
     for (std::size_t i = 0; i < unknown.size(); ++i) {
@@ -158,7 +158,7 @@ std::expected<void, TraceError> SessionBuilder::finish(const SessionInfo& info,
   }
   writer_.reset();
   std::error_code failed;
-  fs::rename(making_, path_, failed);
+  fs::rename(temp_path_, path_, failed);
   if (failed) return std::unexpected(TraceError{TraceError::Kind::Io, failed.message()});
   return {};
 }

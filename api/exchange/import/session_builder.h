@@ -21,11 +21,11 @@
 namespace tt::exchange {
 
 // Limits against untrusted files whose numbers would cause large allocations.
-inline constexpr std::int32_t kMostRanks = 1024;              // experts per token
-inline constexpr std::uint64_t kMostUntoldTokens = 1u << 16;  // in total
+inline constexpr std::int32_t kMaxRanks = 1024;               // experts per token
+inline constexpr std::uint64_t kMaxMissingTokens = 1u << 16;  // in total
 inline constexpr std::uint64_t kOpsWithoutRows = 4096;        // per step, plus
 inline constexpr std::uint64_t kOpsPerRow = 64;
-inline constexpr std::size_t kMostStepRows = 4u << 20;  // rows of one step are held in memory
+inline constexpr std::size_t kMaxStepRows = 4u << 20;  // rows of one step are held in memory
 
 // One access of an export; the fields are its columns.
 struct ImportedRow {
@@ -82,13 +82,13 @@ class SessionBuilder {
                  std::unique_ptr<SessionWriter> writer);
   void drop();
 
-  std::filesystem::path path_, making_;
+  std::filesystem::path path_, temp_path_;
   SessionInfo info_;
   std::unique_ptr<SessionWriter> writer_;
   std::unordered_map<std::uint64_t, TemplateId> templates_;  // by content hash
   std::unordered_map<std::uint64_t, AllocationId> allocations_;
   std::uint32_t steps_ = 0, tokens_ = 0;
-  std::uint64_t untold_ = 0;  // unknown tokens
+  std::uint64_t missing_tokens_ = 0;  // unknown tokens
 };
 
 }  // namespace tt::exchange

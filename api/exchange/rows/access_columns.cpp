@@ -175,7 +175,7 @@ std::uint64_t address_of(const RowScope& scope, const ExportRow& row) {
   return at;
 }
 
-std::vector<std::string> words_of_steps(const SessionInfo& session) {
+std::vector<std::string> step_text_values(const SessionInfo& session) {
   std::vector<std::string> words{session.id};
   for (int i = 0; i <= static_cast<int>(Phase::Other); ++i)
     words.emplace_back(to_text(static_cast<Phase>(i)));

@@ -72,6 +72,6 @@ std::uint64_t address_of(const RowScope& scope, const ExportRow& row);
 
 // All values that PerStep text columns can have: phases, timings, the session id. Texts of
 // other columns come from the templates.
-std::vector<std::string> words_of_steps(const SessionInfo& session);
+std::vector<std::string> step_text_values(const SessionInfo& session);
 
 }  // namespace tt::exchange

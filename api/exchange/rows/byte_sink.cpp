@@ -13,10 +13,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostMaking = 100;  // concurrent or abandoned temporary files
+constexpr int kMaxTempAttempts = 100;  // concurrent or abandoned temporary files
 
 // NAME-new, NAME-new2, ...
-fs::path making(const fs::path& path, int attempt) {
+fs::path temp_path(const fs::path& path, int attempt) {
   return path.string() + (attempt == 1 ? "-new" : std::format("-new{}", attempt));
 }
 
@@ -46,23 +46,23 @@ std::expected<OutputFile, TraceError> OutputFile::create(const fs::path& path) {
   fs::path target = fs::exists(there) ? fs::canonical(path, none) : path;
   if (none) target = path;
   for (int attempt = 1;; ++attempt) {
-    fs::path made = making(target, attempt);
+    fs::path made = temp_path(target, attempt);
     const int file = open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (file >= 0) return OutputFile(std::move(target), std::move(made), file);
-    if (errno != EEXIST || attempt == kMostMaking) return std::unexpected(system_error(made));
+    if (errno != EEXIST || attempt == kMaxTempAttempts) return std::unexpected(system_error(made));
   }
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
-      making_(std::exchange(other.making_, {})),
+      temp_path_(std::exchange(other.temp_path_, {})),
       file_(std::exchange(other.file_, -1)) {}
 
 OutputFile::~OutputFile() {
   if (file_ < 0) return;
   close(file_);
   std::error_code ignored;
-  if (!making_.empty()) fs::remove(making_, ignored);
+  if (!temp_path_.empty()) fs::remove(temp_path_, ignored);
 }
 
 std::expected<void, TraceError> OutputFile::write(std::string_view bytes) {
@@ -79,10 +79,10 @@ std::expected<void, TraceError> OutputFile::commit() {
   const bool closed = close(std::exchange(file_, -1)) == 0;
   std::error_code failed;
   if (!closed) failed = {errno, std::generic_category()};
-  if (!failed && !making_.empty()) fs::rename(making_, path_, failed);
+  if (!failed && !temp_path_.empty()) fs::rename(temp_path_, path_, failed);
   if (!failed) return {};
   std::error_code ignored;
-  if (!making_.empty()) fs::remove(making_, ignored);
+  if (!temp_path_.empty()) fs::remove(temp_path_, ignored);
   return std::unexpected(error_of(path_, failed));
 }
 
@@ -102,8 +102,8 @@ std::expected<OutputFolder, TraceError> OutputFolder::create(const fs::path& pat
   // "run/" is the same as "run".
   const fs::path target = path.has_filename() ? path : path.parent_path();
   if (target.has_parent_path()) fs::create_directories(target.parent_path(), failed);
-  for (int attempt = 1; !failed && attempt <= kMostMaking; ++attempt) {
-    fs::path made = making(target, attempt);
+  for (int attempt = 1; !failed && attempt <= kMaxTempAttempts; ++attempt) {
+    fs::path made = temp_path(target, attempt);
     if (fs::create_directory(made, failed)) return OutputFolder(target, std::move(made));
     if (fs::exists(made)) failed.clear();  // created by another process: try the next name
   }
@@ -112,18 +112,18 @@ std::expected<OutputFolder, TraceError> OutputFolder::create(const fs::path& pat
 }
 
 OutputFolder::OutputFolder(OutputFolder&& other) noexcept
-    : path_(std::move(other.path_)), making_(std::exchange(other.making_, {})) {}
+    : path_(std::move(other.path_)), temp_path_(std::exchange(other.temp_path_, {})) {}
 
 OutputFolder::~OutputFolder() {
   std::error_code ignored;
-  if (!making_.empty()) fs::remove_all(making_, ignored);
+  if (!temp_path_.empty()) fs::remove_all(temp_path_, ignored);
 }
 
 std::expected<void, TraceError> OutputFolder::commit() {
   std::error_code failed;
-  fs::rename(making_, path_, failed);
+  fs::rename(temp_path_, path_, failed);
   if (failed) return std::unexpected(error_of(path_, failed));
-  making_.clear();
+  temp_path_.clear();
   return {};
 }
 

@@ -54,10 +54,10 @@ class OutputFile {
   }
 
  private:
-  OutputFile(std::filesystem::path path, std::filesystem::path making, int file)
-      : path_(std::move(path)), making_(std::move(making)), file_(file) {}
-  std::filesystem::path path_, making_;  // making_ is empty when writing directly
-  int file_;                             // descriptor; -1: closed
+  OutputFile(std::filesystem::path path, std::filesystem::path temp_path, int file)
+      : path_(std::move(path)), temp_path_(std::move(temp_path)), file_(file) {}
+  std::filesystem::path path_, temp_path_;  // making_ is empty when writing directly
+  int file_;                                // descriptor; -1: closed
 };
 
 // Writes a whole file atomically.
@@ -73,13 +73,13 @@ class OutputFolder {
   ~OutputFolder();
 
   // Temporary path to write the files to.
-  const std::filesystem::path& path() const { return making_; }
+  const std::filesystem::path& path() const { return temp_path_; }
   std::expected<void, TraceError> commit();
 
  private:
-  OutputFolder(std::filesystem::path path, std::filesystem::path making)
-      : path_(std::move(path)), making_(std::move(making)) {}
-  std::filesystem::path path_, making_;
+  OutputFolder(std::filesystem::path path, std::filesystem::path temp_path)
+      : path_(std::move(path)), temp_path_(std::move(temp_path)) {}
+  std::filesystem::path path_, temp_path_;
 };
 
 // Error message from errno for a path.

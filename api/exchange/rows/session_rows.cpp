@@ -4,7 +4,7 @@
 #include <format>
 #include <utility>
 
-#include "analysis/common/op_facts.h"
+#include "analysis/common/op_info.h"
 
 namespace tt::exchange {
 namespace {
@@ -25,7 +25,7 @@ RowTemplate row_template_of(std::shared_ptr<const DerivedGraph> derived,
 
 }  // namespace
 
-std::optional<std::string> range_complaint(const ExportRange& range, std::uint32_t steps) {
+std::optional<std::string> range_error(const ExportRange& range, std::uint32_t steps) {
   if (range.last && *range.last < range.first) {
     return std::format("The first step {} is after the last step {}.", range.first.v,
                        range.last->v);
@@ -59,10 +59,10 @@ std::expected<std::shared_ptr<const RowTemplate>, TraceError> SessionRows::row_t
   if (!graph) return std::unexpected(graph.error());
   if (templates_.size() == kTemplatesKept) templates_.clear();
   return templates_[id] =
-             std::make_shared<const RowTemplate>(row_template_of(derived_from(*graph), session_));
+             std::make_shared<const RowTemplate>(row_template_of(derive_graph(*graph), session_));
 }
 
-Written SessionRows::for_each_template(
+WriteResult SessionRows::for_each_template(
     const std::function<void(TemplateId, const RowTemplate&)>& row) {
   const auto ids = reader_->template_ids();
   if (!ids) return std::unexpected(ids.error());
@@ -91,7 +91,7 @@ void SessionRows::add_heads(const RowTemplate& graph, const StepAccess& access) 
   }
 }
 
-Written SessionRows::derive(const Step& step) {
+WriteResult SessionRows::derive(const Step& step) {
   rows_.clear();
   auto found = row_template(step.graph);
   if (!found) return std::unexpected(found.error());
@@ -125,10 +125,10 @@ Written SessionRows::derive(const Step& step) {
   return {};
 }
 
-Written SessionRows::for_each_step(const std::function<Written(const StepRows&)>& step,
-                                   const KeepGoing& keep_going) {
+WriteResult SessionRows::for_each_step(const std::function<WriteResult(const StepRows&)>& step,
+                                       const ContinueCheck& keep_going) {
   std::uint32_t done = 0;
-  Written result;
+  WriteResult result;
   const auto read = reader_->for_each_step(first_, steps_, [&](const Step& now) {
     if (!keep_going()) {
       result = std::unexpected(cancelled_error());

@@ -27,7 +27,7 @@ struct ExportRange {
 
 // Describes what is wrong with this range for a session of `steps` steps; nullopt if valid. A
 // last step that is not recorded yet is allowed.
-std::optional<std::string> range_complaint(const ExportRange& range, std::uint32_t steps);
+std::optional<std::string> range_error(const ExportRange& range, std::uint32_t steps);
 
 struct StepRows {
   RowScope scope;  // scope.graph is null for a step without a template: no rows
@@ -35,7 +35,7 @@ struct StepRows {
   std::uint32_t done = 0, steps = 0;  // this is step `done` of `steps` in the range, from 1
 };
 
-using Written = std::expected<void, TraceError>;
+using WriteResult = std::expected<void, TraceError>;
 
 // One thread. The reader must outlive it.
 class SessionRows {
@@ -48,17 +48,17 @@ class SessionRows {
   std::uint32_t steps() const { return steps_; }  // number of steps in the range
 
   // Reads all templates once, for the possible values of text columns.
-  Written for_each_template(const std::function<void(TemplateId, const RowTemplate&)>& row);
+  WriteResult for_each_template(const std::function<void(TemplateId, const RowTemplate&)>& row);
 
   // An error of `step` ends the iteration. Returns Cancelled if `keep_going` returns false.
-  Written for_each_step(const std::function<Written(const StepRows&)>& step,
-                        const KeepGoing& keep_going = always);
+  WriteResult for_each_step(const std::function<WriteResult(const StepRows&)>& step,
+                            const ContinueCheck& keep_going = never_cancel);
 
  private:
   SessionRows(const SessionReader& reader, SessionInfo session)
       : reader_(&reader), session_(std::move(session)) {}
   std::expected<std::shared_ptr<const RowTemplate>, TraceError> row_template(TemplateId id);
-  Written derive(const Step& step);
+  WriteResult derive(const Step& step);
   void add_heads(const RowTemplate& graph, const StepAccess& access);
 
   const SessionReader* reader_;

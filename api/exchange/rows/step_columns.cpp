@@ -75,9 +75,9 @@ std::expected<StepColumns, TraceError> StepColumns::make(SessionRows& rows, bool
     }
   };
   texts(Varies::PerStep, [&](Column& column) {
-    for (const std::string& word : words_of_steps(rows.session())) add_word(column, word);
+    for (const std::string& word : step_text_values(rows.session())) add_word(column, word);
   });
-  const Written read = rows.for_each_template([&](TemplateId, const RowTemplate& graph) {
+  const WriteResult read = rows.for_each_template([&](TemplateId, const RowTemplate& graph) {
     const RowScope scope{
         .session = &rows.session(), .graph = &graph, .step = nullptr, .addresses = {}};
     texts(Varies::PerAccess, [&](Column& column) { add_words(column, scope); });

@@ -12,8 +12,8 @@
 #include "analysis/aggregate/session_statistics.h"
 #include "analysis/tables/tensor_table.h"
 #include "api/exchange/rows/byte_sink.h"
-#include "api/exchange/rows/session_facts.h"
-#include "api/exchange/run_folder/run_pictures.h"
+#include "api/exchange/rows/session_metadata.h"
+#include "api/exchange/run_folder/run_images.h"
 #include "api/exchange/text/step_json.h"
 #include "api/exchange/text/text_rows.h"
 #include "api/json/statistics_json.h"
@@ -50,7 +50,7 @@ TraceError does_not_fit(const char* what, std::int64_t value) {
 }
 
 // Assigns indices to names in order of first use.
-class Names {
+class NameTable {
  public:
   std::uint32_t of(const std::string& name) {
     const auto next = static_cast<std::uint32_t>(list_.size());
@@ -67,7 +67,7 @@ class Names {
 
 // Indices for the records of a template: its first line in accesses.csv and the name indices
 // per access.
-struct Numbers {
+struct TemplateIndices {
   std::uint32_t first_line = 0;
   std::vector<std::uint32_t> tensors, operation_types;
 };
@@ -77,22 +77,22 @@ class RunFolder {
   RunFolder(SessionRows& rows, std::filesystem::path folder)
       : rows_(rows), folder_(std::move(folder)) {}
 
-  Written write(const KeepGoing& keep_going) {
-    if (Written done = write_constants(); !done) return done;
-    if (Written done = write_records(keep_going); !done) return done;
+  WriteResult write(const ContinueCheck& keep_going) {
+    if (WriteResult done = write_constants(); !done) return done;
+    if (WriteResult done = write_records(keep_going); !done) return done;
     return write_analysis(keep_going);
   }
 
  private:
-  Written write_text(const char* name, const std::string& text) {
+  WriteResult write_text(const char* name, const std::string& text) {
     auto file = OutputFile::create(folder_ / name);
     if (!file) return std::unexpected(file.error());
-    if (Written done = file->write(text); !done) return done;
+    if (WriteResult done = file->write(text); !done) return done;
     return file->commit();
   }
 
   // accesses.csv, tensor_names.txt, gguf_structure.csv: all templates, once.
-  Written write_constants() {
+  WriteResult write_constants() {
     std::string lines = "template";
     for (const AccessColumn& column : access_columns()) {
       if (column.varies == Varies::PerAccess) lines += std::string(",") + column.name;
@@ -100,16 +100,16 @@ class RunFolder {
     lines += ",file_bytes\n";
     std::uint32_t line = 0;
     std::map<std::pair<std::uint64_t, std::string>, std::string> weights;  // in file order
-    const Written read = rows_.for_each_template([&](TemplateId id, const RowTemplate& graph) {
-      Numbers& numbers = numbers_[id];
-      numbers.first_line = line;
+    const WriteResult read = rows_.for_each_template([&](TemplateId id, const RowTemplate& graph) {
+      TemplateIndices& indices = numbers_[id];
+      indices.first_line = line;
       const RowScope scope{
           .session = &rows_.session(), .graph = &graph, .step = nullptr, .addresses = {}};
       const GraphTemplate& tensors = *graph.derived->graph;
       for (std::uint32_t i = 0; i < graph.derived->accesses.size(); ++i, ++line) {
         const Access& access = graph.derived->accesses[i];
-        numbers.tensors.push_back(names_.of(to_valid_utf8(tensors.tensor(access.tensor).name)));
-        numbers.operation_types.push_back(
+        indices.tensors.push_back(names_.of(to_valid_utf8(tensors.tensor(access.tensor).name)));
+        indices.operation_types.push_back(
             operation_types_.of(to_valid_utf8(graph.op_names[access.op.v])));
         lines += std::to_string(id.v);
         ExportRow row;
@@ -129,14 +129,14 @@ class RunFolder {
       }
     });
     if (!read) return read;
-    if (Written done = write_text("accesses.csv", lines); !done) return done;
+    if (WriteResult done = write_text("accesses.csv", lines); !done) return done;
     std::string names;
     for (std::string name : names_.list()) {
       for (char& c : name)
         if (c == '\n' || c == '\r') c = ' ';  // one line per name
       names += name + '\n';
     }
-    if (Written done = write_text("tensor_names.txt", names); !done) return done;
+    if (WriteResult done = write_text("tensor_names.txt", names); !done) return done;
     std::string structure = "name,file,offset,size,type,shape,layer,component\n";
     for (const auto& [place, text] : weights) structure += text;
     return write_text("gguf_structure.csv", structure);
@@ -154,14 +154,14 @@ class RunFolder {
   }
 
   // tensor_access.bin and trace_metadata.json; the steps are written to both in parallel.
-  Written write_records(const KeepGoing& keep_going) {
+  WriteResult write_records(const ContinueCheck& keep_going) {
     auto metadata = OutputFile::create(folder_ / "trace_metadata.json");
     if (!metadata) return std::unexpected(metadata.error());
     auto records = OutputFile::create(folder_ / "tensor_access.bin");
     if (!records) return std::unexpected(records.error());
     const ByteSink metadata_sink = metadata->sink(), record_sink = records->sink();
     BufferedSink text(metadata_sink), binary(record_sink);
-    auto facts = session_facts(rows_);
+    auto facts = session_metadata(rows_);
     if (!facts) return std::unexpected(facts.error());
     const Json header = {{"format", "tensor-trace run folder"},
                          {"format_version", 1},
@@ -172,10 +172,10 @@ class RunFolder {
     text.text().pop_back();  // continue the object
     text.text() += ",\n\"steps\":[";
     bool first = true;
-    std::uint32_t shown = 0;
+    std::uint32_t next_token = 0;
     StepTotals all;
-    const Written walked = rows_.for_each_step(
-        [&](const StepRows& step_rows) -> Written {
+    const WriteResult walked = rows_.for_each_step(
+        [&](const StepRows& step_rows) -> WriteResult {
           const Step& step = *step_rows.scope.step;
           StepTotals of_step;
           for (const ExportRow& row : step_rows.rows) {
@@ -185,13 +185,13 @@ class RunFolder {
             if (!record) return std::unexpected(record.error());
             const auto bytes = bytes_of(*record);
             binary.text().append(bytes.data(), bytes.size());
-            if (Written done = binary.flush_if_full(); !done) return done;
+            if (WriteResult done = binary.flush_if_full(); !done) return done;
           }
           Json json = step_begin_json(step, step_rows.scope.graph);
           json["end_ns"] = step.end.v;
           if (!step.op_ends.empty()) json["last_op_end_ns"] = step.op_ends.back().v;
           json.update(step_end_json(step, of_step));
-          auto tokens = new_tokens(rows_.reader(), step, shown);
+          auto tokens = new_tokens(rows_.reader(), step, next_token);
           if (!tokens) return std::unexpected(tokens.error());
           json["tokens"] = *std::move(tokens);
           text.text() += first ? "\n" : ",\n";
@@ -203,43 +203,43 @@ class RunFolder {
     if (!walked) return walked;
     Json totals = Json::object();
     all.add_to(totals);
-    auto tokens = other_tokens(rows_, shown);
+    auto tokens = unevaluated_tokens(rows_, next_token);
     if (!tokens) return std::unexpected(tokens.error());
     text.text() +=
         std::format("\n],\n\"tokens\":{},\n\"totals\":{}}}\n", text_of(*tokens), text_of(totals));
     for (BufferedSink* out : {&text, &binary})
-      if (Written done = out->flush(); !done) return done;
-    if (Written done = records->commit(); !done) return done;
+      if (WriteResult done = out->flush(); !done) return done;
+    if (WriteResult done = records->commit(); !done) return done;
     return metadata->commit();
   }
 
-  Written write_analysis(const KeepGoing& keep_going) {
+  WriteResult write_analysis(const ContinueCheck& keep_going) {
     const auto index = SessionIndex::build(rows_.reader(), keep_going);
     if (!index) return std::unexpected(index.error());
     const std::uint64_t known = index->steps().size(), first = rows_.first().v;
-    const Stretch<std::uint64_t> steps{std::min(first, known),
-                                       std::min(first + rows_.steps(), known)};
+    const Range<std::uint64_t> steps{std::min(first, known),
+                                     std::min(first + rows_.steps(), known)};
     std::error_code failed;
     std::filesystem::create_directory(folder_ / "analysis", failed);
-    constexpr std::size_t kMostWeights = 50;
-    const Json statistics = to_json(session_statistics(*index, {.steps = steps}), kMostWeights);
+    constexpr std::size_t kMaxWeights = 50;
+    const Json statistics = to_json(session_statistics(*index, {.steps = steps}), kMaxWeights);
     const std::string text = statistics.dump(2, ' ', false, Json::error_handler_t::replace);
-    if (Written done = write_text("analysis/statistics.json", text + "\n"); !done) return done;
-    return write_run_pictures(*index, steps, folder_ / "analysis", keep_going);
+    if (WriteResult done = write_text("analysis/statistics.json", text + "\n"); !done) return done;
+    return write_run_images(*index, steps, folder_ / "analysis", keep_going);
   }
 
   std::expected<AccessRecord, TraceError> record_of(const RowScope& scope, const ExportRow& row) {
     const Step& step = *scope.step;
     const StepAccess& access = row.access;
-    const Numbers& numbers = numbers_[step.graph];
+    const TemplateIndices& indices = numbers_[step.graph];
     const Tensor& tensor = scope.graph->derived->graph->tensor(access.tensor);
-    constexpr std::int32_t kMost = INT16_MAX;
-    if (access.expert > kMost) return std::unexpected(does_not_fit("Expert", access.expert));
-    if (row.head > kMost) return std::unexpected(does_not_fit("Head", row.head));
-    if (tensor.layer.v > kMost || tensor.layer.v < -1)
+    constexpr std::int32_t kMaxInt16 = INT16_MAX;
+    if (access.expert > kMaxInt16) return std::unexpected(does_not_fit("Expert", access.expert));
+    if (row.head > kMaxInt16) return std::unexpected(does_not_fit("Head", row.head));
+    if (tensor.layer.v > kMaxInt16 || tensor.layer.v < -1)
       return std::unexpected(does_not_fit("Layer", tensor.layer.v));
-    if (numbers.operation_types[access.access] > UINT16_MAX)
-      return std::unexpected(does_not_fit("Op type", numbers.operation_types[access.access]));
+    if (indices.operation_types[access.access] > UINT16_MAX)
+      return std::unexpected(does_not_fit("Op type", indices.operation_types[access.access]));
     return AccessRecord{
         .timestamp_ns = step.op_begin(access.op).v,
         .size_bytes = access.touched.v,
@@ -247,14 +247,14 @@ class RunFolder {
         .tensor_ptr = address_of(scope, row),
         .step = step.id.v,
         .token_id = step.first_token,
-        .access = numbers.first_line + access.access,
-        .tensor = numbers.tensors[access.access],
+        .access = indices.first_line + access.access,
+        .tensor = indices.tensors[access.access],
         .routing_score = access.score,
         .expert_id = static_cast<std::int16_t>(access.expert),
         .expert_rank = static_cast<std::int16_t>(access.expert < 0 ? -1 : access.rank),
         .attention_head = static_cast<std::int16_t>(row.head),
         .layer_id = static_cast<std::int16_t>(tensor.layer.v),
-        .operation_type = static_cast<std::uint16_t>(numbers.operation_types[access.access]),
+        .operation_type = static_cast<std::uint16_t>(indices.operation_types[access.access]),
         .flags = static_cast<std::uint16_t>((access.write ? 1u : 0u) |
                                             static_cast<unsigned>(step.phase) << 1 |
                                             static_cast<unsigned>(tensor.source) << 4)};
@@ -262,8 +262,8 @@ class RunFolder {
 
   SessionRows& rows_;
   std::filesystem::path folder_;
-  Names names_, operation_types_;
-  std::map<TemplateId, Numbers> numbers_;
+  NameTable names_, operation_types_;
+  std::map<TemplateId, TemplateIndices> numbers_;
 };
 
 }  // namespace
@@ -288,13 +288,14 @@ AccessRecord record_from(std::span<const char, kRecordBytes> bytes) {
   return record;
 }
 
-Written export_run_folder(const SessionReader& reader, ExportRange range,
-                          const std::filesystem::path& folder, const KeepGoing& keep_going) {
+WriteResult export_run_folder(const SessionReader& reader, ExportRange range,
+                              const std::filesystem::path& folder,
+                              const ContinueCheck& keep_going) {
   auto rows = SessionRows::open(reader, range);
   if (!rows) return std::unexpected(rows.error());
   auto output = OutputFolder::create(folder);
   if (!output) return std::unexpected(output.error());
-  if (Written written = RunFolder(*rows, output->path()).write(keep_going); !written)
+  if (WriteResult written = RunFolder(*rows, output->path()).write(keep_going); !written)
     return written;
   return output->commit();
 }

@@ -47,8 +47,8 @@ AccessRecord record_from(std::span<const char, kRecordBytes> bytes);
 
 // `folder` must not exist. It is removed after an error. Returns Io if a number does not fit
 // its field (for example layer 40,000).
-Written export_run_folder(const SessionReader& reader, ExportRange range,
-                          const std::filesystem::path& folder,
-                          const KeepGoing& keep_going = always);
+WriteResult export_run_folder(const SessionReader& reader, ExportRange range,
+                              const std::filesystem::path& folder,
+                              const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt::exchange

@@ -8,7 +8,7 @@
 
 #include "api/exchange/import/import.h"
 #include "api/exchange/import/imported_row.h"
-#include "api/exchange/rows/session_facts.h"
+#include "api/exchange/rows/session_metadata.h"
 #include "api/exchange/run_folder/run_folder.h"
 #include "api/exchange/run_folder/run_metadata.h"
 #include "api/exchange/text/csv.h"
@@ -16,20 +16,20 @@
 namespace tt::exchange {
 namespace {
 
-// Memory limits: held for the whole import, and per step (kMostNames).
-constexpr std::uint64_t kMostConstantsText = 128u << 20;
-constexpr std::size_t kMostConstants = 1u << 20;
-constexpr std::size_t kMostNames = 256u << 20;  // bytes of names in the rows of a step
+// Memory limits: held for the whole import, and per step (kMaxNameBytes).
+constexpr std::uint64_t kMaxConstantsBytes = 128u << 20;
+constexpr std::size_t kMaxConstants = 1u << 20;
+constexpr std::size_t kMaxNameBytes = 256u << 20;  // bytes of names in the rows of a step
 
-std::expected<std::string, TraceError> whole(const std::filesystem::path& path) {
+std::expected<std::string, TraceError> read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
     return std::unexpected(
         TraceError{TraceError::Kind::NotFound, path.string() + " cannot be opened."});
   std::error_code none;
-  if (std::filesystem::file_size(path, none) > kMostConstantsText)
+  if (std::filesystem::file_size(path, none) > kMaxConstantsBytes)
     return std::unexpected(
-        damaged(path, 1, std::format("The file is larger than {} MiB.", kMostConstantsText >> 20)));
+        damaged(path, 1, std::format("The file is larger than {} MiB.", kMaxConstantsBytes >> 20)));
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
@@ -50,7 +50,7 @@ Json json_of(CellType type, const std::string& field) {
 // The constant fields of every access, by line.
 std::expected<std::vector<ImportedRow>, TraceError> constants_in(
     const std::filesystem::path& path) {
-  const auto text = whole(path);
+  const auto text = read_file(path);
   if (!text) return std::unexpected(text.error());
   if (text->empty()) return std::unexpected(damaged(path, 1, "The header line is missing."));
   std::string_view rest = *text;
@@ -62,10 +62,9 @@ std::expected<std::vector<ImportedRow>, TraceError> constants_in(
   }
   std::vector<ImportedRow> rows;
   while (!rest.empty()) {
-    if (rows.size() == kMostConstants)
-      return std::unexpected(
-          damaged(path, rows.size() + 2,
-                  std::format("The file has more than {} lines.", kMostConstants)));
+    if (rows.size() == kMaxConstants)
+      return std::unexpected(damaged(
+          path, rows.size() + 2, std::format("The file has more than {} lines.", kMaxConstants)));
     const auto fields = take_csv_line(rest);
     if (fields.size() != columns.size())
       return std::unexpected(
@@ -90,7 +89,7 @@ class FolderImport {
   FolderImport(std::filesystem::path folder, std::filesystem::path session)
       : folder_(std::move(folder)), session_(std::move(session)) {}
 
-  std::expected<Imported, TraceError> run(const KeepGoing& keep_going) {
+  std::expected<ImportCounts, TraceError> run(const ContinueCheck& keep_going) {
     const auto path = folder_ / kMetadata;
     const auto metadata = metadata_in(path);
     if (!metadata) return std::unexpected(metadata.error());
@@ -103,27 +102,27 @@ class FolderImport {
                                         (folder_ / kRecords).string() + " cannot be opened."});
     }
     SessionInfo info = session_from(metadata->at("session"));
-    info.id = usable_id(info.id, session_.stem().string());
+    info.id = safe_file_id(info.id, session_.stem().string());
     info.facts.emplace_back("trace.imported_from", "run folder");
     auto builder = SessionBuilder::create(session_, info);
     if (!builder) return std::unexpected(builder.error());
     next_ = next_record();
-    const Written steps = for_each_step_in(path, [&](const Json& step) -> Written {
+    const WriteResult steps = for_each_step_in(path, [&](const Json& step) -> WriteResult {
       if (!keep_going()) return std::unexpected(cancelled_error());
       return add_step(*builder, step);
     });
     if (!steps) return std::unexpected(steps.error());
     if (next_) {
-      return std::unexpected(damaged(folder_ / kRecords, number_,
-                                     "The step of this record is not in the metadata."));
+      return std::unexpected(
+          damaged(folder_ / kRecords, number_, "The step of this record is not in the metadata."));
     }
     if (std::vector<Token> tokens = tokens_from(*metadata); !tokens.empty()) {
-      if (Written added = builder->add_tokens(std::move(tokens)); !added)
+      if (WriteResult added = builder->add_tokens(std::move(tokens)); !added)
         return std::unexpected(added.error());
     }
     const Json& session = metadata->at("session");
     const auto losses = session.find("losses");
-    const Written done =
+    const WriteResult done =
         builder->finish(info, losses == session.end() ? LossCounters{} : losses_from(*losses));
     if (!done) return std::unexpected(done.error());
     return imported_;
@@ -137,7 +136,7 @@ class FolderImport {
     return record_from(bytes);
   }
 
-  Written add_step(SessionBuilder& builder, const Json& json) {
+  WriteResult add_step(SessionBuilder& builder, const Json& json) {
     ImportedStep step;
     begin_step_from(json, step.step);
     step.step.end = Ns{number_in<std::int64_t>(json, "end_ns", step.step.begin.v)};
@@ -147,7 +146,7 @@ class FolderImport {
       step.last_op_end = number_in<std::int64_t>(json, "last_op_end_ns");
     const auto id = number_in<std::uint32_t>(json, "step");
     if (std::vector<Token> tokens = tokens_from(json); !tokens.empty()) {
-      if (Written added = builder.add_tokens(std::move(tokens)); !added) return added;
+      if (WriteResult added = builder.add_tokens(std::move(tokens)); !added) return added;
     }
     std::size_t names = 0;
     for (; next_ && next_->step == id; next_ = next_record()) {
@@ -158,23 +157,24 @@ class FolderImport {
       const ImportedRow& constant = constants_[record.access];
       names += constant.operation_type.size() + constant.device.size() +
                constant.tensor_name.size() + constant.tensor_type.size();
-      if (step.rows.size() == kMostStepRows || names > kMostNames)
+      if (step.rows.size() == kMaxStepRows || names > kMaxNameBytes)
         return std::unexpected(
             damaged(folder_ / kRecords, number_,
                     std::format("A step has more than {} accesses, or {} MiB of names.",
-                                kMostStepRows, kMostNames >> 20)));
+                                kMaxStepRows, kMaxNameBytes >> 20)));
       ImportedRow row = constant;
       row.size_bytes = record.size_bytes;
       row.address = record.tensor_ptr;
       // Experts, heads and matrix rows have their own file range; other records use the range
       // of the access.
-      const bool own_place = record.expert_id >= 0 || record.attention_head >= 0 ||
-                             (row.extent == Extent::Rows && record.size_bytes == row.unit_bytes);
+      const bool has_own_range =
+          record.expert_id >= 0 || record.attention_head >= 0 ||
+          (row.extent == Extent::Rows && record.size_bytes == row.unit_bytes);
       if (record.file_offset == UINT64_MAX) {
         row.range = {};
       } else {
         row.range.offset = record.file_offset;
-        if (own_place) row.range.length = record.size_bytes;
+        if (has_own_range) row.range.length = record.size_bytes;
       }
       row.expert = record.expert_id;
       row.rank = record.expert_rank;
@@ -196,14 +196,14 @@ class FolderImport {
   std::ifstream records_;
   std::uint64_t number_ = 0;
   std::optional<AccessRecord> next_;
-  Imported imported_;
+  ImportCounts imported_;
 };
 
 }  // namespace
 
-std::expected<Imported, TraceError> import_run_folder(const std::filesystem::path& folder,
-                                                      const std::filesystem::path& session,
-                                                      const KeepGoing& keep_going) {
+std::expected<ImportCounts, TraceError> import_run_folder(const std::filesystem::path& folder,
+                                                          const std::filesystem::path& session,
+                                                          const ContinueCheck& keep_going) {
   return FolderImport(folder, session).run(keep_going);
 }
 

@@ -10,16 +10,16 @@
 namespace tt::exchange {
 namespace {
 
-TraceError no_metadata(const std::filesystem::path& path) {
+TraceError invalid_metadata(const std::filesystem::path& path) {
   return damaged(path, 1, "Not the metadata of a run folder.");
 }
 
 // Splits the file's text, without whitespace between tokens, into the elements of its list
 // "steps" and everything else. It only counts brackets and quotes; the caller parses the JSON.
-class Pieces {
+class MetadataScanner {
  public:
-  using Take = std::function<Written(const std::string& step)>;
-  Pieces(const std::filesystem::path& path, const Take& take) : path_(path), take_(take) {}
+  using Take = std::function<WriteResult(const std::string& step)>;
+  MetadataScanner(const std::filesystem::path& path, const Take& take) : path_(path), take_(take) {}
 
   std::expected<std::string, TraceError> rest() {
     std::ifstream file(path_, std::ios::binary);
@@ -30,29 +30,30 @@ class Pieces {
     std::streambuf& text = *file.rdbuf();
     constexpr int kEnd = std::char_traits<char>::eof();
     for (int c = text.sbumpc(); c != kEnd; c = text.sbumpc())
-      if (Written taken = add(static_cast<char>(c)); !taken) return std::unexpected(taken.error());
-    if (in_steps_) return std::unexpected(no_metadata(path_));
+      if (WriteResult taken = add(static_cast<char>(c)); !taken)
+        return std::unexpected(taken.error());
+    if (in_steps_) return std::unexpected(invalid_metadata(path_));
     return std::move(rest_);
   }
 
  private:
   // The list of steps is the value of a key at depth 1. Its elements start and end at depth 2.
-  Written add(char c) {
+  WriteResult add(char c) {
     const bool of_text = in_text_ || c == '"';
     if (!of_text && (c == ' ' || c == '\t' || c == '\r' || c == '\n')) return {};
     if (!of_text && in_steps_ && depth_ == 2 && (c == ',' || c == ']')) {
-      if (Written ended = end_step(c); !ended) return ended;
+      if (WriteResult ended = end_step(c); !ended) return ended;
       if (c == ',') return {};
     }
     if (!of_text && (c == '}' || c == ']')) --depth_;
     if (in_steps_ && depth_ < 2) in_steps_ = false;
-    std::string& piece = in_steps_ ? step_ : rest_;
-    if (piece.size() == kMostMetadataText)
+    std::string& part = in_steps_ ? step_ : rest_;
+    if (part.size() == kMaxMetadataText)
       return std::unexpected(
           damaged(path_, 1,
                   std::format("A step, or the text outside of the steps, is larger than {} MiB.",
-                              kMostMetadataText >> 20)));
-    piece += c;
+                              kMaxMetadataText >> 20)));
+    part += c;
     if (!of_text && (c == '{' || c == '[')) {
       ++depth_;
       in_steps_ = in_steps_ || (c == '[' && depth_ == 2 && rest_.ends_with(kKey));
@@ -71,10 +72,10 @@ class Pieces {
     }
   }
 
-  Written end_step(char c) {
+  WriteResult end_step(char c) {
     if (step_.empty() && c == ']' && steps_ == 0) return {};
     ++steps_;
-    Written taken = take_(step_);
+    WriteResult taken = take_(step_);
     step_.clear();
     return taken;
   }
@@ -91,24 +92,24 @@ class Pieces {
 }  // namespace
 
 std::expected<Json, TraceError> metadata_in(const std::filesystem::path& path) {
-  const Pieces::Take pass_over = [](const std::string&) { return Written{}; };
-  const auto text = Pieces(path, pass_over).rest();
+  const MetadataScanner::Take ignore = [](const std::string&) { return WriteResult{}; };
+  const auto text = MetadataScanner(path, ignore).rest();
   if (!text) return std::unexpected(text.error());
   Json all = Json::parse(*text, nullptr, false);
   const bool whole = all.is_object() && all.contains("session") && all.contains("steps") &&
                      all["steps"].is_array() && all["steps"].empty();
-  if (!whole) return std::unexpected(no_metadata(path));
+  if (!whole) return std::unexpected(invalid_metadata(path));
   return all;
 }
 
-Written for_each_step_in(const std::filesystem::path& path,
-                         const std::function<Written(const Json&)>& step) {
-  const Pieces::Take take = [&](const std::string& text) -> Written {
+WriteResult for_each_step_in(const std::filesystem::path& path,
+                             const std::function<WriteResult(const Json&)>& step) {
+  const MetadataScanner::Take take = [&](const std::string& text) -> WriteResult {
     const Json json = Json::parse(text, nullptr, false);
     if (!json.is_object()) return std::unexpected(damaged(path, 1, "A step is not an object."));
     return step(json);
   };
-  return Pieces(path, take).rest().transform([](const std::string&) {});
+  return MetadataScanner(path, take).rest().transform([](const std::string&) {});
 }
 
 }  // namespace tt::exchange

@@ -19,9 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kPart = 256u << 10;  // read buffer size
-constexpr std::uint64_t kAskEvery = 16u << 20;
-constexpr std::size_t kMostEntries = 1000;
+constexpr std::size_t kChunkBytes = 256u << 10;  // read buffer size
+constexpr std::uint64_t kCheckInterval = 16u << 20;
+constexpr std::size_t kMaxEntries = 1000;
 
 struct FreeEntry {
   void operator()(archive_entry* entry) const noexcept { archive_entry_free(entry); }
@@ -33,7 +33,7 @@ struct FreeReader {
   void operator()(archive* reader) const noexcept { archive_read_free(reader); }
 };
 
-TraceError said_by(archive* library, TraceError::Kind kind) {
+TraceError error_from(archive* library, TraceError::Kind kind) {
   const char* const text = archive_error_string(library);
   return {kind, text == nullptr ? "The archive cannot be processed." : text};
 }
@@ -52,207 +52,212 @@ class TarWriter {
   TarWriter(const TarWriter&) = delete;
   TarWriter& operator=(const TarWriter&) = delete;
 
-  Written open() {
+  WriteResult open() {
     archive* const writer = writer_.get();
     if (archive_write_set_format_pax_restricted(writer) != ARCHIVE_OK ||
-        archive_write_set_bytes_per_block(writer, kPart) != ARCHIVE_OK ||
+        archive_write_set_bytes_per_block(writer, kChunkBytes) != ARCHIVE_OK ||
         archive_write_set_bytes_in_last_block(writer, 1) != ARCHIVE_OK ||
         archive_write_open2(writer, this, nullptr, &TarWriter::put, nullptr, nullptr) != ARCHIVE_OK)
       return failed();
     return {};
   }
 
-  Written add_folder(const std::string& name) { return begin(name, AE_IFDIR, 0755, 0); }
+  WriteResult add_folder(const std::string& name) { return begin(name, AE_IFDIR, 0755, 0); }
 
-  Written add_file(const fs::path& path, const std::string& name, const KeepGoing& keep_going) {
+  WriteResult add_file(const fs::path& path, const std::string& name,
+                       const ContinueCheck& keep_going) {
     std::error_code none;
     const std::uint64_t bytes = fs::file_size(path, none);
     std::ifstream file(path, std::ios::binary);
     if (none || !file) return std::unexpected(system_error(path));
-    if (Written begun = begin(name, AE_IFREG, 0644, bytes); !begun) return begun;
+    if (WriteResult begun = begin(name, AE_IFREG, 0644, bytes); !begun) return begun;
     for (std::uint64_t left = bytes; left > 0;) {
       if (!keep_going()) return std::unexpected(cancelled_error());
-      part_.resize(std::min<std::uint64_t>(left, kPart));
-      if (!file.read(part_.data(), static_cast<std::streamsize>(part_.size())))
+      buffer_.resize(std::min<std::uint64_t>(left, kChunkBytes));
+      if (!file.read(buffer_.data(), static_cast<std::streamsize>(buffer_.size())))
         return std::unexpected(system_error(path));
-      if (archive_write_data(writer_.get(), part_.data(), part_.size()) < 0) return failed();
-      left -= part_.size();
+      if (archive_write_data(writer_.get(), buffer_.data(), buffer_.size()) < 0) return failed();
+      left -= buffer_.size();
     }
     return {};
   }
 
-  Written close() {
+  WriteResult close() {
     closed_ = true;
-    return archive_write_close(writer_.get()) == ARCHIVE_OK ? Written{} : failed();
+    return archive_write_close(writer_.get()) == ARCHIVE_OK ? WriteResult{} : failed();
   }
 
  private:
-  Written begin(const std::string& name, unsigned type, int mode, std::uint64_t bytes) {
+  WriteResult begin(const std::string& name, unsigned type, int mode, std::uint64_t bytes) {
     const std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
     archive_entry_set_pathname(entry.get(), name.c_str());
     archive_entry_set_filetype(entry.get(), type);
     archive_entry_set_perm(entry.get(), static_cast<mode_t>(mode));
     archive_entry_set_size(entry.get(), static_cast<la_int64_t>(bytes));
     archive_entry_set_mtime(entry.get(), changed_, 0);
-    return archive_write_header(writer_.get(), entry.get()) == ARCHIVE_OK ? Written{} : failed();
+    return archive_write_header(writer_.get(), entry.get()) == ARCHIVE_OK ? WriteResult{}
+                                                                          : failed();
   }
 
-  Written failed() {
-    if (!sunk_) return sunk_;
-    return std::unexpected(said_by(writer_.get(), TraceError::Kind::Io));
+  WriteResult failed() {
+    if (!sink_status_) return sink_status_;
+    return std::unexpected(error_from(writer_.get(), TraceError::Kind::Io));
   }
 
   static la_ssize_t put(archive*, void* self, const void* bytes, std::size_t count) {
     auto& writer = *static_cast<TarWriter*>(self);
-    if (writer.sunk_) writer.sunk_ = writer.sink_({static_cast<const char*>(bytes), count});
-    return writer.sunk_ ? static_cast<la_ssize_t>(count) : -1;
+    if (writer.sink_status_)
+      writer.sink_status_ = writer.sink_({static_cast<const char*>(bytes), count});
+    return writer.sink_status_ ? static_cast<la_ssize_t>(count) : -1;
   }
 
   const ByteSink& sink_;
   const std::int64_t changed_;
-  Written sunk_;
+  WriteResult sink_status_;
   bool closed_ = false;
-  std::vector<char> part_;
+  std::vector<char> buffer_;
   std::unique_ptr<archive, FreeWriter> writer_;
 };
 
 // ---------------------------------------------------------------------------
 // Reading
 
-std::unexpected<TraceError> refused(std::string why) {
+std::unexpected<TraceError> rejected(std::string why) {
   return std::unexpected(TraceError{TraceError::Kind::Damaged, std::move(why)});
 }
 
 // Quotes an untrusted name for messages.
-std::string shown(std::string_view name) {
-  constexpr std::size_t kMost = 60;
-  std::string text(name.substr(0, kMost));
+std::string quoted_name(std::string_view name) {
+  constexpr std::size_t kMaxLength = 60;
+  std::string text(name.substr(0, kMaxLength));
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
-  return "\"" + text + (name.size() > kMost ? "...\"" : "\"");
+  return "\"" + text + (name.size() > kMaxLength ? "...\"" : "\"");
 }
 
 class TarReader {
  public:
-  TarReader(std::span<const std::string_view> names, fs::path folder, const MayGoOn& may_go_on,
-            const KeepGoing& keep_going)
+  TarReader(std::span<const std::string_view> names, fs::path folder,
+            const CopyProgress& on_progress, const ContinueCheck& keep_going)
       : names_(names),
         folder_(std::move(folder)),
-        may_go_on_(may_go_on),
+        may_go_on_(on_progress),
         keep_going_(keep_going),
         reader_(archive_read_new()) {}
 
-  Written read(const fs::path& path) {
+  WriteResult read(const fs::path& path) {
     std::error_code none;
     archive_bytes_ = fs::file_size(path, none);
     if (none) return std::unexpected(system_error(path));
     if (archive_read_support_format_tar(reader_.get()) != ARCHIVE_OK ||
-        archive_read_open_filename(reader_.get(), path.c_str(), kPart) != ARCHIVE_OK)
-      return no_tar();
+        archive_read_open_filename(reader_.get(), path.c_str(), kChunkBytes) != ARCHIVE_OK)
+      return not_a_tar();
     for (std::size_t entries = 0;; ++entries) {
       if (!keep_going_()) return std::unexpected(cancelled_error());
       archive_entry* entry = nullptr;
-      const int said = archive_read_next_header(reader_.get(), &entry);
-      if (said == ARCHIVE_EOF) break;
-      if (said != ARCHIVE_OK && said != ARCHIVE_WARN)
-        return entries == 0 ? no_tar() : damaged_archive();
-      if (entries == kMostEntries)
-        return refused(std::format(
-            "The archive has more than {} entries. Send a single run folder.", kMostEntries));
-      if (Written taken = take(entry); !taken) return taken;
+      const int status = archive_read_next_header(reader_.get(), &entry);
+      if (status == ARCHIVE_EOF) break;
+      if (status != ARCHIVE_OK && status != ARCHIVE_WARN)
+        return entries == 0 ? not_a_tar() : damaged_archive();
+      if (entries == kMaxEntries)
+        return rejected(std::format(
+            "The archive has more than {} entries. Send a single run folder.", kMaxEntries));
+      if (WriteResult taken = take(entry); !taken) return taken;
     }
     for (const std::string_view name : names_) {
       if (!taken_from_.contains(name))
-        return refused(std::format("The archive has no {}: it is not a run folder.", name));
+        return rejected(std::format("The archive has no {}: it is not a run folder.", name));
     }
     return {};
   }
 
  private:
-  Written take(archive_entry* entry) {
-    const char* const told = archive_entry_pathname(entry);
-    if (told == nullptr || *told == '\0') return refused("An entry of the archive has no name.");
-    const std::string name = told;
-    if (Written harmless = check(entry, name); !harmless) return harmless;
+  WriteResult take(archive_entry* entry) {
+    const char* const entry_name = archive_entry_pathname(entry);
+    if (entry_name == nullptr || *entry_name == '\0')
+      return rejected("An entry of the archive has no name.");
+    const std::string name = entry_name;
+    if (WriteResult checked = check(entry, name); !checked) return checked;
     const fs::path path = fs::path(name).lexically_normal();
-    const auto wanted = std::ranges::find(names_, path.filename().string());
-    if (archive_entry_filetype(entry) != AE_IFREG || wanted == names_.end()) return {};
+    const auto found = std::ranges::find(names_, path.filename().string());
+    if (archive_entry_filetype(entry) != AE_IFREG || found == names_.end()) return {};
     const std::string parent = path.parent_path().string();
     if (!taken_from_.empty() && taken_from_.begin()->second != parent)
-      return refused(
+      return rejected(
           std::format("The archive has files of two run folders: {} is not in the folder of {}.",
-                      shown(name), taken_from_.begin()->first));
-    if (!taken_from_.emplace(*wanted, parent).second)
-      return refused(std::format("The archive contains {} twice.", shown(name)));
-    return copy(*wanted);
+                      quoted_name(name), taken_from_.begin()->first));
+    if (!taken_from_.emplace(*found, parent).second)
+      return rejected(std::format("The archive contains {} twice.", quoted_name(name)));
+    return copy(*found);
   }
 
-  Written check(archive_entry* entry, const std::string& name) const {
+  WriteResult check(archive_entry* entry, const std::string& name) const {
     const fs::path path(name);
     if (path.is_absolute() || std::ranges::contains(path, fs::path("..")))
-      return refused(
-          std::format("The archive entry {} is outside of the folder.", shown(name)));
+      return rejected(
+          std::format("The archive entry {} is outside of the folder.", quoted_name(name)));
     const auto type = archive_entry_filetype(entry);
     const bool link =
         archive_entry_hardlink(entry) != nullptr || archive_entry_symlink(entry) != nullptr;
     if (link || (type != AE_IFREG && type != AE_IFDIR))
-      return refused(std::format(
-          "The archive entry {} is neither a file nor a folder. Pack it without links.",
-          shown(name)));
+      return rejected(
+          std::format("The archive entry {} is neither a file nor a folder. Pack it without links.",
+                      quoted_name(name)));
     if (archive_entry_sparse_count(entry) > 0)
-      return refused(
-          std::format("The entry {} is a sparse file. Pack it as a plain file.", shown(name)));
+      return rejected(std::format("The entry {} is a sparse file. Pack it as a plain file.",
+                                  quoted_name(name)));
     const auto begins = static_cast<std::uint64_t>(archive_read_header_position(reader_.get()));
     const auto bytes =
         static_cast<std::uint64_t>(std::max<la_int64_t>(0, archive_entry_size(entry)));
     if (archive_entry_size(entry) < 0 || begins > archive_bytes_ || bytes > archive_bytes_ - begins)
-      return refused(std::format("The archive is truncated: it ends inside {}.", shown(name)));
+      return rejected(
+          std::format("The archive is truncated: it ends inside {}.", quoted_name(name)));
     return {};
   }
 
-  Written copy(std::string_view name) {
+  WriteResult copy(std::string_view name) {
     auto file = OutputFile::create(folder_ / name);
     if (!file) return std::unexpected(file.error());
-    part_.resize(kPart);
+    buffer_.resize(kChunkBytes);
     for (;;) {
       if (!keep_going_()) return std::unexpected(cancelled_error());
-      const la_ssize_t got = archive_read_data(reader_.get(), part_.data(), part_.size());
+      const la_ssize_t got = archive_read_data(reader_.get(), buffer_.data(), buffer_.size());
       if (got == 0) return file->commit();
       if (got < 0) return damaged_archive();
       written_ += static_cast<std::uint64_t>(got);
-      if (written_ - asked_at_ >= kAskEvery) {
-        asked_at_ = written_;
-        if (auto may = may_go_on_(written_); !may) return may;
+      if (written_ - checked_at_ >= kCheckInterval) {
+        checked_at_ = written_;
+        if (auto proceed = may_go_on_(written_); !proceed) return proceed;
       }
-      if (Written put = file->write({part_.data(), static_cast<std::size_t>(got)}); !put)
+      if (WriteResult put = file->write({buffer_.data(), static_cast<std::size_t>(got)}); !put)
         return put;
     }
   }
 
-  static Written no_tar() {
-    return std::unexpected(TraceError{
-        TraceError::Kind::NotASession,
-        "Not a tar archive. Pack the run folder with `tar -cf`, without compression."});
+  static WriteResult not_a_tar() {
+    return std::unexpected(
+        TraceError{TraceError::Kind::NotASession,
+                   "Not a tar archive. Pack the run folder with `tar -cf`, without compression."});
   }
-  Written damaged_archive() {
-    return refused(std::format("The archive is damaged or truncated: {}.",
-                               said_by(reader_.get(), TraceError::Kind::Damaged).message));
+  WriteResult damaged_archive() {
+    return rejected(std::format("The archive is damaged or truncated: {}.",
+                                error_from(reader_.get(), TraceError::Kind::Damaged).message));
   }
 
   const std::span<const std::string_view> names_;
   const fs::path folder_;
-  const MayGoOn& may_go_on_;
-  const KeepGoing& keep_going_;
-  std::uint64_t archive_bytes_ = 0, written_ = 0, asked_at_ = 0;
+  const CopyProgress& may_go_on_;
+  const ContinueCheck& keep_going_;
+  std::uint64_t archive_bytes_ = 0, written_ = 0, checked_at_ = 0;
   std::map<std::string_view, std::string> taken_from_;  // folder in the archive, by file name
-  std::vector<char> part_;
+  std::vector<char> buffer_;
   std::unique_ptr<archive, FreeReader> reader_;
 };
 
 }  // namespace
 
-Written write_tar(const fs::path& folder, const std::string& top, std::int64_t changed_utc_s,
-                  const ByteSink& sink, const KeepGoing& keep_going) {
+WriteResult write_tar(const fs::path& folder, const std::string& top, std::int64_t changed_utc_s,
+                      const ByteSink& sink, const ContinueCheck& keep_going) {
   std::error_code failed;
   std::vector<fs::path> paths;
   for (fs::recursive_directory_iterator at(folder, failed), end; !failed && at != end;
@@ -263,24 +268,26 @@ Written write_tar(const fs::path& folder, const std::string& top, std::int64_t c
         TraceError{TraceError::Kind::Io, folder.string() + ": " + failed.message()});
   std::ranges::sort(paths);
   TarWriter tar(sink, changed_utc_s);
-  if (Written opened = tar.open(); !opened) return opened;
-  if (Written begun = tar.add_folder(top + "/"); !begun) return begun;
+  if (WriteResult opened = tar.open(); !opened) return opened;
+  if (WriteResult begun = tar.add_folder(top + "/"); !begun) return begun;
   for (const fs::path& path : paths) {
     const std::string name = top + "/" + path.lexically_relative(folder).string();
     const auto type = fs::symlink_status(path, failed).type();
     if (type != fs::file_type::directory && type != fs::file_type::regular)
       return std::unexpected(
           TraceError{TraceError::Kind::Io, path.string() + " is not a regular file."});
-    const Written added = type == fs::file_type::directory ? tar.add_folder(name + "/")
-                                                           : tar.add_file(path, name, keep_going);
+    const WriteResult added = type == fs::file_type::directory
+                                  ? tar.add_folder(name + "/")
+                                  : tar.add_file(path, name, keep_going);
     if (!added) return added;
   }
   return tar.close();
 }
 
-Written read_tar(const fs::path& archive, std::span<const std::string_view> names,
-                 const fs::path& folder, const MayGoOn& may_go_on, const KeepGoing& keep_going) {
-  return TarReader(names, folder, may_go_on, keep_going).read(archive);
+WriteResult read_tar(const fs::path& archive, std::span<const std::string_view> names,
+                     const fs::path& folder, const CopyProgress& on_progress,
+                     const ContinueCheck& keep_going) {
+  return TarReader(names, folder, on_progress, keep_going).read(archive);
 }
 
 }  // namespace tt::exchange

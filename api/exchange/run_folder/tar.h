@@ -18,9 +18,9 @@ namespace tt::exchange {
 // sorted by name, without owner, all with the same modification time (Unix seconds). Equal
 // folders give equal bytes. Memory holds part of one file. Checks `keep_going` before every
 // part.
-Written write_tar(const std::filesystem::path& folder, const std::string& top,
-                  std::int64_t changed_utc_s, const ByteSink& sink,
-                  const KeepGoing& keep_going = always);
+WriteResult write_tar(const std::filesystem::path& folder, const std::string& top,
+                      std::int64_t changed_utc_s, const ByteSink& sink,
+                      const ContinueCheck& keep_going = never_cancel);
 
 // Extracts the files named in `names` from one folder of the archive (any name) into the
 // existing `folder`, which must not contain them. Other files are skipped. Only `names` become
@@ -29,10 +29,10 @@ Written write_tar(const std::filesystem::path& folder, const std::string& top,
 // than 1,000 entries. Compressed archives are not supported because their extracted size is
 // unbounded. Errors: NotASession: not a tar archive. Damaged: rejected, truncated, or one of
 // `names` is missing or duplicated. After an error some of the files may exist, each complete.
-// `may_go_on` is called with the number of bytes written every few MiB; its error ends the
+// `on_progress` is called with the number of bytes written every few MiB; its error ends the
 // extraction.
-Written read_tar(const std::filesystem::path& archive, std::span<const std::string_view> names,
-                 const std::filesystem::path& folder, const MayGoOn& may_go_on,
-                 const KeepGoing& keep_going = always);
+WriteResult read_tar(const std::filesystem::path& archive, std::span<const std::string_view> names,
+                     const std::filesystem::path& folder, const CopyProgress& on_progress,
+                     const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt::exchange

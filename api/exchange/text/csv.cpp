@@ -9,7 +9,7 @@ std::vector<std::optional<std::string>> take_csv_line(std::string_view& text) {
   std::string field;
   bool quoted = false, inside = false;
   const auto end_field = [&] {
-    if (line.size() < kMostCsvFields) {
+    if (line.size() < kMaxCsvFields) {
       if (field.empty() && !quoted) {
         line.emplace_back(std::nullopt);
       } else {

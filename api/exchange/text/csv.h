@@ -10,9 +10,9 @@
 
 namespace tt::exchange {
 
-// Parses the first line and removes it from `text`. Fields after the first kMostCsvFields are
+// Parses the first line and removes it from `text`. Fields after the first kMaxCsvFields are
 // dropped.
-inline constexpr std::size_t kMostCsvFields = 1000;
+inline constexpr std::size_t kMaxCsvFields = 1000;
 std::vector<std::optional<std::string>> take_csv_line(std::string_view& text);
 
 }  // namespace tt::exchange

@@ -6,12 +6,13 @@
 namespace tt::exchange {
 
 std::expected<StepId, TraceError> step_to_draw(const SessionRows& rows,
-                                               const KeepGoing& keep_going) {
+                                               const ContinueCheck& keep_going) {
   return last_with_graph(rows.reader(), rows.first(), StepId{rows.first().v + rows.steps()},
                          keep_going);
 }
 
-Written export_dot(const SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going) {
+WriteResult export_dot(const SessionRows& rows, const ByteSink& sink,
+                       const ContinueCheck& keep_going) {
   const auto step = step_to_draw(rows, keep_going);
   if (!step) return std::unexpected(step.error());
   const auto part = part_of_step(rows.reader(), *step, LayerSet::all());

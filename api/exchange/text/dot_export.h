@@ -9,9 +9,10 @@ namespace tt::exchange {
 
 // The last step of the range that has a recorded graph. NotFound if there is none.
 std::expected<StepId, TraceError> step_to_draw(const SessionRows& rows,
-                                               const KeepGoing& keep_going = always);
+                                               const ContinueCheck& keep_going = never_cancel);
 
 // Exports all layers of that graph (api/text/graph_dot.h); `tt graph` exports parts.
-Written export_dot(const SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going);
+WriteResult export_dot(const SessionRows& rows, const ByteSink& sink,
+                       const ContinueCheck& keep_going);
 
 }  // namespace tt::exchange

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/exchange/rows/session_facts.h"
+#include "api/exchange/rows/session_metadata.h"
 #include "api/exchange/text/step_json.h"
 #include "api/exchange/text/text_rows.h"
 #include "api/json/json.h"
@@ -32,10 +32,10 @@ const ValueStats* stats_of(const Step& step, OpId op) {
 
 }  // namespace
 
-Written export_log(SessionRows& rows, LogLevel level, const ByteSink& sink,
-                   const KeepGoing& keep_going) {
+WriteResult export_log(SessionRows& rows, LogLevel level, const ByteSink& sink,
+                       const ContinueCheck& keep_going) {
   BufferedSink out(sink);
-  auto facts = session_facts(rows);
+  auto facts = session_metadata(rows);
   if (!facts) return std::unexpected(facts.error());
   Json start = {{"log_version", kLogVersion}};
   start.update(*facts);
@@ -43,11 +43,11 @@ Written export_log(SessionRows& rows, LogLevel level, const ByteSink& sink,
 
   TextRows text(TextStyle::Json);
   StepTotals all;
-  std::uint32_t shown = 0;
-  const Written walked = rows.for_each_step(
-      [&](const StepRows& rows_of_step) -> Written {
+  std::uint32_t next_token = 0;
+  const WriteResult walked = rows.for_each_step(
+      [&](const StepRows& rows_of_step) -> WriteResult {
         const Step& step = *rows_of_step.scope.step;
-        auto tokens = new_tokens(rows.reader(), step, shown);
+        auto tokens = new_tokens(rows.reader(), step, next_token);
         if (!tokens) return std::unexpected(tokens.error());
         Json begin = step_begin_json(step, rows_of_step.scope.graph);
         begin["tokens"] = *std::move(tokens);
@@ -68,7 +68,7 @@ Written export_log(SessionRows& rows, LogLevel level, const ByteSink& sink,
             out.text() += text_of(to_json(*stats));
           }
           out.text() += "}\n";
-          if (const Written written = out.flush_if_full(); !written) return written;
+          if (const WriteResult written = out.flush_if_full(); !written) return written;
         }
         Json end = {{"step", step.id.v}, {"timestamp_ns", step.end.v}};
         end.update(step_end_json(step, of_step));
@@ -82,7 +82,7 @@ Written export_log(SessionRows& rows, LogLevel level, const ByteSink& sink,
               {"steps", rows.steps()},
               {"losses", (*facts)["losses"]}};
   all.add_to(end);
-  auto tokens = other_tokens(rows, shown);
+  auto tokens = unevaluated_tokens(rows, next_token);
   if (!tokens) return std::unexpected(tokens.error());
   end["tokens"] = *std::move(tokens);
   append_line(out.text(), with_event("session_end", end));

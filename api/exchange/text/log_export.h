@@ -13,7 +13,7 @@ namespace tt::exchange {
 // statistics of the op's output at its write.
 enum class LogLevel : std::uint8_t { Minimal, Detailed, Verbose };
 
-Written export_log(SessionRows& rows, LogLevel level, const ByteSink& sink,
-                   const KeepGoing& keep_going);
+WriteResult export_log(SessionRows& rows, LogLevel level, const ByteSink& sink,
+                       const ContinueCheck& keep_going);
 
 }  // namespace tt::exchange

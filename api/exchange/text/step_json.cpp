@@ -45,28 +45,29 @@ Json token_json(const Token& token) {
   return json;
 }
 
-std::expected<Json, TraceError> tokens_until(const SessionReader& reader, std::uint64_t end,
-                                             std::uint32_t& shown) {
+std::expected<Json, TraceError> read_tokens_until(const SessionReader& reader, std::uint64_t end,
+                                                  std::uint32_t& next_token) {
   Json list = Json::array();
-  if (end <= shown) return list;
-  const auto tokens = reader.tokens(shown, static_cast<std::uint32_t>(end - shown));
+  if (end <= next_token) return list;
+  const auto tokens = reader.tokens(next_token, static_cast<std::uint32_t>(end - next_token));
   if (!tokens) return std::unexpected(tokens.error());
   for (const Token& token : *tokens) list.push_back(token_json(token));
-  shown += static_cast<std::uint32_t>(tokens->size());
+  next_token += static_cast<std::uint32_t>(tokens->size());
   return list;
 }
 
 }  // namespace
 
 std::expected<Json, TraceError> new_tokens(const SessionReader& reader, const Step& step,
-                                           std::uint32_t& shown) {
-  return tokens_until(reader, std::uint64_t{step.first_token} + step.n_tokens, shown);
+                                           std::uint32_t& next_token) {
+  return read_tokens_until(reader, std::uint64_t{step.first_token} + step.n_tokens, next_token);
 }
 
-std::expected<Json, TraceError> other_tokens(const SessionRows& rows, std::uint32_t shown) {
+std::expected<Json, TraceError> unevaluated_tokens(const SessionRows& rows,
+                                                   std::uint32_t next_token) {
   const auto steps = rows.reader().step_count();
   if (!steps) return std::unexpected(steps.error());
-  return tokens_until(rows.reader(), *steps == rows.steps() ? UINT32_MAX : 0, shown);
+  return read_tokens_until(rows.reader(), *steps == rows.steps() ? UINT32_MAX : 0, next_token);
 }
 
 }  // namespace tt::exchange

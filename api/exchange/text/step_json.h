@@ -25,8 +25,9 @@ Json step_end_json(const Step& step, const StepTotals& totals);
 // Tokens from index `shown` up to those that `step` evaluates; advances `shown`. Every token
 // is written once, before or with the step that evaluates it.
 std::expected<Json, TraceError> new_tokens(const SessionReader& reader, const Step& step,
-                                           std::uint32_t& shown);
+                                           std::uint32_t& next_token);
 // Tokens that no step evaluated, usually the last generated one. Empty for a partial range.
-std::expected<Json, TraceError> other_tokens(const SessionRows& rows, std::uint32_t shown);
+std::expected<Json, TraceError> unevaluated_tokens(const SessionRows& rows,
+                                                   std::uint32_t next_token);
 
 }  // namespace tt::exchange

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <format>
 
-#include "api/exchange/rows/session_facts.h"
+#include "api/exchange/rows/session_metadata.h"
 #include "api/json/json.h"
 #include "tracer/text/utf8.h"
 
@@ -64,7 +64,7 @@ void append_cell(std::string& to, TextStyle style, const AccessColumn& column, c
 
 }  // namespace
 
-std::string TextRows::piece(const AccessColumn& column, const Cell& cell) const {
+std::string TextRows::cell_text(const AccessColumn& column, const Cell& cell) const {
   std::string text;
   append_cell(text, style_, column, cell);
   return text;
@@ -77,20 +77,20 @@ void TextRows::begin_step(const RowScope& scope) {
   if (scope.graph != graph_ || scope.graph->derived != derived_) {
     graph_ = scope.graph;
     derived_ = graph_->derived;
-    access_pieces_.assign(columns.size(), {});
+    access_cells_.assign(columns.size(), {});
     for (std::size_t c = 0; c < columns.size(); ++c) {
       if (columns[c].varies != Varies::PerAccess) continue;
       for (std::uint32_t i = 0; i < derived_->accesses.size(); ++i) {
         ExportRow row;
         row.access.access = i;
-        access_pieces_[c].push_back(piece(columns[c], columns[c].cell(scope, row)));
+        access_cells_[c].push_back(cell_text(columns[c], columns[c].cell(scope, row)));
       }
     }
   }
-  step_pieces_.assign(columns.size(), {});
+  step_cells_.assign(columns.size(), {});
   for (std::size_t c = 0; c < columns.size(); ++c) {
     if (columns[c].varies == Varies::PerStep)
-      step_pieces_[c] = piece(columns[c], columns[c].cell(scope, {}));
+      step_cells_[c] = cell_text(columns[c], columns[c].cell(scope, {}));
   }
 }
 
@@ -99,10 +99,10 @@ void TextRows::append(std::string& to, const ExportRow& row) {
   for (std::size_t c = 0; c < columns.size(); ++c) {
     switch (columns[c].varies) {
       case Varies::PerStep:
-        to += step_pieces_[c];
+        to += step_cells_[c];
         break;
       case Varies::PerAccess:
-        to += access_pieces_[c][row.access.access];
+        to += access_cells_[c][row.access.access];
         break;
       case Varies::PerRow:
       case Varies::PerTime:
@@ -129,16 +129,16 @@ std::string csv_header() {
   return line;
 }
 
-Written export_csv(SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going) {
+WriteResult export_csv(SessionRows& rows, const ByteSink& sink, const ContinueCheck& keep_going) {
   BufferedSink out(sink);
   TextRows text(TextStyle::Csv);
   out.text() = csv_header();
-  const Written walked = rows.for_each_step(
-      [&](const StepRows& step) -> Written {
+  const WriteResult walked = rows.for_each_step(
+      [&](const StepRows& step) -> WriteResult {
         text.begin_step(step.scope);
         for (const ExportRow& row : step.rows) {
           text.append(out.text(), row);
-          if (const Written written = out.flush_if_full(); !written) return written;
+          if (const WriteResult written = out.flush_if_full(); !written) return written;
         }
         return {};
       },
@@ -147,22 +147,22 @@ Written export_csv(SessionRows& rows, const ByteSink& sink, const KeepGoing& kee
   return out.flush();
 }
 
-Written export_json(SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going) {
+WriteResult export_json(SessionRows& rows, const ByteSink& sink, const ContinueCheck& keep_going) {
   BufferedSink out(sink);
   TextRows text(TextStyle::Json);
-  const auto facts = session_facts(rows);
+  const auto facts = session_metadata(rows);
   if (!facts) return std::unexpected(facts.error());
   out.text() = std::format("{{\"session\":{},\n\"accesses\":[", text_of(*facts));
   bool first = true;
-  const Written walked = rows.for_each_step(
-      [&](const StepRows& step) -> Written {
+  const WriteResult walked = rows.for_each_step(
+      [&](const StepRows& step) -> WriteResult {
         text.begin_step(step.scope);
         for (const ExportRow& row : step.rows) {
           out.text() += first ? "\n{" : ",\n{";
           first = false;
           text.append(out.text(), row);
           out.text() += '}';
-          if (const Written written = out.flush_if_full(); !written) return written;
+          if (const WriteResult written = out.flush_if_full(); !written) return written;
         }
         return {};
       },

@@ -23,14 +23,14 @@ class TextRows {
   void append(std::string& to, const ExportRow& row);
 
  private:
-  std::string piece(const AccessColumn& column, const Cell& cell) const;
+  std::string cell_text(const AccessColumn& column, const Cell& cell) const;
 
   TextStyle style_;
   RowScope scope_{};
   const RowTemplate* graph_ = nullptr;
-  std::shared_ptr<const DerivedGraph> derived_;          // held so that its address is not reused
-  std::vector<std::string> step_pieces_;                 // per column
-  std::vector<std::vector<std::string>> access_pieces_;  // per column, per access
+  std::shared_ptr<const DerivedGraph> derived_;         // held so that its address is not reused
+  std::vector<std::string> step_cells_;                 // per column
+  std::vector<std::vector<std::string>> access_cells_;  // per column, per access
 };
 
 // Appends a cell as a CSV field; null is empty.
@@ -39,8 +39,8 @@ void append_csv(std::string& to, const Cell& cell);
 // The CSV header line.
 std::string csv_header();
 
-Written export_csv(SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going);
+WriteResult export_csv(SessionRows& rows, const ByteSink& sink, const ContinueCheck& keep_going);
 // One document: {"session": {...}, "accesses": [{...}, ...]}.
-Written export_json(SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going);
+WriteResult export_json(SessionRows& rows, const ByteSink& sink, const ContinueCheck& keep_going);
 
 }  // namespace tt::exchange

@@ -3,7 +3,7 @@
 #include <iterator>
 #include <utility>
 
-#include "api/exchange/rows/session_facts.h"
+#include "api/exchange/rows/session_metadata.h"
 #include "api/exchange/rows/slices.h"
 #include "api/exchange/rows/tracks.h"
 #include "api/exchange/timeline/trace_events.h"
@@ -13,7 +13,7 @@ namespace tt::exchange {
 namespace {
 
 // Chrome uses microseconds; three decimals keep nanoseconds.
-std::string micros(std::int64_t ns) {
+std::string microseconds(std::int64_t ns) {
   const std::uint64_t size =
       ns < 0 ? 0 - static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns);
   return std::format("{}{}.{:03}", ns < 0 ? "-" : "", size / 1000, size % 1000);
@@ -22,7 +22,7 @@ std::string micros(std::int64_t ns) {
 std::string quoted(std::string_view text) { return text_of(Json(std::string(text))); }
 
 // Track of an event: the Chrome process is the track group, the thread is the track.
-struct Place {
+struct TrackRef {
   int pid = 0;
   std::uint32_t tid = 0;
 };
@@ -31,19 +31,19 @@ class ChromeTrace {
  public:
   ChromeTrace(SessionRows& rows, const ByteSink& sink) : rows_(rows), out_(sink) {}
 
-  Written write(const KeepGoing& keep_going) {
+  WriteResult write(const ContinueCheck& keep_going) {
     out_.text() += "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
     for (std::size_t group = 0; group < kTrackGroups.size(); ++group) {
       metadata("process_name", {static_cast<int>(group) + 1, 0}, kTrackGroups[group]);
     }
-    const Written walked = rows_.for_each_step(
+    const WriteResult walked = rows_.for_each_step(
         [&](const StepRows& step) {
           add(slices_.of(step));
           return out_.flush_if_full();
         },
         keep_going);
     if (!walked) return walked;
-    const auto facts = session_facts(rows_);
+    const auto facts = session_metadata(rows_);
     if (!facts) return std::unexpected(facts.error());
     out_.text() += std::format("\n],\"otherData\":{}}}\n", text_of(*facts));
     return out_.flush();
@@ -57,34 +57,34 @@ class ChromeTrace {
     std::format_to(std::back_inserter(out_.text()), fields, std::forward<Args>(args)...);
     out_.text() += '}';
   }
-  void metadata(const char* what, Place at, std::string_view name) {
+  void metadata(const char* what, TrackRef at, std::string_view name) {
     event(R"("ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":{}}})", what, at.pid, at.tid,
           quoted(name));
   }
-  Place place(TrackGroup group, const std::string& name) {
+  TrackRef track_ref(TrackGroup group, const std::string& name) {
     const Track track = tracks_.of(group, name);
-    const Place at{static_cast<int>(group) + 1, track.number};
+    const TrackRef at{static_cast<int>(group) + 1, track.number};
     if (track.is_new) metadata("thread_name", at, name);
     return at;
   }
-  void slice(Place at, std::string_view name, const char* category, const Slice& time,
+  void slice(TrackRef at, std::string_view name, const char* category, const Slice& time,
              const std::string& args) {
     event(R"("ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}})",
-          quoted(name), category, at.pid, at.tid, micros(time.begin), micros(time.end - time.begin),
-          args);
+          quoted(name), category, at.pid, at.tid, microseconds(time.begin),
+          microseconds(time.end - time.begin), args);
   }
   // 's' starts a flow, 't' continues it, 'f' ends it, each at the slice that contains `ns`.
-  void flow(char phase, std::uint64_t id, Place at, const char* name, std::int64_t ns) {
+  void flow(char phase, std::uint64_t id, TrackRef at, const char* name, std::int64_t ns) {
     event(R"("ph":"{}","id":{},"name":"{}","cat":"flow","pid":{},"tid":{},"ts":{}{})", phase, id,
-          name, at.pid, at.tid, micros(ns), phase == 'f' ? R"(,"bp":"e")" : "");
+          name, at.pid, at.tid, microseconds(ns), phase == 'f' ? R"(,"bp":"e")" : "");
   }
   void counter(const char* name, std::int64_t ns, const std::string& values) {
-    event(R"("ph":"C","name":"{}","pid":1,"tid":0,"ts":{},"args":{{{}}})", name, micros(ns),
+    event(R"("ph":"C","name":"{}","pid":1,"tid":0,"ts":{},"args":{{{}}})", name, microseconds(ns),
           values);
   }
 
   void add(const StepSlice& step) {
-    const Place steps = place(TrackGroup::Steps, "steps");
+    const TrackRef steps = track_ref(TrackGroup::Steps, "steps");
     slice(steps, std::format("step {} ({})", step.step->id.v, to_text(step.step->phase)), "step",
           step.time,
           std::format(R"("step":{},"phase":"{}","timing":"{}","token_id":{},"token_count":{},)"
@@ -106,10 +106,10 @@ class ChromeTrace {
     counter("tokens", step.time.end, std::format(R"("tokens":{})", step.tokens));
   }
 
-  void add_ops(const StepSlice& step, Place steps) {
+  void add_ops(const StepSlice& step, TrackRef steps) {
     const std::uint64_t id = 2 * static_cast<std::uint64_t>(step.step->id.v) + 1;
     const OpSlice* before = nullptr;
-    Place layer{}, from{};
+    TrackRef layer{}, from{};
     std::int64_t from_ns = 0;
     int passed = 0;
     for (const OpSlice& op : step.ops) {
@@ -119,12 +119,13 @@ class ChromeTrace {
           steps, op.name, "op", op.time,
           std::format(R"("tensor":{},"device":{},{},"bytes_per_second":{:.0f})", quoted(op.tensor),
                       quoted(op.device), bytes, per_second(op.read + op.written, op.time)));
-      layer = place(TrackGroup::Layers, layer_track(op.layer));
+      layer = track_ref(TrackGroup::Layers, layer_track(op.layer));
       slice(layer, op.name, "layer", op.time, bytes);
-      slice(place(TrackGroup::OpKinds, to_valid_utf8(op.name)), op.name, "op kind", op.time, bytes);
+      slice(track_ref(TrackGroup::OpKinds, to_valid_utf8(op.name)), op.name, "op kind", op.time,
+            bytes);
       for (std::size_t s = 0; s < kSources; ++s) {
         if (op.source_bytes[s] == 0) continue;
-        slice(place(TrackGroup::Sources, to_text(static_cast<Source>(s))), op.name, "source",
+        slice(track_ref(TrackGroup::Sources, to_text(static_cast<Source>(s))), op.name, "source",
               op.time, std::format(R"("bytes":{})", op.source_bytes[s]));
       }
       // Flow between layers: the path of the residual stream.
@@ -150,7 +151,8 @@ class ChromeTrace {
 
 }  // namespace
 
-Written export_chrome(SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going) {
+WriteResult export_chrome(SessionRows& rows, const ByteSink& sink,
+                          const ContinueCheck& keep_going) {
   return ChromeTrace(rows, sink).write(keep_going);
 }
 

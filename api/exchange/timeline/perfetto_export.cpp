@@ -24,9 +24,9 @@ class PerfettoTrace {
  public:
   PerfettoTrace(SessionRows& rows, const ByteSink& sink) : rows_(rows), out_(sink) {}
 
-  Written write(const KeepGoing& keep_going) {
-    introduce();
-    const Written walked = rows_.for_each_step(
+  WriteResult write(const ContinueCheck& keep_going) {
+    write_descriptors();
+    const WriteResult walked = rows_.for_each_step(
         [&](const StepRows& step) {
           add(slices_.of(step));
           return out_.flush_if_full();
@@ -66,7 +66,7 @@ class PerfettoTrace {
     });
   }
 
-  void introduce() {
+  void write_descriptors() {
     packet([&](proto::TracePacket& packet) {
       packet.set_sequence_flags(proto::TracePacket::SEQ_INCREMENTAL_STATE_CLEARED);
       auto& descriptor = *packet.mutable_track_descriptor();
@@ -213,7 +213,8 @@ class PerfettoTrace {
 
 }  // namespace
 
-Written export_perfetto(SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going) {
+WriteResult export_perfetto(SessionRows& rows, const ByteSink& sink,
+                            const ContinueCheck& keep_going) {
   return PerfettoTrace(rows, sink).write(keep_going);
 }
 

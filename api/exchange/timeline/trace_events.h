@@ -11,7 +11,8 @@
 
 namespace tt::exchange {
 
-Written export_chrome(SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going);
-Written export_perfetto(SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going);
+WriteResult export_chrome(SessionRows& rows, const ByteSink& sink, const ContinueCheck& keep_going);
+WriteResult export_perfetto(SessionRows& rows, const ByteSink& sink,
+                            const ContinueCheck& keep_going);
 
 }  // namespace tt::exchange

@@ -13,7 +13,7 @@
 
 #include "analysis/accesses/access_table.h"
 #include "analysis/accesses/matching_steps.h"
-#include "analysis/common/op_facts.h"
+#include "analysis/common/op_info.h"
 #include "tests/support/sessions/random_session.h"
 
 namespace tt::test {
@@ -27,7 +27,7 @@ struct Named {
 };
 
 struct Row {
-  AccessPlace place;
+  AccessId place;
   Phase phase;
   StepAccess access;
   std::uint64_t address = 0;
@@ -117,9 +117,9 @@ void sort(std::vector<Row>& rows, Order<AccessSort> order) {
     by([](const Row& r) { return std::pair(r.access.range.file, r.access.range.offset); });
     std::ranges::stable_partition(rows, [](const Row& r) { return !r.access.range.empty(); });
     // Rows without a file range come last, in time order.
-    const auto lacking =
+    const auto without_range =
         std::ranges::find_if(rows, [](const Row& r) { return r.access.range.empty(); });
-    std::ranges::sort(lacking, rows.end(), {}, &Row::place);
+    std::ranges::sort(without_range, rows.end(), {}, &Row::place);
   }
 }
 
@@ -150,7 +150,7 @@ constexpr Order<AccessSort> kOrders[] = {
     {AccessSort::ByTensor, false}, {AccessSort::ByTensor, true}};
 
 // A query that matches the row `model`.
-AccessQuery random_question(Dice& dice, const Row& model, std::uint32_t steps) {
+AccessQuery random_query(Dice& dice, const Row& model, std::uint32_t steps) {
   AccessQuery query;
   const Tensor& tensor = model.of->tensor;
   if (dice.one_in(4)) query.filter.tensor.kind = tensor.kind;
@@ -177,9 +177,9 @@ AccessQuery random_question(Dice& dice, const Row& model, std::uint32_t steps) {
 std::uint64_t walk(const SessionReader& reader, const AccessQuery& query,
                    const std::vector<Row>& expected, std::size_t limit, const SessionIndex* index) {
   std::size_t at = 0;
-  std::optional<AccessPlace> after;
+  std::optional<AccessId> after;
   do {
-    const auto page = access_page(reader, query, after, limit, always, [&] { return index; });
+    const auto page = access_page(reader, query, after, limit, never_cancel, [&] { return index; });
     if (!page) {
       ADD_FAILURE() << page.error().message;
       return at;
@@ -198,14 +198,14 @@ std::uint64_t walk(const SessionReader& reader, const AccessQuery& query,
 }
 
 // Reads a few rows after a random row: most steps are not needed for a page that is full early.
-std::uint64_t expect_page_behind(const SessionReader& reader, const AccessQuery& query,
-                                 const std::vector<Row>& expected, Dice& dice,
-                                 const SessionIndex& index) {
+std::uint64_t expect_page_after(const SessionReader& reader, const AccessQuery& query,
+                                const std::vector<Row>& expected, Dice& dice,
+                                const SessionIndex& index) {
   if (expected.empty()) return 0;
   std::size_t at = dice.below(expected.size());
   const std::size_t limit = 1 + dice.size(20);
   const auto page =
-      access_page(reader, query, expected[at++].place, limit, always, [&] { return &index; });
+      access_page(reader, query, expected[at++].place, limit, never_cancel, [&] { return &index; });
   if (!page) {
     ADD_FAILURE() << page.error().message;
     return 0;
@@ -227,7 +227,7 @@ void expect_steps(const SessionIndex& index, const AccessQuery& query,
   for (const Row& row : passing) steps.insert(row.place.step.v);
   for (std::uint32_t i = 0; i <= index.steps().size(); ++i) {
     const auto behind = steps.lower_bound(i);
-    EXPECT_EQ(matching.at_or_behind(i), behind == steps.end() ? index.steps().size() : *behind);
+    EXPECT_EQ(matching.at_or_after(i), behind == steps.end() ? index.steps().size() : *behind);
     EXPECT_EQ(matching.before(i),
               behind == steps.begin() ? std::nullopt : std::optional(*std::prev(behind)));
   }
@@ -235,7 +235,7 @@ void expect_steps(const SessionIndex& index, const AccessQuery& query,
 
 }  // namespace
 
-std::uint64_t expect_accesses(const SessionReader& reader, std::uint64_t seed, int questions) {
+std::uint64_t expect_accesses(const SessionReader& reader, std::uint64_t seed, int query_count) {
   Dice dice(seed);
   const auto index = SessionIndex::build(reader);
   if (!index) {
@@ -245,8 +245,8 @@ std::uint64_t expect_accesses(const SessionReader& reader, std::uint64_t seed, i
   const std::vector<Row> all = all_rows(reader);
   const std::uint32_t steps = reader.step_count().value();
   std::uint64_t compared = 0;
-  for (int i = 0; i < questions && !all.empty(); ++i) {
-    AccessQuery query = random_question(dice, all[dice.below(all.size())], steps);
+  for (int i = 0; i < query_count && !all.empty(); ++i) {
+    AccessQuery query = random_query(dice, all[dice.below(all.size())], steps);
     AccessQuery anywhere = query;
     anywhere.first_step = StepId{0};
     anywhere.last_step.reset();
@@ -267,7 +267,7 @@ std::uint64_t expect_accesses(const SessionReader& reader, std::uint64_t seed, i
       sort(expected, order);
       compared += walk(reader, query, expected, limit, dice.one_in(2) ? &*index : nullptr);
       for (int k = 0; k < 2; ++k)
-        compared += expect_page_behind(reader, query, expected, dice, *index);
+        compared += expect_page_after(reader, query, expected, dice, *index);
 
       // The same query on one step, by row offset.
       const StepId step{static_cast<std::uint32_t>(dice.below(steps))};

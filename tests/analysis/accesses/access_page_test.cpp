@@ -66,7 +66,7 @@ TEST(AccessPage, TimeOrderDerivesOnlyStepsOnThePage) {
     EXPECT_LE(first->steps_derived, 3u);
     // 40 rows deep in the session need the steps of the page, the step of the cursor and one step
     // for the next cursor.
-    const auto deep = access_page(reader, query, AccessPlace{.step = StepId{1500}}, 40);
+    const auto deep = access_page(reader, query, AccessId{.step = StepId{1500}}, 40);
     ASSERT_TRUE(deep.has_value()) << deep.error().message;
     EXPECT_EQ(deep->rows.size(), 40u);
     EXPECT_LE(deep->steps_derived, 5u);
@@ -101,22 +101,22 @@ TEST(AccessPage, IndexSkipsStepsWithoutMatches) {
     for (const auto by : {AccessSort::ByTime, AccessSort::ByOffset}) {
       query.order = {by, descending};
       const auto page =
-          access_page(reader, query, std::nullopt, 40, always, [&] { return &*index; });
+          access_page(reader, query, std::nullopt, 40, never_cancel, [&] { return &*index; });
       ASSERT_TRUE(page.has_value());
       EXPECT_EQ(page->rows.size(), 2u);
       EXPECT_FALSE(page->next.has_value());
-      EXPECT_LE(page->steps_read, kMostReadInVain + 1);
+      EXPECT_LE(page->steps_read, kMaxReadsWithoutMatch + 1);
     }
   }
   query.last_step = StepId{1499};
-  int asked = 0;
-  const auto none = access_page(reader, query, std::nullopt, 40, always, [&] {
-    ++asked;
+  int checks = 0;
+  const auto none = access_page(reader, query, std::nullopt, 40, never_cancel, [&] {
+    ++checks;
     return &*index;
   });
   ASSERT_TRUE(none.has_value());
   EXPECT_TRUE(none->rows.empty());
-  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(checks, 1);
 }
 
 // All steps have matching rows: a page after a cursor reads only the steps on it.
@@ -129,8 +129,8 @@ TEST(AccessPage, IndexReadsOnlyStepsOnThePage) {
     for (const bool descending : {false, true}) {
       SCOPED_TRACE(::testing::Message() << static_cast<int>(by) << (descending ? " down" : " up"));
       for (std::uint32_t access = 0; access < kRowsPerStep - 1; ++access) {
-        const AccessPlace after{.step = StepId{1000}, .access = access};
-        const auto page = access_page(reader, {.order = {by, descending}}, after, 30, always,
+        const AccessId after{.step = StepId{1000}, .access = access};
+        const auto page = access_page(reader, {.order = {by, descending}}, after, 30, never_cancel,
                                       [&] { return &*index; });
         ASSERT_TRUE(page.has_value()) << page.error().message;
         EXPECT_LE(page->steps_read, 70U);
@@ -145,7 +145,7 @@ TEST(AccessPage, StopsWithoutIndexWhenNoTemplateMatches) {
       session.reader(), {.filter = {.tensor = {.name = "no such tensor"}}}, std::nullopt, 40);
   ASSERT_TRUE(page.has_value());
   EXPECT_TRUE(page->rows.empty());
-  EXPECT_EQ(page->steps_read, kMostReadInVain);
+  EXPECT_EQ(page->steps_read, kMaxReadsWithoutMatch);
 }
 
 // The session has grown since the index was built: steps that are not in the index are read.
@@ -170,7 +170,7 @@ TEST(AccessPage, AcceptsOutdatedIndex) {
                               .filter = {.op = OpId{op}},
                               .order = {AccessSort::ByTime, descending}};
       const auto with =
-          access_page(*reader, query, std::nullopt, 10'000, always, [&] { return &*index; });
+          access_page(*reader, query, std::nullopt, 10'000, never_cancel, [&] { return &*index; });
       const auto without = access_page(*reader, query, std::nullopt, 10'000);
       ASSERT_TRUE(with.has_value() && without.has_value());
       EXPECT_EQ(with->rows.empty(), op == 1000);
@@ -194,11 +194,13 @@ TEST(AccessPage, DamagedStepIsAnError) {
   ASSERT_TRUE(index.has_value());
   for (const SessionIndex* known : {&*index, static_cast<const SessionIndex*>(nullptr)}) {
     AccessQuery query{.phase = Phase::Prompt};  // step 0
-    const auto page = access_page(reader, query, std::nullopt, 40, always, [&] { return known; });
+    const auto page =
+        access_page(reader, query, std::nullopt, 40, never_cancel, [&] { return known; });
     ASSERT_FALSE(page.has_value());
     EXPECT_EQ(page.error().kind, TraceError::Kind::Damaged);
     query.last_step = StepId{299};
-    const auto before = access_page(reader, query, std::nullopt, 40, always, [&] { return known; });
+    const auto before =
+        access_page(reader, query, std::nullopt, 40, never_cancel, [&] { return known; });
     ASSERT_TRUE(before.has_value());
     EXPECT_EQ(before->rows.size(), kRowsPerStep);
   }
@@ -208,21 +210,21 @@ TEST(AccessPage, CanBeCancelled) {
   const SmallSession session(steps(100));
   const SessionReader reader = session.reader();
   for (const auto by : {AccessSort::ByTime, AccessSort::ByBytes}) {
-    int asked = 0;
+    int checks = 0;
     const auto page =
-        access_page(reader, {.order = {by}}, std::nullopt, 10'000, [&] { return ++asked < 10; });
+        access_page(reader, {.order = {by}}, std::nullopt, 10'000, [&] { return ++checks < 10; });
     ASSERT_FALSE(page.has_value());
     EXPECT_EQ(page.error().kind, TraceError::Kind::Cancelled);
-    EXPECT_EQ(asked, 10);
+    EXPECT_EQ(checks, 10);
   }
 }
 
 TEST(AccessPage, UnknownCursorIsNotFound) {
   const SmallSession session(steps(2));
   const SessionReader reader = session.reader();
-  for (const AccessPlace place :
-       {AccessPlace{.step = StepId{7}}, AccessPlace{.step = StepId{0}, .access = 99},
-        AccessPlace{.step = StepId{0}, .access = 2, .part = 5}}) {
+  for (const AccessId place :
+       {AccessId{.step = StepId{7}}, AccessId{.step = StepId{0}, .access = 99},
+        AccessId{.step = StepId{0}, .access = 2, .part = 5}}) {
     const auto page = access_page(reader, {}, place, 10);
     ASSERT_FALSE(page.has_value());
     EXPECT_EQ(page.error().kind, TraceError::Kind::NotFound);
@@ -260,8 +262,8 @@ TEST(AccessPage, PagingReturnsEachRowOnceWhileTheSessionGrows) {
       const auto reader = SessionReader::open(path);
       ASSERT_TRUE(reader.has_value()) << reader.error().message;
 
-      std::set<AccessPlace> seen;
-      std::optional<AccessPlace> after;
+      std::set<AccessId> seen;
+      std::optional<AccessId> after;
       do {
         const auto page = access_page(*reader, {.order = {by, descending}}, after, 7);
         ASSERT_TRUE(page.has_value()) << page.error().message;
@@ -271,7 +273,7 @@ TEST(AccessPage, PagingReturnsEachRowOnceWhileTheSessionGrows) {
         if (written < 12) add();
       } while (after);
       std::uint32_t old = 0;
-      for (const AccessPlace& place : seen) old += place.step.v < 5;
+      for (const AccessId& place : seen) old += place.step.v < 5;
       EXPECT_EQ(old, 5 * kRowsPerStep);
       if (by == AccessSort::ByTime) {
         EXPECT_EQ(seen.size(), (descending ? 5 : 12) * kRowsPerStep);

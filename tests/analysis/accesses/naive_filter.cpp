@@ -4,7 +4,7 @@
 #include <cctype>
 #include <string>
 
-#include "analysis/common/op_facts.h"
+#include "analysis/common/op_info.h"
 
 namespace tt::test {
 namespace {
@@ -21,7 +21,7 @@ bool op_passes(const TraceFilter& filter, const GraphTemplate& graph, std::uint3
   const Op& op = graph.ops[i];
   if (!filter.layers.empty() && std::ranges::find(filter.layers, op.layer) == filter.layers.end())
     return false;
-  if (filter.component && op_part(graph, op).component != *filter.component) return false;
+  if (filter.component && op_role_of(graph, op).component != *filter.component) return false;
   return contains(op_name(graph, op), filter.op) ||
          contains(graph.tensor(graph.node(op.last()).output).name, filter.op);
 }

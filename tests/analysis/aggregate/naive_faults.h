@@ -1,4 +1,4 @@
-// Reference lookup of the op and access of each page fault (analysis/index/fault_places.h,
+// Reference lookup of the op and access of each page fault (analysis/index/fault_location.h,
 // fault_walk.h).
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "tests/analysis/aggregate/naive_picture.h"
+#include "tests/analysis/aggregate/naive_raster.h"
 #include "tracer/format/access/access.h"
 
 namespace tt::test {
@@ -14,7 +14,7 @@ namespace tt::test {
 struct NaiveFault {
   Step step;
   std::uint64_t count = 1;
-  bool told = true;
+  bool has_fault = true;
   PageFault fault{};
   std::shared_ptr<const GraphTemplate> graph;  // null: the step has no template
   std::optional<std::uint32_t> op{};
@@ -25,7 +25,7 @@ struct NaiveFault {
 };
 std::vector<NaiveFault> naive_faults(const SessionReader& reader);
 
-NaivePicture naive_fault_picture(const SessionReader& reader, const SessionIndex& index,
-                                 const RasterQuery& query, const Raster& like);
+NaiveRaster naive_fault_raster(const SessionReader& reader, const SessionIndex& index,
+                               const RasterQuery& query, const Raster& like);
 
 }  // namespace tt::test

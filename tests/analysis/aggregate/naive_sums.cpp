@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "analysis/common/op_facts.h"
+#include "analysis/common/op_info.h"
 #include "analysis/tables/step_summary.h"
 #include "analysis/tables/tensor_table.h"
 
@@ -17,7 +17,7 @@ std::string name_on(Axis axis, const GraphTemplate& graph, const Step& step, con
     case Axis::Phase:
       return to_text(step.phase);
     case Axis::Component:
-      return to_text(op_part(graph, op).component);
+      return to_text(op_role_of(graph, op).component);
     case Axis::Layer:
       return op.layer == kNoLayer ? "none" : std::to_string(op.layer.v);
     case Axis::Tensor:

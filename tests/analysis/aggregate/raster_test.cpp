@@ -12,7 +12,7 @@
 
 #include "analysis/aggregate/breakdown.h"
 #include "analysis/weights/sequentiality.h"
-#include "tests/analysis/aggregate/heat_check.h"
+#include "tests/analysis/aggregate/raster_check.h"
 #include "tests/analysis/aggregate/statistics_check.h"
 #include "tests/support/sessions/plausible_session.h"
 #include "tests/support/sessions/small_session.h"
@@ -45,7 +45,7 @@ TEST(Raster, MatchesReferenceOnRandomSessions) {
     const auto session = opened(plausible_session(seed));
     Dice dice(seed + 1000);
     for (int i = 0; i < 25; ++i)
-      expect_picture(*session->reader, *session->index, random_picture(dice, *session->index));
+      expect_raster(*session->reader, *session->index, random_raster_query(dice, *session->index));
     if (::testing::Test::HasFailure()) return;
   }
 }
@@ -78,10 +78,10 @@ TEST(Raster, PixelCoversManySteps) {
         series, [](const Series& s) { return s.steps.size() > 255 && s.outline->words > 0; });
     for (const Axis axis : {Axis::Expert, Axis::File, Axis::Buffer})
       for (const Value value : {Value::Touched, Value::Accesses})
-        expect_picture(*session->reader, *session->index,
-                       {.x = {.axis = Axis::Step, .pixels = 2},
-                        .y = {.axis = axis, .pixels = 60},
-                        .value = value});
+        expect_raster(*session->reader, *session->index,
+                      {.x = {.axis = Axis::Step, .pixels = 2},
+                       .y = {.axis = axis, .pixels = 60},
+                       .value = value});
     expect_breakdown(*session->reader, *session->index, Axis::Expert, {});
   }
   EXPECT_GE(with_experts, 1U);
@@ -94,9 +94,10 @@ TEST(Raster, DividesOpTimeAmongParts) {
     SCOPED_TRACE(seed);
     const auto session = opened(plausible_session(seed));
     Dice dice(seed);
-    expect_parts_shared(*session->reader, *session->index, {});
+    expect_part_shares(*session->reader, *session->index, {});
     for (int i = 0; i < 2; ++i)
-      expect_parts_shared(*session->reader, *session->index, random_cut(dice, *session->index));
+      expect_part_shares(*session->reader, *session->index,
+                         random_range_filter(dice, *session->index));
     if (::testing::Test::HasFailure()) return;
   }
 }
@@ -105,15 +106,16 @@ TEST(Raster, DividesOpTimeAmongParts) {
 TEST(Raster, AcceptsDecreasingTimes) {
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE(seed);
-    const auto session = opened(with_times_that_go_back(plausible_session(seed, 30), seed));
+    const auto session = opened(with_decreasing_times(plausible_session(seed, 30), seed));
     Dice dice(seed);
     for (const Axis by : {Axis::OpKind, Axis::Expert, Axis::Step, Axis::Tensor})
       expect_breakdown(*session->reader, *session->index, by);
-    expect_parts_shared(*session->reader, *session->index, random_cut(dice, *session->index));
+    expect_part_shares(*session->reader, *session->index,
+                       random_range_filter(dice, *session->index));
     for (int i = 0; i < 15; ++i) {
-      RasterQuery query = random_picture(dice, *session->index);
+      RasterQuery query = random_raster_query(dice, *session->index);
       query.value = Value::Time;
-      expect_picture(*session->reader, *session->index, query);
+      expect_raster(*session->reader, *session->index, query);
     }
     if (::testing::Test::HasFailure()) return;
   }
@@ -130,9 +132,10 @@ TEST(Raster, AcceptsUnorderedSteps) {
     const auto session = opened(shuffled);
     ASSERT_FALSE(session->index->in_time_order());
     Dice dice(seed);
-    expect_parts_shared(*session->reader, *session->index, random_cut(dice, *session->index));
+    expect_part_shares(*session->reader, *session->index,
+                       random_range_filter(dice, *session->index));
     for (int i = 0; i < 10; ++i)
-      expect_picture(*session->reader, *session->index, random_picture(dice, *session->index));
+      expect_raster(*session->reader, *session->index, random_raster_query(dice, *session->index));
     if (::testing::Test::HasFailure()) return;
   }
 }
@@ -144,13 +147,13 @@ TEST(Raster, EveryPairOfAxesMatchesReference) {
   ASSERT_TRUE(index.has_value());
   for (int x = 0; x <= static_cast<int>(Axis::All); ++x) {
     for (int y = 0; y <= static_cast<int>(Axis::All); ++y) {
-      if (says_when(static_cast<Axis>(x)) && says_when(static_cast<Axis>(y))) continue;
+      if (is_temporal(static_cast<Axis>(x)) && is_temporal(static_cast<Axis>(y))) continue;
       // All of its steps have the same time.
       for (const Value value : {Value::Touched, Value::Accesses})
-        expect_picture(reader, *index,
-                       {.x = {.axis = static_cast<Axis>(x), .pixels = 7},
-                        .y = {.axis = static_cast<Axis>(y), .pixels = 5},
-                        .value = value});
+        expect_raster(reader, *index,
+                      {.x = {.axis = static_cast<Axis>(x), .pixels = 7},
+                       .y = {.axis = static_cast<Axis>(y), .pixels = 5},
+                       .value = value});
     }
   }
 }
@@ -191,7 +194,7 @@ TEST(SessionIndex, CanBeExtended) {
     ASSERT_TRUE(index->extend(*reader).has_value());
     EXPECT_EQ(index->steps().size(), 50U);
     Dice dice(seed);
-    for (int i = 0; i < 10; ++i) expect_picture(*reader, *index, random_picture(dice, *index));
+    for (int i = 0; i < 10; ++i) expect_raster(*reader, *index, random_raster_query(dice, *index));
   }
 }
 
@@ -246,8 +249,8 @@ TEST(SessionIndex, SkipsAndReportsDamagedSteps) {
 TEST(SessionIndex, BuildCanBeCancelled) {
   const SmallSession small({small_step(0), small_step(1), small_step(2)});
   const SessionReader reader = small.reader();
-  int asked = 0;
-  const auto index = SessionIndex::build(reader, [&] { return ++asked < 2; });
+  int checks = 0;
+  const auto index = SessionIndex::build(reader, [&] { return ++checks < 2; });
   ASSERT_FALSE(index.has_value());
   EXPECT_EQ(index.error().kind, TraceError::Kind::Cancelled);
 }
@@ -283,8 +286,8 @@ TEST(Breakdown, FilteredRowsMatchReference) {
     };
     for (int i = 0; i < 3; ++i) {
       Axis by = dice.word(Axis::All);
-      while (by == Axis::Time || is_bytes(by)) by = dice.word(Axis::All);
-      expect(by, random_picture(dice, *session->index).filter);
+      while (by == Axis::Time || is_byte_axis(by)) by = dice.word(Axis::All);
+      expect(by, random_raster_query(dice, *session->index).filter);
     }
     expect(Axis::Token, {});
     expect(Axis::Step, {});
@@ -340,14 +343,14 @@ TEST(Breakdown, RowsMatchReferenceOnEveryAxis) {
     SCOPED_TRACE(seed);
     const auto session = opened(plausible_session(seed, 25));
     for (int by = static_cast<int>(Axis::Step); by <= static_cast<int>(Axis::All); ++by) {
-      if (is_bytes(static_cast<Axis>(by))) continue;
+      if (is_byte_axis(static_cast<Axis>(by))) continue;
       TraceFilter filter;
       if (by % 3 == 1) filter.layers = {LayerId{0}};
       if (by % 5 == 1) filter.kind = TensorKind::Weight;
       expect_breakdown(*session->reader, *session->index, static_cast<Axis>(by), filter);
     }
     for (const Axis by : {Axis::Tensor, Axis::Layer, Axis::OpKind})
-      expect_hot_and_cold(*session->index, {.by = by, .value = Value::Touched, .hot_share = 0.2});
+      expect_hot_cold(*session->index, {.by = by, .value = Value::Touched, .hot_share = 0.2});
   }
 }
 
@@ -400,7 +403,7 @@ TEST(Sequentiality, MatchesReference) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     const auto session = opened(plausible_session(seed));
-    const std::uint64_t gap = seed % 3 == 0 ? 0 : seed % 3 == 1 ? 100 : kUsualGap;
+    const std::uint64_t gap = seed % 3 == 0 ? 0 : seed % 3 == 1 ? 100 : kDefaultGap;
     TraceFilter filter;
     if (seed % 4 == 1) filter.phase = Phase::Generate;
     if (seed % 5 == 1) filter.layers = {LayerId{0}};

@@ -7,7 +7,7 @@
 #include <string>
 #include <tuple>
 
-#include "analysis/common/op_facts.h"
+#include "analysis/common/op_info.h"
 #include "analysis/tables/tensor_table.h"
 #include "tracer/format/access/access.h"
 
@@ -47,7 +47,7 @@ void expect_statistics(const SessionReader& reader, const SessionIndex& index,
   SessionStatistics naive;
   std::set<std::tuple<TensorKind, Source, std::uint32_t, std::uint64_t, std::string>> owners;
   const auto walked = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
-    if (!query.steps.holds(step.id.v)) return true;
+    if (!query.steps.contains(step.id.v)) return true;
     ++naive.steps;
     naive.tokens += step.n_tokens;
     naive.time = naive.time + (step.end - step.begin);

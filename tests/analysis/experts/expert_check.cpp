@@ -323,7 +323,7 @@ void expect_pinning(const SessionReader& reader) {
 
 }  // namespace
 
-std::uint64_t expect_experts_counted(const SessionReader& reader) {
+std::uint64_t expect_experts(const SessionReader& reader) {
   const std::vector<Chosen> all = all_choices(reader);
   std::uint64_t choices = 0;
   for (const Chosen& chosen : all) choices += chosen.ranked.size();

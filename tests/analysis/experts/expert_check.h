@@ -7,6 +7,6 @@
 namespace tt::test {
 
 // Checks counts, measures, pairs, tokens and pinning. Returns the number of routing decisions.
-std::uint64_t expect_experts_counted(const SessionReader& reader);
+std::uint64_t expect_experts(const SessionReader& reader);
 
 }  // namespace tt::test

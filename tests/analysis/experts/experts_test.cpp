@@ -120,7 +120,7 @@ TEST(Experts, CountsMatchManualResult) {
   ASSERT_TRUE(write_session(folder / "s.ttrace", s).has_value());
   const auto reader = SessionReader::open(folder / "s.ttrace");
   ASSERT_TRUE(reader.has_value());
-  EXPECT_EQ(expect_experts_counted(*reader), 12U);
+  EXPECT_EQ(expect_experts(*reader), 12U);
 
   const auto routers = expert_use(*reader, std::nullopt);
   ASSERT_TRUE(routers.has_value());
@@ -157,7 +157,7 @@ TEST(Experts, MatchReferenceOnAnySession) {
     ASSERT_TRUE(write_session(folder / "s.ttrace", random_routing(seed)).has_value());
     const auto reader = SessionReader::open(folder / "s.ttrace");
     ASSERT_TRUE(reader.has_value());
-    choices += expect_experts_counted(*reader);
+    choices += expect_experts(*reader);
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(choices, 2000U);
@@ -185,7 +185,7 @@ TEST(Experts, AcceptAnyTemplate) {
 TEST(Experts, ModelWithoutExpertsIsNotAnError) {
   const SmallSession session({small_step(0), small_step(1)});
   const SessionReader reader = session.reader();
-  EXPECT_EQ(expect_experts_counted(reader), 0U);
+  EXPECT_EQ(expect_experts(reader), 0U);
   const auto pinning = expert_pinning(reader, {});
   ASSERT_TRUE(pinning.has_value());
   EXPECT_EQ(pinning->read, Bytes{0});

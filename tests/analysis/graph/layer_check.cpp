@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "analysis/graph/graph_part.h"
-#include "analysis/graph/node_places.h"
+#include "analysis/graph/node_layers.h"
 #include "tracer/format/names/names.h"
 
 namespace tt::test {
@@ -18,9 +18,9 @@ using Tensors = std::set<TensorId>;
 using Edges = std::set<std::pair<TensorId, TensorId>>;
 
 // A graph with the predicates of the definition, each computed by a scan of the whole graph.
-class Naive {
+class NaiveGraph {
  public:
-  explicit Naive(const GraphTemplate& graph) : graph_(graph), layers_(layers_of_nodes(graph)) {
+  explicit NaiveGraph(const GraphTemplate& graph) : graph_(graph), layers_(layers_of_nodes(graph)) {
     for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
       for (const TensorId read : reads_of(n)) edges_.emplace(read, graph.nodes[n].output);
     }
@@ -105,7 +105,7 @@ struct Expected {
   Tensors own, inputs, outputs;
 };
 
-Tensors own_members(const GraphTemplate& graph, const Naive& naive, const LayerSet& layers) {
+Tensors own_members(const GraphTemplate& graph, const NaiveGraph& naive, const LayerSet& layers) {
   Tensors own;
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
     const TensorId t{i};
@@ -114,7 +114,8 @@ Tensors own_members(const GraphTemplate& graph, const Naive& naive, const LayerS
   return own;
 }
 
-Expected expected_members(const GraphTemplate& graph, const Naive& naive, const LayerSet& layers) {
+Expected expected_members(const GraphTemplate& graph, const NaiveGraph& naive,
+                          const LayerSet& layers) {
   Expected members{.own = own_members(graph, naive, layers), .inputs = {}, .outputs = {}};
   // Repeat until nothing is added.
   for (std::size_t before = 0; before != members.inputs.size() + 1;) {
@@ -145,12 +146,12 @@ Expected expected_members(const GraphTemplate& graph, const Naive& naive, const 
 }
 
 // The category of a tensor in a selected layer or outside of layers.
-Category own_category(const GraphTemplate& graph, const Naive& naive, TensorId t) {
+Category own_category(const GraphTemplate& graph, const NaiveGraph& naive, TensorId t) {
   if (naive.is_external(t)) return Category::Infrastructure;
   return naive.layer(t) == kNoLayer ? categories_of(graph)[t.v] : Category::Layer;
 }
 
-void expect_whole(const GraphTemplate& graph, const Naive& naive, const LayerSet& layers) {
+void expect_whole(const GraphTemplate& graph, const NaiveGraph& naive, const LayerSet& layers) {
   const LayerSubgraph found = layer_subgraph(graph, layers);
   const Expected expected = expected_members(graph, naive, layers);
   Tensors all = expected.own;
@@ -206,8 +207,8 @@ void expect_whole(const GraphTemplate& graph, const Naive& naive, const LayerSet
 }
 
 // Each tensor is in exactly one layer or outside, and the subgraph of all layers has all of them.
-void expect_parts_make_whole(const GraphTemplate& graph, const Naive& naive,
-                             const std::set<LayerId>& layers) {
+void expect_partition(const GraphTemplate& graph, const NaiveGraph& naive,
+                      const std::set<LayerId>& layers) {
   std::map<TensorId, int> times;
   const auto count = [&](LayerId layer) {
     for (const TensorId t : own_members(graph, naive, LayerSet::one(layer))) ++times[t];
@@ -267,7 +268,7 @@ void expect_collapsed(const GraphTemplate& graph, const LayerSet& layers) {
 }
 
 // Checks the values that the reference takes from node_places.h against the graph.
-void expect_places(const GraphTemplate& graph, const Naive& naive, LayerId layer) {
+void expect_node_places(const GraphTemplate& graph, const NaiveGraph& naive, LayerId layer) {
   for (const Op& op : graph.ops) {
     for (std::uint32_t n = op.first.v; op.layer == layer && n <= op.last().v; ++n)
       EXPECT_EQ(naive.layer(graph.nodes[n].output), layer);
@@ -281,7 +282,7 @@ void expect_places(const GraphTemplate& graph, const Naive& naive, LayerId layer
 
 }  // namespace
 
-int expect_whole_layers(const GraphTemplate& graph, Layers given) {
+int expect_layer_subgraphs(const GraphTemplate& graph, Layers given) {
   std::set<LayerId> layers;
   std::size_t first = graph.ops.size(), last = 0;
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
@@ -298,10 +299,10 @@ int expect_whole_layers(const GraphTemplate& graph, Layers given) {
         << "op " << i << " is between ops of layers but has no layer: "
         << graph.tensor(graph.node(graph.ops[i].last()).output).name;
   }
-  const Naive naive(graph);
+  const NaiveGraph naive(graph);
   for (const LayerId layer : layers) {
     SCOPED_TRACE("layer " + std::to_string(layer.v));
-    if (given == Layers::OfModel) expect_places(graph, naive, layer);
+    if (given == Layers::OfModel) expect_node_places(graph, naive, layer);
     expect_whole(graph, naive, LayerSet::one(layer));
   }
   expect_whole(graph, naive, {.outside = true});
@@ -313,7 +314,7 @@ int expect_whole_layers(const GraphTemplate& graph, Layers given) {
     expect_whole(graph, naive, some);
     expect_collapsed(graph, some);
   }
-  expect_parts_make_whole(graph, naive, layers);
+  expect_partition(graph, naive, layers);
   expect_collapsed(graph, LayerSet::all());
   return static_cast<int>(layers.size());
 }

@@ -13,6 +13,6 @@ enum class Layers { OfModel, AsGiven };
 // Checks each layer of a graph, the nodes outside of layers, several layers and all layers:
 // the subgraph has exactly the expected nodes and dependencies. Also checks that the graph
 // collapsed by layer and component counts each node once. Returns the number of layers.
-int expect_whole_layers(const GraphTemplate& graph, Layers layers = Layers::OfModel);
+int expect_layer_subgraphs(const GraphTemplate& graph, Layers layers = Layers::OfModel);
 
 }  // namespace tt::test

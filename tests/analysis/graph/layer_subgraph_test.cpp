@@ -69,7 +69,7 @@ TEST(LayerSubgraph, KeepsResidualEdges) {
             "layer norm-1 <- l_out-0*\n"
             "layer l_out-1 <- norm-1 l_out-0*\n"
             "output result_norm <- l_out-1\n");
-  test::expect_whole_layers(graph);
+  test::expect_layer_subgraphs(graph);
 }
 
 // Layer 1 attends to cells that layer 0 wrote. In ggml the source of the view is the cache, not
@@ -94,7 +94,7 @@ TEST(LayerSubgraph, FollowsCacheWrittenByAnotherLayer) {
             "layer cache_k_l0 (view) <- cache_k_l0* cache_k_l0 (view)*\n"
             "layer cache_k_l0 (view) (permuted) <- cache_k_l0 (view)\n"
             "layer kq-1 <- cache_k_l0 (view) (permuted) Qcur-1\n");
-  test::expect_whole_layers(graph);
+  test::expect_layer_subgraphs(graph);
 }
 
 TEST(LayerSubgraph, ResolvesViewsOfInputsAndOutputs) {
@@ -110,7 +110,7 @@ TEST(LayerSubgraph, ResolvesViewsOfInputsAndOutputs) {
             "cross_layer_input l_out-0 (view) <- l_out-0*\n"
             "cross_layer_input l_out-0 (view) (view) <- l_out-0 (view)*\n"
             "layer norm-1 <- l_out-0 (view) (view)*\n");
-  test::expect_whole_layers(graph);
+  test::expect_layer_subgraphs(graph);
 }
 
 TEST(LayerSubgraph, SharedInputsAreInfrastructure) {
@@ -129,7 +129,7 @@ TEST(LayerSubgraph, SharedInputsAreInfrastructure) {
             "infrastructure inp\n"
             "layer Qcur-1 <- inp\n"
             "layer kq_soft_max-1 <- Qcur-1 mask (copy)\n");
-  test::expect_whole_layers(graph, test::Layers::AsGiven);
+  test::expect_layer_subgraphs(graph, test::Layers::AsGiven);
 }
 
 TEST(LayerSubgraph, UnknownLayerIsEmpty) {
@@ -178,7 +178,7 @@ TEST(LayerSubgraph, MatchesReferenceOnRandomGraphs) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(seed);
     test::Dice dice(seed);
-    layers += test::expect_whole_layers(random_graph(dice), test::Layers::AsGiven);
+    layers += test::expect_layer_subgraphs(random_graph(dice), test::Layers::AsGiven);
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(layers, 1000);

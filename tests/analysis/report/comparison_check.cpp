@@ -75,7 +75,7 @@ void expect_tokens(const TokenAlignment& aligned, const SessionReader& left,
 }
 
 // A template as text: the op and the name of each node that computes something.
-std::string words_of(const GraphTemplate& graph) {
+std::string template_text(const GraphTemplate& graph) {
   std::ostringstream words;
   for (const Op& op : graph.ops) {
     for (std::uint32_t n = op.first.v; n <= op.last().v; ++n) {
@@ -91,13 +91,13 @@ std::string words_of(const GraphTemplate& graph) {
 
 // Checks the match of each pair against the two graphs, and that a template without a partner
 // matches none of the other side.
-void expect_verdicts(const std::vector<ComparedTemplate>& pairs, const SessionReader& left,
-                     const SessionReader& right) {
+void expect_matches(const std::vector<ComparedTemplate>& pairs, const SessionReader& left,
+                    const SessionReader& right) {
   const auto alike = [&](TemplateId a, TemplateId b) {
     const auto x = left.graph(a).value(), y = right.graph(b).value();
-    return x->fingerprint == y->fingerprint ? TemplateMatch::Identical
-           : words_of(*x) == words_of(*y)   ? TemplateMatch::SameOps
-                                            : TemplateMatch::OnlyLeft;
+    return x->fingerprint == y->fingerprint         ? TemplateMatch::Identical
+           : template_text(*x) == template_text(*y) ? TemplateMatch::SameOps
+                                                    : TemplateMatch::OnlyLeft;
   };
   for (const ComparedTemplate& pair : pairs) {
     SCOPED_TRACE(std::to_string(pair.left.v) + " and " + std::to_string(pair.right.v));
@@ -128,7 +128,7 @@ void expect_verdicts(const std::vector<ComparedTemplate>& pairs, const SessionRe
 
 }  // namespace
 
-void expect_compared(const ComparedSession& left, const ComparedSession& right) {
+void expect_comparison(const ComparedSession& left, const ComparedSession& right) {
   const auto comparison = compare(left, right, {.from = 0, .limit = 1'000'000});
   ASSERT_TRUE(comparison.has_value()) << comparison.error().message;
   std::set<Axis> axes;
@@ -155,7 +155,7 @@ void expect_compared(const ComparedSession& left, const ComparedSession& right) 
   EXPECT_EQ(comparison->tokens.common, common);
   EXPECT_EQ(comparison->tokens.rows.rows.size(), std::max(a.size(), b.size()));
   expect_tokens(comparison->tokens, left.reader, right.reader);
-  expect_verdicts(comparison->templates, left.reader, right.reader);
+  expect_matches(comparison->templates, left.reader, right.reader);
 
   const auto expect_once = [&](const SessionReader& reader, TemplateId ComparedTemplate::* id,
                                std::uint32_t ComparedTemplate::* steps) {

@@ -8,6 +8,6 @@ namespace tt::test {
 
 // Checks the sums on each compared axis; the tokens with their times and the length of the common
 // prefix; and that each template is paired once, with its best match.
-void expect_compared(const ComparedSession& left, const ComparedSession& right);
+void expect_comparison(const ComparedSession& left, const ComparedSession& right);
 
 }  // namespace tt::test

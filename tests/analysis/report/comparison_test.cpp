@@ -39,7 +39,7 @@ TEST(Comparison, MatchesReference) {
     ASSERT_TRUE(write_session(folder / "a.ttrace", plausible_session(2 * seed)).has_value());
     ASSERT_TRUE(write_session(folder / "b.ttrace", plausible_session(2 * seed + 1)).has_value());
     const OpenedSide left(folder / "a.ttrace"), right(folder / "b.ttrace");
-    expect_compared(left.side(), right.side());
+    expect_comparison(left.side(), right.side());
   }
 }
 

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "analysis/common/op_facts.h"
+#include "analysis/common/op_info.h"
 #include "api/report/report_text.h"
 #include "tests/analysis/aggregate/naive_faults.h"
 #include "tests/analysis/aggregate/naive_sums.h"
@@ -92,14 +92,14 @@ WalkedSession walked(const SessionReader& reader) {
 }
 
 // Pinned memory that keeps bytes of items from their first read on, and the bytes it saves.
-struct Held {
+struct PinnedMemory {
   std::vector<std::uint64_t> bytes;  // per item
   std::uint64_t saved = 0;
   std::map<std::string, PinnedWeight> by_tensor;
 };
 
-Held held_in(const WalkedSession& session, std::uint64_t memory) {
-  Held held{.bytes = std::vector<std::uint64_t>(session.items.size()), .by_tensor = {}};
+PinnedMemory pin_memory(const WalkedSession& session, std::uint64_t memory) {
+  PinnedMemory held{.bytes = std::vector<std::uint64_t>(session.items.size()), .by_tensor = {}};
   // Pin the remaining item with the most reads, repeatedly.
   for (std::uint64_t most = session.reads.size(); most > 1; --most) {
     for (std::size_t i = 0; i < session.items.size(); ++i) {
@@ -127,12 +127,12 @@ Held held_in(const WalkedSession& session, std::uint64_t memory) {
   return held;
 }
 
-void expect_pins(const ReportFigures& figures, const WalkedSession& session) {
+void expect_pins(const ReportData& figures, const WalkedSession& session) {
   const PinPlan& plan = figures.room.pins;
   const auto memory = figures.info.fact_number("host.ram_bytes");
   const bool scarce = memory && *memory < session.distinct;
   EXPECT_EQ(plan.memory.v, scarce ? *memory : session.distinct / 2);
-  Held held = held_in(session, plan.memory.v);
+  PinnedMemory held = pin_memory(session, plan.memory.v);
   EXPECT_EQ(plan.saved.v, held.saved);
   EXPECT_EQ(plan.weights.size(), held.by_tensor.size());
   std::uint64_t sum = 0;
@@ -153,7 +153,7 @@ void expect_pins(const ReportFigures& figures, const WalkedSession& session) {
 bool starts(const Advice& advice, std::string_view text) { return advice.advice.starts_with(text); }
 
 // Each advice and its condition, computed from sums over all accesses and from the metadata.
-void expect_advice(const ReportFigures& figures, const SessionReader& reader,
+void expect_advice(const ReportData& figures, const SessionReader& reader,
                    const WalkedSession& session) {
   const auto fact = [&](const char* name) {
     for (const auto& [key, value] : figures.info.facts)
@@ -219,15 +219,15 @@ void expect_advice(const ReportFigures& figures, const SessionReader& reader,
   const auto names = names_of(figures.room.pins);
   for (const Advice& one : given) {
     if (!starts(one, "Pin ") && !starts(one, "Have ")) continue;
-    const std::string told = one.advice + one.because;
+    const std::string advice_text = one.advice + one.because;
     for (const std::string& name : names | std::views::take(8))
-      EXPECT_TRUE(told.contains(name)) << name << " in " << told;
+      EXPECT_TRUE(advice_text.contains(name)) << name << " in " << advice_text;
   }
 }
 
 }  // namespace
 
-void expect_figures(const ReportFigures& figures, const SessionReader& reader) {
+void expect_figures(const ReportData& figures, const SessionReader& reader) {
   const WalkedSession session = walked(reader);
   EXPECT_EQ(figures.weights_read.v, session.read);
   EXPECT_EQ(figures.weights_distinct.v, session.distinct);
@@ -269,7 +269,7 @@ void expect_figures(const ReportFigures& figures, const SessionReader& reader) {
 
 void expect_report(const std::filesystem::path& file, const SessionIndex& index,
                    const SessionReader& reader) {
-  const auto figures = report_figures(file, index, reader);
+  const auto figures = gather_report_data(file, index, reader);
   ASSERT_TRUE(figures.has_value()) << figures.error().message;
   expect_figures(*figures, reader);
   EXPECT_TRUE(figures->validation.passed());

@@ -11,7 +11,7 @@ namespace tt::test {
 // Checks the figures of a session; that the pin plan has the most-read tensors and experts and
 // saves the simulated number of bytes; and that each advice appears exactly when its condition
 // holds and names the tensors to pin.
-void expect_figures(const ReportFigures& figures, const SessionReader& reader);
+void expect_figures(const ReportData& figures, const SessionReader& reader);
 
 // Also checks that the report renders as HTML, Markdown and JSON.
 void expect_report(const std::filesystem::path& file, const SessionIndex& index,

@@ -26,8 +26,8 @@ BreakdownRow row(const char* name, double bytes, double time_ns) {
 }
 
 // 10 MB of weights read twice in 1 ms; the only advice is to have enough memory.
-ReportFigures plain() {
-  ReportFigures f;
+ReportData default_figures() {
+  ReportData f;
   f.info = SmallSession::small_info();
   f.info.facts = {{"context.threads", "8"},
                   {"host.cores", "8"},
@@ -68,7 +68,7 @@ std::set<std::string> first_words(const std::vector<Advice>& advice) {
 }
 
 TEST(Report, ReportsPageFaultsByTensor) {
-  const auto told = [](const ReportFigures& f) {
+  const auto text_of = [](const ReportData& f) {
     const Report report = report_of(f);
     std::string all;
     for (const std::string& finding : report.findings) all += finding + "\n";
@@ -80,10 +80,10 @@ TEST(Report, ReportsPageFaultsByTensor) {
     }
     return all;
   };
-  ReportFigures f = plain();
-  EXPECT_NE(told(f).find("Page faults were not recorded"), std::string::npos);
+  ReportData f = default_figures();
+  EXPECT_NE(text_of(f).find("Page faults were not recorded"), std::string::npos);
   f.info.facts.emplace_back("trace.page_faults", "perf");
-  EXPECT_NE(told(f).find("No page fault was recorded"), std::string::npos);
+  EXPECT_NE(text_of(f).find("No page fault was recorded"), std::string::npos);
   f.by_tensor.rows = {row("a", 1, 1), row("b", 1, 1), row("c", 1, 1)};
   f.by_tensor.rows[0].all.faults = 1;
   f.by_tensor.rows[1].all.faults = 6;
@@ -91,7 +91,7 @@ TEST(Report, ReportsPageFaultsByTensor) {
   f.by_tensor.rows[1].generate.faults = 2;
   f.by_tensor.total.all.faults = 8;
   f.by_tensor.total.generate.faults = 3;
-  const std::string text = told(f);
+  const std::string text = text_of(f);
   EXPECT_NE(text.find("waited for the disk 8 times (page faults), 75 % of them for b."),
             std::string::npos)
       << text;
@@ -102,83 +102,83 @@ TEST(Report, ReportsPageFaultsByTensor) {
 TEST(Report, GivesAdviceOnlyWithAReason) {
   struct Case {
     const char* what;
-    std::function<void(ReportFigures&)> change;
+    std::function<void(ReportData&)> change;
     std::set<std::string> advice;
   };
   const Case cases[] = {
-      {"defaults", [](ReportFigures&) {}, {"Have 10.0"}},
+      {"defaults", [](ReportData&) {}, {"Have 10.0"}},
       {"less memory than weights",
-       [](ReportFigures& f) { f.info.facts[2].second = "6000000"; },
+       [](ReportData& f) { f.info.facts[2].second = "6000000"; },
        {"Pin 5.00"}},
       {"less memory than weights, and none read twice",
-       [](ReportFigures& f) {
+       [](ReportData& f) {
          f.info.facts[2].second = "6000000";
          f.room.pins.weights.clear();
        },
        {}},
       {"half of the cores",
-       [](ReportFigures& f) { f.info.facts[0].second = "4"; },
+       [](ReportData& f) { f.info.facts[0].second = "4"; },
        {"Have 10.0", "Try more"}},
       {"no repacking",
-       [](ReportFigures& f) { f.info.facts[3].second = "off"; },
+       [](ReportData& f) { f.info.facts[3].second = "off"; },
        {"Have 10.0", "Let weights"}},
       {"no repacking because it is not possible",
-       [](ReportFigures& f) { f.info.facts[3].second = "off: AMX"; },
+       [](ReportData& f) { f.info.facts[3].second = "off: AMX"; },
        {"Have 10.0"}},
       {"memory-bound",
-       [](ReportFigures& f) {
+       [](ReportData& f) {
          f.by_op_kind.rows = {row("MUL_MAT", 2e6, 9e5), row("GLU", 1e5, 1e5)};
          f.by_tensor.rows = {row("w", 2e6, 9e5)};
        },
        {"Have 10.0", "Use a"}},
       {"memory-bound experts",
-       [](ReportFigures& f) {
+       [](ReportData& f) {
          f.by_op_kind.rows = {row("MUL_MAT", 1e6, 4e5), row("MUL_MAT_ID", 1e6, 4e5),
                               row("GLU", 1e5, 2e5)};
          f.by_tensor.rows = {row("w", 2e6, 9e5)};
        },
        {"Have 10.0", "Use a"}},
       {"memory-bound fused ops",
-       [](ReportFigures& f) {
+       [](ReportData& f) {
          f.by_op_kind.rows = {row("MUL_MAT+ADD", 2e6, 9e5), row("GLU", 1e5, 1e5)};
          f.by_tensor.rows = {row("w", 2e6, 9e5)};
        },
        {"Have 10.0", "Use a"}},
       {"a slow matrix product is not memory-bound",
-       [](ReportFigures& f) {
+       [](ReportData& f) {
          f.by_op_kind.rows = {row("MUL_MAT_ID", 2e6, 9e5), row("GLU", 1e5, 1e5)};
          f.by_tensor.rows = {row("w", 4e6, 9e5)};
        },
        {"Have 10.0"}},
       {"attention without flash attention",
-       [](ReportFigures& f) {
+       [](ReportData& f) {
          f.by_op_kind.rows = {row("SOFT_MAX", 1e6, 1e5)};
          f.by_component.rows = {row("attention", 1e6, 5e5)};
        },
        {"Have 10.0", "Try flash"}},
       {"CPU and another device compute",
-       [](ReportFigures& f) { f.devices.push_back({.name = "RPC0", .ns = 9e6}); },
+       [](ReportData& f) { f.devices.push_back({.name = "RPC0", .ns = 9e6}); },
        {"Have 10.0", "Give the"}},
       {"a few ops on the CPU",
-       [](ReportFigures& f) { f.devices.push_back({.name = "RPC0", .ns = 99e6}); },
+       [](ReportData& f) { f.devices.push_back({.name = "RPC0", .ns = 99e6}); },
        {"Have 10.0"}},
       {"a device that runs nothing",
-       [](ReportFigures& f) { f.info.facts.emplace_back("host.devices", "Vulkan0"); },
+       [](ReportData& f) { f.info.facts.emplace_back("host.devices", "Vulkan0"); },
        {"Have 10.0", "Let the"}},
       {"each token waits for the disk",
-       [](ReportFigures& f) { f.by_tensor.total.generate.faults = 2; },
+       [](ReportData& f) { f.by_tensor.total.generate.faults = 2; },
        {"Have 10.0", "Keep the"}},
       {"not every token waits for the disk",
-       [](ReportFigures& f) { f.by_tensor.total.generate.faults = 1; },
+       [](ReportData& f) { f.by_tensor.total.generate.faults = 1; },
        {"Have 10.0"}},
       {"the prompt waits for the disk",
-       [](ReportFigures& f) { f.by_tensor.total.prompt.faults = 9; },
+       [](ReportData& f) { f.by_tensor.total.prompt.faults = 9; },
        {"Have 10.0"}},
       {"validation failed",
-       [](ReportFigures& f) {
+       [](ReportData& f) {
          f.validation.checks = {{.check = Check::Ops,
-                                 .verdict = Verdict::Failed,
-                                 .looked_at = 1,
+                                 .status = CheckStatus::Failed,
+                                 .items_checked = 1,
                                  .wrong = 1,
                                  .summary = {},
                                  .evidence = {"step 3"}}};
@@ -187,7 +187,7 @@ TEST(Report, GivesAdviceOnlyWithAReason) {
   };
   for (const Case& one : cases) {
     SCOPED_TRACE(one.what);
-    ReportFigures figures = plain();
+    ReportData figures = default_figures();
     one.change(figures);
     EXPECT_EQ(first_words(advice_of(figures)), one.advice);
   }
@@ -213,7 +213,7 @@ TEST(Report, FiguresMatchReference) {
     ASSERT_TRUE(reader.has_value());
     const auto index = SessionIndex::build(*reader);
     ASSERT_TRUE(index.has_value());
-    const auto figures = report_figures(file, *index, *reader);
+    const auto figures = gather_report_data(file, *index, *reader);
     ASSERT_TRUE(figures.has_value()) << figures.error().message;
     expect_figures(*figures, *reader);
     const auto& weights = figures->room.pins.weights;
@@ -252,7 +252,7 @@ TEST(Report, HandlesSessionWithoutSteps) {
   const auto reader = session.reader();
   const auto index = SessionIndex::build(reader);
   ASSERT_TRUE(index.has_value());
-  const auto figures = report_figures(session.path, *index, reader);
+  const auto figures = gather_report_data(session.path, *index, reader);
   ASSERT_TRUE(figures.has_value()) << figures.error().message;
   const Report report = report_of(*figures);
   EXPECT_EQ(report.title, "a b");
@@ -267,7 +267,7 @@ TEST(Report, ComputesFiguresOfASmallSession) {
   const SmallSession session({small_step(0), later});
   const auto reader = session.reader();
   const auto index = SessionIndex::build(reader);
-  const auto figures = report_figures(session.path, *index, reader);
+  const auto figures = gather_report_data(session.path, *index, reader);
   ASSERT_TRUE(figures.has_value()) << figures.error().message;
   EXPECT_EQ(figures->prompt_tokens, 2U);
   EXPECT_EQ(figures->generated_tokens, 1U);

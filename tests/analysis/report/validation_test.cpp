@@ -17,7 +17,7 @@
 namespace tt::test {
 namespace {
 
-SessionInfo sound_info() {
+SessionInfo valid_info() {
   SessionInfo info = SmallSession::small_info();
   info.model_files = {{.path = "small.gguf", .size = 6000, .mtime_ns = 0, .header_hash = {}}};
   info.facts = {{"trace.weights", "5"},
@@ -34,9 +34,9 @@ std::set<std::string> failed(const std::filesystem::path& session) {
   if (!validation) return failed;
   EXPECT_EQ(validation->checks.size(), kChecks);
   for (const CheckResult& check : validation->checks) {
-    EXPECT_EQ(check.verdict == Verdict::Failed, check.wrong > 0);
+    EXPECT_EQ(check.status == CheckStatus::Failed, check.wrong > 0);
     EXPECT_EQ(check.evidence.empty(), check.wrong == 0);
-    if (check.verdict == Verdict::Failed) failed.insert(to_text(check.check));
+    if (check.status == CheckStatus::Failed) failed.insert(to_text(check.check));
   }
   EXPECT_EQ(validation->passed(), failed.empty());
   return failed;
@@ -44,7 +44,7 @@ std::set<std::string> failed(const std::filesystem::path& session) {
 
 std::set<std::string> failed(const SmallSession& session) { return failed(session.path); }
 
-struct Wrong {
+struct Defect {
   const char* what;
   std::function<void(SessionInfo&, std::vector<Step>&)> make;
   std::set<std::string> fails;
@@ -52,7 +52,7 @@ struct Wrong {
 
 TEST(Validation, EachDefectFailsItsCheck) {
   // SmallSession reports a lost step time, so "losses" always fails.
-  const Wrong cases[] = {
+  const Defect cases[] = {
       {"nothing", [](SessionInfo&, std::vector<Step>&) {}, {}},
       {"an op is missing", [](SessionInfo&, auto& s) { s[0].op_ends.pop_back(); }, {"ops"}},
       {"an op is missing, cancelled",
@@ -104,9 +104,9 @@ TEST(Validation, EachDefectFailsItsCheck) {
        [](SessionInfo& i, auto&) { i.facts[3].second = "3"; },
        {"offset_ways"}},
   };
-  for (const Wrong& wrong : cases) {
+  for (const Defect& wrong : cases) {
     SCOPED_TRACE(wrong.what);
-    SessionInfo info = sound_info();
+    SessionInfo info = valid_info();
     std::vector<Step> steps = {small_step(0)};
     wrong.make(info, steps);
     std::set<std::string> expected = wrong.fails;
@@ -116,7 +116,7 @@ TEST(Validation, EachDefectFailsItsCheck) {
 }
 
 // A session with token counts only: the first token and the token count of each step.
-struct Progress {
+struct TokenSteps {
   const char* what;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> steps;
   std::set<std::uint32_t> reused;
@@ -125,22 +125,22 @@ struct Progress {
   std::uint64_t not_written = 0;
 };
 
-std::filesystem::path written(const TempFolder& folder, const Progress& progress) {
+std::filesystem::path written(const TempFolder& folder, const TokenSteps& token_steps) {
   const auto path = folder.path() / "progress.ttrace";
   SessionInfo info;
   info.id = "progress";
   info.level = Level::Minimal;
   info.state = SessionState::Done;
-  info.facts = progress.facts;
+  info.facts = token_steps.facts;
   auto writer = SessionWriter::create(path, info);
   EXPECT_TRUE(writer.has_value());
   std::vector<Token> tokens(8);
   for (std::uint32_t i = 0; i < tokens.size(); ++i) {
     tokens[i].index = i;
-    tokens[i].reused = progress.reused.contains(i);
+    tokens[i].reused = token_steps.reused.contains(i);
   }
   EXPECT_TRUE((*writer)->add_tokens(tokens).has_value());
-  for (std::uint32_t i = 0; const auto& [first, count] : progress.steps) {
+  for (std::uint32_t i = 0; const auto& [first, count] : token_steps.steps) {
     Step step;
     step.id = StepId{i};
     step.begin = step.first_op = Ns{i * 10};
@@ -149,36 +149,39 @@ std::filesystem::path written(const TempFolder& folder, const Progress& progress
     step.n_tokens = count;
     EXPECT_TRUE((*writer)->add_step(step).has_value());
   }
-  EXPECT_TRUE((*writer)->finish(info, {.steps_not_written = progress.not_written}).has_value());
+  EXPECT_TRUE((*writer)->finish(info, {.steps_not_written = token_steps.not_written}).has_value());
   return path;
 }
 
 TEST(Validation, DetectsSkippedAndRepeatedTokens) {
-  const std::set<std::string> sound, wrong = {"tokens"};
-  const Progress cases[] = {
-      {"consecutive, the last sampled token is not evaluated", {{0, 3}, {3, 1}, {4, 1}}, {}, sound},
-      {"a reused prefix", {{3, 2}, {5, 1}}, {0, 1, 2}, sound},
+  const std::set<std::string> passing, wrong = {"tokens"};
+  const TokenSteps cases[] = {
+      {"consecutive, the last sampled token is not evaluated",
+       {{0, 3}, {3, 1}, {4, 1}},
+       {},
+       passing},
+      {"a reused prefix", {{3, 2}, {5, 1}}, {0, 1, 2}, passing},
       {"a skipped prefix", {{3, 2}, {5, 1}}, {}, wrong},
       {"three skipped", {{0, 2}, {5, 1}}, {}, wrong},
-      {"three reused", {{0, 2}, {5, 1}}, {2, 3, 4}, sound},
+      {"three reused", {{0, 2}, {5, 1}}, {2, 3, 4}, passing},
       {"one skipped between reused ones", {{0, 2}, {5, 1}}, {2, 4}, wrong},
       {"more skipped than the session has", {{0, 2}, {4'000'000'000, 1}}, {}, {"file", "tokens"}},
       {"repeated", {{0, 3}, {2, 1}}, {}, wrong},
       {"repeated after a step without tokens", {{0, 3}, {0, 0}, {2, 1}}, {}, wrong},
-      {"a step without tokens at any position", {{0, 3}, {7, 0}, {3, 1}}, {}, sound},
+      {"a step without tokens at any position", {{0, 3}, {7, 0}, {3, 1}}, {}, passing},
       {"steps lost", {{0, 2}, {5, 1}}, {}, {"losses"}, {}, 1},
-      {"an imported part of a session", {{3, 2}}, {}, sound, {{"trace.imported_from", "log"}}},
+      {"an imported part of a session", {{3, 2}}, {}, passing, {{"trace.imported_from", "log"}}},
       {"skipped in an import", {{3, 2}, {6, 1}}, {}, wrong, {{"trace.imported_from", "log"}}},
       {"an import with unknown token counts",
        {{0, 1}, {5, 1}},
        {},
-       sound,
+       passing,
        {{"trace.imported_from", "log"}, {"trace.steps_without_token_count", "2"}}},
   };
-  for (const Progress& progress : cases) {
-    SCOPED_TRACE(progress.what);
+  for (const TokenSteps& token_steps : cases) {
+    SCOPED_TRACE(token_steps.what);
     const TempFolder folder;
-    EXPECT_EQ(failed(written(folder, progress)), progress.fails);
+    EXPECT_EQ(failed(written(folder, token_steps)), token_steps.fails);
   }
 }
 
@@ -188,7 +191,7 @@ TEST(Validation, ReportsUnevaluatedTokens) {
   const auto validation = validate(path);
   ASSERT_TRUE(validation.has_value()) << validation.error().message;
   const auto tokens = std::ranges::find(validation->checks, Check::Tokens, &CheckResult::check);
-  EXPECT_EQ(tokens->looked_at, 4U);
+  EXPECT_EQ(tokens->items_checked, 4U);
   EXPECT_EQ(tokens->wrong, 3U);
   EXPECT_EQ(tokens->evidence,
             (std::vector<std::string>{"step 1 begins at token 5: 2 before it, from token 3 on, "
@@ -215,15 +218,15 @@ TEST(Validation, DetectsInvalidExpertIds) {
                          .tensor = TensorId{static_cast<std::uint32_t>(graph.tensors.size() - 1)},
                          .read_at = OpId{3},
                          .layer = LayerId{1}});
-  SessionInfo info = sound_info();
+  SessionInfo info = valid_info();
   info.n_experts = 4;
   const auto failed_with = [&](std::vector<std::int64_t> experts) {
     Step step = small_step(0);
     step.slots.push_back({.ints = std::move(experts), .floats = {}});
     return failed(SmallSession({step}, info, graph));
   };
-  const std::set<std::string> sound = {"losses"}, wrong = {"losses", "experts"};
-  EXPECT_EQ(failed_with({0, 3, 3, 0}), sound);
+  const std::set<std::string> passing = {"losses"}, wrong = {"losses", "experts"};
+  EXPECT_EQ(failed_with({0, 3, 3, 0}), passing);
   EXPECT_EQ(failed_with({0, 4, 3, 0}), wrong);
   EXPECT_EQ(failed_with({0, -1, 3, 0}), wrong);
   EXPECT_EQ(failed_with({0, 3, 2, 2}), wrong);
@@ -236,7 +239,7 @@ TEST(Validation, MissingFileIsNotFound) {
 
 // The file declares more steps than it has, with a valid checksum.
 TEST(Validation, BoundsTheDeclaredStepCount) {
-  const SmallSession session({small_step(0), small_step(1)}, sound_info());
+  const SmallSession session({small_step(0), small_step(1)}, valid_info());
   {
     const auto db = Database::open(session.path, Database::Mode::ReadWrite);
     ASSERT_TRUE(db.has_value());
@@ -256,7 +259,7 @@ TEST(Validation, BoundsTheDeclaredStepCount) {
 }
 
 TEST(Validation, CanBeCancelled) {
-  const SmallSession session({small_step(0)}, sound_info());
+  const SmallSession session({small_step(0)}, valid_info());
   EXPECT_EQ(validate(session.path, [] { return false; }).error().kind, TraceError::Kind::Cancelled);
 }
 

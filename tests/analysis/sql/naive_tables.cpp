@@ -42,7 +42,7 @@ std::string qkv(Role role) {
   }
 }
 
-Lines naive_accesses(const Everything& all) {
+Lines naive_accesses(const SessionContents& all) {
   static constexpr const char* kExtents[] = {"all", "rows", "experts", "cells"};
   Lines lines;
   for (const Step& step : all.steps) {
@@ -101,7 +101,7 @@ Lines naive_accesses(const Everything& all) {
   return lines;
 }
 
-Lines naive_ops(const Everything& all) {
+Lines naive_ops(const SessionContents& all) {
   Lines lines;
   for (const Step& step : all.steps) {
     const GraphTemplate* graph = all.graph_of(step);
@@ -137,7 +137,7 @@ Lines naive_ops(const Everything& all) {
   return lines;
 }
 
-Lines naive_steps(const Everything& all) {
+Lines naive_steps(const SessionContents& all) {
   Lines lines;
   for (const Step& step : all.steps) {
     const GraphTemplate* graph = all.graph_of(step);
@@ -160,7 +160,7 @@ Lines naive_steps(const Everything& all) {
   return lines;
 }
 
-Lines naive_experts(const Everything& all) {
+Lines naive_experts(const SessionContents& all) {
   Lines lines;
   for (const Step& step : all.steps) {
     const GraphTemplate* graph = all.graph_of(step);
@@ -180,7 +180,7 @@ Lines naive_experts(const Everything& all) {
   return lines;
 }
 
-Lines naive_tensors(const Everything& all) {
+Lines naive_tensors(const SessionContents& all) {
   Lines lines;
   for (const auto& [id, graph] : all.graphs) {
     const std::vector<Category> categories = categories_of(graph);
@@ -206,7 +206,7 @@ Lines naive_tensors(const Everything& all) {
   return lines;
 }
 
-Lines naive_edges(const Everything& all) {
+Lines naive_edges(const SessionContents& all) {
   Lines lines;
   for (const auto& [id, graph] : all.graphs) {
     for (const Dependency& edge : dependencies_of(graph)) {
@@ -219,7 +219,7 @@ Lines naive_edges(const Everything& all) {
   return lines;
 }
 
-Lines naive_templates(const Everything& all) {
+Lines naive_templates(const SessionContents& all) {
   Lines lines;
   for (const auto& [id, graph] : all.graphs) {
     Line line;
@@ -230,7 +230,7 @@ Lines naive_templates(const Everything& all) {
   return lines;
 }
 
-Lines naive_tokens(const Everything& all) {
+Lines naive_tokens(const SessionContents& all) {
   Lines lines;
   for (const Token& token : all.reader.tokens(0, UINT32_MAX).value()) {
     Line line;
@@ -240,7 +240,7 @@ Lines naive_tokens(const Everything& all) {
   return lines;
 }
 
-Lines naive_session(const Everything& all) {
+Lines naive_session(const SessionContents& all) {
   const SessionInfo& info = all.info;
   const LossCounters losses = all.reader.losses().value();
   Line line;
@@ -256,7 +256,7 @@ Lines naive_session(const Everything& all) {
   return {line.take()};
 }
 
-Lines naive_model(const Everything& all) {
+Lines naive_model(const SessionContents& all) {
   Lines lines;
   for (const ModelFile& file : all.info.model_files) {
     Line line;
@@ -267,7 +267,7 @@ Lines naive_model(const Everything& all) {
 }
 
 // Counts and bytes by phase, template, access and expert.
-Lines naive_access_totals(const Everything& all) {
+Lines naive_access_totals(const SessionContents& all) {
   std::map<std::tuple<Phase, TemplateId, std::uint32_t, std::int32_t>,
            std::pair<std::uint64_t, std::uint64_t>>
       sums;
@@ -298,7 +298,7 @@ Lines naive_access_totals(const Everything& all) {
   return lines;
 }
 
-Lines naive_op_totals(const Everything& all) {
+Lines naive_op_totals(const SessionContents& all) {
   struct Sum {
     std::uint64_t executions = 0, ns = 0, read = 0, written = 0;
     bool timed = false;
@@ -335,19 +335,19 @@ Lines naive_op_totals(const Everything& all) {
   return lines;
 }
 
-Lines naive_metadata(const Everything& all) {
+Lines naive_metadata(const SessionContents& all) {
   Lines lines;
   for (const auto& [name, value] : all.info.facts)
     lines.push_back(Line().text(name).text(value).take());
   return lines;
 }
 
-Lines naive_faults_table(const Everything& all) {
+Lines naive_faults_table(const SessionContents& all) {
   Lines lines;
   for (const NaiveFault& of : naive_faults(all.reader)) {
     Line line;
     line.u64(of.step.id.v).text(to_text(of.step.phase)).u64(of.step.first_token);
-    line.number_or_null(of.told, of.fault.at.v).text("major").u64(of.count);
+    line.number_or_null(of.has_fault, of.fault.at.v).text("major").u64(of.count);
     line.number_or_null(of.op.has_value(), of.op.value_or(0));
     line.text(of.op ? op_name(*of.graph, of.graph->ops[*of.op]) : "NULL");
     line.layer(of.op ? of.graph->ops[*of.op].layer : kNoLayer);
@@ -356,7 +356,7 @@ Lines naive_faults_table(const Everything& all) {
         of.access ? &of.graph->tensor(of.graph->root(of.of_access.tensor)) : nullptr;
     line.text(owner ? owner->name : "NULL").layer(owner ? owner->layer : kNoLayer);
     line.text(owner ? to_text(owner->component) : "NULL").number_or_null(of.expert >= 0, of.expert);
-    line.number_or_null(of.told, static_cast<std::int64_t>(of.fault.address));
+    line.number_or_null(of.has_fault, static_cast<std::int64_t>(of.fault.address));
     line.number_or_null(!of.file.empty(), of.file.file);
     line.number_or_null(!of.file.empty(), static_cast<std::int64_t>(of.file.offset));
     lines.push_back(line.take());

@@ -13,8 +13,8 @@
 namespace tt::test {
 
 // The complete contents of a session file.
-struct Everything {
-  explicit Everything(const std::filesystem::path& file)
+struct SessionContents {
+  explicit SessionContents(const std::filesystem::path& file)
       : reader(SessionReader::open(file).value()), info(reader.info().value()) {
     for (std::uint32_t i = 0; i < reader.step_count().value(); ++i)
       steps.push_back(reader.step(StepId{i}).value());
@@ -32,7 +32,7 @@ struct Everything {
 
 struct NaiveTable {
   const char* name;
-  Lines (*rows)(const Everything& all);
+  Lines (*rows)(const SessionContents& all);
 };
 std::span<const NaiveTable> naive_tables();
 

@@ -13,7 +13,7 @@
 namespace tt::test {
 namespace {
 
-constexpr double kMost = 0x1p62;
+constexpr double kMax = 0x1p62;
 
 // SQL sum(): NULL without input.
 struct Sum {
@@ -27,7 +27,7 @@ struct Sum {
     any = true;
   }
   void add(Bytes v) { add(static_cast<std::int64_t>(v.v)); }
-  bool fits() const { return size < kMost; }
+  bool fits() const { return size < kMax; }
   std::int64_t number() const { return static_cast<std::int64_t>(value); }
   void to(Line& line) const { line.number_or_null(any, number()); }
 };
@@ -59,8 +59,8 @@ struct WalkedAccess {
 };
 
 // `key` returns the row of an access, or nothing. `add_sums` adds the sums to the row.
-template <class Key, class Told>
-std::optional<Lines> rows_of_accesses(const Everything& all, Key key, Told told) {
+template <class Key, class AddSums>
+std::optional<Lines> rows_of_accesses(const SessionContents& all, Key key, AddSums add_sums) {
   Groups<AccessSums> groups;
   for (const Step& step : all.steps) {
     const GraphTemplate* graph = all.graph_of(step);
@@ -77,19 +77,19 @@ std::optional<Lines> rows_of_accesses(const Everything& all, Key key, Told told)
     Line line;
     sums.accesses.to(line);
     sums.bytes.to(line);
-    told(sums, line);
+    add_sums(sums, line);
     lines.push_back(joined(of, std::move(line)));
   }
   return lines;
 }
 
-void no_more(const AccessSums&, Line&) {}
+void no_sums(const AccessSums&, Line&) {}
 void read_and_written(const AccessSums& sums, Line& line) {
   sums.read.to(line);
   sums.written.to(line);
 }
 
-std::optional<Lines> by_tensor(const Everything& all) {
+std::optional<Lines> by_tensor(const SessionContents& all) {
   return rows_of_accesses(
       all,
       [](const WalkedAccess& w) {
@@ -104,7 +104,7 @@ std::optional<Lines> by_tensor(const Everything& all) {
       });
 }
 
-std::optional<Lines> by_layer(const Everything& all) {
+std::optional<Lines> by_layer(const SessionContents& all) {
   return rows_of_accesses(
       all, [](const WalkedAccess& w) { return Line().layer(w.tensor().layer).take(); },
       [](const AccessSums& sums, Line& line) {
@@ -113,7 +113,7 @@ std::optional<Lines> by_layer(const Everything& all) {
       });
 }
 
-std::optional<Lines> by_op(const Everything& all) {
+std::optional<Lines> by_op(const SessionContents& all) {
   return rows_of_accesses(
       all,
       [](const WalkedAccess& w) {
@@ -122,17 +122,17 @@ std::optional<Lines> by_op(const Everything& all) {
       read_and_written);
 }
 
-std::optional<Lines> by_expert(const Everything& all) {
+std::optional<Lines> by_expert(const SessionContents& all) {
   return rows_of_accesses(
       all,
       [](const WalkedAccess& w) -> std::optional<std::string> {
         if (w.access.expert < 0) return std::nullopt;
         return Line().layer(w.tensor().layer).number(w.access.expert).take();
       },
-      no_more);
+      no_sums);
 }
 
-std::optional<Lines> by_source(const Everything& all) {
+std::optional<Lines> by_source(const SessionContents& all) {
   return rows_of_accesses(
       all,
       [](const WalkedAccess& w) {
@@ -141,10 +141,10 @@ std::optional<Lines> by_source(const Everything& all) {
         line.text(to_text(w.step.phase)).text(source == Source::Disk ? "DISK" : "BUFFER");
         return line.text(to_text(source)).take();
       },
-      no_more);
+      no_sums);
 }
 
-std::optional<Lines> op_time(const Everything& all) {
+std::optional<Lines> op_time(const SessionContents& all) {
   struct Sums {
     Sum executions, ns, read, written;
   };
@@ -172,7 +172,7 @@ std::optional<Lines> op_time(const Everything& all) {
   }
   Lines lines;
   for (const auto& [name, sums] : groups) {
-    if (!sums.ns.fits() || sums.read.size + sums.written.size >= kMost) return std::nullopt;
+    if (!sums.ns.fits() || sums.read.size + sums.written.size >= kMax) return std::nullopt;
     Line line;
     for (const Sum* sum : {&sums.executions, &sums.ns, &sums.read, &sums.written}) sum->to(line);
     if (sums.ns.number() == 0) {
@@ -186,7 +186,7 @@ std::optional<Lines> op_time(const Everything& all) {
   return lines;
 }
 
-std::optional<Lines> expert_use(const Everything& all) {
+std::optional<Lines> expert_use(const SessionContents& all) {
   struct Use {
     std::int64_t tokens = 0, first = 0, scored = 0;
     double score = 0;
@@ -223,7 +223,7 @@ std::int64_t duration_of(const Step& step) {
                                    static_cast<std::uint64_t>(step.begin.v));
 }
 
-std::optional<Lines> token_latency(const Everything& all) {
+std::optional<Lines> token_latency(const SessionContents& all) {
   Lines lines;
   const Step* before = nullptr;
   for (const Step& step : all.steps) {
@@ -234,7 +234,7 @@ std::optional<Lines> token_latency(const Everything& all) {
       line.null();
     } else {
       const double since = static_cast<double>(step.end.v) - static_cast<double>(before->end.v);
-      if (std::abs(since) >= kMost) return std::nullopt;
+      if (std::abs(since) >= kMax) return std::nullopt;
       line.number(step.end.v - before->end.v);
     }
     before = &step;
@@ -248,7 +248,7 @@ std::optional<Lines> token_latency(const Everything& all) {
   return lines;
 }
 
-std::optional<Lines> phase_totals(const Everything& all) {
+std::optional<Lines> phase_totals(const SessionContents& all) {
   struct Sums {
     Sum steps, tokens, ns, accesses, read, written;
   };

@@ -13,7 +13,7 @@ struct NaiveView {
   const char* name;
   // In any order. nullopt: a sum exceeds 2^63, which SQLite reports as an error (a file may
   // contain any numbers).
-  std::optional<Lines> (*rows)(const Everything& all);
+  std::optional<Lines> (*rows)(const SessionContents& all);
 };
 std::span<const NaiveView> naive_views();
 

@@ -110,7 +110,7 @@ Sample sample_of(sqlite3* db, const std::string& table, Dice& dice) {
 }
 
 // A value related to `value`: equal, close to it, or of another type.
-Value like(const Value& value, Dice& dice) {
+Value related_value(const Value& value, Dice& dice) {
   if (dice.one_in(25)) return std::monostate{};
   if (const auto* number = std::get_if<std::int64_t>(&value)) {
     switch (dice.below(12)) {
@@ -142,9 +142,10 @@ struct Condition {
 Condition random_condition(const Sample& sample, Dice& dice) {
   Condition made;
   const auto parameter = [&](std::size_t column) {
-    made.values.push_back(sample.rows.empty()
-                              ? Value(dice.any_i64())
-                              : like(sample.rows[dice.below(sample.rows.size())][column], dice));
+    made.values.push_back(
+        sample.rows.empty()
+            ? Value(dice.any_i64())
+            : related_value(sample.rows[dice.below(sample.rows.size())][column], dice));
     return "?" + std::to_string(made.values.size());
   };
   for (std::uint64_t terms = 1 + dice.below(3); terms > 0; --terms) {
@@ -211,7 +212,7 @@ SqlSession::SqlSession(const std::filesystem::path& file) {
   EXPECT_EQ(sqlite3_open(":memory:", &db), SQLITE_OK);
   db_.reset(db);
   const auto source = std::make_shared<sql::SessionSource>(file);
-  EXPECT_EQ(sql::add_trace_tables(db, std::make_shared<sql::OneSession>(source)), SQLITE_OK)
+  EXPECT_EQ(sql::add_trace_tables(db, std::make_shared<sql::SingleSession>(source)), SQLITE_OK)
       << sqlite3_errmsg(db);
 }
 
@@ -220,7 +221,7 @@ std::vector<std::string> SqlSession::rows(const std::string& sql) const {
 }
 
 std::uint64_t expect_tables(const std::filesystem::path& file) {
-  const Everything all(file);
+  const SessionContents all(file);
   const SqlSession session(file);
   std::uint64_t compared = 0;
   const auto expect = [&](const std::string& table, const Lines& naive) {
@@ -244,7 +245,7 @@ std::uint64_t expect_tables(const std::filesystem::path& file) {
 }
 
 std::uint64_t expect_views(const std::filesystem::path& file) {
-  const Everything all(file);
+  const SessionContents all(file);
   const SqlSession session(file);
   std::uint64_t compared = 0;
   for (const NaiveView& view : naive_views()) {
@@ -260,14 +261,14 @@ std::uint64_t expect_views(const std::filesystem::path& file) {
 }
 
 std::uint64_t expect_pushed_down(const std::filesystem::path& file, std::uint64_t seed,
-                                 int questions) {
+                                 int condition_count) {
   Dice dice(seed);
   const SqlSession session(file);
   std::uint64_t found_rows = 0;
   for (const std::string_view table : sql::trace_table_names()) {
     SCOPED_TRACE(table);
     const Sample sample = sample_of(session.get(), std::string(table), dice);
-    for (int i = 0; i < questions; ++i) {
+    for (int i = 0; i < condition_count; ++i) {
       const Condition where = random_condition(sample, dice);
       SCOPED_TRACE(where.text);
       const Lines found =

@@ -35,6 +35,6 @@ std::uint64_t expect_views(const std::filesystem::path& file);
 
 // Checks `questions` random conditions on each table. Returns the number of matching rows.
 std::uint64_t expect_pushed_down(const std::filesystem::path& file, std::uint64_t seed,
-                                 int questions);
+                                 int condition_count);
 
 }  // namespace tt::test

@@ -21,7 +21,7 @@ using test::SmallSession;
 
 // Limits as in the server, with a timeout suited to slow machines.
 constexpr sql::QueryLimits kLimits{
-    .time = 5s, .rows = 1000, .memory = 64 << 20, .short_values = true};
+    .time = 5s, .rows = 1000, .memory = 64 << 20, .bounded_values = true};
 
 std::vector<Step> steps(std::uint32_t count) {
   std::vector<Step> out;
@@ -29,15 +29,15 @@ std::vector<Step> steps(std::uint32_t count) {
   return out;
 }
 
-struct Ran {
+struct QueryResult {
   std::uint64_t rows = 0;
-  bool cut_off = false;
+  bool truncated = false;
   std::optional<QueryError> error;
 };
 
-Ran run(const SmallSession& session, std::string_view statement,
-        const sql::QueryLimits& limits = kLimits, KeepGoing keep_going = always) {
-  Ran ran;
+QueryResult run(const SmallSession& session, std::string_view statement,
+                const sql::QueryLimits& limits = kLimits, ContinueCheck keep_going = never_cancel) {
+  QueryResult ran;
   auto query = Query::prepare(session.reader(), statement, limits, std::move(keep_going));
   if (!query) {
     ran.error = query.error();
@@ -49,7 +49,7 @@ Ran run(const SmallSession& session, std::string_view statement,
     if (!row || *row == nullptr) break;
     ++ran.rows;
   }
-  ran.cut_off = query->cut_off();
+  ran.truncated = query->truncated();
   return ran;
 }
 
@@ -75,15 +75,14 @@ TEST(SqlQuery, ReturnsColumnsAndTypedValues) {
 
 TEST(SqlQuery, ReportsSyntaxErrorsWithOffset) {
   const SmallSession session(steps(1));
-  const Ran ran = run(session, "SELECT step FROM access WHERE nonsense = 3");
+  const QueryResult ran = run(session, "SELECT step FROM access WHERE nonsense = 3");
   ASSERT_TRUE(ran.error.has_value());
-  EXPECT_EQ(ran.error->kind, QueryError::Kind::NotUnderstood);
+  EXPECT_EQ(ran.error->kind, QueryError::Kind::Invalid);
   EXPECT_EQ(ran.error->offset, 30u);
   EXPECT_TRUE(ran.error->message.contains("nonsense")) << ran.error->message;
-  EXPECT_EQ(run(session, "").error->kind, QueryError::Kind::NotUnderstood);
-  EXPECT_EQ(run(session, " -- nothing").error->kind, QueryError::Kind::NotUnderstood);
-  EXPECT_EQ(run(session, std::string_view("SELECT 1\0", 9)).error->kind,
-            QueryError::Kind::NotUnderstood);
+  EXPECT_EQ(run(session, "").error->kind, QueryError::Kind::Invalid);
+  EXPECT_EQ(run(session, " -- nothing").error->kind, QueryError::Kind::Invalid);
+  EXPECT_EQ(run(session, std::string_view("SELECT 1\0", 9)).error->kind, QueryError::Kind::Invalid);
 }
 
 // '^' marks the expected error offset and is removed from the statement.
@@ -95,28 +94,28 @@ TEST(SqlQuery, ReportsOffsetOfUnknownAndForbiddenNames) {
   };
   const SmallSession session(steps(1));
   for (const auto& [kind, marked] : {
-           Case{NotUnderstood, "SELECT * FROM ^acces"},
-           Case{NotUnderstood, "SELECT 'acces', acces FROM ^ACCES -- acces"},
-           Case{NotUnderstood, "SELECT (SELECT 1 FROM step), acces\nFROM /* acces */ ^\"acces\""},
-           Case{NotUnderstood, "SELECT step FROM step a, ^acces b WHERE b.step"},
-           Case{NotUnderstood, "SELECT x'aa' FROM step LEFT JOIN main.^x"},
-           Case{NotUnderstood, "SELECT step FROM 'acces'"},
-           Case{NotUnderstood, "SELECT * FROM ^tt_step"},
-           Case{NotUnderstood, "SELECT 1, ^nothing(2) FROM access"},
-           Case{NotUnderstood, "SELECT step FROM access WHERE ^nothing"},
-           Case{NotUnderstood, "SELECT ^FROM access"},
-           Case{Refused, "SELECT ^load_extension('load_extension')"},
-           Case{Refused, "SELECT value FROM ^json_each('[1]')"},
-           Case{Refused, "SELECT count(*) FROM ^pragma_database_list"},
-           Case{Refused, "SELECT * FROM ^sqlite_schema"},
-           Case{Refused, "^ATTACH '/etc/passwd' AS p"},
-           Case{Refused, "-- ATTACH\n ^pragma database_list"},
-           Case{Refused, " ^INSERT INTO access(step) VALUES (1)"},
-           Case{Refused, "^CREATE TEMP VIEW v AS SELECT 1"},
-           Case{Refused, "WITH n AS (SELECT 1) ^DELETE FROM token"},
-           Case{Refused, "^BEGIN"},
-           Case{Refused, "^VACUUM"},
-           Case{Refused, "SELECT 1;^ SELECT 2"},
+           Case{Invalid, "SELECT * FROM ^acces"},
+           Case{Invalid, "SELECT 'acces', acces FROM ^ACCES -- acces"},
+           Case{Invalid, "SELECT (SELECT 1 FROM step), acces\nFROM /* acces */ ^\"acces\""},
+           Case{Invalid, "SELECT step FROM step a, ^acces b WHERE b.step"},
+           Case{Invalid, "SELECT x'aa' FROM step LEFT JOIN main.^x"},
+           Case{Invalid, "SELECT step FROM 'acces'"},
+           Case{Invalid, "SELECT * FROM ^tt_step"},
+           Case{Invalid, "SELECT 1, ^nothing(2) FROM access"},
+           Case{Invalid, "SELECT step FROM access WHERE ^nothing"},
+           Case{Invalid, "SELECT ^FROM access"},
+           Case{NotAllowed, "SELECT ^load_extension('load_extension')"},
+           Case{NotAllowed, "SELECT value FROM ^json_each('[1]')"},
+           Case{NotAllowed, "SELECT count(*) FROM ^pragma_database_list"},
+           Case{NotAllowed, "SELECT * FROM ^sqlite_schema"},
+           Case{NotAllowed, "^ATTACH '/etc/passwd' AS p"},
+           Case{NotAllowed, "-- ATTACH\n ^pragma database_list"},
+           Case{NotAllowed, " ^INSERT INTO access(step) VALUES (1)"},
+           Case{NotAllowed, "^CREATE TEMP VIEW v AS SELECT 1"},
+           Case{NotAllowed, "WITH n AS (SELECT 1) ^DELETE FROM token"},
+           Case{NotAllowed, "^BEGIN"},
+           Case{NotAllowed, "^VACUUM"},
+           Case{NotAllowed, "SELECT 1;^ SELECT 2"},
            Case{TooLarge, "SELECT length(zeroblob(1000000000))"},
        }) {
     SCOPED_TRACE(marked);
@@ -126,7 +125,7 @@ TEST(SqlQuery, ReportsOffsetOfUnknownAndForbiddenNames) {
       statement.erase(mark, 1);
       offset = static_cast<std::uint32_t>(mark);
     }
-    const Ran ran = run(session, statement);
+    const QueryResult ran = run(session, statement);
     ASSERT_TRUE(ran.error.has_value());
     EXPECT_EQ(ran.error->kind, kind) << ran.error->message;
     EXPECT_EQ(ran.error->offset, offset) << ran.error->message;
@@ -175,10 +174,10 @@ TEST(SqlQuery, RejectsStatementsThatAreNotReadOnly) {
            "SELECT 1; ATTACH 'x' AS y",
        }) {
     SCOPED_TRACE(statement);
-    const Ran ran = run(session, statement);
+    const QueryResult ran = run(session, statement);
     ASSERT_TRUE(ran.error.has_value());
-    EXPECT_TRUE(ran.error->kind == QueryError::Kind::Refused ||
-                ran.error->kind == QueryError::Kind::NotUnderstood)
+    EXPECT_TRUE(ran.error->kind == QueryError::Kind::NotAllowed ||
+                ran.error->kind == QueryError::Kind::Invalid)
         << ran.error->message;
     EXPECT_EQ(ran.rows, 0u);
   }
@@ -187,7 +186,7 @@ TEST(SqlQuery, RejectsStatementsThatAreNotReadOnly) {
 // A single uninterruptible function call must be short; the time limit stops all others.
 TEST(SqlQuery, StopsExpensiveStatements) {
   const SmallSession session(steps(50));
-  const std::string most = std::to_string(sql::kMostValueBytes - 100);
+  const std::string most = std::to_string(sql::kMaxValueBytes - 100);
   const std::string a = "replace(hex(zeroblob(" + most + "/2)), '0', 'a')";
   for (const std::string& statement : {
            std::string("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
@@ -227,12 +226,12 @@ TEST(SqlQuery, StopsExpensiveStatements) {
        }) {
     SCOPED_TRACE(statement.substr(0, 200));
     const auto began = std::chrono::steady_clock::now();
-    const Ran ran = run(session, statement,
-                        {.time = 1s, .rows = 1000, .memory = 64 << 20, .short_values = true});
+    const QueryResult ran = run(
+        session, statement, {.time = 1s, .rows = 1000, .memory = 64 << 20, .bounded_values = true});
     // 20 times the limit of 1 s plus a few hundred milliseconds for one function call.
     EXPECT_LT(std::chrono::steady_clock::now() - began, 30s);
     ASSERT_TRUE(ran.error.has_value());
-    EXPECT_TRUE(ran.error->kind == QueryError::Kind::TooSlow ||
+    EXPECT_TRUE(ran.error->kind == QueryError::Kind::Timeout ||
                 ran.error->kind == QueryError::Kind::TooLarge ||
                 ran.error->message.contains("1000 bytes"))
         << ran.error->message;
@@ -250,7 +249,7 @@ TEST(SqlQuery, EachLimitAppliesIndependently) {
         "SELECT median(i) FROM n", "SELECT count(*) FROM (SELECT i, count(*) FROM n GROUP BY i)",
         "SELECT max(length(b)) FROM (SELECT randomblob(1000) AS b FROM n ORDER BY b)"}) {
     SCOPED_TRACE(statement);
-    const Ran ran = run(session, numbers + statement, {.memory = 16 << 20});
+    const QueryResult ran = run(session, numbers + statement, {.memory = 16 << 20});
     ASSERT_TRUE(ran.error.has_value());
     EXPECT_EQ(ran.error->kind, QueryError::Kind::TooLarge) << ran.error->message;
     EXPECT_EQ(ran.rows, 0u);
@@ -260,9 +259,9 @@ TEST(SqlQuery, EachLimitAppliesIndependently) {
        {endless + "SELECT count(*) FROM n", endless + "SELECT sum(length(hex(i))) FROM n",
         std::string("SELECT count(*) FROM access a, access b, access c, access d")}) {
     SCOPED_TRACE(statement);
-    const Ran ran = run(session, statement, {.time = 300ms});
+    const QueryResult ran = run(session, statement, {.time = 300ms});
     ASSERT_TRUE(ran.error.has_value());
-    EXPECT_EQ(ran.error->kind, QueryError::Kind::TooSlow) << ran.error->message;
+    EXPECT_EQ(ran.error->kind, QueryError::Kind::Timeout) << ran.error->message;
   }
 }
 
@@ -280,13 +279,13 @@ TEST(SqlQuery, RejectsTooLongAndTooDeepStatements) {
 
 TEST(SqlQuery, ReportsTruncationAtTheRowLimit) {
   const SmallSession session(steps(100));
-  const Ran cut = run(session, "SELECT * FROM access");
+  const QueryResult cut = run(session, "SELECT * FROM access");
   EXPECT_FALSE(cut.error.has_value());
   EXPECT_EQ(cut.rows, 1000u);
-  EXPECT_TRUE(cut.cut_off);
-  const Ran whole = run(session, "SELECT * FROM access LIMIT 1000");
+  EXPECT_TRUE(cut.truncated);
+  const QueryResult whole = run(session, "SELECT * FROM access LIMIT 1000");
   EXPECT_EQ(whole.rows, 1000u);
-  EXPECT_FALSE(whole.cut_off);
+  EXPECT_FALSE(whole.truncated);
   EXPECT_EQ(run(session, "SELECT * FROM access", {}).rows, 1600u) << "no limits";
 }
 
@@ -296,7 +295,7 @@ TEST(SqlQuery, CanBeCancelled) {
        {"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
         "SELECT count(*) FROM access a, access b, access c"}) {
     std::atomic<int> asked = 0;
-    const Ran ran = run(session, statement, {}, [&] { return ++asked < 3; });
+    const QueryResult ran = run(session, statement, {}, [&] { return ++asked < 3; });
     ASSERT_TRUE(ran.error.has_value());
     EXPECT_EQ(ran.error->kind, QueryError::Kind::Cancelled);
   }
@@ -329,7 +328,7 @@ TEST(SqlQuery, BoundedFunctionsMatchSqlite) {
     SCOPED_TRACE(call);
     for (const bool bounded : {false, true}) {
       sql::QueryLimits limits;
-      limits.short_values = bounded;
+      limits.bounded_values = bounded;
       auto query =
           Query::prepare(session.reader(), std::format("SELECT CAST({} AS TEXT)", call), limits);
       ASSERT_TRUE(query.has_value()) << query.error().message;

@@ -9,10 +9,10 @@
 #include "analysis/sql/trace_tables.h"
 #include "tests/analysis/sql/naive_views.h"
 #include "tests/analysis/sql/sql_check.h"
-#include "tests/support/places.h"
 #include "tests/support/sessions/plausible_session.h"
 #include "tests/support/sessions/random_session.h"
 #include "tests/support/sessions/small_session.h"
+#include "tests/support/test_paths.h"
 
 namespace tt {
 namespace {
@@ -163,39 +163,39 @@ SmallSession expert_session() {
 
 // Work of SQLite in virtual machine instructions: a few for each row that a table returns.
 // Without pushdown of the condition the table returns all of its rows.
-struct Counted {
+struct ScanCost {
   std::int64_t rows = 0;
   int instructions = 0;
 };
 
-Counted count(const SqlSession& session, const std::string& of) {
+ScanCost count(const SqlSession& session, const std::string& of) {
   sqlite3_stmt* made = nullptr;
   EXPECT_EQ(
       sqlite3_prepare_v2(session.get(), ("SELECT count(*) FROM " + of).c_str(), -1, &made, nullptr),
       SQLITE_OK)
       << sqlite3_errmsg(session.get());
   EXPECT_EQ(sqlite3_step(made), SQLITE_ROW);
-  const Counted counted{.rows = sqlite3_column_int64(made, 0),
-                        .instructions = sqlite3_stmt_status(made, SQLITE_STMTSTATUS_VM_STEP, 0)};
+  const ScanCost cost{.rows = sqlite3_column_int64(made, 0),
+                      .instructions = sqlite3_stmt_status(made, SQLITE_STMTSTATUS_VM_STEP, 0)};
   sqlite3_finalize(made);
-  return counted;
+  return cost;
 }
 
-void expect_only_what_matches(const SqlSession& session, const std::string& table,
-                              const std::vector<std::string>& conditions) {
-  const Counted whole = count(session, table);
+void expect_only_matching_rows(const SqlSession& session, const std::string& table,
+                               const std::vector<std::string>& conditions) {
+  const ScanCost whole = count(session, table);
   constexpr int kPerRow = 12, kPerStatement = 60;
   EXPECT_GT(whole.instructions, 2 * whole.rows);
   for (const std::string& condition : conditions) {
     SCOPED_TRACE(condition);
-    const Counted found = count(session, std::format("{} WHERE {}", table, condition));
+    const ScanCost found = count(session, std::format("{} WHERE {}", table, condition));
     EXPECT_GT(found.rows, 0);
     EXPECT_LT(found.rows, whole.rows * 3 / 4);
     EXPECT_LE(found.instructions, kPerRow * found.rows + kPerStatement);
     // Unary + prevents pushdown: SQLite checks each row.
-    const Counted unspared = count(session, std::format("{} WHERE +{}", table, condition));
-    EXPECT_EQ(unspared.rows, found.rows);
-    EXPECT_GT(unspared.instructions, 3 * whole.rows);
+    const ScanCost without_pushdown = count(session, std::format("{} WHERE +{}", table, condition));
+    EXPECT_EQ(without_pushdown.rows, found.rows);
+    EXPECT_GT(without_pushdown.instructions, 3 * whole.rows);
   }
 }
 
@@ -228,10 +228,10 @@ TEST(SqlTables, ReturnOnlyMatchingRowsToSqlite) {
     if (table == "op" || table == "op_total") add({"tensor_name = 'Qcur-0'"});
     if (table == "edge") add({"from_tensor = 2", "to_name = 'Qcur-0'", "to_layer_id = 1"});
 
-    expect_only_what_matches(session, table, conditions);
+    expect_only_matching_rows(session, table, conditions);
   }
   const SmallSession experts = expert_session();
-  expect_only_what_matches(
+  expect_only_matching_rows(
       SqlSession(experts.path), "access",
       {"expert_id = 3", "expert_id BETWEEN 1 AND 2", "expert_id IN (2, 3)", "expert_id > 4"});
 }
@@ -320,7 +320,7 @@ TEST(SqlTables, TotalsFollowAGrowingSession) {
 
 // The section of docs/sql.md about one table or view.
 std::string documented(std::string_view table) {
-  std::ifstream file(in_tree("docs/sql.md"));
+  std::ifstream file(source_path("docs/sql.md"));
   const std::string docs{std::istreambuf_iterator<char>(file), {}};
   const auto begin = docs.find("### " + std::string(table) + "\n");
   return begin == std::string::npos ? "" : docs.substr(begin, docs.find("\n##", begin) - begin);

@@ -39,19 +39,19 @@ class RandomFile {
 };
 
 TEST(HasPart, IgnoresLetterCase) {
-  EXPECT_TRUE(has_part("blk.0.attn_Q.weight", "ATTN_q"));
-  EXPECT_TRUE(has_part("anything", ""));
-  EXPECT_TRUE(has_part("", ""));
-  EXPECT_FALSE(has_part("", "a"));
-  EXPECT_FALSE(has_part("attn", "attn_q"));
-  EXPECT_FALSE(has_part("[", "{")) << "only letters have a case";
-  EXPECT_TRUE(has_part("blk.10.attn_q.weight", "blk.*.attn_q"));
-  EXPECT_TRUE(has_part("blk.10.attn_q.weight", "*BLK.1?.*weight*"));
-  EXPECT_TRUE(has_part("blk.10.attn_q.weight", "**"));
-  EXPECT_FALSE(has_part("blk.1.attn_q.weight", "blk.1?.attn"));
-  EXPECT_FALSE(has_part("blk.1.attn_q.weight", "attn_q*blk")) << "parts must be in order";
-  EXPECT_FALSE(has_part("ab", "ab*b")) << "parts must not overlap";
-  EXPECT_FALSE(has_part("", "?"));
+  EXPECT_TRUE(matches_pattern("blk.0.attn_Q.weight", "ATTN_q"));
+  EXPECT_TRUE(matches_pattern("anything", ""));
+  EXPECT_TRUE(matches_pattern("", ""));
+  EXPECT_FALSE(matches_pattern("", "a"));
+  EXPECT_FALSE(matches_pattern("attn", "attn_q"));
+  EXPECT_FALSE(matches_pattern("[", "{")) << "only letters have a case";
+  EXPECT_TRUE(matches_pattern("blk.10.attn_q.weight", "blk.*.attn_q"));
+  EXPECT_TRUE(matches_pattern("blk.10.attn_q.weight", "*BLK.1?.*weight*"));
+  EXPECT_TRUE(matches_pattern("blk.10.attn_q.weight", "**"));
+  EXPECT_FALSE(matches_pattern("blk.1.attn_q.weight", "blk.1?.attn"));
+  EXPECT_FALSE(matches_pattern("blk.1.attn_q.weight", "attn_q*blk")) << "parts must be in order";
+  EXPECT_FALSE(matches_pattern("ab", "ab*b")) << "parts must not overlap";
+  EXPECT_FALSE(matches_pattern("", "?"));
 }
 
 TEST(TemplateList, CountsContentsOfEachGraph) {
@@ -104,7 +104,8 @@ TEST(NodeTable, ReportsOpOfEachNode) {
       EXPECT_EQ(table->page.total, graph.nodes.size());
       std::vector<NodeRow> expected;
       for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
-        if (range.holds(n)) expected.push_back({NodeId{n}, ran.contains(n) ? OpId{ran[n]} : kNoOp});
+        if (range.contains(n))
+          expected.push_back({NodeId{n}, ran.contains(n) ? OpId{ran[n]} : kNoOp});
       }
       EXPECT_EQ(table->page.rows, expected);
     }
@@ -137,7 +138,7 @@ TEST(TensorTable, FiltersSortsAndPagesLikeReference) {
       if (filter.source && t.source != *filter.source) continue;
       if (filter.layer && t.layer != *filter.layer) continue;
       if (filter.component && t.component != *filter.component) continue;
-      if (!has_part(t.name, filter.name)) continue;
+      if (!matches_pattern(t.name, filter.name)) continue;
       passing.push_back(i);
     }
     for (const auto by : {TensorSort::ByTensor, TensorSort::ByName, TensorSort::ByLayer,
@@ -169,7 +170,7 @@ TEST(TensorTable, FiltersSortsAndPagesLikeReference) {
         Rows rows, wanted;
         for (const TensorRow& row : table->page.rows) rows.push_back(row.tensor.v);
         for (std::size_t i = 0; i < expected.size(); ++i) {
-          if (range.holds(i)) wanted.push_back(expected[i]);
+          if (range.contains(i)) wanted.push_back(expected[i]);
         }
         EXPECT_EQ(rows, wanted);
       }

@@ -26,7 +26,7 @@ std::string text_of(const FileRange& range) {
 // A generate step with the accesses of its template, in order.
 struct WalkedStep {
   Step step;
-  struct One {
+  struct AccessText {
     std::string what;       // op, direction, tensor: from the graph
     std::string touched{};  // bytes and file ranges: from the step
     std::string tensor;     // the owner of the bytes
@@ -36,7 +36,7 @@ struct WalkedStep {
     bool fixed = false, weight_read = false;
     std::vector<FileRange> places{};
   };
-  std::vector<One> accesses;
+  std::vector<AccessText> accesses;
 };
 
 std::vector<WalkedStep> generated(const SessionReader& reader) {
@@ -63,7 +63,7 @@ std::vector<WalkedStep> generated(const SessionReader& reader) {
            .fixed = access.extent != Extent::Experts && access.extent != Extent::Rows});
     }
     for_each_access(*graph, accesses, step, [&](const StepAccess& row) {
-      WalkedStep::One& one = walked.accesses[row.access];
+      WalkedStep::AccessText& one = walked.accesses[row.access];
       bytes[row.access] += row.touched.v;
       if (row.range.length == 0) return;
       one.touched += text_of(row.range);
@@ -94,8 +94,9 @@ void expect_determinism(const SessionReader& reader, const std::vector<WalkedSte
                                  .tensor = now.accesses[at].viewed,
                                  .cause = cause});
     };
-    const bool same_graph = std::ranges::equal(before.accesses, now.accesses, {},
-                                               &WalkedStep::One::what, &WalkedStep::One::what);
+    const bool same_graph =
+        std::ranges::equal(before.accesses, now.accesses, {}, &WalkedStep::AccessText::what,
+                           &WalkedStep::AccessText::what);
     if (before.step.aborted || now.step.aborted) {
       differs(Cause::Unfinished, now.accesses.size(), 0);
     } else if (!same_graph) {
@@ -146,7 +147,7 @@ double expect_pattern(const SessionReader& reader) {
   std::vector<Place> pattern;
   const std::size_t learned = (steps.size() + 1) / 2;
   if (learned > 0) {
-    for (const WalkedStep::One& one : steps[learned - 1].accesses)
+    for (const WalkedStep::AccessText& one : steps[learned - 1].accesses)
       if (one.weight_read) pattern.push_back({one.tensor, one.fixed, one.places});
   }
   EXPECT_EQ(found->entries.size(), pattern.size());
@@ -158,7 +159,7 @@ double expect_pattern(const SessionReader& reader) {
   std::uint64_t reads = 0, right = 0, bytes = 0;
   for (std::size_t s = learned; s < steps.size(); ++s) {
     std::size_t at = 0;
-    for (const WalkedStep::One& one : steps[s].accesses) {
+    for (const WalkedStep::AccessText& one : steps[s].accesses) {
       if (!one.weight_read) continue;
       for (const FileRange& place : one.places) {
         ++reads;
@@ -325,13 +326,13 @@ std::uint64_t expect_reuse(const SessionReader& reader, std::uint64_t sizes) {
     }
     if (sizes == 0) continue;
     expect_distances(*sequence);
-    const auto told = reuse(reader, {.grain = grain, .capacities = capacities});
-    EXPECT_TRUE(told.has_value());
-    if (!told) return 0;
-    EXPECT_EQ(told->lru, lru);
-    EXPECT_EQ(told->belady, belady);
-    EXPECT_EQ(told->pin, pinned);
-    EXPECT_EQ(told->histogram.buckets, reuse_histogram(*sequence, distances)->buckets);
+    const auto result = reuse(reader, {.grain = grain, .capacities = capacities});
+    EXPECT_TRUE(result.has_value());
+    if (!result) return 0;
+    EXPECT_EQ(result->lru, lru);
+    EXPECT_EQ(result->belady, belady);
+    EXPECT_EQ(result->pin, pinned);
+    EXPECT_EQ(result->histogram.buckets, reuse_histogram(*sequence, distances)->buckets);
   }
   return parts;
 }

@@ -24,8 +24,8 @@ struct AttentionShape {
   std::int32_t layers = 2;
   Type type = kF32, cache_type = kF16;
   bool joint = false, low_rank = false, slices = false, transposed = false, states = false;
-  std::int64_t wide() const { return heads * head; }
-  std::int64_t kv_wide() const { return kv_heads * head; }
+  std::int64_t width() const { return heads * head; }
+  std::int64_t kv_width() const { return kv_heads * head; }
 };
 
 inline AttentionShape random_attention(Dice& dice) {
@@ -36,7 +36,7 @@ inline AttentionShape random_attention(Dice& dice) {
   shape.layers = 1 + static_cast<std::int32_t>(dice.below(3));
   shape.type = std::array{kF32, kF16, kQ8}[dice.below(3)];
   // Rows narrower than a block of 32 cannot be quantized.
-  if (shape.wide() % shape.type.block_elements != 0) shape.type = kF16;
+  if (shape.width() % shape.type.block_elements != 0) shape.type = kF16;
   shape.cache_type = dice.one_in(2) ? kF16 : kF32;
   shape.joint = dice.one_in(5);
   shape.low_rank = dice.one_in(4);
@@ -53,9 +53,9 @@ inline GraphTemplate attention_graph(const AttentionShape& shape, Dice& dice, st
   using enum TensorKind;
   GraphMaker m;
   std::uint64_t offset = 64;
-  const std::int64_t wide = shape.wide(), kv_wide = shape.kv_wide();
+  const std::int64_t width = shape.width(), kv_width = shape.kv_width();
   const std::uint64_t of_value = shape.cache_type.block_bytes;
-  const std::uint64_t of_cell = of_value * static_cast<std::uint64_t>(kv_wide);
+  const std::uint64_t of_cell = of_value * static_cast<std::uint64_t>(kv_width);
   const auto weight = [&](std::int32_t layer, const char* part, Shape dims) {
     const std::string name = "blk." + std::to_string(layer) + "." + part + ".weight";
     const TensorId id = m.weight(
@@ -96,9 +96,9 @@ inline GraphTemplate attention_graph(const AttentionShape& shape, Dice& dice, st
     return id;
   };
   const TensorId cells = m.input("k_idxs", {tokens}, kI64);
-  const TensorId values = m.input("v_idxs", {tokens * kv_wide}, kI64);
+  const TensorId values = m.input("v_idxs", {tokens * kv_width}, kI64);
   const TensorId mask = m.input("kq_mask", {window, tokens}, kF32);
-  TensorId x = m.input("inp", {wide, tokens}, kF32);
+  TensorId x = m.input("inp", {width, tokens}, kF32);
   for (std::int32_t l = 0; l < shape.layers; ++l) {
     const std::string at = "-" + std::to_string(l);
     const auto product = [&](const char* name, TensorId of, std::int64_t rows) {
@@ -106,26 +106,27 @@ inline GraphTemplate attention_graph(const AttentionShape& shape, Dice& dice, st
     };
     TensorId q, k, v;
     if (shape.joint) {
-      const TensorId w = weight(l, "attn_qkv", {wide, wide + 2 * kv_wide});
-      q = k = v = product("wqkv", w, wide + 2 * kv_wide);
+      const TensorId w = weight(l, "attn_qkv", {width, width + 2 * kv_width});
+      q = k = v = product("wqkv", w, width + 2 * kv_width);
     } else {
-      if (shape.low_rank) product("q_a", weight(l, "attn_q_a", {wide, 8}), 8);
-      q = product("Qcur", some_rows(weight(l, "attn_q", {wide, wide})), wide);
-      k = product("Kcur", some_rows(weight(l, "attn_k", {wide, kv_wide})), kv_wide);
-      v = product("Vcur", some_rows(weight(l, "attn_v", {wide, kv_wide})), kv_wide);
+      if (shape.low_rank) product("q_a", weight(l, "attn_q_a", {width, 8}), 8);
+      q = product("Qcur", some_rows(weight(l, "attn_q", {width, width})), width);
+      k = product("Kcur", some_rows(weight(l, "attn_k", {width, kv_width})), kv_width);
+      v = product("Vcur", some_rows(weight(l, "attn_v", {width, kv_width})), kv_width);
     }
     if (shape.slices) product("k_b", weight(l, "attn_k_b", {shape.head, 8, shape.heads}), 8);
 
     const TensorId k_cache =
-        cache("cache_k_l" + std::to_string(l), {kv_wide, AttentionShape::kCells}, Role::K);
+        cache("cache_k_l" + std::to_string(l), {kv_width, AttentionShape::kCells}, Role::K);
     const TensorId v_cache =
-        cache("cache_v_l" + std::to_string(l), {kv_wide, AttentionShape::kCells}, Role::V);
+        cache("cache_v_l" + std::to_string(l), {kv_width, AttentionShape::kCells}, Role::V);
     const auto all_cells = static_cast<std::uint64_t>(AttentionShape::kCells);
-    m.node("SET_ROWS", m.view(k_cache, ("k_in" + at).c_str(), {kv_wide, AttentionShape::kCells}, 0),
+    m.node("SET_ROWS",
+           m.view(k_cache, ("k_in" + at).c_str(), {kv_width, AttentionShape::kCells}, 0),
            {k, cells, k_cache});
-    TensorId v_in = m.view(v_cache, ("v_in" + at).c_str(), {kv_wide, AttentionShape::kCells}, 0);
+    TensorId v_in = m.view(v_cache, ("v_in" + at).c_str(), {kv_width, AttentionShape::kCells}, 0);
     if (shape.transposed)
-      strided(v_in, {1, kv_wide * AttentionShape::kCells, 1, 1},
+      strided(v_in, {1, kv_width * AttentionShape::kCells, 1, 1},
               {of_value, of_value, of_cell * all_cells});
     m.node("SET_ROWS", v_in, {v, shape.transposed ? values : cells, v_cache});
 
@@ -151,16 +152,16 @@ inline GraphTemplate attention_graph(const AttentionShape& shape, Dice& dice, st
     if (shape.transposed || dice.one_in(2)) {
       const TensorId kq =
           m.node("MUL_MAT", ("kq" + at).c_str(), {window, tokens, shape.heads}, {keys, queries});
-      x = m.node("MUL_MAT", ("kqv" + at).c_str(), {wide, tokens}, {kept, kq});
+      x = m.node("MUL_MAT", ("kqv" + at).c_str(), {width, tokens}, {kept, kq});
     } else {
-      x = m.node("FLASH_ATTN_EXT", ("kqv" + at).c_str(), {wide, tokens},
+      x = m.node("FLASH_ATTN_EXT", ("kqv" + at).c_str(), {width, tokens},
                  {queries, keys, kept, mask});
     }
     if (shape.states) {
-      const TensorId state = cache("cache_s_l" + std::to_string(l), {wide, 2}, Role::State);
-      m.node("SCALE", m.view(state, ("state" + at).c_str(), {wide, 2}, 0), {state});
+      const TensorId state = cache("cache_s_l" + std::to_string(l), {width, 2}, Role::State);
+      m.node("SCALE", m.view(state, ("state" + at).c_str(), {width, 2}, 0), {state});
     }
-    x = product("attn_out", some_rows(weight(l, "attn_output", {wide, wide})), wide);
+    x = product("attn_out", some_rows(weight(l, "attn_output", {width, width})), width);
   }
   m.slot(SlotKind::CachePositions, cells);
   m.slot(SlotKind::CachePositions, values);
@@ -210,7 +211,7 @@ inline RandomSession attention_session(std::uint64_t seed, std::uint32_t steps =
     SlotValues cells, values, attended;
     for (std::uint32_t t = 0; t < step.n_tokens; ++t) {
       cells.ints.push_back(cell());
-      for (std::int64_t value = 0; value < shape.kv_wide(); ++value)
+      for (std::int64_t value = 0; value < shape.kv_width(); ++value)
         values.ints.push_back(value * AttentionShape::kCells + cells.ints.back());
     }
     for (std::size_t n = dice.size(kCells); n > 0; --n) attended.ints.push_back(cell());

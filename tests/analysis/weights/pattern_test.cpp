@@ -102,9 +102,9 @@ TEST(AccessPattern, MatchesReference) {
 TEST(AccessPattern, CanBeCancelled) {
   const SmallSession session({generated(0, {3, 5}), generated(1, {3, 5})});
   const SessionReader reader = session.reader();
-  const auto nobody = [] { return false; };
+  const auto cancel = [] { return false; };
   for (const auto kind :
-       {determinism(reader, nobody).error().kind, access_pattern(reader, nobody).error().kind})
+       {determinism(reader, cancel).error().kind, access_pattern(reader, cancel).error().kind})
     EXPECT_EQ(kind, TraceError::Kind::Cancelled);
 }
 

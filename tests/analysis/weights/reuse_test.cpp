@@ -11,7 +11,7 @@
 #include <random>
 #include <ranges>
 
-#include "analysis/common/patience.h"
+#include "analysis/common/cancel.h"
 #include "analysis/experts/expert_pinning.h"
 #include "tests/analysis/tables/order_check.h"
 #include "tests/support/sessions/plausible_session.h"
@@ -107,9 +107,9 @@ TEST(Reuse, BeladyIsAnUpperBound) {
 }
 
 // The maximum that any schedule saves with items of one byte. Tries all schedules.
-std::uint64_t best_of_all(const std::vector<std::uint32_t>& reads, std::size_t from,
-                          std::uint32_t held, std::size_t room,
-                          std::map<std::pair<std::size_t, std::uint32_t>, std::uint64_t>& known) {
+std::uint64_t best_schedule(const std::vector<std::uint32_t>& reads, std::size_t from,
+                            std::uint32_t held, std::size_t room,
+                            std::map<std::pair<std::size_t, std::uint32_t>, std::uint64_t>& known) {
   if (from == reads.size()) return 0;
   const auto found = known.find({from, held});
   if (found != known.end()) return found->second;
@@ -119,7 +119,7 @@ std::uint64_t best_of_all(const std::vector<std::uint32_t>& reads, std::size_t f
   // Keep any subset that fits.
   for (std::uint32_t kept = with;; kept = (kept - 1) & with) {
     if (static_cast<std::size_t>(std::popcount(kept)) <= room)
-      best = std::max(best, best_of_all(reads, from + 1, kept, room, known));
+      best = std::max(best, best_schedule(reads, from + 1, kept, room, known));
     if (kept == 0) break;
   }
   best += (held & bit) != 0;
@@ -137,7 +137,7 @@ TEST(Reuse, BeladyMatchesExhaustiveSearch) {
       std::map<std::pair<std::size_t, std::uint32_t>, std::uint64_t> known;
       const Bytes capacity{room};
       EXPECT_EQ(belady_curve(sequence, std::span(&capacity, 1))->front().bytes.v,
-                best_of_all(reads, 0, 0, room, known))
+                best_schedule(reads, 0, 0, room, known))
           << seed << ", capacity " << room;
     }
   }
@@ -265,8 +265,8 @@ TEST(Reuse, SessionResultMatchesItsParts) {
     EXPECT_EQ(found.histogram.first, reuse_histogram(sequence, distances)->first);
     EXPECT_EQ(found.reads, sequence.reads.size());
     EXPECT_EQ(reuse(reader, {.grain = grain}).value().lru.back().capacity, found.distinct);
-    int asked = 0;  // cancel after the walk over the steps, before the curves
-    const auto late = reuse(reader, {.grain = grain}, [&] { return ++asked <= 3; });
+    int checks = 0;  // cancel after the walk over the steps, before the curves
+    const auto late = reuse(reader, {.grain = grain}, [&] { return ++checks <= 3; });
     ASSERT_FALSE(late.has_value());
     EXPECT_EQ(late.error().kind, TraceError::Kind::Cancelled);
   }
@@ -286,39 +286,42 @@ TEST(Reuse, ChecksForCancellationRegularly) {
   const ReuseQuery query{.capacities = sizes};
   struct Case {
     const char* name;
-    std::uint64_t pieces;  // number of reads or items visited
-    std::function<std::optional<TraceError>(const KeepGoing&)> ask;
+    std::uint64_t visits;  // number of reads or items visited
+    std::function<std::optional<TraceError>(const ContinueCheck&)> ask;
   };
   const auto error_of = [](const auto& answer) {
     return answer ? std::nullopt : std::optional(answer.error());
   };
   const Case cases[] = {
       {"distances", kReads,
-       [&](const KeepGoing& wanted) { return error_of(reuse_distances(sequence, wanted)); }},
+       [&](const ContinueCheck& wanted) { return error_of(reuse_distances(sequence, wanted)); }},
       {"histogram", kReads,
-       [&](const KeepGoing& wanted) {
+       [&](const ContinueCheck& wanted) {
          return error_of(reuse_histogram(sequence, distances, wanted));
        }},
       {"lru", kReads,
-       [&](const KeepGoing& wanted) {
+       [&](const ContinueCheck& wanted) {
          return error_of(lru_curve(sequence, distances, sizes, wanted));
        }},
       {"belady", 4 * kReads,
-       [&](const KeepGoing& wanted) { return error_of(belady_curve(sequence, sizes, wanted)); }},
+       [&](const ContinueCheck& wanted) {
+         return error_of(belady_curve(sequence, sizes, wanted));
+       }},
       {"pin", 3 * kItems,
-       [&](const KeepGoing& wanted) { return error_of(pin_curve(sequence, sizes, wanted)); }},
+       [&](const ContinueCheck& wanted) { return error_of(pin_curve(sequence, sizes, wanted)); }},
       {"all of them", 7 * kReads + 3 * kItems,
-       [&](const KeepGoing& wanted) { return error_of(reuse(sequence, query, wanted)); }},
-      {"of experts", 11 * kReads + 3 * kItems,
-       [&](const KeepGoing& wanted) { return error_of(expert_pinning(sequence, sizes, wanted)); }}};
+       [&](const ContinueCheck& wanted) { return error_of(reuse(sequence, query, wanted)); }},
+      {"of experts", 11 * kReads + 3 * kItems, [&](const ContinueCheck& wanted) {
+         return error_of(expert_pinning(sequence, sizes, wanted));
+       }}};
   for (const Case& one : cases) {
     SCOPED_TRACE(one.name);
-    std::uint64_t asked = 0;
-    EXPECT_FALSE(one.ask([&] { return ++asked > 0; }).has_value());
-    EXPECT_GE(asked, one.pieces / Patience::kPieces);
-    EXPECT_LE(Patience::kPieces, 1U << 14);
+    std::uint64_t checks = 0;
+    EXPECT_FALSE(one.ask([&] { return ++checks > 0; }).has_value());
+    EXPECT_GE(checks, one.visits / CancelCheck::kInterval);
+    EXPECT_LE(CancelCheck::kInterval, 1U << 14);
     // Cancel at the first check, in the middle, and at the last check.
-    for (const std::uint64_t last : {std::uint64_t{1}, asked / 2, asked}) {
+    for (const std::uint64_t last : {std::uint64_t{1}, checks / 2, checks}) {
       std::uint64_t again = 0;
       const auto error = one.ask([&] { return ++again < last; });
       ASSERT_TRUE(error.has_value());

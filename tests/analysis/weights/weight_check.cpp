@@ -36,9 +36,9 @@ bool of_heads(Role role) {
          role == Role::O;
 }
 
-struct Counted {
+struct ReadCount {
   std::uint64_t reads = 0, bytes = 0;
-  friend bool operator==(const Counted&, const Counted&) = default;
+  friend bool operator==(const ReadCount&, const ReadCount&) = default;
 };
 
 // The bytes of a read that belong to one head.
@@ -59,9 +59,9 @@ std::uint64_t bytes_of_head(const HeadWeight& weight, std::uint32_t head, const 
 using Writers = std::vector<std::uint32_t>;
 
 // The cache byte ranges that an access touches; they may overlap.
-std::vector<std::pair<std::uint64_t, std::uint64_t>> stretches_of(const GraphTemplate& graph,
-                                                                  const Access& access,
-                                                                  const Step& step) {
+std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges_of(const GraphTemplate& graph,
+                                                               const Access& access,
+                                                               const Step& step) {
   const Tensor& view = graph.tensor(access.tensor);
   std::vector<bool> taken(static_cast<std::size_t>(view.ne[1]), access.extent == Extent::All);
   if (access.extent != Extent::All) {
@@ -171,8 +171,8 @@ int expect_heads(const SessionReader& reader) {
     std::map<std::uint64_t, std::uint64_t> taken;
     for (std::uint32_t h = 0; h < weight.geometry.count; ++h) {
       for (std::uint64_t row = 0; row < weight.rows; ++row) {
-        const FileRange stretch = weight.stretch(h, row);
-        EXPECT_TRUE(taken.emplace(stretch.offset, stretch.offset + stretch.length).second);
+        const FileRange range = weight.range(h, row);
+        EXPECT_TRUE(taken.emplace(range.offset, range.offset + range.length).second);
       }
     }
     std::uint64_t end = weight.file.offset, sum = 0;
@@ -184,8 +184,8 @@ int expect_heads(const SessionReader& reader) {
     EXPECT_LE(end, weight.file.offset + weight.file.length) << weight.name;
     EXPECT_EQ(sum, weight.head_bytes().v * weight.geometry.count) << weight.name;
   }
-  std::map<std::pair<std::uint32_t, std::uint64_t>, Counted> whole;
-  std::map<std::pair<const HeadWeight*, std::uint32_t>, Counted> of_head;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, ReadCount> whole;
+  std::map<std::pair<const HeadWeight*, std::uint32_t>, ReadCount> of_head;
   for_each_row(reader, [&](const GraphTemplate& graph, const Step&, const Access& access,
                            const StepAccess& row) {
     const Tensor& tensor = graph.tensor(graph.root(row.tensor));
@@ -199,17 +199,17 @@ int expect_heads(const SessionReader& reader) {
     ASSERT_NE(weight, nullptr) << tensor.name;
     for (std::uint32_t h = 0; h < weight->geometry.count; ++h) {
       const std::uint64_t bytes = bytes_of_head(*weight, h, row.range);
-      Counted& counted = of_head[{weight, h}];
+      ReadCount& counted = of_head[{weight, h}];
       counted.reads += bytes > 0;
       counted.bytes += bytes;
     }
   });
   for (const HeadWeight& weight : table->weights) {
-    EXPECT_EQ((Counted{weight.reads, weight.read.v}),
+    EXPECT_EQ((ReadCount{weight.reads, weight.read.v}),
               (whole[{weight.file.file, weight.file.offset}]))
         << weight.name;
     for (std::uint32_t h = 0; h < weight.geometry.count; ++h) {
-      EXPECT_EQ((Counted{weight.heads[h].reads, weight.heads[h].read.v}), (of_head[{&weight, h}]))
+      EXPECT_EQ((ReadCount{weight.heads[h].reads, weight.heads[h].read.v}), (of_head[{&weight, h}]))
           << weight.name << ", head " << h;
     }
   }
@@ -233,7 +233,7 @@ std::uint64_t expect_kv_use(const SessionReader& reader) {
         KvBytes& sum = expected[step.id.v][graph->op(row.op).layer];
         if (write) sum.written += row.touched.v;
         std::set<std::uint64_t> seen;
-        for (const auto& [from, to] : stretches_of(*graph, access, step)) {
+        for (const auto& [from, to] : ranges_of(*graph, access, step)) {
           if (bytes.size() < to) bytes.resize(to);
           if (write) {
             std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(from),

@@ -72,7 +72,7 @@ TEST(Heads, DividesWeightByRows) {
   ASSERT_EQ(table->weights.size(), 1U);
   const HeadWeight& q = table->weights[0];
   EXPECT_EQ(q.name, "blk.0.attn_q.weight");
-  EXPECT_EQ(q.stretch(1, 0), (FileRange{.file = 0, .offset = 3128, .length = 128}));
+  EXPECT_EQ(q.range(1, 0), (FileRange{.file = 0, .offset = 3128, .length = 128}));
   EXPECT_EQ(q.heads[1], (HeadUse{.reads = 3, .read = Bytes{384}}));
 }
 
@@ -258,7 +258,7 @@ TEST(ByteSet, MatchesStdSet) {
     set.add(ByteSet::of(b, length));
     EXPECT_EQ(set.size(), both.size());
     for (std::uint64_t n = 0; n < 30; ++n)
-      EXPECT_EQ(set.common(ByteSet::stretch(n, n + 1)).empty(), !both.contains(n));
+      EXPECT_EQ(set.common(ByteSet::range(n, n + 1)).empty(), !both.contains(n));
   }
 }
 

@@ -145,16 +145,16 @@ FiveTotals totals_of_log(const std::string& text) {
       EXPECT_EQ(open++, 0U);
     }
     if (last != "step_end" && last != "session_end") continue;
-    FiveTotals told{.accesses = entry["accesses"],
-                    .read = entry["bytes_read"],
-                    .written = entry["bytes_written"]};
+    FiveTotals logged{.accesses = entry["accesses"],
+                      .read = entry["bytes_read"],
+                      .written = entry["bytes_written"]};
     if (last == "step_end") {
       EXPECT_EQ(open--, 1U);
-      of_steps.accesses += told.accesses;
-      of_steps.read += told.read;
-      of_steps.written += told.written;
+      of_steps.accesses += logged.accesses;
+      of_steps.read += logged.read;
+      of_steps.written += logged.written;
     } else {
-      EXPECT_EQ(told, of_steps);
+      EXPECT_EQ(logged, of_steps);
     }
   }
   EXPECT_EQ(last, "session_end");
@@ -290,7 +290,7 @@ void expect_statistics(const std::string& parquet, const Lines& lines) {
 
 // Compares each Parquet cell with the CSV, for pages and row groups of one row, of a few steps
 // and of the whole session.
-void expect_parquet_says_what_csv_says(const SessionReader& reader, const Lines& lines) {
+void expect_parquet_matches_csv(const SessionReader& reader, const Lines& lines) {
   const std::size_t rows = lines.size() - 1;
   for (const ParquetSizes sizes :
        {ParquetSizes{1, 1}, ParquetSizes{rows / 7 + 1, rows / 2 + 1}, ParquetSizes{}}) {
@@ -298,13 +298,13 @@ void expect_parquet_says_what_csv_says(const SessionReader& reader, const Lines&
     auto walk = SessionRows::open(reader, {});
     ASSERT_TRUE(walk.has_value());
     std::string bytes;
-    const Written written = export_parquet(
+    const WriteResult written = export_parquet(
         *walk,
-        [&](std::string_view more) -> Written {
+        [&](std::string_view more) -> WriteResult {
           bytes += more;
           return {};
         },
-        always, sizes);
+        never_cancel, sizes);
     ASSERT_TRUE(written.has_value()) << written.error().message;
     expect_statistics(bytes, lines);
     const auto table = table_of_parquet(bytes);
@@ -421,10 +421,11 @@ FiveTotals walked_totals(const SessionReader& reader) {
 
 std::string exported(const SessionReader& reader, const ExportOptions& options) {
   std::string bytes;
-  const Written written = export_session(reader, options, [&](std::string_view more) -> Written {
-    bytes += more;
-    return {};
-  });
+  const WriteResult written =
+      export_session(reader, options, [&](std::string_view more) -> WriteResult {
+        bytes += more;
+        return {};
+      });
   EXPECT_TRUE(written.has_value()) << written.error().message;
   return bytes;
 }
@@ -467,7 +468,7 @@ void expect_exports_agree(const SessionReader& reader) {
   EXPECT_EQ(totals_of_json(exported(reader, {.format = Format::Json})), walked);
   EXPECT_EQ(totals_of_log(exported(reader, {.format = Format::Ndjson})), walked);
   EXPECT_EQ(totals_of_parquet(exported(reader, {.format = Format::Parquet})), walked);
-  expect_parquet_says_what_csv_says(reader, csv);
+  expect_parquet_matches_csv(reader, csv);
   EXPECT_EQ(totals_of_arrow(exported(reader, {.format = Format::Arrow})), walked);
   EXPECT_EQ(totals_of_arrow_file(exported(reader, {.format = Format::ArrowFile})), walked);
   expect_dot(reader);

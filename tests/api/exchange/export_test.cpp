@@ -10,12 +10,12 @@
 
 #include "api/exchange/columnar/columnar_export.h"
 #include "api/exchange/run_folder/run_folder.h"
-#include "api/exchange/run_folder/run_pictures.h"
+#include "api/exchange/run_folder/run_images.h"
 #include "api/json/model_json.h"
 #include "tests/api/exchange/export_check.h"
+#include "tests/api/exchange/test_models.h"
 #include "tests/api/exchange/timeline_check.h"
 #include "tests/api/exchange/totals_check.h"
-#include "tests/api/exchange/usual_models.h"
 #include "tests/support/models/traced_model.h"
 #include "tests/support/sessions/plausible_session.h"
 #include "tests/support/sessions/random_session.h"
@@ -57,7 +57,7 @@ TEST(Totals, AgreeAcrossAllInterfaces) {
     SCOPED_TRACE(seed);
     const TempFolder folder;
     RandomSession session = plausible_session(seed, 30);
-    if (seed % 2 == 1) session = with_times_that_go_back(std::move(session), seed);
+    if (seed % 2 == 1) session = with_decreasing_times(std::move(session), seed);
     ASSERT_TRUE(write_session(folder / "s.ttrace", session).has_value());
     expect_totals_agree(folder / "s.ttrace");
   }
@@ -72,8 +72,8 @@ TEST(Export, WritesImagesOfAnySession) {
     ASSERT_TRUE(reader.has_value());
     const auto index = SessionIndex::build(*reader);
     ASSERT_TRUE(index.has_value());
-    const Written done =
-        write_run_pictures(*index, {0, index->steps().size()}, folder.path(), always);
+    const WriteResult done =
+        write_run_images(*index, {0, index->steps().size()}, folder.path(), never_cancel);
     ASSERT_TRUE(done.has_value()) << done.error().message;
     for (const char* name : {"heatmap_token_layer.png", "timeline_offset.png"}) {
       std::ifstream file(folder / name, std::ios::binary);
@@ -87,7 +87,7 @@ TEST(Export, WritesImagesOfAnySession) {
 }
 
 TEST(Export, DenseMoeRecurrentAndSplitModelsMatchReference) {
-  for_each_usual_model([](std::string_view shape, const std::filesystem::path& path) {
+  for_each_test_model([](std::string_view shape, const std::filesystem::path& path) {
     TracedModel model(path);
     const auto run = model.run(greedy_tokens(9, 6));
     const SessionReader reader = run.reader();
@@ -183,9 +183,9 @@ TEST(Export, VerboseLogHasOutputStatistics) {
   const StatsOfOps logged = logged_stats(reader, LogLevel::Verbose);
   ASSERT_EQ(logged.size(), recorded.size());
   for (const auto& [op, of] : recorded) {
-    const json& said = logged.at(op);
+    const json& logged_value = logged.at(op);
     for (const auto& [name, value] : of.items())  // compare as float
-      EXPECT_EQ(said[name].get<float>(), value.get<float>()) << name;
+      EXPECT_EQ(logged_value[name].get<float>(), value.get<float>()) << name;
   }
   EXPECT_TRUE(logged_stats(reader, LogLevel::Detailed).empty());
   EXPECT_TRUE(logged_stats(reader, LogLevel::Minimal).empty());
@@ -207,12 +207,12 @@ TEST(Export, NonFiniteStatisticsAreNull) {
 
 // gguf_structure.csv lists every weight of the session as `tt gguf --format csv` prints it.
 TEST(Export, RunFolderListsTheModelsWeights) {
-  for_each_usual_model([](std::string_view, const std::filesystem::path& path) {
+  for_each_test_model([](std::string_view, const std::filesystem::path& path) {
     TracedModel model(path);
     const auto run = model.run(greedy_tokens(9, 3));
     const SessionReader reader = run.reader();
     const TempFolder folder;
-    const Written written = export_run_folder(reader, {}, folder / "run");
+    const WriteResult written = export_run_folder(reader, {}, folder / "run");
     ASSERT_TRUE(written.has_value()) << written.error().message;
     std::ifstream file(folder / "run" / "gguf_structure.csv");
     auto found = csv_rows({std::istreambuf_iterator<char>(file), {}});
@@ -244,13 +244,13 @@ TEST(Export, ParquetMemoryIsIndependentOfSessionLength) {
     auto rows = SessionRows::open(reader, {});
     const std::int64_t before = arrow::default_memory_pool()->bytes_allocated();
     std::int64_t most = 0;
-    const Written written = export_parquet(
+    const WriteResult written = export_parquet(
         *rows,
-        [&](std::string_view) -> Written {
+        [&](std::string_view) -> WriteResult {
           most = std::max(most, arrow::default_memory_pool()->bytes_allocated() - before);
           return {};
         },
-        always, {.page_rows = 100, .group_rows = 1000});
+        never_cancel, {.page_rows = 100, .group_rows = 1000});
     EXPECT_TRUE(written.has_value());
     EXPECT_EQ(arrow::default_memory_pool()->bytes_allocated(), before);
     return most;
@@ -263,15 +263,17 @@ TEST(Export, ParquetMemoryIsIndependentOfSessionLength) {
 TEST(Export, StopsOnSinkErrorAndCancellation) {
   const SmallSession session({small_step(0), small_step(1)});
   const SessionReader reader = session.reader();
-  for (const FormatFacts& facts : formats()) {
+  for (const FormatInfo& facts : formats()) {
     SCOPED_TRACE(facts.name);
-    const Written full = export_session(reader, {.format = facts.format}, [](auto) -> Written {
-      return std::unexpected(TraceError{TraceError::Kind::DiskFull, "full"});
-    });
+    const WriteResult full =
+        export_session(reader, {.format = facts.format}, [](auto) -> WriteResult {
+          return std::unexpected(TraceError{TraceError::Kind::DiskFull, "full"});
+        });
     ASSERT_FALSE(full.has_value());
     EXPECT_EQ(full.error().kind, TraceError::Kind::DiskFull);
-    const Written cancelled = export_session(
-        reader, {.format = facts.format}, [](auto) -> Written { return {}; }, [] { return false; });
+    const WriteResult cancelled = export_session(
+        reader, {.format = facts.format}, [](auto) -> WriteResult { return {}; },
+        [] { return false; });
     ASSERT_FALSE(cancelled.has_value());
     EXPECT_EQ(cancelled.error().kind, TraceError::Kind::Cancelled);
   }

@@ -11,7 +11,7 @@
 #include "api/json/json.h"
 #include "tests/api/exchange/export_check.h"
 #include "tests/api/exchange/round_trip_check.h"
-#include "tests/api/exchange/usual_models.h"
+#include "tests/api/exchange/test_models.h"
 #include "tests/support/models/traced_model.h"
 #include "tests/support/sessions/small_session.h"
 
@@ -25,7 +25,7 @@ void write_text(const std::filesystem::path& path, const std::string& text) {
 }
 
 TEST(Import, RoundTripsDenseMoeRecurrentAndSplitModels) {
-  for_each_usual_model([](std::string_view, const std::filesystem::path& path) {
+  for_each_test_model([](std::string_view, const std::filesystem::path& path) {
     TracedModel model(path);
     const auto run = model.run(greedy_tokens(9, 6));
     const SessionReader reader = run.reader();
@@ -139,7 +139,7 @@ TEST(Import, ReportsLineOfInvalidLog) {
   const TempFolder folder;
   struct Case {
     const char* text;
-    const char* said;
+    const char* expected_error;
   };
   for (const Case c :
        {Case{"", "neither session_start"}, Case{"{\n", ":1: Not a log"},
@@ -168,7 +168,7 @@ TEST(Import, ReportsLineOfInvalidLog) {
     write_text(folder / "bad.log", c.text);
     const auto imported = import_log(folder / "bad.log", folder / "s.ttrace");
     ASSERT_FALSE(imported.has_value()) << c.text;
-    EXPECT_TRUE(imported.error().message.contains(c.said)) << imported.error().message;
+    EXPECT_TRUE(imported.error().message.contains(c.expected_error)) << imported.error().message;
     std::size_t left = 0;
     for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path()))
       ++left;
@@ -292,13 +292,13 @@ TEST(Import, RejectsInvalidMetadata) {
       {R"({"session":{},"steps":[{"step":}]})", "A step is not an object"},
       {R"({"session":{},"steps":[{"a":")" + large + R"("}]})", "more than 16 MiB"},
       {R"({"session":{},"a":[)" + list + R"(],"steps":[]})", "more than 16 MiB"}};
-  for (const auto& [text, said] : cases) {
+  for (const auto& [text, expected_error] : cases) {
     SCOPED_TRACE(text.substr(0, 60));
     write_text(folder / "run/trace_metadata.json", text);
     const auto imported = import_run_folder(folder / "run", folder / "s.ttrace");
     ASSERT_FALSE(imported.has_value());
     EXPECT_EQ(imported.error().kind, TraceError::Kind::Damaged);
-    EXPECT_TRUE(imported.error().message.contains(said)) << imported.error().message;
+    EXPECT_TRUE(imported.error().message.contains(expected_error)) << imported.error().message;
     EXPECT_FALSE(std::filesystem::exists(folder / "s.ttrace"));
   }
 }

@@ -14,7 +14,7 @@
 #include "analysis/weights/sequentiality.h"
 #include "tests/api/exchange/export_check.h"
 #include "tests/support/models/traced_model.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 
 namespace tt::test {
 namespace {
@@ -52,7 +52,7 @@ void expect_findings(const json& found, const TracedModel::Run& run) {
   const auto same = determinism(reader).value();
   EXPECT_NEAR(found["identical_pairs"].get<double>(),
               static_cast<double>(same.same_weights) / static_cast<double>(same.pairs), 1e-9);
-  const auto order = sequentiality(index, weights, kUsualGap, {}).value().total;
+  const auto order = sequentiality(index, weights, kDefaultGap, {}).value().total;
   EXPECT_NEAR(found["sequential_share"].get<double>(),
               static_cast<double>(order.sequential) / static_cast<double>(order.reads), 1e-9);
   EXPECT_NEAR(found["qkv_share"].get<double>(),
@@ -83,16 +83,16 @@ json answers_of(const char* shape) {
   const TempFolder folder;
   std::ofstream(folder / "s.parquet", std::ios::binary)
       << exported(run.reader(), {.format = exchange::Format::Parquet});
-  const std::string command =
-      std::format("cd {} && HOME={} IPYTHONDIR={} python3 {}/run_notebook.py {} s.parquet 2>err",
-                  folder.path().string(), folder.path().string(), folder.path().string(),
-                  in_tree("tests/api/exchange"), in_tree("analysis/notebook/session.ipynb"));
+  const std::string command = std::format(
+      "cd {} && HOME={} IPYTHONDIR={} python3 {}/run_notebook.py {} s.parquet 2>err",
+      folder.path().string(), folder.path().string(), folder.path().string(),
+      source_path("tests/api/exchange"), source_path("analysis/notebook/session.ipynb"));
   FILE* pipe = popen(command.c_str(), "r");
-  std::string said;
-  for (int c = 0; (c = fgetc(pipe)) != EOF;) said += static_cast<char>(c);
+  std::string output;
+  for (int c = 0; (c = fgetc(pipe)) != EOF;) output += static_cast<char>(c);
   std::ifstream err(folder / "err");
   EXPECT_EQ(pclose(pipe), 0) << std::string(std::istreambuf_iterator<char>(err), {});
-  json answers = json::parse(said, nullptr, false);
+  json answers = json::parse(output, nullptr, false);
   if (answers.is_object()) expect_findings(answers["findings"], run);
   return answers;
 }

@@ -61,12 +61,12 @@ std::string without_end(const std::string& line) { return line.substr(0, line.rf
 
 // `expected`: accesses_in(before).
 void expect_same(const SessionReader& before, const std::vector<std::string>& expected,
-                 const SessionReader& after, Ends ends) {
+                 const SessionReader& after, OpEnds ends) {
   EXPECT_EQ(walked_totals(after), walked_totals(before));
   const auto got = accesses_in(after);
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
-    if (ends == Ends::Known) {
+    if (ends == OpEnds::Known) {
       ASSERT_EQ(got[i], expected[i]) << "access " << i;
     } else {
       ASSERT_EQ(without_end(got[i]), without_end(expected[i])) << "access " << i;
@@ -98,19 +98,19 @@ void expect_same(const SessionReader& before, const std::vector<std::string>& ex
 
 }  // namespace
 
-void expect_same_session(const SessionReader& before, const SessionReader& after, Ends ends) {
+void expect_same_session(const SessionReader& before, const SessionReader& after, OpEnds ends) {
   expect_same(before, accesses_in(before), after, ends);
 }
 
 void expect_round_trips(const SessionReader& reader) {
   const TempFolder folder;
-  const Written log =
-      export_session(reader, {.format = Format::Ndjson}, [&](std::string_view bytes) -> Written {
+  const WriteResult log = export_session(
+      reader, {.format = Format::Ndjson}, [&](std::string_view bytes) -> WriteResult {
         std::ofstream(folder / "s.ndjson", std::ios::app) << bytes;
         return {};
       });
   ASSERT_TRUE(log.has_value()) << log.error().message;
-  const Written run = export_run_folder(reader, {}, folder / "run");
+  const WriteResult run = export_run_folder(reader, {}, folder / "run");
   ASSERT_TRUE(run.has_value()) << run.error().message;
   const FiveTotals walked = walked_totals(reader);
   const std::vector<std::string> accesses = accesses_in(reader);
@@ -126,7 +126,7 @@ void expect_round_trips(const SessionReader& reader) {
     ASSERT_TRUE(problems.has_value());
     EXPECT_TRUE(problems->empty()) << problems->front();
     expect_same(reader, accesses, SessionReader::open(path).value(),
-                way == std::string("log") ? Ends::Known : Ends::Unknown);
+                way == std::string("log") ? OpEnds::Known : OpEnds::Unknown);
   }
 }
 

@@ -13,9 +13,9 @@ std::vector<std::string> accesses_in(const SessionReader& reader);
 
 // Whether op end times survive. A run folder has none: an op ends when the next op with accesses
 // begins.
-enum class Ends : bool { Unknown, Known };
+enum class OpEnds : bool { Unknown, Known };
 // Checks that the import `after` equals `before`.
-void expect_same_session(const SessionReader& before, const SessionReader& after, Ends ends);
+void expect_same_session(const SessionReader& before, const SessionReader& after, OpEnds ends);
 
 // Checks the log and the run folder.
 void expect_round_trips(const SessionReader& reader);

@@ -8,8 +8,8 @@
 #include <map>
 
 #include "api/exchange/import/import.h"
-#include "tests/api/exchange/odd_archives.h"
-#include "tests/support/said_by.h"
+#include "tests/api/exchange/invalid_archives.h"
+#include "tests/support/command_output.h"
 #include "tests/support/temp_folder.h"
 
 namespace tt::test {
@@ -30,15 +30,16 @@ std::string bytes_of(const fs::path& path) {
 
 std::string archived(const fs::path& folder, const std::string& top) {
   std::string bytes;
-  const Written written = write_tar(folder, top, kTime, [&](std::string_view more) -> Written {
-    bytes += more;
-    return {};
-  });
+  const WriteResult written =
+      write_tar(folder, top, kTime, [&](std::string_view more) -> WriteResult {
+        bytes += more;
+        return {};
+      });
   EXPECT_TRUE(written.has_value()) << written.error().message;
   return bytes;
 }
 
-Written may_go_on(std::uint64_t) { return {}; }
+WriteResult no_limit(std::uint64_t) { return {}; }
 
 // A run folder with file sizes at tar block boundaries and additional files.
 struct RunFiles {
@@ -60,27 +61,27 @@ TEST(Tar, CanBeExtractedWithTar) {
   const std::string bytes = archived(run.folder / "run", "the-session");
   write(run.folder / "s.tar", bytes);
   const std::string in_folder = "cd " + run.folder.string() + " && ";
-  EXPECT_EQ(said_by(in_folder + "tar -tf s.tar"),
+  EXPECT_EQ(command_output(in_folder + "tar -tf s.tar"),
             "the-session/\nthe-session/accesses.csv\nthe-session/analysis/\n"
             "the-session/analysis/statistics.json\nthe-session/empty/\n"
             "the-session/tensor_access.bin\nthe-session/tensor_names.txt\n"
             "the-session/trace_metadata.json\n");
-  EXPECT_TRUE(said_by(in_folder + "TZ=UTC tar --numeric-owner -tvf s.tar")
+  EXPECT_TRUE(command_output(in_folder + "TZ=UTC tar --numeric-owner -tvf s.tar")
                   .contains("-rw-r--r-- 0/0             512 2023-11-14 22:13 the-session/acc"));
-  said_by(in_folder + "tar -xf s.tar && diff -r run the-session");
+  command_output(in_folder + "tar -xf s.tar && diff -r run the-session");
   EXPECT_EQ(archived(run.folder / "run", "the-session"), bytes);
   // A long name needs extra headers.
   const std::string long_name(200, 'n');
   write(run.folder / "long.tar", archived(run.folder / "run", long_name));
-  said_by(in_folder + "tar -xf long.tar && diff -r run " + long_name);
+  command_output(in_folder + "tar -xf long.tar && diff -r run " + long_name);
 }
 
 TEST(Tar, StopsOnSinkErrorAndCancellation) {
   const RunFiles run;
   const std::string whole = archived(run.folder / "run", "s");
   std::string got;
-  const Written ended =
-      write_tar(run.folder / "run", "s", kTime, [&](std::string_view more) -> Written {
+  const WriteResult ended =
+      write_tar(run.folder / "run", "s", kTime, [&](std::string_view more) -> WriteResult {
         if (got.size() > 1 << 20) return std::unexpected(cancelled_error());
         got += more;
         return {};
@@ -89,14 +90,14 @@ TEST(Tar, StopsOnSinkErrorAndCancellation) {
   EXPECT_EQ(ended.error().kind, TraceError::Kind::Cancelled);
   EXPECT_TRUE(whole.starts_with(got));  // no padding after the error
   got.clear();
-  int asked = 0;
-  const Written withdrawn = write_tar(
+  int checks = 0;
+  const WriteResult withdrawn = write_tar(
       run.folder / "run", "s", kTime,
-      [&](std::string_view more) -> Written {
+      [&](std::string_view more) -> WriteResult {
         got += more;
         return {};
       },
-      [&] { return ++asked < 5; });
+      [&] { return ++checks < 5; });
   ASSERT_FALSE(withdrawn.has_value());
   EXPECT_EQ(withdrawn.error().kind, TraceError::Kind::Cancelled);
   EXPECT_TRUE(whole.starts_with(got));
@@ -107,19 +108,20 @@ TEST(Tar, ReadsArchivesOfCommonTools) {
   const RunFiles run;
   const std::string in_folder = "cd " + run.folder.string() + " && ";
   write(run.folder / "ours.tar", archived(run.folder / "run", "run"));
-  said_by(in_folder +
-          "for f in gnu pax ustar v7; do tar --format=$f -cf $f.tar run; done && "
-          "tar -C run -cf plain.tar . && tar -cf deep.tar \"$PWD/run\" --transform 's,^,a/,' && "
-          "cd run && tar -cf ../files.tar * && "
-          "python3 -c 'import tarfile\nwith tarfile.open(\"../python.tar\", \"w\") as archive: "
-          "archive.add(\".\", \"ü\")'");
+  command_output(
+      in_folder +
+      "for f in gnu pax ustar v7; do tar --format=$f -cf $f.tar run; done && "
+      "tar -C run -cf plain.tar . && tar -cf deep.tar \"$PWD/run\" --transform 's,^,a/,' && "
+      "cd run && tar -cf ../files.tar * && "
+      "python3 -c 'import tarfile\nwith tarfile.open(\"../python.tar\", \"w\") as archive: "
+      "archive.add(\".\", \"ü\")'");
   for (const char* name :
        {"ours", "gnu", "pax", "ustar", "v7", "plain", "deep", "files", "python"}) {
     SCOPED_TRACE(name);
     const fs::path out = run.folder / (std::string("out-") + name);
     fs::create_directory(out);
-    const Written read =
-        read_tar(run.folder / (std::string(name) + ".tar"), kImportedFiles, out, may_go_on);
+    const WriteResult read =
+        read_tar(run.folder / (std::string(name) + ".tar"), kImportedFiles, out, no_limit);
     ASSERT_TRUE(read.has_value()) << read.error().message;
     std::size_t files = 0;
     for (const auto& file : fs::directory_iterator(out)) {
@@ -131,15 +133,15 @@ TEST(Tar, ReadsArchivesOfCommonTools) {
 }
 
 TEST(Tar, RejectsInvalidArchivesWithoutSideEffects) {
-  for (const OddArchive& odd : odd_archives()) {
+  for (const InvalidArchive& odd : invalid_archives()) {
     SCOPED_TRACE(odd.what);
     const TempFolder folder;
     fs::create_directories(folder / "deep/out");
     write(folder / "odd.tar", odd.bytes);
-    const Written read =
-        read_tar(folder / "odd.tar", kImportedFiles, folder / "deep/out", may_go_on);
+    const WriteResult read =
+        read_tar(folder / "odd.tar", kImportedFiles, folder / "deep/out", no_limit);
     ASSERT_FALSE(read.has_value());
-    EXPECT_TRUE(read.error().message.contains(odd.said)) << read.error().message;
+    EXPECT_TRUE(read.error().message.contains(odd.expected_error)) << read.error().message;
     for (const char c : read.error().message) EXPECT_TRUE(c >= ' ' && c <= '~');
     for (const auto& left : fs::recursive_directory_iterator(folder.path())) {
       const std::string name = left.path().lexically_relative(folder.path()).string();
@@ -152,14 +154,16 @@ TEST(Tar, RejectsSparseFiles) {
   const TempFolder folder;
   for (const char* format : {"gnu", "pax"}) {
     SCOPED_TRACE(format);
-    said_by("cd " + folder.path().string() +
-            " && mkdir -p run && cd run && echo '{}' > trace_metadata.json && echo op > "
-            "accesses.csv && truncate -s 1T tensor_access.bin && echo x >> tensor_access.bin && "
-            "tar -S --format=" +
-            format + " -cf ../sparse.tar .");
+    command_output(
+        "cd " + folder.path().string() +
+        " && mkdir -p run && cd run && echo '{}' > trace_metadata.json && echo op > "
+        "accesses.csv && truncate -s 1T tensor_access.bin && echo x >> tensor_access.bin && "
+        "tar -S --format=" +
+        format + " -cf ../sparse.tar .");
     EXPECT_LT(fs::file_size(folder / "sparse.tar"), 100'000U);
     fs::create_directories(folder / "out");
-    const Written read = read_tar(folder / "sparse.tar", kImportedFiles, folder / "out", may_go_on);
+    const WriteResult read =
+        read_tar(folder / "sparse.tar", kImportedFiles, folder / "out", no_limit);
     ASSERT_FALSE(read.has_value());
     EXPECT_TRUE(read.error().message.contains("sparse")) << read.error().message;
     fs::remove_all(folder / "out");
@@ -171,22 +175,22 @@ TEST(Tar, RejectsTruncatedArchives) {
   const RunFiles run;
   write(run.folder / "run/tensor_access.bin", std::string(2000, 'r'));
   const std::string whole = archived(run.folder / "run", "run");
-  std::size_t taken = 0;
+  std::size_t complete = 0;
   for (std::size_t bytes = 0; bytes <= whole.size(); bytes += 128) {
     SCOPED_TRACE(bytes);
     const fs::path out = run.folder / "out";
     fs::create_directory(out);
     write(run.folder / "cut.tar", whole.substr(0, bytes));
-    if (read_tar(run.folder / "cut.tar", kImportedFiles, out, may_go_on)) {
-      ++taken;
+    if (read_tar(run.folder / "cut.tar", kImportedFiles, out, no_limit)) {
+      ++complete;
       EXPECT_EQ(bytes_of(out / "tensor_access.bin"), std::string(2000, 'r'));
       EXPECT_EQ(bytes_of(out / "accesses.csv"), run.files.at("accesses.csv"));
       EXPECT_EQ(bytes_of(out / "trace_metadata.json"), "{}");
     }
     fs::remove_all(out);
   }
-  EXPECT_GE(taken, 1U);
-  EXPECT_LE(taken, 12U);  // cut in the padding of the last file or in the end marker
+  EXPECT_GE(complete, 1U);
+  EXPECT_LE(complete, 12U);  // cut in the padding of the last file or in the end marker
 }
 
 TEST(Tar, StopsWhenSpaceRunsOut) {
@@ -196,17 +200,17 @@ TEST(Tar, StopsWhenSpaceRunsOut) {
   write(folder / "run/tensor_access.bin", std::string(40 << 20, 'r'));
   write(folder / "s.tar", archived(folder / "run", "run"));
   fs::create_directory(folder / "out");
-  std::vector<std::uint64_t> told;
-  const Written read = read_tar(
-      folder / "s.tar", kImportedFiles, folder / "out", [&](std::uint64_t bytes) -> Written {
-        told.push_back(bytes);
-        if (told.size() < 2) return {};
+  std::vector<std::uint64_t> reported_bytes;
+  const WriteResult read = read_tar(
+      folder / "s.tar", kImportedFiles, folder / "out", [&](std::uint64_t bytes) -> WriteResult {
+        reported_bytes.push_back(bytes);
+        if (reported_bytes.size() < 2) return {};
         return std::unexpected(TraceError{TraceError::Kind::DiskFull, "no room"});
       });
   ASSERT_FALSE(read.has_value());
   EXPECT_EQ(read.error().message, "no room");
-  ASSERT_EQ(told.size(), 2U);
-  EXPECT_GT(told[1], told[0]);
+  ASSERT_EQ(reported_bytes.size(), 2U);
+  EXPECT_GT(reported_bytes[1], reported_bytes[0]);
   EXPECT_FALSE(fs::exists(folder / "out/tensor_access.bin"));
 }
 

@@ -28,22 +28,22 @@ struct Slice {
   std::string name;
   friend auto operator<=>(const Slice&, const Slice&) = default;
 };
-struct Stop {  // a point of a flow: the slice that begins there
+struct FlowPoint {  // a point of a flow: the slice that begins there
   std::string track;
   std::int64_t ns = 0;
-  friend auto operator<=>(const Stop&, const Stop&) = default;
+  friend auto operator<=>(const FlowPoint&, const FlowPoint&) = default;
 };
 std::ostream& operator<<(std::ostream& out, const Slice& s) {
   return out << std::format("{} from {} to {}", s.name, s.begin, s.end);
 }
-std::ostream& operator<<(std::ostream& out, const Stop& s) {
+std::ostream& operator<<(std::ostream& out, const FlowPoint& s) {
   return out << std::format("{} at {}", s.track, s.ns);
 }
 
 struct Timeline {
   std::map<std::string, std::multiset<Slice>> tracks;  // "layers/layer 3"
   std::map<std::string, std::vector<std::pair<std::int64_t, double>>> counters;
-  std::multiset<std::vector<Stop>> flows;
+  std::multiset<std::vector<FlowPoint>> flows;
 };
 
 constexpr const char* kSteps = "steps/steps";
@@ -52,7 +52,7 @@ constexpr const char* kSteps = "steps/steps";
 template <class StepName>
 Timeline expected(const SessionReader& reader, StepName step_name, bool chained) {
   Timeline line;
-  std::vector<Stop> steps;
+  std::vector<FlowPoint> steps;
   std::uint64_t tokens = 0;
   const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
     line.tracks[kSteps].insert({step.begin.v, step.end.v, step_name(step)});
@@ -65,7 +65,7 @@ Timeline expected(const SessionReader& reader, StepName step_name, bool chained)
       bytes[access.write] += access.touched.v;
       if (access.touched.v > 0) sources[access.op.v].insert(graph->tensor(access.tensor).source);
     });
-    std::vector<Stop> layers;
+    std::vector<FlowPoint> layers;
     std::int64_t begin = step.first_op.v;
     for (OpId op{0}; op.v < step.op_ends.size(); ++op.v) {
       const LayerId layer = graph->op(op).layer;
@@ -103,7 +103,7 @@ Timeline of_chrome(const std::string& text) {
   Timeline line;
   std::map<int, std::string> groups;
   std::map<std::pair<int, int>, std::string> tracks;
-  std::map<std::pair<std::string, std::int64_t>, std::vector<Stop>> flows;
+  std::map<std::pair<std::string, std::int64_t>, std::vector<FlowPoint>> flows;
   // Microseconds with three decimals.
   const auto ns = [](const json& v) { return std::llround(v.get<double>() * 1000); };
   for (const json& event : json::parse(text)["traceEvents"]) {
@@ -139,7 +139,7 @@ Timeline of_perfetto(const std::string& bytes) {
   EXPECT_TRUE(trace.ParseFromString(bytes));
   std::map<std::uint64_t, std::string> names, descriptors, tracks;
   std::map<std::uint64_t, std::vector<Slice>> open;  // an end event closes the last open slice
-  std::map<std::uint64_t, std::vector<Stop>> flows;
+  std::map<std::uint64_t, std::vector<FlowPoint>> flows;
   const std::map<std::string, std::string> counters = {{"bytes read per second", "read"},
                                                        {"bytes written per second", "written"},
                                                        {"tokens", "tokens"}};
@@ -216,7 +216,7 @@ void expect_same(const Timeline& found, const Timeline& expected) {
 }
 
 // Ops on a track do not overlap; on the track of the steps they are within their step.
-void expect_apart(const Timeline& line) {
+void expect_no_overlap(const Timeline& line) {
   for (const auto& [track, slices] : line.tracks) {
     std::vector<const Slice*> open;
     std::vector<Slice> sorted(slices.begin(), slices.end());
@@ -248,7 +248,7 @@ std::uint64_t expect_timelines(const SessionReader& reader) {
     const std::string text =
         exported(reader, {.format = chrome ? Format::Chrome : Format::Perfetto});
     expect_same(chrome ? of_chrome(text) : of_perfetto(text), line);
-    expect_apart(line);
+    expect_no_overlap(line);
     for (const auto& [track, of] : line.tracks) slices += chrome ? of.size() : 0;
   }
   return slices;

@@ -38,7 +38,8 @@ OpTotals walked_ops(const SessionReader& reader) {
 }
 
 // The numbers in the single row of a query result.
-std::vector<std::uint64_t> asked(const std::filesystem::path& file, const std::string& statement) {
+std::vector<std::uint64_t> query_row(const std::filesystem::path& file,
+                                     const std::string& statement) {
   SCOPED_TRACE(statement);
   auto query = sql::Query::prepare(SessionReader::open(file).value(), statement);
   EXPECT_TRUE(query.has_value()) << query.error().message;
@@ -59,29 +60,31 @@ void expect_totals_agree(const std::filesystem::path& file) {
   const FiveTotals walked = walked_totals(reader);
   using Numbers = std::vector<std::uint64_t>;
   EXPECT_EQ(
-      asked(file,
-            "SELECT count(*), coalesce(sum(size_bytes) FILTER (WHERE NOT write), 0), "
-            "coalesce(sum(size_bytes) FILTER (WHERE write), 0), "
-            "coalesce(sum(size_bytes) FILTER (WHERE file_offset IS NOT NULL), 0), "
-            "count(expert_id) FROM access"),
+      query_row(file,
+                "SELECT count(*), coalesce(sum(size_bytes) FILTER (WHERE NOT write), 0), "
+                "coalesce(sum(size_bytes) FILTER (WHERE write), 0), "
+                "coalesce(sum(size_bytes) FILTER (WHERE file_offset IS NOT NULL), 0), "
+                "count(expert_id) FROM access"),
       (Numbers{walked.accesses, walked.read, walked.written, walked.from_file, walked.of_experts}));
-  EXPECT_EQ(asked(file,
-                  "SELECT sum(accesses), coalesce(sum(size_bytes) FILTER (WHERE NOT write), 0), "
-                  "coalesce(sum(size_bytes) FILTER (WHERE write), 0), "
-                  "coalesce(sum(accesses) FILTER (WHERE expert_id IS NOT NULL), 0) "
-                  "FROM access_total"),
-            (Numbers{walked.accesses, walked.read, walked.written, walked.of_experts}));
+  EXPECT_EQ(
+      query_row(file,
+                "SELECT sum(accesses), coalesce(sum(size_bytes) FILTER (WHERE NOT write), 0), "
+                "coalesce(sum(size_bytes) FILTER (WHERE write), 0), "
+                "coalesce(sum(accesses) FILTER (WHERE expert_id IS NOT NULL), 0) "
+                "FROM access_total"),
+      (Numbers{walked.accesses, walked.read, walked.written, walked.of_experts}));
   const Numbers bytes{walked.read, walked.written};
   for (const char* table : {"op", "op_total", "phase_totals"}) {
-    EXPECT_EQ(asked(file, std::string("SELECT sum(read_bytes), sum(written_bytes) FROM ") + table),
-              bytes);
+    EXPECT_EQ(
+        query_row(file, std::string("SELECT sum(read_bytes), sum(written_bytes) FROM ") + table),
+        bytes);
   }
 
   const OpTotals ops = walked_ops(reader);
   for (const char* sums : {"count(*), coalesce(sum(duration_ns), 0) FROM op",
                            "sum(executions), coalesce(sum(duration_ns), 0) FROM op_total",
                            "sum(executions), coalesce(sum(duration_ns), 0) FROM op_time"}) {
-    EXPECT_EQ(asked(file, std::string("SELECT ") + sums), (Numbers{ops.executions, ops.ns}));
+    EXPECT_EQ(query_row(file, std::string("SELECT ") + sums), (Numbers{ops.executions, ops.ns}));
   }
 
   const auto steps = step_summaries(reader, {.from = 0, .limit = UINT32_MAX});
@@ -109,20 +112,20 @@ void expect_totals_agree(const std::filesystem::path& file) {
     EXPECT_EQ(sum.bytes_read, static_cast<double>(walked.read)) << to_text(by);
     EXPECT_EQ(sum.bytes_written, static_cast<double>(walked.written)) << to_text(by);
     // An op without accesses is in no row of an axis of accesses.
-    const TraceSums& all = is_of_ops(by) ? sum : found->total.all;
+    const TraceSums& all = is_op_axis(by) ? sum : found->total.all;
     EXPECT_EQ(all.executions, static_cast<double>(ops.executions)) << to_text(by);
     EXPECT_EQ(all.time_ns, static_cast<double>(static_cast<std::int64_t>(ops.ns))) << to_text(by);
   }
-  const auto expect_of_picture = [&](Value value, double all) {
-    const auto picture = raster(*index, {.x = {.axis = Axis::Time, .pixels = 700},
-                                         .y = {.axis = Axis::Op, .pixels = 300},
-                                         .value = value});
-    ASSERT_TRUE(picture.has_value()) << picture.error().message;
-    EXPECT_NEAR(picture->shown, all, 1e-9 * all) << to_text(value);
-    EXPECT_NEAR(picture->total, all, 1e-9 * all) << to_text(value);
+  const auto expect_raster_sum = [&](Value value, double all) {
+    const auto result = raster(*index, {.x = {.axis = Axis::Time, .pixels = 700},
+                                        .y = {.axis = Axis::Op, .pixels = 300},
+                                        .value = value});
+    ASSERT_TRUE(result.has_value()) << result.error().message;
+    EXPECT_NEAR(result->shown, all, 1e-9 * all) << to_text(value);
+    EXPECT_NEAR(result->total, all, 1e-9 * all) << to_text(value);
   };
-  expect_of_picture(Value::Touched, static_cast<double>(walked.read + walked.written));
-  expect_of_picture(Value::Time, static_cast<double>(ops.ns));
+  expect_raster_sum(Value::Touched, static_cast<double>(walked.read + walked.written));
+  expect_raster_sum(Value::Time, static_cast<double>(ops.ns));
 }
 
 }  // namespace tt::test

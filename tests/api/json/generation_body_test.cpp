@@ -75,7 +75,7 @@ TEST(GenerationBody, RejectsInvalidFieldsWithExpectedValues) {
   struct Case {
     const char* body;
     const char* code;
-    const char* says;  // substring of the detail
+    const char* expected_text;  // substring of the detail
   };
   const Case cases[] = {
       {"", "bad_json", "JSON object"},
@@ -118,9 +118,10 @@ TEST(GenerationBody, RejectsInvalidFieldsWithExpectedValues) {
     SCOPED_TRACE(c.body);
     const auto request = parse_generation_body(c.body);
     ASSERT_FALSE(request.has_value());
-    EXPECT_STREQ(code_of(request.error().fault), c.code);
-    EXPECT_EQ(status_of(request.error().fault), 400);
-    EXPECT_NE(request.error().detail.find(c.says), std::string::npos) << request.error().detail;
+    EXPECT_STREQ(code_of(request.error().error_code), c.code);
+    EXPECT_EQ(status_of(request.error().error_code), 400);
+    EXPECT_NE(request.error().detail.find(c.expected_text), std::string::npos)
+        << request.error().detail;
   }
 }
 

@@ -1,5 +1,5 @@
 #include "api/json/problem.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 
 #include <gtest/gtest.h>
 
@@ -12,29 +12,29 @@
 namespace tt {
 namespace {
 
-constexpr Fault kLast = Fault::Internal;
+constexpr ErrorCode kLast = ErrorCode::Internal;
 
 TEST(Problem, EachErrorHasAStatusAndAUniqueCode) {
   std::set<std::string> codes;
   for (int i = 0; i <= static_cast<int>(kLast); ++i) {
-    const auto fault = static_cast<Fault>(i);
-    EXPECT_GE(status_of(fault), 400);
-    EXPECT_LT(status_of(fault), 600);
-    EXPECT_TRUE(codes.insert(code_of(fault)).second) << code_of(fault);
+    const auto error_code = static_cast<ErrorCode>(i);
+    EXPECT_GE(status_of(error_code), 400);
+    EXPECT_LT(status_of(error_code), 600);
+    EXPECT_TRUE(codes.insert(code_of(error_code)).second) << code_of(error_code);
   }
 }
 
 TEST(Problem, EachCodeIsDocumented) {
-  std::ifstream file(in_tree("api/openapi.yaml"));
+  std::ifstream file(source_path("api/openapi.yaml"));
   const std::string text(std::istreambuf_iterator<char>(file), {});
   for (int i = 0; i <= static_cast<int>(kLast); ++i) {
-    const std::string code = code_of(static_cast<Fault>(i));
+    const std::string code = code_of(static_cast<ErrorCode>(i));
     EXPECT_NE(text.find("- " + code + "\n"), std::string::npos) << code;
   }
 }
 
 TEST(Problem, MatchesRfc9457) {
-  const auto json = nlohmann::json::parse(text_of(Problem{Fault::QueueFull, "wait"}));
+  const auto json = nlohmann::json::parse(text_of(Problem{ErrorCode::QueueFull, "wait"}));
   EXPECT_EQ(json["type"], "about:blank");
   EXPECT_EQ(json["status"], 503);
   EXPECT_EQ(json["code"], "queue_full");
@@ -53,9 +53,9 @@ TEST(Problem, KeepsTheResponseStatus) {
 TEST(Problem, KeepsTheMessageOfTheCause) {
   const Problem full =
       problem_of(TraceError{TraceError::Kind::DiskFull, "free 3 MB on /data and try again"});
-  EXPECT_EQ(full, (Problem{Fault::DiskFull, "free 3 MB on /data and try again"}));
-  EXPECT_EQ(status_of(problem_of(SubmitError{SubmitError::Kind::TooLong, ""}).fault), 413);
-  EXPECT_EQ(status_of(problem_of(SubmitError{SubmitError::Kind::NotReady, ""}).fault), 503);
+  EXPECT_EQ(full, (Problem{ErrorCode::DiskFull, "free 3 MB on /data and try again"}));
+  EXPECT_EQ(status_of(problem_of(SubmitError{SubmitError::Kind::TooLong, ""}).error_code), 413);
+  EXPECT_EQ(status_of(problem_of(SubmitError{SubmitError::Kind::NotReady, ""}).error_code), 503);
 }
 
 }  // namespace

@@ -37,15 +37,15 @@ TEST(SessionJson, TitleHas1To200Characters) {
   for (const std::string& body :
        {std::string("{}"), text(""), text(umlauts + "x"), std::string(R"({"title": 7})"),
         std::string(R"({"title": null})"), std::string(R"({"title": "a", "colour": 1})")}) {
-    const auto refused = parse_title_body(body);
-    ASSERT_FALSE(refused.has_value()) << body;
-    EXPECT_EQ(refused.error().fault, Fault::BadRequest);
+    const auto rejected = parse_title_body(body);
+    ASSERT_FALSE(rejected.has_value()) << body;
+    EXPECT_EQ(rejected.error().error_code, ErrorCode::BadRequest);
   }
   for (const std::string& body : {std::string(""), std::string("{"), std::string("[]"),
                                   std::string("\"title\""), std::string("{\"title\": \"\xff\"}")}) {
-    const auto refused = parse_title_body(body);
-    ASSERT_FALSE(refused.has_value()) << body;
-    EXPECT_EQ(refused.error().fault, Fault::BadJson) << body;
+    const auto rejected = parse_title_body(body);
+    ASSERT_FALSE(rejected.has_value()) << body;
+    EXPECT_EQ(rejected.error().error_code, ErrorCode::BadJson) << body;
   }
 }
 

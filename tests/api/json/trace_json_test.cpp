@@ -93,37 +93,37 @@ TEST(TraceJson, NodeFieldsAreNullWhenNotComputed) {
 }
 
 TEST(AccessCursor, IsAcceptedOnlyWithItsOwnQuery) {
-  const AccessPlace place{.step = StepId{4'000'000'000}, .access = 77, .part = 3};
+  const AccessId place{.step = StepId{4'000'000'000}, .access = 77, .part = 3};
   AccessQuery query;
   query.filter.tensor.name = "attn q.\"%\n";
   query.filter.tensor.layer = kNoLayer;
   query.order = {AccessSort::ByBytes, true};
-  const std::string text = cursor_text(place, "session-1", query);
+  const std::string text = encode_cursor(place, "session-1", query);
   EXPECT_LE(text.size(), 200u);
   EXPECT_EQ(parse_cursor(text, "session-1", query), place);
 
-  const auto refused = [](const std::string& cursor, const std::string& session,
-                          const AccessQuery& other) {
+  const auto rejected = [](const std::string& cursor, const std::string& session,
+                           const AccessQuery& other) {
     const auto parsed = parse_cursor(cursor, session, other);
-    return !parsed && parsed.error().fault == Fault::BadRequest;
+    return !parsed && parsed.error().error_code == ErrorCode::BadRequest;
   };
-  EXPECT_TRUE(refused(text, "session-2", query));
+  EXPECT_TRUE(rejected(text, "session-2", query));
   AccessQuery other = query;
   other.order.descending = false;
-  EXPECT_TRUE(refused(text, "session-1", other));
+  EXPECT_TRUE(rejected(text, "session-1", other));
   other = query;
   other.filter.tensor.layer.reset();
-  EXPECT_TRUE(refused(text, "session-1", other));
+  EXPECT_TRUE(rejected(text, "session-1", other));
   other = query;
   other.filter.write = false;
-  EXPECT_TRUE(refused(text, "session-1", other));
+  EXPECT_TRUE(rejected(text, "session-1", other));
   other = query;
   other.filter.op_name = "MUL";
-  EXPECT_TRUE(refused(text, "session-1", other));
+  EXPECT_TRUE(rejected(text, "session-1", other));
   for (const std::string& wrong :
        {std::string(), std::string("..."), std::string("1.2.3"), text + "0", text + " ", "-" + text,
         "100000000" + text, text.substr(0, text.rfind('.')), std::string(200, 'f')})
-    EXPECT_TRUE(refused(wrong, "session-1", query)) << wrong;
+    EXPECT_TRUE(rejected(wrong, "session-1", query)) << wrong;
 }
 
 TEST(TraceJson, OpOutsideLayersHasNullLayer) {

@@ -1,5 +1,5 @@
 #include "api/live/live_frames.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace tt {
 namespace {
 
 nlohmann::json vectors(const std::string& name) {
-  std::ifstream file(in_tree("tests/data/" + name));
+  std::ifstream file(source_path("tests/data/" + name));
   return nlohmann::json::parse(file)["frames"];
 }
 nlohmann::json ops_vectors() { return vectors("live_ops_frame.json"); }
@@ -55,7 +55,7 @@ RoutingFrame routing_frame_of(const nlohmann::json& json) {
 }
 
 template <class Frame>
-void expect_there_and_back(const Frame& frame, const std::vector<std::byte>& bytes) {
+void expect_round_trip(const Frame& frame, const std::vector<std::byte>& bytes) {
   EXPECT_EQ(encode(frame), bytes);
   EXPECT_EQ(bytes.size() % 8, 0u);
   const auto decoded = decode_live_frame(bytes);
@@ -68,11 +68,11 @@ TEST(LiveFrames, MatchWebUiTestVectors) {
   ASSERT_EQ(routing_vectors().size(), 3u);
   for (const auto& vector : ops_vectors()) {
     SCOPED_TRACE(vector["name"]);
-    expect_there_and_back(ops_frame_of(vector), bytes_of(vector["hex"]));
+    expect_round_trip(ops_frame_of(vector), bytes_of(vector["hex"]));
   }
   for (const auto& vector : routing_vectors()) {
     SCOPED_TRACE(vector["name"]);
-    expect_there_and_back(routing_frame_of(vector), bytes_of(vector["hex"]));
+    expect_round_trip(routing_frame_of(vector), bytes_of(vector["hex"]));
   }
 }
 
@@ -93,7 +93,7 @@ TEST(LiveFrames, RoundTrip) {
       frame.begin.push_back(Ns{static_cast<std::int64_t>(dice()) << 20});
       frame.end.push_back(Ns{static_cast<std::int64_t>(dice()) << 21});
     }
-    expect_there_and_back(frame, encode(frame));
+    expect_round_trip(frame, encode(frame));
     RoutingFrame routing{.subscription = frame.subscription,
                          .step = frame.step,
                          .first = static_cast<std::uint32_t>(dice()),
@@ -109,7 +109,7 @@ TEST(LiveFrames, RoundTrip) {
       routing.rank.push_back(static_cast<std::uint32_t>(dice() % 8));
       routing.score.push_back(static_cast<float>(dice() % 1000) / 1000.0F);
     }
-    expect_there_and_back(routing, encode(routing));
+    expect_round_trip(routing, encode(routing));
   }
 }
 
@@ -124,7 +124,7 @@ TEST(LiveFrames, RejectInvalidFrames) {
   struct Case {
     const char* name;
     std::vector<std::byte> bytes;
-    const char* says;
+    const char* expected_text;
   };
   const Case cases[] = {
       {"empty", {}, "header"},
@@ -140,7 +140,7 @@ TEST(LiveFrames, RejectInvalidFrames) {
     SCOPED_TRACE(c.name);
     const auto decoded = decode_live_frame(c.bytes);
     ASSERT_FALSE(decoded.has_value());
-    EXPECT_NE(decoded.error().find(c.says), std::string::npos) << decoded.error();
+    EXPECT_NE(decoded.error().find(c.expected_text), std::string::npos) << decoded.error();
   }
 }
 

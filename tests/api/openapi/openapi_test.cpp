@@ -8,7 +8,7 @@
 #include "api/json/version.h"
 #include "api/openapi/openapi.h"
 #include "api/openapi/yaml_json.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 #include "tracer/request/request_bounds.h"
 
 namespace tt {
@@ -66,7 +66,7 @@ TEST(YamlJson, ReportsLineOfErrors) {
 }
 
 TEST(Openapi, MatchesFileWithCurrentVersion) {
-  std::ifstream in(in_tree("api/openapi.yaml"));
+  std::ifstream in(source_path("api/openapi.yaml"));
   const auto file = json_of_yaml(std::string(std::istreambuf_iterator<char>(in), {}));
   ASSERT_TRUE(file.has_value()) << file.error();
   Json expected = *file;
@@ -91,13 +91,13 @@ TEST(Openapi, RequestBoundsMatchValidation) {
       Json::parse(openapi_json())["components"]["schemas"]["GenerateRequest"]["properties"];
   for (const NumberBounds& bounds : kRequestBounds) {
     const Json& field = fields[bounds.name];
-    EXPECT_EQ(field["minimum"].get<double>(), bounds.least) << bounds.name;
-    EXPECT_EQ(field["maximum"].get<double>(), bounds.most) << bounds.name;
+    EXPECT_EQ(field["minimum"].get<double>(), bounds.min) << bounds.name;
+    EXPECT_EQ(field["maximum"].get<double>(), bounds.max) << bounds.name;
   }
-  EXPECT_EQ(fields["tokens"]["items"]["maximum"].get<double>(), kTokenBounds.most);
-  EXPECT_EQ(fields["stop"]["maxItems"].get<std::size_t>(), kMostStops);
-  EXPECT_EQ(fields["grammar"]["maxLength"].get<std::size_t>(), kMostGrammarBytes);
-  EXPECT_EQ(fields["stats_pattern"]["maxLength"].get<std::size_t>(), kMostPatternBytes);
+  EXPECT_EQ(fields["tokens"]["items"]["maximum"].get<double>(), kTokenBounds.max);
+  EXPECT_EQ(fields["stop"]["maxItems"].get<std::size_t>(), kMaxStops);
+  EXPECT_EQ(fields["grammar"]["maxLength"].get<std::size_t>(), kMaxGrammarBytes);
+  EXPECT_EQ(fields["stats_pattern"]["maxLength"].get<std::size_t>(), kMaxPatternBytes);
 }
 
 }  // namespace

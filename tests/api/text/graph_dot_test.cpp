@@ -10,16 +10,16 @@
 #include <iterator>
 #include <string>
 
-#include "tests/support/places.h"
 #include "tests/support/sessions/random_session.h"
 #include "tests/support/sessions/small_session.h"
+#include "tests/support/test_paths.h"
 
 namespace tt {
 namespace {
 
 struct Drawn {
   int code = 0;
-  std::string out, complaints;
+  std::string out, messages;
 };
 
 std::string contents(const std::filesystem::path& path) {
@@ -30,12 +30,12 @@ std::string contents(const std::filesystem::path& path) {
 Drawn drawn(const std::string& dot, const char* as) {
   const test::TempFolder folder;
   std::ofstream(folder / "graph.dot") << dot;
-  const std::string command =
-      std::format("cd {} && {} -T{} graph.dot >out 2>err", folder.path().string(), kPlaces.dot, as);
+  const std::string command = std::format("cd {} && {} -T{} graph.dot >out 2>err",
+                                          folder.path().string(), kTestPaths.dot, as);
   const int status = std::system(command.c_str());
   return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
           .out = contents(folder / "out"),
-          .complaints = contents(folder / "err")};
+          .messages = contents(folder / "err")};
 }
 
 std::size_t count(const std::string& text, std::string_view part) {
@@ -72,7 +72,7 @@ TEST(GraphDot, CategoriesHaveDistinctColoursAndShapes) {
 
   const Drawn svg = drawn(whole, "svg");
   EXPECT_EQ(svg.code, 0);
-  EXPECT_EQ(svg.complaints, "");
+  EXPECT_EQ(svg.messages, "");
   EXPECT_EQ(count(svg.out, "class=\"node "), test::small_graph().tensors.size());
   EXPECT_EQ(count(svg.out, "class=\"cluster\""), 2U);
   EXPECT_EQ(count(svg.out, "stroke-dasharray"), 1U) << "Qcur-0 -> ffn_out-1";
@@ -85,7 +85,7 @@ TEST(GraphDot, CollapsedGraphHasOneBoxPerLayerAndComponent) {
   EXPECT_TRUE(dot.contains(R"(label="attention\n1 ops, 1 weights, 0.000 MB")")) << dot;
   const Drawn svg = drawn(dot, "svg");
   EXPECT_EQ(svg.code, 0);
-  EXPECT_EQ(svg.complaints, "");
+  EXPECT_EQ(svg.messages, "");
   EXPECT_EQ(count(svg.out, "class=\"node "), groups.groups.size());
   EXPECT_EQ(count(svg.out, "class=\"edge\""), groups.edges.size());
 }
@@ -95,7 +95,7 @@ TEST(GraphDot, AcceptsAnyNames) {
   const auto expect_read = [](const std::string& dot, std::size_t boxes) {
     const Drawn canonical = drawn(dot, "canon");
     EXPECT_EQ(canonical.code, 0);
-    EXPECT_EQ(canonical.complaints, "");
+    EXPECT_EQ(canonical.messages, "");
     EXPECT_EQ(count(canonical.out, "fillcolor="), boxes);
   };
   test::GraphMaker m;

@@ -16,8 +16,8 @@
 
 #include "tests/server/support/http_client.h"
 #include "tests/server/support/program.h"
-#include "tests/support/places.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/test_paths.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::test {
@@ -25,33 +25,33 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class Moment { Starting, Loading, InThePrompt, InADecode, InTheEnd, Idle };
+enum class KillPoint { Starting, Loading, ProcessingPrompt, Decoding, Finishing, Idle };
 
-const char* name_of(Moment moment) {
+const char* name_of(KillPoint point) {
   constexpr const char* kNames[] = {"starting", "loading",   "processing the prompt",
                                     "decoding", "finishing", "idle"};
-  return kNames[static_cast<std::size_t>(moment)];
+  return kNames[static_cast<std::size_t>(point)];
 }
 
 // A session as reported by the session list.
-struct Known {
+struct ListedSession {
   int steps = 0, tokens = 0;
   std::string state;
 };
-using Sessions = std::map<std::string, Known>;
+using Sessions = std::map<std::string, ListedSession>;
 
 // The path for LD_PRELOAD; in the same folder as set_clock.
 std::string kill_points() {
-  return fs::path(kPlaces.set_clock).replace_filename("libkill_points_module.so").string();
+  return fs::path(kTestPaths.set_clock).replace_filename("libkill_points_module.so").string();
 }
 
 const std::vector<std::string> kSmallSteps = {"-t", "1", "-c", "1024", "-b", "32", "-ub", "32"};
 
 class KilledServer : public ::testing::Test {
  protected:
-  std::uint32_t below(std::uint32_t count) { return static_cast<std::uint32_t>(dice_() % count); }
-  void wait_up_to(Clock::duration most) {
-    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(most).count();
+  std::uint32_t below(std::uint32_t count) { return static_cast<std::uint32_t>(rng_() % count); }
+  void sleep_up_to(Clock::duration limit) {
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(limit).count();
     std::this_thread::sleep_for(
         std::chrono::microseconds(below(static_cast<std::uint32_t>(us) + 1)));
   }
@@ -70,7 +70,7 @@ class KilledServer : public ::testing::Test {
     return json::parse(accepted->body)["id"];
   }
 
-  void expect_sound(RunningServer& server, const std::string& id, int steps) const {
+  void expect_valid_session(RunningServer& server, const std::string& id, int steps) const {
     SCOPED_TRACE(id);
     EXPECT_EQ(server.get("/api/v1/sessions/" + id)["steps"], steps);
     EXPECT_EQ(server.get("/api/v1/sessions/" + id + "/steps")["total"], steps);
@@ -87,10 +87,10 @@ class KilledServer : public ::testing::Test {
   // For a server that has just been started: all data reported by the previous one is present.
   void expect_recovered(RunningServer& server) const {
     const Sessions now = listed(server);
-    for (const auto& [id, was] : known_) {
+    for (const auto& [id, was] : listed_before_) {
       SCOPED_TRACE(id);
       ASSERT_TRUE(now.contains(id));
-      const Known& is = now.at(id);
+      const ListedSession& is = now.at(id);
       if (was.state == "running") {
         EXPECT_GE(is.steps, was.steps);
         EXPECT_GE(is.tokens, was.tokens);
@@ -102,8 +102,8 @@ class KilledServer : public ::testing::Test {
       }
     }
     for (const auto& [id, is] : now)
-      if (!known_.contains(id) || known_.at(id).state == "running")
-        expect_sound(server, id, is.steps);
+      if (!listed_before_.contains(id) || listed_before_.at(id).state == "running")
+        expect_valid_session(server, id, is.steps);
     for (const auto& entry : fs::directory_iterator(data_.path())) {
       const std::string name = entry.path().filename().string();
       EXPECT_FALSE(name.contains(".ttrace-") && !name.ends_with("-new")) << name;
@@ -111,53 +111,53 @@ class KilledServer : public ::testing::Test {
   }
 
   // Brings the server to `moment`. True: the server then kills itself there.
-  bool reach(Moment moment, RunningServer& server) {
+  bool run_until(KillPoint point, RunningServer& server) {
     const json some_tokens = std::vector<int>(700, 5);
-    switch (moment) {
-      case Moment::Starting:
+    switch (point) {
+      case KillPoint::Starting:
         return false;
-      case Moment::Loading:
-        wait_up_to(loading_);
+      case KillPoint::Loading:
+        sleep_up_to(loading_);
         return false;
-      case Moment::InThePrompt: {
+      case KillPoint::ProcessingPrompt: {
         const std::string id = generate(server, {{"tokens", some_tokens}, {"max_tokens", 4}});
-        const auto most = static_cast<int>(below(600));
+        const auto limit = static_cast<int>(below(600));
         json status;
         do {
           status = server.get("/api/v1/generate/" + id);
-        } while (status["state"] == "queued" || status["prompt_done"] < most);
+        } while (status["state"] == "queued" || status["prompt_done"] < limit);
         EXPECT_EQ(status["generated"], 0);
         return false;
       }
-      case Moment::InADecode: {
-        server.start_endless();
-        wait_up_to(300ms);
+      case KillPoint::Decoding: {
+        server.start_long_request();
+        sleep_up_to(300ms);
         return false;
       }
-      case Moment::InTheEnd:
+      case KillPoint::Finishing:
         generate(server, {{"prompt", "Once"}, {"max_tokens", 12}, {"ignore_eos", true}});
         return true;
-      case Moment::Idle:
+      case KillPoint::Idle:
         server.wait_for_end(
             generate(server, {{"prompt", "Once"}, {"max_tokens", 12}, {"ignore_eos", true}}));
-        wait_up_to(20ms);
+        sleep_up_to(20ms);
         return false;
     }
     return false;
   }
 
   const TempFolder data_;
-  Sessions known_;
+  Sessions listed_before_;
   Clock::duration loading_{};
-  std::mt19937 dice_{17};
+  std::mt19937 rng_{17};
 };
 
 TEST_F(KilledServer, SessionsAreRecoveredAfterKillAtAnyPoint) {
-  std::vector<Moment> moments;
+  std::vector<KillPoint> points;
   for (int i = 0; i < 4; ++i)
-    moments.insert(moments.end(),
-                   {Moment::InThePrompt, Moment::Starting, Moment::Loading, Moment::InADecode,
-                    Moment::Starting, Moment::InTheEnd, Moment::Idle, Moment::InTheEnd});
+    points.insert(points.end(), {KillPoint::ProcessingPrompt, KillPoint::Starting,
+                                 KillPoint::Loading, KillPoint::Decoding, KillPoint::Starting,
+                                 KillPoint::Finishing, KillPoint::Idle, KillPoint::Finishing});
   {
     RunningServer first(data_.path(), kSmallSteps);
     const auto began = Clock::now();
@@ -167,34 +167,34 @@ TEST_F(KilledServer, SessionsAreRecoveredAfterKillAtAnyPoint) {
     ASSERT_EQ(first.program.wait(), 0);
   }
   std::map<std::string, int> ends;  // sessions by final state
-  std::map<Moment, int> kills;
-  std::uint32_t change = 1;
-  for (const Moment moment : moments) {
-    SCOPED_TRACE(name_of(moment));
-    ++kills[moment];
-    if (moment == Moment::Starting) {  // while it recovers the sessions of the previous one
+  std::map<KillPoint, int> kills;
+  std::uint32_t write_count = 1;
+  for (const KillPoint point : points) {
+    SCOPED_TRACE(name_of(point));
+    ++kills[point];
+    if (point == KillPoint::Starting) {  // while it recovers the sessions of the previous one
       Program program(RunningServer::arguments(data_.path(), kSmallSteps));
-      wait_up_to(60ms);
+      sleep_up_to(60ms);
       program.signal(SIGKILL);
       EXPECT_EQ(program.wait(), -SIGKILL);
       continue;
     }
     std::vector<std::string> environment;
-    if (moment == Moment::InTheEnd) {
+    if (point == KillPoint::Finishing) {
       environment = {"LD_PRELOAD=" + kill_points(),
-                     "TT_TEST_DIE_IN_FINISH=" + std::to_string(change)};
-      change += 3;
+                     "TT_TEST_DIE_IN_FINISH=" + std::to_string(write_count)};
+      write_count += 3;
     }
     RunningServer server(data_.path(), kSmallSteps, environment);
     ASSERT_TRUE(server.url.starts_with("http://")) << server.program.stderr_text();
     expect_recovered(server);
     ASSERT_FALSE(HasFailure());
-    if (moment != Moment::Loading) {
+    if (point != KillPoint::Loading) {
       ASSERT_TRUE(server.wait_until_loaded());
     }
-    known_ = listed(server);
-    if (!reach(moment, server)) {
-      if (moment != Moment::Loading) known_ = listed(server);
+    listed_before_ = listed(server);
+    if (!run_until(point, server)) {
+      if (point != KillPoint::Loading) listed_before_ = listed(server);
       server.program.signal(SIGKILL);
     }
     EXPECT_EQ(server.program.wait(), -SIGKILL);
@@ -202,10 +202,10 @@ TEST_F(KilledServer, SessionsAreRecoveredAfterKillAtAnyPoint) {
   RunningServer last(data_.path(), kSmallSteps);
   expect_recovered(last);
   for (const auto& [id, is] : listed(last)) {
-    expect_sound(last, id, is.steps);
+    expect_valid_session(last, id, is.steps);
     ++ends[is.state];
   }
-  for (const auto& [moment, count] : kills) std::println("{:>3} kills {}", count, name_of(moment));
+  for (const auto& [point, count] : kills) std::println("{:>3} kills {}", count, name_of(point));
   for (const auto& [end, count] : ends) std::println("{:>3} sessions {}", count, end);
   // Kills during a prompt, a decode or a finish leave recovered sessions; idle ones are done.
   EXPECT_GE(ends["recovered"], 8);

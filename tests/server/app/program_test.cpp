@@ -9,7 +9,7 @@
 #include "tests/server/support/http_client.h"
 #include "tests/server/support/program.h"
 #include "tests/support/help_options.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 
 #include "tracer/format/file/session_reader.h"
 
@@ -34,7 +34,7 @@ TEST(Program, SignalDuringGenerationLeavesValidFile) {
     const test::TempFolder folder;
     RunningServer server(folder.path() / "made" / "by it");
     ASSERT_TRUE(server.wait_until_loaded());
-    const std::string id = server.start_endless();
+    const std::string id = server.start_long_request();
     ASSERT_FALSE(id.empty());
     const auto began = Clock::now();
     server.program.signal(signal);
@@ -59,7 +59,7 @@ TEST(Program, RecoversSessionOfKilledServer) {
   {
     RunningServer killed(folder.path());
     ASSERT_TRUE(killed.wait_until_loaded());
-    id = killed.start_endless();
+    id = killed.start_long_request();
     killed.program.signal(SIGKILL);
     EXPECT_EQ(killed.program.wait(), -SIGKILL);
   }
@@ -85,7 +85,7 @@ TEST(Program, OpensSessionsWithoutModel) {
   {
     RunningServer server(folder.path() / "first");
     ASSERT_TRUE(server.wait_until_loaded());
-    id = server.start_endless();
+    id = server.start_long_request();
     server.program.signal(SIGTERM);
     EXPECT_EQ(server.program.wait(), 0);
   }
@@ -116,7 +116,7 @@ TEST(Program, EnforcesKeepBytes) {
   {
     RunningServer server(folder.path());
     ASSERT_TRUE(server.wait_until_loaded());
-    server.start_endless();
+    server.start_long_request();
     server.program.signal(SIGTERM);
     EXPECT_EQ(server.program.wait(), 0);
   }
@@ -200,7 +200,7 @@ TEST(Program, ApiKeyIsNotExposed) {
 
 TEST(Program, RunsWithoutModel) {
   const test::TempFolder folder, models;
-  std::filesystem::copy(kPlaces.bundled_model, models.path() / "mine.gguf");
+  std::filesystem::copy(kTestPaths.bundled_model, models.path() / "mine.gguf");
   struct Case {
     std::vector<std::string> arguments;
     std::size_t listed;
@@ -210,7 +210,7 @@ TEST(Program, RunsWithoutModel) {
       {{"--no-model"}, 0, "none"},
       {{"--models-dir", models.path().string()}, 1, "none"},
       {{"--models-dir", models.path().string(), "--no-model"}, 1, "none"},
-      {{"--models-dir", models.path().string(), "--model", kPlaces.bundled_model}, 2, "loaded"}};
+      {{"--models-dir", models.path().string(), "--model", kTestPaths.bundled_model}, 2, "loaded"}};
   for (const Case& c : cases) {
     SCOPED_TRACE(c.arguments.back());
     RunningServer server(folder.path(), c.arguments);
@@ -232,7 +232,7 @@ TEST(Program, ExitCodesOfInvalidArguments) {
       {{"--colour"}, {}, 2},
       {{"surplus"}, {}, 2},
       {{"-ngl", "x"}, {}, 2},
-      {{"--no-model", "--model", kPlaces.bundled_model}, {}, 2},
+      {{"--no-model", "--model", kTestPaths.bundled_model}, {}, 2},
       {{}, {"TT_NO_MODEL=true", "TT_MODEL=x.gguf"}, 2},
       {{"--api-key", "short"}, {}, 2},
       {{}, {"TT_API_KEY=short"}, 2},
@@ -252,8 +252,8 @@ TEST(Program, ExitCodesOfInvalidArguments) {
 }
 
 // The error message for `where` (an option or a variable), without that prefix.
-std::string refusal_of(const std::string& where, const std::vector<std::string>& arguments,
-                       const std::vector<std::string>& environment) {
+std::string rejection_of(const std::string& where, const std::vector<std::string>& arguments,
+                         const std::vector<std::string>& environment) {
   Program program(arguments, environment);
   EXPECT_EQ(program.wait(), 2);
   const std::string said = program.stderr_text(), before = "tt-server: " + where + ": ";
@@ -299,8 +299,8 @@ TEST(Program, RejectsOptionAndVariableValuesIdentically) {
   for (const auto& [option, value] : cases) {
     SCOPED_TRACE(option + "=" + value);
     const std::string variable = variable_of(option);
-    EXPECT_EQ(refusal_of(option, {option + "=" + value}, {}),
-              refusal_of(variable, {}, {variable + "=" + value}));
+    EXPECT_EQ(rejection_of(option, {option + "=" + value}, {}),
+              rejection_of(variable, {}, {variable + "=" + value}));
   }
 }
 

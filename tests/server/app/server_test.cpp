@@ -9,7 +9,7 @@
 
 #include "api/json/version.h"
 #include "tests/server/support/test_server.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::test {
@@ -17,7 +17,7 @@ namespace {
 
 class Server : public ::testing::Test {
  protected:
-  Server() { need_backends(); }
+  Server() { ensure_backends_loaded(); }
 };
 
 const json kShort = {{"prompt", "The sea"},
@@ -25,11 +25,11 @@ const json kShort = {{"prompt", "The sea"},
                      {"temperature", 0},
                      {"ignore_eos", true},
                      {"seed", 1}};
-const json kEndless = {{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}};
+const json kLongRequest = {{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}};
 
 TEST_F(Server, RespondsWhileModelIsLoading) {
   TestServer server;
-  const Answer first = server.get("/api/v1/health");
+  const TestResponse first = server.get("/api/v1/health");
   EXPECT_EQ(first.status, 200);
   EXPECT_TRUE(first.body["status"] == "loading" || first.body["status"] == "ok");
   ASSERT_TRUE(server.wait_until_loaded());
@@ -44,16 +44,16 @@ TEST_F(Server, RespondsWhileModelIsLoading) {
   EXPECT_EQ(model["n_layers"], 6);
   EXPECT_EQ(model["context"], 1024);
   EXPECT_TRUE(model["has_vocabulary"]);
-  EXPECT_EQ(model["size_bytes"], std::filesystem::file_size(kPlaces.bundled_model));
+  EXPECT_EQ(model["size_bytes"], std::filesystem::file_size(kTestPaths.bundled_model));
 }
 
 TEST_F(Server, GeneratesAndRecords) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
-  const Answer accepted = server.post("/api/v1/generate", kShort.dump());
+  const TestResponse accepted = server.post("/api/v1/generate", kShort.dump());
   ASSERT_EQ(accepted.status, 202) << accepted.body;
   const std::string id = accepted.body["id"];
-  const json ended = server.when_ended(id);
+  const json ended = server.wait_for_end(id);
   EXPECT_EQ(ended["state"], "done");
   EXPECT_EQ(ended["stop_reason"], "length");
   EXPECT_EQ(ended["generated"], 6);
@@ -64,7 +64,7 @@ TEST_F(Server, GeneratesAndRecords) {
   EXPECT_EQ(session["state"], "done");
   EXPECT_EQ(session["title"], "The sea");
   EXPECT_EQ(session["n_layers"], 6);
-  EXPECT_EQ(session["model"]["path"], kPlaces.bundled_model);
+  EXPECT_EQ(session["model"]["path"], kTestPaths.bundled_model);
   EXPECT_EQ(session["facts"]["model.architecture"], "llama");
   EXPECT_GT(session["file_bytes"], 10'000);
 
@@ -87,7 +87,7 @@ TEST_F(Server, OpAndAccessTotalsMatchStep) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = server.generate(kShort);
-  ASSERT_EQ(server.when_ended(id)["state"], "done");
+  ASSERT_EQ(server.wait_for_end(id)["state"], "done");
   const std::string path = "/api/v1/sessions/" + id + "/steps";
   int looked_at = 0;
   for (const json& step : server.get(path).body["steps"]) {
@@ -134,7 +134,7 @@ TEST_F(Server, ConcatenatedPagesEqualFullList) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = server.generate(kShort);
-  ASSERT_EQ(server.when_ended(id)["state"], "done");
+  ASSERT_EQ(server.wait_for_end(id)["state"], "done");
   const std::string base = "/api/v1/sessions/" + id;
   for (const auto& [path, rows] : {std::pair<std::string, std::string>{"/tokens", "tokens"},
                                    {"/steps", "steps"},
@@ -160,9 +160,9 @@ TEST_F(Server, ConcatenatedPagesEqualFullList) {
 TEST_F(Server, RequestsAreQueuedInOrderAndCancellable) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
-  const std::string first = server.generate(kEndless);
-  const std::string second = server.generate(kEndless);
-  const std::string third = server.generate(kEndless);
+  const std::string first = server.generate(kLongRequest);
+  const std::string second = server.generate(kLongRequest);
+  const std::string third = server.generate(kLongRequest);
   EXPECT_TRUE(eventually([&] { return server.state_of(first)["generated"] > 2; }));
   EXPECT_EQ(server.state_of(first)["position"], 0);
   EXPECT_EQ(server.state_of(second)["position"], 1);
@@ -174,14 +174,14 @@ TEST_F(Server, RequestsAreQueuedInOrderAndCancellable) {
   EXPECT_EQ(server.state_of(second)["state"], "cancelled");
   EXPECT_EQ(server.state_of(third)["position"], 1);
   EXPECT_EQ(server.del("/api/v1/generate/" + first).status, 202);
-  const json ended = server.when_ended(first);
+  const json ended = server.wait_for_end(first);
   EXPECT_EQ(ended["state"], "cancelled");
   EXPECT_EQ(ended["stop_reason"], "cancelled");
   EXPECT_EQ(server.del("/api/v1/generate/" + first).body["state"],
             "cancelled");  // repeated: no effect
   EXPECT_TRUE(eventually([&] { return server.state_of(third)["state"] == "running"; }));
   server.del("/api/v1/generate/" + third);
-  server.when_ended(third);
+  server.wait_for_end(third);
   EXPECT_EQ(server.get("/api/v1/sessions/" + first).body["state"], "cancelled");
 }
 
@@ -191,9 +191,9 @@ TEST_F(Server, ListsSessionsNewestFirstIncludingRunning) {
   std::vector<std::string> ids;
   for (int i = 0; i < 3; ++i) {
     ids.push_back(server.generate(kShort));
-    server.when_ended(ids.back());
+    server.wait_for_end(ids.back());
   }
-  ids.push_back(server.generate(kEndless));
+  ids.push_back(server.generate(kLongRequest));
   ASSERT_TRUE(
       eventually([&] { return server.get("/api/v1/sessions/" + ids[3]).body["steps"] > 2; }));
   const json list = server.get("/api/v1/sessions").body;
@@ -215,7 +215,7 @@ TEST_F(Server, ErrorResponsesAreProblemJson) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = server.generate(kShort);
-  server.when_ended(id);
+  server.wait_for_end(id);
   struct Case {
     const char* method;
     std::string path, body;
@@ -252,9 +252,9 @@ TEST_F(Server, ErrorResponsesAreProblemJson) {
   for (const Case& c : cases) {
     SCOPED_TRACE(std::string(c.method) + " " + c.path + " " + c.body.substr(0, 60));
     const std::string method = c.method;
-    const Answer answer = method == "GET"    ? server.get(c.path)
-                          : method == "POST" ? server.post(c.path, c.body)
-                                             : server.del(c.path);
+    const TestResponse answer = method == "GET"    ? server.get(c.path)
+                                : method == "POST" ? server.post(c.path, c.body)
+                                                   : server.del(c.path);
     EXPECT_EQ(answer.status, c.status);
     EXPECT_EQ(answer.type, "application/problem+json");
     ASSERT_TRUE(answer.body.is_object());
@@ -269,7 +269,7 @@ TEST_F(Server, KeepsServingWhenModelIsInvalid) {
     const char* name;
     std::string bytes;
   };
-  std::ifstream bundled(kPlaces.bundled_model, std::ios::binary);
+  std::ifstream bundled(kTestPaths.bundled_model, std::ios::binary);
   const std::string whole(std::istreambuf_iterator<char>(bundled), {});
   const Case cases[] = {{"not a GGUF", "hello"},
                         {"empty", ""},
@@ -279,14 +279,14 @@ TEST_F(Server, KeepsServingWhenModelIsInvalid) {
     SCOPED_TRACE(c.name);
     const auto model = folder.path() / "bad.gguf";
     std::ofstream(model, std::ios::binary) << c.bytes;
-    TestServer server({.model = model, .checker = kPlaces.checker, .door = {}});
+    TestServer server({.model = model, .checker = kTestPaths.checker, .frontend = {}});
     EXPECT_FALSE(server.wait_until_loaded());
     const json entry = server.get("/api/v1/models").body["models"].at(0);
     EXPECT_EQ(entry["state"], "failed");
     EXPECT_NE(entry["error"].get<std::string>().find("bad.gguf"), std::string::npos)
         << entry["error"];
     EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "failed");
-    const Answer refused = server.post("/api/v1/generate", kShort.dump());
+    const TestResponse refused = server.post("/api/v1/generate", kShort.dump());
     EXPECT_EQ(refused.status, 503);
     EXPECT_EQ(refused.body["code"], "model_failed");
     EXPECT_EQ(server.get("/api/v1/sessions").body["total"], 0);
@@ -298,7 +298,7 @@ TEST_F(Server, CompressesWithGzip) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = server.generate(kShort);
-  ASSERT_EQ(server.when_ended(id)["state"], "done");
+  ASSERT_EQ(server.wait_for_end(id)["state"], "done");
   httplib::Client client = server.client();
   client.set_decompress(false);
   const auto ops = client.Get("/api/v1/sessions/" + id + "/steps/0/ops",
@@ -317,7 +317,7 @@ TEST_F(Server, ListsUnreadableFile) {
   ASSERT_EQ(list["total"], 1);
   EXPECT_EQ(list["sessions"].at(0)["state"], "unreadable");
   EXPECT_FALSE(list["sessions"].at(0)["error"].is_null());
-  const Answer steps = server.get("/api/v1/sessions/20200101-000000-aaaaaa/steps");
+  const TestResponse steps = server.get("/api/v1/sessions/20200101-000000-aaaaaa/steps");
   EXPECT_EQ(steps.status, 500);
   EXPECT_EQ(steps.type, "application/problem+json");
 }

@@ -10,11 +10,11 @@
 #include <set>
 #include <thread>
 
-#include "program/second_signal.h"
-#include "tests/server/door/raw_client.h"
+#include "program/force_exit.h"
+#include "tests/server/frontend/raw_client.h"
 #include "tests/server/support/http_client.h"
 #include "tests/server/support/program.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
@@ -22,7 +22,7 @@ namespace {
 
 using namespace test;
 
-void expect_whole(const std::filesystem::path& file, SessionState state) {
+void expect_valid_session(const std::filesystem::path& file, SessionState state) {
   EXPECT_FALSE(std::filesystem::exists(file.string() + "-wal"));
   const auto faults = check_session(file);
   ASSERT_TRUE(faults.has_value()) << faults.error().message;
@@ -69,7 +69,7 @@ TEST(Stop, DuringLongPrompt) {
   ASSERT_EQ(status["state"], "running");
   server.program.signal(SIGTERM);
   EXPECT_EQ(server.program.wait(), 0) << server.program.stderr_text();
-  expect_whole(folder.path() / (id + ".ttrace"), SessionState::Cancelled);
+  expect_valid_session(folder.path() / (id + ".ttrace"), SessionState::Cancelled);
   // llama.cpp reports an aborted graph as an error; it must not be logged as a warning.
   EXPECT_FALSE(server.program.stderr_text().contains(" warning ")) << server.program.stderr_text();
 }
@@ -84,7 +84,7 @@ TEST(Stop, NotifiesLiveClientsAndCancelsQueuedRequests) {
     ASSERT_EQ(clients.back().handshake().status, 101);
     clients.back().send(kText, R"({"type": "subscribe", "session": "*", "kinds": []})");
   }
-  const std::string running = server.start_endless();
+  const std::string running = server.start_long_request();
   ASSERT_FALSE(running.empty());
   const std::string waiting = [&] {
     httplib::Client client = http_client(server.url);
@@ -115,7 +115,7 @@ TEST(Stop, NotifiesLiveClientsAndCancelsQueuedRequests) {
     EXPECT_EQ(close_code, 1001);
   }
   EXPECT_EQ(server.program.wait(), 0) << server.program.stderr_text();
-  expect_whole(folder.path() / (running + ".ttrace"), SessionState::Cancelled);
+  expect_valid_session(folder.path() / (running + ".ttrace"), SessionState::Cancelled);
 }
 
 // One client does not read its response, one does not send the announced body.
@@ -135,11 +135,11 @@ TEST(Stop, DoesNotWaitForStuckHttpClients) {
   const test::TempFolder folder;
   RunningServer server(folder.path(), {"-t", "1", "-tb", "1"});
   ASSERT_TRUE(server.wait_until_loaded());
-  const std::string id = server.start_endless();
+  const std::string id = server.start_long_request();
   const StuckClients stuck(server, id);
   server.program.signal(SIGTERM);
   EXPECT_EQ(server.program.wait(), 0) << server.program.stderr_text();
-  expect_whole(folder.path() / (id + ".ttrace"), SessionState::Cancelled);
+  expect_valid_session(folder.path() / (id + ".ttrace"), SessionState::Cancelled);
 }
 
 // timeout(1) signals the process and then its group. Two different signals are used because
@@ -148,25 +148,25 @@ TEST(Stop, TwoSignalsInShortSuccessionCountAsOne) {
   const test::TempFolder folder;
   RunningServer server(folder.path(), {"-t", "1", "-tb", "1"});
   ASSERT_TRUE(server.wait_until_loaded());
-  const std::string id = server.start_endless();
+  const std::string id = server.start_long_request();
   server.program.signal(SIGINT);
   server.program.signal(SIGTERM);
   EXPECT_EQ(server.program.wait(), 0) << server.program.stderr_text();
-  expect_whole(folder.path() / (id + ".ttrace"), SessionState::Cancelled);
+  expect_valid_session(folder.path() / (id + ".ttrace"), SessionState::Cancelled);
 }
 
 TEST(Stop, SecondSignalTerminatesImmediately) {
   const test::TempFolder folder;
   RunningServer server(folder.path(), {"-t", "1", "-tb", "1"});
   ASSERT_TRUE(server.wait_until_loaded());
-  const std::string id = server.start_endless();
+  const std::string id = server.start_long_request();
   const StuckClients stuck(server, id);
   server.program.signal(SIGTERM);
   const auto deadline = Clock::now() + 30s;
   while (server.program.stderr_text().find("stopping") == std::string::npos &&
          Clock::now() < deadline)
     std::this_thread::sleep_for(5ms);
-  std::this_thread::sleep_for(kOneSignal + 50ms);
+  std::this_thread::sleep_for(kSignalDebounce + 50ms);
   server.program.signal(SIGTERM);
   EXPECT_EQ(server.program.wait(), -SIGTERM) << server.program.stderr_text();
 
@@ -203,7 +203,7 @@ TEST(Stop, UnreadStderrDoesNotBlock) {
   const UnreadPipe pipe(folder / "stderr");
   const std::string data = (folder / "data").string();
   Program program(
-      {"-c", std::string("exec ") + kPlaces.server + " --port 0 -t 1 -tb 1 --log-level trace" +
+      {"-c", std::string("exec ") + kTestPaths.server + " --port 0 -t 1 -tb 1 --log-level trace" +
                  " --data-dir " + data + " 2> " + (folder / "stderr").string()},
       {"PATH=/usr/bin:/bin"}, "/bin/sh");
   httplib::Client client = http_client(program.read_line());
@@ -228,7 +228,7 @@ TEST(Stop, UnreadStderrDoesNotBlock) {
   // The last lines cannot be written, so it exceeds the limit and exits with 1.
   program.signal(SIGTERM);
   EXPECT_EQ(program.wait(), 1);
-  expect_whole(std::filesystem::path(data) / (id + ".ttrace"), SessionState::Done);
+  expect_valid_session(std::filesystem::path(data) / (id + ".ttrace"), SessionState::Done);
 }
 
 }  // namespace

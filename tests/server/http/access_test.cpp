@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "api/json/problem.h"
-#include "server/http/refusals.h"
-#include "tests/server/door/raw_client.h"
+#include "server/http/rejections.h"
+#include "tests/server/frontend/raw_client.h"
 #include "tests/server/support/test_server.h"
 
 namespace tt::test {
@@ -19,7 +19,7 @@ constexpr const char* kKey = "a-key-of-some-length";
 TestServerOptions with_key() {
   TestServerOptions options;
   options.model = "/nonexistent/model.gguf";
-  options.door.key = kKey;
+  options.frontend.key = kKey;
   return options;
 }
 
@@ -72,7 +72,7 @@ TEST(ServerAccess, KeyGrantsAccessAndHeadMatchesGet) {
 TEST(ServerAccess, AcceptsManyUnrelatedCookies) {
   TestServer server(with_key());
   const RawResponse login =
-      RawClient(server.port).exchange(get_request(server.door.make_login_path()));
+      RawClient(server.port).exchange(get_request(server.frontend.make_login_path()));
   ASSERT_EQ(login.status, 200);
   const std::string& set = login.headers.at("set-cookie");
   std::string others;
@@ -112,7 +112,7 @@ TEST(ServerAccess, BrowserGetsLoginPage) {
     EXPECT_FALSE(page->body.contains("<script"));
     EXPECT_FALSE(page->body.contains(kKey));
   }
-  const auto login = client.Get(server.door.make_login_path(), browser);
+  const auto login = client.Get(server.frontend.make_login_path(), browser);
   ASSERT_TRUE(login);
   EXPECT_EQ(login->status, 200);
 }
@@ -134,22 +134,22 @@ TEST(ServerAccess, RejectsUnsupportedBodyTypes) {
 TEST(ServerAccess, SessionBodyLimitIsLargerThanPromptLimit) {
   TestServer server;
   const std::string body(17u << 20, ' ');
-  const Answer prompt = server.post("/api/v1/generate", body);
+  const TestResponse prompt = server.post("/api/v1/generate", body);
   EXPECT_EQ(prompt.status, 413);
   EXPECT_EQ(prompt.body["code"], "body_too_large");
-  const Answer session = server.post("/api/v1/sessions", body, "application/octet-stream");
+  const TestResponse session = server.post("/api/v1/sessions", body, "application/octet-stream");
   EXPECT_EQ(session.status, 422) << session.body;
 }
 
 TEST(ServerAccess, EveryFrontendRejectionIsAProblem) {
-  for (int i = 0; i <= static_cast<int>(RefusalReason::TooManyConnections); ++i) {
-    const Refusal refusal{.reason = static_cast<RefusalReason>(i), .why = "a <reason>"};
-    const RefusalBody body = render_refusal(refusal);
+  for (int i = 0; i <= static_cast<int>(RejectionReason::TooManyConnections); ++i) {
+    const Rejection refusal{.reason = static_cast<RejectionReason>(i), .why = "a <reason>"};
+    const RejectionBody body = render_rejection(refusal);
     EXPECT_EQ(body.type, "application/problem+json");
     const json problem = json::parse(body.text);
     EXPECT_EQ(problem["status"], status_of(refusal.reason));
     EXPECT_EQ(problem["detail"], "a <reason>");
-    EXPECT_NE(problem["code"], code_of(Fault::Internal)) << i;
+    EXPECT_NE(problem["code"], code_of(ErrorCode::Internal)) << i;
   }
 }
 

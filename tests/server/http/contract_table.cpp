@@ -110,8 +110,8 @@ ContractTable::ContractTable(std::string_view openapi_json) {
   }
 }
 
-const ContractTable::Operation* ContractTable::named_by(std::string_view method,
-                                                        std::string_view target) const {
+const ContractTable::Operation* ContractTable::find_operation(std::string_view method,
+                                                              std::string_view target) const {
   const std::string path = decoded(target.substr(0, target.find_first_of("?#")));
   const std::string_view wanted = method == "HEAD" ? "GET" : method;
   const auto found = std::ranges::find_if(operations_, [&](const Operation& one) {
@@ -120,7 +120,7 @@ const ContractTable::Operation* ContractTable::named_by(std::string_view method,
   return found == operations_.end() ? nullptr : &*found;
 }
 
-std::string ContractTable::complaint(const Operation* operation, std::string_view method,
+std::string ContractTable::violation(const Operation* operation, std::string_view method,
                                      const RawResponse& answer) const {
   const auto header = [&](const char* name) {
     const auto at = answer.headers.find(name);
@@ -140,7 +140,7 @@ std::string ContractTable::complaint(const Operation* operation, std::string_vie
   if (operation != nullptr) {
     allow(operation->responses);
   } else if (answer.status == 404) {
-    return problem_complaint(answer);
+    return problem_violation(answer);
   } else if (answer.status == 200 || answer.status == 206 || answer.status == 416) {
     return {};  // a static file
   }
@@ -150,7 +150,7 @@ std::string ContractTable::complaint(const Operation* operation, std::string_vie
   }
   if (!allowed.contains(type))
     return std::format("status {} with media type \"{}\"", answer.status, type);
-  if (type == kProblem) return problem_complaint(answer);
+  if (type == kProblem) return problem_violation(answer);
   // Streamed bodies are not checked: they are cut off when the client closes its side, as
   // these clients do.
   if (type == "application/json" && header("content-encoding").empty() &&
@@ -160,7 +160,7 @@ std::string ContractTable::complaint(const Operation* operation, std::string_vie
   return {};
 }
 
-std::string ContractTable::problem_complaint(const RawResponse& answer) const {
+std::string ContractTable::problem_violation(const RawResponse& answer) const {
   if (answer.body.empty()) return {};  // response to HEAD
   const json problem = json::parse(answer.body, nullptr, false);
   if (!problem.is_object()) return "the problem is not a JSON object: " + answer.body.substr(0, 80);

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/server/door/raw_client.h"
+#include "tests/server/frontend/raw_client.h"
 
 namespace tt::test {
 
@@ -35,15 +35,15 @@ class ContractTable {
 
   // The operation of a request; null when the contract has none. HEAD maps to GET. `target` is
   // the target of the request line.
-  const Operation* named_by(std::string_view method, std::string_view target) const;
+  const Operation* find_operation(std::string_view method, std::string_view target) const;
 
   // How the response violates the contract; empty: it conforms. `operation` is null for a
   // request without an operation.
-  std::string complaint(const Operation* operation, std::string_view method,
+  std::string violation(const Operation* operation, std::string_view method,
                         const RawResponse& answer) const;
 
  private:
-  std::string problem_complaint(const RawResponse& answer) const;
+  std::string problem_violation(const RawResponse& answer) const;
 
   std::vector<Operation> operations_;
   std::map<int, std::set<std::string>> any_request_;

@@ -23,7 +23,7 @@ constexpr std::size_t kRequests = 10'000;
 constexpr std::size_t kClients = 4;
 
 // TT_SEED repeats a run with its printed seed.
-std::uint64_t seed_of_this_run() {
+std::uint64_t test_seed() {
   const char* given = std::getenv("TT_SEED");
   return given == nullptr ? 20261121 : std::strtoull(given, nullptr, 10);
 }
@@ -32,10 +32,10 @@ class HttpMutation : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(server_.wait_until_loaded());
-    model_ = server_.shelf.current()->id;
+    model_ = server_.model_manager.current()->id;
     for (std::string& session : sessions_) {
       session = server_.generate({{"prompt", "a"}, {"max_tokens", 1}});
-      ASSERT_EQ(server_.when_ended(session)["state"], "done");
+      ASSERT_EQ(server_.wait_for_end(session)["state"], "done");
     }
     std::ifstream file(server_.folder.path() / (sessions_[0] + ".ttrace"), std::ios::binary);
     file_.assign(std::istreambuf_iterator<char>(file), {});
@@ -75,12 +75,12 @@ class HttpMutation : public ::testing::Test {
 
  private:
   static TestServerOptions options() {
-    need_backends();
+    ensure_backends_loaded();
     TestServerOptions options;
     // A small context ends requests with a large max_tokens early.
     options.context = {.context = 64, .batch = 64, .ubatch = 64, .threads = 1};
     // A short timeout for requests that announce more bytes than they send.
-    options.door.body_timeout = 500ms;
+    options.frontend.body_timeout = 500ms;
     return options;
   }
 
@@ -94,13 +94,13 @@ class HttpMutation : public ::testing::Test {
                        const ContractTable::Parameter& parameter, Mutator& mutator) const {
     if (parameter.name == "id") {
       // Deletes rarely: other requests need the sessions.
-      const bool spared = operation.method == "DELETE" && !mutator.once_in(20);
-      return spared ? "20261121-000000-abcdef" : sessions_[mutator.below(sessions_.size())];
+      const bool keep = operation.method == "DELETE" && !mutator.once_in(20);
+      return keep ? "20261121-000000-abcdef" : sessions_[mutator.below(sessions_.size())];
     }
     if (parameter.name == "model" && parameter.in_path) {
       // Rarely (un)loads the model: other requests need it, and loading takes time.
-      const bool spared = operation.method == "POST" && !mutator.once_in(40);
-      return spared ? "no-such-model" : model_;
+      const bool keep = operation.method == "POST" && !mutator.once_in(40);
+      return keep ? "no-such-model" : model_;
     }
     const json& schema = parameter.schema;
     if (schema.contains("enum")) {
@@ -123,20 +123,20 @@ std::pair<std::string, std::string> first_line(std::string_view bytes) {
           std::string(line.substr(first + 1, last - first - 1))};
 }
 
-struct Findings {
+struct MutationResults {
   std::mutex mutex;
   struct Kind {
     std::size_t count = 0;
     std::string example;
   };
-  std::map<std::string, Kind> complaints;
+  std::map<std::string, Kind> violations;
   std::map<int, std::size_t> statuses;
 
-  void add(int status, const std::string& complaint, std::string_view request) {
+  void add(int status, const std::string& violation, std::string_view request) {
     const std::scoped_lock lock(mutex);
     ++statuses[status];
-    if (complaint.empty()) return;
-    Kind& kind = complaints[complaint];
+    if (violation.empty()) return;
+    Kind& kind = violations[violation];
     ++kind.count;
     if (!kind.example.empty() && kind.example.size() <= request.size()) return;
     kind.example = request;
@@ -144,10 +144,10 @@ struct Findings {
 };
 
 TEST_F(HttpMutation, EveryResponseConformsToTheContract) {
-  const std::uint64_t seed = seed_of_this_run();
+  const std::uint64_t seed = test_seed();
   std::println("TT_SEED={}", seed);
   const auto began = std::chrono::steady_clock::now();
-  Findings findings;
+  MutationResults findings;
   std::atomic<std::size_t> made = 0;
 
   const auto send_one = [&](Mutator& mutator) {
@@ -162,21 +162,21 @@ TEST_F(HttpMutation, EveryResponseConformsToTheContract) {
     // Sometimes as the second request of a connection, sent together with the first.
     const bool second = mutator.once_in(4);
     client.send((second ? get_request("/api/v1/health") : "") + request);
-    client.end_output();
+    client.shutdown_write();
     if (second && client.read_response().status != 200) {
       findings.add(0, "no response to a valid request before the mutated one", request);
     }
     const RawResponse answer = client.read_response(method);
     const bool whole_head = request.contains("\r\n\r\n");
-    std::string complaint;
+    std::string violation;
     if (answer.status != 0) {
-      complaint = contract_.complaint(contract_.named_by(method, target), method, answer);
+      violation = contract_.violation(contract_.find_operation(method, target), method, answer);
     } else if (whole_head) {
-      complaint = "no response to a complete head";
+      violation = "no response to a complete head";
     }
     // The remaining bytes may parse as another request; its connection closes, too.
-    if (!client.ended_within(20s)) complaint += " (and the connection is not closed)";
-    findings.add(answer.status, complaint, request);
+    if (!client.closed_within(20s)) violation += " (and the connection is not closed)";
+    findings.add(answer.status, violation, request);
   };
 
   std::vector<std::jthread> clients;
@@ -197,7 +197,7 @@ TEST_F(HttpMutation, EveryResponseConformsToTheContract) {
   for (const auto& [status, count] : findings.statuses) std::println("{:5} x {}", count, status);
   std::println("{} requests in {:.1f} s", kRequests,
                std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
-  for (const auto& [wrong, kind] : findings.complaints) {
+  for (const auto& [wrong, kind] : findings.violations) {
     ADD_FAILURE()
         << kind.count << " x " << wrong << ", for example: "
         << json(kind.example.substr(0, 400)).dump(-1, ' ', true, json::error_handler_t::replace);
@@ -209,7 +209,7 @@ TEST_F(HttpMutation, EveryResponseConformsToTheContract) {
   EXPECT_TRUE(eventually(
       [&] { return server_.get("/api/v1/models/" + model_).body["state"] == "loaded"; }));
   const std::string id = server_.generate({{"prompt", "Once"}, {"max_tokens", 3}});
-  EXPECT_EQ(server_.when_ended(id)["state"], "done");
+  EXPECT_EQ(server_.wait_for_end(id)["state"], "done");
 }
 
 }  // namespace

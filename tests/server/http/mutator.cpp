@@ -66,7 +66,7 @@ constexpr std::array<Header, 40> kHeaders = {{
 }};
 
 // A random node of the document, possibly its root.
-json& some_place(json& document, Mutator& mutator) {
+json& random_node(json& document, Mutator& mutator) {
   json* at = &document;
   while ((at->is_object() || at->is_array()) && !at->empty() && !mutator.once_in(4)) {
     auto next = at->begin();
@@ -94,12 +94,12 @@ std::string RequestParts::text() const {
   return out + "\r\n" + body;
 }
 
-std::string Mutator::nasty_text() {
+std::string Mutator::edge_case_text() {
   if (once_in(20)) return std::string(1 + below(9000), 'a');
   return std::string(one_of(std::span<const std::string_view>(kTexts)));
 }
 
-json Mutator::nasty_value() {
+json Mutator::edge_case_value() {
   switch (below(14)) {
     case 0:
       return nullptr;
@@ -167,19 +167,19 @@ std::string Mutator::bytes(std::string text, std::string_view other) {
 }
 
 json Mutator::document(json from) {
-  json& place = some_place(from, *this);
+  json& node = random_node(from, *this);
   switch (below(5)) {
     case 0:
-      if (place.is_object() && !place.empty()) place.erase(place.begin());
+      if (node.is_object() && !node.empty()) node.erase(node.begin());
       break;
     case 1:
-      if (place.is_object()) place[nasty_text().substr(0, 300)] = nasty_value();
+      if (node.is_object()) node[edge_case_text().substr(0, 300)] = edge_case_value();
       break;
     case 2:
-      place = json::array({place, place});
+      node = json::array({node, node});
       break;
     default:
-      place = nasty_value();
+      node = edge_case_value();
       break;
   }
   return from;
@@ -191,10 +191,10 @@ void Mutator::change_target(std::string& target) {
     // A value of the query, or an additional parameter.
     const std::size_t equals = target.find('=', question);
     if (once_in(4) || equals == std::string::npos) {
-      target += "&" + nasty_text() + "=" + nasty_text();
+      target += "&" + edge_case_text() + "=" + edge_case_text();
     } else {
       target.resize(equals + 1);
-      target += nasty_text();
+      target += edge_case_text();
     }
     return;
   }
@@ -202,11 +202,11 @@ void Mutator::change_target(std::string& target) {
   const std::size_t end = std::min(question, target.size());
   const std::size_t slash = target.rfind('/', below(end));
   if (slash == std::string::npos) {
-    target = "/" + nasty_text();
+    target = "/" + edge_case_text();
     return;
   }
   const std::size_t next = std::min(target.find('/', slash + 1), end);
-  target.replace(slash + 1, next - slash - 1, nasty_text());
+  target.replace(slash + 1, next - slash - 1, edge_case_text());
 }
 
 void Mutator::change_headers(RequestParts& parts) {
@@ -231,14 +231,14 @@ void Mutator::change_headers(RequestParts& parts) {
 
 void Mutator::change_body(RequestParts& parts, std::string_view other) {
   const json whole = json::parse(parts.body, nullptr, false);
-  const auto say_length = [&] {
+  const auto update_content_length = [&] {
     for (auto& [name, value] : parts.headers) {
       if (name == "Content-Length") value = std::to_string(parts.body.size());
     }
   };
   if (!whole.is_discarded() && !once_in(4)) {
     parts.body = document(whole).dump(-1, ' ', false, json::error_handler_t::replace);
-    say_length();
+    update_content_length();
     return;
   }
   switch (below(5)) {
@@ -262,7 +262,7 @@ void Mutator::change_body(RequestParts& parts, std::string_view other) {
       parts.body = bytes(parts.body, other);
       break;
   }
-  if (!once_in(4)) say_length();
+  if (!once_in(4)) update_content_length();
 }
 
 std::string Mutator::request(RequestParts parts, std::string_view other) {

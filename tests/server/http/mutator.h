@@ -42,8 +42,8 @@ class Mutator {
   std::string request(RequestParts parts, std::string_view other);
 
  private:
-  std::string nasty_text();
-  nlohmann::json nasty_value();
+  std::string edge_case_text();
+  nlohmann::json edge_case_value();
   void change_target(std::string& target);
   void change_headers(RequestParts& parts);
   void change_body(RequestParts& parts, std::string_view other);

@@ -68,7 +68,7 @@ TEST(RouteContract, RejectsUnknownParameters) {
     const auto query = text.find('?');
     request.path = text.substr(0, query);
     httplib::detail::parse_query_text(std::string(text.substr(query + 1)), request.params);
-    const auto refused = contract.refuse_query(request);
+    const auto refused = contract.check_query(request);
     EXPECT_EQ(refused.has_value(), why != nullptr);
     EXPECT_EQ(refused.value_or(Problem{}).detail, why == nullptr ? "" : why);
   }

@@ -16,14 +16,14 @@
 namespace tt::test {
 namespace {
 
-struct SentEvent {
+struct SseEvent {
   std::string name;
   json data;
 };
 
 // Fails the test for anything that is not an event or a comment.
-std::vector<SentEvent> parse_events(const std::string& text) {
-  std::vector<SentEvent> events;
+std::vector<SseEvent> parse_events(const std::string& text) {
+  std::vector<SseEvent> events;
   std::size_t at = 0;
   while (at < text.size()) {
     const std::size_t end = text.find("\n\n", at);
@@ -49,9 +49,9 @@ json streamed(int tokens) {
 }
 
 // Reads a response until it ends, or until `enough` returns true and it disconnects.
-struct Reader {
-  explicit Reader(const TestServer& server, const json& body,
-                  std::function<bool(const std::string&)> enough = {})
+struct StreamReader {
+  explicit StreamReader(const TestServer& server, const json& body,
+                        std::function<bool(const std::string&)> enough = {})
       : thread([this, port = server.port, text_of_body = body.dump(), enough] {
           httplib::Client client = http_client("http://127.0.0.1:" + std::to_string(port));
           httplib::Request request;
@@ -74,7 +74,7 @@ struct Reader {
           (void)client.send(request);
           ended = true;
         }) {}
-  ~Reader() {
+  ~StreamReader() {
     if (thread.joinable()) thread.join();
   }
   std::string so_far() {
@@ -92,13 +92,13 @@ struct Reader {
 
 class Stream : public ::testing::Test {
  protected:
-  Stream() { need_backends(); }
+  Stream() { ensure_backends_loaded(); }
 };
 
 TEST_F(Stream, SendsAllEventsFromQueuedToDone) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
-  Reader reader(server, streamed(8));
+  StreamReader reader(server, streamed(8));
   reader.thread.join();
   EXPECT_EQ(reader.status, 200);
   EXPECT_EQ(reader.type, "text/event-stream");
@@ -114,7 +114,7 @@ TEST_F(Stream, SendsAllEventsFromQueuedToDone) {
   EXPECT_EQ(events.back().data["state"], "done");
   std::string text;
   int steps = 0, tokens = 0, generated = 0;
-  for (const SentEvent& event : events) {
+  for (const SseEvent& event : events) {
     EXPECT_EQ(event.data["session"], json(id));
     if (event.name == "token" && event.data["generated"]) text += event.data["text"];
     if (event.name == "text") text += event.data["text"];
@@ -133,7 +133,7 @@ TEST_F(Stream, SendsAllEventsFromQueuedToDone) {
   EXPECT_EQ(tokens, session["tokens"]);
   // Step events equal the steps that REST returns afterwards.
   const json recorded = server.get("/api/v1/sessions/" + id + "/steps").body["steps"];
-  for (const SentEvent& event : events) {
+  for (const SseEvent& event : events) {
     if (event.name != "step") continue;
     json step = event.data;
     step.erase("type");
@@ -148,9 +148,9 @@ TEST_F(Stream, ClientDisconnectCancelsGeneration) {
   const auto tokens_seen = [](const std::string& text) {
     return text.find("\"generated\":true") != std::string::npos;
   };
-  Reader reader(server, streamed(900), tokens_seen);
+  StreamReader reader(server, streamed(900), tokens_seen);
   reader.thread.join();
-  const json ended = server.when_ended(reader.id());
+  const json ended = server.wait_for_end(reader.id());
   EXPECT_EQ(ended["state"], "cancelled");
   EXPECT_LT(ended["generated"], 900);
   EXPECT_GT(ended["generated"], 0);
@@ -166,12 +166,12 @@ TEST_F(Stream, QueuedRequestReportsPositionAndIsCancelledOnDisconnect) {
   const auto queued = [](const std::string& text) {
     return text.find("\"queued\"") != std::string::npos;
   };
-  Reader waits(server, streamed(3));
+  StreamReader waits(server, streamed(3));
   ASSERT_TRUE(eventually([&] { return queued(waits.so_far()); }));
   // A later request disconnects while it is queued.
-  Reader leaves(server, streamed(3), queued);
+  StreamReader leaves(server, streamed(3), queued);
   leaves.thread.join();
-  const json left = server.when_ended(leaves.id());
+  const json left = server.wait_for_end(leaves.id());
   EXPECT_EQ(left["state"], "cancelled");
   EXPECT_EQ(left["generated"], 0);
 
@@ -182,7 +182,7 @@ TEST_F(Stream, QueuedRequestReportsPositionAndIsCancelledOnDisconnect) {
   EXPECT_EQ(events[0].data["state"], "queued");
   EXPECT_EQ(events[0].data["position"], 1);
   std::vector<std::string> states;
-  for (const SentEvent& event : events)
+  for (const SseEvent& event : events)
     if (event.name == "state") states.push_back(event.data["state"]);
   EXPECT_EQ(states, (std::vector<std::string>{"queued", "running", "done"}));
 }
@@ -192,7 +192,7 @@ TEST_F(Stream, RejectedRequestReturnsProblem) {
   ASSERT_TRUE(server.wait_until_loaded());
   json body = streamed(3);
   body["colour"] = 1;
-  Answer answer = server.post("/api/v1/generate", body.dump());
+  TestResponse answer = server.post("/api/v1/generate", body.dump());
   EXPECT_EQ(answer.status, 400);
   EXPECT_EQ(answer.type, "application/problem+json");
   body = streamed(3);
@@ -207,10 +207,10 @@ TEST_F(Stream, RejectedRequestReturnsProblem) {
   // The maximum number of streams, and one more.
   const std::string first =
       server.generate({{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}});
-  std::vector<std::unique_ptr<Reader>> readers;
-  for (std::size_t i = 0; i < GenerationStreams::kMost; ++i) {
-    readers.push_back(std::make_unique<Reader>(server, streamed(1)));
-    Reader& reader = *readers.back();
+  std::vector<std::unique_ptr<StreamReader>> readers;
+  for (std::size_t i = 0; i < GenerationStreams::kMaxStreams; ++i) {
+    readers.push_back(std::make_unique<StreamReader>(server, streamed(1)));
+    StreamReader& reader = *readers.back();
     ASSERT_TRUE(eventually([&] { return reader.status != 0; }));
     EXPECT_EQ(reader.status, 200);
   }
@@ -228,7 +228,7 @@ TEST_F(Stream, RejectedRequestReturnsProblem) {
 TEST_F(Stream, EndsWhenServerStops) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
-  Reader running(server, streamed(900));
+  StreamReader running(server, streamed(900));
   ASSERT_TRUE(
       eventually([&] { return running.so_far().find("\"generated\":true") != std::string::npos; }));
   server.stop();
@@ -259,14 +259,14 @@ TEST(GenerationStreams, SlowReaderLosesTokensAndGetsLossEvent) {
   const auto events = parse_events(stream->read(1ms));
   EXPECT_TRUE(stream->ended());
   std::uint64_t lost = 0, tokens = 0, states = 0;
-  for (const SentEvent& event : events) {
+  for (const SseEvent& event : events) {
     if (event.name == "loss") lost = event.data["tokens"];
     tokens += event.name == "token" ? 1u : 0u;
     states += event.name == "state" ? 1u : 0u;
   }
   EXPECT_EQ(states, 3U) << "state events are never dropped";
   EXPECT_GT(lost, 0U);
-  EXPECT_LE(tokens * large.size(), GenerationStream::kMostBytes);
+  EXPECT_LE(tokens * large.size(), GenerationStream::kMaxQueuedBytes);
   EXPECT_EQ(tokens + lost, kTokens);
   EXPECT_EQ(events.back().data["state"], "done");
   EXPECT_EQ(stream->read(1ms), "");

@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "tests/server/support/test_server.h"
-#include "tests/support/places.h"
-#include "tests/support/said_by.h"
+#include "tests/support/command_output.h"
+#include "tests/support/test_paths.h"
 
 namespace tt::test {
 namespace {
@@ -15,10 +15,10 @@ namespace {
 class LiveExamples : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
 
 TEST_P(LiveExamples, PrintTextAndOpCount) {
-  need_backends();
+  ensure_backends_loaded();
   const auto& [program, deflate] = GetParam();
   TestServerOptions options;
-  options.door.websocket_deflate = deflate;
+  options.frontend.websocket_deflate = deflate;
   TestServer server(options);
   ASSERT_TRUE(server.wait_until_loaded());
   // More than the window: a client that does not acknowledge would stall.
@@ -26,8 +26,8 @@ TEST_P(LiveExamples, PrintTextAndOpCount) {
       {{"prompt", "Once"}, {"max_tokens", 300}, {"ignore_eos", true}, {"temperature", 0}});
   const std::string command =
       program + " ws://127.0.0.1:" + std::to_string(server.port) + "/api/v1/live " + id;
-  const std::string running = said_by(command);
-  const json ended = server.when_ended(id);
+  const std::string running = command_output(command);
+  const json ended = server.wait_for_end(id);
   std::uint64_t ops = 0;
   const json steps = server.get("/api/v1/sessions/" + id + "/steps?limit=10000").body["steps"];
   for (const json& step : steps) ops += step["ops"].get<std::uint64_t>();
@@ -35,13 +35,13 @@ TEST_P(LiveExamples, PrintTextAndOpCount) {
   const std::string expected =
       ended["text"].get<std::string>() + "\ndone: " + std::to_string(ops) + " ops\n";
   EXPECT_EQ(running, expected);
-  EXPECT_EQ(said_by(command), expected);  // again, from the file
+  EXPECT_EQ(command_output(command), expected);  // again, from the file
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Languages, LiveExamples,
-    ::testing::Combine(::testing::Values("python3 " + in_tree("docs/live-examples/live.py"),
-                                         "node " + in_tree("docs/live-examples/live.mjs")),
+    ::testing::Combine(::testing::Values("python3 " + source_path("docs/live-examples/live.py"),
+                                         "node " + source_path("docs/live-examples/live.mjs")),
                        ::testing::Bool()),
     [](const auto& param) {
       return std::string(param.index < 2 ? "Python" : "JavaScript") +

@@ -8,169 +8,171 @@
 #include <vector>
 
 #include "server/live/live_clients.h"
-#include "tests/server/live/live_reader.h"
+#include "tests/server/live/simulated_live_client.h"
 
 namespace tt::test {
 namespace {
 
 TEST(LiveClientLimits, UnacknowledgedBytesStayWithinWindow) {
-  LiveStage stage({.window = 3000});
-  stage.clients.opened(kMe);
-  stage.state("a", JobState::Running);
-  stage.say(kMe, subscribe({"token"}));
-  const auto on_the_way = [&] {
+  LiveClientsHarness harness({.window = 3000});
+  harness.clients.opened(kMe);
+  harness.state("a", JobState::Running);
+  harness.send_command(kMe, subscribe({"token"}));
+  const auto bytes_in_transit = [&] {
     std::size_t bytes = 0;
-    for (const LiveMessage& message : stage.outbox[kMe]) bytes += message.bytes.size();
+    for (const LiveMessage& message : harness.outbox[kMe]) bytes += message.bytes.size();
     return bytes;
   };
   for (int i = 0; i < 500; ++i) {
-    stage.token("a");
-    stage.clients.flush();
-    ASSERT_LE(on_the_way(), 3000u);
+    harness.token("a");
+    harness.clients.flush();
+    ASSERT_LE(bytes_in_transit(), 3000u);
   }
-  EXPECT_GT(on_the_way(), 2500u);
+  EXPECT_GT(bytes_in_transit(), 2500u);
   // Replies to commands are sent regardless of the window.
-  stage.say(kMe, {{"type", "unsubscribe"}, {"session", "b"}});
-  EXPECT_EQ(LiveStage::event_of(stage.outbox[kMe].back())["type"], "unsubscribed");
+  harness.send_command(kMe, {{"type", "unsubscribe"}, {"session", "b"}});
+  EXPECT_EQ(LiveClientsHarness::event_of(harness.outbox[kMe].back())["type"], "unsubscribed");
   // Each acknowledged byte makes room for another one.
-  const std::size_t received = on_the_way();
-  std::exchange(stage.outbox[kMe], {});
-  stage.say(kMe, {{"type", "ack"}, {"bytes", received}});
-  stage.clients.flush();
-  EXPECT_GT(on_the_way(), 2500u);
-  EXPECT_LE(on_the_way(), 3000u);
-  EXPECT_EQ(stage.clients.counts().lost, 0u);
+  const std::size_t received = bytes_in_transit();
+  std::exchange(harness.outbox[kMe], {});
+  harness.send_command(kMe, {{"type", "ack"}, {"bytes", received}});
+  harness.clients.flush();
+  EXPECT_GT(bytes_in_transit(), 2500u);
+  EXPECT_LE(bytes_in_transit(), 3000u);
+  EXPECT_EQ(harness.clients.counts().lost, 0u);
 }
 
 TEST(LiveClientLimits, ThinnedClientGetsLatestDataAndLossCounts) {
-  LiveStage stage({.window = 4000});
-  stage.state("a", JobState::Running);
-  LiveReader thin{stage, 1000};
-  thin.heard.holes_allowed = true;
+  LiveClientsHarness harness({.window = 4000});
+  harness.state("a", JobState::Running);
+  SimulatedLiveClient thin{harness, 1000};
+  thin.transcript.gaps_allowed = true;
   thin.connect(kAllKinds, {{"thin", "latest"}});
   for (std::uint32_t id = 0; id < 200; ++id) {
-    stage.token("a");
-    stage.step("a", live_step(id, 30));
-    stage.clients.flush();
+    harness.token("a");
+    harness.step("a", live_step(id, 30));
+    harness.clients.flush();
     if (id % 50 == 49) {
       thin.read(1000);
       thin.acknowledge();
-      stage.clients.flush();
+      harness.clients.flush();
     }
   }
-  stage.state("a", JobState::Done);
-  for (int i = 0; i < 50 && !thin.heard.ended(); ++i) {
-    stage.clients.flush();
+  harness.state("a", JobState::Done);
+  for (int i = 0; i < 50 && !thin.transcript.ended(); ++i) {
+    harness.clients.flush();
     thin.read(1000);
     thin.acknowledge();
   }
-  ASSERT_TRUE(thin.heard.ended());
-  const LiveHeard& heard = thin.heard;
-  EXPECT_GT(heard.lost["steps"], 100);
-  EXPECT_EQ(heard.tokens.size() + heard.lost["tokens"].get<std::size_t>(), 200u);
-  EXPECT_EQ(heard.steps.size() + heard.lost["steps"].get<std::size_t>(), 200u);
+  ASSERT_TRUE(thin.transcript.ended());
+  const LiveTranscript& transcript = thin.transcript;
+  EXPECT_GT(transcript.lost["steps"], 100);
+  EXPECT_EQ(transcript.tokens.size() + transcript.lost["tokens"].get<std::size_t>(), 200u);
+  EXPECT_EQ(transcript.steps.size() + transcript.lost["steps"].get<std::size_t>(), 200u);
   std::size_t complete = 0;
-  for (const auto& [id, ops] : heard.ops) complete += ops.complete ? 1 : 0;
-  EXPECT_EQ(complete + heard.lost["ops"].get<std::size_t>(), 200u);
+  for (const auto& [id, ops] : transcript.ops) complete += ops.complete ? 1 : 0;
+  EXPECT_EQ(complete + transcript.lost["ops"].get<std::size_t>(), 200u);
   // The newest step is always sent, completely.
-  EXPECT_EQ(heard.steps.back()["step"], 199);
-  EXPECT_EQ(heard.ops.at(199).end.size(), 30u);
-  EXPECT_EQ(stage.clients.counts().lost,
-            0u + heard.lost["tokens"].get<std::size_t>() + heard.lost["steps"].get<std::size_t>() +
-                heard.lost["ops"].get<std::size_t>() + heard.lost["routing"].get<std::size_t>());
+  EXPECT_EQ(transcript.steps.back()["step"], 199);
+  EXPECT_EQ(transcript.ops.at(199).end.size(), 30u);
+  EXPECT_EQ(harness.clients.counts().lost, 0u + transcript.lost["tokens"].get<std::size_t>() +
+                                               transcript.lost["steps"].get<std::size_t>() +
+                                               transcript.lost["ops"].get<std::size_t>() +
+                                               transcript.lost["routing"].get<std::size_t>());
 }
 
 TEST(LiveClientLimits, UnrecordedEventsAreBufferedThenCountedAsLost) {
-  LiveStage stage({.window = 3000, .session_log_bytes = 10'000});
-  stage.has_file = false;
-  stage.state("a", JobState::Running);
-  for (int i = 0; i < 5; ++i) stage.token("a");  // before the first client
-  LiveReader slow{stage, 1000};
-  slow.heard.holes_allowed = true;
+  LiveClientsHarness harness({.window = 3000, .session_log_bytes = 10'000});
+  harness.has_file = false;
+  harness.state("a", JobState::Running);
+  for (int i = 0; i < 5; ++i) harness.token("a");  // before the first client
+  SimulatedLiveClient slow{harness, 1000};
+  slow.transcript.gaps_allowed = true;
   slow.connect({"token"}, {{"from", {{"token", 0}}}});
   for (int i = 0; i < 1000; ++i) {
-    stage.token("a");
-    stage.clients.flush();
-    stage.read_one();
+    harness.token("a");
+    harness.clients.flush();
+    harness.serve_read_request();
   }
-  EXPECT_LE(stage.clients.counts().log_bytes, 10'000u);
-  stage.state("a", JobState::Done);
-  for (int i = 0; i < 100 && !slow.heard.ended(); ++i) {
+  EXPECT_LE(harness.clients.counts().log_bytes, 10'000u);
+  harness.state("a", JobState::Done);
+  for (int i = 0; i < 100 && !slow.transcript.ended(); ++i) {
     slow.read(1000);
     slow.acknowledge();
-    stage.clients.flush();
-    stage.read_one();
+    harness.clients.flush();
+    harness.serve_read_request();
   }
-  ASSERT_TRUE(slow.heard.ended());
-  EXPECT_GT(slow.heard.lost["tokens"], 500);
-  EXPECT_EQ(slow.heard.tokens.size() + slow.heard.lost["tokens"].get<std::size_t>(), 1005u);
-  EXPECT_EQ(slow.heard.tokens.back()["index"], 1004);
+  ASSERT_TRUE(slow.transcript.ended());
+  EXPECT_GT(slow.transcript.lost["tokens"], 500);
+  EXPECT_EQ(slow.transcript.tokens.size() + slow.transcript.lost["tokens"].get<std::size_t>(),
+            1005u);
+  EXPECT_EQ(slow.transcript.tokens.back()["index"], 1004);
 }
 
 TEST(LiveClientLimits, ViolationsAreReportedThenCloseTheConnection) {
-  LiveStage stage({.commands = 20, .commands_per_second = 10});
-  stage.clients.opened(kMe);
-  stage.events(kMe);
+  LiveClientsHarness harness({.commands = 20, .commands_per_second = 10});
+  harness.clients.opened(kMe);
+  harness.events(kMe);
   // Acknowledging bytes that were not sent: first an error, then the connection is closed.
   for (const int code : {0, 1008}) {
-    stage.say(kMe, {{"type", "ack"}, {"bytes", 1'000'000}});
-    EXPECT_EQ(stage.events(kMe).at(0)["code"], "bad_ack");
-    EXPECT_EQ(stage.closed[kMe], code);
+    harness.send_command(kMe, {{"type", "ack"}, {"bytes", 1'000'000}});
+    EXPECT_EQ(harness.events(kMe).at(0)["code"], "bad_ack");
+    EXPECT_EQ(harness.closed[kMe], code);
   }
-  stage.say(kMe, {{"type", "unsubscribe"}, {"session", "a"}});
-  EXPECT_TRUE(stage.events(kMe).empty());  // its commands are ignored after the close
+  harness.send_command(kMe, {{"type", "unsubscribe"}, {"session", "a"}});
+  EXPECT_TRUE(harness.events(kMe).empty());  // its commands are ignored after the close
 
   // Nine invalid commands get an error; the tenth closes the connection.
-  stage.clients.opened(kOther);
-  stage.events(kOther);
+  harness.clients.opened(kOther);
+  harness.events(kOther);
   for (int i = 0; i < 9; ++i) {
-    stage.clients.said(kOther, "{\"type\": \"shout\"}");
-    EXPECT_EQ(stage.events(kOther).at(0)["code"], "bad_command");
+    harness.clients.handle_message(kOther, "{\"type\": \"shout\"}");
+    EXPECT_EQ(harness.events(kOther).at(0)["code"], "bad_command");
   }
-  EXPECT_FALSE(stage.closed.contains(kOther));
-  stage.clients.said(kOther, "");
-  EXPECT_EQ(stage.closed[kOther], 1008);
+  EXPECT_FALSE(harness.closed.contains(kOther));
+  harness.clients.handle_message(kOther, "");
+  EXPECT_EQ(harness.closed[kOther], 1008);
 
   // A burst of 20 commands; above 10 per second, reading is paused.
-  const ClientId hasty{3};
-  stage.clients.opened(hasty);
-  stage.events(hasty);
-  const json harmless = {{"type", "unsubscribe"}, {"session", "a"}};
-  const auto say = [&](std::size_t times) {
-    for (std::size_t i = 0; i < times; ++i) stage.say(hasty, harmless);
-    EXPECT_EQ(stage.types(hasty), std::vector<std::string>(times, "unsubscribed"));
+  const ClientId fast_client{3};
+  harness.clients.opened(fast_client);
+  harness.events(fast_client);
+  const json unsubscribe_command = {{"type", "unsubscribe"}, {"session", "a"}};
+  const auto send_command = [&](std::size_t times) {
+    for (std::size_t i = 0; i < times; ++i) harness.send_command(fast_client, unsubscribe_command);
+    EXPECT_EQ(harness.types(fast_client), std::vector<std::string>(times, "unsubscribed"));
   };
-  say(20);
-  EXPECT_FALSE(stage.paused.contains(hasty));
-  say(1);  // one too many: paused until ten commands are allowed again
-  EXPECT_EQ(stage.paused[hasty], std::chrono::milliseconds(1100));
-  stage.now += std::exchange(stage.paused[hasty], {});
-  say(10);
-  EXPECT_EQ(stage.paused[hasty], std::chrono::milliseconds(0));
-  say(5);  // already in transit
-  EXPECT_EQ(stage.paused[hasty], std::chrono::milliseconds(1500));
-  EXPECT_FALSE(stage.closed.contains(hasty));
+  send_command(20);
+  EXPECT_FALSE(harness.paused.contains(fast_client));
+  send_command(1);  // one too many: paused until ten commands are allowed again
+  EXPECT_EQ(harness.paused[fast_client], std::chrono::milliseconds(1100));
+  harness.now += std::exchange(harness.paused[fast_client], {});
+  send_command(10);
+  EXPECT_EQ(harness.paused[fast_client], std::chrono::milliseconds(0));
+  send_command(5);  // already in transit
+  EXPECT_EQ(harness.paused[fast_client], std::chrono::milliseconds(1500));
+  EXPECT_FALSE(harness.closed.contains(fast_client));
 
   // A client that sends commands without reading fills the send queue and is closed.
-  const ClientId deaf{4};
-  stage.clients.opened(deaf);
-  stage.door_is_full = true;
-  stage.say(deaf, harmless);
-  EXPECT_EQ(stage.closed[deaf], 1008);
+  const ClientId unread_client{4};
+  harness.clients.opened(unread_client);
+  harness.send_queue_full = true;
+  harness.send_command(unread_client, unsubscribe_command);
+  EXPECT_EQ(harness.closed[unread_client], 1008);
 }
 
 TEST(LiveClientLimits, StateOfDisconnectedClientsIsReleased) {
-  LiveStage stage;
-  stage.clients.opened(kMe);
-  stage.state("a", JobState::Running);
-  stage.say(kMe, subscribe(kAllKinds));
-  for (std::uint32_t id = 0; id < 50; ++id) stage.step("a", live_step(id, 100));
-  EXPECT_GT(stage.clients.counts().log_bytes, 10'000u);
-  EXPECT_TRUE(stage.clients.wants_looks());
-  stage.clients.closed(kMe);
-  EXPECT_EQ(stage.clients.counts().log_bytes, 0u);
-  EXPECT_EQ(stage.clients.counts().subscriptions, 0u);
-  EXPECT_FALSE(stage.clients.wants_looks());
+  LiveClientsHarness harness;
+  harness.clients.opened(kMe);
+  harness.state("a", JobState::Running);
+  harness.send_command(kMe, subscribe(kAllKinds));
+  for (std::uint32_t id = 0; id < 50; ++id) harness.step("a", live_step(id, 100));
+  EXPECT_GT(harness.clients.counts().log_bytes, 10'000u);
+  EXPECT_TRUE(harness.clients.needs_polling());
+  harness.clients.closed(kMe);
+  EXPECT_EQ(harness.clients.counts().log_bytes, 0u);
+  EXPECT_EQ(harness.clients.counts().subscriptions, 0u);
+  EXPECT_FALSE(harness.clients.needs_polling());
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 #include "analysis/experts/routing.h"
 #include "tests/server/support/test_server.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 #include "tracer/modelgen/model_writer.h"
 
 namespace tt::test {
@@ -20,7 +20,7 @@ namespace {
 
 class Live : public ::testing::Test {
  protected:
-  Live() { need_backends(); }
+  Live() { ensure_backends_loaded(); }
 };
 
 const json kAllKinds = {"token", "step", "op", "routing", "progress"};
@@ -31,13 +31,13 @@ json prompt_of_tokens(int count) {
   return tokens;
 }
 
-json long_answer(int tokens) {
+json long_request(int tokens) {
   return {{"prompt", "Once"}, {"max_tokens", tokens}, {"ignore_eos", true}, {"temperature", 0}};
 }
 
 // Compares with the session file from `first_step` on, read independently of the server.
-void expect_as_recorded(const TestServer& server, const std::string& id, const LiveHeard& heard,
-                        std::uint32_t first_step = 0) {
+void expect_equals_recording(const TestServer& server, const std::string& id,
+                             const LiveTranscript& transcript, std::uint32_t first_step = 0) {
   const auto reader = server.sessions.open(id);
   ASSERT_TRUE(reader.has_value()) << reader.error().message;
   const std::uint32_t steps = *reader->step_count();
@@ -45,20 +45,21 @@ void expect_as_recorded(const TestServer& server, const std::string& id, const L
   for (std::uint32_t i = first_step; i < steps; ++i) {
     SCOPED_TRACE(i);
     const Step step = *reader->step(StepId{i});
-    ASSERT_EQ(heard.ops.contains(i), !step.op_ends.empty());
+    ASSERT_EQ(transcript.ops.contains(i), !step.op_ends.empty());
     if (!step.op_ends.empty()) {
-      const HeardOps& told = heard.ops.at(i);
-      EXPECT_TRUE(told.complete);
-      ASSERT_EQ(told.end, step.op_ends);
-      ASSERT_EQ(told.begin.front(), step.first_op);
-      ASSERT_TRUE(std::equal(told.begin.begin() + 1, told.begin.end(), step.op_ends.begin()));
+      const ReceivedOps& received = transcript.ops.at(i);
+      EXPECT_TRUE(received.complete);
+      ASSERT_EQ(received.end, step.op_ends);
+      ASSERT_EQ(received.begin.front(), step.first_op);
+      ASSERT_TRUE(
+          std::equal(received.begin.begin() + 1, received.begin.end(), step.op_ends.begin()));
     }
     if (step.graph ==
         TemplateId{}) {  // not recorded because the disk was too slow: only its tokens are
-      EXPECT_FALSE(heard.routing.contains(i));
+      EXPECT_FALSE(transcript.routing.contains(i));
       continue;
     }
-    std::vector<HeardRoute> routes;
+    std::vector<ReceivedRoute> routes;
     const auto graph = *reader->graph(step.graph);
     for (std::size_t s = 0; s < graph->slots.size(); ++s) {
       if (graph->slots[s].kind != SlotKind::Experts) continue;
@@ -78,40 +79,41 @@ void expect_as_recorded(const TestServer& server, const std::string& id, const L
                             static_cast<std::uint32_t>(k % used), weights.floats[k]);
       }
     }
-    ASSERT_EQ(heard.routing.contains(i), !routes.empty());
+    ASSERT_EQ(transcript.routing.contains(i), !routes.empty());
     if (!routes.empty()) {
-      ASSERT_EQ(heard.routing.at(i), routes);
+      ASSERT_EQ(transcript.routing.at(i), routes);
     }
   }
 }
 
 // Compares with the tokens and steps that REST returns.
-void expect_as_answered(TestServer& server, const std::string& id, const LiveHeard& heard) {
+void expect_equals_rest(TestServer& server, const std::string& id,
+                        const LiveTranscript& transcript) {
   const json tokens = server.get("/api/v1/sessions/" + id + "/tokens?limit=10000").body["tokens"];
-  ASSERT_EQ(heard.tokens.size(), tokens.size());
+  ASSERT_EQ(transcript.tokens.size(), tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     for (const char* field : {"index", "id", "position", "generated", "reused"})
-      ASSERT_EQ(heard.tokens[i][field], tokens[i][field]) << i << ' ' << field;
+      ASSERT_EQ(transcript.tokens[i][field], tokens[i][field]) << i << ' ' << field;
   }
-  EXPECT_EQ(heard.text, server.state_of(id)["text"].get<std::string>());
+  EXPECT_EQ(transcript.text, server.state_of(id)["text"].get<std::string>());
   const json steps = server.get("/api/v1/sessions/" + id + "/steps?limit=10000").body["steps"];
-  ASSERT_EQ(heard.steps.size(), steps.size());
+  ASSERT_EQ(transcript.steps.size(), steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    json told = heard.steps[i];
-    told.erase("session");
-    ASSERT_EQ(told, steps[i]);
+    json received = transcript.steps[i];
+    received.erase("session");
+    ASSERT_EQ(received, steps[i]);
   }
 }
 
 TEST_F(Live, DeliversTokensStepsAndOpsExactlyOnce) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
-  LiveListener client(server.port);
+  LiveClient client(server.port);
   const json hello = client.read_event();
   EXPECT_EQ(hello["type"], "hello");
   EXPECT_EQ(hello["protocol"], 2);
   EXPECT_EQ(hello["window"], 512 << 10);
-  client.say({{"type", "subscribe"}, {"session", "*"}, {"kinds", kAllKinds}});
+  client.send_command({{"type", "subscribe"}, {"session", "*"}, {"kinds", kAllKinds}});
   EXPECT_EQ(client.read_event()["number"], 0);
 
   // A prompt long enough to be sampled while it runs.
@@ -119,49 +121,49 @@ TEST_F(Live, DeliversTokensStepsAndOpsExactlyOnce) {
                                           {"max_tokens", 30},
                                           {"ignore_eos", true},
                                           {"temperature", 0}});
-  LiveHeard heard;
-  client.hear_to_the_end(id, heard);
-  EXPECT_EQ(heard.states.back(), "done");
-  EXPECT_TRUE(heard.lost.empty());
-  EXPECT_GT(heard.partial_frames, 0) << "the prompt was not sampled while it ran";
-  EXPECT_FALSE(heard.progress.empty());
-  expect_as_recorded(server, id, heard);
-  expect_as_answered(server, id, heard);
+  LiveTranscript transcript;
+  client.receive_all(id, transcript);
+  EXPECT_EQ(transcript.states.back(), "done");
+  EXPECT_TRUE(transcript.lost.empty());
+  EXPECT_GT(transcript.partial_frames, 0) << "the prompt was not sampled while it ran";
+  EXPECT_FALSE(transcript.progress.empty());
+  expect_equals_recording(server, id, transcript);
+  expect_equals_rest(server, id, transcript);
 
   // Again, from the file.
-  LiveListener late(server.port);
-  late.say(
+  LiveClient late(server.port);
+  late.send_command(
       {{"type", "subscribe"}, {"session", id}, {"kinds", kAllKinds}, {"from", json::object()}});
-  LiveHeard again;
-  late.hear_to_the_end(id, again);
-  EXPECT_TRUE(again.same_rows(heard));
+  LiveTranscript again;
+  late.receive_all(id, again);
+  EXPECT_TRUE(again.same_rows(transcript));
 }
 
 TEST_F(Live, LateClientStartsWithCompleteStep) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
-  const std::string id = server.generate(long_answer(400));
+  const std::string id = server.generate(long_request(400));
   ASSERT_TRUE(
       eventually([&] { return server.get("/api/v1/sessions/" + id).body.value("steps", 0) > 20; }));
-  LiveListener client(server.port);
-  client.say({{"type", "subscribe"}, {"session", id}, {"kinds", {"op", "routing"}}});
-  LiveHeard heard;
-  client.hear_to_the_end(id, heard);
-  ASSERT_FALSE(heard.ops.empty());
-  EXPECT_GT(heard.ops.begin()->first, 10u);
-  EXPECT_TRUE(heard.steps.empty());   // not subscribed
-  EXPECT_TRUE(heard.tokens.empty());  // not subscribed
-  expect_as_recorded(server, id, heard, heard.ops.begin()->first);
+  LiveClient client(server.port);
+  client.send_command({{"type", "subscribe"}, {"session", id}, {"kinds", {"op", "routing"}}});
+  LiveTranscript transcript;
+  client.receive_all(id, transcript);
+  ASSERT_FALSE(transcript.ops.empty());
+  EXPECT_GT(transcript.ops.begin()->first, 10u);
+  EXPECT_TRUE(transcript.steps.empty());   // not subscribed
+  EXPECT_TRUE(transcript.tokens.empty());  // not subscribed
+  expect_equals_recording(server, id, transcript, transcript.ops.begin()->first);
 }
 
 TEST_F(Live, ReportsQueuePositionAndCancellation) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
-  LiveListener client(server.port);
+  LiveClient client(server.port);
   EXPECT_EQ(client.read_event()["type"], "hello");
-  const std::string first = server.generate(long_answer(900));
-  const std::string second = server.generate(long_answer(900));
-  client.say({{"type", "subscribe"}, {"session", second}, {"kinds", json::array()}});
+  const std::string first = server.generate(long_request(900));
+  const std::string second = server.generate(long_request(900));
+  client.send_command({{"type", "subscribe"}, {"session", second}, {"kinds", json::array()}});
   EXPECT_EQ(client.read_event()["type"], "subscribed");
   json state = client.read_event();
   EXPECT_EQ(state["state"], "queued");
@@ -175,24 +177,24 @@ TEST_F(Live, ReportsQueuePositionAndCancellation) {
 
 TEST_F(Live, ReportsInvalidCommands) {
   TestServer server;
-  LiveListener client(server.port);
+  LiveClient client(server.port);
   EXPECT_EQ(client.read_event()["type"], "hello");
-  client.say({{"type", "shout"}});
+  client.send_command({{"type", "shout"}});
   EXPECT_EQ(client.read_event()["code"], "bad_command");
   for (const char* id : {"20200101-000000-aaaaaa", "../../etc/passwd"}) {
-    client.say({{"type", "subscribe"}, {"session", id}, {"kinds", {"op"}}});
+    client.send_command({{"type", "subscribe"}, {"session", id}, {"kinds", {"op"}}});
     EXPECT_EQ(client.read_event()["code"], "not_live");
   }
-  client.say({{"type", "unsubscribe"}, {"session", "*"}});
+  client.send_command({{"type", "unsubscribe"}, {"session", "*"}});
   EXPECT_EQ(client.read_event()["type"], "unsubscribed");
-  client.say({{"type", "ack"}, {"bytes", 1 << 30}});
+  client.send_command({{"type", "ack"}, {"bytes", 1 << 30}});
   EXPECT_EQ(client.read_event()["code"], "bad_ack");
-  client.say({{"type", "ack"}, {"bytes", 1 << 30}});
+  client.send_command({{"type", "ack"}, {"bytes", 1 << 30}});
   EXPECT_EQ(client.read_event()["code"], "bad_ack");
   EXPECT_EQ(client.socket().expect_close(), 1008);
-  LiveListener wide(server.port);
+  LiveClient wide(server.port);
   EXPECT_EQ(wide.read_event()["type"], "hello");
-  wide.socket().send(kText, std::string(kMostCommandBytes + 1, ' '));
+  wide.socket().send(kText, std::string(kMaxCommandBytes + 1, ' '));
   EXPECT_EQ(wide.socket().expect_close(), 1009);
 }
 
@@ -207,19 +209,19 @@ std::filesystem::path moe_model(const TempFolder& folder) {
 }
 
 // Connects repeatedly, reads a few messages and disconnects.
-void hear_with_breaks(TestServer& server, const std::string& id, LiveHeard& heard, int breaks,
-                      std::mt19937& dice) {
-  for (int connection = 0; connection <= breaks; ++connection) {
-    LiveListener client(server.port);
+void receive_with_disconnects(TestServer& server, const std::string& id, LiveTranscript& transcript,
+                              int disconnects, std::mt19937& rng) {
+  for (int connection = 0; connection <= disconnects; ++connection) {
+    LiveClient client(server.port);
     json command = {{"type", "subscribe"}, {"session", id}, {"kinds", kAllKinds}};
-    command["from"] = heard.at.is_null() ? json::object() : heard.at;
-    client.say(command);
-    if (connection == breaks) return client.hear_to_the_end(id, heard);
-    const auto messages = 1 + dice() % 20;  // few: the session must outlast the last disconnect
-    for (std::uint32_t i = 0; i < messages; ++i) ASSERT_TRUE(client.hear(id, heard));
-    ASSERT_FALSE(heard.ended()) << "after " << connection << " disconnects";
+    command["from"] = transcript.at.is_null() ? json::object() : transcript.at;
+    client.send_command(command);
+    if (connection == disconnects) return client.receive_all(id, transcript);
+    const auto messages = 1 + rng() % 20;  // few: the session must outlast the last disconnect
+    for (std::uint32_t i = 0; i < messages; ++i) ASSERT_TRUE(client.receive(id, transcript));
+    ASSERT_FALSE(transcript.ended()) << "after " << connection << " disconnects";
     client.socket().raw().reset();
-    std::this_thread::sleep_for(std::chrono::milliseconds(dice() % 40));
+    std::this_thread::sleep_for(std::chrono::milliseconds(rng() % 40));
   }
 }
 
@@ -228,35 +230,35 @@ void expect_reconnecting_loses_nothing(const std::filesystem::path& model, const
   options.model = model;
   TestServer server(options);
   ASSERT_TRUE(server.wait_until_loaded());
-  std::mt19937 dice(3);
+  std::mt19937 rng(3);
   for (int round = 0; round < 3; ++round) {
     SCOPED_TRACE(round);
     const std::string id = server.generate(request);
-    LiveHeard steady, restless;
+    LiveTranscript connected_client, reconnecting;
     std::jthread other([&] {
-      LiveListener client(server.port);
-      client.say(
+      LiveClient client(server.port);
+      client.send_command(
           {{"type", "subscribe"}, {"session", id}, {"kinds", kAllKinds}, {"from", json::object()}});
-      client.hear_to_the_end(id, steady);
+      client.receive_all(id, connected_client);
     });
-    hear_with_breaks(server, id, restless, 10, dice);
+    receive_with_disconnects(server, id, reconnecting, 10, rng);
     other.join();
-    EXPECT_TRUE(steady.lost.empty() && restless.lost.empty());
-    EXPECT_EQ(restless.tokens, steady.tokens);
-    EXPECT_EQ(restless.steps, steady.steps);
-    EXPECT_EQ(restless.text, steady.text);
-    EXPECT_TRUE(restless.ops == steady.ops);
-    EXPECT_TRUE(restless.routing == steady.routing);
-    expect_as_recorded(server, id, restless);
-    expect_as_answered(server, id, restless);
+    EXPECT_TRUE(connected_client.lost.empty() && reconnecting.lost.empty());
+    EXPECT_EQ(reconnecting.tokens, connected_client.tokens);
+    EXPECT_EQ(reconnecting.steps, connected_client.steps);
+    EXPECT_EQ(reconnecting.text, connected_client.text);
+    EXPECT_TRUE(reconnecting.ops == connected_client.ops);
+    EXPECT_TRUE(reconnecting.routing == connected_client.routing);
+    expect_equals_recording(server, id, reconnecting);
+    expect_equals_rest(server, id, reconnecting);
   }
 }
 
 TEST_F(Live, ReconnectingClientLosesNothing) {
-  expect_reconnecting_loses_nothing(kPlaces.bundled_model, {{"tokens", prompt_of_tokens(700)},
-                                                            {"max_tokens", 120},
-                                                            {"ignore_eos", true},
-                                                            {"temperature", 1}});
+  expect_reconnecting_loses_nothing(kTestPaths.bundled_model, {{"tokens", prompt_of_tokens(700)},
+                                                               {"max_tokens", 120},
+                                                               {"ignore_eos", true},
+                                                               {"temperature", 1}});
 }
 
 TEST_F(Live, ReconnectingClientOfMoeModelLosesNothing) {
@@ -276,17 +278,17 @@ std::size_t resident_bytes() {
 
 TEST_F(Live, CommandFloodIsRateLimited) {
   TestServer server({.live = {.commands = 20, .commands_per_second = 200}});
-  LiveListener client(server.port);
+  LiveClient client(server.port);
   EXPECT_EQ(client.read_event()["type"], "hello");
-  constexpr int kMany = 600;
+  constexpr int kCount = 600;
   const auto began = std::chrono::steady_clock::now();
   std::jthread flooding([&] {
-    for (int i = 0; i < kMany; ++i)
+    for (int i = 0; i < kCount; ++i)
       client.socket().send(kText,
                            R"({"type":"unsubscribe","session":")" + std::to_string(i) + "\"}");
   });
   // No command is lost; except for those already read, none is handled above the rate limit.
-  for (int i = 0; i < kMany; ++i) {
+  for (int i = 0; i < kCount; ++i) {
     const json event = client.read_event();
     ASSERT_EQ(event["type"], "unsubscribed");
     ASSERT_EQ(event["session"], std::to_string(i));
@@ -297,17 +299,17 @@ TEST_F(Live, CommandFloodIsRateLimited) {
 TEST_F(Live, MisbehavingClientsDoNotAffectOthers) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
-  server.when_ended(server.generate(long_answer(900)));  // memory use has reached its maximum
+  server.wait_for_end(server.generate(long_request(900)));  // memory use has reached its maximum
   const std::size_t before = resident_bytes();
 
-  LiveListener slow(server.port, 4096), silent(server.port, 4096);
+  LiveClient slow(server.port, 4096), silent(server.port, 4096);
   silent.acknowledges = false;
-  for (LiveListener* client : {&slow, &silent})
-    client->say({{"type", "subscribe"}, {"session", "*"}, {"kinds", kAllKinds}});
+  for (LiveClient* client : {&slow, &silent})
+    client->send_command({{"type", "subscribe"}, {"session", "*"}, {"kinds", kAllKinds}});
   std::atomic<bool> over = false;
   std::jthread flooding([&] {
     while (!over) {
-      LiveListener client(server.port);
+      LiveClient client(server.port);
       const std::string command =
           json{{"type", "subscribe"}, {"session", "*"}, {"kinds", kAllKinds}}.dump();
       for (int i = 0; i < 5000 && !over; ++i) client.socket().send(kText, command);
@@ -315,77 +317,77 @@ TEST_F(Live, MisbehavingClientsDoNotAffectOthers) {
   });
   std::jthread vanishing([&] {
     while (!over) {
-      LiveListener client(server.port, 4096);
-      client.say({{"type", "subscribe"}, {"session", "*"}, {"kinds", kAllKinds}});
+      LiveClient client(server.port, 4096);
+      client.send_command({{"type", "subscribe"}, {"session", "*"}, {"kinds", kAllKinds}});
       client.read();
       client.socket().raw().reset();
     }
   });
   // Several megabytes, more than the system buffers, and no client reads them: each request
   // still runs to completion.
-  std::size_t most_queued = 0, most_logged = 0;
+  std::size_t max_queued = 0, max_logged = 0;
   std::vector<std::string> ids;
   for (int i = 0; i < 3; ++i) {
-    ids.push_back(server.generate(long_answer(900)));
-    EXPECT_EQ(server.when_ended(ids.back())["generated"], 900);
-    const LiveHub::Figures figures = server.hub.figures();
-    most_queued = std::max(most_queued, figures.queued_bytes);
-    most_logged = std::max(most_logged, figures.log_bytes);
+    ids.push_back(server.generate(long_request(900)));
+    EXPECT_EQ(server.wait_for_end(ids.back())["generated"], 900);
+    const LiveHub::Stats stats = server.hub.stats();
+    max_queued = std::max(max_queued, stats.queued_bytes);
+    max_logged = std::max(max_logged, stats.log_bytes);
   }
   over = true;
   flooding.join();
   vanishing.join();
-  EXPECT_LE(most_queued, 16u << 20);
-  EXPECT_LE(most_logged, 17u << 20);
+  EXPECT_LE(max_queued, 16u << 20);
+  EXPECT_LE(max_logged, 17u << 20);
   EXPECT_LT(resident_bytes(), before + (96u << 20));
 
   // The slow client starts reading and receives everything, one message of three sessions at a
   // time.
-  std::map<std::string, LiveHeard> heard;
-  for (const std::string& id : ids) heard[id];
-  while (!std::ranges::all_of(ids, [&](const std::string& id) { return heard[id].ended(); })) {
+  std::map<std::string, LiveTranscript> transcript;
+  for (const std::string& id : ids) transcript[id];
+  while (!std::ranges::all_of(ids, [&](const std::string& id) { return transcript[id].ended(); })) {
     const WsFrame frame = slow.read();
     ASSERT_TRUE(frame.opcode == kText || frame.opcode == kBinary);
     if (frame.opcode == kText) {
       const json event = json::parse(frame.payload);
-      if (const std::string id = event.value("session", ""); heard.contains(id))
-        heard[id].add(event);
+      if (const std::string id = event.value("session", ""); transcript.contains(id))
+        transcript[id].add(event);
       continue;
     }
     std::uint32_t number = 0;
     std::memcpy(&number, frame.payload.data() + 8, sizeof number);
-    for (auto& [id, of] : heard)
+    for (auto& [id, of] : transcript)
       if (of.number == number) of.add_frame(frame.payload);
   }
   for (const std::string& id : ids) {
-    EXPECT_TRUE(heard[id].lost.empty());
-    expect_as_recorded(server, id, heard[id]);
-    expect_as_answered(server, id, heard[id]);
+    EXPECT_TRUE(transcript[id].lost.empty());
+    expect_equals_recording(server, id, transcript[id]);
+    expect_equals_rest(server, id, transcript[id]);
   }
 }
 
 TEST_F(Live, UnrecordedSessionIsStreamedAndMissedEventsCounted) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
-  json request = long_answer(50);
+  json request = long_request(50);
   request["level"] = "off";
-  LiveListener client(server.port);
-  client.say({{"type", "subscribe"}, {"session", "*"}, {"kinds", kAllKinds}});
+  LiveClient client(server.port);
+  client.send_command({{"type", "subscribe"}, {"session", "*"}, {"kinds", kAllKinds}});
   EXPECT_EQ(client.read_event()["type"], "hello");
   EXPECT_EQ(client.read_event()["session"], "*");
   const std::string id = server.generate(request);
-  LiveHeard heard;
-  client.hear_to_the_end(id, heard);
-  EXPECT_TRUE(heard.lost.empty());
-  EXPECT_EQ(heard.text, server.state_of(id)["text"].get<std::string>());
-  EXPECT_TRUE(heard.steps.empty());
+  LiveTranscript transcript;
+  client.receive_all(id, transcript);
+  EXPECT_TRUE(transcript.lost.empty());
+  EXPECT_EQ(transcript.text, server.state_of(id)["text"].get<std::string>());
+  EXPECT_TRUE(transcript.steps.empty());
   // Afterwards only the final state and the loss counts are available.
-  LiveListener late(server.port);
-  late.say(
+  LiveClient late(server.port);
+  late.send_command(
       {{"type", "subscribe"}, {"session", id}, {"kinds", {"token"}}, {"from", json::object()}});
-  LiveHeard nothing;
-  late.hear_to_the_end(id, nothing);
-  EXPECT_EQ(nothing.lost["tokens"], heard.tokens.size());
+  LiveTranscript nothing;
+  late.receive_all(id, nothing);
+  EXPECT_EQ(nothing.lost["tokens"], transcript.tokens.size());
   EXPECT_EQ(nothing.states, (std::vector<std::string>{"done"}));
 }
 

@@ -16,7 +16,7 @@
 
 #include "tests/server/http/mutator.h"
 #include "tests/server/support/test_server.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 
 namespace tt::test {
 namespace {
@@ -120,12 +120,12 @@ std::string mutated_frame(Mutator& mutator, std::string_view command) {
 }
 
 std::string live_protocol() {
-  std::ifstream file(in_tree("api/live.md"));
+  std::ifstream file(source_path("api/live.md"));
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 // Decompresses one message of the server without context; "" when it is damaged.
-std::string inflated(std::string bytes) {
+std::string decompress(std::string bytes) {
   bytes += std::string_view("\0\0\xff\xff", 4);
   std::string text(1 << 20, '\0');
   z_stream stream{};
@@ -141,7 +141,7 @@ std::string inflated(std::string bytes) {
 }
 
 // How a frame of the server violates the protocol; empty: it conforms.
-std::string complaint(const WsFrame& frame, std::string_view protocol) {
+std::string violation(const WsFrame& frame, std::string_view protocol) {
   const auto described = [&](const std::string& word) {
     return protocol.contains("`" + word + "`") || protocol.contains("\"" + word + "\"");
   };
@@ -177,10 +177,10 @@ std::string complaint(const WsFrame& frame, std::string_view protocol) {
 }
 
 TEST(WebSocketMutation, EveryConnectionClosesAndServerKeepsRunning) {
-  need_backends();
+  ensure_backends_loaded();
   TestServerOptions options;
   options.context = {.context = 512, .batch = 512, .ubatch = 512, .threads = 1};
-  options.door.websocket_deflate = true;
+  options.frontend.websocket_deflate = true;
   TestServer server(options);
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string protocol = live_protocol();
@@ -194,23 +194,23 @@ TEST(WebSocketMutation, EveryConnectionClosesAndServerKeepsRunning) {
   // Produces events for the subscribed clients.
   std::jthread generating([&] {
     while (!over) {
-      server.when_ended(server.generate({{"prompt", "Once"}, {"max_tokens", 8}}));
+      server.wait_for_end(server.generate({{"prompt", "Once"}, {"max_tokens", 8}}));
     }
   });
 
   std::mutex mutex;
-  std::map<std::string, std::size_t> complaints;
+  std::map<std::string, std::size_t> violations;
   std::map<int, std::size_t> answers;  // by opcode
   std::atomic<std::size_t> made = 0;
   std::atomic<std::size_t> connections = 0;
   std::atomic<std::size_t> compressed = 0;
   const auto note = [&](const std::string& text) {
     const std::scoped_lock lock(mutex);
-    ++complaints[text];
+    ++violations[text];
   };
   // All commands: for all sessions, for a recorded one and for an unknown one.
   const std::string recorded = server.generate({{"prompt", "Once"}, {"max_tokens", 8}});
-  ASSERT_EQ(server.when_ended(recorded)["state"], "done");
+  ASSERT_EQ(server.wait_for_end(recorded)["state"], "done");
   const std::array<std::string, 7> said = {
       R"({"type":"subscribe","session":"*","kinds":["token","step","op","progress"]})",
       R"({"type":"subscribe","session":")" + recorded +
@@ -243,24 +243,24 @@ TEST(WebSocketMutation, EveryConnectionClosesAndServerKeepsRunning) {
                             : mutator.once_in(3) ? mutator.below(sent.size() + 1)
                                                  : 0;
     raw.send(handshake + sent.substr(0, cut));
-    if (damaged) raw.end_output();
+    if (damaged) raw.shutdown_write();
     const RawResponse answer = raw.read_response();
     raw.send(std::string_view(sent).substr(cut));
-    raw.end_output();
+    raw.shutdown_write();
     if (answer.status == 101) {
       WsClient socket(std::move(raw));
       for (WsFrame frame = socket.read(); frame.opcode != -1; frame = socket.read()) {
         if (frame.deflated) {
-          frame.payload = inflated(frame.payload);
+          frame.payload = decompress(frame.payload);
           ++compressed;
         }
-        const std::string wrong = complaint(frame, protocol);
+        const std::string wrong = violation(frame, protocol);
         if (!wrong.empty()) note(wrong);
         const std::scoped_lock lock(mutex);
         ++answers[frame.opcode];
       }
-      if (!socket.raw().ended_within(20s)) note("a connection is not closed");
-    } else if (!raw.ended_within(20s)) {
+      if (!socket.raw().closed_within(20s)) note("a connection is not closed");
+    } else if (!raw.closed_within(20s)) {
       note(std::format("a connection rejected with {} is not closed", answer.status));
     }
   };
@@ -280,13 +280,13 @@ TEST(WebSocketMutation, EveryConnectionClosesAndServerKeepsRunning) {
   std::println("{} frames on {} connections ({} answers compressed) in {:.1f} s", made.load(),
                connections.load(), compressed.load(),
                std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
-  for (const auto& [wrong, count] : complaints) ADD_FAILURE() << count << " x " << wrong;
+  for (const auto& [wrong, count] : violations) ADD_FAILURE() << count << " x " << wrong;
 
   EXPECT_EQ(server.get("/api/v1/health").status, 200);
-  LiveListener listener(server.port);
+  LiveClient listener(server.port);
   EXPECT_EQ(listener.read_event()["type"], "hello");
   const std::string id = server.generate({{"prompt", "Once"}, {"max_tokens", 3}});
-  EXPECT_EQ(server.when_ended(id)["state"], "done");
+  EXPECT_EQ(server.wait_for_end(id)["state"], "done");
 }
 
 }  // namespace

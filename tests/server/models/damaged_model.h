@@ -26,33 +26,33 @@ inline std::string contents(const std::filesystem::path& path) {
 
 // One mutation within the first `header` bytes.
 inline std::string mutated(std::string bytes, std::size_t header, std::uint32_t seed) {
-  std::mt19937 dice(seed);
-  const auto anywhere = [&](std::size_t size) { return dice() % (header - size); };
+  std::mt19937 rng(seed);
+  const auto anywhere = [&](std::size_t size) { return rng() % (header - size); };
   switch (seed % 6) {
     case 0: {  // one bit
-      bytes[anywhere(1)] ^= static_cast<char>(1 << dice() % 8);
+      bytes[anywhere(1)] ^= static_cast<char>(1 << rng() % 8);
       break;
     }
     case 1: {  // one byte
-      bytes[anywhere(1)] = static_cast<char>(dice());
+      bytes[anywhere(1)] = static_cast<char>(rng());
       break;
     }
     case 2: {  // a boundary value of 32 bits
       const std::uint32_t values[] = {0, 1, 7, 0x7fffffff, 0x80000000, 0xffffffff, 1u << 20};
-      std::memcpy(bytes.data() + anywhere(4), &values[dice() % std::size(values)], 4);
+      std::memcpy(bytes.data() + anywhere(4), &values[rng() % std::size(values)], 4);
       break;
     }
     case 3: {  // a boundary value of 64 bits
       const std::uint64_t values[] = {0, 1, ~0ull, 1ull << 31, 1ull << 32, 1ull << 40, 1ull << 63};
-      std::memcpy(bytes.data() + anywhere(8), &values[dice() % std::size(values)], 8);
+      std::memcpy(bytes.data() + anywhere(8), &values[rng() % std::size(values)], 8);
       break;
     }
     case 4: {  // truncated, usually inside the header
-      bytes.resize(dice() % 4 == 0 ? dice() % bytes.size() : dice() % header);
+      bytes.resize(rng() % 4 == 0 ? rng() % bytes.size() : rng() % header);
       break;
     }
     default: {  // a range copied over another
-      const std::size_t size = 1 + dice() % 64;
+      const std::size_t size = 1 + rng() % 64;
       bytes.replace(anywhere(size), size, bytes.substr(anywhere(size), size));
       break;
     }
@@ -61,12 +61,12 @@ inline std::string mutated(std::string bytes, std::size_t header, std::uint32_t 
 }
 
 // A small valid model in one or several files.
-class SoundModel {
+class ValidModel {
  public:
   enum class Kind { Dense, Mixture, Split };
   static constexpr Kind kKinds[] = {Kind::Dense, Kind::Mixture, Kind::Split};
 
-  explicit SoundModel(Kind kind) {
+  explicit ValidModel(Kind kind) {
     modelgen::ModelSpec spec;
     spec.shape = kind == Kind::Mixture ? "moe" : "small";
     spec.splits = kind == Kind::Split ? 3 : 1;
@@ -127,9 +127,9 @@ class SoundModel {
   std::vector<Part> parts_;
 };
 
-inline const char* name_of(SoundModel::Kind kind) {
-  return kind == SoundModel::Kind::Dense     ? "dense"
-         : kind == SoundModel::Kind::Mixture ? "mixture"
+inline const char* name_of(ValidModel::Kind kind) {
+  return kind == ValidModel::Kind::Dense     ? "dense"
+         : kind == ValidModel::Kind::Mixture ? "mixture"
                                              : "split";
 }
 

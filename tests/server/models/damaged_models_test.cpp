@@ -21,11 +21,11 @@
 namespace tt::test {
 namespace {
 
-class DamagedModels : public ::testing::TestWithParam<SoundModel::Kind> {};
+class DamagedModels : public ::testing::TestWithParam<ValidModel::Kind> {};
 
 TEST_P(DamagedModels, AreLoadedOrRejectedWithError) {
   const TempFolder folder, data;
-  const SoundModel valid(GetParam());
+  const ValidModel valid(GetParam());
   // 14 mutations of each of the 6 kinds; the kind is seed % 6.
   constexpr std::uint32_t kMutations = 84;
   const auto id_of = [&](std::uint32_t n) { return n == 0 ? "valid" : std::format("m{}", n - 1); };
@@ -104,7 +104,7 @@ TEST_P(DamagedModels, AreLoadedOrRejectedWithError) {
   EXPECT_EQ(server.program.wait(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Mutations, DamagedModels, ::testing::ValuesIn(SoundModel::kKinds),
+INSTANTIATE_TEST_SUITE_P(Mutations, DamagedModels, ::testing::ValuesIn(ValidModel::kKinds),
                          [](const auto& made) { return name_of(made.param); });
 
 }  // namespace

@@ -18,8 +18,8 @@
 
 #include "tests/server/models/damaged_model.h"
 #include "tests/support/models/model_edit.h"
-#include "tests/support/places.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/test_paths.h"
 #include "tracer/engine/backends.h"
 #include "tracer/engine/engine.h"
 
@@ -29,16 +29,16 @@ namespace {
 using namespace std::chrono_literals;
 
 using test::contents;
-using test::SoundModel;
+using test::ValidModel;
 
-class DamagedModel : public ::testing::TestWithParam<SoundModel::Kind> {};
+class DamagedModel : public ::testing::TestWithParam<ValidModel::Kind> {};
 
 // 1000 mutations in total.
 TEST_P(DamagedModel, IsLoadedOrRejectedWithoutCrashingTheParent) {
-  const std::uint32_t kMutations = GetParam() == SoundModel::Kind::Dense ? 400 : 300;
+  const std::uint32_t kMutations = GetParam() == ValidModel::Kind::Dense ? 400 : 300;
   const test::TempFolder folder;
-  const SoundModel valid(GetParam());
-  ASSERT_TRUE(check_model(kPlaces.checker, valid.write(folder.path(), "valid")).has_value());
+  const ValidModel valid(GetParam());
+  ASSERT_TRUE(check_model(kTestPaths.checker, valid.write(folder.path(), "valid")).has_value());
 
   std::atomic<std::uint32_t> next = 0;
   std::mutex mutex;
@@ -49,7 +49,7 @@ TEST_P(DamagedModel, IsLoadedOrRejectedWithoutCrashingTheParent) {
     for (std::uint32_t seed = 0; (seed = next++) < kMutations;) {
       const std::string stem = std::format("m{}", seed);
       const auto path = valid.write_mutated(folder.path(), stem, seed);
-      const auto result = check_model(kPlaces.checker, path, 20s);
+      const auto result = check_model(kTestPaths.checker, path, 20s);
       const std::scoped_lock lock(mutex);
       if (result) {
         passed.push_back(path);
@@ -93,12 +93,12 @@ TEST_P(DamagedModel, IsLoadedOrRejectedWithoutCrashingTheParent) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Mutations, DamagedModel, ::testing::ValuesIn(SoundModel::kKinds),
+INSTANTIATE_TEST_SUITE_P(Mutations, DamagedModel, ::testing::ValuesIn(ValidModel::kKinds),
                          [](const auto& made) { return test::name_of(made.param); });
 
 TEST(ModelCheck, ReportsTheProblem) {
   const test::TempFolder folder;
-  const std::string whole = contents(kPlaces.bundled_model);
+  const std::string whole = contents(kTestPaths.bundled_model);
   struct Case {
     const char* name;
     std::string bytes, says;
@@ -113,13 +113,13 @@ TEST(ModelCheck, ReportsTheProblem) {
     SCOPED_TRACE(c.name);
     const auto path = folder.path() / c.name;
     std::ofstream(path, std::ios::binary) << c.bytes;
-    const auto result = check_model(kPlaces.checker, path);
+    const auto result = check_model(kTestPaths.checker, path);
     ASSERT_FALSE(result.has_value());
     EXPECT_NE(result.error().find(c.says), std::string::npos) << result.error();
     EXPECT_NE(result.error().find(c.name), std::string::npos) << result.error();
   }
-  EXPECT_FALSE(check_model(kPlaces.checker, folder.path() / "absent.gguf").has_value());
-  EXPECT_TRUE(check_model(kPlaces.checker, kPlaces.bundled_model).has_value());
+  EXPECT_FALSE(check_model(kTestPaths.checker, folder.path() / "absent.gguf").has_value());
+  EXPECT_TRUE(check_model(kTestPaths.checker, kTestPaths.bundled_model).has_value());
 }
 
 // The template renderer recurses as deep as the template nests; in the server it runs on a
@@ -127,23 +127,23 @@ TEST(ModelCheck, ReportsTheProblem) {
 TEST(ModelCheck, UnboundedTemplateRecursionCrashesOnlyTheChild) {
   const test::TempFolder folder;
   const auto with_template = [&](const std::string& source) {
-    return test::with_changes(kPlaces.bundled_model, folder / "m.gguf", [&](auto* file) {
+    return test::with_changes(kTestPaths.bundled_model, folder / "m.gguf", [&](auto* file) {
       gguf_set_val_str(file, "tokenizer.chat_template", source.c_str());
     });
   };
   const std::string deep(5'000, '(');
   for (const std::string& source :
        {"{{ " + deep, std::string("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}")}) {
-    const auto result = check_model(kPlaces.checker, with_template(source));
+    const auto result = check_model(kTestPaths.checker, with_template(source));
     ASSERT_FALSE(result.has_value());
     EXPECT_TRUE(result.error().contains("(at its chat template)")) << result.error();
   }
   // An invalid template only disables chat requests.
-  EXPECT_TRUE(check_model(kPlaces.checker, with_template("{% if %}")).has_value());
+  EXPECT_TRUE(check_model(kTestPaths.checker, with_template("{% if %}")).has_value());
 }
 
 TEST(ModelCheck, MissingOrSlowCheckerIsAnError) {
-  const auto missing = check_model("/nonexistent/checker", kPlaces.bundled_model);
+  const auto missing = check_model("/nonexistent/checker", kTestPaths.bundled_model);
   ASSERT_FALSE(missing.has_value());
   EXPECT_NE(missing.error().find("/nonexistent/checker"), std::string::npos);
   // sleep(1) as a checker that does not finish.

@@ -17,22 +17,23 @@ namespace tt::test {
 inline const std::vector<std::filesystem::path>& model_files(const std::string& shape,
                                                              int splits = 1, int layers = 2) {
   static const TempFolder folder;
-  static std::map<std::string, std::vector<std::filesystem::path>> made;
+  static std::map<std::string, std::vector<std::filesystem::path>> generated;
   const std::string key = shape + "-" + std::to_string(splits) + "-" + std::to_string(layers);
-  if (const auto known = made.find(key); known != made.end()) return known->second;
+  if (const auto known = generated.find(key); known != generated.end()) return known->second;
   modelgen::ModelSpec spec;
   spec.shape = shape;
   spec.splits = splits;
   spec.dims.layers = layers;
   auto report = modelgen::write_model(spec, folder.path() / (key + ".gguf"));
   if (!report) ADD_FAILURE() << report.error().message;
-  return made.emplace(key, report ? report->files : std::vector<std::filesystem::path>(1))
+  return generated.emplace(key, report ? report->files : std::vector<std::filesystem::path>(1))
       .first->second;
 }
 
 // Copies the model to folder/NAME.gguf.
-inline std::filesystem::path put_model(const std::filesystem::path& folder, const std::string& name,
-                                       const std::string& shape, int layers = 2) {
+inline std::filesystem::path copy_model(const std::filesystem::path& folder,
+                                        const std::string& name, const std::string& shape,
+                                        int layers = 2) {
   std::filesystem::create_directories(folder);
   std::filesystem::copy_file(model_files(shape, 1, layers).front(), folder / (name + ".gguf"),
                              std::filesystem::copy_options::overwrite_existing);

@@ -25,8 +25,8 @@ std::map<std::string, FoundModel> by_name(ModelFolder& folder) {
 
 TEST(ModelFolder, FindsModelsRecursivelyAndGroupsSplits) {
   const TempFolder folder;
-  put_model(folder.path(), "dense", "small");
-  put_model(folder.path() / "more" / "deeper", "state", "mamba");
+  copy_model(folder.path(), "dense", "small");
+  copy_model(folder.path() / "more" / "deeper", "state", "mamba");
   fs::create_directories(folder.path() / "split");
   const std::vector<fs::path> parts = model_files("small", 3);
   for (const fs::path& part : parts) fs::copy(part, folder.path() / "split");
@@ -62,7 +62,7 @@ TEST(ModelFolder, ReportsWhyFileIsNotAModel) {
                          .bytes());
   write("vocabulary.gguf", GgufBytes().text("general.architecture", "llama").bytes());
   write("nameless.gguf", GgufBytes().tensor("a", 4).bytes());
-  put_model(folder.path(), "cut", "small");
+  copy_model(folder.path(), "cut", "small");
   fs::resize_file(folder.path() / "cut.gguf", fs::file_size(folder.path() / "cut.gguf") / 2);
   const std::vector<fs::path> parts = model_files("small", 3);
   fs::copy(parts[1], folder.path());  // part 2 alone
@@ -92,8 +92,8 @@ TEST(ModelFolder, ReportsWhyFileIsNotAModel) {
 
 TEST(ModelFolder, DoesNotFollowLinksOutside) {
   const TempFolder folder, outside;
-  const fs::path secret = put_model(outside.path(), "secret", "small");
-  put_model(folder.path() / "blobs", "blob", "small");
+  const fs::path secret = copy_model(outside.path(), "secret", "small");
+  copy_model(folder.path() / "blobs", "blob", "small");
   fs::rename(folder.path() / "blobs" / "blob.gguf", folder.path() / "blobs" / "sha256-1");
   fs::create_symlink(secret, folder.path() / "leak.gguf");
   fs::create_symlink("../" + outside.path().filename().string() + "/secret.gguf",
@@ -119,7 +119,7 @@ TEST(ModelFolder, DoesNotFollowLinksOutside) {
   EXPECT_EQ(names, "named.gguf " + parts[0].filename().string() + " ");
   EXPECT_EQ(found.at("named.gguf").error, "");
   const FoundModel& leaky = found.at(parts[0].filename().string());
-  EXPECT_TRUE(leaky.leads_out);
+  EXPECT_TRUE(leaky.is_outside);
   EXPECT_NE(leaky.error.find("is outside the models folder"), std::string::npos) << leaky.error;
 }
 
@@ -127,12 +127,12 @@ TEST(ModelFolder, DetectsAddedRemovedAndChangedFiles) {
   const TempFolder folder;
   ModelFolder models(folder.path());
   EXPECT_TRUE(models.scan().empty());
-  const fs::path path = put_model(folder.path(), "a", "small");
+  const fs::path path = copy_model(folder.path(), "a", "small");
   EXPECT_EQ(by_name(models).at("a.gguf").error, "");
   const auto size = fs::file_size(path);
   fs::resize_file(path, size / 2);
   EXPECT_NE(by_name(models).at("a.gguf").error, "");
-  put_model(folder.path(), "a", "small");
+  copy_model(folder.path(), "a", "small");
   EXPECT_EQ(by_name(models).at("a.gguf").error, "");
   // The last part of a split is added later.
   const std::vector<fs::path> parts = model_files("small", 3);

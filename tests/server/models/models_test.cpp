@@ -13,7 +13,7 @@
 
 #include "tests/server/models/model_files.h"
 #include "tests/server/support/test_server.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 
 namespace tt::test {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 class Models : public ::testing::Test {
  protected:
-  Models() { need_backends(); }
+  Models() { ensure_backends_loaded(); }
 
   static TestServerOptions of(const TempFolder& folder, std::size_t loaded = 1) {
     return {.model = {}, .models = folder.path(), .models_loaded = loaded, .checker = {}};
@@ -32,14 +32,14 @@ json entry(TestServer& server, const std::string& id) {
   return server.get("/api/v1/models/" + id).body;
 }
 
-Answer load(TestServer& server, const std::string& id) {
+TestResponse load(TestServer& server, const std::string& id) {
   return server.post("/api/v1/models/" + id + "/load", "");
 }
-Answer unload(TestServer& server, const std::string& id) {
+TestResponse unload(TestServer& server, const std::string& id) {
   return server.post("/api/v1/models/" + id + "/unload", "");
 }
 
-bool comes_to(TestServer& server, const std::string& id, const std::string& state) {
+bool reaches_state(TestServer& server, const std::string& id, const std::string& state) {
   json last;
   const bool came = eventually([&] {
     last = entry(server, id);
@@ -49,34 +49,34 @@ bool comes_to(TestServer& server, const std::string& id, const std::string& stat
   return came && last["state"] == state;
 }
 
-bool is_loaded(TestServer& server, const std::string& id) {
-  const Answer answer = load(server, id);
+bool load_and_wait(TestServer& server, const std::string& id) {
+  const TestResponse answer = load(server, id);
   EXPECT_EQ(answer.status, 202) << answer.body;
-  return answer.status == 202 && comes_to(server, id, "loaded");
+  return answer.status == 202 && reaches_state(server, id, "loaded");
 }
 
 json tokens(std::vector<int> ids, int more) {
   return {{"tokens", std::move(ids)}, {"max_tokens", more}, {"ignore_eos", true}};
 }
-const json kEndless = {{"tokens", {1, 2, 3}}, {"max_tokens", 1000}, {"ignore_eos", true}};
+const json kLongRequest = {{"tokens", {1, 2, 3}}, {"max_tokens", 1000}, {"ignore_eos", true}};
 
 std::string run(TestServer& server, const std::string& model, const json& body) {
   json with = body;
   if (!model.empty()) with["model"] = model;
   const std::string id = server.generate(with);
-  const json ended = server.when_ended(id);
+  const json ended = server.wait_for_end(id);
   EXPECT_EQ(ended["state"], "done") << ended;
   EXPECT_EQ(ended["model"], model.empty() ? ended["model"] : json(model));
   return id;
 }
 
-std::size_t open_files() {
+std::size_t count_open_files() {
   return static_cast<std::size_t>(
       std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator{}));
 }
 
 // Without the workers of the front end: their number never shrinks.
-std::size_t threads_at_work() {
+std::size_t count_threads() {
   return static_cast<std::size_t>(
       std::ranges::count_if(fs::directory_iterator("/proc/self/task"), [](const auto& task) {
         std::string name;
@@ -98,9 +98,9 @@ double anonymous_megabytes() {
 
 TEST_F(Models, AreListedWithIdAndError) {
   const TempFolder folder;
-  put_model(folder.path(), "dense", "small");
-  put_model(folder.path() / "other", "dense", "moe");
-  put_model(folder.path(), "with space, & more", "bert");
+  copy_model(folder.path(), "dense", "small");
+  copy_model(folder.path() / "other", "dense", "moe");
+  copy_model(folder.path(), "with space, & more", "bert");
   for (const fs::path& part : model_files("small", 3)) fs::copy(part, folder.path());
   std::ofstream(folder.path() / "broken.gguf") << "GGUF, but not really";
   TestServer server(of(folder));
@@ -121,11 +121,11 @@ TEST_F(Models, AreListedWithIdAndError) {
   EXPECT_EQ(entry(server, "broken")["state"], "failed");
   EXPECT_NE(entry(server, "broken")["error"].get<std::string>().find("broken.gguf"),
             std::string::npos);
-  const Answer no = load(server, "broken");
+  const TestResponse no = load(server, "broken");
   EXPECT_EQ(no.status, 503);
   EXPECT_EQ(no.body["code"], "model_failed");
 
-  const Answer none = server.get("/api/v1/models/unknown");
+  const TestResponse none = server.get("/api/v1/models/unknown");
   EXPECT_EQ(none.status, 404);
   EXPECT_EQ(none.body["code"], "not_found");
   EXPECT_EQ(load(server, "unknown").status, 404);
@@ -133,7 +133,7 @@ TEST_F(Models, AreListedWithIdAndError) {
   EXPECT_EQ(server.get("/api/v1/models/..%2fdense").status, 404);
 
   // New files are found by the next request; an id stays with its file.
-  put_model(folder.path(), "new", "t5");
+  copy_model(folder.path(), "new", "t5");
   EXPECT_EQ(entry(server, "new")["state"], "available");
   fs::remove(folder.path() / "dense.gguf");
   EXPECT_EQ(server.get("/api/v1/models").body["models"].size(), 5U);
@@ -147,16 +147,16 @@ TEST_F(Models, RequestWithoutLoadedModelExplainsWhatToDo) {
     TestServer server(of(folder));
     EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "none");
     EXPECT_EQ(server.get("/api/v1/health").body["status"], "ok");
-    const Answer refused = server.post("/api/v1/generate", tokens({1}, 1).dump());
+    const TestResponse refused = server.post("/api/v1/generate", tokens({1}, 1).dump());
     EXPECT_EQ(refused.status, 409);
     EXPECT_EQ(refused.body["code"], "model_not_loaded");
     EXPECT_NE(refused.body["detail"].get<std::string>().find("--model"), std::string::npos);
   }
-  put_model(folder.path(), "a", "small");
-  put_model(folder.path(), "b", "small");
+  copy_model(folder.path(), "a", "small");
+  copy_model(folder.path(), "b", "small");
   TestServer server(of(folder));
   const auto refused = [&](const json& body, int status, const char* code, const char* says) {
-    const Answer answer = server.post("/api/v1/generate", body.dump());
+    const TestResponse answer = server.post("/api/v1/generate", body.dump());
     EXPECT_EQ(answer.status, status);
     EXPECT_EQ(answer.type, "application/problem+json");
     EXPECT_EQ(answer.body["code"], code);
@@ -169,7 +169,7 @@ TEST_F(Models, RequestWithoutLoadedModelExplainsWhatToDo) {
   refused(body, 409, "model_not_loaded", "POST /api/v1/models/a/load");
   body["model"] = "c";
   refused(body, 400, "bad_request", "Model \"c\" not found");
-  ASSERT_TRUE(is_loaded(server, "a"));
+  ASSERT_TRUE(load_and_wait(server, "a"));
   body["model"] = "b";
   refused(body, 409, "model_not_loaded", "POST /api/v1/models/b/load");
   run(server, "a", tokens({1, 2}, 2));
@@ -178,22 +178,22 @@ TEST_F(Models, RequestWithoutLoadedModelExplainsWhatToDo) {
 
 TEST_F(Models, LoadingEvictsIdleModelAndKeepsResults) {
   const TempFolder folder;
-  for (const char* name : {"a", "b", "c"}) put_model(folder.path(), name, "small");
+  for (const char* name : {"a", "b", "c"}) copy_model(folder.path(), name, "small");
   TestServer server(of(folder, 2));
-  ASSERT_TRUE(is_loaded(server, "a"));
+  ASSERT_TRUE(load_and_wait(server, "a"));
   const json loaded = entry(server, "a");
   EXPECT_EQ(loaded["architecture"], "llama");
   EXPECT_EQ(loaded["n_layers"], 2);
   EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "loaded");
-  ASSERT_TRUE(is_loaded(server, "b"));
+  ASSERT_TRUE(load_and_wait(server, "b"));
   const std::string by_b = run(server, "b", tokens({1, 2, 3}, 3));
   const std::string by_a = run(server, "a", tokens({1, 2, 3}, 3));  // b has been idle longer
-  const Answer which = server.post("/api/v1/generate", tokens({1}, 1).dump());
+  const TestResponse which = server.post("/api/v1/generate", tokens({1}, 1).dump());
   EXPECT_EQ(which.status, 400);
   EXPECT_NE(which.body["detail"].get<std::string>().find("a, b"), std::string::npos) << which.body;
 
-  ASSERT_TRUE(is_loaded(server, "c"));
-  EXPECT_TRUE(comes_to(server, "b", "available"));
+  ASSERT_TRUE(load_and_wait(server, "c"));
+  EXPECT_TRUE(reaches_state(server, "b", "available"));
   EXPECT_EQ(entry(server, "a")["state"], "loaded");
   EXPECT_EQ(load(server, "a").status, 202) << "already loaded";
 
@@ -215,40 +215,40 @@ TEST_F(Models, LoadingEvictsIdleModelAndKeepsResults) {
 
 TEST_F(Models, BusyModelIsNotUnloaded) {
   const TempFolder folder;
-  put_model(folder.path(), "a", "small", 8);
-  put_model(folder.path(), "b", "small");
+  copy_model(folder.path(), "a", "small", 8);
+  copy_model(folder.path(), "b", "small");
   TestServer server(of(folder));
-  ASSERT_TRUE(is_loaded(server, "a"));
-  const std::string first = server.generate(kEndless);
-  const std::string second = server.generate(kEndless);
-  const auto busy = [](const Answer& answer) {
+  ASSERT_TRUE(load_and_wait(server, "a"));
+  const std::string first = server.generate(kLongRequest);
+  const std::string second = server.generate(kLongRequest);
+  const auto busy = [](const TestResponse& answer) {
     EXPECT_EQ(answer.status, 409);
     EXPECT_EQ(answer.body["code"], "model_busy") << answer.body;
   };
   busy(load(server, "b"));
   busy(unload(server, "a"));
   server.del("/api/v1/generate/" + first);
-  server.when_ended(first);
+  server.wait_for_end(first);
   busy(unload(server, "a"));  // the second request is queued or running
   server.del("/api/v1/generate/" + second);
-  server.when_ended(second);
+  server.wait_for_end(second);
   EXPECT_EQ(unload(server, "a").status, 202);
-  EXPECT_TRUE(comes_to(server, "a", "available"));
+  EXPECT_TRUE(reaches_state(server, "a", "available"));
   EXPECT_EQ(unload(server, "a").status, 202) << "repeated: no effect";
   EXPECT_EQ(server.state_of(first)["state"], "cancelled");
-  ASSERT_TRUE(is_loaded(server, "b"));
+  ASSERT_TRUE(load_and_wait(server, "b"));
 }
 
 TEST_F(Models, TwoLoadedModelsRunConcurrently) {
   const TempFolder folder;
-  put_model(folder.path(), "a", "small", 8);
-  put_model(folder.path(), "b", "mamba", 8);
+  copy_model(folder.path(), "a", "small", 8);
+  copy_model(folder.path(), "b", "mamba", 8);
   TestServer server(of(folder, 2));
-  ASSERT_TRUE(is_loaded(server, "a"));
-  ASSERT_TRUE(is_loaded(server, "b"));
-  LiveListener live(server.port);
-  live.say({{"type", "subscribe"}, {"session", "*"}, {"kinds", json::array()}});
-  json body = kEndless;
+  ASSERT_TRUE(load_and_wait(server, "a"));
+  ASSERT_TRUE(load_and_wait(server, "b"));
+  LiveClient live(server.port);
+  live.send_command({{"type", "subscribe"}, {"session", "*"}, {"kinds", json::array()}});
+  json body = kLongRequest;
   body["model"] = "a";
   const std::string by_a = server.generate(body);
   body["model"] = "b";
@@ -271,8 +271,8 @@ TEST_F(Models, TwoLoadedModelsRunConcurrently) {
 // The check in a child process is part of loading and can be cancelled, too.
 TEST_F(Models, UnloadingCancelsLoading) {
   const TempFolder folder, tools;
-  put_model(folder.path(), "a", "small");
-  put_model(folder.path(), "b", "small");
+  copy_model(folder.path(), "a", "small");
+  copy_model(folder.path(), "b", "small");
   const fs::path slow = tools.path() / "slow-checker";
   std::ofstream(slow) << "#!/bin/sh\nexec sleep 1000\n";
   fs::permissions(slow, fs::perms::owner_all);
@@ -284,28 +284,28 @@ TEST_F(Models, UnloadingCancelsLoading) {
   EXPECT_EQ(server.get("/api/v1/health").body["status"], "loading");
   EXPECT_EQ(load(server, "a").status, 202) << "already loading";
   json body = tokens({1}, 1);
-  const Answer early = server.post("/api/v1/generate", body.dump());
+  const TestResponse early = server.post("/api/v1/generate", body.dump());
   EXPECT_EQ(early.status, 503);
   EXPECT_EQ(early.body["code"], "model_loading");
-  const Answer other = load(server, "b");
+  const TestResponse other = load(server, "b");
   EXPECT_EQ(other.status, 409) << "a loading model is not idle";
   EXPECT_EQ(other.body["code"], "model_busy");
 
   EXPECT_EQ(unload(server, "a").status, 202);
-  EXPECT_TRUE(comes_to(server, "a", "available"));
+  EXPECT_TRUE(reaches_state(server, "a", "available"));
   EXPECT_TRUE(entry(server, "a")["error"].is_null());
   // Loads and unloads in rapid succession.
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(load(server, i % 2 == 0 ? "a" : "b").status, 202);
     EXPECT_EQ(unload(server, i % 2 == 0 ? "a" : "b").status, 202);
   }
-  EXPECT_TRUE(comes_to(server, "a", "available"));
-  EXPECT_TRUE(comes_to(server, "b", "available"));
+  EXPECT_TRUE(reaches_state(server, "a", "available"));
+  EXPECT_TRUE(reaches_state(server, "b", "available"));
 }
 
 TEST_F(Models, FailedLoadReportsErrorAndCanBeRetried) {
   const TempFolder folder;
-  put_model(folder.path(), "good", "small");
+  copy_model(folder.path(), "good", "small");
   {
     // A valid GGUF file with an unknown architecture.
     std::ifstream in(model_files("small").front(), std::ios::binary);
@@ -316,7 +316,7 @@ TEST_F(Models, FailedLoadReportsErrorAndCanBeRetried) {
     std::ofstream(folder.path() / "unsupported.gguf", std::ios::binary) << bytes;
   }
   TestServerOptions options = of(folder);
-  options.checker = kPlaces.checker;
+  options.checker = kTestPaths.checker;
   TestServer server(options);
   EXPECT_EQ(entry(server, "unsupported")["state"], "available") << "its header is valid";
   ASSERT_EQ(load(server, "unsupported").status, 202);
@@ -324,16 +324,16 @@ TEST_F(Models, FailedLoadReportsErrorAndCanBeRetried) {
   EXPECT_NE(entry(server, "unsupported")["error"].get<std::string>().find("unsupported.gguf"),
             std::string::npos);
   EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "failed");
-  const Answer refused = server.post("/api/v1/generate", tokens({1}, 1).dump());
+  const TestResponse refused = server.post("/api/v1/generate", tokens({1}, 1).dump());
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.body["code"], "model_failed");
   // A failed model does not count as loaded.
-  ASSERT_TRUE(is_loaded(server, "good"));
+  ASSERT_TRUE(load_and_wait(server, "good"));
   EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "loaded");
   // After the file is fixed, it loads.
-  put_model(folder.path(), "unsupported", "small");
-  ASSERT_TRUE(is_loaded(server, "unsupported"));
-  EXPECT_TRUE(comes_to(server, "good", "available"));
+  copy_model(folder.path(), "unsupported", "small");
+  ASSERT_TRUE(load_and_wait(server, "unsupported"));
+  EXPECT_TRUE(reaches_state(server, "good", "available"));
 }
 
 TEST_F(Models, ChangedModelFileIsDetected) {
@@ -360,24 +360,24 @@ TEST_F(Models, ChangedModelFileIsDetected) {
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
     const TempFolder folder;
-    const fs::path path = put_model(folder.path(), "a", "small");
+    const fs::path path = copy_model(folder.path(), "a", "small");
     TestServer server(of(folder));
-    ASSERT_TRUE(is_loaded(server, "a"));
+    ASSERT_TRUE(load_and_wait(server, "a"));
     const std::string before = run(server, "", tokens({1, 2, 3}, 3));
     c.change(path);
-    const Answer refused = server.post("/api/v1/generate", tokens({1}, 1).dump());
+    const TestResponse refused = server.post("/api/v1/generate", tokens({1}, 1).dump());
     EXPECT_EQ(refused.status, 409);
     EXPECT_EQ(refused.body["code"], "model_changed") << refused.body;
     EXPECT_NE(refused.body["detail"].get<std::string>().find("Load it again"), std::string::npos);
     EXPECT_FALSE(entry(server, "a")["warning"].is_null());
-    const Answer again = load(server, "a");
+    const TestResponse again = load(server, "a");
     EXPECT_EQ(again.status, c.can_load ? 202 : 503) << again.body;
     if (!c.can_load) {
       EXPECT_EQ(again.body["code"], "model_failed");
-      put_model(folder.path(), "a", "small");
+      copy_model(folder.path(), "a", "small");
       EXPECT_EQ(load(server, "a").status, 202);
     }
-    ASSERT_TRUE(comes_to(server, "a", "loaded"));
+    ASSERT_TRUE(reaches_state(server, "a", "loaded"));
     EXPECT_TRUE(entry(server, "a")["warning"].is_null());
     run(server, "", tokens({1, 2, 3}, 3));
     EXPECT_EQ(server.state_of(before)["state"], "done");
@@ -387,14 +387,14 @@ TEST_F(Models, ChangedModelFileIsDetected) {
 // A request that was queued while the file changed must not run with the old model.
 TEST_F(Models, QueuedRequestFailsWhenModelFileChanges) {
   const TempFolder folder;
-  const fs::path path = put_model(folder.path(), "a", "small", 8);
+  const fs::path path = copy_model(folder.path(), "a", "small", 8);
   TestServer server(of(folder));
-  ASSERT_TRUE(is_loaded(server, "a"));
-  const std::string first = server.generate(kEndless);
+  ASSERT_TRUE(load_and_wait(server, "a"));
+  const std::string first = server.generate(kLongRequest);
   const std::string second = server.generate(tokens({1, 2}, 2));
   fs::last_write_time(path, fs::last_write_time(path) + std::chrono::seconds(1));
   server.del("/api/v1/generate/" + first);
-  const json ended = server.when_ended(second);
+  const json ended = server.wait_for_end(second);
   EXPECT_EQ(ended["state"], "failed");
   EXPECT_NE(ended["error"].get<std::string>().find("Load it again"), std::string::npos) << ended;
   EXPECT_EQ(server.get("/api/v1/sessions/" + second).status, 404) << "it never ran";
@@ -403,46 +403,46 @@ TEST_F(Models, QueuedRequestFailsWhenModelFileChanges) {
 TEST_F(Models, TwentyModelSwapsLeakNothing) {
   const TempFolder folder;
   const std::vector<std::string> shapes = {"small", "moe", "mamba", "t5", "bert"};
-  for (const std::string& shape : shapes) put_model(folder.path(), shape, shape);
+  for (const std::string& shape : shapes) copy_model(folder.path(), shape, shape);
   TestServer server(of(folder));
   const auto round = [&](const std::string& model) {
-    ASSERT_TRUE(is_loaded(server, model));
+    ASSERT_TRUE(load_and_wait(server, model));
     const std::string id = server.generate(tokens({1, 2, 3, 4}, model == "bert" ? 0 : 3));
-    const json ended = server.when_ended(id);
+    const json ended = server.wait_for_end(id);
     EXPECT_EQ(ended["state"], "done") << ended;
     EXPECT_EQ(server.get("/api/v1/sessions/" + id).body["n_layers"], 2);
   };
   const auto settle = [&] {
     for (const std::string& shape : shapes) {
       unload(server, shape);
-      ASSERT_TRUE(comes_to(server, shape, "available"));
+      ASSERT_TRUE(reaches_state(server, shape, "available"));
     }
   };
   for (const std::string& shape : shapes) round(shape);  // llama.cpp allocates some data once
   settle();
-  const std::size_t threads = threads_at_work(), files = open_files();
+  const std::size_t threads = count_threads(), files = count_open_files();
   const double megabytes = anonymous_megabytes();
   for (int i = 0; i < 20; ++i) round(shapes[static_cast<std::size_t>(i) % shapes.size()]);
   settle();
   // Closing connections takes some time.
-  EXPECT_TRUE(eventually([&] { return threads_at_work() <= threads && open_files() <= files; }))
-      << threads_at_work() << " threads were " << threads << ", " << open_files() << " files were "
-      << files;
+  EXPECT_TRUE(eventually([&] { return count_threads() <= threads && count_open_files() <= files; }))
+      << count_threads() << " threads were " << threads << ", " << count_open_files()
+      << " files were " << files;
   EXPECT_LT(anonymous_megabytes(), megabytes + 10) << "memory of unloaded models was not returned";
   EXPECT_EQ(server.get("/api/v1/generate").body["generations"].size(), 25U);
 }
 
 TEST_F(Models, CommandLineModelCanBeOutsideTheFolder) {
   const TempFolder folder, elsewhere;
-  put_model(folder.path(), "in", "small");
-  const fs::path out = put_model(elsewhere.path(), "out", "small");
+  copy_model(folder.path(), "in", "small");
+  const fs::path out = copy_model(elsewhere.path(), "out", "small");
   TestServer server({.model = out, .models = folder.path()});
   ASSERT_TRUE(server.wait_until_loaded());
   EXPECT_EQ(entry(server, "out")["state"], "loaded");
   EXPECT_EQ(entry(server, "out")["path"], json(out.string()));
-  ASSERT_TRUE(is_loaded(server, "in"));
-  EXPECT_TRUE(comes_to(server, "out", "available"));
-  ASSERT_TRUE(is_loaded(server, "out"));
+  ASSERT_TRUE(load_and_wait(server, "in"));
+  EXPECT_TRUE(reaches_state(server, "out", "available"));
+  ASSERT_TRUE(load_and_wait(server, "out"));
   server.stop();
 
   // A model that is also in the folder is listed once.

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <thread>
 
-#include "tests/server/door/raw_client.h"
+#include "tests/server/frontend/raw_client.h"
 #include "tests/server/observability/exposition.h"
 #include "tests/server/support/http_client.h"
 #include "tests/server/support/program.h"
@@ -53,7 +53,7 @@ TEST(AccessLog, RouteLabelsMatchTheContract) {
       {"/api/v1/sessions/:id/steps/:step/ops", "/api/v1/sessions/{id}/steps/{step}/ops"},
   };
   for (const auto& [route, label] : cases) {
-    Answered answered;
+    RequestRecord answered;
     answered.route = route;
     EXPECT_EQ(route_label(answered), label);
   }

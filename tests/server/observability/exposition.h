@@ -33,7 +33,7 @@ inline std::string family_of(const std::string& name, const Exposition& families
   return name;
 }
 
-inline void expect_sound_histogram(const std::string& name, const MetricFamily& family) {
+inline void expect_valid_histogram(const std::string& name, const MetricFamily& family) {
   double before = 0;
   double least_bound = -INFINITY;
   std::map<double, double> buckets;
@@ -96,7 +96,7 @@ inline Exposition parse_exposition(const std::string& text) {
   }
   for (const auto& [name, family] : families) {
     EXPECT_FALSE(family.help.empty()) << name;
-    if (family.type == "histogram") expect_sound_histogram(name, family);
+    if (family.type == "histogram") expect_valid_histogram(name, family);
   }
   return families;
 }

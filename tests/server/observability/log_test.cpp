@@ -30,9 +30,9 @@ TEST(Log, TextLineHasTimeLevelMessageAndFields) {
     log.of("llama.cpp").warn("it is slow\n", {{"ms", 12}, {"share", 0.5}, {"model", "a b"}});
   });
   ASSERT_EQ(lines.size(), 1u);
-  const std::regex wanted(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d warning )"
-                          R"RE(it is slow component=llama\.cpp ms=12 share=0\.5 model="a b")RE");
-  EXPECT_TRUE(std::regex_match(lines[0], wanted)) << lines[0];
+  const std::regex expected(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d warning )"
+                            R"RE(it is slow component=llama\.cpp ms=12 share=0\.5 model="a b")RE");
+  EXPECT_TRUE(std::regex_match(lines[0], expected)) << lines[0];
 }
 
 TEST(Log, JsonLineHasSameFields) {
@@ -55,16 +55,16 @@ TEST(Log, JsonLineHasSameFields) {
 TEST(Log, FiltersByLevel) {
   const LogLevel all[] = {LogLevel::Trace, LogLevel::Debug, LogLevel::Info, LogLevel::Warning,
                           LogLevel::Error};
-  for (const LogLevel least : all) {
-    std::size_t wanted = 0;
-    const auto lines = lines_of({.level = least}, [&](const Log& log) {
+  for (const LogLevel minimum : all) {
+    std::size_t expected = 0;
+    const auto lines = lines_of({.level = minimum}, [&](const Log& log) {
       for (const LogLevel level : all) {
         log.write(level, "x");
-        EXPECT_EQ(log.writes(level), level >= least);
-        wanted += level >= least ? 1 : 0;
+        EXPECT_EQ(log.writes(level), level >= minimum);
+        expected += level >= minimum ? 1 : 0;
       }
     });
-    EXPECT_EQ(lines.size(), wanted);
+    EXPECT_EQ(lines.size(), expected);
   }
 }
 

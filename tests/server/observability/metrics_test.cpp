@@ -14,25 +14,25 @@
 #include "tests/server/observability/exposition.h"
 #include "tests/server/support/http_client.h"
 #include "tests/server/support/program.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 
 namespace tt {
 namespace {
 
 using namespace test;
 
-constexpr double kLoose = 1e-9;
+constexpr double kTolerance = 1e-9;
 
 class FakeClock {
  public:
   Metrics::Clock::time_point now() const { return now_; }
-  void pass(std::chrono::milliseconds time) { now_ += time; }
+  void advance(std::chrono::milliseconds time) { now_ += time; }
 
  private:
   Metrics::Clock::time_point now_{};
 };
 
-MetricsPorts ports() {
+MetricsCallbacks ports() {
   return {.live_clients = [] { return 3; },
           .live_frames_lost = [] { return 7; },
           .log_lines_lost = [] { return 1; },
@@ -64,27 +64,27 @@ TEST(Metrics, RequestTimesFollowSessionEvents) {
   FakeClock clock;
   Metrics metrics([&] { return clock.now(); });
   metrics.on_state(job("a", JobState::Queued));
-  clock.pass(200ms);
+  clock.advance(200ms);
   metrics.on_state(job("a", JobState::Running));
   Token of_prompt = generated_token();
   of_prompt.generated = false;
   metrics.on_token("a", of_prompt, "");
   for (int i = 0; i < 3; ++i) {
-    clock.pass(300ms);
+    clock.advance(300ms);
     metrics.on_token("a", generated_token(), "x");
   }
-  clock.pass(100ms);
+  clock.advance(100ms);
   metrics.on_state(job("a", JobState::Done));
 
   const Exposition all = parse_exposition(metrics.text(ports()));
   EXPECT_EQ(value(all, "tt_time_to_first_token_seconds_count"), 1);
-  EXPECT_NEAR(value(all, "tt_time_to_first_token_seconds_sum"), 0.5, kLoose);
+  EXPECT_NEAR(value(all, "tt_time_to_first_token_seconds_sum"), 0.5, kTolerance);
   EXPECT_EQ(value(all, R"(tt_time_to_first_token_seconds_bucket{le="0.5"})"), 1);
   EXPECT_EQ(value(all, R"(tt_time_to_first_token_seconds_bucket{le="0.25"})"), 0);
   EXPECT_EQ(value(all, "tt_inter_token_latency_seconds_count"), 2);
-  EXPECT_NEAR(value(all, "tt_inter_token_latency_seconds_sum"), 0.6, kLoose);
+  EXPECT_NEAR(value(all, "tt_inter_token_latency_seconds_sum"), 0.6, kTolerance);
   EXPECT_EQ(value(all, "tt_request_seconds_count"), 1);
-  EXPECT_NEAR(value(all, "tt_request_seconds_sum"), 1.2, kLoose);
+  EXPECT_NEAR(value(all, "tt_request_seconds_sum"), 1.2, kTolerance);
 }
 
 TEST(Metrics, QueueAndStateGaugesAreCurrent) {
@@ -176,10 +176,10 @@ std::uint16_t free_port() {
 std::string body_of(const httplib::Result& result) { return result ? result->body : ""; }
 
 // The metrics of llama-server after the same prompt for one token and for eight.
-Exposition of_llama_server() {
+Exposition llama_server_metrics() {
   const std::uint16_t port = free_port();
   const Program program(
-      {"-m", kPlaces.bundled_model, "--host", "127.0.0.1", "--port", std::to_string(port),
+      {"-m", kTestPaths.bundled_model, "--host", "127.0.0.1", "--port", std::to_string(port),
        "--metrics", "--no-webui", "-c", "256", "-t", "1", "-tb", "1", "-np", "1"},
       {}, "llama-server");
   httplib::Client client = http_client("http://127.0.0.1:" + std::to_string(port));
@@ -204,7 +204,7 @@ Exposition of_llama_server() {
   return parse_exposition(body_of(client.Get("/metrics")));
 }
 
-Exposition of_tt_server() {
+Exposition tt_server_metrics() {
   const test::TempFolder folder;
   RunningServer server(folder.path(), {"-c", "256", "-t", "1", "-tb", "1"});
   EXPECT_TRUE(server.wait_until_loaded());
@@ -232,8 +232,8 @@ Exposition of_tt_server() {
 }
 
 TEST(Metrics, MatchLlamaServerNamesTypesAndCounts) {
-  const Exposition theirs = of_llama_server();
-  const Exposition ours = of_tt_server();
+  const Exposition theirs = llama_server_metrics();
+  const Exposition ours = tt_server_metrics();
   ASSERT_FALSE(theirs.empty());
   for (const auto& [name, family] : theirs) {
     SCOPED_TRACE(name);

@@ -19,7 +19,7 @@ struct Turn {
 
 Turn take(TestServer& server, const json& body) {
   const std::string id = server.generate(body);
-  Turn turn{.status = server.when_ended(id), .session = {}};
+  Turn turn{.status = server.wait_for_end(id), .session = {}};
   EXPECT_EQ(turn.status["state"], "done") << turn.status;
   turn.session = server.get("/api/v1/sessions/" + id).body;
   return turn;
@@ -35,7 +35,7 @@ int evaluated(TestServer& server, const Turn& turn) {
 }
 
 TEST(ChatTurn, ReusesKvCacheOfPreviousTurn) {
-  need_backends();
+  ensure_backends_loaded();
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
   json messages = {{{"role", "user"}, {"content", "Tell me about the sea."}}};
@@ -76,7 +76,7 @@ TEST(ChatTurn, ReusesKvCacheOfPreviousTurn) {
   // Cells of an unrecorded request are reused; reused_from is null.
   json unrecorded = ask(messages);
   unrecorded["level"] = "off";
-  server.when_ended(server.generate(unrecorded));
+  server.wait_for_end(server.generate(unrecorded));
   const Turn fifth = take(server, ask(messages));
   EXPECT_GT(fifth.session["reused_tokens"], 0);
   EXPECT_TRUE(fifth.session["reused_from"].is_null());

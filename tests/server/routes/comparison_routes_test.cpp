@@ -15,9 +15,9 @@ namespace tt::test {
 namespace {
 
 // A running session; its recording ends with the object.
-class Growing {
+class GrowingSession {
  public:
-  Growing(const std::filesystem::path& folder, const std::string& id) {
+  GrowingSession(const std::filesystem::path& folder, const std::string& id) {
     SessionInfo info = SmallSession::small_info();
     info.id = id;
     writer_ = SessionWriter::create(folder / (id + ".ttrace"), info).value();
@@ -38,7 +38,7 @@ class Growing {
 
 TEST(ComparisonRoutes, RunningSessionsDoNotDeadlock) {
   TestServer server({.model = {}});
-  const Growing a(server.data, "a"), b(server.data, "b");
+  const GrowingSession a(server.data, "a"), b(server.data, "b");
   ASSERT_EQ(server.get("/api/v1/sessions/a").body["state"], "running");
   // With itself, and with the other in both directions at the same time.
   std::atomic<int> answered = 0;
@@ -46,7 +46,7 @@ TEST(ComparisonRoutes, RunningSessionsDoNotDeadlock) {
   for (const char* path : {"a/comparison/a", "a/comparison/b", "b/comparison/a"}) {
     clients.emplace_back([&server, &answered, path] {
       for (int i = 0; i < 50; ++i) {
-        const Answer answer = server.get(std::string("/api/v1/sessions/") + path);
+        const TestResponse answer = server.get(std::string("/api/v1/sessions/") + path);
         if (answer.status != 200) return;
         ++answered;
       }

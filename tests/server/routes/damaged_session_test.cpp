@@ -9,45 +9,45 @@
 #include <string>
 #include <vector>
 
-#include "tests/server/support/recorded.h"
+#include "tests/server/support/recorded_sessions.h"
 
 namespace tt::test {
 namespace {
 
-constexpr const char* kWalks[] = {"/determinism",
-                                  "/pattern",
-                                  "/reuse",
-                                  "/heads",
-                                  "/kv",
-                                  "/experts/pinning",
-                                  "/experts",
-                                  "/compression",
-                                  "/steps",
-                                  "/tokens",
-                                  "/accesses?limit=10000&sort=-bytes&component=output"};
+constexpr const char* kRequests[] = {"/determinism",
+                                     "/pattern",
+                                     "/reuse",
+                                     "/heads",
+                                     "/kv",
+                                     "/experts/pinning",
+                                     "/experts",
+                                     "/compression",
+                                     "/steps",
+                                     "/tokens",
+                                     "/accesses?limit=10000&sort=-bytes&component=output"};
 constexpr const char* kExports[] = {"csv", "ndjson", "chrome"};
 
-struct Raw {
+struct RawResult {
   int status = 0;
-  std::string whole_steps;  // "": no header
+  std::string readable_steps;  // "": no header
   std::string body;
 };
 
 class DamagedSessions : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { need_backends(); }
+  static void SetUpTestSuite() { ensure_backends_loaded(); }
   void SetUp() override {
     ASSERT_TRUE(server.wait_until_loaded());
     json request = short_request("Tell me a story about a fox.");
     request["max_tokens"] = 150;
     const std::string id = server.generate(request);
-    ASSERT_EQ(server.when_ended(id)["state"], "done");
-    whole = bytes_of(file(id));
+    ASSERT_EQ(server.wait_for_end(id)["state"], "done");
+    whole = read_bytes(file(id));
     steps = server.get("/api/v1/sessions/" + id).body["steps"];
   }
   fs::path file(const std::string& id) const { return server.folder.path() / (id + ".ttrace"); }
 
-  Raw get(const std::string& id, const std::string& path) {
+  RawResult get(const std::string& id, const std::string& path) {
     const auto result = server.client().Get("/api/v1/sessions/" + id + path);
     if (!result) return {};
     return {result->status, result->get_header_value("X-Whole-Steps"), result->body};
@@ -57,62 +57,63 @@ class DamagedSessions : public ::testing::Test {
   void write_prefix(const std::string& id, std::uint32_t count) {
     write_bytes(file(id), whole);
     const std::string tokens =
-        sqlite3_says(file(id), std::format("SELECT max(first_token + n_tokens) FROM tt_step "
-                                           "WHERE id < {}",
-                                           count));
+        run_sqlite3(file(id), std::format("SELECT max(first_token + n_tokens) FROM tt_step "
+                                          "WHERE id < {}",
+                                          count));
     EXPECT_EQ(
-        sqlite3_says(file(id), std::format("DELETE FROM tt_step WHERE id >= {}; "
-                                           "DELETE FROM tt_token WHERE idx >= {}; "
-                                           "DELETE FROM tt_template WHERE id NOT IN "
-                                           "(SELECT template FROM tt_step); "
-                                           "DELETE FROM tt_meta WHERE key IN ('steps', 'tokens')",
-                                           count, tokens)),
+        run_sqlite3(file(id), std::format("DELETE FROM tt_step WHERE id >= {}; "
+                                          "DELETE FROM tt_token WHERE idx >= {}; "
+                                          "DELETE FROM tt_template WHERE id NOT IN "
+                                          "(SELECT template FROM tt_step); "
+                                          "DELETE FROM tt_meta WHERE key IN ('steps', 'tokens')",
+                                          count, tokens)),
         "");
   }
 
   void expect_answers_up_to_damage(const std::string& id) {
-    const std::string told = get(id, "/determinism").whole_steps;
-    ASSERT_FALSE(told.empty()) << get(id, "/determinism").body;
-    const auto count = static_cast<std::uint32_t>(std::stoul(told));
+    const std::string whole_steps_header = get(id, "/determinism").readable_steps;
+    ASSERT_FALSE(whole_steps_header.empty()) << get(id, "/determinism").body;
+    const auto count = static_cast<std::uint32_t>(std::stoul(whole_steps_header));
     EXPECT_GT(count, 10u);
     EXPECT_LT(count, steps);
     const std::string before = "before-" + id;
     write_prefix(before, count);
     int up_to_damage = 0;
-    for (const char* path : kWalks) {
+    for (const char* path : kRequests) {
       SCOPED_TRACE(path);
-      const Raw damaged = get(id, path), sound = get(before, path);
+      const RawResult damaged = get(id, path), reference = get(before, path);
       EXPECT_EQ(damaged.status, 200) << damaged.body;
-      EXPECT_EQ(sound.status, 200) << sound.body;
+      EXPECT_EQ(reference.status, 200) << reference.body;
       // Requests that only read before the damage are answered normally.
-      if (damaged.whole_steps.empty()) continue;
-      EXPECT_EQ(damaged.whole_steps, told);
-      EXPECT_EQ(damaged.body, sound.body);
+      if (damaged.readable_steps.empty()) continue;
+      EXPECT_EQ(damaged.readable_steps, whole_steps_header);
+      EXPECT_EQ(damaged.body, reference.body);
       ++up_to_damage;
     }
     EXPECT_GE(up_to_damage, 6);
     for (const char* format : kExports) {
       SCOPED_TRACE(format);
       const std::string path = std::string("/export?format=") + format;
-      const Raw damaged = get(id, path), sound = get(before, path);
+      const RawResult damaged = get(id, path), reference = get(before, path);
       EXPECT_EQ(damaged.status, 200) << damaged.body;
-      EXPECT_EQ(damaged.whole_steps, told);
-      EXPECT_EQ(damaged.body, sound.body);
-      EXPECT_EQ(sound.whole_steps, "");
+      EXPECT_EQ(damaged.readable_steps, whole_steps_header);
+      EXPECT_EQ(damaged.body, reference.body);
+      EXPECT_EQ(reference.readable_steps, "");
     }
-    const Raw ranged = get(id, "/export?format=csv&last_step=4294967295");
-    EXPECT_EQ(ranged.whole_steps, told);
+    const RawResult ranged = get(id, "/export?format=csv&last_step=4294967295");
+    EXPECT_EQ(ranged.readable_steps, whole_steps_header);
     EXPECT_EQ(ranged.body, get(before, "/export?format=csv").body);
-    const Raw report = get(id, "/report?format=md"), comparison = get(id, "/comparison/" + before);
+    const RawResult report = get(id, "/report?format=md"),
+                    comparison = get(id, "/comparison/" + before);
     EXPECT_EQ(report.status, 200) << report.body;
-    EXPECT_EQ(report.whole_steps, told);
-    EXPECT_TRUE(
-        report.body.contains(std::format("damaged: this report is about the {} steps", told)))
+    EXPECT_EQ(report.readable_steps, whole_steps_header);
+    EXPECT_TRUE(report.body.contains(
+        std::format("damaged: this report is about the {} steps", whole_steps_header)))
         << report.body;
     EXPECT_EQ(comparison.status, 200) << comparison.body;
-    EXPECT_EQ(comparison.whole_steps, told);
+    EXPECT_EQ(comparison.readable_steps, whole_steps_header);
     // A damaged row is an error, not a missing row.
-    const Raw row = get(id, std::format("/steps/{}/ops", count));
+    const RawResult row = get(id, std::format("/steps/{}/ops", count));
     EXPECT_EQ(row.status, 500) << row.body;
     EXPECT_TRUE(row.body.contains("session_damaged")) << row.body;
   }

@@ -3,7 +3,7 @@
 #include <httplib.h>
 
 #include "api/exchange/export.h"
-#include "tests/server/support/recorded.h"
+#include "tests/server/support/recorded_sessions.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::test {
@@ -11,7 +11,7 @@ namespace {
 
 class ExportRoute : public ::testing::Test {
  protected:
-  ExportRoute() { need_backends(); }
+  ExportRoute() { ensure_backends_loaded(); }
 };
 
 std::string export_path(const std::string& id, const std::string& query) {
@@ -24,11 +24,11 @@ TEST_F(ExportRoute, MatchesCommandLineOutputInEveryFormat) {
   const std::string id = record(server);
   const auto reader = SessionReader::open(server.data / (id + ".ttrace"));
   ASSERT_TRUE(reader.has_value());
-  for (const exchange::FormatFacts& facts : exchange::formats()) {
+  for (const exchange::FormatInfo& facts : exchange::formats()) {
     SCOPED_TRACE(facts.name);
     std::string expected;
     ASSERT_TRUE(exchange::export_session(*reader, {.format = facts.format},
-                                         [&](std::string_view bytes) -> exchange::Written {
+                                         [&](std::string_view bytes) -> exchange::WriteResult {
                                            expected += bytes;
                                            return {};
                                          })
@@ -48,7 +48,7 @@ TEST_F(ExportRoute, RejectsInvalidParameters) {
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
   EXPECT_EQ(server.get(export_path("none", "")).status, 404);
-  const Answer unknown = server.get(export_path(id, "?format=xlsx"));
+  const TestResponse unknown = server.get(export_path(id, "?format=xlsx"));
   EXPECT_EQ(unknown.status, 400);
   EXPECT_EQ(server.get(export_path(id, "?first_step=-1")).status, 400);
   EXPECT_EQ(server.get(export_path(id, "?level=loud")).status, 400);
@@ -68,7 +68,7 @@ TEST_F(ExportRoute, RejectsInvalidParameters) {
 TEST_F(ExportRoute, RunningSessionExportsCommittedSteps) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
-  const std::string id = start_endless(server);
+  const std::string id = start_long_request(server);
   const auto sent = server.client().Get(export_path(id, "?format=ndjson&level=minimal"));
   ASSERT_TRUE(sent && sent->status == 200);
   EXPECT_TRUE(sent->body.contains("\"event\":\"session_end\""));

@@ -9,9 +9,9 @@
 #include <string>
 
 #include "tests/server/models/model_files.h"
-#include "tests/server/support/recorded.h"
-#include "tests/support/places.h"
-#include "tests/support/said_by.h"
+#include "tests/server/support/recorded_sessions.h"
+#include "tests/support/command_output.h"
+#include "tests/support/test_paths.h"
 #include "tracer/format/access/access.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -19,7 +19,7 @@ namespace tt::test {
 namespace {
 
 // Accesses, bytes read, bytes written, bytes of routed experts, accessed weights.
-json walked(const fs::path& file) {
+json totals_from_file(const fs::path& file) {
   const SessionReader reader = SessionReader::open(file).value();
   std::uint64_t accesses = 0, read = 0, written = 0, of_experts = 0;
   std::set<std::string> weights;
@@ -54,20 +54,21 @@ json numbers_of(const std::string& line, char between) {
 }
 
 TEST(FiveTotals, AgreeAcrossAllInterfaces) {
-  need_backends();
+  ensure_backends_loaded();
   TestServer server({.model = model_files("moe").front()});
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = server.generate({{"tokens", {1, 2, 3, 4, 5, 6, 7, 8, 9}},
                                           {"max_tokens", 12},
                                           {"temperature", 0},
                                           {"ignore_eos", true}});
-  ASSERT_EQ(server.when_ended(id)["state"], "done");
+  ASSERT_EQ(server.wait_for_end(id)["state"], "done");
   const fs::path file = server.data / (id + ".ttrace");
   const std::string session = "/api/v1/sessions/" + id;
-  const json expected = walked(file);
+  const json expected = totals_from_file(file);
   for (const json& total : expected) EXPECT_GT(total, 0);
 
-  const Answer query = server.post(session + "/query", json{{"sql", totals_of("access")}}.dump());
+  const TestResponse query =
+      server.post(session + "/query", json{{"sql", totals_of("access")}}.dump());
   ASSERT_EQ(query.status, 200) << query.body;
   EXPECT_EQ(query.body["rows"][0], expected) << "REST, SQL";
 
@@ -84,25 +85,25 @@ TEST(FiveTotals, AgreeAcrossAllInterfaces) {
       << "REST, breakdowns";
 
   const std::string shell = std::format("sqlite3 -readonly -batch '{}' '.load {}' \"{}\"",
-                                        file.string(), kPlaces.extension, totals_of("access"));
-  EXPECT_EQ(numbers_of(said_by(shell), '|'), expected) << "sqlite3";
+                                        file.string(), kTestPaths.extension, totals_of("access"));
+  EXPECT_EQ(numbers_of(command_output(shell), '|'), expected) << "sqlite3";
 
   const auto sent = server.client().Get(session + "/export?format=parquet");
   ASSERT_TRUE(sent && sent->status == 200);
   const fs::path parquet = server.folder / "s.parquet";
   write_bytes(parquet, sent->body);
   write_bytes(server.folder / "q.sql", totals_of("'" + parquet.string() + "'"));
-  EXPECT_EQ(numbers_of(said_by(std::format("duckdb -csv -noheader -bail < '{}'",
-                                           (server.folder / "q.sql").string())),
+  EXPECT_EQ(numbers_of(command_output(std::format("duckdb -csv -noheader -bail < '{}'",
+                                                  (server.folder / "q.sql").string())),
                        ','),
             expected)
       << "DuckDB";
 
-  const json python =
-      json::parse(said_by(std::format("python3 '{}' '{}' '{}' \"{}\" '{}'",
-                                      in_tree("tests/api/exchange/five_totals.py"), file.string(),
-                                      kPlaces.extension, totals_of("access"), parquet.string())),
-                  nullptr, false);
+  const json python = json::parse(
+      command_output(std::format("python3 '{}' '{}' '{}' \"{}\" '{}'",
+                                 source_path("tests/api/exchange/five_totals.py"), file.string(),
+                                 kTestPaths.extension, totals_of("access"), parquet.string())),
+      nullptr, false);
   EXPECT_EQ(python["sqlite3"], expected) << "Python's sqlite3";
   EXPECT_EQ(python["pyarrow"], expected) << "pyarrow";
 }

@@ -72,7 +72,7 @@ std::string csv_of(TestServer& server, const std::string& id) {
 TEST(GgufRoutes, MatchLlamaCppReader) {
   const TempFolder folder;
   for (const char* shape : {"small", "moe", "mamba", "t5", "bert"})
-    put_model(folder.path(), shape, shape);
+    copy_model(folder.path(), shape, shape);
   for (const fs::path& part : model_files("small", 3)) fs::copy(part, folder.path());
   TestServer server(of(folder));
   const json list = server.get("/api/v1/models").body["models"];
@@ -80,7 +80,7 @@ TEST(GgufRoutes, MatchLlamaCppReader) {
   for (const json& model : list) {
     const std::string id = model["id"];
     SCOPED_TRACE(id);
-    const Answer answer = server.get("/api/v1/models/" + id + "/gguf");
+    const TestResponse answer = server.get("/api/v1/models/" + id + "/gguf");
     ASSERT_EQ(answer.status, 200) << answer.body;
     const auto csv = parse_csv(csv_of(server, id));
     ASSERT_FALSE(csv.empty());
@@ -175,7 +175,7 @@ TEST(GgufRoutes, DamagedFileReturnsProblem) {
   TestServer server(of(folder));
   EXPECT_EQ(server.get("/api/v1/models/a/gguf").status, 200);
   EXPECT_EQ(server.get("/api/v1/models/a/gguf?format=json").status, 200);
-  const Answer xml = server.get("/api/v1/models/a/gguf?format=xml");
+  const TestResponse xml = server.get("/api/v1/models/a/gguf?format=xml");
   EXPECT_EQ(xml.status, 400);
   EXPECT_EQ(xml.body["code"], "bad_request");
   EXPECT_EQ(server.get("/api/v1/models/b/gguf").status, 404);
@@ -183,11 +183,11 @@ TEST(GgufRoutes, DamagedFileReturnsProblem) {
   int refused = 0;
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
-    std::mt19937 dice(seed);
+    std::mt19937 rng(seed);
     std::string bytes = valid;
-    for (int i = 0; i < 3; ++i) bytes[dice() % (valid.size() - 512)] = static_cast<char>(dice());
+    for (int i = 0; i < 3; ++i) bytes[rng() % (valid.size() - 512)] = static_cast<char>(rng());
     write(bytes);
-    const Answer answer = server.get("/api/v1/models/a/gguf");
+    const TestResponse answer = server.get("/api/v1/models/a/gguf");
     if (answer.status == 200) continue;
     ++refused;
     EXPECT_EQ(answer.status, 422);

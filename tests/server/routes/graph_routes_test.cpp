@@ -19,7 +19,7 @@ class GraphServer : public TestServer {
     const SmallSession session({small_step(0), small_step(1)}, info);
     std::filesystem::copy_file(session.path, folder.path() / "small.ttrace");
   }
-  Answer ask(const std::string& question) { return get("/api/v1/sessions/small/" + question); }
+  TestResponse ask(const std::string& target) { return get("/api/v1/sessions/small/" + target); }
 };
 
 TEST(GraphRoutes, ReturnWholeGraphOrSelectedLayers) {
@@ -42,9 +42,9 @@ TEST(GraphRoutes, ReturnWholeGraphOrSelectedLayers) {
   for (const json& group : groups["groups"]) tensors += group["tensors"].get<std::size_t>();
   EXPECT_EQ(tensors, 12U);
 
-  for (const char* question :
+  for (const char* target :
        {"steps/1/graph?format=dot", "templates/1/graph?format=dot&collapse=true"}) {
-    const auto dot = server.client().Get(std::string("/api/v1/sessions/small/") + question);
+    const auto dot = server.client().Get(std::string("/api/v1/sessions/small/") + target);
     ASSERT_TRUE(dot && dot->status == 200);
     EXPECT_EQ(dot->get_header_value("Content-Type"), "text/vnd.graphviz; charset=utf-8");
     EXPECT_TRUE(dot->body.starts_with("digraph ")) << dot->body;
@@ -85,7 +85,7 @@ TEST(GraphRoutes, AreEmptyForModelWithoutExperts) {
 TEST(GraphRoutes, ErrorsListAllowedValues) {
   GraphServer server;
   struct Case {
-    const char* question;
+    const char* target;
     int status;
     const char* says;
   };
@@ -110,10 +110,10 @@ TEST(GraphRoutes, ErrorsListAllowedValues) {
       {"experts/pinning?capacity=much", 400, "whole number"},
   };
   for (const Case& c : cases) {
-    const Answer answer = server.ask(c.question);
-    EXPECT_EQ(answer.status, c.status) << c.question;
+    const TestResponse answer = server.ask(c.target);
+    EXPECT_EQ(answer.status, c.status) << c.target;
     EXPECT_TRUE(answer.body["detail"].get<std::string>().contains(c.says))
-        << c.question << ": " << answer.body["detail"];
+        << c.target << ": " << answer.body["detail"];
   }
 }
 

@@ -16,7 +16,7 @@ class HeatServer : public TestServer {
     const SmallSession session({small_step(0), small_step(1), small_step(2)});
     std::filesystem::copy_file(session.path, folder.path() / "small.ttrace");
   }
-  Answer ask(const std::string& question) { return get("/api/v1/sessions/small/" + question); }
+  TestResponse ask(const std::string& target) { return get("/api/v1/sessions/small/" + target); }
 };
 
 TEST(HeatRoutes, HeatMapDescribesItsAxes) {
@@ -71,13 +71,13 @@ TEST(HeatRoutes, AllViewsHaveTheSameTotal) {
   HeatServer server;
   const double total = server.ask("breakdown?by=tensor").body["sums"]["all"]["bytes_read"];
   EXPECT_GT(total, 0);
-  for (const char* question :
+  for (const char* target :
        {"heatmap?x=tensor&y=layer&value=bytes_read", "heatmap?x=step&y=op&value=bytes_read",
         "memory-map?value=bytes_read", "memory-map?memory=buffer&value=bytes_read",
         "timeline?value=bytes_read&y=source"}) {
     // Equal except for the rounding of doubles.
-    const double shown = server.ask(question).body["total"];
-    EXPECT_NEAR(shown, total, 1e-9 * total) << question;
+    const double shown = server.ask(target).body["total"];
+    EXPECT_NEAR(shown, total, 1e-9 * total) << target;
   }
   const json map = server.ask("memory-map?value=bytes&width=4&from=3000&to=3256").body;
   EXPECT_EQ(map["cells"], json::array({{192, 192, 192, 192}})) << "attn_q, in three steps";
@@ -85,9 +85,9 @@ TEST(HeatRoutes, AllViewsHaveTheSameTotal) {
 
 TEST(HeatRoutes, ColumnFormatMatchesJson) {
   HeatServer server;
-  const std::string question = "heatmap?x=layer&y=component&value=bytes";
-  json plain = server.ask(question).body;
-  const auto answer = server.client().Get("/api/v1/sessions/small/" + question + "&format=columns");
+  const std::string target = "heatmap?x=layer&y=component&value=bytes";
+  json plain = server.ask(target).body;
+  const auto answer = server.client().Get("/api/v1/sessions/small/" + target + "&format=columns");
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->get_header_value("Content-Type"), "application/vnd.tensor-trace.columns");
   const std::string& body = answer->body;

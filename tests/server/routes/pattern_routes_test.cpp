@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
-#include "tests/server/support/recorded.h"
+#include "tests/server/support/recorded_sessions.h"
 #include "tests/support/sessions/small_session.h"
 
 namespace tt::test {
@@ -16,7 +16,7 @@ class PatternServer : public TestServer {
     const SmallSession session({small_step(0), small_step(1), small_step(2), small_step(3)});
     fs::copy_file(session.path, folder.path() / "small.ttrace");
   }
-  Answer ask(const std::string& question) { return get("/api/v1/sessions/small/" + question); }
+  TestResponse ask(const std::string& target) { return get("/api/v1/sessions/small/" + target); }
 };
 
 TEST(PatternRoutes, ReuseForBothGrainsAndAnySizes) {
@@ -65,16 +65,16 @@ TEST(PatternRoutes, PatternMatchesCommandLineOutput) {
 
 TEST(PatternRoutes, FinishedSessionReturns304) {
   PatternServer server;
-  for (const char* question : {"reuse", "pattern", "determinism"}) {
-    const std::string path = std::string("/api/v1/sessions/small/") + question;
+  for (const char* target : {"reuse", "pattern", "determinism"}) {
+    const std::string path = std::string("/api/v1/sessions/small/") + target;
     auto client = server.client();
     const auto first = client.Get(path);
-    ASSERT_TRUE(first && first->status == 200) << question;
+    ASSERT_TRUE(first && first->status == 200) << target;
     const std::string tag = first->get_header_value("ETag");
-    EXPECT_FALSE(tag.empty()) << question;
+    EXPECT_FALSE(tag.empty()) << target;
     const auto again = client.Get(path, {{"If-None-Match", tag}});
-    EXPECT_TRUE(again && again->status == 304) << question;
-    EXPECT_EQ(server.get("/api/v1/sessions/none/" + std::string(question)).status, 404);
+    EXPECT_TRUE(again && again->status == 304) << target;
+    EXPECT_EQ(server.get("/api/v1/sessions/none/" + std::string(target)).status, 404);
   }
 }
 
@@ -84,7 +84,7 @@ TEST(PatternRoutes, ErrorsListAllowedValues) {
   for (int i = 0; i < 100; ++i) many += ",1";
   for (const std::string& sizes : {std::string("1,"), std::string("1,x"), std::string("-1"),
                                    std::string("9007199254740992"), many}) {
-    const Answer answer = server.ask("reuse?sizes=" + sizes);
+    const TestResponse answer = server.ask("reuse?sizes=" + sizes);
     EXPECT_EQ(answer.status, 400) << sizes;
     EXPECT_TRUE(answer.body["detail"].get<std::string>().contains("comma-separated")) << sizes;
   }

@@ -13,17 +13,17 @@
 #include <iterator>
 #include <thread>
 
-#include "tests/server/support/recorded.h"
+#include "tests/server/support/recorded_sessions.h"
 #include "tests/server/support/test_server.h"
-#include "tests/support/places.h"
-#include "tests/support/said_by.h"
+#include "tests/support/command_output.h"
 #include "tests/support/sessions/random_session.h"
 #include "tests/support/sessions/small_session.h"
+#include "tests/support/test_paths.h"
 
 namespace tt::test {
 namespace {
 
-constexpr const char* kForever =
+constexpr const char* kEndlessQuery =
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
 
 // A server with one finished session, "small", of `steps` steps.
@@ -36,7 +36,7 @@ class QueryServer : public TestServer {
     file = folder.path() / "small.ttrace";
     std::filesystem::copy_file(session.path, file);
   }
-  Answer query(const json& body) { return post("/api/v1/sessions/small/query", body.dump()); }
+  TestResponse query(const json& body) { return post("/api/v1/sessions/small/query", body.dump()); }
   std::filesystem::path file;
 };
 
@@ -44,7 +44,7 @@ TEST(QueryRoutes, RowsInThreeFormats) {
   QueryServer server;
   const std::string sql =
       "SELECT step, tensor_name, NULL AS n, 0.5 AS r, x'00ff' AS b FROM access WHERE write LIMIT 2";
-  const Answer rows = server.query({{"sql", sql}});
+  const TestResponse rows = server.query({{"sql", sql}});
   ASSERT_EQ(rows.status, 200) << rows.body;
   EXPECT_EQ(rows.body["columns"], json::parse(R"(["step","tensor_name","n","r","b"])"));
   EXPECT_EQ(rows.body["rows"],
@@ -66,11 +66,11 @@ TEST(QueryRoutes, RowsInThreeFormats) {
 
 TEST(QueryRoutes, LargeResultsAreStreamedAndLimited) {
   QueryServer server(2000);
-  const Answer all = server.query({{"sql", "SELECT * FROM access"}, {"limit", 1000000}});
+  const TestResponse all = server.query({{"sql", "SELECT * FROM access"}, {"limit", 1000000}});
   ASSERT_EQ(all.status, 200);
   EXPECT_EQ(all.body["rows"].size(), 32'000u);
   EXPECT_EQ(all.body["more"], false);
-  const Answer cut = server.query({{"sql", "SELECT * FROM access"}, {"limit", 20000}});
+  const TestResponse cut = server.query({{"sql", "SELECT * FROM access"}, {"limit", 20000}});
   EXPECT_EQ(cut.body["rows"].size(), 20'000u);
   EXPECT_EQ(cut.body["more"], true);
   EXPECT_EQ(server.query({{"sql", "SELECT * FROM access"}}).body["rows"].size(), 1000u);
@@ -106,7 +106,7 @@ TEST(QueryRoutes, RowsAreStreamedWhileQueryRuns) {
 
 TEST(QueryRoutes, ErrorsReportReasonAndPosition) {
   QueryServer server;
-  const Answer unknown = server.query({{"sql", "SELECT nothing FROM access"}});
+  const TestResponse unknown = server.query({{"sql", "SELECT nothing FROM access"}});
   EXPECT_EQ(unknown.status, 400);
   EXPECT_EQ(unknown.type, "application/problem+json");
   EXPECT_EQ(unknown.body["code"], "bad_query");
@@ -114,12 +114,12 @@ TEST(QueryRoutes, ErrorsReportReasonAndPosition) {
   EXPECT_EQ(server.query({{"sql", "SELECT * FROM acces"}}).body["position"], 14);
   for (const char* sql : {"ATTACH '/tmp/x' AS x", "PRAGMA journal_mode", "DELETE FROM step",
                           "SELECT load_extension('x')", "SELECT * FROM sqlite_schema"}) {
-    const Answer refused = server.query({{"sql", sql}});
+    const TestResponse refused = server.query({{"sql", sql}});
     EXPECT_EQ(refused.status, 403) << sql << refused.body;
     EXPECT_EQ(refused.body["code"], "query_refused");
     EXPECT_TRUE(refused.body["position"].is_number()) << sql << refused.body;
   }
-  const Answer slow = server.query({{"sql", kForever}, {"timeout_ms", 50}});
+  const TestResponse slow = server.query({{"sql", kEndlessQuery}, {"timeout_ms", 50}});
   EXPECT_EQ(slow.status, 422);
   EXPECT_EQ(slow.body["code"], "query_stopped");
   EXPECT_EQ(server.query({{"sql", "SELECT length(zeroblob(1000000))"}}).body["code"],
@@ -151,7 +151,7 @@ TEST(QueryRoutes, DamageIsReportedInTheMiddleOfAResult) {
     EXPECT_EQ(json::parse(sum->body)["rows"][0][0], whole * per_step);
     EXPECT_GT(whole, 100);
   }
-  const Answer rows = server.query({{"sql", "SELECT * FROM access"}, {"limit", 1000000}});
+  const TestResponse rows = server.query({{"sql", "SELECT * FROM access"}, {"limit", 1000000}});
   EXPECT_EQ(rows.status, 200);
   EXPECT_EQ(rows.body["error"]["code"], "session_damaged");
   EXPECT_GT(rows.body["rows"].size(), 1000u);
@@ -160,7 +160,7 @@ TEST(QueryRoutes, DamageIsReportedInTheMiddleOfAResult) {
 TEST(QueryRoutes, ExpensiveStatementsDoNotBlockOthers) {
   QueryServer server(50);
   const char* statements[] = {
-      kForever,
+      kEndlessQuery,
       "SELECT count(*) FROM access a, access b, access c, access d",
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT i + 1 FROM n) SELECT max(i) FROM n",
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT median(i) FROM n",
@@ -174,7 +174,7 @@ TEST(QueryRoutes, ExpensiveStatementsDoNotBlockOthers) {
   for (const char* statement : statements) {
     attackers.emplace_back([&, statement] {
       for (int round = 0; round < 3; ++round) {
-        const Answer answer =
+        const TestResponse answer =
             server.query({{"sql", statement}, {"timeout_ms", 700}, {"limit", 1000000}});
         if (answer.body.value("code", "") == "queries_busy") {
           ++busy;
@@ -188,7 +188,7 @@ TEST(QueryRoutes, ExpensiveStatementsDoNotBlockOthers) {
       }
     });
   }
-  std::thread neighbour([&] {
+  std::thread other_client([&] {
     while (!done) {
       EXPECT_EQ(server.get("/api/v1/health").status, 200);
       EXPECT_EQ(server.get("/api/v1/sessions/small/accesses?limit=10").status, 200);
@@ -196,7 +196,7 @@ TEST(QueryRoutes, ExpensiveStatementsDoNotBlockOthers) {
   });
   for (std::thread& attacker : attackers) attacker.join();
   done = true;
-  neighbour.join();
+  other_client.join();
   EXPECT_GT(stopped, 0);
   EXPECT_GT(busy, 0);
   EXPECT_EQ(server.query({{"sql", "SELECT count(*) FROM access"}}).body["rows"][0][0], 800);
@@ -209,7 +209,7 @@ TEST(QueryRoutes, StatementIsCancelledOnDisconnect) {
     client.set_read_timeout(0, 300'000);
     const auto result =
         client.Post("/api/v1/sessions/small/query",
-                    json{{"sql", kForever}, {"timeout_ms", 60000}}.dump(), "application/json");
+                    json{{"sql", kEndlessQuery}, {"timeout_ms", 60000}}.dump(), "application/json");
     EXPECT_FALSE(result);
   }
   EXPECT_TRUE(eventually([&] { return server.query({{"sql", "SELECT 1"}}).status == 200; }, 30s));
@@ -233,28 +233,29 @@ TEST(QueryRoutes, ShellPythonAndServerAgree) {
   const std::string expected = std::format("{}|{}|{}|{}|{}\n", totals[0].dump(), totals[1].dump(),
                                            totals[2].dump(), totals[3].dump(), totals[4].dump());
   EXPECT_EQ(totals[0], 640);
-  EXPECT_EQ(output_of(std::format("sqlite3 small.ttrace '.load {}' '{}'", kPlaces.extension, sql)),
-            expected);
+  EXPECT_EQ(
+      output_of(std::format("sqlite3 small.ttrace '.load {}' '{}'", kTestPaths.extension, sql)),
+      expected);
   EXPECT_EQ(output_of(std::format("sqlite3 -readonly small.ttrace '.load {}' '{}'",
-                                  kPlaces.extension, sql)),
+                                  kTestPaths.extension, sql)),
             expected);
   // An attached file: virtual tables under other names; no file is modified.
   EXPECT_EQ(output_of(std::format("sqlite3 :memory: '.load {}' \"ATTACH 'small.ttrace' AS s\" "
                                   "'CREATE VIRTUAL TABLE temp.a USING access(s)' "
                                   "'SELECT count(*) FROM a'",
-                                  kPlaces.extension)),
+                                  kTestPaths.extension)),
             "640\n");
   {
     std::ofstream script(server.folder.path() / "ask.py");
     script << "import sqlite3\n"
            << "db = sqlite3.connect('file:small.ttrace?mode=ro', uri=True)\n"
            << "db.enable_load_extension(True)\n"
-           << "db.load_extension('" << kPlaces.extension << "')\n"
+           << "db.load_extension('" << kTestPaths.extension << "')\n"
            << "print('|'.join(str(v) for v in db.execute(\"\"\"" << sql << "\"\"\").fetchone()))\n"
            << "try:\n"
            << "    memory = sqlite3.connect(':memory:')\n"
            << "    memory.enable_load_extension(True)\n"
-           << "    memory.load_extension('" << kPlaces.extension << "')\n"
+           << "    memory.load_extension('" << kTestPaths.extension << "')\n"
            << "    memory.execute('SELECT * FROM access')\n"
            << "except sqlite3.OperationalError as error:\n"
            << "    print(error)\n";
@@ -283,13 +284,13 @@ TEST(QueryRoutes, PartialUtf8IsReplacedInTextAndKeptInStorage) {
       << "import json, sqlite3\n"
       << "db = sqlite3.connect('file:half.ttrace?mode=ro', uri=True)\n"
       << "db.enable_load_extension(True)\n"
-      << "db.load_extension('" << kPlaces.extension << "')\n"
+      << "db.load_extension('" << kTestPaths.extension << "')\n"
       << "print(json.dumps([db.execute('SELECT text FROM token').fetchall(),\n"
       << "                  db.execute('SELECT hex(text) FROM tt_token').fetchall()]))\n";
-  EXPECT_EQ(
-      json::parse(said_by(std::format("cd '{}' && python3 ask.py", server.folder.path().string())),
-                  nullptr, false),
-      json::parse(R"([[["\ufffd"], ["\ufffd \u20ac"]], [["E282"], ["AC20E282AC"]]])"));
+  EXPECT_EQ(json::parse(command_output(std::format("cd '{}' && python3 ask.py",
+                                                   server.folder.path().string())),
+                        nullptr, false),
+            json::parse(R"([[["\ufffd"], ["\ufffd \u20ac"]], [["E282"], ["AC20E282AC"]]])"));
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "api/json/version.h"
-#include "tests/server/support/recorded.h"
-#include "tests/support/places.h"
+#include "tests/server/support/recorded_sessions.h"
+#include "tests/support/test_paths.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::test {
@@ -18,7 +18,7 @@ namespace {
 
 class Sessions : public ::testing::Test {
  protected:
-  Sessions() { need_backends(); }
+  Sessions() { ensure_backends_loaded(); }
 };
 
 TEST_F(Sessions, AreSearchedFilteredSortedAndPaged) {
@@ -58,8 +58,8 @@ TEST_F(Sessions, AreSearchedFilteredSortedAndPaged) {
       {"?state=done", some({zebra, ueber, sea}), 3},
       {"?state=running", some({}), 0},
       {"?state=done&q=sea&sort=start&limit=1", some({sea}), 2},
-      {"?model=" + fs::path(kPlaces.bundled_model).filename().string(), some({zebra, ueber, sea}),
-       3},
+      {"?model=" + fs::path(kTestPaths.bundled_model).filename().string(),
+       some({zebra, ueber, sea}), 3},
       {"?model=other.gguf", some({}), 0},
       {"?offset=1&limit=2", some({ueber, sea}), 4},
       {"?offset=4", some({}), 4},
@@ -67,10 +67,10 @@ TEST_F(Sessions, AreSearchedFilteredSortedAndPaged) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.query);
-    const Answer answer = server.get("/api/v1/sessions" + c.query);
+    const TestResponse answer = server.get("/api/v1/sessions" + c.query);
     EXPECT_EQ(answer.status, 200) << answer.body;
     EXPECT_EQ(answer.body["total"], c.total);
-    EXPECT_EQ(listed(server, c.query), c.ids);
+    EXPECT_EQ(session_ids(server, c.query), c.ids);
   }
   for (const char* key : {"steps", "tokens", "bytes"}) {
     SCOPED_TRACE(key);
@@ -83,9 +83,9 @@ TEST_F(Sessions, AreSearchedFilteredSortedAndPaged) {
       last = value;
     }
     EXPECT_GT(last, 0);
-    Ids forth = listed(server, std::string("?sort=") + key);
+    Ids forth = session_ids(server, std::string("?sort=") + key);
     std::ranges::reverse(forth);
-    EXPECT_EQ(listed(server, std::string("?sort=-") + key), forth);
+    EXPECT_EQ(session_ids(server, std::string("?sort=-") + key), forth);
   }
 }
 
@@ -99,7 +99,7 @@ TEST_F(Sessions, RejectsInvalidParameters) {
        {std::string("?sort=colour"), std::string("?sort="), std::string("?state=ended"),
         std::string("?state="), std::string("?limit=10001"), std::string("?from=1"),
         std::string("?limit=1&limit=2"), "?q=" + long_text, "?model=" + long_text}) {
-    const Answer answer = server.get("/api/v1/sessions" + query);
+    const TestResponse answer = server.get("/api/v1/sessions" + query);
     EXPECT_EQ(answer.status, 400) << query;
     EXPECT_EQ(answer.body["code"], "bad_request") << query;
     EXPECT_EQ(answer.type, "application/problem+json");
@@ -115,18 +115,18 @@ TEST_F(Sessions, TitleIsChangedInTheFile) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
-  auto before = all_answers(server, id);
+  auto before = all_responses(server, id);
   const std::string title = "Ein 'neuer' Titel \U0001F600";
-  const Answer renamed = server.patch("/api/v1/sessions/" + id, {{"title", title}});
+  const TestResponse renamed = server.patch("/api/v1/sessions/" + id, {{"title", title}});
   EXPECT_EQ(renamed.status, 200) << renamed.body;
   EXPECT_EQ(renamed.body["title"], title);
   before[""]["title"] = title;
-  EXPECT_EQ(all_answers(server, id), before);
+  EXPECT_EQ(all_responses(server, id), before);
   const fs::path file = server.data / (id + ".ttrace");
-  EXPECT_EQ(sqlite3_says(file, "SELECT value FROM tt_meta WHERE key='title'"), title);
-  EXPECT_EQ(sqlite3_says(file, "PRAGMA integrity_check"), "ok");
+  EXPECT_EQ(run_sqlite3(file, "SELECT value FROM tt_meta WHERE key='title'"), title);
+  EXPECT_EQ(run_sqlite3(file, "PRAGMA integrity_check"), "ok");
   EXPECT_TRUE(check_session(file)->empty());
-  EXPECT_EQ(listed(server, "?q=titel").size(), 1u);
+  EXPECT_EQ(session_ids(server, "?q=titel").size(), 1u);
 
   EXPECT_EQ(server.patch("/api/v1/sessions/" + id, {{"title", ""}}).status, 400);
   EXPECT_EQ(server.patch("/api/v1/sessions/" + id, {{"name", "x"}}).status, 400);
@@ -137,9 +137,9 @@ TEST_F(Sessions, TitleIsChangedInTheFile) {
 TEST_F(Sessions, RunningSessionCannotBeChanged) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
-  const std::string id = start_endless(server);
-  for (const Answer& refused : {server.patch("/api/v1/sessions/" + id, {{"title", "x"}}),
-                                server.del("/api/v1/sessions/" + id)}) {
+  const std::string id = start_long_request(server);
+  for (const TestResponse& refused : {server.patch("/api/v1/sessions/" + id, {{"title", "x"}}),
+                                      server.del("/api/v1/sessions/" + id)}) {
     EXPECT_EQ(refused.status, 409);
     EXPECT_EQ(refused.body["code"], "session_running");
     EXPECT_NE(refused.body["detail"].get<std::string>().find("/api/v1/generate/" + id),
@@ -199,13 +199,13 @@ TEST_F(Sessions, DeletedSessionCanBeRestoredAfterRestart) {
     TestServer server({.data = folder.path()});
     ASSERT_TRUE(server.wait_until_loaded());
     id = record(server);
-    before = all_answers(server, id);
-    const Answer deleted = server.del("/api/v1/sessions/" + id);
+    before = all_responses(server, id);
+    const TestResponse deleted = server.del("/api/v1/sessions/" + id);
     EXPECT_EQ(deleted.status, 200) << deleted.body;
     EXPECT_EQ(deleted.body["id"], id);
     until = deleted.body["restore_until_utc_ns"];
     EXPECT_NEAR(static_cast<double>(until - utc_now_ns()) / 1e9, 3600, 120);
-    EXPECT_TRUE(listed(server).empty());
+    EXPECT_TRUE(session_ids(server).empty());
     for (const char* path : {"", "/tokens", "/steps/0/ops", "/file"})
       EXPECT_EQ(server.get("/api/v1/sessions/" + id + path).status, 404) << path;
     EXPECT_EQ(server.del("/api/v1/sessions/" + id).status, 404);
@@ -214,10 +214,10 @@ TEST_F(Sessions, DeletedSessionCanBeRestoredAfterRestart) {
   {
     TestServer server({.data = folder.path()});
     server.retention.sweep();
-    const Answer restored = server.post("/api/v1/sessions/" + id + "/restore", "");
+    const TestResponse restored = server.post("/api/v1/sessions/" + id + "/restore", "");
     EXPECT_EQ(restored.status, 200) << restored.body;
-    EXPECT_EQ(all_answers(server, id), before);
-    const Answer again = server.post("/api/v1/sessions/" + id + "/restore", "");
+    EXPECT_EQ(all_responses(server, id), before);
+    const TestResponse again = server.post("/api/v1/sessions/" + id + "/restore", "");
     EXPECT_EQ(again.status, 404);
     EXPECT_NE(again.body["detail"].get<std::string>().find("hour"), std::string::npos);
     ASSERT_EQ(server.del("/api/v1/sessions/" + id).status, 200);
@@ -226,10 +226,10 @@ TEST_F(Sessions, DeletedSessionCanBeRestoredAfterRestart) {
   TestServer server(
       {.data = folder.path(), .now = [] { return utc_now_ns() + 3'700'000'000'000; }});
   EXPECT_EQ(server.post("/api/v1/sessions/" + id + "/restore", "").status, 404);
-  EXPECT_EQ(files_below(folder.path()).size(), 1u);
+  EXPECT_EQ(list_files(folder.path()).size(), 1u);
   server.retention.sweep();
   EXPECT_EQ(server.removed, std::vector<std::string>{id});
-  EXPECT_TRUE(files_below(folder.path()).empty());
+  EXPECT_TRUE(list_files(folder.path()).empty());
 }
 
 TEST_F(Sessions, RestoreDoesNotOverwriteAnotherSession) {
@@ -238,9 +238,9 @@ TEST_F(Sessions, RestoreDoesNotOverwriteAnotherSession) {
   const std::string id = record(server);
   const std::string bytes = download(server, id);
   ASSERT_EQ(server.del("/api/v1/sessions/" + id).status, 200);
-  ASSERT_EQ(send_in(server, bytes).body["id"], id);
+  ASSERT_EQ(import_session(server, bytes).body["id"], id);
   ASSERT_EQ(server.patch("/api/v1/sessions/" + id, {{"title", "second"}}).status, 200);
-  const Answer refused = server.post("/api/v1/sessions/" + id + "/restore", "");
+  const TestResponse refused = server.post("/api/v1/sessions/" + id + "/restore", "");
   EXPECT_EQ(refused.status, 409);
   EXPECT_EQ(refused.body["code"], "session_exists");
   EXPECT_EQ(server.get("/api/v1/sessions/" + id).body["title"], "second");
@@ -257,12 +257,12 @@ TEST_F(Sessions, IdsAndLinksCannotEscapeTheFolder) {
   const std::string id = record(server);
   const fs::path secret = outside / "secret.ttrace";
   fs::copy_file(server.data / (id + ".ttrace"), secret);
-  const std::string before = bytes_of(secret);
+  const std::string before = read_bytes(secret);
   fs::create_symlink(secret, server.data / "link.ttrace");
   fs::create_symlink(outside.path(), server.data / "folder");
   fs::create_symlink(outside.path(), server.data / ".deleted");
   fs::create_symlink(outside.path(), server.data / ".work");
-  EXPECT_EQ(listed(server), std::vector<std::string>{id});
+  EXPECT_EQ(session_ids(server), std::vector<std::string>{id});
   const std::string relative = "..%2f" + outside.path().filename().string() + "%2fsecret";
   for (const std::string& name :
        {std::string("link"), std::string("folder%2fsecret"), relative, std::string("%2e%2e"),
@@ -277,10 +277,10 @@ TEST_F(Sessions, IdsAndLinksCannotEscapeTheFolder) {
   }
   // Nothing is written through these links.
   EXPECT_EQ(server.del("/api/v1/sessions/" + id).status, 500);
-  EXPECT_EQ(send_in(server, before).status, 500);
-  EXPECT_EQ(listed(server), std::vector<std::string>{id});
-  EXPECT_EQ(files_below(outside.path()), std::vector<std::string>{"secret.ttrace"});
-  EXPECT_EQ(bytes_of(secret), before);
+  EXPECT_EQ(import_session(server, before).status, 500);
+  EXPECT_EQ(session_ids(server), std::vector<std::string>{id});
+  EXPECT_EQ(list_files(outside.path()), std::vector<std::string>{"secret.ttrace"});
+  EXPECT_EQ(read_bytes(secret), before);
 }
 
 TEST_F(Sessions, ExternalFilesAreReadOnly) {
@@ -292,43 +292,44 @@ TEST_F(Sessions, ExternalFilesAreReadOnly) {
     TestServer server;
     ASSERT_TRUE(server.wait_until_loaded());
     id = record(server);
-    before = all_answers(server, id);
+    before = all_responses(server, id);
     fs::copy_file(server.data / (id + ".ttrace"), elsewhere / "my run (1).ttrace");
     fs::copy_file(server.data / (id + ".ttrace"), elsewhere / "folder/b.ttrace");
     fs::copy_file(server.data / (id + ".ttrace"), elsewhere / "b.ttrace");
   }
   write_bytes(elsewhere / "folder/notes.txt", "not listed");
-  const auto files = files_below(elsewhere.path());
-  const std::string bytes = bytes_of(elsewhere / "b.ttrace");
+  const auto files = list_files(elsewhere.path());
+  const std::string bytes = read_bytes(elsewhere / "b.ttrace");
 
   TestServer server(
       {.elsewhere = {elsewhere / "my run (1).ttrace", elsewhere / "b.ttrace", elsewhere / "folder",
                      elsewhere / "b.ttrace"},
-       .retention = {.keep_for = std::chrono::nanoseconds(1), .keep_bytes = 1, .disk_reserve = 0}});
-  EXPECT_EQ(listed(server, "?sort=-start"), (std::vector<std::string>{"my-run--1-", "b-2", "b"}));
+       .retention = {.max_age = std::chrono::nanoseconds(1), .keep_bytes = 1, .disk_reserve = 0}});
+  EXPECT_EQ(session_ids(server, "?sort=-start"),
+            (std::vector<std::string>{"my-run--1-", "b-2", "b"}));
   for (const char* name : {"my-run--1-", "b", "b-2"}) {
     SCOPED_TRACE(name);
-    auto answers = all_answers(server, name);
+    auto answers = all_responses(server, name);
     answers[""]["id"] = id;
     EXPECT_EQ(answers, before);
     const std::string path = std::string("/api/v1/sessions/") + name;
     EXPECT_EQ(download(server, name), bytes);
-    for (const Answer& refused : {server.del(path), server.patch(path, {{"title", "x"}})}) {
+    for (const TestResponse& refused : {server.del(path), server.patch(path, {{"title", "x"}})}) {
       EXPECT_EQ(refused.status, 409);
       EXPECT_EQ(refused.body["code"], "session_elsewhere");
     }
   }
   server.retention.sweep();
   EXPECT_TRUE(server.removed.empty());
-  EXPECT_EQ(files_below(elsewhere.path()), files);
-  EXPECT_EQ(bytes_of(elsewhere / "b.ttrace"), bytes);
+  EXPECT_EQ(list_files(elsewhere.path()), files);
+  EXPECT_EQ(read_bytes(elsewhere / "b.ttrace"), bytes);
   // Added files are listed, removed ones are not.
   fs::rename(elsewhere / "folder/b.ttrace", elsewhere / "folder/c.ttrace");
-  EXPECT_EQ(listed(server), (std::vector<std::string>{"my-run--1-", "c", "b"}));
+  EXPECT_EQ(session_ids(server), (std::vector<std::string>{"my-run--1-", "c", "b"}));
 }
 
 TEST_F(Sessions, ReportsStorageAndVersions) {
-  TestServer server({.retention = {.keep_for = {}, .keep_bytes = 1u << 30, .disk_reserve = 0}});
+  TestServer server({.retention = {.max_age = {}, .keep_bytes = 1u << 30, .disk_reserve = 0}});
   ASSERT_TRUE(server.wait_until_loaded());
   EXPECT_EQ(server.get("/api/v1/server").body["data_bytes"], 0);
   const std::string id = record(server);

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "tests/server/support/test_server.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 
 namespace tt::test {
 namespace {
@@ -29,7 +29,7 @@ struct Example {
 std::vector<Example> examples_in(const fs::path& document) {
   std::vector<Example> examples;
   std::ifstream file(document);
-  bool inside = false, goes_on = false;
+  bool inside = false, continued = false;
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
@@ -40,12 +40,12 @@ std::vector<Example> examples_in(const fs::path& document) {
     if (!inside) continue;
     const bool more = line.ends_with('\\');
     if (more) line.pop_back();
-    if (goes_on) {
+    if (continued) {
       examples.back().command += line;
     } else {
       examples.push_back({std::format("{}:{}", document.filename().string(), number), line});
     }
-    goes_on = more;
+    continued = more;
   }
   const auto other = [](const Example& example) {
     static const std::set<std::string> kRun = {"tt", "curl", "sqlite3", "tar"};
@@ -63,24 +63,24 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 }
 
 TEST(ShellExamples, DocumentedCommandsSucceed) {
-  std::vector<fs::path> documents = {in_tree("README.md")};
-  for (const auto& entry : fs::directory_iterator(in_tree("docs")))
+  std::vector<fs::path> documents = {source_path("README.md")};
+  for (const auto& entry : fs::directory_iterator(source_path("docs")))
     if (entry.path().extension() == ".md") documents.push_back(entry.path());
   std::ranges::sort(documents);
   std::vector<Example> examples;
   for (const fs::path& document : documents) examples.append_range(examples_in(document));
   EXPECT_GE(examples.size(), 10u);
 
-  need_backends();
+  ensure_backends_loaded();
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string id =
       server.generate({{"prompt", "Once"}, {"max_tokens", 4}, {"ignore_eos", true}});
-  ASSERT_EQ(server.when_ended(id)["state"], "done");
+  ASSERT_EQ(server.wait_for_end(id)["state"], "done");
   const TempFolder folder;
   const auto shell = [&](const std::string& command) {
     std::ofstream(folder / "example.sh")
-        << "set -e -o pipefail\nPATH=" << fs::path(kPlaces.tt).parent_path().string()
+        << "set -e -o pipefail\nPATH=" << fs::path(kTestPaths.tt).parent_path().string()
         << ":$PATH\ncurl() { command curl -sS --fail-with-body \"$@\"; }\n"
         << command << '\n';
     return std::system(
@@ -94,14 +94,15 @@ TEST(ShellExamples, DocumentedCommandsSucceed) {
     for (const char* host : {"localhost:8080", "127.0.0.1:8080"})
       replace_all(command, host, std::format("127.0.0.1:{}", server.port));
     replace_all(command, "/ID/", "/" + id + "/");
-    replace_all(command, "/usr/lib/x86_64-linux-gnu/tensor-trace/tensor_trace", kPlaces.extension);
-    const auto said = [&](const char* name) {
+    replace_all(command, "/usr/lib/x86_64-linux-gnu/tensor-trace/tensor_trace",
+                kTestPaths.extension);
+    const auto output = [&](const char* name) {
       std::ifstream file(folder / name);
       return std::string(std::istreambuf_iterator<char>(file), {});
     };
-    EXPECT_EQ(shell(command), 0) << said("out") << said("err");
+    EXPECT_EQ(shell(command), 0) << output("out") << output("err");
     if (command.starts_with("sqlite3") || command.contains("sql ")) {
-      EXPECT_NE(said("out"), "");
+      EXPECT_NE(output("out"), "");
     }
   }
 }

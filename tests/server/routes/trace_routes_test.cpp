@@ -20,7 +20,7 @@ class TraceServer : public TestServer {
     const SmallSession session(all);
     std::filesystem::copy_file(session.path, folder.path() / "small.ttrace");
   }
-  Answer ask(const std::string& question) { return get("/api/v1/sessions/small/" + question); }
+  TestResponse ask(const std::string& target) { return get("/api/v1/sessions/small/" + target); }
 };
 
 std::string joined(const json& rows, const char* field) {
@@ -110,15 +110,15 @@ TEST(TraceRoutes, AccessesOfAllStepsArePaginated) {
   for (const char* sort :
        {"time", "-time", "bytes", "-bytes", "offset", "-offset", "tensor", "-tensor"}) {
     SCOPED_TRACE(sort);
-    const std::string question = std::string("accesses?sort=") + sort;
-    const json whole = server.ask(question).body;
+    const std::string target = std::string("accesses?sort=") + sort;
+    const json whole = server.ask(target).body;
     ASSERT_EQ(whole["accesses"].size(), 48u) << whole;
     EXPECT_TRUE(whole["next"].is_null());
     json walked = json::array();
     std::string cursor;
     int pages = 0;
     do {
-      const json page = server.ask(question + "&limit=10" + cursor).body;
+      const json page = server.ask(target + "&limit=10" + cursor).body;
       for (const json& access : page["accesses"]) walked.push_back(access);
       ++pages;
       if (page["next"].is_null()) break;
@@ -161,7 +161,7 @@ TEST(TraceRoutes, LayerOfAStep) {
 TEST(TraceRoutes, ErrorsListAllowedValues) {
   TraceServer server;
   struct Case {
-    const char* question;
+    const char* target;
     int status;
     const char* says;
   };
@@ -195,8 +195,8 @@ TEST(TraceRoutes, ErrorsListAllowedValues) {
       {"steps/9/layers/0", 404, "step 9"},
   };
   for (const Case& c : cases) {
-    SCOPED_TRACE(c.question);
-    const Answer answer = server.ask(c.question);
+    SCOPED_TRACE(c.target);
+    const TestResponse answer = server.ask(c.target);
     EXPECT_EQ(answer.status, c.status);
     EXPECT_EQ(answer.type, "application/problem+json");
     EXPECT_EQ(answer.body["code"], c.status == 400 ? "bad_request" : "not_found");
@@ -210,11 +210,11 @@ TEST(TraceRoutes, ErrorsListAllowedValues) {
 TEST(TraceRoutes, MatchingEtagReturns304) {
   TraceServer server;
   httplib::Client client = server.client();
-  for (const char* question :
+  for (const char* target :
        {"tokens", "templates", "templates/1/nodes", "templates/1/tensors", "steps", "steps/0/ops",
         "steps/0/accesses", "accesses", "steps/0/layers/0"}) {
-    SCOPED_TRACE(question);
-    const std::string path = std::string("/api/v1/sessions/small/") + question;
+    SCOPED_TRACE(target);
+    const std::string path = std::string("/api/v1/sessions/small/") + target;
     const auto first = client.Get(path);
     ASSERT_TRUE(first);
     ASSERT_EQ(first->status, 200) << first->body;
@@ -235,9 +235,10 @@ TEST(TraceRoutes, MatchingEtagReturns304) {
 TEST(TraceRoutes, LongScanIsCancelledOnDisconnect) {
   TraceServer server(30'000);
   std::atomic<int> status = 0;
-  server.door.http().set_logger([&](const httplib::Request&, const httplib::Response& response) {
-    status = response.status;
-  });
+  server.frontend.http().set_logger(
+      [&](const httplib::Request&, const httplib::Response& response) {
+        status = response.status;
+      });
   {
     RawClient client(server.port);
     client.send(

@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-#include "tests/server/support/recorded.h"
+#include "tests/server/support/recorded_sessions.h"
 #include "tests/support/read_only_folder.h"
 #include "tests/support/sessions/small_session.h"
 #include "tests/support/small_disk.h"
@@ -18,7 +18,7 @@ namespace {
 using KeptIds = std::vector<std::string>;
 
 // A data folder with sessions of given ages.
-struct Folder {
+struct RetentionFolder {
   static constexpr std::int64_t kNow = 1'800'000'000'000'000'000;
 
   void add(const std::string& id, std::chrono::hours age) {
@@ -41,9 +41,9 @@ struct Folder {
         },
         [this] { return now; });
   }
-  KeptIds left() const {
+  KeptIds remaining() const {
     KeptIds ids;
-    for (const std::string& file : files_below(folder.path()))
+    for (const std::string& file : list_files(folder.path()))
       if (file.ends_with(".ttrace") && !file.starts_with("."))
         ids.push_back(file.substr(0, file.size() - 7));
     return ids;
@@ -59,56 +59,56 @@ struct Folder {
 using std::chrono::hours;
 
 TEST(Retention, KeepsEverythingByDefault) {
-  Folder folder;
+  RetentionFolder folder;
   folder.add("old", hours(24 * 3650));
   folder.add("new", hours(0));
-  auto retention = folder.retention({.keep_for = {}, .keep_bytes = {}, .disk_reserve = 0});
+  auto retention = folder.retention({.max_age = {}, .keep_bytes = {}, .disk_reserve = 0});
   retention.sweep();
-  EXPECT_EQ(folder.left(), (KeptIds{"new", "old"}));
+  EXPECT_EQ(folder.remaining(), (KeptIds{"new", "old"}));
   EXPECT_EQ(retention.room().data_bytes, 2 * folder.bytes);
-  EXPECT_FALSE(retention.refuse_session());
+  EXPECT_FALSE(retention.check_session_space());
 }
 
 TEST(Retention, DeletesExpiredSessionsOldestFirst) {
-  Folder folder;
+  RetentionFolder folder;
   folder.add("a", hours(49));
   folder.add("b", hours(100));
   folder.add("c", hours(47));
   folder.add("d", -hours(1000));  // the clock was set back
-  auto retention = folder.retention({.keep_for = hours(48), .keep_bytes = {}, .disk_reserve = 0});
+  auto retention = folder.retention({.max_age = hours(48), .keep_bytes = {}, .disk_reserve = 0});
   retention.sweep();
   EXPECT_EQ(folder.removed, (KeptIds{"b", "a"}));
-  EXPECT_EQ(folder.left(), (KeptIds{"c", "d"}));
+  EXPECT_EQ(folder.remaining(), (KeptIds{"c", "d"}));
   folder.now += std::chrono::nanoseconds(hours(2)).count();
   retention.sweep();
-  EXPECT_EQ(folder.left(), (KeptIds{"d"}));
+  EXPECT_EQ(folder.remaining(), (KeptIds{"d"}));
   folder.now = 0;  // long before all sessions
   retention.sweep();
-  EXPECT_EQ(folder.left(), (KeptIds{"d"}));
+  EXPECT_EQ(folder.remaining(), (KeptIds{"d"}));
 }
 
 TEST(Retention, QuotaPurgesDeletedSessionsThenOldest) {
-  Folder folder;
+  RetentionFolder folder;
   for (int i = 0; i < 6; ++i) folder.add(std::string(1, static_cast<char>('a' + i)), hours(10 - i));
   ASSERT_TRUE(folder.store.remove("f").has_value());
   folder.now += 2'000'000'000;
   ASSERT_TRUE(folder.store.remove("e").has_value());
   auto retention = folder.retention(
-      {.keep_for = {}, .keep_bytes = 2 * folder.bytes + folder.bytes / 2, .disk_reserve = 0});
+      {.max_age = {}, .keep_bytes = 2 * folder.bytes + folder.bytes / 2, .disk_reserve = 0});
   EXPECT_EQ(retention.room().data_bytes, 6 * folder.bytes);
   retention.sweep();
   EXPECT_EQ(folder.removed, (KeptIds{"f", "e", "a", "b"}));
-  EXPECT_EQ(folder.left(), (KeptIds{"c", "d"}));
-  EXPECT_FALSE(retention.refuse_session());
-  EXPECT_FALSE(retention.refuse_file(folder.bytes, 0));
-  const auto refused = retention.refuse_file(3 * folder.bytes, 0);
+  EXPECT_EQ(folder.remaining(), (KeptIds{"c", "d"}));
+  EXPECT_FALSE(retention.check_session_space());
+  EXPECT_FALSE(retention.check_file_space(folder.bytes, 0));
+  const auto refused = retention.check_file_space(3 * folder.bytes, 0);
   ASSERT_TRUE(refused.has_value());
-  EXPECT_EQ(refused->fault, Fault::QuotaReached);
-  EXPECT_EQ(folder.left(), (KeptIds{"c", "d"}));
+  EXPECT_EQ(refused->error_code, ErrorCode::QuotaReached);
+  EXPECT_EQ(folder.remaining(), (KeptIds{"c", "d"}));
 }
 
 TEST(Retention, KeepsForeignRunningAndUnreadableFiles) {
-  Folder folder;
+  RetentionFolder folder;
   folder.add("old", hours(1000));
   const TempFolder outside;
   write_bytes(outside / "x.ttrace", "x");
@@ -120,7 +120,7 @@ TEST(Retention, KeepsForeignRunningAndUnreadableFiles) {
   SessionInfo info = SmallSession::small_info();
   auto running = SessionWriter::create(folder.folder / "running.ttrace", info);
   ASSERT_TRUE(running.has_value());
-  auto retention = folder.retention({.keep_for = hours(1), .keep_bytes = 1, .disk_reserve = 0});
+  auto retention = folder.retention({.max_age = hours(1), .keep_bytes = 1, .disk_reserve = 0});
   folder.now += std::chrono::nanoseconds(hours(24 * 36500)).count();
   retention.sweep();
   EXPECT_EQ(folder.removed, KeptIds{"old"});
@@ -130,9 +130,9 @@ TEST(Retention, KeepsForeignRunningAndUnreadableFiles) {
   EXPECT_TRUE(fs::exists(outside / "theirs.ttrace"));
   EXPECT_TRUE(fs::exists(folder.folder / "running.ttrace"));
   // The running session exceeds the quota: new sessions are rejected with an error.
-  const auto refused = retention.refuse_session();
+  const auto refused = retention.check_session_space();
   ASSERT_TRUE(refused.has_value());
-  EXPECT_EQ(refused->fault, Fault::QuotaReached);
+  EXPECT_EQ(refused->error_code, ErrorCode::QuotaReached);
   EXPECT_NE(refused->detail.find("--keep-bytes"), std::string::npos) << refused->detail;
   info.state = SessionState::Done;
   EXPECT_TRUE((*running)->finish(info, {}).has_value());
@@ -141,17 +141,17 @@ TEST(Retention, KeepsForeignRunningAndUnreadableFiles) {
 }
 
 TEST(Retention, DeletedSessionsArePurgedAfterAnHour) {
-  Folder folder;
+  RetentionFolder folder;
   folder.add("a", hours(5));
   folder.add("b", hours(5));
   ASSERT_TRUE(folder.store.remove("a").has_value());
-  auto retention = folder.retention({.keep_for = {}, .keep_bytes = {}, .disk_reserve = 0});
+  auto retention = folder.retention({.max_age = {}, .keep_bytes = {}, .disk_reserve = 0});
   folder.now += std::chrono::nanoseconds(std::chrono::minutes(59)).count();
   retention.sweep();
   EXPECT_TRUE(folder.removed.empty());
   folder.now += std::chrono::nanoseconds(std::chrono::minutes(2)).count();
   retention.start(1ms);
-  EXPECT_TRUE(eventually([&] { return files_below(folder.folder.path()).size() == 1; }));
+  EXPECT_TRUE(eventually([&] { return list_files(folder.folder.path()).size() == 1; }));
   retention.stop();
   EXPECT_EQ(folder.removed, KeptIds{"a"});
 }
@@ -160,12 +160,12 @@ TEST(Retention, DeletedSessionsArePurgedAfterAnHour) {
 // The real server without free space
 
 TEST(StorageLimits, RequestIsRejectedBeforeDiskIsFull) {
-  need_backends();
+  ensure_backends_loaded();
   const SmallDisk folder(8);
   ASSERT_EQ(folder.problem(), "");
   {
     TestServer server({.data = folder.path(),
-                       .retention = {.keep_for = {}, .keep_bytes = {}, .disk_reserve = 2u << 20}});
+                       .retention = {.max_age = {}, .keep_bytes = {}, .disk_reserve = 2u << 20}});
     ASSERT_TRUE(server.wait_until_loaded());
     const std::string first = record(server, "first");
     ASSERT_EQ(server.del("/api/v1/sessions/" + first).status, 200);
@@ -177,19 +177,19 @@ TEST(StorageLimits, RequestIsRejectedBeforeDiskIsFull) {
       ASSERT_LT(i, 40);
       more += std::string(256u << 10, 'y');
       write_bytes(folder / "more", more);
-      const Answer answer = server.post("/api/v1/generate", short_request("x").dump());
-      if (answer.status == 202) server.when_ended(answer.body["id"]);
+      const TestResponse answer = server.post("/api/v1/generate", short_request("x").dump());
+      if (answer.status == 202) server.wait_for_end(answer.body["id"]);
     }
     EXPECT_EQ(server.removed, KeptIds{first});
-    const Answer refused = [&] {
+    const TestResponse refused = [&] {
       for (int i = 0; i < 40; ++i) {
         more += std::string(256u << 10, 'y');
         write_bytes(folder / "more", more);
-        const Answer answer = server.post("/api/v1/generate", short_request("x").dump());
+        const TestResponse answer = server.post("/api/v1/generate", short_request("x").dump());
         if (answer.status != 202) return answer;
-        server.when_ended(answer.body["id"]);
+        server.wait_for_end(answer.body["id"]);
       }
-      return Answer{};
+      return TestResponse{};
     }();
     EXPECT_EQ(refused.status, 507) << refused.body;
     EXPECT_EQ(refused.body["code"], "quota_reached");
@@ -197,7 +197,7 @@ TEST(StorageLimits, RequestIsRejectedBeforeDiskIsFull) {
     EXPECT_GT(server.get("/api/v1/server").body["disk_free_bytes"], 0);
     // Imports are rejected, too, and leave no files.
     const std::string bytes = download(server, kept);
-    const Answer no_room = send_in(server, bytes);
+    const TestResponse no_room = import_session(server, bytes);
     EXPECT_EQ(no_room.status, 507) << no_room.body;
     EXPECT_EQ(no_room.body["code"], "quota_reached");
     // Existing sessions remain, and recording works again after space was freed.
@@ -208,20 +208,20 @@ TEST(StorageLimits, RequestIsRejectedBeforeDiskIsFull) {
   {
     TestServer server({.data = folder.path()});  // no reserve: the write itself fails
     ASSERT_TRUE(server.wait_until_loaded());
-    const KeptIds before = listed(server);
+    const KeptIds before = session_ids(server);
     std::string text = download(server, before.front());
     text.resize(20u << 20);  // sent in full, larger than the disk
-    const auto files = files_below(folder.path());
-    for (const Answer& refused : {send_in(server, text)}) {
+    const auto files = list_files(folder.path());
+    for (const TestResponse& refused : {import_session(server, text)}) {
       EXPECT_EQ(refused.status, 507) << refused.body;
     }
-    EXPECT_EQ(files_below(folder.path()), files);
-    EXPECT_EQ(listed(server), before);
+    EXPECT_EQ(list_files(folder.path()), files);
+    EXPECT_EQ(session_ids(server), before);
   }
 }
 
 TEST(StorageLimits, ReadOnlyFolderIsServedAndWritesFail) {
-  need_backends();
+  ensure_backends_loaded();
   const TempFolder folder;
   std::string id, deleted;
   std::map<std::string, json> before;
@@ -232,31 +232,31 @@ TEST(StorageLimits, ReadOnlyFolderIsServedAndWritesFail) {
     id = record(server);
     deleted = record(server, "deleted");
     ASSERT_EQ(server.del("/api/v1/sessions/" + deleted).status, 200);
-    before = all_answers(server, id);
+    before = all_responses(server, id);
     bytes = download(server, id);
   }
   {
     const ReadOnlyFolder read_only(folder.path());
     ASSERT_EQ(read_only.problem(), "");
     TestServer server({.data = folder.path()});
-    EXPECT_EQ(all_answers(server, id), before);
+    EXPECT_EQ(all_responses(server, id), before);
     EXPECT_EQ(download(server, id), bytes);
     const std::string session = "/api/v1/sessions/" + id;
-    const Answer refused[] = {server.patch(session, {{"title", "x"}}), server.del(session),
-                              server.post("/api/v1/sessions/" + deleted + "/restore", ""),
-                              send_in(server, bytes)};
-    for (const Answer& one : refused) {
+    const TestResponse refused[] = {server.patch(session, {{"title", "x"}}), server.del(session),
+                                    server.post("/api/v1/sessions/" + deleted + "/restore", ""),
+                                    import_session(server, bytes)};
+    for (const TestResponse& one : refused) {
       EXPECT_EQ(one.status, 500) << one.body;
       EXPECT_EQ(one.body["code"], "storage_failed");
       EXPECT_NE(one.body["detail"].get<std::string>().find("permission"), std::string::npos)
           << one.body["detail"];
     }
     server.retention.sweep();
-    EXPECT_EQ(all_answers(server, id), before);
+    EXPECT_EQ(all_responses(server, id), before);
   }
   TestServer server({.data = folder.path()});
   EXPECT_EQ(server.post("/api/v1/sessions/" + deleted + "/restore", "").status, 200);
-  EXPECT_EQ(listed(server).size(), 2u);
+  EXPECT_EQ(session_ids(server).size(), 2u);
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "tests/api/exchange/odd_archives.h"
+#include "tests/api/exchange/invalid_archives.h"
 #include "tests/api/exchange/round_trip_check.h"
-#include "tests/server/support/recorded.h"
-#include "tests/support/said_by.h"
+#include "tests/server/support/recorded_sessions.h"
+#include "tests/support/command_output.h"
 #include "tests/support/small_disk.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -21,7 +21,7 @@ namespace {
 
 class RunArchive : public ::testing::Test {
  protected:
-  RunArchive() { need_backends(); }
+  RunArchive() { ensure_backends_loaded(); }
 };
 
 httplib::Result ask(TestServer& server, const std::string& id, const std::string& query) {
@@ -33,18 +33,18 @@ std::string archive_of(TestServer& server, const std::string& id,
   EXPECT_TRUE(sent && sent->status == 200);
   return sent ? sent->body : "";
 }
-Answer send_archive(TestServer& server, const std::string& bytes,
-                    const std::string& type = "application/x-tar") {
+TestResponse send_archive(TestServer& server, const std::string& bytes,
+                          const std::string& type = "application/x-tar") {
   return server.post("/api/v1/sessions", bytes, type);
 }
 // Unpacks the archive with tar into `folder`.
 void unpack(const std::string& bytes, const fs::path& folder) {
   fs::create_directories(folder);
   write_bytes(folder / "s.tar", bytes);
-  said_by("cd " + folder.string() + " && tar -xf s.tar && rm s.tar");
+  command_output("cd " + folder.string() + " && tar -xf s.tar && rm s.tar");
 }
 void expect_same_files(const fs::path& one, const fs::path& other) {
-  EXPECT_EQ(said_by("diff -r " + one.string() + " " + other.string()), "");
+  EXPECT_EQ(command_output("diff -r " + one.string() + " " + other.string()), "");
 }
 
 TEST_F(RunArchive, MatchesFilesWrittenByTt) {
@@ -52,7 +52,7 @@ TEST_F(RunArchive, MatchesFilesWrittenByTt) {
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
   const TempFolder folder;
-  const std::string tt = "cd " + folder.path().string() + " && " + std::string(kPlaces.tt) +
+  const std::string tt = "cd " + folder.path().string() + " && " + std::string(kTestPaths.tt) +
                          " export -q " + (server.data / (id + ".ttrace")).string();
   struct Case {
     const char* query;
@@ -77,19 +77,19 @@ TEST_F(RunArchive, MatchesFilesWrittenByTt) {
               "attachment; filename=\"" + id + ".tar\"");
     EXPECT_FALSE(sent->get_header_value("ETag").empty());
     write_bytes(folder / "listed.tar", sent->body);
-    std::istringstream names(said_by("tar -tf " + (folder / "listed.tar").string()));
+    std::istringstream names(command_output("tar -tf " + (folder / "listed.tar").string()));
     std::size_t files = 0;
     for (std::string name; std::getline(names, name); ++files)
       EXPECT_TRUE(name.starts_with(id + "/")) << name;
     EXPECT_GE(files, 6U);
     const fs::path out = folder.path() / ("out-" + c.below);
     unpack(sent->body, out);
-    said_by(tt + " " + c.options);
+    command_output(tt + " " + c.options);
     expect_same_files(out / id, folder.path() / c.below);
     EXPECT_EQ(archive_of(server, id, c.query), sent->body) << "must be reproducible";
     // The work folder was removed.
     EXPECT_TRUE(eventually(
-        [&] { return files_below(server.data) == std::vector<std::string>{id + ".ttrace"}; }));
+        [&] { return list_files(server.data) == std::vector<std::string>{id + ".ttrace"}; }));
   }
   const auto head = server.client().Head("/api/v1/sessions/" + id + "/export?format=folder");
   ASSERT_TRUE(head && head->status == 200);
@@ -107,7 +107,7 @@ TEST_F(RunArchive, RejectsInvalidParameters) {
   for (const char* query :
        {"format=csv&part_rows=10", "format=arrow&part_rows=10", "format=folder&part_rows=10",
         "part_rows=-1", "part_rows=many", "format=Folder"}) {
-    const Answer refused = asked(id, query);
+    const TestResponse refused = asked(id, query);
     EXPECT_EQ(refused.status, 400) << query << refused.body;
   }
   EXPECT_EQ(ask(server, id, "part_rows=0")->body.substr(0, 4), "PAR1");
@@ -116,10 +116,10 @@ TEST_F(RunArchive, RejectsInvalidParameters) {
 TEST_F(RunArchive, RunningSessionExportsCommittedSteps) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
-  const std::string id = start_endless(server);
+  const std::string id = start_long_request(server);
   const TempFolder folder;
   unpack(archive_of(server, id), folder / "out");
-  const json metadata = json::parse(bytes_of(folder.path() / "out" / id / "trace_metadata.json"));
+  const json metadata = json::parse(read_bytes(folder.path() / "out" / id / "trace_metadata.json"));
   EXPECT_GT(metadata["steps"].size(), 3U);
   EXPECT_EQ(fs::file_size(folder.path() / "out" / id / "tensor_access.bin") % 64, 0U);
   cancel_and_wait(server, id);
@@ -137,14 +137,14 @@ TEST_F(RunArchive, RespectsQuotaAndFreeDiskSpace) {
   const auto only = std::vector<std::string>{id + ".ttrace"};
   for (const char* query : {"format=folder", "part_rows=1000"}) {
     for (const RetentionOptions& tight :
-         {RetentionOptions{.keep_for = {}, .keep_bytes = 20'000, .disk_reserve = 0},
-          RetentionOptions{.keep_for = {}, .keep_bytes = {}, .disk_reserve = 1ULL << 60}}) {
+         {RetentionOptions{.max_age = {}, .keep_bytes = 20'000, .disk_reserve = 0},
+          RetentionOptions{.max_age = {}, .keep_bytes = {}, .disk_reserve = 1ULL << 60}}) {
       TestServer server({.model = {}, .data = data.path(), .retention = tight});
-      const Answer refused = server.get("/api/v1/sessions/" + id + "/export?" + query);
+      const TestResponse refused = server.get("/api/v1/sessions/" + id + "/export?" + query);
       EXPECT_EQ(refused.status, 507) << refused.body;
       EXPECT_EQ(refused.body["code"], "quota_reached");
       EXPECT_EQ(refused.type, "application/problem+json");
-      EXPECT_EQ(files_below(data.path()), only);
+      EXPECT_EQ(list_files(data.path()), only);
     }
   }
   // The disk is full: the session fits, but a run folder does not.
@@ -154,13 +154,13 @@ TEST_F(RunArchive, RespectsQuotaAndFreeDiskSpace) {
   write_bytes(disk / "others", std::string(fs::space(disk.path()).available - 8192, 'x'));
   TestServer full({.model = {}, .data = disk.path()});
   for (const char* query : {"format=folder", "part_rows=1000"}) {
-    const Answer refused = full.get(std::string("/api/v1/sessions/s/export?") + query);
+    const TestResponse refused = full.get(std::string("/api/v1/sessions/s/export?") + query);
     EXPECT_EQ(refused.status, 507) << refused.body;
-    EXPECT_EQ(files_below(disk.path()), (std::vector<std::string>{"others", "s.ttrace"}));
+    EXPECT_EQ(list_files(disk.path()), (std::vector<std::string>{"others", "s.ttrace"}));
   }
-  const Answer no_room = send_archive(full, bytes);
+  const TestResponse no_room = send_archive(full, bytes);
   EXPECT_EQ(no_room.status, 507) << no_room.body;
-  EXPECT_EQ(files_below(disk.path()), (std::vector<std::string>{"others", "s.ttrace"}));
+  EXPECT_EQ(list_files(disk.path()), (std::vector<std::string>{"others", "s.ttrace"}));
 }
 
 TEST_F(RunArchive, QuotaAppliesToSessionNotToArchive) {
@@ -176,14 +176,14 @@ TEST_F(RunArchive, QuotaAppliesToSessionNotToArchive) {
   ASSERT_GT(bytes.size(), 2 * session_bytes);
   const auto imported_under = [&](std::uint64_t quota) {
     TestServer server(
-        {.model = {}, .retention = {.keep_for = {}, .keep_bytes = quota, .disk_reserve = 0}});
-    const Answer answer = send_archive(server, bytes);
-    EXPECT_EQ(files_below(server.data).size(), answer.status == 201 ? 1U : 0U);
+        {.model = {}, .retention = {.max_age = {}, .keep_bytes = quota, .disk_reserve = 0}});
+    const TestResponse answer = send_archive(server, bytes);
+    EXPECT_EQ(list_files(server.data).size(), answer.status == 201 ? 1U : 0U);
     return answer;
   };
-  const Answer taken = imported_under(2 * session_bytes);
+  const TestResponse taken = imported_under(2 * session_bytes);
   EXPECT_EQ(taken.status, 201) << taken.body;
-  const Answer refused = imported_under(session_bytes / 4);
+  const TestResponse refused = imported_under(session_bytes / 4);
   EXPECT_EQ(refused.status, 507) << refused.body;
   EXPECT_EQ(refused.body["code"], "quota_reached");
 }
@@ -193,24 +193,24 @@ TEST_F(RunArchive, ImportRestoresTheSession) {
   ASSERT_TRUE(from.wait_until_loaded());
   const std::string id = record(from);
   const TempFolder folder;
-  said_by("cd " + folder.path().string() + " && " + std::string(kPlaces.tt) + " export -q " +
-          (from.data / (id + ".ttrace")).string() +
-          " --format folder -o run && tar -cf tar.tar run");
+  command_output("cd " + folder.path().string() + " && " + std::string(kTestPaths.tt) +
+                 " export -q " + (from.data / (id + ".ttrace")).string() +
+                 " --format folder -o run && tar -cf tar.tar run");
   const SessionReader before = SessionReader::open(from.data / (id + ".ttrace")).value();
   const std::pair<const char*, std::string> archives[] = {
       {"application/x-tar", archive_of(from, id)},
-      {"Application/X-TAR; of=tar", bytes_of(folder / "tar.tar")}};
+      {"Application/X-TAR; of=tar", read_bytes(folder / "tar.tar")}};
   for (const auto& [type, bytes] : archives) {
     SCOPED_TRACE(type);
     TestServer to({.model = {}});
-    const Answer taken = send_archive(to, bytes, type);
+    const TestResponse taken = send_archive(to, bytes, type);
     ASSERT_EQ(taken.status, 201) << taken.body;
     EXPECT_EQ(taken.body["id"], id);
     EXPECT_EQ(taken.body["state"], "done");
-    EXPECT_EQ(files_below(to.data), std::vector<std::string>{id + ".ttrace"});
+    EXPECT_EQ(list_files(to.data), std::vector<std::string>{id + ".ttrace"});
     EXPECT_TRUE(check_session(to.data / (id + ".ttrace"))->empty());
     expect_same_session(before, SessionReader::open(to.data / (id + ".ttrace")).value(),
-                        Ends::Unknown);
+                        OpEnds::Unknown);
   }
 }
 
@@ -218,17 +218,17 @@ TEST_F(RunArchive, InvalidArchiveIsRejectedWithoutSideEffects) {
   const TempFolder folder;
   fs::create_directory(folder / "data");
   TestServer server({.model = {}, .data = folder / "data"});
-  const auto send = [&](const std::string& bytes, const std::string& said) {
-    const Answer refused = send_archive(server, bytes);
+  const auto send = [&](const std::string& bytes, const std::string& expected_error) {
+    const TestResponse refused = send_archive(server, bytes);
     EXPECT_EQ(refused.status, 422) << refused.body;
     const std::string detail = refused.body.value("detail", "");
-    EXPECT_TRUE(detail.contains(said)) << detail;
+    EXPECT_TRUE(detail.contains(expected_error)) << detail;
     EXPECT_FALSE(detail.contains(folder.path().string())) << detail;
-    EXPECT_TRUE(files_below(folder.path()).empty());
+    EXPECT_TRUE(list_files(folder.path()).empty());
   };
-  for (const OddArchive& odd : odd_archives()) {
+  for (const InvalidArchive& odd : invalid_archives()) {
     SCOPED_TRACE(odd.what);
-    send(odd.bytes, odd.said);
+    send(odd.bytes, odd.expected_error);
   }
   // Valid archives of invalid run folders.
   const auto run = [](const std::string& metadata, const std::string& constants) {
@@ -250,9 +250,9 @@ TEST_F(RunArchive, AbortedUploadLeavesNoFiles) {
         "POST /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-tar\r\n"
         "Content-Length: " +
         std::to_string(2 * bytes.size()) + "\r\n\r\n" + bytes);
-    EXPECT_TRUE(eventually([&] { return files_below(server.data).size() == 1; }));
+    EXPECT_TRUE(eventually([&] { return list_files(server.data).size() == 1; }));
   }
-  EXPECT_TRUE(eventually([&] { return files_below(server.data).empty(); }));
+  EXPECT_TRUE(eventually([&] { return list_files(server.data).empty(); }));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "tests/server/support/recorded.h"
+#include "tests/server/support/recorded_sessions.h"
 #include "tracer/format/file/session_edit.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 class SessionFile : public ::testing::Test {
  protected:
-  SessionFile() { need_backends(); }
+  SessionFile() { ensure_backends_loaded(); }
 };
 
 std::string file_path(const std::string& id) { return "/api/v1/sessions/" + id + "/file"; }
@@ -25,17 +25,17 @@ TEST_F(SessionFile, DownloadIsValidSqliteDatabase) {
   const std::string id = record(server);
   const auto file = server.client().Get(file_path(id));
   ASSERT_TRUE(file && file->status == 200);
-  EXPECT_EQ(file->body, bytes_of(server.data / (id + ".ttrace")));
+  EXPECT_EQ(file->body, read_bytes(server.data / (id + ".ttrace")));
   EXPECT_EQ(file->get_header_value("Content-Type"), "application/vnd.sqlite3");
   EXPECT_EQ(file->get_header_value("Content-Disposition"),
             "attachment; filename=\"" + id + ".ttrace\"");
   const TempFolder folder;
   const fs::path copy = folder / "copy.ttrace";
   write_bytes(copy, file->body);
-  EXPECT_EQ(sqlite3_says(copy, "PRAGMA integrity_check"), "ok");
-  EXPECT_EQ(sqlite3_says(copy, "SELECT count(*) FROM tt_step"),
+  EXPECT_EQ(run_sqlite3(copy, "PRAGMA integrity_check"), "ok");
+  EXPECT_EQ(run_sqlite3(copy, "SELECT count(*) FROM tt_step"),
             std::to_string(server.get("/api/v1/sessions/" + id).body["steps"].get<int>()));
-  EXPECT_EQ(sqlite3_says(copy, "SELECT value FROM tt_meta WHERE key='id'"), id);
+  EXPECT_EQ(run_sqlite3(copy, "SELECT value FROM tt_meta WHERE key='id'"), id);
 
   const auto head = server.client().Head(file_path(id));
   EXPECT_EQ(head->status, 200);
@@ -103,7 +103,7 @@ TEST_F(SessionFile, SupportsRangeRequests) {
 TEST_F(SessionFile, RunningSessionDownloadIsSnapshot) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
-  const std::string id = start_endless(server);
+  const std::string id = start_long_request(server);
   const TempFolder folder;
   std::uint32_t last = 0;
   for (int i = 0; i < 3; ++i) {
@@ -115,7 +115,7 @@ TEST_F(SessionFile, RunningSessionDownloadIsSnapshot) {
     const fs::path copy = folder.path() / (std::to_string(i) + ".ttrace");
     write_bytes(copy, file->body);
     EXPECT_TRUE(check_session(copy)->empty());
-    EXPECT_EQ(sqlite3_says(copy, "PRAGMA integrity_check"), "ok");
+    EXPECT_EQ(run_sqlite3(copy, "PRAGMA integrity_check"), "ok");
     const auto reader = SessionReader::open(copy);
     EXPECT_EQ(reader->info()->state, SessionState::Recovered);
     EXPECT_GE(reader->step_count().value(), std::max(last, 4u));
@@ -130,10 +130,10 @@ TEST_F(SessionFile, RunningSessionDownloadIsSnapshot) {
   EXPECT_EQ(ended["state"], "cancelled");
   EXPECT_EQ(ended["losses"]["steps_not_written"], 0);
   EXPECT_TRUE(check_session(server.data / (id + ".ttrace"))->empty());
-  EXPECT_EQ(files_below(server.data), std::vector<std::string>{id + ".ttrace"});
+  EXPECT_EQ(list_files(server.data), std::vector<std::string>{id + ".ttrace"});
 
   // A copy made during the recording can be imported as a separate session.
-  const Answer taken = send_in(server, bytes_of(folder.path() / "0.ttrace"));
+  const TestResponse taken = import_session(server, read_bytes(folder.path() / "0.ttrace"));
   EXPECT_EQ(taken.status, 201) << taken.body;
   EXPECT_EQ(taken.body["id"], id + "-2");
   EXPECT_EQ(taken.body["state"], "recovered");
@@ -148,7 +148,7 @@ class SlowDownload {
   }
   const std::string& head() const { return head_; }
   // Up to `most` bytes of the body.
-  std::string rest(std::size_t most) { return socket_.read(most); }
+  std::string read_body(std::size_t max_bytes) { return socket_.read(max_bytes); }
 
  private:
   RawClient socket_;
@@ -159,10 +159,10 @@ class SlowDownload {
 std::string record_large(TestServer& server) {
   const std::string id = record(server);
   const fs::path file = server.data / (id + ".ttrace");
-  EXPECT_EQ(sqlite3_says(file,
-                         "CREATE TABLE filler(x); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "
-                         "SELECT i+1 FROM n WHERE i<24) INSERT INTO filler SELECT "
-                         "randomblob(1000000) FROM n;"),
+  EXPECT_EQ(run_sqlite3(file,
+                        "CREATE TABLE filler(x); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "
+                        "SELECT i+1 FROM n WHERE i<24) INSERT INTO filler SELECT "
+                        "randomblob(1000000) FROM n;"),
             "");
   return id;
 }
@@ -171,30 +171,30 @@ TEST_F(SessionFile, FileDeletedDuringDownloadIsSentCompletely) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record_large(server);
-  const std::string whole = bytes_of(server.data / (id + ".ttrace"));
+  const std::string whole = read_bytes(server.data / (id + ".ttrace"));
   SlowDownload slow(server.port, file_path(id));
   EXPECT_TRUE(slow.head().starts_with("HTTP/1.1 200")) << slow.head();
   ASSERT_EQ(server.del("/api/v1/sessions/" + id).status, 200);
   fs::remove_all(server.data / ".deleted");
-  EXPECT_TRUE(files_below(server.data).empty());
-  EXPECT_EQ(slow.rest(whole.size()), whole);
+  EXPECT_TRUE(list_files(server.data).empty());
+  EXPECT_EQ(slow.read_body(whole.size()), whole);
 }
 
 TEST_F(SessionFile, FileChangedDuringDownloadAbortsTransfer) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record_large(server);
-  const std::string whole = bytes_of(server.data / (id + ".ttrace"));
+  const std::string whole = read_bytes(server.data / (id + ".ttrace"));
   {
     SlowDownload slow(server.port, file_path(id));
     ASSERT_EQ(server.patch("/api/v1/sessions/" + id, {{"title", "new"}}).status, 200);
-    const std::string got = slow.rest(whole.size());
+    const std::string got = slow.read_body(whole.size());
     EXPECT_LT(got.size(), whole.size());
     EXPECT_EQ(got, whole.substr(0, got.size()));
   }
   SlowDownload slow(server.port, file_path(id));
   fs::resize_file(server.data / (id + ".ttrace"), 8192);
-  EXPECT_LT(slow.rest(whole.size()).size(), whole.size());
+  EXPECT_LT(slow.read_body(whole.size()).size(), whole.size());
 }
 
 TEST_F(SessionFile, DownloadAndImportRoundTrip) {
@@ -204,21 +204,21 @@ TEST_F(SessionFile, DownloadAndImportRoundTrip) {
     TestServer server;
     ASSERT_TRUE(server.wait_until_loaded());
     id = record(server);
-    before = all_answers(server, id);
+    before = all_responses(server, id);
     bytes = download(server, id);
   }
   TestServer server;
-  const Answer taken = send_in(server, bytes);
+  const TestResponse taken = import_session(server, bytes);
   EXPECT_EQ(taken.status, 201) << taken.body;
   EXPECT_EQ(taken.body, before[""]);
-  EXPECT_EQ(all_answers(server, id), before);
+  EXPECT_EQ(all_responses(server, id), before);
   EXPECT_EQ(download(server, id), bytes);
 
   // Importing it again finds the existing session.
-  const Answer again = send_in(server, bytes);
+  const TestResponse again = import_session(server, bytes);
   EXPECT_EQ(again.status, 200);
   EXPECT_EQ(again.body, before[""]);
-  EXPECT_EQ(files_below(server.data), std::vector<std::string>{id + ".ttrace"});
+  EXPECT_EQ(list_files(server.data), std::vector<std::string>{id + ".ttrace"});
 
   // A different session with the same id: both are kept.
   ASSERT_EQ(server.patch("/api/v1/sessions/" + id, {{"title", "here"}}).status, 200);
@@ -226,13 +226,13 @@ TEST_F(SessionFile, DownloadAndImportRoundTrip) {
     const auto sent = server.client().Post("/api/v1/sessions", bytes, "application/octet-stream");
     ASSERT_TRUE(sent && sent->status == 201);
     EXPECT_EQ(sent->get_header_value("Location"), "/api/v1/sessions/" + id + suffix);
-    auto answers = all_answers(server, id + suffix);
+    auto answers = all_responses(server, id + suffix);
     EXPECT_EQ(answers[""]["id"], id + suffix);
     answers[""]["id"] = id;
     EXPECT_EQ(answers, before);
     EXPECT_TRUE(check_session(server.data / (id + suffix + ".ttrace"))->empty());
-    EXPECT_EQ(sqlite3_says(server.data / (id + suffix + ".ttrace"),
-                           "SELECT value FROM tt_meta WHERE key='id'"),
+    EXPECT_EQ(run_sqlite3(server.data / (id + suffix + ".ttrace"),
+                          "SELECT value FROM tt_meta WHERE key='id'"),
               id + suffix);
   }
   EXPECT_EQ(server.get("/api/v1/sessions/" + id).body["title"], "here");
@@ -244,17 +244,17 @@ TEST_F(SessionFile, ImportHasItsOwnBodyLimit) {
   const std::string bytes = download(from, record_large(from));
   ASSERT_GT(bytes.size(), 20u << 20);
   TestServer to;
-  const Answer taken = send_in(to, bytes);
+  const TestResponse taken = import_session(to, bytes);
   EXPECT_EQ(taken.status, 201) << taken.body;
   EXPECT_EQ(taken.body["file_bytes"], bytes.size());
 
   ServerOptions options;
   options.max_import = 1u << 20;
-  TestServer small({.door = door_options(options)});
-  const Answer refused = send_in(small, bytes);
+  TestServer small({.frontend = frontend_options(options)});
+  const TestResponse refused = import_session(small, bytes);
   EXPECT_EQ(refused.status, 413) << refused.body;
   EXPECT_EQ(refused.body["code"], "body_too_large");
-  EXPECT_TRUE(listed(small).empty());
+  EXPECT_TRUE(session_ids(small).empty());
 }
 
 // Protects against decompression bombs.
@@ -302,7 +302,7 @@ TEST_F(SessionFile, InvalidFileIsRejectedAndLeavesNoFiles) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
-    const Answer refused = send_in(server, c.bytes);
+    const TestResponse refused = import_session(server, c.bytes);
     EXPECT_EQ(refused.status, 422) << refused.body;
     EXPECT_EQ(refused.body["code"], c.code) << refused.body;
     EXPECT_EQ(refused.body["status"], 422);
@@ -310,7 +310,7 @@ TEST_F(SessionFile, InvalidFileIsRejectedAndLeavesNoFiles) {
     EXPECT_EQ(refused.body["detail"].get<std::string>().find(server.data.string()),
               std::string::npos)
         << refused.body["detail"];
-    EXPECT_EQ(files_below(server.data), std::vector<std::string>{id + ".ttrace"});
+    EXPECT_EQ(list_files(server.data), std::vector<std::string>{id + ".ttrace"});
   }
   EXPECT_EQ(server.get("/api/v1/server").body["data_bytes"], whole.size());
 }
@@ -357,7 +357,7 @@ TEST_F(SessionFile, ImportsNdjsonLog) {
   const auto send_log = [&](const std::string& lines, const std::string& type) {
     return server.post("/api/v1/sessions", lines, type);
   };
-  const Answer taken = send_log(log, "application/x-ndjson");
+  const TestResponse taken = send_log(log, "application/x-ndjson");
   EXPECT_EQ(taken.status, 201) << taken.body;
   EXPECT_EQ(taken.body["id"], id);
   EXPECT_EQ(taken.body["state"], "done");
@@ -369,18 +369,18 @@ TEST_F(SessionFile, ImportsNdjsonLog) {
   // Half a log becomes a partial session. The media type is case-insensitive and may have a
   // charset.
   const std::string half = log.substr(0, log.rfind('\n', log.size() / 2) + 1);
-  const Answer broken_off = send_log(half, "Application/X-NDJSON; charset=utf-8");
+  const TestResponse broken_off = send_log(half, "Application/X-NDJSON; charset=utf-8");
   EXPECT_EQ(broken_off.status, 201) << broken_off.body;
   EXPECT_EQ(broken_off.body["id"], id + "-2");
   EXPECT_EQ(broken_off.body["state"], "recovered");
-  const std::vector<std::string> both = files_below(server.data);
+  const std::vector<std::string> both = list_files(server.data);
   for (const std::string& bad : {std::string(), std::string("hello\n"), half + "{\n"}) {
-    const Answer refused = send_log(bad, "application/x-ndjson");
+    const TestResponse refused = send_log(bad, "application/x-ndjson");
     EXPECT_EQ(refused.status, 422) << refused.body;
     EXPECT_EQ(refused.body["code"], "session_damaged");
     EXPECT_FALSE(refused.body["detail"].get<std::string>().contains(server.data.string()))
         << refused.body["detail"];
-    EXPECT_EQ(files_below(server.data), both);
+    EXPECT_EQ(list_files(server.data), both);
   }
 }
 
@@ -395,10 +395,10 @@ TEST_F(SessionFile, AbortedUploadLeavesNoFiles) {
         "POST /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\n"
         "Content-Type: application/octet-stream\r\nContent-Length: " +
         std::to_string(whole.size()) + "\r\n\r\n" + whole.substr(0, whole.size() / 2));
-    EXPECT_TRUE(eventually([&] { return files_below(server.data).size() == 2; }));
+    EXPECT_TRUE(eventually([&] { return list_files(server.data).size() == 2; }));
   }
-  EXPECT_TRUE(eventually([&] { return files_below(server.data).size() == 1; }));
-  EXPECT_EQ(listed(server).size(), 1u);
+  EXPECT_TRUE(eventually([&] { return list_files(server.data).size() == 1; }));
+  EXPECT_EQ(session_ids(server).size(), 1u);
 }
 
 TEST_F(SessionFile, InvalidIdsAreReplaced) {
@@ -410,8 +410,8 @@ TEST_F(SessionFile, InvalidIdsAreReplaced) {
   fs::copy_file(server.data / (id + ".ttrace"), copy);
   // A crafted file: the checksum of the row is valid.
   const auto adopt = [&](const std::string& wanted) {
-    ASSERT_TRUE(adopt_session(copy, wanted).has_value());
-    const Answer taken = send_in(server, bytes_of(copy));
+    ASSERT_TRUE(assign_session_id(copy, wanted).has_value());
+    const TestResponse taken = import_session(server, read_bytes(copy));
     EXPECT_EQ(taken.status, 201) << taken.body;
     EXPECT_TRUE(is_session_id(taken.body["id"].get<std::string>())) << taken.body["id"];
     EXPECT_TRUE(fs::exists(server.data / (taken.body["id"].get<std::string>() + ".ttrace")));
@@ -419,8 +419,8 @@ TEST_F(SessionFile, InvalidIdsAreReplaced) {
   for (const char* wanted : {"../../escape", "/etc/passwd", ".hidden", "a b", "x/../y"})
     adopt(wanted);
   adopt(std::string(300, 'x'));
-  EXPECT_EQ(listed(server).size(), 7u);
-  EXPECT_EQ(files_below(server.data).size(), 7u);
+  EXPECT_EQ(session_ids(server).size(), 7u);
+  EXPECT_EQ(list_files(server.data).size(), 7u);
 }
 
 }  // namespace

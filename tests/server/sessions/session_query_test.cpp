@@ -11,7 +11,7 @@
 #include "server/http/byte_range.h"
 #include "server/sessions/fold_case.h"
 #include "server/sessions/work_folder.h"
-#include "tests/server/support/recorded.h"
+#include "tests/server/support/recorded_sessions.h"
 
 namespace tt::test {
 namespace {
@@ -73,28 +73,28 @@ TEST(SessionQuery, PagesAreRangesOfTheSortedList) {
     for (const bool descending : {false, true}) {
       for (const std::string state : {"", "failed"}) {
         // Reference: filter, then sort stably by id and then by the key.
-        std::vector<SessionEntryPtr> naive;
+        std::vector<SessionEntryPtr> reference;
         for (const auto& one : all)
-          if (state.empty() || state_of(*one) == state) naive.push_back(one);
-        std::ranges::sort(naive, {}, [](const auto& one) { return one->id; });
-        std::ranges::stable_sort(naive, [&](const auto& a, const auto& b) {
+          if (state.empty() || state_of(*one) == state) reference.push_back(one);
+        std::ranges::sort(reference, {}, [](const auto& one) { return one->id; });
+        std::ranges::stable_sort(reference, [&](const auto& a, const auto& b) {
           const auto& x = a->overview;
           const auto& y = b->overview;
           return key == SessionKey::Start   ? x->info.start_utc_ns < y->info.start_utc_ns
                  : key == SessionKey::Title ? x->info.title < y->info.title
                                             : x->steps < y->steps;
         });
-        if (descending) std::ranges::reverse(naive);
+        if (descending) std::ranges::reverse(reference);
         std::vector<SessionEntryPtr> joined;
         for (std::uint64_t from = 0; from < 210; from += 37) {
           const auto page = select_sessions(all, {.state = state,
                                                   .key = key,
                                                   .descending = descending,
                                                   .page = {.from = from, .limit = 37}});
-          EXPECT_EQ(page.total, naive.size());
+          EXPECT_EQ(page.total, reference.size());
           joined.insert(joined.end(), page.rows.begin(), page.rows.end());
         }
-        EXPECT_EQ(joined, naive);
+        EXPECT_EQ(joined, reference);
       }
     }
   }

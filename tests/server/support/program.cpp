@@ -25,9 +25,9 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return out;
 }
 
-std::vector<std::string> through_shell(const std::string& before,
+std::vector<std::string> wrap_in_shell(const std::string& before,
                                        std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), {"-c", before + "; exec \"$@\"", "sh", kPlaces.server});
+  arguments.insert(arguments.begin(), {"-c", before + "; exec \"$@\"", "sh", kTestPaths.server});
   return arguments;
 }
 
@@ -82,8 +82,8 @@ std::string Program::read_all() {
   return all;
 }
 
-int Program::wait(std::chrono::milliseconds patience) {
-  const auto deadline = Clock::now() + patience;
+int Program::wait(std::chrono::milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout;
   int status = 0;
   while (waitpid(pid_, &status, WNOHANG) == 0) {
     if (Clock::now() > deadline) return -1000;
@@ -95,7 +95,7 @@ int Program::wait(std::chrono::milliseconds patience) {
 
 RunningServer::RunningServer(const std::filesystem::path& data, std::vector<std::string> more,
                              std::vector<std::string> environment, const std::string& before)
-    : program(through_shell(before, arguments(data, std::move(more))), std::move(environment),
+    : program(wrap_in_shell(before, arguments(data, std::move(more))), std::move(environment),
               "/bin/sh"),
       url(program.read_line()) {}
 
@@ -137,7 +137,7 @@ json RunningServer::wait_for_end(const std::string& id) {
   }
 }
 
-std::string RunningServer::start_endless() {
+std::string RunningServer::start_long_request() {
   httplib::Client client = http_client(url);
   const auto accepted = client.Post("/api/v1/generate",
                                     R"({"prompt": "Once", "max_tokens": 4000, "ignore_eos": true})",

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/places.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/test_paths.h"
 
 namespace tt::test {
 
@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 class Program {
  public:
   Program(std::vector<std::string> arguments, std::vector<std::string> environment = {},
-          const std::string& program = kPlaces.server);
+          const std::string& program = kTestPaths.server);
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -36,7 +36,7 @@ class Program {
   std::string read_line();
   std::string read_all();
   // The exit code; -signal when it was killed; -1000 on timeout.
-  int wait(std::chrono::milliseconds patience = 30s);
+  int wait(std::chrono::milliseconds timeout = 30s);
 
  private:
   TempFolder folder_;
@@ -57,7 +57,7 @@ struct RunningServer {
   // Waits for the end of a generation request and returns its status.
   json wait_for_end(const std::string& id);
   // Starts a long request; returns its id once some steps are in the file, empty on failure.
-  std::string start_endless();
+  std::string start_long_request();
 
   Program program;
   std::string url;

@@ -14,12 +14,12 @@ namespace tt::test {
 
 namespace {
 
-DoorOptions with_live_limits(DoorOptions options) {
-  options.websocket_message_bytes = kMostCommandBytes;
+HttpFrontendOptions with_live_limits(HttpFrontendOptions options) {
+  options.websocket_message_bytes = kMaxCommandBytes;
   return options;
 }
 
-Answer answer_of(const httplib::Result& result) {
+TestResponse to_test_response(const httplib::Result& result) {
   if (!result) return {};
   return {.status = result->status,
           .body = json::parse(result->body, nullptr, false),
@@ -28,8 +28,8 @@ Answer answer_of(const httplib::Result& result) {
 
 }  // namespace
 
-bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds patience) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(5ms);
@@ -45,52 +45,52 @@ TestServer::TestServer(const TestServerOptions& options)
           [this](const RemovedSession& session) { removed.push_back(session.id); }, options.now),
       page(options.page),
       contract(openapi_json()),
-      door(with_live_limits(options.door), hub),
+      frontend(with_live_limits(options.frontend), hub),
       listeners({&hub, &metrics, &streams}),
-      shelf({.folder = options.models,
-             .model = {.path = options.model},
-             .context = options.context,
-             .most_loaded = options.models_loaded,
-             .data_dir = data,
-             .checker = options.checker},
-            listeners) {
+      model_manager({.folder = options.models,
+                     .model = {.path = options.model},
+                     .context = options.context,
+                     .max_loaded = options.models_loaded,
+                     .data_dir = data,
+                     .checker = options.checker},
+                    listeners) {
   hub.start({.send = [this](auto client, auto opcode,
-                            auto message) { return door.send(client, opcode, message); },
-             .close = [this](auto client, auto code) { door.close(client, code); },
-             .pause = [this](auto client, auto time) { door.pause(client, time); },
-             .status = [this](const std::string& id) { return shelf.status(id); },
+                            auto message) { return frontend.send(client, opcode, message); },
+             .close = [this](auto client, auto code) { frontend.close(client, code); },
+             .pause = [this](auto client, auto time) { frontend.pause(client, time); },
+             .status = [this](const std::string& id) { return model_manager.status(id); },
              .in_flight = [this](const std::string& id,
-                                 std::uint32_t from) { return shelf.in_flight(id, from); },
+                                 std::uint32_t from) { return model_manager.in_flight(id, from); },
              .open = [this](const std::string& id) { return sessions.open(id); }},
             options.live);
-  add_model_routes(door.http(), shelf);
-  add_gguf_routes(door.http(), shelf);
-  add_generate_routes(door.http(), shelf, streams, retention);
-  add_session_routes(door.http(), sessions);
-  add_session_file_routes(door.http(), sessions, retention);
-  add_export_routes(door.http(), sessions, retention);
-  add_server_routes(door.http(), retention, data, [this](ServerFacts& facts) {
+  add_model_routes(frontend.http(), model_manager);
+  add_gguf_routes(frontend.http(), model_manager);
+  add_generate_routes(frontend.http(), model_manager, streams, retention);
+  add_session_routes(frontend.http(), sessions);
+  add_session_file_routes(frontend.http(), sessions, retention);
+  add_export_routes(frontend.http(), sessions, retention);
+  add_server_routes(frontend.http(), retention, data, [this](ServerInfo& facts) {
     facts.live_clients = static_cast<std::uint32_t>(hub.connected());
-    facts.models_dir = shelf.options().folder.string();
-    facts.models_loaded_limit = static_cast<std::uint32_t>(shelf.options().most_loaded);
-    facts.queue_limit = GenerationQueue::kMostQueued;
+    facts.models_dir = model_manager.options().folder.string();
+    facts.models_loaded_limit = static_cast<std::uint32_t>(model_manager.options().max_loaded);
+    facts.queue_limit = GenerationQueue::kMaxQueued;
   });
-  add_trace_routes(door.http(), sessions, indexes);
-  add_heat_routes(door.http(), sessions, indexes);
-  add_query_routes(door.http(), sessions, totals);
-  add_graph_routes(door.http(), sessions);
-  add_expert_routes(door.http(), sessions);
-  add_head_routes(door.http(), sessions);
-  add_pattern_routes(door.http(), sessions);
-  add_report_routes(door.http(), sessions, indexes);
-  add_metrics_routes(door.http(), metrics,
+  add_trace_routes(frontend.http(), sessions, indexes);
+  add_heat_routes(frontend.http(), sessions, indexes);
+  add_query_routes(frontend.http(), sessions, totals);
+  add_graph_routes(frontend.http(), sessions);
+  add_expert_routes(frontend.http(), sessions);
+  add_head_routes(frontend.http(), sessions);
+  add_pattern_routes(frontend.http(), sessions);
+  add_report_routes(frontend.http(), sessions, indexes);
+  add_metrics_routes(frontend.http(), metrics,
                      {.live_clients = [this] { return hub.connected(); },
-                      .live_frames_lost = [this] { return hub.figures().lost; },
+                      .live_frames_lost = [this] { return hub.stats().lost; },
                       .log_lines_lost = [] { return 0; },
                       .data_dir = data});
-  add_docs_routes(door.http(), page);
-  add_page_routes(door.http(), page, contract);
-  const auto address = door.start("127.0.0.1", 0);
+  add_docs_routes(frontend.http(), page);
+  add_page_routes(frontend.http(), page, contract);
+  const auto address = frontend.start("127.0.0.1", 0);
   EXPECT_TRUE(address.has_value());
   if (address) port = address->port;
 }
@@ -98,21 +98,26 @@ TestServer::TestServer(const TestServerOptions& options)
 TestServer::~TestServer() { stop(); }
 
 void TestServer::stop() {
-  shelf.stop();
+  model_manager.stop();
   hub.stop();
-  door.stop();
+  frontend.stop();
 }
 
-Answer TestServer::get(const std::string& path) { return answer_of(client().Get(path)); }
-
-Answer TestServer::del(const std::string& path) { return answer_of(client().Delete(path)); }
-
-Answer TestServer::post(const std::string& path, const std::string& body, const std::string& type) {
-  return answer_of(client().Post(path, body, type));
+TestResponse TestServer::get(const std::string& path) {
+  return to_test_response(client().Get(path));
 }
 
-Answer TestServer::patch(const std::string& path, const json& body) {
-  return answer_of(client().Patch(path, body.dump(), "application/json"));
+TestResponse TestServer::del(const std::string& path) {
+  return to_test_response(client().Delete(path));
+}
+
+TestResponse TestServer::post(const std::string& path, const std::string& body,
+                              const std::string& type) {
+  return to_test_response(client().Post(path, body, type));
+}
+
+TestResponse TestServer::patch(const std::string& path, const json& body) {
+  return to_test_response(client().Patch(path, body.dump(), "application/json"));
 }
 
 httplib::Client TestServer::client() const {
@@ -122,21 +127,21 @@ httplib::Client TestServer::client() const {
 bool TestServer::wait_until_loaded() {
   std::optional<ModelEntry> now;
   return eventually([&] {
-           now = shelf.current();
+           now = model_manager.current();
            return !now || now->state != ModelState::Loading;
          }) &&
          now && now->state == ModelState::Loaded;
 }
 
 std::string TestServer::generate(const json& body) {
-  const Answer accepted = post("/api/v1/generate", body.dump());
+  const TestResponse accepted = post("/api/v1/generate", body.dump());
   EXPECT_EQ(accepted.status, 202) << accepted.body;
   return accepted.status == 202 ? accepted.body["id"].get<std::string>() : "";
 }
 
 json TestServer::state_of(const std::string& id) { return get("/api/v1/generate/" + id).body; }
 
-json TestServer::when_ended(const std::string& id) {
+json TestServer::wait_for_end(const std::string& id) {
   json last;
   EXPECT_TRUE(eventually([&] {
     last = state_of(id);

@@ -1,5 +1,5 @@
 #include "tests/support/models/arch_model.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ std::filesystem::path arch_model(const std::string& file) {
   const std::string arch = file.substr(0, file.rfind('-'));
   const std::string out = folder.path().string();
   const std::string command =
-      std::format("'{}' -a '^{}$' -o '{}' > '{}/log' 2>&1", kPlaces.llama_archs, arch, out, out);
+      std::format("'{}' -a '^{}$' -o '{}' > '{}/log' 2>&1", kTestPaths.llama_archs, arch, out, out);
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
   EXPECT_TRUE(std::filesystem::exists(path)) << command;
   return path;

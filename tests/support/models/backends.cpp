@@ -4,7 +4,7 @@
 
 namespace tt::test {
 
-void need_backends() {
+void ensure_backends_loaded() {
   static const bool loaded = [] {
     load_backends({});
     return true;

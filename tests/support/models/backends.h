@@ -3,6 +3,6 @@
 namespace tt::test {
 
 // Loads ggml's backends once per process. Call before a model is loaded.
-void need_backends();
+void ensure_backends_loaded();
 
 }  // namespace tt::test

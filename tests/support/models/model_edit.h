@@ -9,15 +9,15 @@
 
 namespace tt::test {
 
-// Copies the weights; `say(new, old)` copies metadata from the old file to the new one.
-template <class Say>
+// Copies the weights; `copy_metadata(new, old)` copies metadata from the old file to the new one.
+template <class Copy>
 std::filesystem::path with_metadata(const std::filesystem::path& model,
-                                    const std::filesystem::path& out, Say say) {
+                                    const std::filesystem::path& out, Copy copy_metadata) {
   ggml_context* tensors = nullptr;
   const GgufContext whole(gguf_init_from_file(model.c_str(), {.no_alloc = false, .ctx = &tensors}));
   const GgmlContext owner(tensors);
   const GgufContext other(gguf_init_empty());
-  say(other.get(), whole.get());
+  copy_metadata(other.get(), whole.get());
   for (std::int64_t i = 0; i < gguf_get_n_tensors(whole.get()); ++i) {
     gguf_add_tensor(other.get(), ggml_get_tensor(tensors, gguf_get_tensor_name(whole.get(), i)));
   }

@@ -16,14 +16,14 @@ namespace tt::test {
 PlainLlama::PlainLlama(const std::filesystem::path& model, const ContextOptions& options,
                        Watch watch, bool embeddings)
     : watch_(std::move(watch)) {
-  need_backends();
+  ensure_backends_loaded();
   llama_model_params model_params = llama_model_default_params();
   std::array<ggml_backend_dev_t, 1> no_devices = {nullptr};
   model_params.devices = no_devices.data();
   model_params.n_gpu_layers = 0;
   const auto index = GgufIndex::open(model);
   if (!index) throw std::runtime_error(index.error());
-  model_params.use_extra_bufts = repacking_fault(*index).empty();
+  model_params.use_extra_bufts = repacking_error(*index).empty();
   model_.reset(llama_model_load_from_file(model.c_str(), model_params));
   if (!model_) throw std::runtime_error("llama.cpp cannot load " + model.string());
 

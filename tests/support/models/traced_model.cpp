@@ -26,21 +26,21 @@ std::filesystem::path generated_model(const modelgen::ModelSpec& spec) {
   return written.emplace(key, report->files.front()).first->second;
 }
 
-std::filesystem::path two_layers(const std::string& shape) {
+std::filesystem::path two_layer_model(const std::string& shape) {
   return generated_model({.shape = shape, .dims = {.layers = 2}});
 }
 
-void Heard::on_token(const Token& token, std::string_view piece) {
+void CapturedOutput::on_token(const Token& token, std::string_view piece) {
   tokens.push_back(token);
   pieces.emplace_back(piece);
   text += piece;
 }
 
-void Heard::on_progress(std::uint32_t, std::uint32_t, std::uint32_t generated) {
+void CapturedOutput::on_progress(std::uint32_t, std::uint32_t, std::uint32_t generated) {
   if (then) then(generated);
 }
 
-void Heard::on_text(std::string_view held) {
+void CapturedOutput::on_text(std::string_view held) {
   text += held;
   rest += held;
 }
@@ -55,7 +55,7 @@ ContextOptions TracedModel::small_context() {
 
 TracedModel::TracedModel(const std::filesystem::path& model, const ContextOptions& context,
                          ModelOptions options) {
-  need_backends();
+  ensure_backends_loaded();
   options.path = model;
   auto loaded = Engine::load(options, context, {});
   if (!loaded) throw std::runtime_error(loaded.error().message);
@@ -69,7 +69,7 @@ TracedModel::TracedModel(const std::filesystem::path& model, const ContextOption
 TracedModel::Run TracedModel::run(const GenerationRequest& request,
                                   const std::function<void(std::uint32_t)>& after_progress) {
   Run run;
-  run.heard.then = after_progress;
+  run.captured.then = after_progress;
   run.info = engine_->describe(request);
   const bool recorded = request.level != Level::Off;
   if (recorded) {
@@ -77,7 +77,7 @@ TracedModel::Run TracedModel::run(const GenerationRequest& request,
     recorder_->begin(run.info, run.file);
   }
   engine_->reset_cancel();
-  run.result = engine_->generate(request, recorded ? recorder_.get() : nullptr, run.heard);
+  run.result = engine_->generate(request, recorded ? recorder_.get() : nullptr, run.captured);
   if (recorded) {
     engine_->complete(run.info, run.result);
     run.recording = recorder_->finish(run.info);

@@ -21,10 +21,10 @@ namespace tt::test {
 // Path of a generated model in a temporary folder. Each spec is written once per test program.
 std::filesystem::path generated_model(const modelgen::ModelSpec& spec);
 // A model of a named shape with two layers: enough where only the kinds of layers matter.
-std::filesystem::path two_layers(const std::string& shape);
+std::filesystem::path two_layer_model(const std::string& shape);
 
 // Stores what a listener receives.
-struct Heard final : GenerationListener {
+struct CapturedOutput final : GenerationListener {
   void on_token(const Token& token, std::string_view piece) override;
   void on_progress(std::uint32_t prompt_done, std::uint32_t prompt_tokens,
                    std::uint32_t generated) override;
@@ -46,7 +46,7 @@ class TracedModel {
     RecordingResult recording;
     SessionInfo info;
     std::filesystem::path file;
-    Heard heard;
+    CapturedOutput captured;
     SessionReader reader() const;
     std::vector<Step> steps() const;
   };

@@ -221,7 +221,7 @@ inline RandomSession plausible_session(std::uint64_t seed, std::size_t steps = 6
 }
 
 // No recorder writes this, but another program can: in some steps an op ends before it begins.
-inline RandomSession with_times_that_go_back(RandomSession session, std::uint64_t seed) {
+inline RandomSession with_decreasing_times(RandomSession session, std::uint64_t seed) {
   Dice dice(seed);
   for (Step& step : session.steps)
     if (step.op_ends.size() > 1 && dice.one_in(3)) {

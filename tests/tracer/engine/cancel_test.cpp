@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "analysis/common/op_facts.h"
+#include "analysis/common/op_info.h"
 #include "tests/support/models/traced_model.h"
 #include "tracer/format/access/access.h"
 
@@ -49,7 +49,7 @@ struct Canceller {
             const StepBuffer* step = engine.probe().in_flight();
             if (step != nullptr && when(*step)) {
               engine.cancel();
-              asked = Clock::now();
+              cancelled_at = Clock::now();
               follow(engine.probe(), *step);
               return;
             }
@@ -68,16 +68,16 @@ struct Canceller {
     if (step == nullptr) step = &seen;
     const auto generation = step->generation.load();
     step_id = step->step_id.load();
-    ops_at_last = ops_when_asked = step->ops_done.load();
+    ops_at_last = ops_at_cancel = step->ops_done.load();
     while (!give_up && probe.in_flight() == step && step->generation.load() == generation) {
       ops_at_last = std::max(ops_at_last, step->ops_done.load());
       std::this_thread::yield();
     }
   }
   std::atomic<bool> give_up{false};
-  Clock::time_point asked;  // valid once `thread` is joined, as are the members below
+  Clock::time_point cancelled_at;  // valid once `thread` is joined, as are the members below
   std::uint32_t step_id = 0;
-  std::uint32_t ops_when_asked = 0;
+  std::uint32_t ops_at_cancel = 0;
   std::uint32_t ops_at_last = 0;
   std::thread thread;
 };
@@ -113,12 +113,12 @@ TEST(Cancel, StopsLongPromptAtOnceAndLeavesCleanMemory) {
       ASSERT_EQ(steps.size(), canceller.step_id + 1);
       EXPECT_LE(steps.size(), 4U);
       EXPECT_TRUE(steps.back().aborted);
-      EXPECT_LE(canceller.ops_at_last, canceller.ops_when_asked + 2);
+      EXPECT_LE(canceller.ops_at_last, canceller.ops_at_cancel + 2);
       // The file contains exactly the ops that ran; a graph that was still being learned
       // contains no others either.
       const auto graph = graph_of(run.reader(), steps.back());
       EXPECT_GE(steps.back().op_ends.size(), 20U);
-      EXPECT_LE(steps.back().op_ends.size(), canceller.ops_when_asked + 2);
+      EXPECT_LE(steps.back().op_ends.size(), canceller.ops_at_cancel + 2);
       if (known) {
         EXPECT_LT(steps.back().op_ends.size(), graph->ops.size());
       } else {
@@ -129,8 +129,8 @@ TEST(Cancel, StopsLongPromptAtOnceAndLeavesCleanMemory) {
       std::printf(
           "cancelled a prompt (%s, %s) in step %u at op %u, over %u ops and %.1f ms later\n",
           exact ? "exact" : "fast", known ? "known" : "new", canceller.step_id,
-          canceller.ops_when_asked, canceller.ops_at_last - canceller.ops_when_asked,
-          std::chrono::duration<double, std::milli>(ended - canceller.asked).count());
+          canceller.ops_at_cancel, canceller.ops_at_last - canceller.ops_at_cancel,
+          std::chrono::duration<double, std::milli>(ended - canceller.cancelled_at).count());
 
       // The next request shares the prefix, and must not find what was left of it.
       GenerationRequest next = greedy_tokens(60, 5);
@@ -138,7 +138,7 @@ TEST(Cancel, StopsLongPromptAtOnceAndLeavesCleanMemory) {
       const auto after = traced.run(next);
       EXPECT_EQ(after.result.reused_tokens, 0U);
       TracedModel fresh(slow_model(), wide_context());
-      EXPECT_EQ(after.heard.tokens, fresh.run(next).heard.tokens);
+      EXPECT_EQ(after.captured.tokens, fresh.run(next).captured.tokens);
     }
   }
 }
@@ -158,7 +158,7 @@ TEST(Cancel, StopsGenerationAndNextRequestContinuesIt) {
   const auto next = traced.run(greedy_tokens(20, 15));
   EXPECT_EQ(next.result.reason, StopReason::Length);
   for (std::size_t i = 0; i < 20 + run.result.generated; ++i) {
-    EXPECT_EQ(next.heard.tokens[i].id, run.heard.tokens[i].id) << i;
+    EXPECT_EQ(next.captured.tokens[i].id, run.captured.tokens[i].id) << i;
   }
 }
 
@@ -171,7 +171,7 @@ TEST(Cancel, CancelAtAnyOpLeavesCleanMemory) {
   TracedModel traced(model, context);
   TracedModel fresh(model, context);
   GenerationRequest request = greedy_tokens(60, 3);
-  const auto expected = fresh.run(request).heard.tokens;
+  const auto expected = fresh.run(request).captured.tokens;
   request.reuse_prefix = true;
   int inside = 0;
   for (std::uint32_t round = 0; round < 40; ++round) {
@@ -188,9 +188,9 @@ TEST(Cancel, CancelAtAnyOpLeavesCleanMemory) {
       inside += !steps.empty() && steps.back().aborted;
     }
     const auto after = traced.run(request);
-    ASSERT_EQ(after.heard.tokens.size(), expected.size());
+    ASSERT_EQ(after.captured.tokens.size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      ASSERT_EQ(after.heard.tokens[i].id, expected[i].id) << i;
+      ASSERT_EQ(after.captured.tokens[i].id, expected[i].id) << i;
     }
   }
   std::printf("%d of 40 were inside a step\n", inside);
@@ -256,10 +256,10 @@ TEST(Cancel, KeepsExecutedPartOfNewGraph) {
 
 TEST(Cancel, BeforeFirstStepEvaluatesNothing) {
   TracedModel traced(generated_model({.shape = "small"}));
-  Heard heard;
+  CapturedOutput captured;
   traced.engine().reset_cancel();
   traced.engine().cancel();
-  const auto result = traced.engine().generate(greedy_tokens(200, 50), nullptr, heard);
+  const auto result = traced.engine().generate(greedy_tokens(200, 50), nullptr, captured);
   EXPECT_EQ(result.reason, StopReason::Cancelled);
   EXPECT_EQ(result.generated, 0U);
 }

@@ -18,12 +18,12 @@ using Ids = std::vector<std::int32_t>;
 TEST(EngineOutput, MatchesPlainLlamaCpp) {
   for (const char* name : {"small", "gpt-oss-like", "mamba"}) {
     SCOPED_TRACE(name);
-    TracedModel traced(two_layers(name));
-    PlainLlama plain(two_layers(name), TracedModel::small_context());
+    TracedModel traced(two_layer_model(name));
+    PlainLlama plain(two_layer_model(name), TracedModel::small_context());
     const auto request = greedy_tokens(100, 20);
     const auto run = traced.run(request);
     Ids generated;
-    for (const Token& token : run.heard.tokens) {
+    for (const Token& token : run.captured.tokens) {
       if (token.generated) generated.push_back(token.id);
     }
     EXPECT_EQ(generated, plain.greedy(std::get<Ids>(request.prompt), 20));
@@ -31,7 +31,7 @@ TEST(EngineOutput, MatchesPlainLlamaCpp) {
 }
 
 TEST(EngineOutput, DependsOnSeed) {
-  TracedModel traced(two_layers("small"));
+  TracedModel traced(two_layer_model("small"));
   GenerationRequest request = text_request("once upon", 24);
   EXPECT_EQ(traced.run(request).result.text, traced.run(request).result.text) << "temperature 0";
 
@@ -52,7 +52,7 @@ TEST(EngineOutput, DependsOnSeed) {
 }
 
 TEST(EngineOutput, FollowsGrammar) {
-  TracedModel traced(two_layers("small"));
+  TracedModel traced(two_layer_model("small"));
   GenerationRequest request = text_request("is the sea wet", 40);
   request.sampling.grammar = "root ::= \"yes\" | \"no\"";
   for (const bool ignore_eos : {false, true}) {
@@ -82,7 +82,7 @@ TEST(EngineOutput, FollowsGrammar) {
 }
 
 // Five valid ASCII characters from the middle on: no replacement characters for invalid UTF-8.
-std::string five_letters(const std::string& text) {
+std::string five_characters(const std::string& text) {
   for (std::size_t at = text.size() / 2; at + 5 <= text.size(); ++at) {
     const std::string five = text.substr(at, 5);
     if (std::ranges::all_of(five, [](char c) { return c >= ' '; })) return five;
@@ -92,25 +92,25 @@ std::string five_letters(const std::string& text) {
 }
 
 TEST(EngineOutput, StopStringsNeverAppear) {
-  TracedModel traced(two_layers("small"));
+  TracedModel traced(two_layer_model("small"));
   GenerationRequest request = text_request("once upon", 60);
   request.sampling.temperature = 1.0F;
   request.sampling.seed = 5;
   const auto free = traced.run(request);
   // A stop string that spans a token border.
-  const std::string stop = five_letters(free.result.text);
+  const std::string stop = five_characters(free.result.text);
   const std::size_t at = free.result.text.find(stop);
   request.stop = {stop, "never said"};
   const auto stopped = traced.run(request);
   EXPECT_EQ(stopped.result.reason, StopReason::Stop);
   EXPECT_EQ(stopped.result.text, free.result.text.substr(0, at));
-  EXPECT_EQ(stopped.heard.text, stopped.result.text);
+  EXPECT_EQ(stopped.captured.text, stopped.result.text);
   // The beginning of a stop string that does not complete is output as text.
   request.stop = {free.result.text.substr(free.result.text.size() - 3) + "..."};
   const auto held = traced.run(request);
   EXPECT_EQ(held.result.reason, StopReason::Length);
   EXPECT_EQ(held.result.text, free.result.text);
-  EXPECT_EQ(held.heard.text, free.result.text);
+  EXPECT_EQ(held.captured.text, free.result.text);
 }
 
 struct PieceListener final : GenerationListener {
@@ -131,7 +131,7 @@ struct PieceListener final : GenerationListener {
 
 TEST(EngineOutput, StreamsWholeCharacters) {
   // The tokenizer falls back to bytes, and the grammar forces characters of several bytes.
-  TracedModel traced(two_layers("small"));
+  TracedModel traced(two_layer_model("small"));
   GenerationRequest request = text_request("say it", 60);
   request.sampling.grammar = "root ::= \"\u20AC\u00E9\U0001F600\" [\u4E00-\u4EFF]+";
   PieceListener listener;
@@ -156,7 +156,7 @@ TEST(EngineOutput, StreamsWholeCharacters) {
 }
 
 TEST(EngineOutput, AppliesChatTemplateToConversation) {
-  TracedModel traced(two_layers("small"));
+  TracedModel traced(two_layer_model("small"));
   ASSERT_TRUE(traced.engine().facts().has_chat_template);
   const auto chat = traced.engine().tokens_of(
       std::vector<ChatMessage>{{"system", "Be brief."}, {"user", "Hello"}});
@@ -171,7 +171,7 @@ TEST(EngineOutput, AppliesChatTemplateToConversation) {
 }
 
 TEST(EngineOutput, TitleEndsWithWholeCharacter) {
-  TracedModel traced(two_layers("small"));
+  TracedModel traced(two_layer_model("small"));
   const auto title_of = [&](const std::string& prompt) {
     return traced.engine().describe(text_request(prompt, 1)).title;
   };

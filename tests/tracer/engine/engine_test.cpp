@@ -24,12 +24,12 @@ using Ids = std::vector<std::int32_t>;
 // ---------------------------------------------------------------- validation
 
 TEST(EngineLoad, RejectsInvalidModelsThatLlamaCppAccepts) {
-  need_backends();
+  ensure_backends_loaded();
   ContextOptions threads, prompt_threads, context;
-  threads.threads = prompt_threads.threads_batch = kMostThreads + 1;
-  context.context = kMostContext + 1;
+  threads.threads = prompt_threads.threads_batch = kMaxThreads + 1;
+  context.context = kMaxContext + 1;
   for (const ContextOptions& options : {threads, prompt_threads, context}) {
-    const auto engine = Engine::load({.path = two_layers("small")}, options, {});
+    const auto engine = Engine::load({.path = two_layer_model("small")}, options, {});
     ASSERT_FALSE(engine.has_value());
     EXPECT_EQ(engine.error().kind, Kind::BadOption);
     EXPECT_TRUE(engine.error().message.contains("at most")) << engine.error().message;
@@ -37,7 +37,7 @@ TEST(EngineLoad, RejectsInvalidModelsThatLlamaCppAccepts) {
 }
 
 TEST(EngineAnswers, ReportsInvalidPrompts) {
-  TracedModel traced(two_layers("small"));
+  TracedModel traced(two_layer_model("small"));
   const std::string long_text(3000, 'x');
   struct Case {
     const char* name;
@@ -96,18 +96,18 @@ TEST(EngineLoad, ReadsHyperparametersOfModelsArchitecture) {
     const ModelFacts facts = TracedModel(out).engine().facts();
     return std::pair(facts.n_experts, facts.n_experts_used);
   };
-  EXPECT_EQ(experts_of(two_layers("small")), std::pair(0U, 0U));
-  const ModelFacts routed = TracedModel(two_layers("gpt-oss-like")).engine().facts();
+  EXPECT_EQ(experts_of(two_layer_model("small")), std::pair(0U, 0U));
+  const ModelFacts routed = TracedModel(two_layer_model("gpt-oss-like")).engine().facts();
   EXPECT_GT(routed.n_experts, routed.n_experts_used);
-  EXPECT_EQ(experts_of(two_layers("gpt-oss-like")),
+  EXPECT_EQ(experts_of(two_layer_model("gpt-oss-like")),
             std::pair(routed.n_experts, routed.n_experts_used));
 }
 
 // Deeper nesting would overflow the stack and end the process.
 TEST(EngineAnswers, RejectsTooDeepGrammarsAndPatterns) {
-  TracedModel traced(two_layers("small"));
-  const std::string text(kMostGrammarBytes, 'x'), open(kDeepestGrammar, '('),
-      close(kDeepestGrammar, ')');
+  TracedModel traced(two_layer_model("small"));
+  const std::string text(kMaxGrammarBytes, 'x'), open(kMaxGrammarDepth, '('),
+      close(kMaxGrammarDepth, ')');
   struct Case {
     std::string grammar, pattern;
     const char* says;  // empty: it is accepted
@@ -137,7 +137,7 @@ TEST(EngineAnswers, RejectsTooDeepGrammarsAndPatterns) {
 
 TEST(EngineAnswers, ModelWithoutVocabularyAcceptsTokenIdsOnly) {
   const TempFolder folder;
-  TracedModel traced(without_vocabulary(two_layers("small"), folder / "no-vocabulary.gguf"));
+  TracedModel traced(without_vocabulary(two_layer_model("small"), folder / "no-vocabulary.gguf"));
   EXPECT_FALSE(traced.engine().facts().has_vocabulary);
   GenerationRequest request = text_request("Hello", 2);
   const auto checked = traced.engine().check(request);
@@ -159,7 +159,7 @@ TEST(EngineAnswers, ModelWithoutVocabularyAcceptsTokenIdsOnly) {
 }
 
 TEST(EngineAnswers, RejectsInvalidOptions) {
-  need_backends();
+  ensure_backends_loaded();
   const auto refused = [](const ModelOptions& model, const ContextOptions& context) {
     auto engine = Engine::load(model, context, {});
     EXPECT_FALSE(engine.has_value());
@@ -169,26 +169,27 @@ TEST(EngineAnswers, RejectsInvalidOptions) {
   EXPECT_EQ(refused({.path = "/nowhere/model.gguf"}, context).kind, Kind::NotFound);
 
   context.cache_type_k = "q9_9";
-  const EngineError type = refused({.path = two_layers("small")}, context);
+  const EngineError type = refused({.path = two_layer_model("small")}, context);
   EXPECT_EQ(type.kind, Kind::BadOption);
   EXPECT_TRUE(type.message.contains("q9_9") && type.message.contains("q8_0")) << type.message;
 
   context = TracedModel::small_context();
   context.cache_type_v = "q8_0";
   context.flash_attention = FlashAttention::Off;
-  EXPECT_TRUE(refused({.path = two_layers("small")}, context).message.contains("flash attention"));
+  EXPECT_TRUE(
+      refused({.path = two_layer_model("small")}, context).message.contains("flash attention"));
 
-  auto cancelled = Engine::load({.path = two_layers("small")}, TracedModel::small_context(),
+  auto cancelled = Engine::load({.path = two_layer_model("small")}, TracedModel::small_context(),
                                 [](float) { return false; });
   ASSERT_FALSE(cancelled.has_value());
   EXPECT_EQ(cancelled.error().kind, Kind::Cancelled);
 }
 
 TEST(EngineAnswers, LoadingReportsProgress) {
-  need_backends();
+  ensure_backends_loaded();
   std::vector<float> progress;
   auto engine =
-      Engine::load({.path = two_layers("small")}, TracedModel::small_context(), [&](float p) {
+      Engine::load({.path = two_layer_model("small")}, TracedModel::small_context(), [&](float p) {
         progress.push_back(p);
         return true;
       });
@@ -203,7 +204,7 @@ TEST(EngineAnswers, LoadingReportsProgress) {
 TEST(EngineContext, StopsAtFullContextAndNextRequestWorks) {
   ContextOptions context = TracedModel::small_context();
   context.context = 256;
-  TracedModel traced(two_layers("small"), context);
+  TracedModel traced(two_layer_model("small"), context);
   const auto run = traced.run(greedy_tokens(250, 100));
   EXPECT_EQ(run.result.reason, StopReason::ContextFull);
   EXPECT_EQ(run.result.error, "");
@@ -218,8 +219,8 @@ TEST(EngineContext, StopsAtFullContextAndNextRequestWorks) {
 
   const auto next = traced.run(greedy_tokens(5, 5));
   EXPECT_EQ(next.result.reason, StopReason::Length);
-  TracedModel fresh(two_layers("small"), context);
-  EXPECT_EQ(next.heard.tokens, fresh.run(greedy_tokens(5, 5)).heard.tokens);
+  TracedModel fresh(two_layer_model("small"), context);
+  EXPECT_EQ(next.captured.tokens, fresh.run(greedy_tokens(5, 5)).captured.tokens);
 }
 
 // ggml aborts at a position beyond the trained ones, however large the context.
@@ -265,7 +266,7 @@ TEST(EngineThreads, UseConfiguredCountsForPromptAndDecode) {
 // ---------------------------------------------------------------- other kinds of model
 
 TEST(EnginePhases, EncoderRunsBeforeDecoder) {
-  TracedModel traced(two_layers("t5"));
+  TracedModel traced(two_layer_model("t5"));
   ASSERT_TRUE(traced.engine().facts().has_encoder);
   const auto run = traced.run(text_request("the old sea", 4));
   ASSERT_EQ(run.result.reason, StopReason::Length) << run.result.error;
@@ -284,12 +285,12 @@ TEST(EnginePhases, EncoderRunsBeforeDecoder) {
   // Another text gives another output: the decoder depends on the encoded text.
   const auto other = traced.run(text_request("quite something else", 4));
   const auto again = traced.run(text_request("the old sea", 4));
-  EXPECT_NE(other.heard.tokens.back(), run.heard.tokens.back());
-  EXPECT_EQ(again.heard.tokens, run.heard.tokens);
+  EXPECT_NE(other.captured.tokens.back(), run.captured.tokens.back());
+  EXPECT_EQ(again.captured.tokens, run.captured.tokens);
 }
 
 TEST(EnginePhases, EmbeddingModelRunsInOneStep) {
-  TracedModel traced(two_layers("bert"));
+  TracedModel traced(two_layer_model("bert"));
   ASSERT_TRUE(traced.engine().facts().embedding_only);
   GenerationRequest ruled = text_request("the old sea", 4);
   ruled.sampling.grammar = "root ::= \"yes\"";
@@ -310,7 +311,7 @@ TEST(EnginePhases, EmbeddingModelRunsInOneStep) {
   EXPECT_GT(length, 0.0);
   ContextOptions options = TracedModel::small_context();
   options.batch = options.ubatch = 512;
-  PlainLlama plain(two_layers("bert"), options, {}, true);
+  PlainLlama plain(two_layer_model("bert"), options, {}, true);
   const auto tokens = traced.engine().tokens_of("the old sea and the wind");
   ASSERT_TRUE(tokens.has_value());
   EXPECT_EQ(run.result.embedding, plain.embedding(*tokens));
@@ -320,14 +321,14 @@ TEST(EnginePhases, EmbeddingModelRunsInOneStep) {
 TEST(EnginePhases, EmbeddingModelReportsMaximumTextLength) {
   ContextOptions options = TracedModel::small_context();
   options.context = 4096;
-  TracedModel traced(two_layers("bert"), options);
+  TracedModel traced(two_layer_model("bert"), options);
   const auto refused = traced.engine().tokens_of(Ids(513, 5));
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().message,
             "The prompt has 513 tokens; the maximum is 512. Shorten it: this is the limit of the "
             "model.");
   options.context = 64;
-  TracedModel shorter(two_layers("bert"), options);
+  TracedModel shorter(two_layer_model("bert"), options);
   const auto fits_more = shorter.engine().tokens_of(Ids(65, 5));
   ASSERT_FALSE(fits_more.has_value());
   EXPECT_TRUE(fits_more.error().message.contains("larger context (-c)"));
@@ -336,7 +337,7 @@ TEST(EnginePhases, EmbeddingModelReportsMaximumTextLength) {
 // A reranker returns one number per class instead of an embedding.
 TEST(EnginePhases, RerankerReturnsRank) {
   const TempFolder folder;
-  TracedModel traced(with_changes(two_layers("bert"), folder / "rank.gguf", [](auto* file) {
+  TracedModel traced(with_changes(two_layer_model("bert"), folder / "rank.gguf", [](auto* file) {
     gguf_set_val_u32(file, "bert.pooling_type", LLAMA_POOLING_TYPE_RANK);
   }));
   const auto run = traced.run(text_request("the old sea and the wind", 4));
@@ -349,7 +350,7 @@ TEST(EnginePhases, RerankerReturnsRank) {
 TEST(EnginePhases, EmbeddingModelKeepsNoRequestState) {
   constexpr int kRequests = 100;
   constexpr std::size_t kTokens = 200;
-  TracedModel traced(two_layers("bert"));
+  TracedModel traced(two_layer_model("bert"));
   GenerationRequest request = greedy_tokens(kTokens, 1);
   request.level = Level::Off;
   const auto held_after = [&](int requests) {

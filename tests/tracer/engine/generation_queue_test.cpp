@@ -76,7 +76,7 @@ class Queue : public ::testing::Test {
  protected:
   GenerationQueue& start(std::filesystem::path model = {}, std::size_t max_queued = 64,
                          std::filesystem::path self_check_model = {}) {
-    need_backends();
+    ensure_backends_loaded();
     if (model.empty()) {
       model = generated_model({.shape = "small"});
     }
@@ -206,11 +206,11 @@ TEST_F(Queue, CancelsQueuedAndRunningRequests) {
   const std::lock_guard lock(sink.mutex);
   EXPECT_EQ(sink.states[second.id].back().state, JobState::Cancelled);
   // The request queued after it gets its new position.
-  bool told = false;
+  bool notified = false;
   for (const JobStatus& status : sink.states[third.id]) {
-    told = told || (status.state == JobState::Queued && status.position == 1);
+    notified = notified || (status.state == JobState::Queued && status.position == 1);
   }
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(notified);
 }
 
 TEST_F(Queue, StopFinishesFileAndNotifiesQueuedRequests) {
@@ -282,7 +282,7 @@ TEST_F(Queue, ReportsModelLoadError) {
 }
 
 TEST_F(Queue, StopsDuringModelLoad) {
-  need_backends();
+  ensure_backends_loaded();
   const auto model = generated_model({.shape = "small"});
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 3; ++i) {

@@ -18,7 +18,7 @@ namespace tt::test {
 namespace {
 
 TEST(Levels, OffRecordsNothing) {
-  TracedModel traced(two_layers("small"));
+  TracedModel traced(two_layer_model("small"));
   GenerationRequest request = greedy_tokens(9, 4);
   request.level = Level::Off;
   const auto run = traced.run(request);
@@ -28,7 +28,7 @@ TEST(Levels, OffRecordsNothing) {
 }
 
 TEST(Levels, MinimalKeepsStepsAndTokens) {
-  TracedModel traced(two_layers("small"));
+  TracedModel traced(two_layer_model("small"));
   GenerationRequest request = greedy_tokens(9, 4);
   request.level = Level::Minimal;
   const auto run = traced.run(request);
@@ -48,13 +48,13 @@ TEST(Levels, MinimalKeepsStepsAndTokens) {
 }
 
 TEST(Levels, EveryLevelGeneratesSameOutput) {
-  TracedModel traced(two_layers("small"));
+  TracedModel traced(two_layer_model("small"));
   std::vector<std::vector<Token>> tokens;
   for (const Level level : {Level::Off, Level::Minimal, Level::Detailed, Level::Verbose}) {
     GenerationRequest request = greedy_tokens(30, 12);
     request.level = level;
     request.stats_pattern = "ffn_out|attn_out";
-    tokens.push_back(traced.run(request).heard.tokens);
+    tokens.push_back(traced.run(request).captured.tokens);
     EXPECT_EQ(tokens.back(), tokens.front());
   }
 }
@@ -62,7 +62,7 @@ TEST(Levels, EveryLevelGeneratesSameOutput) {
 TEST(Levels, ExactTimingRecordsSameOps) {
   for (const char* shape : {"small", "gpt-oss-like", "mamba"}) {
     SCOPED_TRACE(shape);
-    TracedModel traced(two_layers(shape));
+    TracedModel traced(two_layer_model(shape));
     GenerationRequest request = greedy_tokens(20, 5);
     const auto learned = traced.run(request);
     const auto fast = traced.run(request);
@@ -86,7 +86,7 @@ TEST(Levels, ExactTimingRecordsSameOps) {
         EXPECT_LE(step.op_ends.back(), step.end);
       }
     }
-    EXPECT_EQ(fast.heard.tokens, exact.heard.tokens);
+    EXPECT_EQ(fast.captured.tokens, exact.captured.tokens);
     EXPECT_TRUE(exact.info.exact_timing);
   }
 }
@@ -131,7 +131,7 @@ void expect_close(const ValueStats& ours, const ValueStats& theirs) {
 
 TEST(Levels, VerboseRecordsStatsOfOutputsMatchingPattern) {
   constexpr const char* kPattern = "^(ffn_out|ffn_norm|l_out|norm|result_output)(-[0-9]+)?$";
-  TracedModel traced(two_layers("small"));
+  TracedModel traced(two_layer_model("small"));
   GenerationRequest request = greedy_tokens(20, 4);
   request.level = Level::Verbose;
   request.stats_pattern = kPattern;
@@ -144,7 +144,7 @@ TEST(Levels, VerboseRecordsStatsOfOutputsMatchingPattern) {
   // final output exists: "norm-0" is not an output.
   const std::regex pattern(kPattern);
   std::vector<std::pair<std::string, ValueStats>> theirs;
-  PlainLlama plain(two_layers("small"), TracedModel::small_context(),
+  PlainLlama plain(two_layer_model("small"), TracedModel::small_context(),
                    [&](const ggml_tensor& node, bool ask) {
                      if (!std::regex_match(node.name, pattern) ||
                          std::string_view(node.name).starts_with("norm")) {
@@ -198,7 +198,7 @@ TEST(Levels, VerboseUsesPatternOfEachRequest) {
 TEST(Levels, VerboseWithoutPatternRecordsEveryLayer) {
   for (const char* shape : {"small", "moe", "mamba", "rwkv"}) {
     SCOPED_TRACE(shape);
-    TracedModel traced(two_layers(shape));
+    TracedModel traced(two_layer_model(shape));
     GenerationRequest request = greedy_tokens(9, 2);
     request.level = Level::Verbose;
     const auto run = traced.run(request);
@@ -218,7 +218,7 @@ TEST(Levels, VerboseWithoutPatternRecordsEveryLayer) {
 }
 
 TEST(Levels, RejectsInvalidPattern) {
-  TracedModel traced(two_layers("small"));
+  TracedModel traced(two_layer_model("small"));
   GenerationRequest request = greedy_tokens(3, 2);
   request.stats_pattern = "(unclosed";
   const auto checked = traced.engine().check(request);
@@ -233,7 +233,7 @@ class StatsTensor {
   StatsTensor(ggml_type type, std::int64_t ne0, std::int64_t ne1)
       : context_(ggml_init({.mem_size = 1U << 20, .mem_buffer = nullptr, .no_alloc = true})),
         tensor(ggml_new_tensor_2d(context_.get(), type, ne0, ne1)) {
-    need_backends();
+    ensure_backends_loaded();
     backend_ = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr);
     buffer_ = ggml_backend_alloc_ctx_tensors(context_.get(), backend_);
   }

@@ -35,14 +35,14 @@ Ids joined(Ids a, const Ids& b) {
 
 Ids generated_ids(const TracedModel::Run& run) {
   Ids list;
-  for (const Token& token : run.heard.tokens) {
+  for (const Token& token : run.captured.tokens) {
     if (token.generated) list.push_back(token.id);
   }
   return list;
 }
 
 TEST(PrefixReuse, IsRecorded) {
-  TracedModel traced(two_layers("small"));
+  TracedModel traced(two_layer_model("small"));
   traced.run(request_of(ids(40), 5, true));
   const Ids prompt = joined(ids(30), ids(10, 33));
   const auto run = traced.run(request_of(prompt, 5, true));
@@ -73,19 +73,19 @@ TEST(PrefixReuse, IsRecorded) {
 }
 
 TEST(PrefixReuse, IncludesGeneratedTokens) {
-  TracedModel traced(two_layers("small"));
+  TracedModel traced(two_layer_model("small"));
   const auto first = traced.run(request_of(ids(20), 10, true));
   // The next turn of a conversation: the prompt is the previous text and more.
   const Ids prompt = joined(joined(ids(20), generated_ids(first)), ids(5, 9));
   const auto run = traced.run(request_of(prompt, 5, true));
   // The last generated token was never evaluated.
   EXPECT_EQ(run.result.reused_tokens, 29U);
-  TracedModel fresh(two_layers("small"));
+  TracedModel fresh(two_layer_model("small"));
   EXPECT_EQ(generated_ids(run), generated_ids(fresh.run(request_of(prompt, 5, false))));
 }
 
 TEST(PrefixReuse, EvaluatesAtLeastOneToken) {
-  TracedModel traced(two_layers("small"));
+  TracedModel traced(two_layer_model("small"));
   const auto first = traced.run(request_of(ids(20), 3, true));
   const auto same = traced.run(request_of(ids(20), 3, true));
   EXPECT_EQ(same.result.reused_tokens, 19U);
@@ -99,9 +99,9 @@ TEST(PrefixReuse, EvaluatesAtLeastOneToken) {
 // depends on the kind; the output must not depend on it.
 TEST(PrefixReuse, NeverChangesOutput) {
   const std::filesystem::path models[] = {
-      two_layers("small"),        two_layers("gpt-oss-like"), two_layers("deepseek-like"),
-      two_layers("mamba"),        two_layers("rwkv"),         two_layers("t5"),
-      arch_model("gemma3-dense"), arch_model("jamba-dense"),  arch_model("falcon-h1-dense"),
+      two_layer_model("small"),   two_layer_model("gpt-oss-like"), two_layer_model("deepseek-like"),
+      two_layer_model("mamba"),   two_layer_model("rwkv"),         two_layer_model("t5"),
+      arch_model("gemma3-dense"), arch_model("jamba-dense"),       arch_model("falcon-h1-dense"),
       arch_model("qwen3next-moe")};
   for (const auto& model : models) {
     SCOPED_TRACE(model.filename());

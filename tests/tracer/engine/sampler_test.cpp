@@ -16,7 +16,7 @@
 
 #include "tests/support/models/plain_llama.h"
 #include "tests/support/models/traced_model.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 
 namespace tt::test {
 namespace {
@@ -102,10 +102,10 @@ class Samplers : public ::testing::Test {
     Distribution counts;
     for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
       request.sampling.seed = seed;
-      Heard heard;
+      CapturedOutput captured;
       traced.engine().reset_cancel();
-      traced.engine().generate(request, nullptr, heard);
-      counts[heard.tokens.back().id] += 1.0 / kSeeds;
+      traced.engine().generate(request, nullptr, captured);
+      counts[captured.tokens.back().id] += 1.0 / kSeeds;
     }
     return counts;
   }
@@ -114,14 +114,14 @@ class Samplers : public ::testing::Test {
     request.prompt = prompt;
     request.sampling = sampling;
     Ids ids;
-    for (const Token& token : traced.run(request).heard.tokens) {
+    for (const Token& token : traced.run(request).captured.tokens) {
       if (token.generated) ids.push_back(token.id);
     }
     return ids;
   }
 
-  TracedModel traced{kPlaces.bundled_model};
-  PlainLlama plain{kPlaces.bundled_model, TracedModel::small_context()};
+  TracedModel traced{kTestPaths.bundled_model};
+  PlainLlama plain{kTestPaths.bundled_model, TracedModel::small_context()};
   const Ids prompt = traced.engine().tokens_of(Prompt{"The wind and the"}).value();
 };
 
@@ -169,7 +169,7 @@ TEST_F(Samplers, EachMatchesItsFormula) {
 TEST_F(Samplers, RepetitionPenaltyAppliesWithinWindow) {
   constexpr std::uint32_t kTokens = 60;
   const auto naive = [&](float penalty, std::size_t window) {
-    PlainLlama llama(kPlaces.bundled_model, TracedModel::small_context());
+    PlainLlama llama(kTestPaths.bundled_model, TracedModel::small_context());
     Ids all = prompt, out;
     llama.decode(all);
     for (;;) {

@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "tests/support/models/traced_model.h"
-#include "tests/support/places.h"
-#include "tests/tracer/engine/odd_library.h"
+#include "tests/support/test_paths.h"
+#include "tests/tracer/engine/fake_library.h"
 #include "tracer/engine/backends.h"
 #include "tracer/engine/generation_queue.h"
 
@@ -52,15 +52,15 @@ TEST(Backends, UnloadsBlasAndKeepsOthers) {
 // ---------------------------------------------------------------- versions
 
 TEST(VersionGate, NamesVersionsOfDocuments) {
-  behave({});
-  std::ifstream in(in_tree("docs/llama-cpp.md"));
+  configure_library({});
+  std::ifstream in(source_path("docs/llama-cpp.md"));
   const std::string document(std::istreambuf_iterator<char>(in), {});
   EXPECT_TRUE(document.contains("measured with libllama 0.7.0 and ggml 0.27.0"));
   EXPECT_EQ(library_versions().tested_with, "llama 0.7.0 with ggml 0.27.0");
 }
 
 TEST(VersionGate, OnlyTestedVersionPairPassesWithoutWarning) {
-  need_backends();
+  ensure_backends_loaded();
   struct Case {
     const char *llama, *ggml;
     bool tested;
@@ -74,9 +74,9 @@ TEST(VersionGate, OnlyTestedVersionPairPassesWithoutWarning) {
                         {"", "", false}};
   for (const Case& c : cases) {
     SCOPED_TRACE(std::format("{} {}", c.llama, c.ggml));
-    behave({.llama = c.llama, .ggml = c.ggml});
+    configure_library({.llama = c.llama, .ggml = c.ggml});
     EXPECT_EQ(library_versions().tested, c.tested);
-    const auto checked = self_check(kPlaces.bundled_model);
+    const auto checked = self_check(kTestPaths.bundled_model);
     ASSERT_TRUE(checked.has_value()) << checked.error();
     EXPECT_EQ(checked->warning,
               c.tested ? ""
@@ -84,21 +84,21 @@ TEST(VersionGate, OnlyTestedVersionPairPassesWithoutWarning) {
                                      "was tested with (llama 0.7.0 with ggml 0.27.0).",
                                      c.llama, c.ggml));
   }
-  behave({});
+  configure_library({});
 }
 
 // ---------------------------------------------------------------- callbacks
 
 TEST(SelfCheck, InstalledLibraryPasses) {
-  need_backends();
-  behave({});
-  const auto checked = self_check(kPlaces.bundled_model);
+  ensure_backends_loaded();
+  configure_library({});
+  const auto checked = self_check(kTestPaths.bundled_model);
   ASSERT_TRUE(checked.has_value()) << checked.error();
   EXPECT_GT(checked->ops, 50U);
 }
 
 TEST(SelfCheck, ReportsMissingModel) {
-  behave({});
+  configure_library({});
   const auto checked = self_check("/nonexistent.gguf");
   ASSERT_FALSE(checked.has_value());
   EXPECT_NE(checked.error().find("/nonexistent.gguf"), std::string::npos);
@@ -106,10 +106,10 @@ TEST(SelfCheck, ReportsMissingModel) {
 
 // Steps 0 and 1 are learned, the others are timed fast: again 5 tokens, then one each.
 TEST(SelfCheck, DetectsEveryDeviation) {
-  need_backends();
+  ensure_backends_loaded();
   struct Case {
     const char* name;
-    OddLibrary odd;
+    FakeLibrary odd;
     const char* says;
   };
   const Case cases[] = {
@@ -118,16 +118,16 @@ TEST(SelfCheck, DetectsEveryDeviation) {
       {"a tick is lost in the last decode", {.tick_lost_in = 5}, "step 5 has"},
       {"ops as many, of another graph", {.other_graph = true}, "step 0 has"},
       {"the same graph reads something else", {.other_tokens = true}, "step 0 has"},
-      {"every graph is new", {.restless = true}, "no step could be timed fast"},
+      {"every graph is new", {.new_graph_each_time = true}, "no step could be timed fast"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
-    behave(c.odd);
-    const auto checked = self_check(kPlaces.bundled_model);
+    configure_library(c.odd);
+    const auto checked = self_check(kTestPaths.bundled_model);
     ASSERT_FALSE(checked.has_value());
     EXPECT_TRUE(checked.error().contains(c.says)) << checked.error();
   }
-  behave({});
+  configure_library({});
 }
 
 // ---------------------------------------------------------------- consequences
@@ -150,15 +150,15 @@ struct Recorded {
 };
 
 // Records one session of the bundled model with this library.
-Recorded recorded_with(const OddLibrary& odd) {
-  need_backends();
-  behave(odd);
+Recorded recorded_with(const FakeLibrary& odd) {
+  ensure_backends_loaded();
+  configure_library(odd);
   const TempFolder folder;
   Silent listener;
-  GenerationQueue queue({.model = {.path = kPlaces.bundled_model},
+  GenerationQueue queue({.model = {.path = kTestPaths.bundled_model},
                          .context = TracedModel::small_context(),
                          .data_dir = folder.path(),
-                         .self_check_model = kPlaces.bundled_model},
+                         .self_check_model = kTestPaths.bundled_model},
                         listener);
   const auto wait_until = [](const auto& holds) {
     while (!holds()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -176,7 +176,7 @@ Recorded recorded_with(const OddLibrary& odd) {
     return state != JobState::Queued && state != JobState::Running;
   });
   queue.stop();
-  behave({});
+  configure_library({});
   const auto reader = SessionReader::open(folder.path() / (job->id + ".ttrace"));
   EXPECT_TRUE(reader.has_value());
   recorded.info = reader->info().value();

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/places.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/test_paths.h"
 #include "tracer/gguf/llama_handles.h"
 #include "tracer/modelgen/model_writer.h"
 
@@ -91,7 +91,7 @@ void expect_as_llama_reads_it(const std::filesystem::path& path) {
 }
 
 TEST(GgufHeader, MatchesLlamaCpp) {
-  expect_as_llama_reads_it(kPlaces.bundled_model);
+  expect_as_llama_reads_it(kTestPaths.bundled_model);
   const TempFolder folder;
   int shapes = 0;
   for (const modelgen::NamedShape& shape : modelgen::named_shapes()) {

@@ -132,10 +132,10 @@ TEST(CheckPatience, CountsBytesOfEveryPart) {
       folder.path() / std::filesystem::path(GgufIndex::open(first)->files()[2].path).filename();
   constexpr std::uint64_t kMore = 40'000'000'000;
   std::filesystem::resize_file(last, std::filesystem::file_size(last) + kMore);  // sparse
-  const auto patience = check_patience(folder.path() / first.filename());
+  const auto patience = model_check_timeout(folder.path() / first.filename());
   EXPECT_EQ(patience,
             std::chrono::minutes(2) + std::chrono::milliseconds((bytes + kMore) / 10'000));
-  EXPECT_EQ(check_patience(folder / "none.gguf"), std::chrono::minutes(2));
+  EXPECT_EQ(model_check_timeout(folder / "none.gguf"), std::chrono::minutes(2));
 }
 
 // Random header bytes must not crash the reader.

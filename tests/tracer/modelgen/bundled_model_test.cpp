@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 #include "tests/tracer/modelgen/loaded_model.h"
 
 namespace tt::modelgen {
@@ -31,11 +31,11 @@ std::string answer(const LoadedModel& loaded, const std::string& question) {
 }
 
 TEST(BundledModel, IsAtMostTwoMegabytes) {
-  EXPECT_LE(std::filesystem::file_size(kPlaces.bundled_model), 2'000'000U);
+  EXPECT_LE(std::filesystem::file_size(kTestPaths.bundled_model), 2'000'000U);
 }
 
 TEST(BundledModel, AnswersInReadableText) {
-  const LoadedModel loaded = load_model(kPlaces.bundled_model);
+  const LoadedModel loaded = load_model(kTestPaths.bundled_model);
   ASSERT_TRUE(loaded.context);
   EXPECT_GE(llama_model_n_ctx_train(loaded.model.get()), 512);
   EXPECT_NE(llama_model_chat_template(loaded.model.get(), nullptr), nullptr);

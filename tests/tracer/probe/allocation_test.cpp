@@ -34,26 +34,26 @@ std::uint64_t address_of(const ggml_tensor* tensor) {
 }
 
 // A node's addresses when llama.cpp listed it.
-struct Listed {
+struct ListedNode {
   std::uint64_t address = 0;
   std::uint64_t viewed = 0;  // address of the viewed tensor; 0: not a view
   std::vector<std::uint64_t> sources;
 };
 
 // One token of a batch.
-struct Placed {
+struct BatchToken {
   llama_token id;
   llama_pos position;
   llama_seq_id sequence = 0;
 };
 
 // llama.cpp with the probe, a recorder and an additional observer.
-class Watched {
+class ObservedLlama {
  public:
-  explicit Watched(const std::filesystem::path& file, bool sequences = false)
+  explicit ObservedLlama(const std::filesystem::path& file, bool sequences = false)
       : index_(*GgufIndex::open(file)),
         recorder_(8192, 1U << 20, [](const std::string&, const Step&, const KnownGraphPtr&) {}) {
-    need_backends();
+    ensure_backends_loaded();
     llama_model_params of_model = llama_model_default_params();
     std::array<ggml_backend_dev_t, 1> no_devices = {nullptr};
     of_model.devices = no_devices.data();
@@ -74,9 +74,9 @@ class Watched {
     probe_->attach(params);
     eval_ = params.cb_eval;
     params.cb_eval = [](ggml_tensor* node, bool ask, void* self) {
-      auto& watched = *static_cast<Watched*>(self);
-      if (ask) watched.look_at(*node);
-      return watched.eval_(node, ask, watched.probe_.get());
+      auto& observed = *static_cast<ObservedLlama*>(self);
+      if (ask) observed.observe(*node);
+      return observed.eval_(node, ask, observed.probe_.get());
     };
     params.cb_eval_user_data = this;
     context_.reset(llama_init_from_model(model_.get(), params));
@@ -92,9 +92,9 @@ class Watched {
     return *SessionReader::open(file_);
   }
 
-  void decode(const std::vector<Placed>& tokens) {
+  void decode(const std::vector<BatchToken>& tokens) {
     llama_batch batch = llama_batch_init(static_cast<std::int32_t>(tokens.size()), 0, 1);
-    for (const Placed& token : tokens) {
+    for (const BatchToken& token : tokens) {
       const auto at = static_cast<std::size_t>(batch.n_tokens++);
       batch.token[at] = token.id;
       batch.pos[at] = token.position;
@@ -109,26 +109,27 @@ class Watched {
     buffer->header.phase = tokens.size() > 1 ? Phase::Prompt : Phase::Generate;
     buffer->header.n_tokens = static_cast<std::uint32_t>(tokens.size());
     buffer->header.first_token = tokens_;
-    probe_->begin_step(buffer, {.exact = false, .stats_of = nullptr, .epoch = epoch_});
+    probe_->begin_step(buffer, {.exact = false, .stats_filter = nullptr, .epoch = epoch_});
     EXPECT_EQ(llama_decode(context_.get(), batch), 0);
     probe_->end_step(false);
     recorder_.submit(buffer);
-    std::vector<Token> told;
-    for (const Placed& token : tokens)
-      told.push_back({.index = tokens_++, .id = token.id, .position = token.position, .text = {}});
-    recorder_.tokens(std::move(told));
+    std::vector<Token> recorded_tokens;
+    for (const BatchToken& token : tokens)
+      recorded_tokens.push_back(
+          {.index = tokens_++, .id = token.id, .position = token.position, .text = {}});
+    recorder_.tokens(std::move(recorded_tokens));
     llama_batch_free(batch);
   }
 
   llama_memory_t memory() { return llama_get_memory(context_.get()); }
-  const std::vector<std::vector<Listed>>& listed() const { return listed_; }  // by step
+  const std::vector<std::vector<ListedNode>>& listed() const { return listed_; }  // by step
   // The caches whose rows nodes were observed to write.
   const std::set<const ggml_tensor*>& caches() const { return caches_; }
 
  private:
-  void look_at(const ggml_tensor& node) {
+  void observe(const ggml_tensor& node) {
     if (listed_.empty()) return;  // llama.cpp builds trial graphs when it creates a context
-    Listed& listed = listed_.back().emplace_back();
+    ListedNode& listed = listed_.back().emplace_back();
     listed.address = address_of(&node);
     if (node.view_src != nullptr) listed.viewed = address_of(node.view_src);
     for (const ggml_tensor* source : node.src)
@@ -149,7 +150,7 @@ class Watched {
   SessionInfo info_;
   const std::chrono::steady_clock::time_point epoch_ = std::chrono::steady_clock::now();
   std::uint32_t steps_ = 0, tokens_ = 0;
-  std::vector<std::vector<Listed>> listed_;
+  std::vector<std::vector<ListedNode>> listed_;
   std::set<const ggml_tensor*> caches_;
 };
 
@@ -164,13 +165,13 @@ std::string bytes_of(const ModelFile& file, const FileRange& range) {
 class Allocations : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Allocations, MatchAddressesOfLlamaCpp) {
-  Watched watched(generated_model({.shape = GetParam()}));
-  watched.begin();
-  std::vector<Placed> prompt;
+  ObservedLlama observed(generated_model({.shape = GetParam()}));
+  observed.begin();
+  std::vector<BatchToken> prompt;
   for (int i = 0; i < 20; ++i) prompt.push_back({.id = i + 1, .position = i});
-  watched.decode(prompt);
-  for (int i = 20; i < 25; ++i) watched.decode({{.id = i, .position = i}});
-  const SessionReader reader = watched.finish();
+  observed.decode(prompt);
+  for (int i = 20; i < 25; ++i) observed.decode({{.id = i, .position = i}});
+  const SessionReader reader = observed.finish();
 
   std::set<std::uint32_t> allocations;
   std::size_t weights = 0;
@@ -182,7 +183,7 @@ TEST_P(Allocations, MatchAddressesOfLlamaCpp) {
     const auto allocation = reader.allocation(step->allocation);
     ASSERT_TRUE(allocation.has_value()) << allocation.error().message;
     ASSERT_EQ(allocation->addresses.size(), graph->tensors.size());
-    const std::vector<Listed>& listed = watched.listed()[id];
+    const std::vector<ListedNode>& listed = observed.listed()[id];
     ASSERT_EQ(listed.size(), graph->nodes.size());
     std::vector<bool> compared(graph->tensors.size(), false);
     const auto expect_at = [&](TensorId tensor, std::uint64_t address) {
@@ -253,15 +254,15 @@ Ids changed_cells(const ggml_tensor& cache, const std::string& before) {
 // Two sequences share the cache, and one of them loses part of its tokens: cell numbers and
 // positions then differ.
 TEST(Cells, MatchChangedBytesAndAttendedSequence) {
-  Watched watched(generated_model({.shape = "small"}), /*sequences=*/true);
-  watched.begin();
-  watched.decode({{.id = 9, .position = 0}});  // shows where the caches are
-  ASSERT_EQ(watched.caches().size(), 2U * 12);
-  llama_memory_clear(watched.memory(), true);
+  ObservedLlama observed(generated_model({.shape = "small"}), /*sequences=*/true);
+  observed.begin();
+  observed.decode({{.id = 9, .position = 0}});  // shows where the caches are
+  ASSERT_EQ(observed.caches().size(), 2U * 12);
+  llama_memory_clear(observed.memory(), true);
 
   struct Batch {
     const char* name;
-    std::vector<Placed> tokens;
+    std::vector<BatchToken> tokens;
     std::vector<llama_pos> lost{};  // positions removed from sequence 0 before it
   };
   std::vector<Batch> batches;
@@ -280,11 +281,11 @@ TEST(Cells, MatchChangedBytesAndAttendedSequence) {
   for (const Batch& batch : batches) {
     SCOPED_TRACE(batch.name);
     for (const llama_pos position : batch.lost) {
-      ASSERT_TRUE(llama_memory_seq_rm(watched.memory(), 0, position, position + 1));
+      ASSERT_TRUE(llama_memory_seq_rm(observed.memory(), 0, position, position + 1));
       sequence_of_cell.erase(cell_of_position.at(position));
     }
-    const Copies before = copies_of(watched.caches());
-    watched.decode(batch.tokens);
+    const Copies before = copies_of(observed.caches());
+    observed.decode(batch.tokens);
     for (const auto& [cache, bytes] : before) {
       const Ids changed = changed_cells(*cache, bytes);
       ASSERT_EQ(changed.size(), batch.tokens.size()) << cache->name;
@@ -292,7 +293,7 @@ TEST(Cells, MatchChangedBytesAndAttendedSequence) {
       EXPECT_EQ(changed, written.back()) << cache->name;
     }
     std::set<llama_seq_id> sequences;
-    for (const Placed& token : batch.tokens) sequences.insert(token.sequence);
+    for (const BatchToken& token : batch.tokens) sequences.insert(token.sequence);
     for (const std::int64_t cell : written.back()) {
       EXPECT_FALSE(sequence_of_cell.contains(cell)) << "cell used twice";
       sequence_of_cell[cell] = *sequences.begin();
@@ -304,7 +305,7 @@ TEST(Cells, MatchChangedBytesAndAttendedSequence) {
       if (sequences.contains(sequence)) cells.push_back(cell);
     }
   }
-  const SessionReader reader = watched.finish();
+  const SessionReader reader = observed.finish();
 
   bool elsewhere = false;  // some cell number differs from its token's position
   std::map<SlotKind, int> compared;
@@ -314,7 +315,7 @@ TEST(Cells, MatchChangedBytesAndAttendedSequence) {
     ASSERT_TRUE(step.has_value()) << step.error().message;
     const auto graph = graph_of(reader, *step);
     Ids ids, positions;
-    for (const Placed& token : batches[i].tokens) {
+    for (const BatchToken& token : batches[i].tokens) {
       ids.push_back(token.id);
       positions.push_back(token.position);
     }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/support/models/traced_model.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 #include "tracer/gguf/gguf_index.h"
 #include "tracer/gguf/llama_handles.h"
 #include "tracer/probe/probe.h"
@@ -19,12 +19,12 @@ namespace tt::test {
 namespace {
 
 // Interposed between llama.cpp and the probe: withholds or doubles ticks as configured.
-class Ticks {
+class TickFilter {
  public:
   void attach(llama_context_params& params) {
     tick_ = params.abort_callback;
     data_ = params.abort_callback_data;
-    params.abort_callback = [](void* self) { return static_cast<Ticks*>(self)->pass_on(); };
+    params.abort_callback = [](void* self) { return static_cast<TickFilter*>(self)->pass_on(); };
     params.abort_callback_data = this;
   }
   int withheld = 0, doubled = 0;  // counts of next ticks
@@ -49,11 +49,11 @@ class Ticks {
 class Cadence : public ::testing::Test {
  protected:
   void SetUp() override {
-    need_backends();
+    ensure_backends_loaded();
     llama_model_params of_model = llama_model_default_params();
     std::array<ggml_backend_dev_t, 1> no_devices = {nullptr};
     of_model.devices = no_devices.data();
-    model.reset(llama_model_load_from_file(kPlaces.bundled_model, of_model));
+    model.reset(llama_model_load_from_file(kTestPaths.bundled_model, of_model));
     ASSERT_NE(model, nullptr);
     llama_context_params of_context = llama_context_default_params();
     of_context.n_ctx = 256;
@@ -79,7 +79,8 @@ class Cadence : public ::testing::Test {
     std::vector<llama_token> batch(static_cast<std::size_t>(tokens), 5);
     StepBuffer* buffer = pool.try_acquire();
     probe.begin_step(
-        buffer, {.exact = false, .stats_of = nullptr, .epoch = std::chrono::steady_clock::now()});
+        buffer,
+        {.exact = false, .stats_filter = nullptr, .epoch = std::chrono::steady_clock::now()});
     const int answer = llama_decode(context.get(), llama_batch_get_one(batch.data(), tokens));
     EXPECT_EQ(answer, 0);
     probe.end_step(answer != 0);
@@ -108,11 +109,11 @@ class Cadence : public ::testing::Test {
     EXPECT_FALSE(other.mismatch);
   }
 
-  const GgufIndex index = *GgufIndex::open(kPlaces.bundled_model);
+  const GgufIndex index = *GgufIndex::open(kTestPaths.bundled_model);
   LlamaModel model;
   const ModelLayout layout{index, MappedFiles::of_this_process(index.files())};
   Probe probe{layout};
-  Ticks ticks;
+  TickFilter ticks;
   LlamaContext context;
   StepPool pool{1, 4096, 1U << 16};
   std::size_t ops = 0;

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "tests/support/models/traced_model.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 #include "tracer/engine/backends.h"
 #include "tracer/gguf/gguf_index.h"
 
@@ -71,14 +71,14 @@ struct Independent {
 Independent eval_callback(const std::filesystem::path& model, const std::string& prompt,
                           const ContextOptions& context) {
   const TempFolder folder;
-  need_backends();
+  ensure_backends_loaded();
   const auto index = GgufIndex::open(model);
   EXPECT_TRUE(index.has_value());
-  const char* repack = index && repacking_fault(*index).empty() ? "--repack" : "--no-repack";
+  const char* repack = index && repacking_error(*index).empty() ? "--repack" : "--no-repack";
   const std::string command = std::format(
       "LD_PRELOAD='{}' '{}' -m '{}' -p '{}' -c {} -b {} -ub {} -t {} -ngl 0 -n 1 --swa-full {} "
       "> '{}' 2> '{}'",
-      kPlaces.log_flush, kPlaces.eval_callback, model.string(), prompt, context.context,
+      kTestPaths.log_flush, kTestPaths.eval_callback, model.string(), prompt, context.context,
       context.batch, context.ubatch, context.threads, repack, (folder / "nodes").string(),
       (folder / "log").string());
   EXPECT_EQ(std::system(command.c_str()), 0) << command;

@@ -16,33 +16,33 @@ std::int64_t steady_ns() {
 }
 
 // The largest deviation of a reading from the two readings of steady_clock around it.
-std::int64_t furthest_off(OpClock& clock, std::chrono::nanoseconds during) {
-  std::int64_t furthest = 0;
+std::int64_t max_deviation(OpClock& clock, std::chrono::nanoseconds during) {
+  std::int64_t largest = 0;
   std::int64_t last = 0;
   const std::int64_t until = steady_ns() + during.count();
   for (std::int64_t after = 0; after < until;) {
     const std::int64_t before = steady_ns();
-    const std::int64_t told = clock.ns();
+    const std::int64_t reading = clock.ns();
     after = steady_ns();
-    EXPECT_GE(told, last) << "the clock went back";
-    last = told;
-    furthest = std::max({furthest, before - told, told - after});
+    EXPECT_GE(reading, last) << "the clock went back";
+    last = reading;
+    largest = std::max({largest, before - reading, reading - after});
   }
-  return furthest;
+  return largest;
 }
 
 // When new, during its calibration, and long after it.
 TEST(OpClock, MatchesSteadyClock) {
   OpClock clock;
-  EXPECT_LE(furthest_off(clock, 300ms), 1'000);
+  EXPECT_LE(max_deviation(clock, 300ms), 1'000);
 }
 
 TEST(OpClock, MatchesSteadyClockAfterPause) {
   OpClock clock;
-  furthest_off(clock, 30ms);
+  max_deviation(clock, 30ms);
   for (const auto pause : {1ms, 20ms, 200ms}) {
     std::this_thread::sleep_for(pause);
-    EXPECT_LE(furthest_off(clock, 5ms), 1'000);
+    EXPECT_LE(max_deviation(clock, 5ms), 1'000);
   }
 }
 

@@ -48,7 +48,7 @@ TEST(TinyLlama, DecodeTouchesEveryWeightAndOneEmbeddingRow) {
       ASSERT_EQ(graph->slot(row.slot).kind, SlotKind::TokenIds);
       const auto& ids = decode.slots[row.slot.v].ints;
       ASSERT_EQ(ids.size(), 1U);
-      EXPECT_EQ(ids[0], run.heard.tokens[5].id);
+      EXPECT_EQ(ids[0], run.captured.tokens[5].id);
       const GgufTensor* in_file = traced.engine().gguf().find(tensor.name);
       ASSERT_NE(in_file, nullptr);
       const std::uint64_t row_bytes = in_file->file.length / 32000;

@@ -24,7 +24,7 @@
 #include "analysis/aggregate/breakdown.h"
 #include "tests/analysis/aggregate/naive_faults.h"
 #include "tests/support/models/traced_model.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 #include "tracer/format/access/access.h"
 
 namespace tt::test {
@@ -34,9 +34,9 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kPage = 4096;
 
 // A file on a disk: in the build folder, as the folder for temporary files may be in memory.
-struct OnDisk {
+struct DiskFile {
   fs::path path = fs::current_path() / ("page_faults_" + std::to_string(getpid()));
-  ~OnDisk() { fs::remove(path); }
+  ~DiskFile() { fs::remove(path); }
   void sync() const {
     const int fd = open(path.c_str(), O_RDONLY);
     EXPECT_EQ(fsync(fd), 0);
@@ -45,7 +45,7 @@ struct OnDisk {
 };
 
 // Drops the pages of a file from this process and from the page cache, and disables readahead.
-void forget(const fs::path& file) {
+void drop_pages(const fs::path& file) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     if (!line.ends_with(file.string())) continue;
@@ -76,15 +76,15 @@ Recorded record_without_pages(const fs::path& file) {
   std::uint64_t before = 0;
   out.run = out.model->run(greedy_tokens(8, 6), [&](std::uint32_t generated) {
     if (generated != 3) return;
-    forget(file);
+    drop_pages(file);
     before = PageFaults::count();
   });
   out.counted = PageFaults::count() - before;
   return out;
 }
 
-void copy_model(const OnDisk& to) {
-  fs::copy_file(kPlaces.bundled_model, to.path);
+void copy_model(const DiskFile& to) {
+  fs::copy_file(kTestPaths.bundled_model, to.path);
   to.sync();
 }
 
@@ -110,13 +110,13 @@ void expect_every_page(const Recorded& recorded) {
       std::ranges::find_if(faults, [](const auto& of) { return !of.file.empty(); });
   ASSERT_NE(at_model, faults.end());
   const StepId first = at_model->step.id;
-  std::set<std::uint64_t> waited_for;
-  std::uint64_t told = 0, in_step = 0;
+  std::set<std::uint64_t> faulted;
+  std::uint64_t reported = 0, in_step = 0;
   for (const NaiveFault& of : faults) {
-    told += of.step.id >= first;
+    reported += of.step.id >= first;
     if (of.file.empty() || of.step.id != first) continue;  // the program's own pages
     ++in_step;
-    waited_for.insert(of.file.offset / kPage);
+    faulted.insert(of.file.offset / kPage);
     EXPECT_TRUE(of.op.has_value());
     ASSERT_TRUE(of.access.has_value());
     EXPECT_EQ(of.of_access.op.v, of.op.value_or(kNone)) << "not by the op that ran";
@@ -124,18 +124,18 @@ void expect_every_page(const Recorded& recorded) {
     EXPECT_LE(of.fault.at, of.step.end);
   }
   const std::set<std::uint64_t> read = pages_read(reader, steps[first.v]);
-  EXPECT_EQ(waited_for, read);
+  EXPECT_EQ(faulted, read);
   EXPECT_EQ(in_step, read.size()) << "a page faulted twice";
   // The other counts: the kernel's, of the whole process; the breakdown's, by tensor.
-  EXPECT_GE(recorded.counted, told);
-  EXPECT_LE(recorded.counted, told + 20);
+  EXPECT_GE(recorded.counted, reported);
+  EXPECT_LE(recorded.counted, reported + 20);
   const auto index = SessionIndex::build(reader);
   ASSERT_TRUE(index.has_value());
   const auto by_tensor = breakdown(*index, {.by = Axis::Tensor});
   ASSERT_TRUE(by_tensor.has_value());
   EXPECT_EQ(by_tensor->total.all.faults, static_cast<double>(faults.size()));
   std::printf("%zu page faults recorded, %llu counted by the kernel, %zu pages read by step %u\n",
-              static_cast<std::size_t>(told), static_cast<unsigned long long>(recorded.counted),
+              static_cast<std::size_t>(reported), static_cast<unsigned long long>(recorded.counted),
               read.size(), first.v);
 }
 
@@ -158,7 +158,7 @@ void expect_counted(const Recorded& recorded) {
 }
 
 TEST(PageFaults, MatchPagesThatStepReads) {
-  const OnDisk model;
+  const DiskFile model;
   copy_model(model);
   const Recorded recorded = record_without_pages(model.path);
   EXPECT_EQ(recorded.run.recording.losses, LossCounters{});
@@ -186,7 +186,7 @@ void forbid_perf_events() {
 
 // In a thread of its own, as the filter is permanent.
 TEST(PageFaults, AreCountedWithoutPerfEvents) {
-  const OnDisk model;
+  const DiskFile model;
   copy_model(model);
   std::thread([&] {  // the filter applies to this thread and those that it starts
     forbid_perf_events();
@@ -208,7 +208,7 @@ class ColdPages {
     const int fd = open(file_.path.c_str(), O_RDONLY);
     at_ = static_cast<const volatile char*>(mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, fd, 0));
     close(fd);
-    forget(file_.path);
+    drop_pages(file_.path);
   }
   ~ColdPages() { munmap(const_cast<char*>(at_), bytes_); }
   ColdPages(const ColdPages&) = delete;
@@ -222,17 +222,17 @@ class ColdPages {
   }
 
  private:
-  OnDisk file_;
+  DiskFile file_;
   std::size_t bytes_;
   const volatile char* at_;
 };
 
 // More faults than the buffer holds: lost ones are counted.
 TEST(PageFaults, LostFaultsAreCounted) {
-  constexpr std::size_t kPages = 3 * PageFaults::kRoom;
+  constexpr std::size_t kPages = 3 * PageFaults::kRingCapacity;
   const ColdPages pages(kPages);
   const auto faults = PageFaults::watch();
-  std::vector<PageFault> told;
+  std::vector<PageFault> reported;
   std::size_t at_first = 0;
   std::thread([&] {
     // A CPU reports its lost events with its next event.
@@ -240,25 +240,25 @@ TEST(PageFaults, LostFaultsAreCounted) {
     CPU_ZERO(&here);
     CPU_SET(static_cast<std::size_t>(sched_getcpu()), &here);
     ASSERT_EQ(sched_setaffinity(0, sizeof here, &here), 0);
-    const auto take = [&] { std::thread([&] { faults->take(told); }).join(); };
+    const auto take = [&] { std::thread([&] { faults->take(reported); }).join(); };
     const std::uint64_t before = PageFaults::count();
     faults->start();
     pages.touch(0, kPages - 10);
     take();
-    at_first = told.size();
+    at_first = reported.size();
     pages.touch(kPages - 10, kPages);
     take();
     faults->stop();
     EXPECT_GE(PageFaults::count() - before, kPages);
   }).join();
   if (!faults->records_addresses()) {
-    EXPECT_TRUE(told.empty());
+    EXPECT_TRUE(reported.empty());
     return;
   }
-  EXPECT_GT(at_first, PageFaults::kRoom / 2);
+  EXPECT_GT(at_first, PageFaults::kRingCapacity / 2);
   EXPECT_LT(at_first, kPages - 10);
-  EXPECT_EQ(told.size() + faults->lost(), kPages);
-  EXPECT_TRUE(std::ranges::is_sorted(told, {}, [](const PageFault& f) { return f.at.v; }));
+  EXPECT_EQ(reported.size() + faults->lost(), kPages);
+  EXPECT_TRUE(std::ranges::is_sorted(reported, {}, [](const PageFault& f) { return f.at.v; }));
 }
 
 // The recorder's thread is started by a watched thread and has page faults of its own.
@@ -266,26 +266,26 @@ TEST(PageFaults, ExcludeThoseOfConsumerThread) {
   constexpr std::size_t kPages = 40;
   const ColdPages pages(kPages);
   const auto faults = PageFaults::watch();
-  std::vector<PageFault> told;
+  std::vector<PageFault> reported;
   faults->start();
   pages.touch(0, kPages / 2);
   std::thread([&] {
     pages.touch(kPages / 2, kPages);
-    faults->take(told);
+    faults->take(reported);
   }).join();
   faults->stop();
   if (!faults->records_addresses()) {
-    EXPECT_TRUE(told.empty());
+    EXPECT_TRUE(reported.empty());
     return;
   }
-  std::set<std::uint64_t> waited_for, expected;
+  std::set<std::uint64_t> faulted, expected;
   for (std::size_t page = 0; page < kPages / 2; ++page) expected.insert(pages.address(page));
-  for (const PageFault& fault : told) {
+  for (const PageFault& fault : reported) {
     if (fault.address >= pages.address(0) && fault.address < pages.address(kPages)) {
-      waited_for.insert(fault.address);
+      faulted.insert(fault.address);
     }
   }
-  EXPECT_EQ(waited_for, expected);
+  EXPECT_EQ(faulted, expected);
 }
 
 }  // namespace

@@ -8,48 +8,48 @@
 
 #include "tests/support/child_process.h"
 #include "tests/support/models/traced_model.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 #include "tracer/recorder/recorder.h"
 
 namespace tt::test {
 namespace {
 
 // Progress that a child reports, readable after its death.
-struct Told {
-  std::atomic<bool> begun{false};             // the file exists
-  std::atomic<std::uint32_t> evaluated{0};    // graphs that ran
-  std::atomic<std::uint32_t> steps{0};        // steps made from them by the recorder
-  std::atomic<std::uint32_t> in_the_file{0};  // steps that the recorder reported as committed
+struct KillProgress {
+  std::atomic<bool> begun{false};           // the file exists
+  std::atomic<std::uint32_t> evaluated{0};  // graphs that ran
+  std::atomic<std::uint32_t> steps{0};      // steps made from them by the recorder
+  std::atomic<std::uint32_t> committed{0};  // steps that the recorder reported as committed
 };
 
 struct CountSteps final : GenerationListener {
-  CountSteps(const Recorder& from, Told& shared) : recorder(from), told(shared) {}
+  CountSteps(const Recorder& from, KillProgress& shared) : recorder(from), progress(shared) {}
   // One token per step: the prompt fits one ubatch.
   void on_token(const Token& token, std::string_view) override {
-    told.evaluated += token.generated;
-    told.steps = recorder.next_step().v;
+    progress.evaluated += token.generated;
+    progress.steps = recorder.next_step().v;
   }
   void on_progress(std::uint32_t, std::uint32_t, std::uint32_t) override {}
   void on_text(std::string_view) override {}
   const Recorder& recorder;
-  Told& told;
+  KillProgress& progress;
 };
 
 // Simulates a disk that takes `stall` microseconds for each step of a batch.
 int record_until_killed(Engine& engine, Level level, useconds_t stall,
-                        const std::filesystem::path& file, Told& told) {
+                        const std::filesystem::path& file, KillProgress& progress) {
   const RecorderSize size = engine.recorder_size();
   Recorder recorder(size.max_ops, size.slot_bytes,
                     [&](const std::string&, const Step&, const KnownGraphPtr&) {
-                      ++told.in_the_file;
+                      ++progress.committed;
                       if (stall > 0) usleep(stall);
                     });
   GenerationRequest request = greedy_tokens(8, 500);
   request.level = level;
   SessionInfo info = engine.describe(request);
   recorder.begin(info, file);
-  told.begun = true;
-  CountSteps count(recorder, told);
+  progress.begun = true;
+  CountSteps count(recorder, progress);
   engine.generate(request, &recorder, count);
   return 0;  // not killed in time
 }
@@ -81,9 +81,9 @@ TEST(KilledRecorder, LosesAtMostStepInFlightAndQueuedSteps) {
       {"a writer that does not", Level::Detailed, 10'000, 25, 450},
       {"the same without times", Level::Minimal, 10'000, 25, 450},
   };
-  need_backends();
+  ensure_backends_loaded();
   ModelOptions options;
-  options.path = kPlaces.bundled_model;
+  options.path = kTestPaths.bundled_model;
   ContextOptions context = TracedModel::small_context();
   context.threads = 1;  // after fork() the child has only one thread
   auto engine = Engine::load(options, context, {});
@@ -98,12 +98,12 @@ TEST(KilledRecorder, LosesAtMostStepInFlightAndQueuedSteps) {
       SCOPED_TRACE(kill);
       const TempFolder folder;
       const auto file = folder / "s.ttrace";
-      Shared<Told> told;
+      Shared<KillProgress> progress;
       ChildProcess child(
-          [&] { return record_until_killed(**engine, c.level, c.stall, file, *told); });
+          [&] { return record_until_killed(**engine, c.level, c.stall, file, *progress); });
       // Not aligned with commits: 7,919 is prime.
       const auto moment = static_cast<std::uint32_t>(kill * 7'919 % c.steps);
-      while (!told->begun || told->evaluated < moment) usleep(50);
+      while (!progress->begun || progress->evaluated < moment) usleep(50);
       usleep(static_cast<useconds_t>(kill * 7'919 % 1'000));
       child.kill_now();
 
@@ -112,10 +112,10 @@ TEST(KilledRecorder, LosesAtMostStepInFlightAndQueuedSteps) {
       ASSERT_EQ(recovered->size(), 1U);
       ASSERT_EQ(check_session(file).value(), std::vector<std::string>{});
       const std::uint32_t found = recovered->front().steps;
-      EXPECT_GE(found, told->in_the_file);
-      lost.push_back(static_cast<int>(told->steps) - static_cast<int>(found));
-      EXPECT_LE(lost.back(), static_cast<int>(Recorder::kMostWaiting));
-      tokens_lost = std::max(tokens_lost, evaluated_tokens_missing(file, told->evaluated));
+      EXPECT_GE(found, progress->committed);
+      lost.push_back(static_cast<int>(progress->steps) - static_cast<int>(found));
+      EXPECT_LE(lost.back(), static_cast<int>(Recorder::kMaxWaitingSteps));
+      tokens_lost = std::max(tokens_lost, evaluated_tokens_missing(file, progress->evaluated));
       steps_found += found;
     }
     std::ranges::sort(lost);
@@ -123,7 +123,7 @@ TEST(KilledRecorder, LosesAtMostStepInFlightAndQueuedSteps) {
         "%s: %d kills, %llu steps found; beside the one in flight, lost at most %d steps "
         "(bound: %zu), half of the time at most %d; at most %d tokens\n",
         c.what, c.kills, static_cast<unsigned long long>(steps_found), std::max(lost.back(), 0),
-        Recorder::kMostWaiting, std::max(lost[lost.size() / 2], 0), tokens_lost);
+        Recorder::kMaxWaitingSteps, std::max(lost[lost.size() / 2], 0), tokens_lost);
     EXPECT_GT(steps_found, static_cast<unsigned>(c.kills));
   }
 }

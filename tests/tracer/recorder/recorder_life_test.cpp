@@ -14,8 +14,8 @@
 #include "tests/support/child_process.h"
 #include "tests/support/kill_points.h"
 #include "tests/support/models/traced_model.h"
-#include "tests/support/places.h"
 #include "tests/support/sessions/random_session.h"
+#include "tests/support/test_paths.h"
 #include "tracer/recorder/recorder.h"
 
 namespace tt::test {
@@ -25,58 +25,59 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
 // The file change before which the child is killed, counted from the start of finish(); 0: none.
-struct Death {
+struct KillPoint {
   std::uint64_t change = 0;
   Torn torn = Torn::No;
 };
 
 // Progress that a child reports, readable after its death.
-struct ToldOfALife {
+struct RecordingProgress {
   std::atomic<bool> started{false}, begun{false}, finishing{false}, finished{false};
   std::atomic<Clock::duration> made{}, generated{}, all{};  // durations since the start
-  std::atomic<std::uint32_t> in_the_file{0};  // steps that the recorder reported as committed
+  std::atomic<std::uint32_t> committed{0};  // steps that the recorder reported as committed
 };
 
-int record(Engine& engine, const std::filesystem::path& file, Death death, ToldOfALife& told) {
+int record(Engine& engine, const std::filesystem::path& file, KillPoint kill_point,
+           RecordingProgress& progress) {
   const auto start = Clock::now();
   const auto since = [&] { return Clock::now() - start; };
-  told.started = true;
+  progress.started = true;
   const RecorderSize size = engine.recorder_size();
   Recorder recorder(
       size.max_ops, size.slot_bytes,
-      [&](const std::string&, const Step&, const KnownGraphPtr&) { ++told.in_the_file; });
+      [&](const std::string&, const Step&, const KnownGraphPtr&) { ++progress.committed; });
   const GenerationRequest request = greedy_tokens(8, 24);
   SessionInfo info = engine.describe(request);
   recorder.begin(info, file);
-  told.made = since();
-  told.begun = true;
-  Heard heard;
-  engine.complete(info, engine.generate(request, &recorder, heard));
-  told.generated = since();
-  if (death.change > 0) die_before_change(death.change, death.torn);
-  told.finishing = true;
+  progress.made = since();
+  progress.begun = true;
+  CapturedOutput captured;
+  engine.complete(info, engine.generate(request, &recorder, captured));
+  progress.generated = since();
+  if (kill_point.change > 0) die_before_change(kill_point.change, kill_point.torn);
+  progress.finishing = true;
   const RecordingResult result = recorder.finish(info);
-  told.all = since();
-  told.finished = true;
+  progress.all = since();
+  progress.finished = true;
   return result.error.empty() ? 0 : 1;
 }
 
 class KilledRecording : public ::testing::Test {
  protected:
   KilledRecording() {
-    need_backends();
+    ensure_backends_loaded();
     ModelOptions options;
-    options.path = kPlaces.bundled_model;
+    options.path = kTestPaths.bundled_model;
     ContextOptions context = TracedModel::small_context();
     context.threads = 1;  // after fork() the child has only one thread
     engine_ = Engine::load(options, context, {}).value();
     const TempFolder folder;
-    Shared<ToldOfALife> told;
-    ChildProcess child([&] { return record(*engine_, folder / "s.ttrace", {}, *told); });
+    Shared<RecordingProgress> progress;
+    ChildProcess child([&] { return record(*engine_, folder / "s.ttrace", {}, *progress); });
     EXPECT_EQ(child.wait(), 0);
-    made_ = told->made;
-    generated_ = told->generated;
-    all_ = told->all;
+    made_ = progress->made;
+    generated_ = progress->generated;
+    all_ = progress->all;
     tokens_ = tokens_in(folder / "s.ttrace");
     EXPECT_GT(tokens_, 24U);
   }
@@ -94,26 +95,26 @@ class KilledRecording : public ::testing::Test {
   }
 
   // Recovers as the next start does.
-  void expect_recovered(const std::filesystem::path& folder, const ToldOfALife& told) {
+  void expect_recovered(const std::filesystem::path& folder, const RecordingProgress& progress) {
     const auto file = folder / "s.ttrace";
     const auto recovered = recover_sessions(folder);
     ASSERT_TRUE(recovered.has_value()) << recovered.error().message;
     if (!std::filesystem::exists(file)) {
-      EXPECT_FALSE(told.begun);
+      EXPECT_FALSE(progress.begun);
       return;
     }
     ASSERT_EQ(check_session(file).value(), std::vector<std::string>{});
     const auto reader = SessionReader::open(file);
     ASSERT_TRUE(reader.has_value()) << reader.error().message;
-    EXPECT_GE(reader->step_count().value(), told.in_the_file);
+    EXPECT_GE(reader->step_count().value(), progress.committed);
     const std::uint32_t tokens = tokens_in(file);
     const SessionState state = reader->info()->state;
     if (state == SessionState::Done) {
-      EXPECT_TRUE(told.finishing);
+      EXPECT_TRUE(progress.finishing);
       EXPECT_EQ(tokens, tokens_);
     } else {
       EXPECT_EQ(state, SessionState::Recovered);
-      EXPECT_FALSE(told.finished);
+      EXPECT_FALSE(progress.finished);
       EXPECT_EQ(recovered->size(), 1U);
     }
     for (const auto& entry : std::filesystem::directory_iterator(folder))
@@ -137,15 +138,18 @@ TEST_F(KilledRecording, IsRecoveredAfterKillAtRandomMoments) {
       return static_cast<useconds_t>(dice.below(static_cast<std::uint64_t>(us) + 1));
     };
     const TempFolder folder;
-    Shared<ToldOfALife> told;
-    ChildProcess child([&] { return record(*engine_, folder / "s.ttrace", {}, *told); });
+    Shared<RecordingProgress> progress;
+    ChildProcess child([&] { return record(*engine_, folder / "s.ttrace", {}, *progress); });
     // The short phases are as likely as the long one.
-    const bool in_the_end = kill % 4 == 0;
-    while (!(in_the_end ? told->finishing : told->started)) usleep(20);
-    usleep(some(in_the_end ? all_ - generated_ : kill % 4 == 1 ? made_ : all_));
+    const bool in_finish = kill % 4 == 0;
+    while (!(in_finish ? progress->finishing : progress->started)) usleep(20);
+    usleep(some(in_finish ? all_ - generated_ : kill % 4 == 1 ? made_ : all_));
     child.kill_now();
-    ++kills[told->finished ? After : told->finishing ? InTheEnd : told->begun ? InSteps : Making];
-    expect_recovered(folder.path(), *told);
+    ++kills[progress->finished    ? After
+            : progress->finishing ? InTheEnd
+            : progress->begun     ? InSteps
+                                  : Making];
+    expect_recovered(folder.path(), *progress);
     ASSERT_FALSE(HasFailure());
   }
   std::printf("%d kills: %d while the file was made, %d in steps, %d in finish(), %d after\n",
@@ -158,18 +162,18 @@ TEST_F(KilledRecording, IsRecoveredAfterKillBeforeEachChangeOfFinish) {
     for (std::uint64_t change = 1;; ++change) {
       SCOPED_TRACE(std::to_string(change) + (torn == Torn::Half ? ", torn" : ""));
       const TempFolder folder;
-      Shared<ToldOfALife> told;
+      Shared<RecordingProgress> progress;
       ChildProcess child([&] {
-        return record(*engine_, folder / "s.ttrace", {.change = change, .torn = torn}, *told);
+        return record(*engine_, folder / "s.ttrace", {.change = change, .torn = torn}, *progress);
       });
       const int ended = child.wait();
-      expect_recovered(folder.path(), *told);
+      expect_recovered(folder.path(), *progress);
       ASSERT_FALSE(HasFailure());
       if (ended != -1) {
         EXPECT_EQ(ended, 0);
         break;  // it makes no more changes
       }
-      EXPECT_FALSE(told->finished);
+      EXPECT_FALSE(progress->finished);
       ++kills;
     }
   }

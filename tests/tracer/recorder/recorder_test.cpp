@@ -8,14 +8,14 @@
 #include <latch>
 
 #include "tests/support/models/traced_model.h"
-#include "tests/support/places.h"
 #include "tests/support/small_disk.h"
+#include "tests/support/test_paths.h"
 
 namespace tt::test {
 namespace {
 
 TEST(Recorder, FullDiskEndsRecordingButNotGeneration) {
-  need_backends();
+  ensure_backends_loaded();
   const SmallDisk disk(1);
   ASSERT_EQ(disk.problem(), "");
   modelgen::ModelSpec spec;
@@ -34,8 +34,8 @@ TEST(Recorder, FullDiskEndsRecordingButNotGeneration) {
   SessionInfo info = (*engine)->describe(request);
   const auto file = disk / "s.ttrace";
   recorder.begin(info, file);
-  Heard heard;
-  const GenerationResult result = (*engine)->generate(request, &recorder, heard);
+  CapturedOutput captured;
+  const GenerationResult result = (*engine)->generate(request, &recorder, captured);
   (*engine)->complete(info, result);
   const RecordingResult recording = recorder.finish(info);
 
@@ -61,7 +61,7 @@ TEST(Recorder, FullDiskEndsRecordingButNotGeneration) {
   // The same recorder works for the next session.
   const TempFolder roomy;
   recorder.begin(info, roomy.path() / "next.ttrace");
-  const GenerationResult next = (*engine)->generate(greedy_tokens(8, 4), &recorder, heard);
+  const GenerationResult next = (*engine)->generate(greedy_tokens(8, 4), &recorder, captured);
   EXPECT_EQ(next.reason, StopReason::Length);
   EXPECT_TRUE(recorder.finish(info).error.empty());
 }
@@ -90,9 +90,9 @@ TEST(Recorder, HasCapacityForCellsOfFullUbatch) {
 // The writer stalls from the first commit until 900 of 1,000 tokens are generated.
 TEST(Recorder, StalledWriterDropsTimesButNoTokens) {
   constexpr std::uint32_t kTokens = 1000;
-  need_backends();
+  ensure_backends_loaded();
   ModelOptions options;
-  options.path = kPlaces.bundled_model;
+  options.path = kTestPaths.bundled_model;
   ContextOptions context = TracedModel::small_context();
   context.context = 1100;
   auto engine = Engine::load(options, context, {});
@@ -102,31 +102,31 @@ TEST(Recorder, StalledWriterDropsTimesButNoTokens) {
     const TempFolder folder;
     const auto file = folder / "s.ttrace";
     std::latch stalled(1);
-    std::vector<Step> told;
+    std::vector<Step> delivered;
     const RecorderSize size = (*engine)->recorder_size();
     Recorder recorder(size.max_ops, size.slot_bytes,
                       [&](const std::string&, const Step& step, const KnownGraphPtr&) {
                         stalled.wait();
-                        told.push_back(step);
+                        delivered.push_back(step);
                       });
     GenerationRequest request = greedy_tokens(8, kTokens);
     request.level = level;
     SessionInfo info = (*engine)->describe(request);
     recorder.begin(info, file);
-    Heard heard;
+    CapturedOutput captured;
     std::uint32_t handed_in_the_stall = 0;
-    heard.then = [&](std::uint32_t generated) {
+    captured.then = [&](std::uint32_t generated) {
       if (generated != 900) return;
       handed_in_the_stall = recorder.next_step().v;
       stalled.count_down();
     };
-    const GenerationResult result = (*engine)->generate(request, &recorder, heard);
+    const GenerationResult result = (*engine)->generate(request, &recorder, captured);
     (*engine)->complete(info, result);
     const RecordingResult recording = recorder.finish(info);
     ASSERT_EQ(result.reason, StopReason::Length) << result.error;
     EXPECT_EQ(result.steps, kTokens) << "graphs that ran: the last token is not evaluated";
     // The first batch is in the file; it had 8 steps or those of 4 ms.
-    EXPECT_LE(handed_in_the_stall, 2 * Recorder::kMostWaiting);
+    EXPECT_LE(handed_in_the_stall, 2 * Recorder::kMaxWaitingSteps);
 
     ASSERT_EQ(check_session(file).value(), std::vector<std::string>{});
     const auto reader = SessionReader::open(file);
@@ -143,7 +143,7 @@ TEST(Recorder, StalledWriterDropsTimesButNoTokens) {
       last_end = step.end;
       if (step.dropped) dropped_tokens += step.n_tokens;
       joined += step.phase == Phase::Generate && step.n_tokens > 1;
-      EXPECT_EQ(step, told[step.id.v]);
+      EXPECT_EQ(step, delivered[step.id.v]);
       return true;
     });
     ASSERT_TRUE(read.has_value()) << read.error().message;

@@ -65,7 +65,7 @@ constexpr const char* kPhi3 =
 '}}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>
 ' }}{% else %}{{ eos_token }}{% endif %})";
 
-const ChatMarks kMarks{.begin = "<s>", .end = "</s>", .tokenizer_begins = true};
+const ChatTokens kMarks{.begin = "<s>", .end = "</s>", .adds_bos = true};
 using Messages = std::vector<ChatMessage>;
 const Messages kOne = {{"user", "Hello"}};
 const Messages kTurns = {{"user", " Hello "}, {"assistant", "Hi."}, {"user", "Bye"}};
@@ -122,14 +122,14 @@ TEST(ChatTemplate, WritesBosOnlyIfTokenizerDoesNot) {
   constexpr const char* kVariable = "{{ bos_token }}{{ messages[0]['content'] }}{{ bos_token }}";
   struct Case {
     const char* source;
-    bool tokenizer_begins;
+    bool adds_bos;
     const char* text;
   };
   for (const Case& c : {Case{kLiteral, true, "[Hello]"}, Case{kLiteral, false, "<s>[Hello]"},
                         Case{kVariable, true, "Hello<s>"}, Case{kVariable, false, "<s>Hello<s>"}}) {
     SCOPED_TRACE(c.text);
-    const auto text = apply_chat_template(
-        c.source, kOne, {.begin = "<s>", .end = "</s>", .tokenizer_begins = c.tokenizer_begins});
+    const auto text = apply_chat_template(c.source, kOne,
+                                          {.begin = "<s>", .end = "</s>", .adds_bos = c.adds_bos});
     ASSERT_TRUE(text.has_value()) << text.error();
     EXPECT_EQ(*text, c.text);
   }
@@ -177,10 +177,11 @@ TEST(ChatTemplate, PromptHasExactlyOneBos) {
   const TempFolder folder;
   for (const bool adds : {true, false}) {
     SCOPED_TRACE(adds);
-    TracedModel traced(with_changes(two_layers("small"), folder / "mistral.gguf", [&](auto* file) {
-      gguf_set_val_str(file, "tokenizer.chat_template", kMistral);
-      gguf_set_val_bool(file, "tokenizer.ggml.add_bos_token", adds);
-    }));
+    TracedModel traced(
+        with_changes(two_layer_model("small"), folder / "mistral.gguf", [&](auto* file) {
+          gguf_set_val_str(file, "tokenizer.chat_template", kMistral);
+          gguf_set_val_bool(file, "tokenizer.ggml.add_bos_token", adds);
+        }));
     const auto ids = traced.engine().tokens_of(kTurns);
     ASSERT_TRUE(ids.has_value()) << ids.error().message;
     EXPECT_EQ(traced.engine().piece(ids->front()), "<s>");

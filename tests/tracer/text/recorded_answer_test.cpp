@@ -7,23 +7,24 @@
 #include <vector>
 
 #include "tests/support/models/traced_model.h"
-#include "tests/support/places.h"
+#include "tests/support/test_paths.h"
 
 namespace tt::test {
 namespace {
 
-void expect_told_again(const TracedModel::Run& run) {
+void expect_reconstructed(const TracedModel::Run& run) {
   const SessionReader reader = run.reader();
   RecordedAnswer answer(*reader.info());
   const auto tokens = *reader.tokens(0, 100'000);
-  ASSERT_EQ(tokens.size(), run.heard.pieces.size());
+  ASSERT_EQ(tokens.size(), run.captured.pieces.size());
   for (std::size_t i = 0; i < tokens.size(); ++i)
-    EXPECT_EQ(answer.push(tokens[i]), run.heard.pieces[i]) << "token " << i << ", " << tokens[i].id;
-  EXPECT_EQ(answer.rest(), run.heard.rest);
+    EXPECT_EQ(answer.push(tokens[i]), run.captured.pieces[i])
+        << "token " << i << ", " << tokens[i].id;
+  EXPECT_EQ(answer.rest(), run.captured.rest);
 }
 
 TEST(RecordedAnswer, MatchesStreamedTextPerToken) {
-  TracedModel traced(kPlaces.bundled_model);
+  TracedModel traced(kTestPaths.bundled_model);
   GenerationRequest request = greedy_tokens(3, 80);
   request.sampling.temperature = 100;  // all tokens are about equally likely
   request.sampling.top_k = 0;
@@ -36,10 +37,10 @@ TEST(RecordedAnswer, MatchesStreamedTextPerToken) {
     request.ignore_eos = seed % 3 == 0;
     request.stop.clear();
     const auto free = traced.run(request);
-    expect_told_again(free);
-    for (std::size_t i = 0; i < free.heard.tokens.size(); ++i) {
-      const Token& token = free.heard.tokens[i];
-      control_tokens += token.generated && free.heard.pieces[i].empty() && token.text.size() > 3;
+    expect_reconstructed(free);
+    for (std::size_t i = 0; i < free.captured.tokens.size(); ++i) {
+      const Token& token = free.captured.tokens[i];
+      control_tokens += token.generated && free.captured.pieces[i].empty() && token.text.size() > 3;
     }
     // One stop string that occurs, and one that only begins.
     const std::string& text = free.result.text;
@@ -47,11 +48,11 @@ TEST(RecordedAnswer, MatchesStreamedTextPerToken) {
     request.stop = {text.substr(text.size() / 2, 3), "never said"};
     const auto stopped = traced.run(request);
     stops += stopped.result.reason == StopReason::Stop ? 1 : 0;  // not where it cuts a character
-    expect_told_again(stopped);
+    expect_reconstructed(stopped);
     request.stop = {text.substr(text.size() - 3) + "..."};
     const auto held = traced.run(request);
-    expect_told_again(held);
-    rests += held.heard.rest.empty() ? 0 : 1;
+    expect_reconstructed(held);
+    rests += held.captured.rest.empty() ? 0 : 1;
   }
   EXPECT_GT(control_tokens, 0);
   EXPECT_GT(stops, 0);
@@ -60,17 +61,17 @@ TEST(RecordedAnswer, MatchesStreamedTextPerToken) {
   request.sampling.grammar = "root ::= \"yes\"";
   const auto ended = traced.run(request);
   EXPECT_EQ(ended.result.reason, StopReason::Eos);
-  EXPECT_EQ(ended.heard.text, "yes");
-  expect_told_again(ended);
+  EXPECT_EQ(ended.captured.text, "yes");
+  expect_reconstructed(ended);
 }
 
 TEST(RecordedAnswer, MatchesStreamedTextOfCancelledRequest) {
-  TracedModel traced(kPlaces.bundled_model);
+  TracedModel traced(kTestPaths.bundled_model);
   const auto cancelled = traced.run(greedy_tokens(3, 100), [&](std::uint32_t generated) {
     if (generated == 7) traced.engine().cancel();
   });
   EXPECT_EQ(cancelled.result.reason, StopReason::Cancelled);
-  expect_told_again(cancelled);
+  expect_reconstructed(cancelled);
 }
 
 TEST(RecordedAnswer, ReadsFilesWithoutStopsAndControlTokens) {
@@ -86,12 +87,12 @@ TEST(RecordedAnswer, ReadsFilesWithoutStopsAndControlTokens) {
 }
 
 TEST(Ranges, RoundTrip) {
-  EXPECT_EQ(to_ranges({}), "");
-  EXPECT_EQ(to_ranges({0, 1, 2, 7, 9, 10}), "0-2 7 9-10");
+  EXPECT_EQ(format_ranges({}), "");
+  EXPECT_EQ(format_ranges({0, 1, 2, 7, 9, 10}), "0-2 7 9-10");
   using Pairs = std::vector<std::pair<std::int32_t, std::int32_t>>;
-  EXPECT_EQ(ranges_from("0-2 7 9-10"), (Pairs{{0, 2}, {7, 7}, {9, 10}}));
+  EXPECT_EQ(parse_ranges("0-2 7 9-10"), (Pairs{{0, 2}, {7, 7}, {9, 10}}));
   // A file may contain anything.
-  EXPECT_EQ(ranges_from("x, -3 5- 9-7 99999999999 4"), (Pairs{{5, 5}, {4, 4}}));
+  EXPECT_EQ(parse_ranges("x, -3 5- 9-7 99999999999 4"), (Pairs{{5, 5}, {4, 4}}));
 }
 
 }  // namespace

@@ -197,7 +197,7 @@ PartRule part_rule(const GraphTemplate& graph, const Access& access) {
   const PartAxis axis = axis_of(graph, access);
   PartRule rule{.slot = access.slot,
                 .limit = view.ne[static_cast<std::size_t>(axis)],
-                .apart = access.extent == Extent::Experts || is_row_by_row(graph, access)};
+                .separate = access.extent == Extent::Experts || is_row_by_row(graph, access)};
   if (access.extent == Extent::Rows && axis == PartAxis::Row) {
     if (view.ne[2] > 1 || view.ne[3] > 1) rule.batches = {view.ne[2], view.ne[3]};
   }

@@ -75,7 +75,7 @@ AccessTotals totals_of(const GraphTemplate& graph, std::span<const Access> acces
 struct PartRule {
   SlotId slot = kNoSlot;
   std::int64_t limit = 0;  // list entries in [0, limit) are parts; duplicates count once
-  bool apart = false;      // each part is a separate access: Experts, Rows of a weight matrix
+  bool separate = false;   // each part is a separate access: Experts, Rows of a weight matrix
   // Not {1, 1}: rows are counted per batch; use parts_of().
   std::array<std::int64_t, 2> batches{1, 1};
   friend bool operator==(const PartRule&, const PartRule&) = default;

@@ -14,10 +14,9 @@ namespace tt {
 class Crc32 {
  public:
   constexpr void add(std::span<const std::byte> bytes) {
-    if
-      !consteval {
-        if (bytes.size() >= kLong) bytes = bytes.subspan(add_folded(bytes));
-      }
+    if !consteval {
+      if (bytes.size() >= kLong) bytes = bytes.subspan(add_folded(bytes));
+    }
     for (; bytes.size() >= 8; bytes = bytes.subspan(8)) {
       std::uint64_t v = 0;
       for (std::size_t i = 0; i < 8; ++i)

@@ -14,11 +14,12 @@ namespace {
 constexpr std::size_t kMaxProblems = 100;
 
 using Problems = std::vector<std::string>;
-using KeepGoing = std::function<bool()>;
+using ContinueCheck = std::function<bool()>;
 
 // Uses a separate connection, without the setting that allows a reader to open truncated
 // files. Stops early when `keep_going` returns false.
-void check_database(const std::filesystem::path& path, KeepGoing& keep_going, Problems& problems) {
+void check_database(const std::filesystem::path& path, ContinueCheck& keep_going,
+                    Problems& problems) {
   auto db = Database::open(path, Database::Mode::ReadOnly);
   auto statement = db ? db->prepare("PRAGMA integrity_check(20)")
                       : std::expected<Statement, TraceError>(std::unexpected(db.error()));
@@ -29,7 +30,7 @@ void check_database(const std::filesystem::path& path, KeepGoing& keep_going, Pr
   constexpr int kInstructions = 10'000;  // SQLite VM instructions between two checks
   sqlite3_progress_handler(
       db->get(), kInstructions,
-      [](void* check) { return (*static_cast<KeepGoing*>(check))() ? 0 : 1; }, &keep_going);
+      [](void* check) { return (*static_cast<ContinueCheck*>(check))() ? 0 : 1; }, &keep_going);
   while (true) {
     const auto row = statement->step();
     if (!row) {
@@ -69,7 +70,9 @@ void check_schema(const std::filesystem::path& path, Problems& problems) {
 std::expected<std::vector<std::string>, TraceError> check_session(
     const std::filesystem::path& path, const std::function<bool()>& continue_check) {
   bool active = true;
-  KeepGoing keep_going = [&] { return active = active && (!continue_check || continue_check()); };
+  ContinueCheck keep_going = [&] {
+    return active = active && (!continue_check || continue_check());
+  };
   auto reader = SessionReader::open(path);
   if (!reader) {
     if (reader.error().kind == TraceError::Kind::Damaged) return Problems{reader.error().message};

@@ -8,24 +8,25 @@
 
 namespace tt {
 
-std::optional<std::uint32_t> SessionReader::whole_steps() const {
-  return impl_->whole.transform([](const Impl::Whole& whole) { return whole.steps; });
+std::optional<std::uint32_t> SessionReader::readable_steps() const {
+  return impl_->readable.transform(
+      [](const Impl::ReadablePart& readable) { return readable.steps; });
 }
 
-std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::end_at_damage(
+std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::truncate_at_damage(
     const std::function<bool()>& keep_going) {
   constexpr std::uint32_t kTokenBatch = 4096;
   // SQLite checks a page's cells only when it loads the page into its cache. Drop the cache,
   // so that damage found earlier is found again.
   sqlite3_db_release_memory(impl_->db.get());
-  Impl::Whole whole;
+  Impl::ReadablePart readable;
   std::set<AllocationId> allocations;
   std::vector<Token> tokens;
   std::uint32_t tokens_read = 0;
   const std::uint64_t all_tokens = token_count().value_or(UINT32_MAX);
   // Whether the step's template, allocation and tokens can be read.
   const auto is_readable = [&](const Step& step) {
-    if (step.graph.v != 0) whole.templates.insert(step.graph);  // checked by step()
+    if (step.graph.v != 0) readable.templates.insert(step.graph);  // checked by step()
     if (step.allocation.v != 0 && allocations.insert(step.allocation).second &&
         !allocation(step.allocation))
       return false;
@@ -37,15 +38,16 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::end_at_da
       if (!all) break;
     }
     if (tokens_read < end) return false;
-    whole.tokens = std::max(whole.tokens, static_cast<std::uint32_t>(end));
+    readable.tokens = std::max(readable.tokens, static_cast<std::uint32_t>(end));
     return true;
   };
-  std::uint64_t faults_whole = 0;  // number of steps before the first unreadable list of faults
+  std::uint64_t readable_fault_steps =
+      0;  // number of steps before the first unreadable list of faults
   const auto faults = for_each_faults(StepId{0}, UINT32_MAX, [&](const StepFaults& of) {
-    faults_whole = std::uint64_t{of.step.v} + 1;
+    readable_fault_steps = std::uint64_t{of.step.v} + 1;
     return !keep_going || keep_going();
   });
-  whole.no_faults = !faults && faults_whole == 0;
+  readable.faults_unreadable = !faults && readable_fault_steps == 0;
   // Read each step by scan and by key: in a damaged B-tree the two may differ.
   std::expected<void, TraceError> all;
   const auto scanned = for_each_step_row(StepId{0}, UINT32_MAX, [&](const StepRow& row) {
@@ -53,21 +55,21 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::end_at_da
       all = std::unexpected(cancelled_error());
     } else if (const auto next = step(row.head.id); !next) {
       all = std::unexpected(next.error());
-    } else if (!faults && !whole.no_faults && row.head.id.v >= faults_whole) {
+    } else if (!faults && !readable.faults_unreadable && row.head.id.v >= readable_fault_steps) {
       all = faults;
     } else if (!is_readable(*next)) {
       all = std::unexpected(impl_->damage(std::format("step {}", row.head.id.v)));
     } else {
-      ++whole.steps;
+      ++readable.steps;
     }
     return all.has_value();
   });
   if (all) all = scanned;
-  if (all && !whole.no_faults) return std::nullopt;
-  if (!all && (all.error().kind != TraceError::Kind::Damaged || whole.steps == 0))
+  if (all && !readable.faults_unreadable) return std::nullopt;
+  if (!all && (all.error().kind != TraceError::Kind::Damaged || readable.steps == 0))
     return std::unexpected(all.error());
-  impl_->whole = std::move(whole);
-  return impl_->whole->steps;
+  impl_->readable = std::move(readable);
+  return impl_->readable->steps;
 }
 
 }  // namespace tt

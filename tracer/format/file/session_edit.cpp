@@ -49,7 +49,7 @@ Done change_meta(const fs::path& file, const Database& db, const Meta& change) {
 }
 
 Done leave_wal(const fs::path& file, const Database& db) {
-  const auto mode = db.ask("PRAGMA journal_mode=DELETE");
+  const auto mode = db.query_value("PRAGMA journal_mode=DELETE");
   if (!mode) return std::unexpected(mode.error());
   if (*mode == "delete") return {};
   return std::unexpected(TraceError{
@@ -62,25 +62,25 @@ struct FinishBackup {
 
 // Uses one read transaction: in WAL mode it does not block the writer, and commits made
 // meanwhile do not restart the backup.
-Done copy_pages(const Database& from, const Database& to, const MayGoOn& may_go_on) {
+Done copy_pages(const Database& from, const Database& to, const CopyProgress& on_progress) {
   if (auto begun = from.run("BEGIN"); !begun) return begun;
-  if (auto seen = from.ask("SELECT count(*) FROM sqlite_schema"); !seen)
+  if (auto seen = from.query_value("SELECT count(*) FROM sqlite_schema"); !seen)
     return std::unexpected(seen.error());
   const std::unique_ptr<sqlite3_backup, FinishBackup> backup(
       sqlite3_backup_init(to.get(), "main", from.get(), "main"));
   if (!backup) return std::unexpected(sqlite_error(to.get(), sqlite3_errcode(to.get())));
-  if (auto allowed = may_go_on(0); !allowed) return allowed;
+  if (auto allowed = on_progress(0); !allowed) return allowed;
   while (true) {
     const int code = sqlite3_backup_step(backup.get(), kPagesPerStep);
     if (code == SQLITE_DONE) return {};
     if (code != SQLITE_OK) return std::unexpected(sqlite_error(to.get(), code));
     const auto pages = static_cast<std::uint64_t>(sqlite3_backup_pagecount(backup.get()) -
                                                   sqlite3_backup_remaining(backup.get()));
-    if (auto allowed = may_go_on(pages * 4096); !allowed) return allowed;
+    if (auto allowed = on_progress(pages * 4096); !allowed) return allowed;
   }
 }
 
-Done copy_file(const fs::path& file, const fs::path& copy, const MayGoOn& may_go_on) {
+Done copy_file(const fs::path& file, const fs::path& copy, const CopyProgress& on_progress) {
   if (auto header = check_file_header(file); !header) return header;
   const auto from = Database::open(file, Database::Mode::ReadOnly);
   if (!from) return std::unexpected(from.error());
@@ -88,7 +88,7 @@ Done copy_file(const fs::path& file, const fs::path& copy, const MayGoOn& may_go
   if (!to) return std::unexpected(to.error());
   // The copy is not in use yet; after a crash it is discarded. No journal is needed.
   return to->run("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF").and_then([&] {
-    return copy_pages(*from, *to, may_go_on);
+    return copy_pages(*from, *to, on_progress);
   });
 }
 
@@ -115,7 +115,7 @@ Done rename_session(const fs::path& file, const std::string& title) {
   return change_meta(file, *db, {{"title", title}});
 }
 
-Done settle_session(const fs::path& file) {
+Done checkpoint_session(const fs::path& file) {
   const auto db = open_for_edit(file);
   if (!db) return std::unexpected(db.error());
   const auto meta = read_meta(*db);
@@ -124,9 +124,9 @@ Done settle_session(const fs::path& file) {
   return leave_wal(file, *db);
 }
 
-Done copy_session(const fs::path& file, const fs::path& copy, const MayGoOn& may_go_on) {
+Done copy_session(const fs::path& file, const fs::path& copy, const CopyProgress& on_progress) {
   auto done =
-      copy_file(file, copy, may_go_on).and_then([&] { return finish_copy(copy, std::nullopt); });
+      copy_file(file, copy, on_progress).and_then([&] { return finish_copy(copy, std::nullopt); });
   if (done) return done;
   for (const char* suffix : {"", "-journal", "-wal", "-shm"}) {
     std::error_code ignored;
@@ -135,7 +135,7 @@ Done copy_session(const fs::path& file, const fs::path& copy, const MayGoOn& may
   return done;
 }
 
-Done adopt_session(const fs::path& file, const std::string& id) {
+Done assign_session_id(const fs::path& file, const std::string& id) {
   if (auto header = check_file_header(file); !header) return header;
   return finish_copy(file, id);
 }

@@ -32,7 +32,7 @@ std::expected<Database, TraceError> connect(const fs::path& path, Database::Mode
   // Allows SQLite to open a truncated file and read up to its end. Nothing is written: the
   // connection is read-only.
   if (auto set = db->run("PRAGMA writable_schema=ON"); !set) return std::unexpected(set.error());
-  if (auto schema = db->ask("SELECT count(*) FROM sqlite_schema"); !schema)
+  if (auto schema = db->query_value("SELECT count(*) FROM sqlite_schema"); !schema)
     return std::unexpected(schema.error());
   return db;
 }
@@ -71,7 +71,7 @@ std::expected<std::uint32_t, TraceError> SessionReader::Impl::count(const char* 
 
 std::expected<std::uint32_t, TraceError> SessionReader::Impl::rows(const char* table,
                                                                    const char* id) const {
-  const auto last = db.ask(std::format("SELECT max({}) + 1 FROM {}", id, table).c_str());
+  const auto last = db.query_value(std::format("SELECT max({}) + 1 FROM {}", id, table).c_str());
   if (!last) return std::unexpected(last.error());
   std::uint32_t n = 0;
   if (!last->empty() &&
@@ -94,13 +94,13 @@ std::expected<std::shared_ptr<const GraphTemplate>, TraceError> SessionReader::I
   const std::string name = std::format("template {}", id.v);
   if (!*row) return std::unexpected(absent(name));
 
-  RowIn in(get_template);
+  RowReader in(get_template);
   const auto stored_id = in.integer<std::uint32_t>();
   const std::string_view fingerprint = in.text();
   std::array<std::uint64_t, 4> counts{};
   for (auto& n : counts) n = in.integer<std::uint64_t>();
   const auto packed = in.blob();
-  if (!in.sound() || stored_id != id.v) return std::unexpected(damage(name));
+  if (!in.valid() || stored_id != id.v) return std::unexpected(damage(name));
   auto graph = unpack_template(packed);
   if (!graph) return std::unexpected(damage(name + ", " + graph.error().text()));
   if (counts != std::array<std::uint64_t, 4>{graph->tensors.size(), graph->nodes.size(),
@@ -116,7 +116,7 @@ std::expected<std::shared_ptr<const GraphTemplate>, TraceError> SessionReader::I
 // Decodes the current row of `statement`, which must be that of step `id`.
 std::expected<void, TraceError> SessionReader::Impl::read_row(const Statement& statement, StepId id,
                                                               StepRow& row) const {
-  RowIn in(statement);
+  RowReader in(statement);
   Step& step = row.head;
   step.id = StepId{in.integer<std::uint32_t>()};
   const auto phase = enum_of(in.text(), Phase::Other);
@@ -133,7 +133,7 @@ std::expected<void, TraceError> SessionReader::Impl::read_row(const Statement& s
   step.dropped = in.flag();
   step.aborted = in.flag();
   row.packed = in.blob();
-  if (!in.sound() || !phase || !timing || step.id != id)
+  if (!in.valid() || !phase || !timing || step.id != id)
     return std::unexpected(damage(std::format("step {}", id.v)));
   step.phase = *phase;
   step.timing = *timing;
@@ -174,7 +174,7 @@ std::expected<void, TraceError> SessionReader::Impl::read_tokens(std::uint32_t f
     const auto row = get_tokens.step();
     if (!row) return std::unexpected(row.error());
     if (!*row) return std::unexpected(damage(std::format("token {} is missing", index)));
-    RowIn in(get_tokens);
+    RowReader in(get_tokens);
     Token t;
     t.index = in.integer<std::uint32_t>();
     t.id = in.integer<std::int32_t>();
@@ -183,7 +183,7 @@ std::expected<void, TraceError> SessionReader::Impl::read_tokens(std::uint32_t f
     t.reused = in.flag();
     const auto text = in.blob();
     t.text.assign(reinterpret_cast<const char*>(text.data()), text.size());
-    if (!in.sound() || t.index != index)
+    if (!in.valid() || t.index != index)
       return std::unexpected(damage(std::format("token {}", index)));
     out.push_back(std::move(t));
   }
@@ -215,23 +215,23 @@ std::expected<LossCounters, TraceError> SessionReader::losses() const {
 }
 
 std::expected<std::uint32_t, TraceError> SessionReader::step_count() const {
-  if (impl_->whole) return impl_->whole->steps;
+  if (impl_->readable) return impl_->readable->steps;
   return impl_->count("tt_step", "id", "steps");
 }
 
 std::expected<std::uint32_t, TraceError> SessionReader::step_rows() const {
-  if (impl_->whole) return impl_->whole->steps;
+  if (impl_->readable) return impl_->readable->steps;
   return impl_->rows("tt_step", "id");
 }
 
 std::expected<std::uint32_t, TraceError> SessionReader::token_count() const {
-  if (impl_->whole) return impl_->whole->tokens;
+  if (impl_->readable) return impl_->readable->tokens;
   return impl_->count("tt_token", "idx", "tokens");
 }
 
 std::expected<std::vector<TemplateId>, TraceError> SessionReader::template_ids() const {
-  if (const auto& whole = impl_->whole)
-    return std::vector<TemplateId>(whole->templates.begin(), whole->templates.end());
+  if (const auto& readable = impl_->readable)
+    return std::vector<TemplateId>(readable->templates.begin(), readable->templates.end());
   auto statement = impl_->db.prepare("SELECT id FROM tt_template ORDER BY id");
   if (!statement) return std::unexpected(statement.error());
   std::vector<TemplateId> ids;
@@ -277,12 +277,12 @@ std::expected<Allocation, TraceError> SessionReader::allocation(AllocationId id)
     const auto row = get.step();
     if (!row) return std::unexpected(row.error());
     if (!*row) return std::unexpected(impl_->absent(name));
-    RowIn in(get);
+    RowReader in(get);
     allocation.id = AllocationId{in.integer<std::uint32_t>()};
     allocation.graph = TemplateId{in.integer<std::uint32_t>()};
     const auto n = in.integer<std::uint64_t>();
     const auto packed = in.blob();
-    if (!in.sound() || allocation.id != id) return std::unexpected(impl_->damage(name));
+    if (!in.valid() || allocation.id != id) return std::unexpected(impl_->damage(name));
     auto addresses = unpack_addresses(packed);
     if (!addresses) return std::unexpected(impl_->damage(name + ", " + addresses.error().text()));
     if (addresses->size() != n) return std::unexpected(impl_->damage(name + ", its count"));
@@ -297,7 +297,7 @@ std::expected<Allocation, TraceError> SessionReader::allocation(AllocationId id)
 }
 
 std::expected<Step, TraceError> SessionReader::step(StepId id) const {
-  if (impl_->whole && id.v >= impl_->whole->steps)
+  if (impl_->readable && id.v >= impl_->readable->steps)
     return std::unexpected(impl_->absent(std::format("readable step {}", id.v)));
   auto step = impl_->read_step(id);
   if (!step && step.error().kind == TraceError::Kind::NotFound) {
@@ -357,7 +357,7 @@ std::expected<void, TraceError> SessionReader::for_each_step_row(
   // batches.
   constexpr std::uint32_t kStepBatch = 4096;
   std::uint64_t end = std::uint64_t{first.v} + count;
-  if (impl_->whole) end = std::min<std::uint64_t>(end, impl_->whole->steps);
+  if (impl_->readable) end = std::min<std::uint64_t>(end, impl_->readable->steps);
   if (end <= first.v) return {};
   Statement& get = impl_->get_steps;
   if (auto ready =
@@ -397,12 +397,12 @@ std::expected<void, TraceError> SessionReader::for_each_faults(
   // An open statement is a snapshot that prevents the writer from merging its WAL: read in
   // batches.
   constexpr int kRowBatch = 1024;
-  const auto version = impl_->db.ask("PRAGMA user_version");
+  const auto version = impl_->db.query_value("PRAGMA user_version");
   if (!version) return std::unexpected(version.error());
   if (*version == "1") return {};
   std::uint64_t end = std::uint64_t{first.v} + count;
-  if (impl_->whole) end = std::min<std::uint64_t>(end, impl_->whole->steps);
-  if (impl_->whole && impl_->whole->no_faults) return {};
+  if (impl_->readable) end = std::min<std::uint64_t>(end, impl_->readable->steps);
+  if (impl_->readable && impl_->readable->faults_unreadable) return {};
   Statement& get = impl_->get_faults;
   if (auto ready = impl_->prepare(get,
                                   "SELECT step, begin_ns, n_faults, packed, crc FROM tt_fault "
@@ -419,13 +419,13 @@ std::expected<void, TraceError> SessionReader::for_each_faults(
       if (!found) return std::unexpected(found.error());
       if (!*found && i < kRowBatch) return {};
       if (!*found) break;
-      RowIn in(get);
+      RowReader in(get);
       StepFaults next{.step = StepId{in.integer<std::uint32_t>()}, .count = 0, .faults = {}};
       const auto begin = Ns{in.integer<std::int64_t>()};
       next.count = in.integer<std::uint64_t>();
       const auto packed = in.blob();
       const std::string name = std::format("the page faults of step {}", next.step.v);
-      if (!in.sound() || next.step.v < at) return std::unexpected(impl_->damage(name));
+      if (!in.valid() || next.step.v < at) return std::unexpected(impl_->damage(name));
       auto faults = unpack_faults(packed, begin);
       if (!faults) return std::unexpected(impl_->damage(name + ", " + faults.error().text()));
       next.faults = *std::move(faults);

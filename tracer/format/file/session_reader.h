@@ -71,9 +71,9 @@ class SessionReader {
   // faults are hidden. Returns the number of remaining steps; nullopt, and no change, if nothing
   // is damaged. Error Damaged if the first step is damaged.
   // Reads every row; cancelled by `keep_going` like check_session().
-  std::expected<std::optional<std::uint32_t>, TraceError> end_at_damage(
+  std::expected<std::optional<std::uint32_t>, TraceError> truncate_at_damage(
       const std::function<bool()>& keep_going = {});
-  std::optional<std::uint32_t> whole_steps() const;  // nullopt: not truncated
+  std::optional<std::uint32_t> readable_steps() const;  // nullopt: not truncated
 
  private:
   struct Impl;

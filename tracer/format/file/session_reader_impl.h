@@ -25,13 +25,13 @@ struct SessionReader::Impl {
   Statement get_template, get_allocation, get_step, get_steps, get_tokens, get_faults;
   // Most recently used last.
   std::vector<std::pair<TemplateId, std::shared_ptr<const GraphTemplate>>> templates;
-  // The readable part of a damaged session, set by end_at_damage().
-  struct Whole {
+  // The readable part of a damaged session, set by truncate_at_damage().
+  struct ReadablePart {
     std::uint32_t steps = 0, tokens = 0;
     std::set<TemplateId> templates;
-    bool no_faults = false;  // page faults cannot be read at all
+    bool faults_unreadable = false;  // page faults cannot be read at all
   };
-  std::optional<Whole> whole;
+  std::optional<ReadablePart> readable;
 
   std::expected<void, TraceError> prepare(Statement& statement, const std::string& sql) {
     if (statement) return {};

@@ -32,7 +32,7 @@ bool recover(const fs::path& path) {
 
   // Leaving WAL mode needs exclusive access: it fails while any process has the file open,
   // including one in another container, whose pid is meaningless here.
-  const auto leave_wal = [&] { return db->ask("PRAGMA journal_mode=DELETE"); };
+  const auto leave_wal = [&] { return db->query_value("PRAGMA journal_mode=DELETE"); };
   const auto remove_reserve = [&] {
     std::error_code ignored;
     fs::remove(path.string() + "-reserve", ignored);

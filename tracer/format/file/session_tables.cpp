@@ -79,7 +79,7 @@ std::expected<void, TraceError> for_each_row(const Database& db, const char* sql
     const auto more = statement->step();
     if (!more) return std::unexpected(more.error());
     if (!*more) return {};
-    RowIn in(*statement);
+    RowReader in(*statement);
     if (auto read = row(in); !read) return read;
   }
 }
@@ -94,9 +94,9 @@ TraceError damaged(const Database& db, const std::string& what) {
 std::expected<Meta, TraceError> read_meta(const Database& db) {
   Meta meta;
   const auto done = for_each_row(db, "SELECT key, value, crc FROM tt_meta ORDER BY key",
-                                 [&](RowIn& in) -> std::expected<void, TraceError> {
+                                 [&](RowReader& in) -> std::expected<void, TraceError> {
                                    std::string key(in.text()), value(in.text());
-                                   if (!in.sound())
+                                   if (!in.valid())
                                      return std::unexpected(damaged(db, "a row of tt_meta"));
                                    meta[std::move(key)] = std::move(value);
                                    return {};
@@ -109,7 +109,7 @@ std::expected<void, TraceError> write_meta(const Database& db, const Meta& meta)
   auto insert = db.prepare("INSERT OR REPLACE INTO tt_meta VALUES(?,?,?)");
   if (!insert) return std::unexpected(insert.error());
   for (const auto& [key, value] : meta)
-    if (auto done = RowOut(*insert).text(key).text(value).insert(); !done) return done;
+    if (auto done = RowWriter(*insert).text(key).text(value).insert(); !done) return done;
   return {};
 }
 
@@ -124,8 +124,8 @@ std::optional<std::int64_t> meta_number(const Meta& meta, const std::string& key
 }
 
 std::expected<void, TraceError> mark_recovered(const Database& db) {
-  const auto steps = db.ask("SELECT count(*) FROM tt_step");
-  const auto tokens = db.ask("SELECT count(*) FROM tt_token");
+  const auto steps = db.query_value("SELECT count(*) FROM tt_step");
+  const auto tokens = db.query_value("SELECT count(*) FROM tt_token");
   if (!steps) return std::unexpected(steps.error());
   if (!tokens) return std::unexpected(tokens.error());
   return db.run("BEGIN IMMEDIATE")
@@ -148,14 +148,14 @@ std::expected<void, TraceError> write_info(const Database& db, const SessionInfo
   if (!fact) return std::unexpected(fact.error());
   std::int64_t ordinal = 0;
   for (const auto& [name, value] : info.facts)
-    if (auto done = RowOut(*fact).integer(ordinal++).text(name).text(value).insert(); !done)
+    if (auto done = RowWriter(*fact).integer(ordinal++).text(name).text(value).insert(); !done)
       return done;
 
   auto file = db.prepare("INSERT INTO tt_model_file VALUES(?,?,?,?,?,?)");
   if (!file) return std::unexpected(file.error());
   std::int64_t id = 0;
   for (const ModelFile& f : info.model_files) {
-    const auto done = RowOut(*file)
+    const auto done = RowWriter(*file)
                           .integer(id++)
                           .text(f.path)
                           .integer_u64(f.size)
@@ -193,10 +193,10 @@ std::expected<SessionInfo, TraceError> read_info(const Database& db) {
 
   const auto facts =
       for_each_row(db, "SELECT ordinal, name, value, crc FROM tt_fact ORDER BY ordinal",
-                   [&](RowIn& in) -> std::expected<void, TraceError> {
+                   [&](RowReader& in) -> std::expected<void, TraceError> {
                      const auto ordinal = in.integer<std::int64_t>();
                      std::string name(in.text()), value(in.text());
-                     if (!in.sound() || !std::cmp_equal(ordinal, info.facts.size()))
+                     if (!in.valid() || !std::cmp_equal(ordinal, info.facts.size()))
                        return std::unexpected(damaged(db, "a row of tt_fact"));
                      info.facts.emplace_back(std::move(name), std::move(value));
                      return {};
@@ -205,14 +205,14 @@ std::expected<SessionInfo, TraceError> read_info(const Database& db) {
 
   const auto files = for_each_row(
       db, "SELECT id, path, size, mtime_ns, header_hash, crc FROM tt_model_file ORDER BY id",
-      [&](RowIn& in) -> std::expected<void, TraceError> {
+      [&](RowReader& in) -> std::expected<void, TraceError> {
         const auto id = in.integer<std::int64_t>();
         ModelFile f;
         f.path = in.text();
         f.size = in.integer<std::uint64_t>();
         f.mtime_ns = in.integer<std::int64_t>();
         f.header_hash = in.text();
-        if (!in.sound() || !std::cmp_equal(id, info.model_files.size()))
+        if (!in.valid() || !std::cmp_equal(id, info.model_files.size()))
           return std::unexpected(damaged(db, "a row of tt_model_file"));
         info.model_files.push_back(std::move(f));
         return {};
@@ -225,7 +225,7 @@ std::expected<void, TraceError> write_losses(const Database& db, const LossCount
   auto insert = db.prepare("INSERT OR REPLACE INTO tt_loss VALUES(?,?,?)");
   if (!insert) return std::unexpected(insert.error());
   for (const auto& [name, field] : kLosses)
-    if (auto done = RowOut(*insert).text(name).integer_u64(losses.*field).insert(); !done)
+    if (auto done = RowWriter(*insert).text(name).integer_u64(losses.*field).insert(); !done)
       return done;
   return {};
 }
@@ -233,10 +233,10 @@ std::expected<void, TraceError> write_losses(const Database& db, const LossCount
 std::expected<LossCounters, TraceError> read_losses(const Database& db) {
   LossCounters losses;
   const auto done = for_each_row(db, "SELECT name, count, crc FROM tt_loss",
-                                 [&](RowIn& in) -> std::expected<void, TraceError> {
+                                 [&](RowReader& in) -> std::expected<void, TraceError> {
                                    const std::string name(in.text());
                                    const auto count = in.integer<std::uint64_t>();
-                                   if (!in.sound())
+                                   if (!in.valid())
                                      return std::unexpected(damaged(db, "a row of tt_loss"));
                                    for (const auto& [known, field] : kLosses)
                                      if (name == known) losses.*field = count;

@@ -64,7 +64,7 @@ Done create_file(const fs::path& path, const SessionInfo& info) {
 
 // Switches to WAL mode and checks that it works: the first transaction maps the -shm file.
 Done switch_to_wal(const Database& db, const fs::path& path) {
-  const auto mode = db.ask("PRAGMA journal_mode=WAL");
+  const auto mode = db.query_value("PRAGMA journal_mode=WAL");
   if (!mode) return std::unexpected(mode.error());
   if (*mode != "wal")
     return std::unexpected(
@@ -185,9 +185,8 @@ void SessionWriter::Impl::fail(const TraceError& error) {
 
 Done SessionWriter::Impl::write_final_state(const SessionInfo& info, const LossCounters& losses) {
   const auto write_total = [&](const char* key, const char* sql) {
-    return db->ask(sql).and_then([&](const std::string& rows) {
-      return write_meta(*db, Meta{{key, rows}});
-    });
+    return db->query_value(sql).and_then(
+        [&](const std::string& rows) { return write_meta(*db, Meta{{key, rows}}); });
   };
   return db->run("BEGIN IMMEDIATE")
       .and_then([&] { return write_info(*db, info); })
@@ -247,7 +246,7 @@ Done SessionWriter::add_template(TemplateId id, const GraphTemplate& graph) {
     const auto packed = pack_template(graph);
     if (!packed) return std::unexpected(encode_error(packed.error(), "template"));
     impl_->ops_and_slots[id] = {graph.ops.size(), graph.slots.size()};
-    return RowOut(impl_->add_template)
+    return RowWriter(impl_->add_template)
         .integer(id.v)
         .text(std::format("{:016x}", graph.fingerprint))
         .integer_u64(graph.tensors.size())
@@ -263,7 +262,7 @@ Done SessionWriter::add_allocation(const Allocation& allocation) {
   return impl_->add([&]() -> Done {
     const auto packed = pack_addresses(allocation.addresses);
     if (!packed) return std::unexpected(encode_error(packed.error(), "allocation"));
-    return RowOut(impl_->add_allocation)
+    return RowWriter(impl_->add_allocation)
         .integer(allocation.id.v)
         .integer(allocation.graph.v)
         .integer_u64(allocation.addresses.size())
@@ -276,7 +275,7 @@ Done SessionWriter::add_tokens(std::span<const Token> tokens) {
   return impl_->add([&]() -> Done {
     for (const Token& t : tokens) {
       assert(t.index == impl_->tokens);
-      const auto done = RowOut(impl_->add_token)
+      const auto done = RowWriter(impl_->add_token)
                             .integer(t.index)
                             .integer(t.id)
                             .integer(t.position)
@@ -306,7 +305,7 @@ Done SessionWriter::add_step(const Step& step) {
 #endif
     const auto packed = pack_step(step);
     if (!packed) return std::unexpected(encode_error(packed.error(), "step"));
-    const auto done = RowOut(impl_->add_step)
+    const auto done = RowWriter(impl_->add_step)
                           .integer(step.id.v)
                           .text(to_text(step.phase))
                           .text(to_text(step.timing))
@@ -333,7 +332,7 @@ Done SessionWriter::add_faults(const StepFaults& faults, Ns begin) {
     assert(faults.step.v < impl_->steps);
     const auto packed = pack_faults(faults, begin);
     if (!packed) return std::unexpected(encode_error(packed.error(), "list of page faults"));
-    return RowOut(impl_->add_faults)
+    return RowWriter(impl_->add_faults)
         .integer(faults.step.v)
         .integer(begin.v)
         .integer_u64(faults.count)

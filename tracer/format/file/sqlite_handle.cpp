@@ -26,7 +26,7 @@ bool out_of_space(int error_number) {
 
 // Some failures (for example growing the -shm file) are reported without their errno.
 bool disk_is_full(const std::string& path) {
-  struct statvfs room {};
+  struct statvfs room{};
   if (statvfs(folder_of(path).c_str(), &room) != 0) return false;
   return room.f_blocks != 0 && room.f_bavail * room.f_frsize < 64 * 1024;
 }
@@ -159,7 +159,7 @@ std::expected<void, TraceError> Database::run(const char* sql) const {
   return {};
 }
 
-std::expected<std::string, TraceError> Database::ask(const char* sql) const {
+std::expected<std::string, TraceError> Database::query_value(const char* sql) const {
   auto statement = prepare(sql);
   if (!statement) return std::unexpected(statement.error());
   const auto row = statement->step();
@@ -169,13 +169,13 @@ std::expected<std::string, TraceError> Database::ask(const char* sql) const {
   return std::string(text ? text : "");
 }
 
-RowOut& RowOut::integer(std::int64_t v) {
+RowWriter& RowWriter::integer(std::int64_t v) {
   sqlite3_bind_int64(statement_.get(), ++column_, v);
   crc_.add_u64(static_cast<std::uint64_t>(v));
   return *this;
 }
 
-RowOut& RowOut::text(std::string_view v) {
+RowWriter& RowWriter::text(std::string_view v) {
   sqlite3_bind_text64(statement_.get(), ++column_, v.data() ? v.data() : "", v.size(),
                       SQLITE_STATIC, SQLITE_UTF8);
   crc_.add_u64(v.size());
@@ -183,7 +183,7 @@ RowOut& RowOut::text(std::string_view v) {
   return *this;
 }
 
-RowOut& RowOut::blob(std::span<const std::byte> v) {
+RowWriter& RowWriter::blob(std::span<const std::byte> v) {
   // A null pointer would bind NULL.
   sqlite3_bind_blob64(statement_.get(), ++column_,
                       v.empty() ? "" : static_cast<const void*>(v.data()), v.size(), SQLITE_STATIC);
@@ -192,7 +192,7 @@ RowOut& RowOut::blob(std::span<const std::byte> v) {
   return *this;
 }
 
-std::expected<void, TraceError> RowOut::insert() {
+std::expected<void, TraceError> RowWriter::insert() {
   sqlite3_bind_int64(statement_.get(), ++column_, crc_.value());
   const auto done = statement_.step();
   statement_.reset();
@@ -200,16 +200,16 @@ std::expected<void, TraceError> RowOut::insert() {
   return {};
 }
 
-std::int64_t RowIn::next_integer() {
+std::int64_t RowReader::next_integer() {
   sqlite3_value* const column = sqlite3_column_value(row_, column_++);
-  if (sqlite3_value_type(column) != SQLITE_INTEGER) sound_ = false;
+  if (sqlite3_value_type(column) != SQLITE_INTEGER) valid_ = false;
   const std::int64_t v = sqlite3_value_int64(column);
   crc_.add_u64(static_cast<std::uint64_t>(v));
   return v;
 }
 
-std::string_view RowIn::text() {
-  if (sqlite3_column_type(row_, column_) != SQLITE_TEXT) sound_ = false;
+std::string_view RowReader::text() {
+  if (sqlite3_column_type(row_, column_) != SQLITE_TEXT) valid_ = false;
   const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(row_, column_));
   const auto size = static_cast<std::size_t>(sqlite3_column_bytes(row_, column_++));
   const std::string_view v(data ? data : "", data ? size : 0);
@@ -218,8 +218,8 @@ std::string_view RowIn::text() {
   return v;
 }
 
-std::span<const std::byte> RowIn::blob() {
-  if (sqlite3_column_type(row_, column_) != SQLITE_BLOB) sound_ = false;
+std::span<const std::byte> RowReader::blob() {
+  if (sqlite3_column_type(row_, column_) != SQLITE_BLOB) valid_ = false;
   const auto* data = static_cast<const std::byte*>(sqlite3_column_blob(row_, column_));
   const auto size = static_cast<std::size_t>(sqlite3_column_bytes(row_, column_++));
   const std::span<const std::byte> v(data, data ? size : 0);
@@ -228,9 +228,9 @@ std::span<const std::byte> RowIn::blob() {
   return v;
 }
 
-bool RowIn::sound() {
+bool RowReader::valid() {
   const std::uint32_t expected = crc_.value();
-  return integer<std::uint32_t>() == expected && sound_;
+  return integer<std::uint32_t>() == expected && valid_;
 }
 
 }  // namespace tt

@@ -1,5 +1,5 @@
 // RAII wrappers for SQLite handles, conversion of its errors to TraceError, and the rows of
-// a session file. Every row ends with a CRC-32 of its columns, which RowOut writes and RowIn
+// a session file. Every row ends with a CRC-32 of its columns, which RowWriter writes and RowReader
 // checks. Private to tracer/format. One thread at a time.
 #pragma once
 
@@ -52,7 +52,7 @@ class Database {
   // Runs statements without result rows.
   std::expected<void, TraceError> run(const char* sql) const;
   // The first column of the first row as text; empty if there is no row.
-  std::expected<std::string, TraceError> ask(const char* sql) const;
+  std::expected<std::string, TraceError> query_value(const char* sql) const;
   void busy_timeout(int ms) const { sqlite3_busy_timeout(handle_.get(), ms); }
   sqlite3* get() const { return handle_.get(); }
 
@@ -66,13 +66,13 @@ class Database {
 
 // Binds the columns of one row in table order, then its crc, and inserts it.
 // Texts and blobs must stay valid until insert().
-class RowOut {
+class RowWriter {
  public:
-  explicit RowOut(Statement& statement) : statement_(statement) {}
-  RowOut& integer(std::int64_t v);
-  RowOut& integer_u64(std::uint64_t v) { return integer(static_cast<std::int64_t>(v)); }
-  RowOut& text(std::string_view v);
-  RowOut& blob(std::span<const std::byte> v);
+  explicit RowWriter(Statement& statement) : statement_(statement) {}
+  RowWriter& integer(std::int64_t v);
+  RowWriter& integer_u64(std::uint64_t v) { return integer(static_cast<std::int64_t>(v)); }
+  RowWriter& text(std::string_view v);
+  RowWriter& blob(std::span<const std::byte> v);
   std::expected<void, TraceError> insert();
 
  private:
@@ -83,14 +83,14 @@ class RowOut {
 
 // Reads the columns of the current row, in table order. A column of the wrong type or out of
 // range makes the row invalid; check once, at the end.
-class RowIn {
+class RowReader {
  public:
-  explicit RowIn(const Statement& statement) : row_(statement.get()) {}
+  explicit RowReader(const Statement& statement) : row_(statement.get()) {}
   template <std::integral T>
   T integer() {
     const std::int64_t v = next_integer();
     if constexpr (sizeof(T) < 8) {
-      if (!std::in_range<T>(v)) sound_ = false;
+      if (!std::in_range<T>(v)) valid_ = false;
     }
     return static_cast<T>(v);
   }
@@ -99,14 +99,14 @@ class RowIn {
   std::string_view text();
   std::span<const std::byte> blob();
   // Reads the crc column. false: the row is damaged.
-  bool sound();
+  bool valid();
 
  private:
   std::int64_t next_integer();
   sqlite3_stmt* row_;
   Crc32 crc_;
   int column_ = 0;
-  bool sound_ = true;
+  bool valid_ = true;
 };
 
 // Resets a statement at the end of a scope, to release its read lock.

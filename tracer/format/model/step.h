@@ -67,7 +67,7 @@ struct Step {
 };
 
 // A major page fault: a thread that evaluated the graph touched bytes that were not in
-// memory and waited for the disk. The op and tensor are derived (analysis/index/fault_places.h).
+// memory and waited for the disk. The op and tensor are derived (analysis/index/fault_location.h).
 struct PageFault {
   Ns at{};
   std::uint64_t address = 0;  // faulting address

@@ -11,9 +11,9 @@ struct TraceError {
     NotASession,
     NewerVersion,
     Damaged,
-    Running,  // the session is being recorded and cannot be changed
-    Exists,   // a file of this name exists
-    NotOurs,  // the file may only be read
+    Running,     // the session is being recorded and cannot be changed
+    Exists,      // a file of this name exists
+    NotManaged,  // the file may only be read
     DiskFull,
     ReadOnly,
     Io,

@@ -1,5 +1,5 @@
 // Footprints of views, and rows selected by lists. The bytes that each op touches are verified
-// against the real kernels in tests/tracer/format/access/byte_truth_test.cpp.
+// against the real kernels in tests/tracer/format/access/kernel_bytes_test.cpp.
 #include "tracer/format/access/byte_rules.h"
 
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "analysis/common/op_facts.h"
+#include "analysis/common/op_info.h"
 #include "tests/tracer/format/access/op_cases.h"
 
 namespace tt::test {

@@ -11,7 +11,7 @@
 namespace tt::test {
 namespace {
 
-constexpr std::size_t kMostTensors = 64;
+constexpr std::size_t kMaxSceneTensors = 64;
 
 std::size_t block_bytes(const ggml_tensor& t) { return ggml_type_size(t.type); }
 
@@ -100,7 +100,7 @@ void poison(ggml_type type, std::uint8_t* block, int variant) {
 
 OpScene::OpScene(ggml_backend_t cpu)
     : cpu_(cpu),
-      ctx_(ggml_init({.mem_size = kMostTensors * ggml_tensor_overhead() + ggml_graph_overhead(),
+      ctx_(ggml_init({.mem_size = kMaxSceneTensors * ggml_tensor_overhead() + ggml_graph_overhead(),
                       .mem_buffer = nullptr,
                       .no_alloc = true})) {}
 

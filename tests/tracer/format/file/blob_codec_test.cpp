@@ -226,9 +226,9 @@ TEST(TemplateBlob, RejectsIndicesOutOfRange) {
       {"slot tensor", [](GraphTemplate& g) { g.slots[0].tensor = TensorId{9999}; }},
       {"slot op", [](GraphTemplate& g) { g.slots[0].read_at = OpId{9999}; }},
   };
-  for (const auto& [name, break_it] : cases) {
+  for (const auto& [name, corrupt] : cases) {
     GraphTemplate graph = good;
-    break_it(graph);
+    corrupt(graph);
     EXPECT_FALSE(pack_template(graph).has_value()) << name;
   }
 }

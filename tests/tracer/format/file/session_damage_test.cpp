@@ -43,11 +43,11 @@ void run_sql(const fs::path& file, const std::string& sql) {
 }
 
 struct Tally {
-  std::size_t opened = 0, rows = 0, errors = 0, told = 0;
+  std::size_t opened = 0, rows = 0, errors = 0, reported = 0;
 };
 
 // Each row of a damaged copy of `original` is either unchanged or an error.
-void expect_nothing_invented(const fs::path& file, const RandomSession& original, Tally& tally) {
+void expect_correct_or_error(const fs::path& file, const RandomSession& original, Tally& tally) {
   const auto reader = SessionReader::open(file);
   if (!reader) return;
   ++tally.opened;
@@ -96,13 +96,13 @@ TEST(DamagedSession, NeverReturnsWrongRows) {
       bytes[at] = static_cast<char>(bytes[at] ^ (1 << dice.below(8)));
     }
     store(file, bytes);
-    expect_nothing_invented(file, original, tally);
+    expect_correct_or_error(file, original, tally);
     const auto problems = check_session(file);
-    tally.told += !problems || !problems->empty();
+    tally.reported += !problems || !problems->empty();
   }
   std::printf(
       "300 files with flipped bits: %zu opened, %zu rows right, %zu rows rejected, %zu reported\n",
-      tally.opened, tally.rows, tally.errors, tally.told);
+      tally.opened, tally.rows, tally.errors, tally.reported);
   EXPECT_GT(tally.opened, 250u);
   EXPECT_GT(tally.rows, 5 * tally.errors);
 }
@@ -133,7 +133,7 @@ TEST(DamagedSession, ReadsTruncatedFileUpToItsEnd) {
   Tally tally;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     store(file, whole.substr(0, static_cast<std::size_t>(Dice(seed).below(whole.size()))));
-    expect_nothing_invented(file, original, tally);
+    expect_correct_or_error(file, original, tally);
     const auto problems = check_session(file);
     EXPECT_TRUE(!problems || !problems->empty()) << seed;
   }
@@ -149,10 +149,10 @@ void expect_ends_at_damage(const fs::path& file, const RandomSession& original, 
   std::size_t readable = 0;
   const auto all_faults = reader->for_each_faults(
       StepId{0}, UINT32_MAX, [&](const StepFaults&) { return ++readable > 0; });
-  const auto ended = reader->end_at_damage();
+  const auto ended = reader->truncate_at_damage();
   if (!ended) {  // no part is intact
     EXPECT_EQ(ended.error().kind, Kind::Damaged);
-    EXPECT_EQ(reader->end_at_damage().error().kind, Kind::Damaged);
+    EXPECT_EQ(reader->truncate_at_damage().error().kind, Kind::Damaged);
     ++tally.errors;
     return;
   }
@@ -161,7 +161,7 @@ void expect_ends_at_damage(const fs::path& file, const RandomSession& original, 
     EXPECT_TRUE(all_faults.has_value());
     return;
   }
-  ++tally.told;
+  ++tally.reported;
   EXPECT_LE(**ended, first_damaged);
   EXPECT_EQ(reader->step_count().value(), **ended);
   std::uint32_t steps = 0, tokens = 0;
@@ -185,9 +185,9 @@ void expect_ends_at_damage(const fs::path& file, const RandomSession& original, 
   EXPECT_TRUE(rows_walked.has_value()) << rows_walked.error().message;
   EXPECT_EQ(rows, steps);
   EXPECT_EQ(reader->token_count().value(), tokens);
-  const auto told = reader->tokens(0, UINT32_MAX);
-  ASSERT_TRUE(told.has_value());
-  EXPECT_TRUE(std::ranges::equal(*told, std::span(original.tokens).first(tokens)));
+  const auto reported = reader->tokens(0, UINT32_MAX);
+  ASSERT_TRUE(reported.has_value());
+  EXPECT_TRUE(std::ranges::equal(*reported, std::span(original.tokens).first(tokens)));
   for (const TemplateId id : reader->template_ids().value()) EXPECT_TRUE(reader->graph(id));
   std::vector<StepFaults> faults;
   EXPECT_TRUE(reader->for_each_faults(StepId{0}, UINT32_MAX, [&](const StepFaults& of) {
@@ -212,9 +212,9 @@ TEST(DamagedSession, EndsBeforeFirstDamagedRow) {
   const std::string whole = load(folder / "whole.ttrace");
   const fs::path file = folder / "s.ttrace";
   auto sound = SessionReader::open(folder / "whole.ttrace");
-  EXPECT_EQ(sound->end_at_damage().value(), std::nullopt);
+  EXPECT_EQ(sound->truncate_at_damage().value(), std::nullopt);
   EXPECT_EQ(sound->step_count().value(), 300u);
-  EXPECT_EQ(sound->end_at_damage([] { return false; }).error().kind, Kind::Cancelled);
+  EXPECT_EQ(sound->truncate_at_damage([] { return false; }).error().kind, Kind::Cancelled);
   Tally tally;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     SCOPED_TRACE(seed);
@@ -228,10 +228,10 @@ TEST(DamagedSession, EndsBeforeFirstDamagedRow) {
   }
   std::printf(
       "300 damaged files: %zu end before it, after %zu steps in total; %zu have no intact part\n",
-      tally.told, tally.rows, tally.errors);
+      tally.reported, tally.rows, tally.errors);
   EXPECT_LT(tally.errors, 100u);
-  EXPECT_GT(tally.told, 150u);
-  EXPECT_GT(tally.rows, 50 * tally.told);
+  EXPECT_GT(tally.reported, 150u);
+  EXPECT_GT(tally.rows, 50 * tally.reported);
 }
 
 // SQLite rejects such a page when it loads it into its cache, but reads it if already cached.
@@ -251,7 +251,7 @@ TEST(DamagedSession, EndsBeforeCellThatPointsOutOfPage) {
     store(folder / "s.ttrace", bytes);
     expect_ends_at_damage(folder / "s.ttrace", original, tally);
   }
-  EXPECT_GT(tally.told, 10U);
+  EXPECT_GT(tally.reported, 10U);
 }
 
 // Both in SQLite's own check and between the steps.

@@ -20,14 +20,14 @@ namespace fs = std::filesystem;
 using test::TempFolder;
 using Kind = TraceError::Kind;
 
-const MayGoOn kAlways = [](std::uint64_t) { return std::expected<void, TraceError>(); };
+const CopyProgress kAlways = [](std::uint64_t) { return std::expected<void, TraceError>(); };
 
 std::string bytes_of(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-void expect_sound(const fs::path& file) {
+void expect_valid_session(const fs::path& file) {
   const auto problems = check_session(file);
   ASSERT_TRUE(problems.has_value()) << problems.error().message;
   EXPECT_TRUE(problems->empty()) << problems->front();
@@ -82,7 +82,7 @@ TEST(SessionEdit, RenameChangesOnlyTitle) {
     ASSERT_TRUE(rename_session(session.path, title).has_value());
     before.title = title;
     EXPECT_EQ(session.reader().info().value(), before);
-    expect_sound(session.path);
+    expect_valid_session(session.path);
     EXPECT_FALSE(fs::exists(session.path.string() + "-journal"));
   }
 }
@@ -90,7 +90,7 @@ TEST(SessionEdit, RenameChangesOnlyTitle) {
 TEST(SessionEdit, RejectsChangesToRunningSession) {
   Recording recording;
   for (const auto& done :
-       {rename_session(recording.path, "other"), settle_session(recording.path)}) {
+       {rename_session(recording.path, "other"), checkpoint_session(recording.path)}) {
     ASSERT_FALSE(done.has_value());
     EXPECT_EQ(done.error().kind, Kind::Running) << done.error().message;
   }
@@ -110,7 +110,7 @@ TEST(SessionEdit, CopyOfRunningSessionIsCompleteAndBlocksNoWriter) {
                 return std::expected<void, TraceError>();
               }).has_value());
   EXPECT_GT(in_between, 0u);
-  expect_sound(copy);
+  expect_valid_session(copy);
   const auto reader = SessionReader::open(copy);
   ASSERT_TRUE(reader.has_value());
   EXPECT_EQ(reader->info()->state, SessionState::Recovered);
@@ -119,7 +119,7 @@ TEST(SessionEdit, CopyOfRunningSessionIsCompleteAndBlocksNoWriter) {
   EXPECT_FALSE(fs::exists(copy.string() + "-wal"));
   recording.add_step();
   recording.finish();
-  expect_sound(recording.path);
+  expect_valid_session(recording.path);
   EXPECT_EQ(SessionReader::open(recording.path)->step_count(), recording.steps);
 }
 
@@ -133,7 +133,7 @@ TEST(SessionEdit, CopiesOfLongRunningSessionAreConsistentSnapshots) {
   for (int i = 0; i < 5; ++i) {
     const fs::path copy = recording.folder.path() / ("copy" + std::to_string(i));
     ASSERT_TRUE(copy_session(recording.path, copy, kAlways).has_value());
-    expect_sound(copy);
+    expect_valid_session(copy);
     const auto steps = SessionReader::open(copy)->step_count().value();
     EXPECT_GE(steps, std::max(last, 301u));
     EXPECT_EQ(SessionReader::open(copy)->token_count(), 2 * steps);
@@ -176,32 +176,32 @@ TEST(SessionEdit, SettleMergesWalLeftByReader) {
     ASSERT_TRUE(reader->info().has_value());
     recording.finish();
     ASSERT_TRUE(fs::exists(recording.path.string() + "-wal"));
-    EXPECT_FALSE(settle_session(recording.path).has_value());
+    EXPECT_FALSE(checkpoint_session(recording.path).has_value());
     EXPECT_TRUE(reader->info().has_value());
   }
-  ASSERT_TRUE(settle_session(recording.path).has_value());
+  ASSERT_TRUE(checkpoint_session(recording.path).has_value());
   EXPECT_FALSE(fs::exists(recording.path.string() + "-wal"));
-  expect_sound(recording.path);
+  expect_valid_session(recording.path);
 }
 
 TEST(SessionEdit, AdoptSetsIdOfImportedFile) {
   const test::SmallSession session({test::small_step(0)});
   const std::string before = bytes_of(session.path);
-  ASSERT_TRUE(adopt_session(session.path, "small").has_value());
+  ASSERT_TRUE(assign_session_id(session.path, "small").has_value());
   EXPECT_EQ(bytes_of(session.path), before);  // unchanged: the id was already right
 
-  ASSERT_TRUE(adopt_session(session.path, "small-2").has_value());
+  ASSERT_TRUE(assign_session_id(session.path, "small-2").has_value());
   EXPECT_EQ(session.reader().info()->id, "small-2");
-  expect_sound(session.path);
+  expect_valid_session(session.path);
 
   // Copied by the file system while it was recorded, without the WAL.
   Recording recording;
   const fs::path copy = recording.folder / "copy.ttrace";
   fs::copy_file(recording.path, copy);
-  ASSERT_TRUE(adopt_session(copy, "copy").has_value());
+  ASSERT_TRUE(assign_session_id(copy, "copy").has_value());
   EXPECT_EQ(SessionReader::open(copy)->info()->state, SessionState::Recovered);
   EXPECT_FALSE(fs::exists(copy.string() + "-wal"));
-  expect_sound(copy);
+  expect_valid_session(copy);
 }
 
 TEST(SessionEdit, ForeignTriggersDoNotRun) {
@@ -209,7 +209,7 @@ TEST(SessionEdit, ForeignTriggersDoNotRun) {
   run_sql(session.path,
           "CREATE TABLE mine(x); CREATE INDEX my_index ON tt_token(id);"
           "CREATE TRIGGER t AFTER INSERT ON tt_meta BEGIN DELETE FROM tt_step; END");
-  expect_sound(session.path);  // a foreign table and index are harmless
+  expect_valid_session(session.path);  // a foreign table and index are harmless
   ASSERT_TRUE(rename_session(session.path, "new").has_value());
   EXPECT_EQ(session.reader().info()->title, "new");
   EXPECT_TRUE(session.reader().step(StepId{0}).has_value());

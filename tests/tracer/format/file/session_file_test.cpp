@@ -27,7 +27,7 @@ using test::write_session;
 using Kind = TraceError::Kind;
 
 // The output of the sqlite3 program, which shares no code with ours.
-std::string ask_sqlite(const fs::path& file, const std::string& sql) {
+std::string query_sqlite3(const fs::path& file, const std::string& sql) {
   const std::string command = "sqlite3 -readonly '" + file.string() + "' \"" + sql + "\" 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   std::string answer;
@@ -90,25 +90,25 @@ TEST(SessionFile, AnswersPlainSql) {
     generate += step.phase == Phase::Generate;
   }
   const auto line = [](auto v) { return std::to_string(v) + "\n"; };
-  EXPECT_EQ(ask_sqlite(file, "PRAGMA application_id"), line(0x54545243));
-  EXPECT_EQ(ask_sqlite(file, "PRAGMA user_version"), "2\n");
-  EXPECT_EQ(ask_sqlite(file, "PRAGMA journal_mode"), "delete\n");
-  EXPECT_EQ(ask_sqlite(file, "PRAGMA integrity_check"), "ok\n");
-  EXPECT_EQ(ask_sqlite(file, "SELECT value FROM tt_meta WHERE key = 'title'"),
+  EXPECT_EQ(query_sqlite3(file, "PRAGMA application_id"), line(0x54545243));
+  EXPECT_EQ(query_sqlite3(file, "PRAGMA user_version"), "2\n");
+  EXPECT_EQ(query_sqlite3(file, "PRAGMA journal_mode"), "delete\n");
+  EXPECT_EQ(query_sqlite3(file, "PRAGMA integrity_check"), "ok\n");
+  EXPECT_EQ(query_sqlite3(file, "SELECT value FROM tt_meta WHERE key = 'title'"),
             "Once upon a time\n");
-  EXPECT_EQ(ask_sqlite(file, "SELECT value FROM tt_meta WHERE key = 'state'"), "done\n");
-  EXPECT_EQ(ask_sqlite(file, "SELECT count(*) FROM tt_meta WHERE key LIKE 'owner%'"), "0\n");
-  EXPECT_EQ(ask_sqlite(file, "SELECT count(*) FROM tt_step"), line(s.steps.size()));
-  EXPECT_EQ(ask_sqlite(file, "SELECT sum(n_tokens) FROM tt_step"), line(tokens));
-  EXPECT_EQ(ask_sqlite(file, "SELECT sum(n_ops) FROM tt_step"), line(ops));
-  EXPECT_EQ(ask_sqlite(file, "SELECT count(*) FROM tt_step WHERE phase = 'generate'"),
+  EXPECT_EQ(query_sqlite3(file, "SELECT value FROM tt_meta WHERE key = 'state'"), "done\n");
+  EXPECT_EQ(query_sqlite3(file, "SELECT count(*) FROM tt_meta WHERE key LIKE 'owner%'"), "0\n");
+  EXPECT_EQ(query_sqlite3(file, "SELECT count(*) FROM tt_step"), line(s.steps.size()));
+  EXPECT_EQ(query_sqlite3(file, "SELECT sum(n_tokens) FROM tt_step"), line(tokens));
+  EXPECT_EQ(query_sqlite3(file, "SELECT sum(n_ops) FROM tt_step"), line(ops));
+  EXPECT_EQ(query_sqlite3(file, "SELECT count(*) FROM tt_step WHERE phase = 'generate'"),
             line(generate));
-  EXPECT_EQ(ask_sqlite(file, "SELECT begin_ns FROM tt_step WHERE id = 5"),
+  EXPECT_EQ(query_sqlite3(file, "SELECT begin_ns FROM tt_step WHERE id = 5"),
             line(s.steps[5].begin.v));
-  EXPECT_EQ(ask_sqlite(file, "SELECT id FROM tt_token WHERE idx = 7"), line(s.tokens[7].id));
-  EXPECT_EQ(ask_sqlite(file, "SELECT n_tensors FROM tt_template WHERE id = 2"),
+  EXPECT_EQ(query_sqlite3(file, "SELECT id FROM tt_token WHERE idx = 7"), line(s.tokens[7].id));
+  EXPECT_EQ(query_sqlite3(file, "SELECT n_tensors FROM tt_template WHERE id = 2"),
             line(s.templates[1].tensors.size()));
-  EXPECT_EQ(ask_sqlite(file, "SELECT fingerprint FROM tt_template WHERE id = 1"),
+  EXPECT_EQ(query_sqlite3(file, "SELECT fingerprint FROM tt_template WHERE id = 1"),
             std::format("{:016x}\n", s.templates[0].fingerprint));
 }
 

@@ -7,15 +7,15 @@
 #include <format>
 #include <fstream>
 
-#include "tests/support/places.h"
 #include "tests/support/sessions/random_session.h"
+#include "tests/support/test_paths.h"
 
 namespace tt {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kData = in_tree("tests/data");
+const fs::path kData = source_path("tests/data");
 
 // Escapes bytes other than printable ASCII as \xNN.
 std::string quoted(const std::string& s) {

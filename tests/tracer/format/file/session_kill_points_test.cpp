@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Progress that a child reports, readable after its death.
-struct Told {
+struct ChildProgress {
   std::atomic<bool> created{false};
   std::atomic<std::uint32_t> committed{0};  // steps
   std::atomic<std::uint64_t> changes{0};    // when the end began
@@ -30,7 +30,7 @@ struct Told {
 };
 
 // The number of file changes of a child: in total, and before finishing began.
-struct Moments {
+struct ChangeCounts {
   std::uint64_t all = 0, before_end = 0;
 };
 
@@ -42,47 +42,47 @@ RandomSession some_session() {
   return session;
 }
 
-int record(const fs::path& file, const RandomSession& session, Told& told) {
+int record(const fs::path& file, const RandomSession& session, ChildProgress& progress) {
   SessionInfo running = session.info;
   running.state = SessionState::Running;
   auto writer = SessionWriter::create(file, running);
   if (!writer) return 1;
-  told.created = true;
+  progress.created = true;
   RandomSession head = session;
   head.steps.clear();
   if (!add_all(**writer, head)) return 2;
   for (const Step& step : session.steps) {
     if (!(*writer)->add_step(step) || !(*writer)->commit()) return 3;
-    ++told.committed;
+    ++progress.committed;
   }
-  told.changes = changes();
-  told.finishing = true;
+  progress.changes = changes();
+  progress.finishing = true;
   if (!(*writer)->finish(session.info, session.losses)) return 4;
-  told.finished = true;
+  progress.finished = true;
   return 0;
 }
 
-Moments moments_of(const RandomSession& session) {
+ChangeCounts count_changes(const RandomSession& session) {
   const TempFolder folder;
-  Shared<Told> told;
+  Shared<ChildProgress> progress;
   Shared<std::atomic<std::uint64_t>> all;
   ChildProcess child([&] {
     const std::uint64_t before = changes();
-    const int failed = record(folder / "s.ttrace", session, *told);
+    const int failed = record(folder / "s.ttrace", session, *progress);
     *all = changes() - before;
-    told->changes -= before;
+    progress->changes -= before;
     return failed;
   });
   EXPECT_EQ(child.wait(), 0);
-  return {.all = *all, .before_end = told->changes};
+  return {.all = *all, .before_end = progress->changes};
 }
 
 // Records a session and is killed at the nth change.
-void die_at(std::uint64_t nth, Torn torn, const fs::path& file, const RandomSession& session,
-            Told& told) {
+void record_and_kill(std::uint64_t nth, Torn torn, const fs::path& file,
+                     const RandomSession& session, ChildProgress& progress) {
   ChildProcess child([&] {
     die_before_change(nth, torn);
-    return record(file, session, told);
+    return record(file, session, progress);
   });
   EXPECT_EQ(child.wait(), -1) << "it was not killed";
 }
@@ -95,37 +95,39 @@ std::set<std::string> names_in(const fs::path& folder) {
 }
 
 // The file is a complete session that lacks at most the step in flight.
-void expect_whole(const fs::path& file, const RandomSession& session, const Told& told) {
+void expect_whole(const fs::path& file, const RandomSession& session,
+                  const ChildProgress& progress) {
   ASSERT_EQ(check_session(file).value(), std::vector<std::string>{});
   const auto read = read_session(file);
   ASSERT_TRUE(read.has_value()) << read.error().message;
-  ASSERT_GE(read->steps.size(), told.committed);
-  ASSERT_LE(read->steps.size(), told.committed + 1);
+  ASSERT_GE(read->steps.size(), progress.committed);
+  ASSERT_LE(read->steps.size(), progress.committed + 1);
   for (std::size_t i = 0; i < read->steps.size(); ++i) ASSERT_EQ(read->steps[i], session.steps[i]);
-  if (told.committed > 0) {
+  if (progress.committed > 0) {
     EXPECT_EQ(read->tokens, session.tokens);
     EXPECT_EQ(read->templates, session.templates);
   }
   if (read->info.state == SessionState::Done) {
-    EXPECT_TRUE(told.finishing);
+    EXPECT_TRUE(progress.finishing);
     EXPECT_EQ(*read, session);
   } else {
     EXPECT_EQ(read->info.state, SessionState::Recovered);
-    EXPECT_FALSE(told.finished);
+    EXPECT_FALSE(progress.finished);
   }
 }
 
 // Recovers as the next start does. Files of a recording that had no final name yet are removed
 // only when they are old, as another process might be creating them.
-void expect_recovered(const fs::path& folder, const RandomSession& session, const Told& told) {
+void expect_recovered(const fs::path& folder, const RandomSession& session,
+                      const ChildProgress& progress) {
   const fs::path file = folder / "s.ttrace";
   ASSERT_TRUE(recover_sessions(folder).has_value());
   if (fs::exists(file)) {
-    expect_whole(file, session, told);
+    expect_whole(file, session, progress);
     EXPECT_EQ(names_in(folder), std::set<std::string>{"s.ttrace"});
     return;
   }
-  EXPECT_FALSE(told.created);
+  EXPECT_FALSE(progress.created);
   for (const auto& entry : fs::directory_iterator(folder))
     fs::last_write_time(entry, fs::file_time_type::clock::now() - std::chrono::hours(1));
   ASSERT_TRUE(recover_sessions(folder).has_value());
@@ -135,44 +137,44 @@ void expect_recovered(const fs::path& folder, const RandomSession& session, cons
 TEST(KillPoints, BeforeEachChangeOfRecordingAndFinish) {
   const RandomSession session = some_session();
   ASSERT_GE(session.steps.size(), 4U);
-  const Moments moments = moments_of(session);
-  int kills = 0, in_the_end = 0, unborn = 0;
-  for (std::uint64_t nth = 1; nth <= moments.all; ++nth) {
+  const ChangeCounts change_counts = count_changes(session);
+  int kills = 0, in_finish = 0, before_creation = 0;
+  for (std::uint64_t nth = 1; nth <= change_counts.all; ++nth) {
     for (const Torn torn : {Torn::No, Torn::Half}) {
       SCOPED_TRACE(std::to_string(nth) + (torn == Torn::Half ? ", torn" : ""));
       const TempFolder folder;
-      Shared<Told> told;
-      die_at(nth, torn, folder / "s.ttrace", session, *told);
+      Shared<ChildProgress> progress;
+      record_and_kill(nth, torn, folder / "s.ttrace", session, *progress);
       ASSERT_FALSE(HasFailure());
       ++kills;
-      in_the_end += told->finishing && !told->finished;
-      unborn += !fs::exists(folder / "s.ttrace");
-      if (nth > moments.before_end) {
-        EXPECT_TRUE(told->finishing);
+      in_finish += progress->finishing && !progress->finished;
+      before_creation += !fs::exists(folder / "s.ttrace");
+      if (nth > change_counts.before_end) {
+        EXPECT_TRUE(progress->finishing);
       }
-      expect_recovered(folder.path(), session, *told);
+      expect_recovered(folder.path(), session, *progress);
     }
   }
   std::printf("%d kills, %d of them in finish(), %d before the file had its name\n", kills,
-              in_the_end, unborn);
-  EXPECT_GT(in_the_end, 10);
-  EXPECT_GT(unborn, 4);
+              in_finish, before_creation);
+  EXPECT_GT(in_finish, 10);
+  EXPECT_GT(before_creation, 4);
 }
 
 TEST(KillPoints, BeforeEachChangeOfRecovery) {
   const RandomSession session = some_session();
-  const Moments moments = moments_of(session);
+  const ChangeCounts change_counts = count_changes(session);
   int kills = 0;
   // In the middle of the steps, and throughout finish().
-  std::vector<std::uint64_t> firsts = {moments.before_end / 2};
-  for (std::uint64_t nth = moments.before_end + 1; nth <= moments.all; nth += 3)
+  std::vector<std::uint64_t> firsts = {change_counts.before_end / 2};
+  for (std::uint64_t nth = change_counts.before_end + 1; nth <= change_counts.all; nth += 3)
     firsts.push_back(nth);
   for (const std::uint64_t first : firsts) {
     for (std::uint64_t second = 1;; ++second) {
       SCOPED_TRACE(std::to_string(first) + ", then " + std::to_string(second));
       const TempFolder folder;
-      Shared<Told> told;
-      die_at(first, Torn::No, folder / "s.ttrace", session, *told);
+      Shared<ChildProgress> progress;
+      record_and_kill(first, Torn::No, folder / "s.ttrace", session, *progress);
       ChildProcess child([&] {
         die_before_change(second, second % 2 == 0 ? Torn::Half : Torn::No);
         return recover_sessions(folder.path()).has_value() ? 0 : 1;
@@ -180,7 +182,7 @@ TEST(KillPoints, BeforeEachChangeOfRecovery) {
       const int ended = child.wait();
       ASSERT_NE(ended, 1);
       kills += ended == -1;
-      expect_recovered(folder.path(), session, *told);
+      expect_recovered(folder.path(), session, *progress);
       ASSERT_FALSE(HasFailure());
       if (ended == 0) break;  // it makes no more changes
     }

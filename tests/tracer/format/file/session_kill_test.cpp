@@ -28,41 +28,41 @@ using test::TempFolder;
 using Kind = TraceError::Kind;
 
 // Progress that a child reports, readable after its death.
-struct Told {
-  std::atomic<std::uint32_t> handed_over{0};  // add_step() was called
-  std::atomic<std::uint32_t> committed{0};    // commit() returned
+struct ChildProgress {
+  std::atomic<std::uint32_t> submitted{0};  // add_step() was called
+  std::atomic<std::uint32_t> committed{0};  // commit() returned
   std::atomic<bool> created{false};
   char message[400] = "";
 };
 
-using SharedTold = test::Shared<Told>;
+using SharedProgress = test::Shared<ChildProgress>;
 
 // Writes the steps of `session` repeatedly until an error ends it.
-TraceError write_for_ever(const fs::path& file, const RandomSession& session,
-                          std::uint32_t steps_per_commit, Told& told,
-                          std::unique_ptr<SessionWriter>& writer) {
+TraceError write_until_error(const fs::path& file, const RandomSession& session,
+                             std::uint32_t steps_per_commit, ChildProgress& progress,
+                             std::unique_ptr<SessionWriter>& writer) {
   SessionInfo info = session.info;
   info.state = SessionState::Running;
   auto made = SessionWriter::create(file, info);
   if (!made) return made.error();
   writer = std::move(*made);
-  told.created = true;
+  progress.created = true;
   RandomSession head = session;
   head.steps.clear();
   if (auto done = add_all(*writer, head); !done) return done.error();
   for (std::uint32_t i = 0;; ++i) {
     Step step = session.steps[i % session.steps.size()];
     step.id = StepId{i};
-    ++told.handed_over;
+    ++progress.submitted;
     if (auto done = writer->add_step(step); !done) return done.error();
     if ((i + 1) % steps_per_commit != 0) continue;
     if (auto done = writer->commit(); !done) return done.error();
-    told.committed = i + 1;
+    progress.committed = i + 1;
   }
 }
 
 // Returns the number of steps in `file`; -1 if it is unreadable or any step differs.
-int count_right_steps(const fs::path& file, const RandomSession& session) {
+int count_valid_steps(const fs::path& file, const RandomSession& session) {
   const auto reader = SessionReader::open(file);
   if (!reader) return -1;
   int n = 0;
@@ -79,7 +79,7 @@ int count_right_steps(const fs::path& file, const RandomSession& session) {
 TEST(KilledWriter, LosesAtMostUncommittedSteps) {
   constexpr int kKills = 200;
   const RandomSession session = random_session(41, {2, 60, 300, 4, 40, 50});
-  int worst[] = {0, 0}, unborn = 0;
+  int worst[] = {0, 0}, before_creation = 0;
   std::uint64_t steps_found = 0;
   for (int kill = 0; kill < kKills; ++kill) {
     SCOPED_TRACE(kill);
@@ -88,34 +88,34 @@ TEST(KilledWriter, LosesAtMostUncommittedSteps) {
     const std::uint32_t steps_per_commit = batches ? 5 : 1;
     TempFolder folder;
     const fs::path file = folder / "s.ttrace";
-    SharedTold told;
+    SharedProgress progress;
     ChildProcess child([&] {
       std::unique_ptr<SessionWriter> writer;
-      write_for_ever(file, session, steps_per_commit, *told.operator->(), writer);
+      write_until_error(file, session, steps_per_commit, *progress.operator->(), writer);
       return 1;
     });
     // Every tenth is killed while the file is created, the others at any later moment.
     if (kill % 10 != 0)
-      while (!told->created) usleep(100);
+      while (!progress->created) usleep(100);
     usleep(static_cast<useconds_t>(dice.below(kill % 10 == 0 ? 8'000 : 30'000)));
     child.kill_now();
 
     if (!fs::exists(file)) {
-      ++unborn;
-      EXPECT_FALSE(told->created);
+      ++before_creation;
+      EXPECT_FALSE(progress->created);
       continue;
     }
     // Like the next start: read (a browser may come first), recover, check.
-    ASSERT_GE(count_right_steps(file, session), static_cast<int>(told->committed));
+    ASSERT_GE(count_valid_steps(file, session), static_cast<int>(progress->committed));
     const auto recovered = recover_sessions(folder.path());
     ASSERT_TRUE(recovered.has_value());
     ASSERT_EQ(recovered->size(), 1u);
     ASSERT_EQ(check_session(file).value(), std::vector<std::string>{});
-    const int found = count_right_steps(file, session);
-    ASSERT_GE(found, static_cast<int>(told->committed));
+    const int found = count_valid_steps(file, session);
+    ASSERT_GE(found, static_cast<int>(progress->committed));
     ASSERT_EQ(recovered->front().steps, static_cast<std::uint32_t>(found));
     ASSERT_FALSE(fs::exists(file.string() + "-wal"));
-    const int lost = static_cast<int>(told->handed_over) - found;
+    const int lost = static_cast<int>(progress->submitted) - found;
     ASSERT_LE(lost, static_cast<int>(steps_per_commit));
     worst[batches] = std::max(worst[batches], lost);
     steps_found += static_cast<std::uint64_t>(found);
@@ -123,7 +123,7 @@ TEST(KilledWriter, LosesAtMostUncommittedSteps) {
   std::printf(
       "%d kills: worst loss %d step (bound 1) committing each step, %d steps (bound 5) in batches "
       "of 5; %llu steps found, %d killed before the file had its name\n",
-      kKills, worst[0], worst[1], static_cast<unsigned long long>(steps_found), unborn);
+      kKills, worst[0], worst[1], static_cast<unsigned long long>(steps_found), before_creation);
   EXPECT_GT(steps_found, 1000u);
 }
 
@@ -137,28 +137,28 @@ void limit_file_size() {
   signal(SIGXFSZ, SIG_IGN);
 }
 
-enum class FullBy { Disk, FileSizeLimit };
+enum class SpaceLimit { Disk, FileSizeLimit };
 
 // Records until there is no space, ends the session, and checks it. Returns 0 on success; a
 // failure is described in `message`.
-int record_until_full(const fs::path& folder, FullBy by, Told& told) {
+int record_until_full(const fs::path& folder, SpaceLimit by, ChildProgress& progress) {
   const auto fail = [&](const char* what, const std::string& detail = "") {
-    snprintf(told.message, sizeof told.message, "%s: %s", what, detail.c_str());
+    snprintf(progress.message, sizeof progress.message, "%s: %s", what, detail.c_str());
     return 1;
   };
-  if (by == FullBy::FileSizeLimit) limit_file_size();
+  if (by == SpaceLimit::FileSizeLimit) limit_file_size();
   const RandomSession session = random_session(42, {2, 60, 60, 4, 40, 50});
   const fs::path file = folder / "s.ttrace";
   std::unique_ptr<SessionWriter> writer;
-  const TraceError error = write_for_ever(file, session, 1, told, writer);
+  const TraceError error = write_until_error(file, session, 1, progress, writer);
   if (error.kind != Kind::DiskFull) return fail("not DiskFull", error.message);
   if (!error.message.contains("Free some space"))
     return fail("it does not say what to do", error.message);
   const auto more = writer->add_step(session.steps[0]);
   if (more || more.error().kind != Kind::DiskFull) return fail("it goes on after the error");
 
-  const int committed = static_cast<int>(told.committed);
-  if (const int n = count_right_steps(file, session); n != committed)
+  const int committed = static_cast<int>(progress.committed);
+  if (const int n = count_valid_steps(file, session); n != committed)
     return fail("before the end, steps", std::to_string(n));
 
   SessionInfo info = session.info;
@@ -170,7 +170,7 @@ int record_until_full(const fs::path& folder, FullBy by, Told& told) {
   writer.reset();
   const auto reader = SessionReader::open(file);
   if (!reader) return fail("after the end", reader.error().message);
-  if (const int n = count_right_steps(file, session); n != committed)
+  if (const int n = count_valid_steps(file, session); n != committed)
     return fail("after the end, steps", std::to_string(n));
   const auto problems = check_session(file);
   if (!problems->empty()) return fail("check", problems->front());
@@ -179,24 +179,24 @@ int record_until_full(const fs::path& folder, FullBy by, Told& told) {
   if (read->state != SessionState::Failed)
     return fail("the file does not say that it failed", finished ? "" : finished.error().message);
   if (reader->losses()->steps_not_written != 3) return fail("losses");
-  snprintf(told.message, sizeof told.message, "%d steps kept, %s, %s", committed,
-           by == FullBy::Disk ? "tmpfs of 1 MiB" : "no file over 1 MiB",
+  snprintf(progress.message, sizeof progress.message, "%d steps kept, %s, %s", committed,
+           by == SpaceLimit::Disk ? "tmpfs of 1 MiB" : "no file over 1 MiB",
            fs::exists(file.string() + "-wal") ? "with a WAL beside the file" : "one file");
   return 0;
 }
 
-void expect_to_end_well(const fs::path& folder, FullBy by) {
-  SharedTold told;
-  ChildProcess child([&] { return record_until_full(folder, by, *told.operator->()); });
-  EXPECT_EQ(child.wait(), 0) << told->message;
-  EXPECT_GT(told->committed, 10u);
-  std::printf("%s\n", told->message);
+void expect_clean_end(const fs::path& folder, SpaceLimit by) {
+  SharedProgress progress;
+  ChildProcess child([&] { return record_until_full(folder, by, *progress.operator->()); });
+  EXPECT_EQ(child.wait(), 0) << progress->message;
+  EXPECT_GT(progress->committed, 10u);
+  std::printf("%s\n", progress->message);
 }
 
 TEST(FullDisk, EndsRecordingAndKeepsCommittedSteps) {
   const SmallDisk disk(1);
   ASSERT_EQ(disk.problem(), "");
-  expect_to_end_well(disk.path(), FullBy::Disk);
+  expect_clean_end(disk.path(), SpaceLimit::Disk);
 }
 
 // The space reserved for the end of a recording is used to recover a killed recording.
@@ -205,17 +205,17 @@ TEST(FullDisk, RecoversKilledRecordingFromReservedSpace) {
   ASSERT_EQ(disk.problem(), "");
   const fs::path file = disk / "s.ttrace";
   const RandomSession session = random_session(44, {1, 10, 10, 2, 5, 5});
-  SharedTold told;
+  SharedProgress progress;
   ChildProcess child([&] {
     SessionInfo info = session.info;
     info.state = SessionState::Running;
     const auto writer = SessionWriter::create(file, info);
     if (!writer || !add_all(**writer, session)) return 1;
-    told->created = true;
+    progress->created = true;
     pause();
     return 2;
   });
-  while (!told->created) usleep(1000);
+  while (!progress->created) usleep(1000);
   child.kill_now();
   ASSERT_GT(fs::file_size(file.string() + "-wal"), 0U);
   ASSERT_LT(fs::file_size(file.string() + "-wal"), 60'000U);
@@ -235,7 +235,7 @@ TEST(FullDisk, RecoversKilledRecordingFromReservedSpace) {
 
 TEST(FileSizeLimit, EndsRecordingAndKeepsCommittedSteps) {
   const TempFolder folder;
-  expect_to_end_well(folder.path(), FullBy::FileSizeLimit);
+  expect_clean_end(folder.path(), SpaceLimit::FileSizeLimit);
 }
 
 TEST(FullDisk, RejectsNewSessionAndLeavesNoFile) {

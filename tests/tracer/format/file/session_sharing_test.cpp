@@ -314,7 +314,7 @@ int run_read_only(const fs::path& folder, Body body) {
     fs::permissions(entry.path(), fs::perms::owner_read | fs::perms::others_read);
   fs::permissions(folder, fs::perms::owner_read | fs::perms::owner_exec);
   const int status = ChildProcess([&] {
-                       if (!test::obey_permissions() || access(folder.c_str(), W_OK) == 0)
+                       if (!test::drop_permission_override() || access(folder.c_str(), W_OK) == 0)
                          return 100;
                        return body();
                      }).wait();
@@ -403,34 +403,34 @@ TEST(ReadOnlyFolder, RejectsNewSession) {
 // File systems that do not support WAL, simulated by a VFS shim.
 
 sqlite3_vfs* real_vfs = nullptr;
-sqlite3_io_methods poor_methods;
+sqlite3_io_methods shim_methods;
 bool shared_memory_is_declared = false;
 
-int poor_open(sqlite3_vfs*, sqlite3_filename name, sqlite3_file* file, int flags, int* out_flags) {
+int shim_open(sqlite3_vfs*, sqlite3_filename name, sqlite3_file* file, int flags, int* out_flags) {
   const int code = real_vfs->xOpen(real_vfs, name, file, flags, out_flags);
   if (code != SQLITE_OK || !(flags & SQLITE_OPEN_MAIN_DB)) return code;
-  poor_methods = *file->pMethods;
+  shim_methods = *file->pMethods;
   if (shared_memory_is_declared)
-    poor_methods.xShmMap = [](sqlite3_file*, int, int, int, void volatile**) {
+    shim_methods.xShmMap = [](sqlite3_file*, int, int, int, void volatile**) {
       return SQLITE_IOERR_SHMMAP;
     };
   else
-    poor_methods.iVersion = 1;
-  file->pMethods = &poor_methods;
+    shim_methods.iVersion = 1;
+  file->pMethods = &shim_methods;
   return code;
 }
 
 TEST(FileSystemWithoutSharedMemory, ErrorSaysWhatToDo) {
   real_vfs = sqlite3_vfs_find(nullptr);
-  sqlite3_vfs poor = *real_vfs;
-  poor.zName = "poor";
-  poor.xOpen = poor_open;
+  sqlite3_vfs shim = *real_vfs;
+  shim.zName = "poor";
+  shim.xOpen = shim_open;
   for (const bool declared : {false, true}) {
     shared_memory_is_declared = declared;
     TempFolder folder;
-    ASSERT_EQ(sqlite3_vfs_register(&poor, 1), SQLITE_OK);
+    ASSERT_EQ(sqlite3_vfs_register(&shim, 1), SQLITE_OK);
     const auto writer = SessionWriter::create(folder / "s.ttrace", random_session(32).info);
-    sqlite3_vfs_unregister(&poor);
+    sqlite3_vfs_unregister(&shim);
     sqlite3_vfs_register(real_vfs, 1);
     ASSERT_FALSE(writer.has_value()) << declared;
     EXPECT_EQ(writer.error().kind, Kind::WalUnsupported) << writer.error().message;

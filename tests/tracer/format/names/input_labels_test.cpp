@@ -56,7 +56,7 @@ int expect_list(std::string_view name, const std::vector<std::int64_t>& list,
 
 // The labels of inputs must match their names; the lists of steps must match the session's
 // tokens, positions, cells and rows. Returns the number of comparisons made.
-int expect_inputs_understood(const SessionReader& reader) {
+int expect_input_labels(const SessionReader& reader) {
   int checked = 0;
   for (const TemplateId id : reader.template_ids().value()) {
     const auto graph = reader.graph(id).value();
@@ -83,22 +83,22 @@ int expect_inputs_understood(const SessionReader& reader) {
   return checked;
 }
 
-void expect_understood(const std::filesystem::path& model) {
+void expect_labels_of_model(const std::filesystem::path& model) {
   SCOPED_TRACE(model.stem().string());
   TracedModel traced(model);
   const auto run = traced.run(greedy_tokens(17, 3));
   ASSERT_NE(run.result.reason, StopReason::Error) << run.result.error;
-  EXPECT_GT(expect_inputs_understood(run.reader()), 2);
+  EXPECT_GT(expect_input_labels(run.reader()), 2);
 }
 
 TEST(InputLabels, MatchNamesAndValues) {
   for (const modelgen::NamedShape& shape : modelgen::named_shapes()) {
     if (shape.name == "tinyllama-1.1b") continue;  // same kinds as `small`, but large
-    expect_understood(generated_model({.shape = std::string(shape.name)}));
+    expect_labels_of_model(generated_model({.shape = std::string(shape.name)}));
   }
   // Sliding windows, hybrid models, positions of several sections, several caches.
   for (const char* model : {"gemma3-dense", "jamba-dense", "qwen2vl-dense", "deepseek4-moe"})
-    expect_understood(arch_model(model));
+    expect_labels_of_model(arch_model(model));
 }
 
 }  // namespace

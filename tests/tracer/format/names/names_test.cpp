@@ -6,8 +6,8 @@
 #include <sstream>
 #include <string>
 
-#include "tests/support/places.h"
 #include "tests/support/sessions/graph_maker.h"
+#include "tests/support/test_paths.h"
 
 namespace tt {
 namespace {
@@ -62,7 +62,7 @@ TEST(LayerOf, ParsesLayerFromLlamaCppNames) {
 // test-llama-archs writes (layer 0 represents all layers), and of the T5, BERT, RWKV, gemma3n
 // and next-token-prediction families.
 TEST(Names, OfWeightsDetermineLayerComponentAndRole) {
-  std::ifstream file(in_tree("tests/data/weight_names.tsv"));
+  std::ifstream file(source_path("tests/data/weight_names.tsv"));
   ASSERT_TRUE(file.is_open());
   int names = 0;
   for (std::string line; std::getline(file, line); ++names) {

@@ -1,0 +1,15 @@
+// Human-readable values: three significant digits and a unit. Pure functions.
+#pragma once
+
+#include <string>
+
+namespace tt {
+
+// "1.50 GB", "310 kB", "12 B": decimal units, powers of 1000.
+std::string format_bytes(double bytes);
+// "1.25 s", "31.2 ms", "870 us", "90 ns".
+std::string format_duration(double ns);
+// "12.5 %"; "0 %" if `all` is not positive.
+std::string format_percent(double part, double all);
+
+}  // namespace tt

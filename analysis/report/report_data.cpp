@@ -1,0 +1,155 @@
+// Gathers the data of a report.
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "analysis/aggregate/step_shares.h"
+#include "analysis/common/op_info.h"
+#include "analysis/report/report.h"
+
+namespace tt {
+
+namespace {
+
+constexpr std::uint32_t kCapacities = 20;
+
+// Sums tokens and durations of the steps. The duration of a step is divided equally among its
+// tokens.
+void gather_steps(const SessionIndex& index, ReportData& data) {
+  constexpr std::size_t kMaxTokens = std::size_t{1} << 24;  // limit for untrusted files
+  for (const IndexedStep& step : index.steps()) {
+    const Ns took = step.end - step.begin;
+    if (step.phase == Phase::Generate) {
+      data.generated_tokens += step.n_tokens;
+      data.generate_time = data.generate_time + took;
+      const std::size_t room = kMaxTokens - data.token_ms.size();
+      data.token_ms.insert(data.token_ms.end(), std::min<std::size_t>(step.n_tokens, room),
+                           static_cast<double>(took.v) / 1e6 / step.n_tokens);
+    } else if (step.phase == Phase::Prompt) {
+      data.prompt_tokens += step.n_tokens;
+      data.prompt_time = data.prompt_time + took;
+    }
+  }
+}
+
+std::expected<void, TraceError> gather_devices(const SessionIndex& index,
+                                               const SessionReader& reader, ReportData& data) {
+  std::map<std::string, std::map<std::string, double>> times;  // by device and kind of op
+  std::expected<void, TraceError> done;
+  StepShares shares(index, std::nullopt, StepShares::Times::Yes);
+  shares.visit(window_of(index, {}), [&](const SeriesShare& share) {
+    const auto graph = reader.graph(share.series.graph);
+    if (!graph) {
+      done = std::unexpected(graph.error());
+      return;
+    }
+    for (std::size_t i = 0; i < (*graph)->ops.size(); ++i) {
+      const Op& op = (*graph)->ops[i];
+      // Signed: a damaged file may have negative durations.
+      const auto ns = i < share.op_ns.size() ? static_cast<std::int64_t>(share.op_ns[i]) : 0;
+      times[op.device][op_name(**graph, op)] += static_cast<double>(ns);
+    }
+  });
+  for (const auto& [device, kinds] : times) {
+    DeviceTime of{.name = device, .ns = 0, .slowest = {}, .slowest_ns = 0};
+    for (const auto& [kind, ns] : kinds) {
+      of.ns += ns;
+      if (ns <= of.slowest_ns) continue;
+      of.slowest = kind;
+      of.slowest_ns = ns;
+    }
+    data.devices.push_back(std::move(of));
+  }
+  std::ranges::stable_sort(data.devices, std::greater{}, &DeviceTime::ns);
+  return done;
+}
+
+// The host's memory if it is smaller than `distinct`, else half of `distinct`.
+Bytes budget_for(Bytes distinct, const SessionInfo& info) {
+  const auto memory = info.fact_number("host.ram_bytes");
+  return memory && *memory < distinct.v ? Bytes{*memory} : Bytes{distinct.v / 2};
+}
+
+std::expected<void, TraceError> gather_reuse(const SessionReader& reader, ReportData& data,
+                                             const ContinueCheck& keep_going) {
+  constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
+  const auto sequence = weight_reads(reader, kAllSteps, Grain::Part, keep_going);
+  if (!sequence) return std::unexpected(sequence.error());
+  const std::uint64_t all = sequence->distinct_bytes().v;
+  ReuseQuery query{.grain = Grain::Part};
+  for (std::uint64_t i = 0; i <= kCapacities; ++i)
+    query.capacities.push_back(Bytes{all / kCapacities * i + all % kCapacities * i / kCapacities});
+  const Bytes room = budget_for(Bytes{all}, data.info);
+  query.capacities.push_back(room);
+  auto found = reuse(*sequence, query, keep_going);
+  if (!found) return std::unexpected(found.error());
+  data.weights_read = found->bytes;
+  data.weights_distinct = found->distinct;
+  if (found->reads == 0) return {};
+  data.room = {
+      .pins = pin_plan(*sequence, room), .lru = found->lru.back(), .belady = found->belady.back()};
+  for (auto* curve : {&found->lru, &found->pin, &found->belady}) curve->pop_back();
+  data.lru = std::move(found->lru);
+  data.pin = std::move(found->pin);
+  data.belady = std::move(found->belady);
+  return {};
+}
+
+std::expected<Breakdown, TraceError> by(Axis axis, const SessionIndex& index,
+                                        const ContinueCheck& keep_going) {
+  return breakdown(index, {.by = axis}, keep_going);
+}
+
+}  // namespace
+
+std::expected<ReportData, TraceError> gather_report_data(const std::filesystem::path& file,
+                                                         const SessionIndex& index,
+                                                         const SessionReader& reader,
+                                                         const ContinueCheck& keep_going,
+                                                         const ProgressCallback& progress) {
+  ReportData data;
+  data.info = index.info();
+  TraceError error{};
+  // Stores a result; the first error is the error of the report.
+  const auto got = [&](auto answer, auto& place) {
+    if (!answer) {
+      error = answer.error();
+      return false;
+    }
+    place = *std::move(answer);
+    return true;
+  };
+  AccessPattern pattern;
+  Sequentiality order;
+  const auto stop = [&]() -> std::expected<ReportData, TraceError> {
+    return std::unexpected(error);
+  };
+  progress("computing totals");
+  if (!got(reader.losses(), data.losses)) return stop();
+  data.readable_steps = reader.readable_steps();
+  if (!got(by(Axis::OpKind, index, keep_going), data.by_op_kind)) return stop();
+  if (!got(by(Axis::Component, index, keep_going), data.by_component)) return stop();
+  if (!got(by(Axis::Layer, index, keep_going), data.by_layer)) return stop();
+  if (!got(by(Axis::Tensor, index, keep_going), data.by_tensor)) return stop();
+  if (!got(sequentiality(index, {}, kDefaultGap, {.from = 0, .limit = 0}, keep_going), order))
+    return stop();
+  data.read_order = order.total;
+  progress("comparing tokens");
+  if (!got(determinism(reader, keep_going), data.determinism)) return stop();
+  progress("learning the order of reads");
+  if (!got(access_pattern(reader, keep_going), pattern)) return stop();
+  data.prediction = pattern.prediction;
+  gather_steps(index, data);
+  if (const auto devices = gather_devices(index, reader, data); !devices)
+    return std::unexpected(devices.error());
+  progress("replaying reads");
+  if (const auto read = gather_reuse(reader, data, keep_going); !read)
+    return std::unexpected(read.error());
+  progress("validating");
+  if (!got(validate(file, keep_going), data.validation)) return stop();
+  return data;
+}
+
+}  // namespace tt

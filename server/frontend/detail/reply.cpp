@@ -1,0 +1,144 @@
+#include "server/frontend/detail/reply.h"
+
+#include <format>
+
+#include "server/frontend/detail/request_id.h"
+
+namespace tt {
+
+int status_of(RejectionReason reason) {
+  switch (reason) {
+    case RejectionReason::Malformed:
+      return 400;
+    case RejectionReason::Unauthorized:
+      return 401;
+    case RejectionReason::ForeignOrigin:
+      return 403;
+    case RejectionReason::NotFound:
+      return 404;
+    case RejectionReason::MethodNotAllowed:
+      return 405;
+    case RejectionReason::Timeout:
+      return 408;
+    case RejectionReason::BodyTooLarge:
+      return 413;
+    case RejectionReason::BodyType:
+      return 415;
+    case RejectionReason::UpgradeRequired:
+      return 426;
+    case RejectionReason::TooManyAttempts:
+      return 429;
+    case RejectionReason::HeadTooLarge:
+      return 431;
+    case RejectionReason::TooManyConnections:
+      return 503;
+  }
+  return 500;
+}
+
+}  // namespace tt
+
+namespace tt::frontend {
+namespace {
+
+std::string_view status_text(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 204:
+      return "No Content";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 413:
+      return "Content Too Large";
+    case 415:
+      return "Unsupported Media Type";
+    case 426:
+      return "Upgrade Required";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "Error";
+  }
+}
+
+}  // namespace
+
+Reply reply_of(const Rejection& rejection, const RejectionRenderer& renderer) {
+  RejectionBody body = renderer ? renderer(rejection)
+                                : RejectionBody{"text/plain; charset=utf-8", rejection.why + "\n"};
+  Reply reply{.status = status_of(rejection.reason),
+              .type = std::move(body.type),
+              .body = std::move(body.text),
+              .headers = {},
+              .note = rejection.why};
+  if (rejection.retry_after_s > 0) {
+    reply.headers.push_back(std::format("Retry-After: {}", rejection.retry_after_s));
+  }
+  if (rejection.reload) reply.headers.emplace_back("Refresh: 0");
+  if (rejection.reason == RejectionReason::Unauthorized) {
+    reply.headers.emplace_back("WWW-Authenticate: Bearer realm=\"tensor-trace\"");
+  }
+  if (rejection.reason == RejectionReason::MethodNotAllowed)
+    reply.headers.emplace_back("Allow: GET");
+  if (rejection.reason == RejectionReason::UpgradeRequired) {
+    reply.headers.emplace_back("Sec-WebSocket-Version: 13");
+    reply.headers.emplace_back("Upgrade: websocket");
+  }
+  return reply;
+}
+
+std::string common_headers(std::string_view cors_origin, bool any_cors,
+                           std::string_view request_id) {
+  std::string lines =
+      "Content-Security-Policy: default-src 'self'; base-uri 'none'; form-action 'self'; "
+      "frame-ancestors 'none'; object-src 'none'\r\n"
+      "X-Content-Type-Options: nosniff\r\n"
+      "Referrer-Policy: no-referrer\r\n"
+      "Cross-Origin-Resource-Policy: same-origin\r\n"
+      "Cross-Origin-Opener-Policy: same-origin\r\n";
+  lines += std::format("{}: {}\r\n", kRequestIdField, request_id);
+  if (any_cors) lines += "Vary: Origin\r\n";
+  if (!cors_origin.empty()) {
+    lines += std::format(
+        "Access-Control-Allow-Origin: {}\r\n"
+        "Access-Control-Expose-Headers: Content-Disposition, ETag, Location, Retry-After, "
+        "X-Request-Id\r\n",
+        cors_origin);
+  }
+  return lines;
+}
+
+std::string to_response(const Reply& reply, std::string_view method,
+                        std::string_view common_headers) {
+  std::string lines;
+  for (const std::string& header : reply.headers) lines += header + "\r\n";
+  if (reply.status != 204) {
+    lines +=
+        std::format("Content-Type: {}\r\nContent-Length: {}\r\n", reply.type, reply.body.size());
+  }
+  return std::format(
+      "HTTP/1.1 {} {}\r\n"
+      "{}"
+      "Connection: close\r\n"
+      "Cache-Control: no-store\r\n"
+      "{}\r\n{}",
+      reply.status, status_text(reply.status), common_headers, lines,
+      method == "HEAD" ? "" : reply.body);
+}
+
+}  // namespace tt::frontend

@@ -1,0 +1,59 @@
+// Thread pool with a limit per peer. Tasks run in order, except that tasks of a peer at its
+// limit wait while others pass them. A thread is started when a task finds none idle, up to a
+// maximum; threads stay until join(). (The pool of cpp-httplib starts no thread when two tasks
+// arrive while one thread is idle, so the second could wait for a stream that runs for hours.)
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace tt::frontend {
+
+class WorkerPool {
+ public:
+  using Task = std::move_only_function<void()>;
+
+  WorkerPool(std::size_t max_threads, std::size_t max_per_peer)
+      : max_threads_(max_threads), max_per_peer_(max_per_peer) {}
+  ~WorkerPool() { join(); }
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  // `peer`: peer_group(). Any thread; a task submitted after join() is dropped.
+  void run(std::string peer, Task task);
+
+  // Waits until no task is queued or running. Returns false when `deadline` passes first.
+  bool wait_idle(std::chrono::steady_clock::time_point deadline);
+
+  // Runs the queued tasks, then ends all threads. Idempotent.
+  void join();
+
+ private:
+  struct Waiting {
+    std::string peer;
+    Task task;
+  };
+  void work();
+  std::deque<Waiting>::iterator next();  // end(): no task may run
+
+  const std::size_t max_threads_;
+  const std::size_t max_per_peer_;
+  std::mutex mutex_;
+  std::condition_variable task_ready_;
+  std::condition_variable all_done_;
+  std::deque<Waiting> tasks_;                             // guarded by mutex_, as all below
+  std::unordered_map<std::string, std::size_t> running_;  // by peer; no zeros
+  std::vector<std::thread> threads_;                      // joined by join() only
+  std::size_t idle_ = 0;
+  bool ending_ = false;
+};
+
+}  // namespace tt::frontend

@@ -1,0 +1,76 @@
+#include "server/http/session_query_handler.h"
+
+#include <charconv>
+
+#include "analysis/common/session_layers.h"
+
+namespace tt {
+
+namespace {
+
+using Request = httplib::Request;
+template <class Value>
+using OrProblem = std::expected<Value, Problem>;
+
+// A whole number in the path. Anything else is NotFound with the detail `from_where`.
+OrProblem<std::uint32_t> number_in_path(const Request& request, const char* name,
+                                        const char* from_where) {
+  const std::string& text = request.path_params.at(name);
+  std::uint32_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, number);
+  if (parsed.ec != std::errc{} || parsed.ptr != end)
+    return std::unexpected(Problem{ErrorCode::NotFound, from_where});
+  return number;
+}
+
+}  // namespace
+
+OrProblem<StepId> step_in_path(const Request& request) {
+  return number_in_path(request, "step", "Steps are numbered from 0.")
+      .transform([](std::uint32_t number) { return StepId{number}; });
+}
+
+OrProblem<TemplateId> template_in_path(const Request& request) {
+  const char* const where = "Templates are numbered from 1. /templates of the session lists them.";
+  return number_in_path(request, "template", where)
+      .and_then([&](std::uint32_t number) -> OrProblem<TemplateId> {
+        if (number == 0) return std::unexpected(Problem{ErrorCode::NotFound, where});
+        return TemplateId{number};
+      });
+}
+
+OrProblem<LayerId> layer_in_path(const Request& request) {
+  return number_in_path(request, "layer", "Layers are numbered from 0.")
+      .and_then([](std::uint32_t number) -> OrProblem<LayerId> {
+        if (!std::in_range<std::int32_t>(number)) {
+          return std::unexpected(Problem{ErrorCode::NotFound, "No model has that many layers."});
+        }
+        return LayerId{static_cast<std::int32_t>(number)};
+      });
+}
+
+TensorFilter tensor_filter(const Request& request, ParameterReader& read, const char* name) {
+  return {.name = read.take(text_parameter(request, name)),
+          .kind = read.take(enum_parameter(request, "kind", TensorKind::Input)),
+          .source = read.take(enum_parameter(request, "source", Source::Buffer)),
+          .layer = read.take(layer_parameter(request)),
+          .component = read.take(enum_parameter(request, "component", Component::Input))};
+}
+
+std::expected<void, TraceError> check_layer_parameter(const Request& request,
+                                                      const SessionReader& reader) {
+  const auto layer = layer_parameter(request);
+  if (!layer || !*layer) return {};
+  return validate_layers(reader, LayerSet::one(**layer));
+}
+
+void set_damage_header(httplib::Response& response, std::optional<std::uint32_t> readable_steps) {
+  if (readable_steps) response.set_header("X-Whole-Steps", std::to_string(*readable_steps));
+}
+
+ContinueCheck while_connected(const Request& request) {
+  return [&request] { return !request.is_connection_closed(); };
+}
+
+}  // namespace tt

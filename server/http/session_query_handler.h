@@ -1,0 +1,97 @@
+// Common code of the routes that query one session: parse the parameters and keep the first
+// problem, open the session, run the query, send the response with an ETag. A handler reads
+// its parameters and returns the function of analysis/ to run:
+//
+//   handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+//     const PageRange range = read.take(page_parameters(request, kDefaultRows));
+//     return [=](const SessionReader& reader) { return node_table(reader, range); };
+//   });
+#pragma once
+
+#include <httplib.h>
+
+#include <cstdint>
+#include <expected>
+#include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "analysis/common/page.h"
+#include "analysis/common/tensor_filter.h"
+#include "analysis/common/valid_prefix.h"
+#include "api/json/trace_json.h"
+#include "server/http/parameters.h"
+#include "server/http/responses.h"
+#include "server/sessions/session_store.h"
+
+namespace tt {
+
+inline constexpr std::uint64_t kMaxId = std::numeric_limits<std::uint32_t>::max();
+
+// Collects parsed parameters and keeps the first problem.
+class ParameterReader {
+ public:
+  template <class Value>
+  Value take(std::expected<Value, Problem> value) {
+    if (value) return *std::move(value);
+    if (!problem_) problem_ = value.error();
+    return {};
+  }
+  const std::optional<Problem>& problem() const { return problem_; }
+
+ private:
+  std::optional<Problem> problem_;
+};
+
+// Path parameters. NotFound when the text is not a number.
+std::expected<StepId, Problem> step_in_path(const httplib::Request& request);
+std::expected<TemplateId, Problem> template_in_path(const httplib::Request& request);
+std::expected<LayerId, Problem> layer_in_path(const httplib::Request& request);
+
+// Reads the parameters kind, source, layer and component, and a name substring from the
+// parameter `name`.
+TensorFilter tensor_filter(const httplib::Request& request, ParameterReader& read,
+                           const char* name = "name");
+
+// Returns false once the client has disconnected or the server has cut off the request at
+// shutdown.
+ContinueCheck while_connected(const httplib::Request& request);
+
+// Sets X-Whole-Steps when the session file is damaged and the response covers only the steps
+// before the damage.
+void set_damage_header(httplib::Response& response, std::optional<std::uint32_t> readable_steps);
+
+// NotFound when the session's model does not have the layer of the parameter "layer".
+std::expected<void, TraceError> check_layer_parameter(const httplib::Request& request,
+                                                      const SessionReader& reader);
+
+// Runs a query on the session of the path parameter "id" and sends the result. For a damaged
+// file the query covers the steps before the damage. `make_query(read)` converts the request into
+// the query: a function of a SessionReader that returns Json, a TextResponse or a type with
+// to_json(), or a TraceError.
+template <class MakeQuery>
+void handle_session_query(SessionStore& sessions, const httplib::Request& request,
+                          httplib::Response& response, MakeQuery make_query) {
+  ParameterReader read;
+  const auto query = make_query(read);
+  if (read.problem()) return respond(response, *read.problem());
+  const std::string& id = request.path_params.at("id");
+  if (not_modified(request, response, sessions.tag(id))) return;
+  auto reader = sessions.open(id);
+  if (!reader) return respond(response, problem_of(reader.error()));
+  if (const auto there = check_layer_parameter(request, *reader); !there)
+    return respond(response, problem_of(there.error()));
+  const auto found = query_valid_prefix(*reader, query, while_connected(request));
+  if (!found) return respond(response, problem_of(found.error()));
+  set_damage_header(response, reader->readable_steps());
+  using Found = std::remove_cvref_t<decltype(*found)>;
+  if constexpr (std::is_same_v<Found, Json> || std::is_same_v<Found, TextResponse>) {
+    respond(response, *found);
+  } else {
+    respond(response, to_json(*found));
+  }
+}
+
+}  // namespace tt

@@ -1,0 +1,148 @@
+// The models of this server: those in a folder (--models-dir) and one at any path (--model).
+// Each loaded model is a GenerationQueue with its own inference thread. At most `max_loaded`
+// models are loaded; loading another unloads the one that has been idle longest. A busy model
+// is never unloaded for this.
+//
+// A request goes to the model that it names, or to the only loaded one. The status of a
+// request remains available after its model is unloaded.
+//
+// Any thread; no function waits for a model. A loader thread frees models and then loads, in
+// that order, so that the limit holds for memory, too.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <expected>
+#include <filesystem>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "api/json/model_json.h"
+#include "api/json/problem.h"
+#include "server/models/model_folder.h"
+#include "tracer/engine/generation_queue.h"
+
+namespace tt {
+
+class ModelManager {
+ public:
+  struct Options {
+    std::filesystem::path folder{};  // empty: none
+    // Loaded at startup; empty path: none. Its other options apply to every model.
+    ModelOptions model{};
+    ContextOptions context{};
+    std::size_t max_loaded = 1;
+    std::filesystem::path data_dir{};          // see GenerationQueue::Options
+    std::filesystem::path checker{};           //
+    std::filesystem::path self_check_model{};  //
+    std::size_t max_queued = 64;               // queued requests per model
+    // Called when a model was loaded, failed to load, or was unloaded. Any thread; must not
+    // block.
+    std::function<void(const ModelEntry&)> on_change{};
+  };
+  // `listener` must outlive this object.
+  ModelManager(Options options, SessionListener& listener);
+  ~ModelManager();  // stop()
+  ModelManager(const ModelManager&) = delete;
+  ModelManager& operator=(const ModelManager&) = delete;
+
+  const Options& options() const { return options_; }
+
+  // All models, sorted by id. Scans the folder.
+  std::vector<ModelEntry> models();
+  std::expected<ModelEntry, Problem> model(const std::string& id);
+  // The model shown as current: the most recently used loaded model, else one that is loading,
+  // else the one that failed last. nullopt: none of these.
+  std::optional<ModelEntry> current() const;
+
+  // Starts loading and returns immediately. A loaded model is reloaded only if its files have
+  // changed.
+  std::expected<ModelEntry, Problem> load(const std::string& id);
+  // Unloads the model or cancels its loading. No effect when it is not loaded; fails when it
+  // is busy.
+  std::expected<ModelEntry, Problem> unload(const std::string& id);
+
+  // Reads the GGUF metadata from the files, without loading the model.
+  std::expected<GgufIndex, Problem> structure(const std::string& id);
+
+  // `id` empty: the only loaded model.
+  std::expected<JobStatus, Problem> submit(const std::string& id, GenerationRequest request);
+  std::optional<JobStatus> status(const std::string& session) const;
+  // Newest first, without the text: all queued and running requests, and the last kMaxEnded
+  // that ended.
+  std::vector<JobStatus> statuses() const;
+  bool cancel(const std::string& session);  // false: unknown request
+  std::optional<StepInFlight> in_flight(const std::string& session, std::uint32_t from_op) const;
+
+  // Cancels all requests, finishes the files of running sessions, frees the models.
+  // Idempotent.
+  void stop();
+
+  static constexpr std::size_t kMaxEnded = 1000;
+
+ private:
+  using QueuePtr = std::shared_ptr<GenerationQueue>;
+  struct Slot {
+    FoundModel found;
+    bool listed = true;               // in the folder, or set by --model
+    std::uint64_t load_sequence = 0;  // sequence number of the load request; 0: none
+    QueuePtr queue;                   // null until the loader thread has created it
+    std::string error;                // of the last failed load
+    std::uint64_t failed = 0;         // sequence number of that load request
+  };
+  struct PendingUnload {
+    std::string id;
+    QueuePtr queue;  // null: stopped, memory is being freed
+  };
+
+  void run();
+  void unload_one(std::unique_lock<std::mutex>& lock);
+  void load_one(std::unique_lock<std::mutex>& lock, const std::string& id);
+  void load_ended(const std::string& id, std::uint64_t sequence, const LoadState& state);
+  void rescan();
+  std::string id_for(const FoundModel& found);  // requires mutex_
+  static std::filesystem::path real_path(const std::filesystem::path& path);
+  static std::uint64_t failed_sequence(const Slot& slot);
+  static Problem busy(const std::string& id);
+  static Problem no_such_model(const std::string& id);
+
+  // These require mutex_.
+  Slot* slot_of(const std::string& id);
+  std::optional<std::string> next_to_load() const;
+  bool is_unloading(const std::string& id) const;
+  void request_load(Slot& slot);
+  void release(const std::string& id, Slot& slot);
+  std::expected<void, Problem> evict_idle();
+  ModelEntry entry_of(const std::string& id, const Slot& slot) const;
+  std::expected<QueuePtr, Problem> queue_for(const std::string& id);
+  std::string known_ids() const;
+  std::vector<QueuePtr> queues() const;
+  void keep_ended(std::vector<JobStatus> ended_jobs);
+  const JobStatus* ended(const std::string& session) const;  // null: not found
+
+  const Options options_;
+  SessionListener& listener_;
+
+  std::mutex scan_mutex_;  // locked before mutex_
+  ModelFolder folder_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::map<std::string, Slot> slots_;
+  std::map<std::filesystem::path, std::string> ids_;  // of every path ever seen; never removed
+  std::list<PendingUnload> unloading_;
+  std::vector<JobStatus> ended_;  // of unloaded models, oldest first
+  std::uint64_t last_sequence_ = 0;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tt

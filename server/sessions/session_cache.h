@@ -1,0 +1,211 @@
+// Cache of per-session data that requires reading every step: the index for charts
+// (analysis/index/session_index.h) and the totals for SQL (analysis/index/session_totals.h).
+// An entry is built on first use, extended while the session grows, and evicted (least
+// recently used) when the total size exceeds the limit. Any thread.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <format>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <utility>
+
+#include "analysis/index/session_index.h"
+#include "analysis/index/session_totals.h"
+
+namespace tt {
+
+// Kept is constructed from `how...` and empty at first; extend() adds the steps it does not
+// contain yet.
+template <class Data, auto... args>
+class SessionCache {
+ public:
+  explicit SessionCache(std::size_t max_bytes) : max_bytes_(max_bytes) {}
+
+ private:
+  struct Entry {
+    std::shared_timed_mutex mutex;  // shared: readers; exclusive: build and extend
+    std::optional<Data> data;
+    std::string session;                 // identity of the session: id and start time
+    std::optional<std::string> tag;      // state of the file; nullopt: still being recorded
+    std::optional<std::string> damaged;  // state of the file that cannot be read to its end
+    std::size_t bytes = 0;               // guarded by the cache's mutex, as is the next member
+    std::uint64_t used = 0;
+  };
+
+ public:
+  // Read access to an entry. The entry does not change while a handle exists; other handles
+  // may read it, too.
+  class Handle {
+   public:
+    const Data& operator*() const { return *entry_->data; }
+
+   private:
+    friend class SessionCache;
+    Handle(std::shared_ptr<Entry> entry, std::shared_lock<std::shared_timed_mutex> lock)
+        : entry_(std::move(entry)), lock_(std::move(lock)) {}
+    std::shared_ptr<Entry> entry_;
+    std::shared_lock<std::shared_timed_mutex> lock_;
+  };
+
+  // Returns a handle to the entry, which is built or extended as needed. `tag` is the value of
+  // SessionStore::tag() when `reader` was opened, or later. If another session has taken this
+  // id meanwhile, no data is reused. While another thread builds the entry, the call waits
+  // until keep_going() returns false. For a reader that ends at damage the result is not
+  // cached, so that each query detects the damage.
+  std::expected<Handle, TraceError> get_or_build(const std::string& id,
+                                                 const std::optional<std::string>& tag,
+                                                 const SessionReader& reader,
+                                                 const ContinueCheck& keep_going);
+  std::size_t bytes() const;
+
+ private:
+  std::shared_ptr<Entry> entry_of(const std::string& id);
+  void evict(const std::shared_ptr<Entry>& entry);
+  template <class Lock>
+  static std::expected<Lock, TraceError> lock_entry(Entry& entry, const ContinueCheck& keep_going);
+  static std::expected<Handle, TraceError> build_uncached(const SessionReader& reader,
+                                                          const ContinueCheck& keep_going);
+
+  const std::size_t max_bytes_;
+  mutable std::mutex mutex_;  // guards the members below
+  std::map<std::string, std::shared_ptr<Entry>> entries_;
+  std::uint64_t clock_ = 0;
+};
+
+// The index of a session with 100 million accesses takes at most 120 MB.
+class IndexCache : public SessionCache<SessionIndex> {
+ public:
+  explicit IndexCache(std::size_t max_bytes = std::size_t{512} << 20) : SessionCache(max_bytes) {}
+};
+
+// The size of the totals depends on the templates, not on the length of the session: a few MB.
+class TotalsCache {
+ public:
+  // As SessionCache::get_or_build(). The totals do not change while the pointer is held.
+  std::expected<std::shared_ptr<const SessionTotals>, TraceError> get_or_build(
+      SessionTotals::Times times, const std::string& id, const std::optional<std::string>& tag,
+      const SessionReader& reader, const ContinueCheck& keep_going) {
+    const auto shared = [](auto handle) {
+      const auto held = std::make_shared<const decltype(handle)>(std::move(handle));
+      return std::shared_ptr<const SessionTotals>(held, &**held);
+    };
+    if (times == SessionTotals::Times::Skip)
+      return untimed_.get_or_build(id, tag, reader, keep_going).transform(shared);
+    return timed_.get_or_build(id, tag, reader, keep_going).transform(shared);
+  }
+  std::size_t bytes() const { return untimed_.bytes() + timed_.bytes(); }
+
+ private:
+  static constexpr std::size_t kMaxBytes = std::size_t{64} << 20;  // for each of the two caches
+  SessionCache<SessionTotals, SessionTotals::Times::Skip> untimed_{kMaxBytes};
+  SessionCache<SessionTotals, SessionTotals::Times::Sum> timed_{kMaxBytes};
+};
+
+template <class Data, auto... args>
+auto SessionCache<Data, args...>::entry_of(const std::string& id) -> std::shared_ptr<Entry> {
+  const std::scoped_lock lock(mutex_);
+  auto& entry = entries_[id];
+  if (!entry) entry = std::make_shared<Entry>();
+  entry->used = ++clock_;
+  return entry;
+}
+
+// Evicts old entries. The newest entry stays, whatever its size.
+template <class Data, auto... args>
+void SessionCache<Data, args...>::evict(const std::shared_ptr<Entry>& entry) {
+  const std::size_t bytes = entry->data->memory_bytes();
+  const std::scoped_lock lock(mutex_);
+  entry->bytes = bytes;
+  std::size_t all = 0;
+  for (const auto& [id, each] : entries_) all += each->bytes;
+  while (all > max_bytes_ && entries_.size() > 1) {
+    const auto oldest =
+        std::ranges::min_element(entries_, {}, [](const auto& each) { return each.second->used; });
+    if (oldest->second == entry) break;
+    all -= oldest->second->bytes;
+    entries_.erase(oldest);
+  }
+}
+
+template <class Data, auto... args>
+std::size_t SessionCache<Data, args...>::bytes() const {
+  const std::scoped_lock lock(mutex_);
+  std::size_t all = 0;
+  for (const auto& [id, entry] : entries_) all += entry->bytes;
+  return all;
+}
+
+template <class Data, auto... args>
+template <class Lock>
+std::expected<Lock, TraceError> SessionCache<Data, args...>::lock_entry(
+    Entry& entry, const ContinueCheck& keep_going) {
+  Lock lock(entry.mutex, std::defer_lock);
+  while (!lock.try_lock_for(std::chrono::milliseconds(20)))
+    if (!keep_going()) return std::unexpected(cancelled_error());
+  return lock;
+}
+
+template <class Data, auto... args>
+auto SessionCache<Data, args...>::build_uncached(const SessionReader& reader,
+                                                 const ContinueCheck& keep_going)
+    -> std::expected<Handle, TraceError> {
+  auto entry = std::make_shared<Entry>();
+  entry->data.emplace(args...);
+  if (auto done = entry->data->extend(reader, keep_going); !done)
+    return std::unexpected(done.error());
+  std::shared_lock lock(entry->mutex);
+  return Handle(std::move(entry), std::move(lock));
+}
+
+template <class Data, auto... args>
+auto SessionCache<Data, args...>::get_or_build(const std::string& id,
+                                               const std::optional<std::string>& tag,
+                                               const SessionReader& reader,
+                                               const ContinueCheck& keep_going)
+    -> std::expected<Handle, TraceError> {
+  const auto info = reader.info();
+  if (!info) return std::unexpected(info.error());
+  const std::string session = std::format("{} {}", info->id, info->start_utc_ns);
+  const std::shared_ptr<Entry> entry = entry_of(id);
+  for (bool extended = false;;) {
+    {
+      auto shared = lock_entry<std::shared_lock<std::shared_timed_mutex>>(*entry, keep_going);
+      if (!shared) return std::unexpected(shared.error());
+      if (entry->data && entry->session == session && (tag ? entry->tag == tag : extended))
+        return Handle(entry, *std::move(shared));
+      if (tag && entry->damaged == tag) {
+        shared->unlock();
+        return build_uncached(reader, keep_going);
+      }
+    }
+    const auto alone = lock_entry<std::unique_lock<std::shared_timed_mutex>>(*entry, keep_going);
+    if (!alone) return std::unexpected(alone.error());
+    const bool same = entry->data && entry->session == session;
+    if (same && tag && entry->tag == tag) continue;  // another thread was faster
+    // Data of another file state cannot be reused. A session that is being recorded is only
+    // appended to.
+    if (!same || entry->tag) entry->data.emplace(args...);
+    entry->session = session;
+    entry->tag.reset();
+    if (auto done = entry->data->extend(reader, keep_going); !done) {
+      // A partial result must not be extended later from a different session with the same id.
+      if (tag) entry->data.reset();
+      if (tag && done.error().kind == TraceError::Kind::Damaged) entry->damaged = tag;
+      return std::unexpected(done.error());
+    }
+    entry->tag = tag;
+    extended = true;
+    evict(entry);
+  }
+}
+
+}  // namespace tt

@@ -1,0 +1,474 @@
+// Misbehaving, slow, numerous and disconnecting clients do not affect others.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/server/frontend/raw_client.h"
+#include "tests/server/frontend/test_frontend.h"
+
+namespace tt::test {
+namespace {
+
+std::chrono::microseconds cpu_time() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return std::chrono::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+// The 99th percentile of the request time, each request on a new connection.
+std::chrono::microseconds p99_of_new_connections(std::uint16_t port, int count) {
+  std::vector<std::chrono::microseconds> times;
+  for (int i = 0; i < count; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    RawClient client(port);
+    EXPECT_EQ(client.exchange(get_request("/hello")).body, "hello");
+    times.push_back(std::chrono::duration_cast<std::chrono::microseconds>(
+        std::chrono::steady_clock::now() - start));
+  }
+  std::ranges::sort(times);
+  return times[times.size() * 99 / 100];
+}
+
+TEST(FrontendLimits, RejectsHeadOver16KiB) {
+  TestFrontend server;
+  for (const bool whole : {true, false}) {
+    RawClient client(server.port);
+    std::string head = get_request("/hello");
+    head.resize(head.size() - 2);
+    for (int i = 0; i < 3; ++i)
+      head += "X-" + std::to_string(i) + ": " + std::string(6000, 'x') + "\r\n";
+    if (whole) head += "\r\n";
+    EXPECT_EQ(client.exchange(head).status, 431);
+    EXPECT_TRUE(client.closed_within(20s));
+  }
+}
+
+TEST(FrontendLimits, RejectionIsDeliveredWithUnreadInput) {
+  TestFrontend server;
+  RawClient client(server.port);
+  client.send(std::string(1 << 20, 'x'));
+  EXPECT_EQ(client.read_response().status, 431);
+}
+
+TEST(FrontendLimits, IdleConnectionsDoNotDelayOthers) {
+  HttpFrontendOptions options;
+  options.max_connections_per_peer = options.max_connections;  // all connections come from one peer
+  TestFrontend server(options);
+  std::vector<RawClient> idle;
+  for (int i = 0; i < 64; ++i) idle.emplace_back(server.port);
+  for (int i = 0; i < 64; ++i) {
+    idle.emplace_back(server.port);
+    idle.back().send("GET /hello HTTP/1.1\r\nHo");
+  }
+  for (int i = 0; i < 64; ++i) {  // kept alive after a response
+    idle.emplace_back(server.port);
+    ASSERT_EQ(idle.back().exchange(get_request("/hello")).status, 200);
+  }
+  for (int i = 0; i < 64; ++i) {  // disconnect after half a head
+    RawClient client(server.port);
+    client.send("GET /he");
+    if (i % 2 == 0) client.reset();
+  }
+  const auto p99 = p99_of_new_connections(server.port, 300);
+  RecordProperty("p99_us", static_cast<int>(p99.count()));
+  EXPECT_LT(p99, 5s);  // half of the head timeout
+  // The waiting connections still work.
+  for (int i = 0; i < 64; ++i) idle[static_cast<std::size_t>(i)].send(get_request("/hello"));
+  for (int i = 64; i < 128; ++i) {
+    idle[static_cast<std::size_t>(i)].send("st: localhost\r\n\r\n");
+  }
+  for (int i = 0; i < 128; ++i) {
+    EXPECT_EQ(idle[static_cast<std::size_t>(i)].read_response().body, "hello") << i;
+  }
+}
+
+TEST(FrontendLimits, WaitingConnectionsUseNoCpu) {
+  TestFrontend server;
+  std::vector<RawClient> waiting;
+  for (int i = 0; i < 32; ++i) {
+    waiting.emplace_back(server.port);
+    waiting.back().send("GET /hello HTTP/1.1\r\nHo");
+  }
+  std::this_thread::sleep_for(100ms);
+  const auto before = cpu_time();
+  std::this_thread::sleep_for(1s);
+  EXPECT_LT(cpu_time() - before, 100ms);
+}
+
+TEST(FrontendLimits, TimeoutsCloseStalledConnections) {
+  HttpFrontendOptions options;
+  options.idle_timeout = 300ms;
+  options.head_timeout = 300ms;
+  options.body_timeout = 300ms;
+  TestFrontend server(options);
+  RawClient silent(server.port);
+  RawClient half(server.port);
+  half.send("GET /he");
+  RawClient kept(server.port);
+  EXPECT_EQ(kept.exchange(get_request("/hello")).status, 200);
+  RawClient body(server.port);
+  body.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf");
+  // Sending single bytes does not extend the deadline of the head.
+  RawClient trickle(server.port);
+  const auto start = std::chrono::steady_clock::now();
+  while (!trickle.closed_within(50ms)) {
+    ASSERT_LT(std::chrono::steady_clock::now() - start, 20s);
+    trickle.send("x");
+  }
+  EXPECT_TRUE(silent.closed_within(20s));
+  EXPECT_TRUE(half.closed_within(20s));
+  EXPECT_TRUE(kept.closed_within(20s));
+  EXPECT_TRUE(body.closed_within(20s));
+  EXPECT_EQ(RawClient(server.port).exchange(get_request("/hello")).status, 200);
+}
+
+TEST(FrontendLimits, NewConnectionReplacesOldestIdleOne) {
+  HttpFrontendOptions options;
+  options.max_connections = 8;
+  TestFrontend server(options);
+  RawClient first(server.port);
+  std::vector<RawClient> others;
+  for (int i = 0; i < 7; ++i) {
+    others.emplace_back(server.port);
+    EXPECT_EQ(others.back().exchange(get_request("/hello")).status, 200);
+  }
+  RawClient one_more(server.port);
+  EXPECT_EQ(one_more.exchange(get_request("/hello")).status, 200);
+  EXPECT_TRUE(first.closed_within(20s));
+  EXPECT_EQ(others.front().exchange(get_request("/hello")).status, 200);
+}
+
+TEST(FrontendLimits, Returns503WhenAllConnectionsAreBusy) {
+  HttpFrontendOptions options;
+  options.max_connections = 2;
+  TestFrontend server(options);
+  RawClient one(server.port);
+  RawClient two(server.port);
+  one.send(get_request("/stream"));
+  two.send(get_request("/stream"));
+  EXPECT_TRUE(eventually([&] { return server.streams == 2; }));
+  EXPECT_EQ(RawClient(server.port).read_response().status, 503);
+}
+
+TEST(FrontendLimits, ConnectionsPerPeerAreLimited) {
+  HttpFrontendOptions options;
+  options.max_connections = 8;
+  options.max_connections_per_peer = 4;
+  TestFrontend server(options);
+  RawClient other = RawClient::from("127.0.0.2", server.port);
+  EXPECT_EQ(other.exchange(get_request("/hello")).status, 200);
+  // An idle connection is replaced by the next one of the same peer, not of another. It is
+  // idle once its worker has returned it, shortly after its response has arrived.
+  const auto connect_one = [&] {
+    std::optional<RawClient> client;
+    EXPECT_TRUE(eventually([&] {
+      client.emplace(server.port);
+      return client->exchange(get_request("/hello")).status == 200;
+    }));
+    return *std::move(client);
+  };
+  std::vector<RawClient> mine;
+  for (int i = 0; i < 20; ++i) mine.push_back(connect_one());
+  EXPECT_TRUE(mine.front().closed_within(20s));
+  EXPECT_EQ(other.exchange(get_request("/hello")).status, 200);
+  // A peer whose connections are all busy gets 503; other peers are still accepted.
+  mine.clear();
+  for (int i = 0; i < 4; ++i) {
+    mine.push_back(connect_one());
+    mine.back().send(get_request("/stream"));
+    EXPECT_TRUE(eventually([&] { return server.streams == i + 1; }));
+  }
+  const RawResponse refused = RawClient(server.port).read_response();
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.headers.at("retry-after"), "2");
+  EXPECT_EQ(RawClient::from("127.0.0.3", server.port).exchange(get_request("/hello")).status, 200);
+}
+
+// A reader that reads a few bytes now and then never hits the idle timeout; it must still not
+// occupy a worker for hours.
+TEST(FrontendLimits, SlowReaderIsDisconnected) {
+  HttpFrontendOptions options;
+  options.io_timeout = 500ms;
+  options.max_workers = 1;
+  TestFrontend server(options);
+  RawClient slow(server.port, 4096);
+  slow.send(get_request("/big"));
+  RawClient next(server.port);
+  next.send(get_request("/hello"));
+  std::atomic<bool> served = false;
+  std::thread waiting([&] { served = next.read_response().body == "hello"; });
+  // 8 MiB at 10 KB/s would take 15 minutes; no single write waits for 500 ms.
+  const auto start = std::chrono::steady_clock::now();
+  while (!served && std::chrono::steady_clock::now() - start < 10s) {
+    slow.read(200);
+    std::this_thread::sleep_for(20ms);
+  }
+  waiting.join();
+  EXPECT_TRUE(served);
+}
+
+TEST(FrontendLimits, ExcessiveHeadersAreRejectedOrHarmless) {
+  TestFrontend server;
+  const auto many = [](int count, const std::string& line) {
+    std::string out;
+    for (int i = 0; i < count; ++i) out += line;
+    return out;
+  };
+  const std::pair<std::string, int> requests[] = {
+      {get_request("/hello", many(101, "A: 1\r\n")), 431},
+      {get_request("/hello", many(98, "A: 1\r\n")), 200},
+      {get_request("/hello", "A: " + std::string(8200, 'x') + "\r\n"), 431},
+      {get_request("/hello", std::string(8200, 'A') + ": x\r\n"), 431},
+      {get_request("/" + std::string(17'000, 'x')), 431},
+      {get_request("/hello", "Cookie: " + many(2000, "a=b;") + "\r\n"), 200},
+      {get_request("/hello", "Cookie: " + many(600, "tt_session=;") + "\r\n"), 200},
+      {get_request("/hello", "Accept: " + many(4000, "a,") + "\r\n"), 400},
+      {get_request("/hello", "Connection: " + many(4000, ",") + "\r\n"), 200},
+      {get_request("/hello?" + many(3000, "a&")), 200},
+  };
+  for (const auto& [request, status] : requests) {
+    EXPECT_EQ(RawClient(server.port).exchange(request).status, status) << request.substr(0, 60);
+  }
+}
+
+// The boundary between two requests must be unambiguous (request smuggling).
+TEST(FrontendLimits, RejectsAmbiguousBodyLengths) {
+  TestFrontend server;
+  const std::string inner = get_request("/hello");
+  const std::string cases[] = {
+      "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
+      "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
+      "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+      "Transfer-Encoding: identity, chunked\r\n",
+      "Transfer-Encoding: xchunked\r\n",
+      "Transfer-Encoding:\r\n",
+      "Content-Length: 3\r\nContent-Length: 0\r\n",
+      "Content-Length: 0x3\r\n",
+      "Content-Length: -1\r\n",
+      "Content-Length: 3 3\r\n",
+      "Content-Length:\r\n",
+      "Transfer-Encoding : chunked\r\n",
+      "Transfer-Encoding\t: chunked\r\n",
+      "X: 1\r\n Transfer-Encoding: chunked\r\n",
+      "X: 1\nTransfer-Encoding: chunked\r\n",
+      "X: 1\rTransfer-Encoding: chunked\r\n",
+  };
+  for (const std::string& lines : cases) {
+    RawClient client(server.port);
+    client.send("POST /echo HTTP/1.1\r\nHost: localhost\r\n" + lines + "\r\n0\r\n\r\n" + inner);
+    EXPECT_EQ(client.read_response().status, 400) << lines;
+    EXPECT_EQ(client.read_response().status, 0) << lines;
+  }
+}
+
+TEST(FrontendLimits, InvalidChunksCloseTheConnection) {
+  TestFrontend server;
+  const std::string inner = get_request("/hello");
+  const std::string bodies[] = {
+      "zz\r\nhello\r\n0\r\n\r\n", "-5\r\nhello\r\n0\r\n\r\n",
+      "5\r\nhelloXX0\r\n\r\n",    "ffffffffffffffffff\r\nhello\r\n0\r\n\r\n",
+      "5\nhello\n0\n\n",          "5\r\nhello\r\n\r\n",
+  };
+  for (const std::string& body : bodies) {
+    RawClient client(server.port);
+    client.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" +
+                body + inner);
+    client.shutdown_write();
+    const RawResponse first = client.read_response();
+    EXPECT_TRUE(first.status == 0 || first.status >= 400) << body << first.status << first.body;
+    EXPECT_EQ(client.read_response().status, 0) << body;
+  }
+}
+
+TEST(FrontendLimits, RejectsUnknownExpectation) {
+  TestFrontend server;
+  RawClient client(server.port);
+  const auto response = client.exchange(
+      "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nExpect: 200-maybe\r\n\r\n");
+  EXPECT_TRUE(response.status == 417 || response.status == 0 || response.status == 408 ||
+              response.status == 400)
+      << response.status;
+}
+
+TEST(FrontendLimits, StreamsDoNotBlockOtherRequests) {
+  TestFrontend server;
+  std::vector<RawClient> streams;
+  for (int i = 0; i < 32; ++i) {
+    streams.emplace_back(server.port);
+    streams.back().send(get_request("/stream"));
+  }
+  EXPECT_TRUE(eventually([&] { return server.streams == 32; }));
+  EXPECT_LT(p99_of_new_connections(server.port, 100), 5s);  // streams never end by themselves
+}
+
+TEST(FrontendLimits, RequestsAreQueuedWhenWorkersAreBusy) {
+  HttpFrontendOptions options;
+  options.max_workers = 2;
+  TestFrontend server(options);
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 6; ++i) {
+    clients.emplace_back(server.port);
+    clients.back().send(get_request("/slow"));
+  }
+  for (auto& client : clients) EXPECT_EQ(client.read_response().body, "slow");
+}
+
+TEST(FrontendLimits, WorkersPerPeerAreLimited) {
+  HttpFrontendOptions options;
+  options.max_workers = 4;
+  options.max_workers_per_peer = 3;
+  TestFrontend server(options);
+  std::vector<RawClient> mine;
+  for (int i = 0; i < 3; ++i) {
+    mine.emplace_back(server.port);
+    mine.back().send(get_request("/stream"));
+  }
+  EXPECT_TRUE(eventually([&] { return server.streams == 3; }));
+  for (int i = 0; i < 2; ++i) {
+    mine.emplace_back(server.port);
+    mine.back().send(get_request("/hello"));
+  }
+  // Later requests of another peer overtake them repeatedly.
+  RawClient other = RawClient::from("127.0.0.2", server.port);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(other.exchange(get_request("/hello")).status, 200);
+  EXPECT_FALSE(mine[3].closed_within(50ms));
+  server.end_streams = true;
+  for (int i = 3; i < 5; ++i)
+    EXPECT_EQ(mine[static_cast<std::size_t>(i)].read_response().body, "hello");
+}
+
+TEST(FrontendLimits, RecoversFromDescriptorExhaustion) {
+  TestFrontend server;
+  EXPECT_EQ(RawClient(server.port).exchange(get_request("/hello")).status, 200);
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  {
+    // The clients' descriptors are open already; the remaining ones are the server's.
+    std::vector<RawClient> clients(20);
+    rlimit tight = before;
+    tight.rlim_cur = open_descriptors() + 4;
+    setrlimit(RLIMIT_NOFILE, &tight);
+    for (auto& client : clients) client.connect(server.port);
+    // Idle connections are closed one by one.
+    EXPECT_EQ(clients.back().exchange(get_request("/hello")).status, 200);
+    EXPECT_TRUE(clients.front().closed_within(20s));
+    // Without idle connections nothing can be closed, and the acceptor must not spin.
+    for (auto& client : clients) client.send(get_request("/stream"));
+    EXPECT_TRUE(eventually([&] { return server.streams > 0; }));
+    const auto cpu = cpu_time();
+    std::this_thread::sleep_for(500ms);
+    EXPECT_LT(cpu_time() - cpu, 200ms);
+    setrlimit(RLIMIT_NOFILE, &before);
+  }
+  EXPECT_EQ(RawClient(server.port).exchange(get_request("/hello")).status, 200);
+}
+
+TEST(FrontendLimits, ThousandConnectionsLeakNoDescriptors) {
+  const std::size_t before = open_descriptors();
+  {
+    TestFrontend server;
+    EXPECT_EQ(RawClient(server.port).exchange(get_request("/hello")).status, 200);
+    const std::size_t running = open_descriptors();
+    for (int i = 0; i < 1000; ++i) {
+      RawClient client(server.port);
+      switch (i % 6) {
+        case 1:
+          client.send("GET /he");
+          break;
+        case 2:
+          EXPECT_EQ(client.exchange(get_request("/hello")).status, 200);
+          break;
+        case 3:
+          client.send(get_request("/hello"));
+          break;  // does not wait for the response
+        case 4:
+          client.send(get_request("/big"));
+          client.reset();
+          break;
+        case 5:
+          client.send(upgrade_request());
+          break;
+        default:  // sends nothing
+          break;
+      }
+    }
+    EXPECT_TRUE(eventually([&] { return open_descriptors() <= running; }))
+        << open_descriptors() << " after " << running;
+  }
+  EXPECT_LE(open_descriptors(), before + kLeakedDescriptors);
+}
+
+TEST(FrontendStart, ReportsBindErrors) {
+  EchoHandler recorder;
+  TestFrontend server;
+  HttpFrontend second({}, recorder);
+  const auto taken = second.start("127.0.0.1", server.port);
+  ASSERT_FALSE(taken.has_value());
+  EXPECT_EQ(taken.error().kind, HttpFrontendError::Kind::PortTaken);
+  EXPECT_TRUE(taken.error().message.contains(std::to_string(server.port)));
+
+  HttpFrontend third({}, recorder);
+  const auto nowhere = third.start("no-such-host.invalid", 0);
+  ASSERT_FALSE(nowhere.has_value());
+  EXPECT_EQ(nowhere.error().kind, HttpFrontendError::Kind::BadHost);
+
+  HttpFrontend fourth({}, recorder);
+  const auto foreign = fourth.start("192.0.2.1", 0);
+  ASSERT_FALSE(foreign.has_value());
+  EXPECT_EQ(foreign.error().kind, HttpFrontendError::Kind::BadHost);
+}
+
+TEST(FrontendStart, PortIsReleasedAfterStop) {
+  EchoHandler recorder;
+  std::uint16_t port = 0;
+  for (int i = 0; i < 3; ++i) {
+    HttpFrontend frontend({}, recorder);
+    const auto address = frontend.start("127.0.0.1", port);
+    ASSERT_TRUE(address.has_value()) << address.error().message;
+    port = address->port;
+    EXPECT_EQ(address->url(), "http://127.0.0.1:" + std::to_string(port));
+    EXPECT_EQ(RawClient(port).exchange(get_request("/hello")).status, 404);
+    frontend.stop();
+  }
+}
+
+TEST(FrontendStop, FinishesRequestsInProgress) {
+  TestFrontend server;
+  RawClient client(server.port);
+  client.send(get_request("/slow"));
+  EXPECT_TRUE(eventually([&] { return server.slow == 1; }));
+  server.frontend.stop();
+  const auto response = client.read_response();
+  EXPECT_EQ(response.body, "slow");
+  EXPECT_TRUE(client.closed_within(20s));
+}
+
+TEST(FrontendStop, ClosesAllConnectionsWithinGracePeriod) {
+  TestFrontend server;
+  RawClient idle(server.port);
+  RawClient stream(server.port);
+  stream.send(get_request("/stream"));
+  RawClient stuck(server.port, 4096);  // reads nothing of 8 MB
+  stuck.send(get_request("/big"));
+  EXPECT_TRUE(eventually([&] { return server.streams == 1; }));
+  std::this_thread::sleep_for(50ms);
+  const auto start = std::chrono::steady_clock::now();
+  server.frontend.stop(500ms);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 15s);
+  EXPECT_EQ(server.streams, 0);
+  EXPECT_TRUE(idle.closed_within(20s));
+  EXPECT_TRUE(stream.closed_within(20s));
+  EXPECT_TRUE(stuck.closed_within(20s));
+  server.frontend.stop();  // repeated: no effect
+}
+
+}  // namespace
+}  // namespace tt::test

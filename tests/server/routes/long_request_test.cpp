@@ -1,0 +1,238 @@
+// Long requests stop when the client disconnects, and large data is never held in memory as a
+// whole.
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/server/frontend/raw_client.h"
+#include "tests/server/support/http_client.h"
+#include "tests/server/support/program.h"
+#include "tests/server/support/test_server.h"
+#include "tests/support/sessions/small_session.h"
+
+namespace tt::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint32_t kSteps = 50'000;
+constexpr std::uint64_t kAccesses = 16;  // per step of small_session.h
+
+// A session of many small steps, written once per process.
+const fs::path& long_session() {
+  static const TempFolder folder;
+  static const fs::path path = [] {
+    const fs::path file = folder / "long.ttrace";
+    SessionInfo info = SmallSession::small_info();
+    info.id = "long";
+    const GraphTemplate graph = small_graph();
+    auto writer = SessionWriter::create(file, info).value();
+    EXPECT_TRUE(writer->add_template(TemplateId{1}, graph).has_value());
+    Allocation allocation{.id = AllocationId{1}, .graph = TemplateId{1}, .addresses = {}};
+    allocation.addresses.resize(graph.tensors.size(), 0x1000);
+    EXPECT_TRUE(writer->add_allocation(allocation).has_value());
+    for (std::uint32_t i = 0; i < kSteps; ++i) {
+      Step step = small_step(i);
+      const Ns later{std::int64_t{i} * 1000};
+      for (Ns* time : {&step.begin, &step.first_op, &step.end}) *time = Ns{time->v + later.v};
+      for (Ns& end : step.op_ends) end = Ns{end.v + later.v};
+      EXPECT_TRUE(writer->add_step(step).has_value());
+      if (i % 1024 == 0) {
+        EXPECT_TRUE(writer->commit().has_value());
+      }
+    }
+    info.state = SessionState::Done;
+    EXPECT_TRUE(writer->finish(info, {}).has_value());
+    return file;
+  }();
+  return path;
+}
+
+// A server with that session and the records of its finished requests.
+class LongServer {
+ public:
+  LongServer() { fs::copy_file(long_session(), server_.data / "long.ttrace"); }
+
+  // Sends the request, waits until it is being processed, and disconnects.
+  void send_and_disconnect(const std::string& target) {
+    RawClient client(server_.port);
+    client.send("GET /api/v1/sessions/long/" + target + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    std::this_thread::sleep_for(30ms);
+  }
+  RequestRecord wait_for_record(const std::string& route) {
+    RequestRecord found;
+    EXPECT_TRUE(eventually([&] {
+      const std::scoped_lock lock(mutex_);
+      for (const RequestRecord& one : answered_) {
+        if (one.route != "/api/v1/sessions/:id/" + route) continue;
+        found = one;
+        answered_.clear();
+        return true;
+      }
+      return false;
+    })) << route;
+    return found;
+  }
+  TestServer& server() { return server_; }
+
+ private:
+  TestServerOptions options() {
+    TestServerOptions options{.model = {}};
+    options.frontend.on_complete = [this](const RequestRecord& one) {
+      const std::scoped_lock lock(mutex_);
+      answered_.push_back(one);
+    };
+    return options;
+  }
+  std::mutex mutex_;
+  std::vector<RequestRecord> answered_;
+  TestServer server_{options()};
+};
+
+TEST(LongWork, StopsWhenClientDisconnects) {
+  LongServer long_server;
+  // A status of 200 would mean that the request was completed.
+  for (const char* target : {"breakdown", "report", "validation", "pattern", "determinism", "reuse",
+                             "heads", "comparison/long"}) {
+    SCOPED_TRACE(target);
+    long_server.send_and_disconnect(target);
+    const std::string route =
+        target == std::string("comparison/long") ? "comparison/:other" : target;
+    const RequestRecord stopped = long_server.wait_for_record(route);
+    EXPECT_EQ(stopped.status, 503);
+    EXPECT_LT(stopped.bytes, 10'000U);
+  }
+  // A cancelled request leaves no partial results: repeated, it returns everything.
+  const TestResponse whole = long_server.server().get("/api/v1/sessions/long/breakdown?by=all");
+  ASSERT_EQ(whole.status, 200) << whole.body;
+  const json& all = whole.body["sums"]["all"];
+  EXPECT_EQ(all["reads"].get<double>() + all["writes"].get<double>(), kSteps * kAccesses)
+      << whole.body;
+}
+
+// The head is sent after the session was scanned, which may take longer than one read timeout.
+std::string head_of(RawClient& client) {
+  std::string head;
+  EXPECT_TRUE(eventually([&] {
+    head = client.read_until("\r\n\r\n");
+    return !head.empty();
+  }));
+  return head;
+}
+
+TEST(LongWork, ExportStopsWhenClientDisconnects) {
+  LongServer long_server;
+  for (const char* format : {"ndjson", "csv", "json", "chrome"}) {
+    SCOPED_TRACE(format);
+    {
+      RawClient client(long_server.server().port, 4096);
+      client.send("GET /api/v1/sessions/long/export?format=" + std::string(format) +
+                  " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+      EXPECT_TRUE(head_of(client).starts_with("HTTP/1.1 200"));
+      EXPECT_EQ(client.read(1 << 20).size(), 1U << 20);
+    }
+    // The export has 50 MB or more.
+    const RequestRecord stopped = long_server.wait_for_record("export");
+    EXPECT_GT(stopped.bytes, 1U << 20);
+    EXPECT_LT(stopped.bytes, 32U << 20);
+  }
+}
+
+// A folder export, cancelled while it is created and while it is sent.
+TEST(LongWork, ArchiveStopsWhenClientDisconnects) {
+  LongServer long_server;
+  const auto folders_left = [&] {
+    std::error_code none;
+    const fs::directory_iterator folders(long_server.server().data / ".work", none);
+    return none ? 0 : std::distance(folders, fs::directory_iterator());
+  };
+  for (const char* query : {"format=folder", "part_rows=1000"}) {
+    SCOPED_TRACE(query);
+    {
+      RawClient client(long_server.server().port);
+      client.send("GET /api/v1/sessions/long/export?" + std::string(query) +
+                  " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+      EXPECT_TRUE(eventually([&] { return folders_left() == 1; }));
+    }
+    const RequestRecord stopped = long_server.wait_for_record("export");
+    EXPECT_EQ(stopped.status, 503);
+    EXPECT_LT(stopped.bytes, 10'000U);
+    EXPECT_EQ(folders_left(), 0);
+  }
+  {
+    RawClient client(long_server.server().port, 4096);
+    client.send(
+        "GET /api/v1/sessions/long/export?format=folder&last_step=9999 HTTP/1.1\r\n"
+        "Host: localhost\r\n\r\n");
+    EXPECT_TRUE(head_of(client).starts_with("HTTP/1.1 200"));
+    EXPECT_EQ(client.read(1 << 20).size(), 1U << 20);
+    EXPECT_EQ(folders_left(), 1);
+  }
+  // The export has 13 MB.
+  const RequestRecord stopped = long_server.wait_for_record("export");
+  EXPECT_GT(stopped.bytes, 1U << 20);
+  EXPECT_LT(stopped.bytes, 10U << 20);
+  EXPECT_TRUE(eventually([&] { return folders_left() == 0; }));
+}
+
+std::uint64_t peak_bytes(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) * 1024;
+  ADD_FAILURE() << "no VmHWM";
+  return 0;
+}
+
+TEST(LongWork, ExportIsStreamedInBoundedMemory) {
+  const TempFolder folder;
+  fs::copy_file(long_session(), folder / "long.ttrace");
+  RunningServer server(folder.path(), {"--no-model"});
+  httplib::Client client = http_client(server.url);
+  client.set_read_timeout(120, 0);
+  const std::uint64_t before = peak_bytes(server.program.pid());
+  std::uint64_t bytes = 0;
+  for (const char* format : {"parquet", "folder", "ndjson"}) {
+    SCOPED_TRACE(format);
+    bytes = 0;
+    const auto sent = client.Get(std::string("/api/v1/sessions/long/export?format=") + format,
+                                 [&](const char*, std::size_t more) {
+                                   bytes += more;
+                                   return true;
+                                 });
+    ASSERT_TRUE(sent && sent->status == 200);
+    // For Parquet, one row group is held in memory.
+    EXPECT_LT(peak_bytes(server.program.pid()) - before, 128U << 20);
+  }
+  EXPECT_GT(bytes, 400U << 20) << "size of the NDJSON log";
+}
+
+TEST(LongWork, RunFolderImportUsesBoundedMemory) {
+  constexpr std::uint32_t kSome = 30'000;  // steps; more tokens without text would be rejected
+  const TempFolder folder;
+  fs::copy_file(long_session(), folder / "long.ttrace");
+  RunningServer server(folder.path(), {"--no-model"});
+  httplib::Client client = http_client(server.url);
+  client.set_read_timeout(240, 0);
+  std::string archive;
+  const auto sent = client.Get(
+      "/api/v1/sessions/long/export?format=folder&last_step=" + std::to_string(kSome - 1),
+      [&](const char* data, std::size_t bytes) {
+        archive.append(data, bytes);
+        return true;
+      });
+  ASSERT_TRUE(sent && sent->status == 200);
+  EXPECT_GT(archive.size(), kSome * kAccesses * 64);
+  const std::uint64_t before = peak_bytes(server.program.pid());
+  const auto taken = client.Post("/api/v1/sessions", archive, "application/x-tar");
+  ASSERT_TRUE(taken && taken->status == 201) << (taken ? taken->body : "no response");
+  EXPECT_EQ(json::parse(taken->body)["steps"], kSome);
+  EXPECT_LT(peak_bytes(server.program.pid()) - before, 64U << 20);
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,155 @@
+// Metadata of a session: Engine::describe() before it runs (request, model, host) and
+// Engine::complete() afterwards (result).
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <format>
+#include <string_view>
+#include <utility>
+
+#include "tracer/engine/engine_state.h"
+#include "tracer/text/recorded_answer.h"
+#include "tracer/text/utf8.h"
+
+namespace tt {
+
+namespace {
+
+// The longest prefix of complete characters that fits into `max_bytes` bytes.
+std::string_view prefix_of(std::string_view text, std::size_t max_bytes) {
+  std::size_t end = 0;
+  while (end < text.size()) {
+    const std::size_t next = end + utf8_character_at(text.substr(end)).length;
+    if (next > max_bytes) break;
+    end = next;
+  }
+  return text.substr(0, end);
+}
+
+std::string title_of(const Prompt& prompt) {
+  constexpr std::size_t kLength = 80;
+  std::string text;
+  if (const auto* plain = std::get_if<std::string>(&prompt)) {
+    text = *plain;
+  } else if (const auto* messages = std::get_if<std::vector<ChatMessage>>(&prompt)) {
+    for (const ChatMessage& message : *messages) {
+      if (message.role == "user") text = message.content;
+    }
+  } else {
+    text = std::format("{} token ids", std::get<std::vector<std::int32_t>>(prompt).size());
+  }
+  std::ranges::replace(text, '\n', ' ');
+  return to_valid_utf8(prefix_of(text, kLength));
+}
+
+}  // namespace
+
+SessionInfo Engine::describe(const GenerationRequest& request) const {
+  const ModelFacts& facts = impl_->facts;
+  const auto now = std::chrono::system_clock::now();
+  SessionInfo info;
+  info.id = request.id.empty() ? new_session_id() : request.id;
+  info.title = title_of(request.prompt);
+  info.start_utc_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count();
+  info.level = request.level;
+  info.exact_timing = request.exact_timing;
+  info.model_files = impl_->index.files();
+  info.n_layers = facts.n_layers;
+  info.n_heads = facts.n_heads;
+  info.n_heads_kv = facts.n_heads_kv;
+  info.n_embd = facts.n_embd;
+  info.n_vocab = facts.n_vocab;
+  info.n_experts = facts.n_experts;
+  info.n_experts_used = facts.n_experts_used;
+
+  const auto add = [&](std::string name, std::string value) {
+    info.facts.emplace_back(std::move(name), std::move(value));
+  };
+  add("model.name", facts.name);
+  add("model.description", facts.description);
+  add("model.architecture", facts.architecture);
+  for (const GgufEntry& entry : impl_->index.metadata()) {
+    if (!entry.key.starts_with("tokenizer.") && !entry.key.starts_with("general.")) {
+      add("model." + entry.key, value_text(entry));
+    }
+  }
+  if (const auto* text = std::get_if<std::string>(&request.prompt)) {
+    add("request.prompt", *text);
+  } else if (const auto* messages = std::get_if<std::vector<ChatMessage>>(&request.prompt)) {
+    for (std::size_t i = 0; i < messages->size(); ++i) {
+      add(std::format("request.messages.{}.{}", i, (*messages)[i].role), (*messages)[i].content);
+    }
+  }
+  const Sampling& sampling = request.sampling;
+  add("request.max_tokens", std::to_string(request.max_tokens));
+  add("request.temperature", std::format("{}", sampling.temperature));
+  add("request.top_k", std::to_string(sampling.top_k));
+  add("request.top_p", std::format("{}", sampling.top_p));
+  add("request.min_p", std::format("{}", sampling.min_p));
+  add("request.repeat_penalty", std::format("{}", sampling.repeat_penalty));
+  add("request.repeat_last_n", std::to_string(sampling.repeat_last_n));
+  if (!sampling.grammar.empty()) add("request.grammar", sampling.grammar);
+  for (std::size_t i = 0; i < request.stop.size(); ++i)
+    add(std::format("request.stop.{}", i), request.stop[i]);
+  // Tokens without text in the answer (see RecordedAnswer).
+  std::vector<std::int32_t> silent = impl_->control_tokens;
+  if (ends_at_eog(request)) {
+    silent.insert(silent.end(), impl_->eog_tokens.begin(), impl_->eog_tokens.end());
+    std::ranges::sort(silent);
+    silent.erase(std::ranges::unique(silent).begin(), silent.end());
+  }
+  if (!silent.empty()) add("request.silent", format_ranges(silent));
+  add("context.size", std::to_string(facts.context));
+  const ContextOptions& context = impl_->context_options;
+  add("context.batch", std::to_string(context.batch));
+  add("context.ubatch", std::to_string(facts.ubatch));
+  add("context.threads", std::to_string(facts.threads));
+  constexpr std::array kFlashWords = {"auto", "on", "off"};
+  add("context.flash_attention", kFlashWords[std::to_underlying(context.flash_attention)]);
+  add("context.cache_type_k", context.cache_type_k);
+  add("context.cache_type_v", context.cache_type_v);
+  add("context.repack", impl_->model_options.repack      ? "on"
+                        : impl_->repacking_error.empty() ? "off"
+                                                         : "off: " + impl_->repacking_error);
+  add("context.mmap", impl_->model_options.mmap ? "on" : "off");
+  add("context.mlock", !facts.mlock_error.empty()   ? "off: " + facts.mlock_error
+                       : impl_->model_options.mlock ? "on"
+                                                    : "off");
+  add("context.gpu_layers", std::to_string(impl_->model_options.gpu_layers));
+  for (const auto& fact : impl_->host) info.facts.push_back(fact);
+  return info;
+}
+
+void Engine::complete(SessionInfo& info, const GenerationResult& result) const {
+  switch (result.reason) {
+    case StopReason::Cancelled:
+      info.state = SessionState::Cancelled;
+      break;
+    case StopReason::Error:
+      info.state = SessionState::Failed;
+      break;
+    default:
+      info.state = SessionState::Done;
+      break;
+  }
+  info.error = result.error;
+  const auto add = [&](const char* name, auto value) {
+    info.facts.emplace_back(name, std::format("{}", value));
+  };
+  add("request.seed", result.seed);
+  add("result.stop_reason", to_text(result.reason));
+  add("result.prompt_tokens", result.prompt_tokens);
+  add("result.reused_tokens", result.reused_tokens);
+  if (!result.reused_from.empty()) add("result.reused_from", result.reused_from);
+  add("result.generated_tokens", result.generated);
+  add("result.prompt_ns", result.prompt_ns);
+  add("result.generate_ns", result.generate_ns);
+  const OffsetCoverage& coverage = impl_->probe->coverage();
+  add("trace.weights", coverage.weights);
+  add("trace.offsets_by_name", coverage.by_name);
+  add("trace.offsets_by_address", coverage.by_address);
+  add("trace.offsets_agree", coverage.agree);
+}
+
+}  // namespace tt
