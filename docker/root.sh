@@ -169,16 +169,18 @@ remove_all() {
 # show DIR: mounts the host's folder DIR inside at the same path.
 show() {
   [[ ! $root$1 -ef $1 ]] || return 0
-  mkdir -p "$root$1"
+  [[ -d $root$1 ]] || mkdir -p "$root$1"
   mount --rbind -- "$1" "$root$1"
 }
 
 # show_file SOURCE TARGET: mounts one host file inside at TARGET.
 show_file() {
   [[ -r $1 && ! $root$2 -ef $1 ]] || return 0
-  mkdir -p "$root${2%/*}"
+  [[ -d $root${2%/*} ]] || mkdir -p "$root${2%/*}"
   [[ -e $root$2 ]] || : >"$root$2"
-  mount --bind -- "$(realpath -- "$1")" "$root$2"
+  local source=$1
+  [[ ! -L $1 ]] || source=$(realpath -- "$1")
+  mount --bind -- "$source" "$root$2"
 }
 
 # Prints the path itself if it exists, otherwise its closest existing parent folder.

@@ -1,7 +1,6 @@
 # shellcheck shell=bash
-# For the tests of the front door: a copy of its scripts in a folder of its own,
-# with programs on PATH that only write down how they were called. Nothing is
-# set up, built or mounted.
+# For the tests of ./tt: a copy of the scripts in a temporary folder, with programs on PATH
+# that only record how they were called. Nothing is set up, built or mounted.
 set -euo pipefail
 
 source_tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
@@ -18,11 +17,11 @@ cp "$source_tree/docker/"{cache.sh,packages.txt,root.sh} "$tree/docker/"
 cp "$source_tree/cmake/compiler_check.cpp" "$tree/cmake/"
 : >"$calls"
 
-# What the caller's ./tt exported is not what these tests are about.
+# Variables that the caller's ./tt exported do not apply to the tests.
 unset "${!TT_@}" CI CCACHE_DIR npm_config_cache XDG_CACHE_HOME XDG_DATA_HOME
 export PATH=$work/bin:$PATH HOME=$work/home TT_CACHE=$work/disk
 
-# program NAME, body on stdin: a program that notes its call, then does the body.
+# program NAME, body on stdin: a program that records its call, then runs the body.
 program() {
   { printf '#!/usr/bin/env bash\nprintf "%%s\\n" "%s $*" >>"%s"\n' "$1" "$calls"; cat; } >"$work/bin/$1"
   chmod +x "$work/bin/$1"

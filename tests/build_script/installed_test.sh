@@ -65,7 +65,7 @@ esac
 exec /usr/bin/pkg-config "$@"
 BODY
 configure -DTT_WEBUI=OFF -DPKG_CONFIG_EXECUTABLE="$work/old/pkg-config"
-[[ $result == refused && $told == *'needs libzstd >= 1.5 (Debian package libzstd-dev)'*'./tt build'* ]] ||
+[[ $result == refused && $told == *'requires libzstd >= 1.5 (Debian package libzstd-dev)'*'./tt build'* ]] ||
   fail "$told"
 
 lie c++ <<'BODY'
@@ -75,7 +75,7 @@ esac
 exec /usr/bin/c++ "$@"
 BODY
 configure -DTT_WEBUI=OFF -DCMAKE_CXX_COMPILER="$work/old/c++"
-[[ $result == refused && $told == *'needs minja/chat-template.hpp (Debian package libminja-dev)'*'./tt build'* ]] ||
+[[ $result == refused && $told == *'requires minja/chat-template.hpp (Debian package libminja-dev)'*'./tt build'* ]] ||
   fail "$told"
 
 lie node <<<'echo v18.1.0'

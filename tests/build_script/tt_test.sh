@@ -64,14 +64,14 @@ test_clean_all_removes_only_what_it_made() {
 test_clean_all_leaves_caches_in_a_folder_that_others_use() {
   mkdir -p "$TT_CACHE/root-0123456789ab" "$TT_CACHE/ccache" "$TT_CACHE/npm"
   : >"$TT_CACHE/root-0123456789ab.lock"
-  contains "$("$tree/tt" clean --all 2>&1)" 'ccache and npm stay'
+  contains "$("$tree/tt" clean --all 2>&1)" 'ccache and npm in it are kept'
   [[ -d $TT_CACHE/ccache && -d $TT_CACHE/npm && ! -e $TT_CACHE/root-0123456789ab ]] || fail "$(ls "$TT_CACHE")"
 }
 
 test_a_folder_called_tensor_trace_is_taken_as_it_is() {
-  contains "$(TT_CACHE=$work/x/tensor-trace/ "$tree/tt" help)" "Caches lie in $work/x/tensor-trace (TT_CACHE)"
-  contains "$("$tree/tt" help)" "Caches lie in $work/disk/tensor-trace (TT_CACHE)"
-  contains "$(unset TT_CACHE XDG_CACHE_HOME; "$tree/tt" help)" "Caches lie in $HOME/.cache/tensor-trace "
+  contains "$(TT_CACHE=$work/x/tensor-trace/ "$tree/tt" help)" "Caches are in $work/x/tensor-trace (TT_CACHE)"
+  contains "$("$tree/tt" help)" "Caches are in $work/disk/tensor-trace (TT_CACHE)"
+  contains "$(unset TT_CACHE XDG_CACHE_HOME; "$tree/tt" help)" "Caches are in $HOME/.cache/tensor-trace "
 }
 
 # A build that only writes down where it was told to keep its caches. Ninja starts ccache in
@@ -103,8 +103,8 @@ test_a_relative_cache_folder_begins_where_the_user_stands() {
   here=$(pwd -P)
   equals "$(TT_CACHE=disk caches_of_a_build)" "$here/disk/tensor-trace/ccache $here/disk/tensor-trace/npm"
   equals "$(TT_CACHE=../tensor-trace caches_of_a_build)" "${here%/*}/tensor-trace/ccache ${here%/*}/tensor-trace/npm"
-  contains "$(TT_CACHE=. "$tree/tt" help)" "Caches lie in $here/tensor-trace (TT_CACHE)"
-  contains "$(TT_CACHE=/ "$tree/tt" help)" 'Caches lie in /tensor-trace (TT_CACHE)'
+  contains "$(TT_CACHE=. "$tree/tt" help)" "Caches are in $here/tensor-trace (TT_CACHE)"
+  contains "$(TT_CACHE=/ "$tree/tt" help)" 'Caches are in /tensor-trace (TT_CACHE)'
 }
 
 test_says_what_it_does_and_how_long_it_takes() {
@@ -135,7 +135,7 @@ test_mistyped_verb_is_told_before_anything_is_set_up() {
   program pkg-config <<<'echo 99'
   printf '#!/bin/sh\necho "root.sh $*" >>"%s"\n' "$calls" >"$tree/docker/root.sh"
   refused "$tree/tt" recrod
-  contains "$said" "no verb 'recrod'"
+  contains "$said" "unknown verb 'recrod'"
   equals "$(cat "$calls")" ''
 }
 
@@ -171,14 +171,14 @@ BODY
   "$tree/tt" build dev 2>"$work/said.two"
   wait $!
   equals "$(paste -sd' ' "$work/order")" 'begins ends begins ends'
-  contains "$(cat "$work"/said.*)" 'another ./tt is building dev; waiting'
+  contains "$(cat "$work"/said.*)" 'waiting for another ./tt that builds dev'
 }
 
 test_another_environment_starts_a_new_build_folder() {
   inside
   "$tree/tt" run >/dev/null 2>&1
   touch "$tree/build/release/old.o"
-  contains "$(TT_INSIDE=newer-system "$tree/tt" run 2>&1)" 'build/release is of another system'
+  contains "$(TT_INSIDE=newer-system "$tree/tt" run 2>&1)" 'build/release was made on another system'
   [[ ! -e $tree/build/release/old.o ]] || fail 'objects of two systems are mixed'
 }
 
@@ -219,7 +219,7 @@ test_fuzz_gives_each_target_its_seconds() {
   local output
   output=$("$tree/tt" test --fuzz 7 2>&1)
   contains "$output" 'sql_fuzz: -max_total_time=7'
-  contains "$output" 'nothing found'
+  contains "$output" 'no failures'
   contains "$(cat "$calls")" '--preset fuzz'
   equals "$(calls_of ctest)" 0
   refused "$tree/tt" test --fuzz soon
@@ -230,7 +230,7 @@ test_fuzz_gives_each_target_its_seconds() {
   contains "$said" "no fuzz target 'sqll': sql"
   echo 'exit 1' >>"$tree/build/fuzz/bin/sql_fuzz"
   refused "$tree/tt" test --fuzz 7 sql
-  contains "$said" 'found in sql'
+  contains "$said" 'failures in sql'
 }
 
 test_failing_test_is_a_failure() {
@@ -246,7 +246,7 @@ test_bench_chooses_by_name() {
   contains "$("$tree/tt" bench queue --benchmark_min_time=0.01s 2>/dev/null)" \
     'step_queue_bench: --benchmark_min_time=0.01s'
   refused "$tree/tt" bench nonsense
-  contains "$said" "no benchmark with 'nonsense'"
+  contains "$said" "no benchmark has 'nonsense' in its name"
 }
 
 test_bench_that_misses_its_budget_is_a_failure() {
@@ -267,7 +267,7 @@ test_install_goes_to_the_prefix() {
 test_unknown_preset_names_the_known() {
   inside
   refused "$tree/tt" build fast
-  contains "$said" 'release, dev, asan and tsan'
+  contains "$said" 'use release, dev, asan or tsan'
 }
 
 test_works_from_another_folder_and_through_a_link() {
@@ -277,11 +277,11 @@ test_works_from_another_folder_and_through_a_link() {
   equals "$("$work/link" --version 2>/dev/null)" 'tt: --version'
 }
 
-# Half of node_modules, as an interrupted `npm ci` leaves it, is no reason to go on:
-# what is whole only the build decides.
+# node_modules may be incomplete after an interrupted `npm ci`: only the build decides
+# whether it is complete.
 test_fmt_and_lint_ask_the_build_for_the_packages() {
   inside
-  for name in git npm clang-format shellcheck clang-tidy; do program "$name" <<<''; done
+  for name in git npm python3 clang-format shellcheck clang-tidy; do program "$name" <<<''; done
   mkdir -p "$tree/webui/node_modules"
   for verb in fmt lint; do
     rm -rf "$tree/build"
@@ -291,7 +291,7 @@ test_fmt_and_lint_ask_the_build_for_the_packages() {
   done
 }
 
-# The signal reaches the server itself, since nothing stands in between.
+# The server receives the signal itself: `run` replaces the script by the server.
 test_interrupt_reaches_the_server() {
   inside
   "$tree/tt" run >/dev/null 2>&1
@@ -425,7 +425,7 @@ test_run_on_the_system_and_tests_in_the_environment_spoil_nothing() {
   equals "$("$tree/tt" run 2>&1)" 'tt-server: '
   TT_INSIDE=root-of-debian "$tree/tt" test -R queue >/dev/null 2>&1
   equals "$(calls_of 'cmake -S')" 2
-  contains "$(TT_INSIDE=root-of-debian "$tree/tt" run 2>&1)" 'build/release is of another system'
+  contains "$(TT_INSIDE=root-of-debian "$tree/tt" run 2>&1)" 'build/release was made on another system'
 }
 
 test_the_page_and_the_list_ask_for_the_same_node() {
