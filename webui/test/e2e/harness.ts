@@ -86,7 +86,7 @@ export function startBrowser(args: readonly string[] = []): Promise<Browser> {
   return chromium.launch({
     executablePath: process.env.TT_CHROMIUM ?? '/usr/bin/chromium',
     args: [
-      '--headless',
+      ...(process.env['HEADED'] ? [] : ['--headless']), // HEADED=1: a visible window, to debug
       '--no-sandbox',
       '--disable-gpu',
       '--disable-quic',
