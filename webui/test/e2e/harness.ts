@@ -85,8 +85,8 @@ async function ended(child: ChildProcess): Promise<void> {
 export function startBrowser(args: readonly string[] = []): Promise<Browser> {
   return chromium.launch({
     executablePath: process.env.TT_CHROMIUM ?? '/usr/bin/chromium',
+    headless: process.env.HEADED === undefined, // HEADED=1: a visible window, for debugging
     args: [
-      ...(process.env['HEADED'] ? [] : ['--headless']), // HEADED=1: a visible window, to debug
       '--no-sandbox',
       '--disable-gpu',
       '--disable-quic',
