@@ -14,6 +14,7 @@ struct TestPaths {
   const char* tt;
   const char* server;
   const char* checker;    // tt-check-model
+  const char* worker;     // tt-worker
   const char* extension;  // of SQLite, as .load takes it
   const char* set_clock;  // these two for LD_PRELOAD
   const char* log_flush;

@@ -1,0 +1,38 @@
+// The helper's side of a Sandbox (sandbox.h): forks a child for each job and runs its handler.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tt {
+
+// The connection of a child with its caller. The functions end the process when the caller has
+// hung up.
+class JobChannel {
+ public:
+  explicit JobChannel(int fd) : fd_(fd) {}
+  std::string receive();
+  void send(std::string_view message);
+
+ private:
+  int fd_;
+};
+
+// A kind of job. `run` is called in a child of its own, with the limits set. It may crash, loop
+// and allocate. std::bad_alloc is reported as exceeding the memory limit, other exceptions as a
+// crash: a handler sends expected errors as part of its result.
+struct JobKind {
+  std::string_view name;
+  std::function<void(JobChannel&)> run;
+};
+
+// Handler for a job with one input and one result.
+JobKind job_kind(std::string_view name, std::function<std::string(std::string_view input)> run);
+
+// Serves jobs until the caller's process ends or closes the connection; returns the exit code.
+// The process must have a single thread. Call after everything was loaded that the handlers use.
+int serve_jobs(const std::vector<JobKind>& kinds);
+
+}  // namespace tt
