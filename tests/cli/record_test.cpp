@@ -138,7 +138,7 @@ TEST_F(Record, ReportsErrorsAndLeavesNoFiles) {
       {"--tokens -1 -o a.ttrace", 2, "--tokens: must be"},
       {"-p $(printf 'ab\\377') -o a.ttrace", 2,
        "is not valid UTF-8: invalid byte 0xff at offset 2"},
-      {"-p x --stop '' -o a.ttrace", 2, "--stop: must be"},
+      {"-p x --stop '' -o a.ttrace", 2, "--stop: must not be empty"},
       {"-p x --temp nan -o a.ttrace", 2, "--temp: must be a number from 0 to 100"},
       {"-p x -t 513 -o a.ttrace", 2, "--threads: must be a whole number from 0 to 512"},
       {"-p x -c 16777217 -o a.ttrace", 2, "--ctx-size: must be"},

@@ -290,8 +290,8 @@ TEST(Import, RejectsInvalidMetadata) {
       {R"({"session":{},"steps":[1]})", "A step is not an object"},
       {R"({"session":{},"steps":[[{}]]})", "A step is not an object"},
       {R"({"session":{},"steps":[{"step":}]})", "A step is not an object"},
-      {R"({"session":{},"steps":[{"a":")" + large + R"("}]})", "more than 16 MiB"},
-      {R"({"session":{},"a":[)" + list + R"(],"steps":[]})", "more than 16 MiB"}};
+      {R"({"session":{},"steps":[{"a":")" + large + R"("}]})", "larger than 16 MiB"},
+      {R"({"session":{},"a":[)" + list + R"(],"steps":[]})", "larger than 16 MiB"}};
   for (const auto& [text, expected_error] : cases) {
     SCOPED_TRACE(text.substr(0, 60));
     write_text(folder / "run/trace_metadata.json", text);
