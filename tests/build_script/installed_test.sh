@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `cmake --install` leaves, in a folder that nobody knows of: installed_test.sh
-# BUILD. And that a system whose libraries are too old is told so.
+# installed_test.sh BUILD: the programs that `cmake --install` puts into an arbitrary prefix work,
+# and configuring reports libraries that are missing or too old.
 set -euo pipefail
 
 build=$1
@@ -26,17 +26,17 @@ tt show "$work/s.ttrace" >/dev/null || fail 'tt show'
 extension=$(find "$work/prefix" -name 'tensor_trace.so')
 [[ -n $extension ]] || fail 'there is no extension for sqlite3'
 
-said=$work/said
-: >"$said"
-tt-server --port 0 --data-dir "$work/sessions" --log-level error >"$said" &
+output=$work/output
+: >"$output"
+tt-server --port 0 --data-dir "$work/sessions" --log-level error >"$output" &
 server=$!
 for ((tries = 0; tries < 600; ++tries)); do
-  address=$(sed -n '/^http:/p' "$said")
+  address=$(sed -n '/^http:/p' "$output")
   [[ -z $address ]] || break
   kill -0 "$server" 2>/dev/null || fail 'the server ended'
   sleep 0.05
 done
-[[ -n $address ]] || fail "no address: $(cat "$said")"
+[[ -n $address ]] || fail "no address: $(cat "$output")"
 page=$(curl --fail --silent "$address/")
 script=$(sed -nE 's/.*src="\.\/(assets\/[^"]+\.js)".*/\1/p' <<<"$page" | head -n 1)
 [[ -n $script ]] || fail "the page has no script: $page"
@@ -48,37 +48,37 @@ for ((tries = 0; tries < 600; ++tries)); do
 done
 [[ $health == *'"status":"ok"'* ]] || fail "the model was not loaded: $health"
 
-# Too old or missing: configuring names it, the package and what to do. The programs
-# in $work/old tell lies about the system.
+# Configuring names what is missing or too old, its package and what to do. The fake programs in
+# $work/old report old versions.
 mkdir "$work/old"
-lie() { { echo '#!/bin/sh'; cat; } >"$work/old/$1"; chmod +x "$work/old/$1"; }
+fake() { { echo '#!/bin/sh'; cat; } >"$work/old/$1"; chmod +x "$work/old/$1"; }
 configure() {
-  told=$(cmake -S "$tree" -B "$work/build" -G Ninja -DBUILD_TESTING=OFF "$@" 2>&1) && result=taken || result=refused
-  told=$(tr -s ' \n' ' ' <<<"$told")  # CMake breaks lines
+  message=$(cmake -S "$tree" -B "$work/build" -G Ninja -DBUILD_TESTING=OFF "$@" 2>&1) && result=accepted || result=rejected
+  message=$(tr -s ' \n' ' ' <<<"$message")  # CMake breaks lines
   rm -rf -- "$work/build"
 }
 
-lie pkg-config <<'BODY'
+fake pkg-config <<'BODY'
 case "$*" in
   *libzstd*'>='*) echo 'Package libzstd is 1.0.0' >&2; exit 1 ;;
 esac
 exec /usr/bin/pkg-config "$@"
 BODY
 configure -DTT_WEBUI=OFF -DPKG_CONFIG_EXECUTABLE="$work/old/pkg-config"
-[[ $result == refused && $told == *'requires libzstd >= 1.5 (Debian package libzstd-dev)'*'./tt build'* ]] ||
-  fail "$told"
+[[ $result == rejected && $message == *'needs libzstd >= 1.5 (Debian package libzstd-dev)'*'./tt build'* ]] ||
+  fail "$message"
 
-lie c++ <<'BODY'
+fake c++ <<'BODY'
 case "$*" in
   *header_check*) echo 'no such file' >&2; exit 1 ;;
 esac
 exec /usr/bin/c++ "$@"
 BODY
 configure -DTT_WEBUI=OFF -DCMAKE_CXX_COMPILER="$work/old/c++"
-[[ $result == refused && $told == *'requires minja/chat-template.hpp (Debian package libminja-dev)'*'./tt build'* ]] ||
-  fail "$told"
+[[ $result == rejected && $message == *'needs minja/chat-template.hpp (Debian package libminja-dev)'*'./tt build'* ]] ||
+  fail "$message"
 
-lie node <<<'echo v18.1.0'
+fake node <<<'echo v18.1.0'
 configure -DNODE_EXECUTABLE="$work/old/node"
-[[ $result == taken && $told == *'page is not built: it needs node >= 22.12, not 18.1.0.'*'./tt build'* ]] ||
-  fail "$told"
+[[ $result == accepted && $message == *'page is not built: it needs node >= 22.12, not 18.1.0.'*'./tt build'* ]] ||
+  fail "$message"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# docker/root.sh: creating, entering and removing the environment, with the
-# programs that would unpack and mount played by scripts.
+# docker/root.sh: creating, entering and removing the environment, with fake programs for
+# unpacking and mounting.
 # shellcheck source=tests/build_script/harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 
@@ -23,9 +23,7 @@ BODY
 unpack='folder=${!#}; mkdir -p "$folder/etc" "$folder/usr/share/pack"; echo x >"$folder/usr/share/pack/x"'
 program mmdebstrap <<<"$unpack"
 
-calls_of() { grep -c "^$1" "$calls" || true; }
-
-test_is_set_up_once_with_the_list() {
+test_is_set_up_once_with_the_listed_packages() {
   "$root_sh" create 2>/dev/null
   "$root_sh" create 2>/dev/null
   equals "$(calls_of mmdebstrap)" 1
@@ -33,22 +31,22 @@ test_is_set_up_once_with_the_list() {
   [[ -d $root && ! -e $root.partial ]] || fail "not complete: $root"
 }
 
-test_is_on_the_disk_before_it_has_its_name() {
+test_is_synced_to_disk_before_it_gets_its_final_name() {
   program sync <<<'exit 1'
-  refused "$root_sh" create 2>/dev/null
+  fails "$root_sh" create 2>/dev/null
   contains "$(cat "$calls")" "sync --file-system $root.partial"
-  [[ ! -e $root ]] || fail 'has its name already'
+  [[ ! -e $root ]] || fail 'has its final name already'
 }
 
-test_says_what_it_does_and_how_long_it_takes() {
+test_prints_each_step_and_its_duration() {
   local output
   program mmdebstrap <<<"sleep 1.1; $unpack"
   output=$("$root_sh" create 2>&1)
   contains "$output" "setting up the build environment (Debian forky, about 4 minutes, 3.5 GB) in $root"
-  [[ $output =~ 'the build environment is ready ('[1-9][0-9]*' s)' ]] || fail "not how long: $output"
+  [[ $output =~ 'the build environment is ready ('[1-9][0-9]*' s)' ]] || fail "no duration: $output"
 }
 
-test_changed_list_is_another_environment_but_not_a_comment() {
+test_changed_package_but_not_a_changed_comment_is_another_environment() {
   echo '# a remark' >>"$tree/docker/packages.txt"
   equals "$("$root_sh" path)" "$root"
   echo 'hello' >>"$tree/docker/packages.txt"
@@ -57,11 +55,11 @@ test_changed_list_is_another_environment_but_not_a_comment() {
 
 test_interrupted_set_up_is_repeated() {
   program mmdebstrap <<<"$unpack; touch '$work/unpacking'; exec sleep 60"
-  "$root_sh" create 2>"$work/said" &
-  until_true test -e "$work/unpacking"
+  "$root_sh" create 2>"$work/stderr" &
+  wait_until test -e "$work/unpacking"
   kill -TERM $!
   if wait $!; then fail 'an interrupted set-up succeeded'; fi
-  contains "$(cat "$work/said")" 'interrupted'
+  contains "$(cat "$work/stderr")" 'interrupted'
   [[ ! -e $root && -e $root.partial ]] || fail 'an incomplete folder has the final name'
 
   program mmdebstrap <<<"[[ ! -e \${!#} ]] || exit 1; $unpack"
@@ -71,14 +69,14 @@ test_interrupted_set_up_is_repeated() {
 
 test_failed_set_up_is_repeated() {
   program mmdebstrap <<<"$unpack; exit 1"
-  refused "$root_sh" create 2>/dev/null
-  contains "$said" 'could not be set up'
+  fails "$root_sh" create 2>/dev/null
+  contains "$output" 'could not be set up'
   program mmdebstrap <<<"$unpack"
   "$root_sh" create 2>/dev/null
   [[ -d $root ]] || fail 'was not repeated'
 }
 
-test_two_at_once_set_up_one() {
+test_two_processes_set_up_one_environment() {
   program mmdebstrap <<<"sleep 0.5; $unpack"
   "$root_sh" create 2>/dev/null &
   "$root_sh" create 2>/dev/null
@@ -93,35 +91,35 @@ test_removes_nothing_outside_the_cache() {
   for dir in / /root "$work/precious" "$work/precious/root-$id" "$TT_CACHE" "$cache" "$cache/other" \
     "$cache/sub/root-$id" "$cache/root-mine" "$cache/root-$id" "$cache/root-link" \
     "$cache/root-x/../../../precious" "$cache/root-link/root-$id"; do
-    [[ ! -e $dir ]] || refused "$root_sh" remove "$dir"
-    contains "$said" 'cannot remove'
+    [[ ! -e $dir ]] || fails "$root_sh" remove "$dir"
+    contains "$output" 'cannot remove'
   done
   "$root_sh" remove-all
   [[ -d $work/precious/root-$id && -d $cache/other && -d $cache/sub/root-$id && -d $cache/root-mine &&
-    -d $cache/root-$id ]] || fail 'something is gone'
+    -d $cache/root-$id ]] || fail 'a folder of another program was removed'
 }
 
 test_removes_an_environment() {
   "$root_sh" create 2>/dev/null
   "$root_sh" remove 2>/dev/null
-  [[ ! -e $root ]] || fail 'is still there'
+  [[ ! -e $root ]] || fail 'was not removed'
 }
 
-test_removes_what_an_interrupted_set_up_left_but_not_what_one_unpacks() {
+test_removes_the_remains_of_an_interrupted_set_up_but_not_a_running_one() {
   program mmdebstrap <<<"$unpack; touch '$work/unpacking'; exec sleep 60"
   "$root_sh" create 2>/dev/null &
-  until_true test -e "$work/unpacking"
-  refused "$root_sh" remove-all
-  contains "$said" 'in use'
-  [[ -d $root.partial ]] || fail 'was taken away from under the set-up'
+  wait_until test -e "$work/unpacking"
+  fails "$root_sh" remove-all
+  contains "$output" 'in use'
+  [[ -d $root.partial ]] || fail 'was removed during the set-up'
   kill -TERM $!
   wait $! || true
   "$root_sh" remove-all 2>/dev/null
-  [[ ! -e $root.partial ]] || fail 'is still there'
+  [[ ! -e $root.partial ]] || fail 'was not removed'
 }
 
-# As an earlier version left it: straight in the folder that TT_CACHE names.
-test_what_lies_straight_in_the_named_folder_is_found() {
+# Where an earlier version created it: directly in the TT_CACHE folder.
+test_finds_an_environment_directly_in_the_cache_folder() {
   mkdir -p "$TT_CACHE/${root##*/}" "$TT_CACHE/root-mine"
   : >"$TT_CACHE/${root##*/}.lock"
   equals "$("$root_sh" path)" "$TT_CACHE/${root##*/}"
@@ -134,15 +132,15 @@ test_what_lies_straight_in_the_named_folder_is_found() {
 test_removes_nothing_that_is_in_use() {
   "$root_sh" create 2>/dev/null
   "$root_sh" enter env bash -c "touch '$work/started'; exec sleep 60" 2>/dev/null &
-  until_true test -e "$work/started"
-  refused "$root_sh" remove
-  contains "$said" 'in use'
+  wait_until test -e "$work/started"
+  fails "$root_sh" remove
+  contains "$output" 'in use'
   kill $!
   wait $! || true
   "$root_sh" remove 2>/dev/null
 }
 
-test_a_named_file_is_visible_inside() {
+test_files_in_arguments_are_visible_inside() {
   "$root_sh" create 2>/dev/null
   mkdir -p "$work/models"
   touch "$work/models/m.gguf"
@@ -152,8 +150,8 @@ test_a_named_file_is_visible_inside() {
   contains "$(cat "$calls")" "mount --rbind -- $work/models $root$work/models"
 }
 
-# Of the first call an empty folder stays in the environment, to mount on.
-test_a_folder_that_was_visible_before_does_not_hide_the_one_above() {
+# The first call leaves an empty folder, its mount point, in the environment.
+test_an_earlier_mount_point_does_not_hide_its_parent_folder() {
   "$root_sh" create 2>/dev/null
   mkdir -p "$work/models/big"
   touch "$work/models/big/m.gguf" "$work/models/m.gguf"
@@ -162,16 +160,16 @@ test_a_folder_that_was_visible_before_does_not_hide_the_one_above() {
   contains "$(cat "$calls")" "mount --rbind -- $work/models $root$work/models"$'\n'
 }
 
-test_a_folder_of_the_environment_is_not_covered() {
+test_does_not_mount_over_a_folder_of_the_environment() {
   "$root_sh" create 2>/dev/null
   mkdir -p "$root/usr/bin"
   echo tool >"$root/usr/bin/tool"
   "$root_sh" enter true /usr/bin/env
-  [[ $(cat "$calls") != *"-- /usr/bin "* ]] || fail 'the programs of the host cover those inside'
+  [[ $(cat "$calls") != *"-- /usr/bin "* ]] || fail 'the programs of the host hide those inside'
 }
 
-# The programs inside make them, on the host.
-test_what_is_yet_to_be_made_lies_in_a_folder_of_the_host() {
+# The programs inside create them, on the host.
+test_output_files_are_created_in_folders_of_the_host() {
   "$root_sh" create 2>/dev/null
   mkdir -p "$work/media/disk"
   local words
@@ -188,14 +186,14 @@ test_what_is_yet_to_be_made_lies_in_a_folder_of_the_host() {
   equals "$(ls "$work/media/disk")" ''
 }
 
-# $work/own, played, is like /var/lib: the host has it, and the environment one of its own.
+# Makes $work/own a folder like /var/lib, which exists on the host and in the environment.
 own_folder() {
   "$root_sh" create 2>/dev/null
   mkdir -p "$work/own" "$root$work/own"
   echo something >"$root$work/own/x"
 }
 
-test_a_new_folder_in_one_of_the_environment_is_made_on_the_host() {
+test_a_new_folder_below_one_of_the_environment_is_created_on_the_host() {
   own_folder
   TT_DATA_DIR=$work/own/b/c CCACHE_DIR=$work/own/d "$root_sh" enter true --data-dir "$work/own/a" --install="$work/own/e"
   local dir
@@ -205,18 +203,18 @@ test_a_new_folder_in_one_of_the_environment_is_made_on_the_host() {
   done
 }
 
-test_what_would_be_lost_in_the_environment_is_refused() {
+test_rejects_output_that_would_be_lost_in_the_environment() {
   own_folder
-  refused "$root_sh" enter true -o "$work/own/s.ttrace"
-  contains "$said" "$work/own/s.ttrace would be lost: the build environment has a $work/own of its own"
-  contains "$said" "mkdir -p $work/own/tensor-trace"
-  refused "$root_sh" enter true --output="$work/own/new/s.ttrace"
-  contains "$said" "mkdir -p $work/own/new"
+  fails "$root_sh" enter true -o "$work/own/s.ttrace"
+  contains "$output" "$work/own/s.ttrace would be lost: the build environment has a $work/own of its own"
+  contains "$output" "mkdir -p $work/own/tensor-trace"
+  fails "$root_sh" enter true --output="$work/own/new/s.ttrace"
+  contains "$output" "mkdir -p $work/own/new"
   ln -s "$work/own" "$work/link"
-  refused "$root_sh" enter true -o "$work/link/s.ttrace"
-  refused env TT_API_KEY_FILE="$work/own/key" "$root_sh" enter true
-  refused "$root_sh" enter true --data-dir "$work/own"
-  contains "$said" "mkdir -p $work/own/tensor-trace"
+  fails "$root_sh" enter true -o "$work/link/s.ttrace"
+  fails env TT_API_KEY_FILE="$work/own/key" "$root_sh" enter true
+  fails "$root_sh" enter true --data-dir "$work/own"
+  contains "$output" "mkdir -p $work/own/tensor-trace"
   equals "$(ls "$work/own")" ''
   equals "$(grep -c '^chroot' "$calls" || true)" 0
 
@@ -225,12 +223,12 @@ test_what_would_be_lost_in_the_environment_is_refused() {
   contains "$(cat "$calls")" "mount --bind -- $work/own/key $root$work/own/key"
 }
 
-test_words_that_look_like_paths_make_nothing() {
+test_arguments_that_only_look_like_paths_create_nothing() {
   own_folder
   "$root_sh" enter true --prompt "$work/own/help me/now" "$work/own/new" '/* all */ SELECT 1' /no_think \
     --model="$work/own/none.gguf" -o - -o /dev/stdout | cat
   equals "$(ls "$work/own")" ''
-  [[ ! -e $root$work/own/new ]] || fail 'made inside'
+  [[ ! -e $root$work/own/new ]] || fail 'created inside'
 }
 
 test_a_key_is_not_passed_as_an_argument() {
@@ -239,10 +237,10 @@ test_a_key_is_not_passed_as_an_argument() {
   for name in realpath mkdir find; do program "$name" <<<"exec $(type -P "$name") \"\$@\""; done
   TT_API_KEY=/home/s3cret/x== "$root_sh" enter true
   contains "$(cat "$calls")" realpath
-  [[ $(cat "$calls") != *s3cret* ]] || fail "seen by others: $(grep s3cret "$calls")"
+  [[ $(cat "$calls") != *s3cret* ]] || fail "visible to other users: $(grep s3cret "$calls")"
 }
 
-# Else what a program writes to a place that nobody named here would be lost unseen.
+# Otherwise, output to a folder that no argument names would be lost without an error.
 test_the_environment_itself_is_read_only_inside() {
   "$root_sh" create 2>/dev/null
   "$root_sh" enter true "$work/home"
@@ -258,26 +256,26 @@ test_certificates_of_the_host_are_used_inside() {
   contains "$(cat "$calls")" "mount --bind -- $work/own.crt $root/etc/ssl/certs/ca-certificates.crt"
   contains "$output" 'NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt'
   contains "$output" "TT_INSIDE=${root##*/}"
-  [[ $output != *LIBRARY_PATH* ]] || fail 'LIBRARY_PATH of the host leads the compiler astray'
+  [[ $output != *LIBRARY_PATH* ]] || fail 'the compiler would use LIBRARY_PATH of the host'
 }
 
-test_without_root_says_what_to_do() {
+test_without_root_explains_what_to_do() {
   program id <<<'echo 1000'
-  refused "$root_sh" create 2>/dev/null
-  contains "$said" 'sudo '
-  contains "$said" 'docker compose'
+  fails "$root_sh" create 2>/dev/null
+  contains "$output" 'sudo '
+  contains "$output" 'docker compose'
 }
 
-test_container_without_mounts_says_what_to_do() {
+test_container_without_mounts_explains_what_to_do() {
   program unshare <<<'exit 1'
-  refused "$root_sh" create 2>/dev/null
-  contains "$said" '--privileged'
+  fails "$root_sh" create 2>/dev/null
+  contains "$output" '--privileged'
 }
 
-test_small_disk_says_what_to_do() {
+test_small_disk_explains_what_to_do() {
   program df <<<'echo Avail; echo 100M'
-  refused "$root_sh" create 2>/dev/null
-  contains "$said" 'TT_CACHE='
+  fails "$root_sh" create 2>/dev/null
+  contains "$output" 'TT_CACHE='
 }
 
 test_missing_mmdebstrap_is_installed() {

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# ./tt: its verbs, what it builds for them and what it says.
+# ./tt: its verbs, what it builds for each, and its messages.
 # shellcheck source=tests/build_script/harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 
-# Inside an environment. CMake and ninja are played: configuring leaves a
-# build.ninja, building leaves programs that print their name and arguments.
+# Inside a build environment. CMake and ninja are fake: configuring creates a build.ninja,
+# building creates programs that print their name and arguments.
 inside() {
   export TT_INSIDE=test-system
   program cmake <<'BODY'
@@ -27,8 +27,6 @@ echo '100% tests passed, 0 tests failed out of 1'
 BODY
 }
 
-calls_of() { grep -c "^$1" "$calls" || true; }
-
 test_help_lists_every_verb() {
   local help verb
   help=$("$tree/tt" help)
@@ -47,8 +45,8 @@ test_help_and_clean_need_no_environment() {
   equals "$(calls_of unshare)" 0
 }
 
-# TT_CACHE=/a/larger/disk, on which others keep things, too.
-test_clean_all_removes_only_what_it_made() {
+# TT_CACHE=/a/larger/disk, which has other files, too.
+test_clean_all_removes_only_its_own_folders() {
   local id=0123456789ab
   mkdir -p "$cache/ccache/0" "$cache/npm/x" "$cache/root-$id/usr" "$TT_CACHE/ccache" "$TT_CACHE/npm" \
     "$TT_CACHE/root-$id" "$TT_CACHE/root-mine" "$cache/root-mine" "$work/models"
@@ -57,25 +55,25 @@ test_clean_all_removes_only_what_it_made() {
   "$tree/tt" clean --all 2>/dev/null
   [[ ! -e $cache/ccache && ! -e $cache/npm && ! -e $cache/root-$id ]] || fail "left: $(ls "$cache")"
   [[ -d $TT_CACHE/ccache && -d $TT_CACHE/npm && -d $TT_CACHE/root-$id && -d $TT_CACHE/root-mine &&
-    -d $cache/root-mine && -d $cache/models/ ]] || fail 'something of others is gone'
+    -d $cache/root-mine && -d $cache/models/ ]] || fail 'a folder of another program was removed'
 }
 
-# An earlier version made no folder of its own in it: nobody can tell whose they are.
-test_clean_all_leaves_caches_in_a_folder_that_others_use() {
+# An earlier version created no folder of its own in TT_CACHE: the caches there may belong to others.
+test_clean_all_keeps_caches_in_a_shared_folder() {
   mkdir -p "$TT_CACHE/root-0123456789ab" "$TT_CACHE/ccache" "$TT_CACHE/npm"
   : >"$TT_CACHE/root-0123456789ab.lock"
   contains "$("$tree/tt" clean --all 2>&1)" 'ccache and npm in it are kept'
   [[ -d $TT_CACHE/ccache && -d $TT_CACHE/npm && ! -e $TT_CACHE/root-0123456789ab ]] || fail "$(ls "$TT_CACHE")"
 }
 
-test_a_folder_called_tensor_trace_is_taken_as_it_is() {
+test_a_folder_called_tensor_trace_is_the_cache_itself() {
   contains "$(TT_CACHE=$work/x/tensor-trace/ "$tree/tt" help)" "Caches are in $work/x/tensor-trace (TT_CACHE)"
   contains "$("$tree/tt" help)" "Caches are in $work/disk/tensor-trace (TT_CACHE)"
   contains "$(unset TT_CACHE XDG_CACHE_HOME; "$tree/tt" help)" "Caches are in $HOME/.cache/tensor-trace "
 }
 
-# A build that only writes down where it was told to keep its caches. Ninja starts ccache in
-# the build's folder and npm in webui/, so these have to be whole paths.
+# Prints the cache folders that a build gets. Ninja runs ccache in the build folder and npm in
+# webui/, so the paths must be absolute.
 caches_of_a_build() {
   program cmake <<BODY
 case \$1 in
@@ -87,7 +85,7 @@ BODY
   paste -sd' ' "$work/caches"
 }
 
-test_caches_of_the_build_lie_outside_the_tree() {
+test_caches_of_the_build_are_outside_the_tree() {
   inside
   equals "$(caches_of_a_build)" "$cache/ccache $cache/npm"
   equals "$(unset TT_CACHE; caches_of_a_build)" \
@@ -95,7 +93,7 @@ test_caches_of_the_build_lie_outside_the_tree() {
   equals "$(CCACHE_DIR=$work/mine caches_of_a_build)" "$work/mine $cache/npm"
 }
 
-test_a_relative_cache_folder_begins_where_the_user_stands() {
+test_a_relative_cache_folder_is_relative_to_the_working_folder() {
   inside
   mkdir "$work/here"
   cd "$work/here"
@@ -107,35 +105,35 @@ test_a_relative_cache_folder_begins_where_the_user_stands() {
   contains "$(TT_CACHE=/ "$tree/tt" help)" 'Caches are in /tensor-trace (TT_CACHE)'
 }
 
-test_says_what_it_does_and_how_long_it_takes() {
+test_prints_each_step_and_its_duration() {
   inside
   local output what
   output=$("$tree/tt" build --install "$work/prefix" 2>&1)
   for what in 'configuring release' 'building release' "installing in $work/prefix"; do
     contains "$output" "tt: $what"$'\n'
-    [[ $output =~ "tt: $what: done in "[0-9]+' s' ]] || fail "not how long '$what' took: $output"
+    [[ $output =~ "tt: $what: done in "[0-9]+' s' ]] || fail "no duration of '$what': $output"
   done
   rm -r "$tree/build"
   program cmake <<'BODY'
 [[ $1 != -S ]] || { mkdir -p "$2/build/$4"; sleep 1.1; }
 BODY
   output=$("$tree/tt" build 2>&1)
-  [[ $output =~ 'configuring release: done in '[1-9] ]] || fail "took more than a second: $output"
+  [[ $output =~ 'configuring release: done in '[1-9] ]] || fail "no duration of one second: $output"
 }
 
-test_unknown_verb_goes_to_the_program() {
+test_verb_of_the_program_runs_the_program() {
   inside
   mkdir -p "$tree/cli/commands"
   : >"$tree/cli/commands/record_command.cpp"
   equals "$("$tree/tt" record --model 'a b.gguf' 2>/dev/null)" 'tt: record --model a b.gguf'
 }
 
-test_mistyped_verb_is_told_before_anything_is_set_up() {
+test_mistyped_verb_is_rejected_before_anything_is_set_up() {
   program c++ <<<'echo 99'
   program pkg-config <<<'echo 99'
   printf '#!/bin/sh\necho "root.sh $*" >>"%s"\n' "$calls" >"$tree/docker/root.sh"
-  refused "$tree/tt" recrod
-  contains "$said" "unknown verb 'recrod'"
+  fails "$tree/tt" recrod
+  contains "$output" "unknown verb 'recrod'"
   equals "$(cat "$calls")" ''
 }
 
@@ -153,6 +151,36 @@ test_second_run_neither_configures_nor_builds() {
   equals "$(calls_of cmake)" 2
 }
 
+# With the real ninja, which decides whether there is anything to build.
+test_verb_prints_nothing_of_the_build_when_it_is_up_to_date() {
+  inside
+  rm "$work/bin/ninja"
+  mkdir -p "$tree/cli/commands"
+  : >"$tree/cli/commands/hot_command.cpp"
+  program cmake <<'BODY'
+case $1 in
+  -S)
+    mkdir -p "$2/build/$4/bin"
+    printf '%s\n' '#!/bin/sh' 'echo "tt: $*"' >"$2/source"
+    printf '%s\n' 'rule program' '  command = cp $in $out && chmod +x $out' \
+      "build bin/tt: program $2/source" 'build tt: phony bin/tt' >"$2/build/$4/build.ninja" ;;
+  --build) ninja -C "$2" "${@:4}" ;;
+esac
+BODY
+  contains "$("$tree/tt" hot s.ttrace 2>&1)" 'tt: building release: done'
+  equals "$("$tree/tt" hot s.ttrace 2>&1)" 'tt: hot s.ttrace'
+  equals "$("$tree/tt" --version 2>&1)" 'tt: --version'
+  equals "$(calls_of cmake)" 2
+  wait_until touch_newer "$tree/source"
+  contains "$("$tree/tt" hot s.ttrace 2>&1)" 'tt: building release: done'
+}
+
+# touch_newer FILE: FILE is newer than the program that was built from it.
+touch_newer() {
+  touch "$1"
+  [[ $1 -nt $tree/build/release/bin/tt ]]
+}
+
 test_builds_of_one_preset_wait_for_each_other() {
   inside
   program cmake <<BODY
@@ -161,17 +189,17 @@ case \$1 in
   --build)
     echo begins >>"$work/order"
     for ((tries = 0; tries < 200; ++tries)); do
-      ! grep -q waiting "$work"/said.* || break
+      ! grep -q waiting "$work"/stderr.* || break
       sleep 0.05
     done
     echo ends >>"$work/order" ;;
 esac
 BODY
-  "$tree/tt" build dev 2>"$work/said.one" &
-  "$tree/tt" build dev 2>"$work/said.two"
+  "$tree/tt" build dev 2>"$work/stderr.one" &
+  "$tree/tt" build dev 2>"$work/stderr.two"
   wait $!
   equals "$(paste -sd' ' "$work/order")" 'begins ends begins ends'
-  contains "$(cat "$work"/said.*)" 'waiting for another ./tt that builds dev'
+  contains "$(cat "$work"/stderr.*)" 'waiting for another ./tt that builds dev'
 }
 
 test_another_environment_starts_a_new_build_folder() {
@@ -208,45 +236,103 @@ test_tests_do_not_run_with_the_callers_options() {
     fail 'the tests see TT_HOST or TT_MODEL'
 }
 
+# A tree with two test programs. Configuring lists their files, as tests/CMakeLists.txt does.
+tree_with_tests() {
+  inside
+  mkdir -p "$tree/tests/analysis" "$tree/tests/server"
+  printf 'TEST(Raster, SumsAreExact) {}\nTEST_P(RasterGrid, HasAllCells) {}\n' >"$tree/tests/analysis/raster_test.cpp"
+  printf 'TEST(RasterRoutes, ReturnJson) {}\nTEST_F(Live, SendsSteps) {}\n' >"$tree/tests/server/routes_test.cpp"
+  printf '%s\t%s\n' analysis_test "$tree/tests/analysis/raster_test.cpp" \
+    server_test "$tree/tests/server/routes_test.cpp" >"$work/programs.tsv"
+  git init -q "$tree"
+  program cmake <<BODY
+[[ \$1 != -S ]] || { mkdir -p "\$2/build/\$4/tests"; : >"\$2/build/\$4/build.ninja"
+  cp "$work/programs.tsv" "\$2/build/\$4/tests"; }
+BODY
+}
+
+# tests_of NAME...: runs ./tt test NAME... and prints the targets that it builds, then those of
+# all tests that it runs.
+tests_of() {
+  local pattern
+  : >"$calls"
+  "$tree/tt" test "$@" >/dev/null 2>&1
+  equals "$(calls_of ctest)" 1
+  pattern=$(sed -nE 's/^ctest --preset dev .*--tests-regex (.*)/\1/p' "$calls")
+  sed -nE 's/^cmake --build .* --target (.*)/\1:/p' "$calls"
+  printf '%s\n' Raster.SumsAreExact Sizes/RasterGrid.HasAllCells/7 RasterRoutes.ReturnJson \
+    Live.SendsSteps webui.unit webui.e2e build_script.tt.help | grep -E "$pattern"
+}
+
+test_test_name_builds_and_runs_only_that_test() {
+  tree_with_tests
+  local raster='analysis_test: Raster.SumsAreExact Sizes/RasterGrid.HasAllCells/7'
+  equals "$(tests_of raster | xargs)" "$raster"
+  equals "$(tests_of raster_test | xargs)" "$raster"
+  equals "$(tests_of Raster | xargs)" 'analysis_test: Raster.SumsAreExact'
+  equals "$(tests_of RasterGrid | xargs)" 'analysis_test: Sizes/RasterGrid.HasAllCells/7'
+  equals "$(tests_of Live.SendsSteps | xargs)" 'server_test: Live.SendsSteps'
+  equals "$(tests_of raster Live | xargs)" \
+    'analysis_test server_test: Raster.SumsAreExact Sizes/RasterGrid.HasAllCells/7 Live.SendsSteps'
+  equals "$(tests_of webui.unit | xargs)" 'webui tt-server tt: webui.unit'
+  equals "$(tests_of build_script.tt | xargs)" 'all: build_script.tt.help'
+}
+
+test_unknown_test_name_lists_the_suites() {
+  tree_with_tests
+  fails "$tree/tt" test rastr
+  contains "$output" "no test is called 'rastr'"
+  contains "$output" 'Live Raster RasterGrid RasterRoutes'
+  equals "$(calls_of 'cmake --build')$(calls_of ctest)" 00
+}
+
+test_test_quick_builds_and_runs_only_the_unit_tests() {
+  inside
+  "$tree/tt" test --quick >/dev/null 2>&1
+  equals "$(grep '^cmake --build' "$calls")" "cmake --build $tree/build/dev --target quick_tests"
+  contains "$(grep '^ctest' "$calls")" '--preset dev'
+  contains "$(grep '^ctest' "$calls")" '--label-regex ^quick$'
+}
+
 test_test_all_adds_the_sanitizers() {
   inside
   "$tree/tt" test --all >/dev/null 2>&1
   equals "$(sed -nE 's/^ctest --preset ([a-z-]+).*/\1/p' "$calls" | xargs)" 'asan-all tsan dev'
 }
 
-test_fuzz_gives_each_target_its_seconds() {
+test_fuzz_runs_each_target_for_the_given_time() {
   inside
   local output
   output=$("$tree/tt" test --fuzz 7 2>&1)
   contains "$output" 'sql_fuzz: -max_total_time=7'
-  contains "$output" 'no failures'
+  contains "$output" 'fuzzing: no failures'
   contains "$(cat "$calls")" '--preset fuzz'
   equals "$(calls_of ctest)" 0
-  refused "$tree/tt" test --fuzz soon
-  contains "$said" 'a number of seconds'
+  fails "$tree/tt" test --fuzz soon
+  contains "$output" 'needs a number of seconds'
   mkdir -p "$tree/tests/fuzz"
   : >"$tree/tests/fuzz/sql_fuzz.cpp"
-  refused "$tree/tt" test --fuzz 7 sqll
-  contains "$said" "no fuzz target 'sqll': sql"
+  fails "$tree/tt" test --fuzz 7 sqll
+  contains "$output" "there is no fuzz target 'sqll': sql"
   echo 'exit 1' >>"$tree/build/fuzz/bin/sql_fuzz"
-  refused "$tree/tt" test --fuzz 7 sql
-  contains "$said" 'failures in sql'
+  fails "$tree/tt" test --fuzz 7 sql
+  contains "$output" 'failures in sql'
 }
 
 test_failing_test_is_a_failure() {
   inside
   program ctest <<<'exit 8'
-  refused "$tree/tt" test
+  fails "$tree/tt" test
 }
 
-test_bench_chooses_by_name() {
+test_bench_selects_by_name() {
   inside
   mkdir "$tree/bench"
   : >"$tree/bench/step_queue_bench.cpp"
   contains "$("$tree/tt" bench queue --benchmark_min_time=0.01s 2>/dev/null)" \
     'step_queue_bench: --benchmark_min_time=0.01s'
-  refused "$tree/tt" bench nonsense
-  contains "$said" "no benchmark has 'nonsense' in its name"
+  fails "$tree/tt" bench nonsense
+  contains "$output" "no benchmark has 'nonsense' in its name"
 }
 
 test_bench_that_misses_its_budget_is_a_failure() {
@@ -255,7 +341,7 @@ test_bench_that_misses_its_budget_is_a_failure() {
   : >"$tree/bench/step_queue_bench.cpp"
   "$tree/tt" bench >/dev/null 2>&1
   printf '#!/bin/bash\nexit 1\n' >"$tree/build/release/bin/step_queue_bench"
-  refused "$tree/tt" bench
+  fails "$tree/tt" bench
 }
 
 test_install_goes_to_the_prefix() {
@@ -264,10 +350,10 @@ test_install_goes_to_the_prefix() {
   contains "$(cat "$calls")" "cmake --install $tree/build/release --prefix $work/prefix"
 }
 
-test_unknown_preset_names_the_known() {
+test_unknown_preset_lists_the_presets() {
   inside
-  refused "$tree/tt" build fast
-  contains "$said" 'use release, dev, asan or tsan'
+  fails "$tree/tt" build fast
+  contains "$output" 'use release, dev, asan or tsan'
 }
 
 test_works_from_another_folder_and_through_a_link() {
@@ -277,11 +363,11 @@ test_works_from_another_folder_and_through_a_link() {
   equals "$("$work/link" --version 2>/dev/null)" 'tt: --version'
 }
 
-# node_modules may be incomplete after an interrupted `npm ci`: only the build decides
-# whether it is complete.
-test_fmt_and_lint_ask_the_build_for_the_packages() {
+# An interrupted `npm ci` leaves an incomplete node_modules: only the build knows whether it is
+# complete.
+test_fmt_and_lint_build_the_packages_of_the_page_first() {
   inside
-  for name in git npm python3 clang-format shellcheck clang-tidy; do program "$name" <<<''; done
+  for name in git npm clang-format shellcheck clang-tidy python3; do program "$name" <<<''; done
   mkdir -p "$tree/webui/node_modules"
   for verb in fmt lint; do
     rm -rf "$tree/build"
@@ -291,7 +377,7 @@ test_fmt_and_lint_ask_the_build_for_the_packages() {
   done
 }
 
-# The server receives the signal itself: `run` replaces the script by the server.
+# ./tt run replaces itself by the server, so that it gets the signal.
 test_interrupt_reaches_the_server() {
   inside
   "$tree/tt" run >/dev/null 2>&1
@@ -302,15 +388,15 @@ echo \$\$ >"$work/pid"
 while :; do sleep 0.05; done
 BODY
   "$tree/tt" run 2>/dev/null &
-  until_true test -s "$work/pid"
+  wait_until test -s "$work/pid"
   equals "$(cat "$work/pid")" $!
   kill -TERM $!
   wait $! || fail 'the server did not end by itself'
   equals "$(cat "$work/finished")" finished
 }
 
-# A system, played, that has everything of the list; but it is no root's, and so the
-# environment cannot be set up where something is missing.
+# A system that has all packages of the list. The user is not root, so the environment cannot be
+# set up if a package is missing.
 system_with_everything() {
   local name
   # shellcheck disable=SC2016  # expanded when it runs
@@ -325,14 +411,14 @@ system_with_everything() {
   unset TT_INSIDE
 }
 
-# without THING [VERB ARGS]: ./tt run, or VERB, asks for an environment that has it.
+# without THING [VERB ARGS]: ./tt run, or VERB, needs an environment because THING is missing.
 without() {
   local thing=$1
   shift
   (($# > 0)) || set -- run
-  refused "$tree/tt" "$@"
-  contains "$said" "lacks '$thing'"
-  contains "$said" "sudo $tree/tt"
+  fails "$tree/tt" "$@"
+  contains "$output" "lacks '$thing'"
+  contains "$output" "sudo $tree/tt"
 }
 
 test_a_system_that_has_everything_builds_natively() {
@@ -350,8 +436,8 @@ test_missing_library_leads_to_the_environment() {
 
 test_missing_program_leads_to_the_environment() {
   system_with_everything
-  sed -i 's/# program: npm/# program: npm-of-nobody/' "$tree/docker/packages.txt"
-  without npm-of-nobody
+  sed -i 's/# program: npm/# program: npm-missing/' "$tree/docker/packages.txt"
+  without npm-missing
 }
 
 test_old_program_leads_to_the_environment() {
@@ -382,42 +468,42 @@ test_missing_file_leads_to_the_environment() {
   without "$work/files/[p]ackage" test
 }
 
-# Who builds and runs need not have clang-tidy, a browser or gtest.
-test_only_what_the_verb_needs_is_asked_for() {
+# Building and running need no clang-tidy, browser or gtest.
+test_only_packages_that_the_verb_needs_are_required() {
   system_with_everything
   mkdir "$tree/bench"
   : >"$tree/bench/step_queue_bench.cpp"
   # shellcheck disable=SC2016  # expanded when it runs
-  program pkg-config <<<'[[ $* != *of-nobody* ]]'
+  program pkg-config <<<'[[ $* != *-missing* ]]'
   rm "$work/files/package"
   local list=$tree/docker/packages.txt kind
   cp "$list" "$work/whole_list"
-  sed -i -E 's/# (rival|tool|test): .*/&-of-nobody/' "$list"
+  sed -i -E 's/# (rival|tool|test): .*/&-missing/' "$list"
   equals "$("$tree/tt" run 2>/dev/null)" 'tt-server: '
   equals "$("$tree/tt" --version 2>/dev/null)" 'tt: --version'
   "$tree/tt" build 2>/dev/null
   "$tree/tt" build release --install "$work/prefix" 2>/dev/null
   equals "$(calls_of unshare)" 0
-  refused "$tree/tt" bench
-  contains "$said" "-of-nobody'"
-  sed -E 's/# (tool|test): .*/&-of-nobody/' "$work/whole_list" >"$list"
-  "$tree/tt" bench >/dev/null 2>&1 || fail 'a bench is none of a linter'
+  fails "$tree/tt" bench
+  contains "$output" "-missing'"
+  sed -E 's/# (tool|test): .*/&-missing/' "$work/whole_list" >"$list"
+  "$tree/tt" bench >/dev/null 2>&1 || fail 'a bench needs no linter'
 
   touch "$work/files/package"
   for kind in rival tool test; do
-    sed -E "s/# $kind: .*/&-of-nobody/" "$work/whole_list" >"$list"
+    sed -E "s/# $kind: .*/&-missing/" "$work/whole_list" >"$list"
     for verb in test fmt lint shell 'build dev' 'build asan' 'build tsan --install /opt/x'; do
       # shellcheck disable=SC2086  # words
-      refused "$tree/tt" $verb
-      contains "$said" "-of-nobody'"
+      fails "$tree/tt" $verb
+      contains "$output" "-missing'"
     done
   done
   cp "$work/whole_list" "$list"
   equals "$("$tree/tt" shell echo native)" native
 }
 
-# As where all is there that a build needs, but not all that tests need.
-test_run_on_the_system_and_tests_in_the_environment_spoil_nothing() {
+# A system that has the packages of the build, but not those of the tests.
+test_run_on_the_system_and_tests_in_the_environment_use_separate_builds() {
   system_with_everything
   "$tree/tt" run >/dev/null 2>&1
   TT_INSIDE=root-of-debian "$tree/tt" test -R queue >/dev/null 2>&1
@@ -428,7 +514,7 @@ test_run_on_the_system_and_tests_in_the_environment_spoil_nothing() {
   contains "$(TT_INSIDE=root-of-debian "$tree/tt" run 2>&1)" 'build/release was made on another system'
 }
 
-test_the_page_and_the_list_ask_for_the_same_node() {
+test_page_and_package_list_require_the_same_node_version() {
   local wanted
   wanted=$(sed -nE 's/.*# program: node >= (.*)/\1/p' "$tree/docker/packages.txt")
   contains "$(cat "$source_tree/webui/package.json")" "\"node\": \">=$wanted\""
