@@ -65,7 +65,7 @@ esac
 exec /usr/bin/pkg-config "$@"
 BODY
 configure -DTT_WEBUI=OFF -DPKG_CONFIG_EXECUTABLE="$work/old/pkg-config"
-[[ $result == rejected && $message == *'needs libzstd >= 1.5 (Debian package libzstd-dev)'*'./tt build'* ]] ||
+[[ $result == rejected && $message == *'requires libzstd >= 1.5 (Debian package libzstd-dev)'*'./tt build'* ]] ||
   fail "$message"
 
 fake c++ <<'BODY'
@@ -75,7 +75,7 @@ esac
 exec /usr/bin/c++ "$@"
 BODY
 configure -DTT_WEBUI=OFF -DCMAKE_CXX_COMPILER="$work/old/c++"
-[[ $result == rejected && $message == *'needs minja/chat-template.hpp (Debian package libminja-dev)'*'./tt build'* ]] ||
+[[ $result == rejected && $message == *'requires minja/chat-template.hpp (Debian package libminja-dev)'*'./tt build'* ]] ||
   fail "$message"
 
 fake node <<<'echo v18.1.0'

@@ -25,6 +25,7 @@
 #include "program/force_exit.h"
 #include "tests/cli/tt_program.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
 
 namespace tt {
 namespace {
@@ -32,18 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto kTimeout = 60s;
 constexpr const char* kJournal = "s.ttrace-journal";
-
-template <class Happened>
-bool wait_until(Happened happened) {
-  const auto end = std::chrono::steady_clock::now() + kTimeout;
-  while (!happened()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(2ms);
-  }
-  return true;
-}
 
 // A write lease: opening the file blocks while it is held.
 class FileLease {
@@ -80,7 +70,7 @@ class TerminalCommand {
 
   // Sends Ctrl+C and waits until the signal is sent: the terminal signals before it echoes.
   void interrupt() {
-    EXPECT_TRUE(wait_until([&] { return has_sigint_handler(); })) << "no SIGINT handler";
+    EXPECT_TRUE(test::wait_until([&] { return has_sigint_handler(); })) << "no SIGINT handler";
     const std::size_t before = shown_.size();
     EXPECT_EQ(write(terminal_, "\x03", 1), 1);
     while (shown_.find("^C", before) == std::string::npos && read_more()) {
@@ -175,12 +165,12 @@ class TerminalProgress : public ::testing::Test {
       it.command = std::make_unique<TerminalCommand>(own, arguments, answer);
     }
     for (const Running& it : running)
-      EXPECT_TRUE(wait_until([&] { return it.lease->has_waiter(); })) << it.what;
+      EXPECT_TRUE(test::wait_until([&] { return it.lease->has_waiter(); })) << it.what;
     return running;
   }
-  // Releases the leases after one second.
+  // Releases the leases when the commands have run for longer than a second.
   static void release_leases(std::vector<Running>& running) {
-    std::this_thread::sleep_for(1100ms);
+    std::this_thread::sleep_for(1100ms);  // no status line is shown during the first second
     for (Running& it : running) it.lease.reset();
   }
 
@@ -233,7 +223,7 @@ TEST_F(TerminalProgress, CtrlCCancelsTheCommand) {
 TEST_F(TerminalProgress, SecondCtrlCEndsTheProcess) {
   auto running = start(OutputTarget::File, kJournal);
   for (const Running& it : running) it.command->interrupt();
-  std::this_thread::sleep_for(kSignalDebounce + 50ms);
+  std::this_thread::sleep_for(kSignalDebounce + 50ms);  // an earlier signal would be ignored
   for (const Running& it : running) it.command->interrupt();
   for (Running& it : running) {  // still blocked on its file
     SCOPED_TRACE(it.what);
@@ -252,8 +242,8 @@ TEST_F(TerminalProgress, ShowsNothingWhenAProgramReadsTheOutput) {
     auto held = std::make_unique<FileLease>(folder_ / "s.ttrace");
     lease = held.get();
     TerminalCommand command(folder_.path(), arguments, OutputTarget::File);
-    EXPECT_TRUE(wait_until([&] { return lease->has_waiter(); }));
-    std::this_thread::sleep_for(1100ms);
+    EXPECT_TRUE(test::wait_until([&] { return lease->has_waiter(); }));
+    std::this_thread::sleep_for(1100ms);  // a status line would be shown after one second
     held.reset();
     EXPECT_EQ(command.shown(), "");
     EXPECT_EQ(command.code(), 0);

@@ -11,10 +11,10 @@
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <thread>
 
 #include "tests/cli/tt_program.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
@@ -174,8 +174,7 @@ pid_t start_long_recording(const test::TempFolder& folder) {
           "a.ttrace", nullptr);
     _exit(99);
   }
-  for (int i = 0; i < 3000 && contents(folder / "out").size() < 20; ++i)
-    std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(test::wait_until([&] { return contents(folder / "out").size() >= 20; }));
   return child;
 }
 

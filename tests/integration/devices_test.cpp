@@ -22,6 +22,7 @@
 #include "tests/analysis/report/report_check.h"
 #include "tests/support/models/traced_model.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
 #include "tracer/format/access/access.h"
 
 namespace tt::test {
@@ -59,8 +60,7 @@ class RpcServer {
               std::to_string(port_).c_str(), "-d", "CPU", "-t", "1", nullptr);
       ::_exit(127);
     }
-    for (int i = 0; i < 600 && !answers(); ++i) std::this_thread::sleep_for(50ms);
-    EXPECT_TRUE(answers());
+    EXPECT_TRUE(wait_until([&] { return accepts_connections(); }));
   }
   ~RpcServer() {
     ::kill(pid_, SIGKILL);
@@ -71,7 +71,7 @@ class RpcServer {
   std::string endpoint() const { return std::format("127.0.0.1:{}", port_); }
 
  private:
-  bool answers() const {
+  bool accepts_connections() const {
     const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address = loopback(port_);
     const bool connected =

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <fstream>
 #include <set>
-#include <thread>
 
 #include "tests/server/frontend/raw_client.h"
 #include "tests/server/support/http_client.h"
@@ -14,6 +13,7 @@
 #include "tests/support/read_only_folder.h"
 #include "tests/support/small_disk.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
@@ -38,16 +38,6 @@ std::string generate(RunningServer& server, const json& body) {
 }
 
 json long_request() { return {{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}}; }
-
-template <class Condition>
-bool eventually(Condition condition) {
-  const auto deadline = Clock::now() + 60s;
-  while (!condition()) {
-    if (Clock::now() > deadline) return false;
-    std::this_thread::sleep_for(10ms);
-  }
-  return true;
-}
 
 // The JSON log lines of one session.
 std::vector<json> log_of(const RunningServer& server, const std::string& session) {
@@ -81,7 +71,7 @@ void expect_disk_full_reported(RunningServer& server, const std::string& id, WsC
   EXPECT_EQ(last["error"], error);
 
   std::vector<json> lines;
-  EXPECT_TRUE(eventually([&] { return (lines = log_of(server, id)).size() >= 2; }));
+  EXPECT_TRUE(wait_until([&] { return (lines = log_of(server, id)).size() >= 2; }));
   ASSERT_GE(lines.size(), 2u);
   EXPECT_EQ(lines.back()["level"], "warning");
   EXPECT_EQ(lines.back()["model"], status["model"]);
@@ -164,7 +154,7 @@ TEST(FaultInjection, QuotaReachedByRunningSession) {
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string running = server.start_long_request();
   ASSERT_FALSE(running.empty());
-  EXPECT_TRUE(eventually(
+  EXPECT_TRUE(wait_until(
       [&] { return server.get("/api/v1/sessions/" + running).value("file_bytes", 0) > 10'000; }));
   const json problem = rejection_of(server, 507);
   EXPECT_EQ(problem["code"], "quota_reached");
@@ -199,7 +189,7 @@ TEST(FaultInjection, ModelFileRemovedOrReplacedWhileInUse) {
     EXPECT_EQ(problem["code"], "model_changed");
     EXPECT_NE(problem.value("detail", "").find(model.string()), std::string::npos) << problem;
     const int steps = server.get("/api/v1/sessions/" + running)["steps"];
-    EXPECT_TRUE(eventually([&] {
+    EXPECT_TRUE(wait_until([&] {
       return server.get("/api/v1/sessions/" + running).value("steps", 0) > steps + 5;
     })) << "the running request must not be affected";
     http_client(server.url).Delete("/api/v1/generate/" + running);
@@ -232,7 +222,7 @@ TEST(FaultInjection, ModelFileNotReadable) {
   const auto loading = client.Post("/api/v1/models/model/load");
   ASSERT_TRUE(loading);
   EXPECT_EQ(loading->status, 202) << loading->body;
-  EXPECT_TRUE(eventually([&] { return server.get("/api/v1/models/model")["state"] == "loaded"; }))
+  EXPECT_TRUE(wait_until([&] { return server.get("/api/v1/models/model")["state"] == "loaded"; }))
       << server.get("/api/v1/models/model");
   EXPECT_EQ(server.wait_for_end(generate(server, {{"prompt", "Once"}, {"max_tokens", 4}}))["state"],
             "done");
@@ -251,7 +241,7 @@ TEST(FaultInjection, SessionFolderNotWritable) {
   ASSERT_EQ(read_only.problem(), "");
   RunningServer server(folder.path(), with_one_thread({"--log-json", "--disk-reserve", "0"}));
   ASSERT_TRUE(server.wait_until_loaded());
-  EXPECT_TRUE(eventually([&] { return server.program.stderr_text().contains("not writable"); }))
+  EXPECT_TRUE(wait_until([&] { return server.program.stderr_text().contains("not writable"); }))
       << "the log must contain a warning: " << server.program.stderr_text();
   // Existing sessions can be read.
   EXPECT_EQ(server.get("/api/v1/sessions/" + recorded)["state"], "done");
@@ -264,7 +254,7 @@ TEST(FaultInjection, SessionFolderNotWritable) {
   ASSERT_TRUE(status["error"].is_string()) << status;
   EXPECT_NE(status["error"].get<std::string>().find("recording"), std::string::npos) << status;
   std::vector<json> lines;
-  EXPECT_TRUE(eventually([&] { return (lines = log_of(server, id)).size() >= 2; }));
+  EXPECT_TRUE(wait_until([&] { return (lines = log_of(server, id)).size() >= 2; }));
   EXPECT_EQ(lines.back()["error"], status["error"]);
 }
 
@@ -279,7 +269,7 @@ TEST(FaultInjection, ClockSetBackDuringRecording) {
   ASSERT_FALSE(first.empty());
   std::ofstream(back) << "now";
   const int steps = server.get("/api/v1/sessions/" + first)["steps"];
-  EXPECT_TRUE(eventually(
+  EXPECT_TRUE(wait_until(
       [&] { return server.get("/api/v1/sessions/" + first).value("steps", 0) > steps + 20; }));
   http_client(server.url).Delete("/api/v1/generate/" + first);
   const json ended = server.wait_for_end(first);
@@ -346,7 +336,7 @@ TEST(FaultInjection, FileDescriptorsExhausted) {
       EXPECT_NE(problem.value("detail", ""), "") << answer.body;
     }
   }
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(wait_until([&] {
     return server.get("/api/v1/sessions/" + running).value("steps", 0) > 0;
   })) << "the server does not recover";
   const json status = server.wait_for_end(running);

@@ -50,6 +50,8 @@ const std::vector<std::string> kSmallSteps = {"-t", "1", "-c", "1024", "-b", "32
 class KilledServer : public ::testing::Test {
  protected:
   std::uint32_t below(std::uint32_t count) { return static_cast<std::uint32_t>(rng_() % count); }
+  // The kill comes at a random moment of what the server does, so this is not a wait for a
+  // condition.
   void sleep_up_to(Clock::duration limit) {
     const auto us = std::chrono::duration_cast<std::chrono::microseconds>(limit).count();
     std::this_thread::sleep_for(

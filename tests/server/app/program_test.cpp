@@ -4,12 +4,12 @@
 
 #include <fstream>
 #include <iterator>
-#include <thread>
 
 #include "tests/server/support/http_client.h"
 #include "tests/server/support/program.h"
 #include "tests/support/help_options.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
 
 #include "tracer/format/file/session_reader.h"
 
@@ -122,9 +122,7 @@ TEST(Program, EnforcesKeepBytes) {
   }
   ASSERT_FALSE(std::filesystem::is_empty(folder.path()));
   RunningServer server(folder.path(), {"--no-model", "--keep-bytes", "1K", "--disk-reserve", "1M"});
-  const auto deadline = Clock::now() + 60s;
-  while (server.get("/api/v1/sessions")["total"] != 0 && Clock::now() < deadline)
-    std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(wait_until([&] { return server.get("/api/v1/sessions")["total"] == 0; }));
   const json facts = server.get("/api/v1/server");
   EXPECT_EQ(facts["data_bytes"], 0);
   EXPECT_EQ(facts["data_quota_bytes"], 1024);
@@ -320,12 +318,11 @@ TEST(Program, AcceptsLlamaCppOptionNamesAndEnvironment) {
   ASSERT_TRUE(url.starts_with("http://127.0.0.1:")) << url;
   httplib::Client client = http_client(url);
   json model = json::object();
-  for (int i = 0; i < 1000 && model.value("state", "loading") == "loading"; ++i) {
-    std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(wait_until([&] {
     const auto models = client.Get("/api/v1/models");
-    ASSERT_TRUE(static_cast<bool>(models));
-    model = json::parse(models->body)["models"].at(0);
-  }
+    if (models) model = json::parse(models->body)["models"].at(0);
+    return models && model["state"] != "loading";
+  }));
   EXPECT_EQ(model["context"], 256);
   EXPECT_EQ(model["threads"], 1);
 }

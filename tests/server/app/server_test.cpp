@@ -10,6 +10,7 @@
 #include "api/json/version.h"
 #include "tests/server/support/test_server.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::test {
@@ -163,7 +164,7 @@ TEST_F(Server, RequestsAreQueuedInOrderAndCancellable) {
   const std::string first = server.generate(kLongRequest);
   const std::string second = server.generate(kLongRequest);
   const std::string third = server.generate(kLongRequest);
-  EXPECT_TRUE(eventually([&] { return server.state_of(first)["generated"] > 2; }));
+  EXPECT_TRUE(wait_until([&] { return server.state_of(first)["generated"] > 2; }));
   EXPECT_EQ(server.state_of(first)["position"], 0);
   EXPECT_EQ(server.state_of(second)["position"], 1);
   const json waiting = server.state_of(third);
@@ -179,7 +180,7 @@ TEST_F(Server, RequestsAreQueuedInOrderAndCancellable) {
   EXPECT_EQ(ended["stop_reason"], "cancelled");
   EXPECT_EQ(server.del("/api/v1/generate/" + first).body["state"],
             "cancelled");  // repeated: no effect
-  EXPECT_TRUE(eventually([&] { return server.state_of(third)["state"] == "running"; }));
+  EXPECT_TRUE(wait_until([&] { return server.state_of(third)["state"] == "running"; }));
   server.del("/api/v1/generate/" + third);
   server.wait_for_end(third);
   EXPECT_EQ(server.get("/api/v1/sessions/" + first).body["state"], "cancelled");
@@ -195,7 +196,7 @@ TEST_F(Server, ListsSessionsNewestFirstIncludingRunning) {
   }
   ids.push_back(server.generate(kLongRequest));
   ASSERT_TRUE(
-      eventually([&] { return server.get("/api/v1/sessions/" + ids[3]).body["steps"] > 2; }));
+      wait_until([&] { return server.get("/api/v1/sessions/" + ids[3]).body["steps"] > 2; }));
   const json list = server.get("/api/v1/sessions").body;
   EXPECT_EQ(list["total"], 4);
   std::ranges::reverse(ids);  // newest first, also for sessions started in the same second

@@ -15,6 +15,7 @@
 #include "tests/server/support/http_client.h"
 #include "tests/server/support/program.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
@@ -59,13 +60,11 @@ TEST(Stop, DuringLongPrompt) {
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = start_long_prompt(server);
   ASSERT_FALSE(id.empty());
-  const auto deadline = Clock::now() + 60s;
-  json status = json::object();
-  while (status.value("prompt_done", 0) < 512 && Clock::now() < deadline) {
+  json status;
+  ASSERT_TRUE(wait_until([&] {
     status = server.get("/api/v1/generate/" + id);
-    std::this_thread::sleep_for(5ms);
-  }
-  ASSERT_GE(status.value("prompt_done", 0), 512);
+    return status.value("prompt_done", 0) >= 512;
+  }));
   ASSERT_EQ(status["state"], "running");
   server.program.signal(SIGTERM);
   EXPECT_EQ(server.program.wait(), 0) << server.program.stderr_text();
@@ -126,7 +125,9 @@ struct StuckClients {
     writer.send(
         "POST /api/v1/generate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         "Content-Length: 1000\r\n\r\n{");
-    std::this_thread::sleep_for(200ms);  // both are assigned to a worker
+    // Both requests are being handled by a worker.
+    EXPECT_TRUE(wait_until([&] { return reader.unread_bytes() > 0; }));
+    EXPECT_TRUE(wait_until([&] { return writer.peer_has_read_all(); }));
   }
   RawClient reader, writer;
 };
@@ -162,11 +163,8 @@ TEST(Stop, SecondSignalTerminatesImmediately) {
   const std::string id = server.start_long_request();
   const StuckClients stuck(server, id);
   server.program.signal(SIGTERM);
-  const auto deadline = Clock::now() + 30s;
-  while (server.program.stderr_text().find("stopping") == std::string::npos &&
-         Clock::now() < deadline)
-    std::this_thread::sleep_for(5ms);
-  std::this_thread::sleep_for(kSignalDebounce + 50ms);
+  EXPECT_TRUE(wait_until([&] { return server.program.stderr_text().contains("stopping"); }));
+  std::this_thread::sleep_for(kSignalDebounce + 50ms);  // an earlier signal would be ignored
   server.program.signal(SIGTERM);
   EXPECT_EQ(server.program.wait(), -SIGTERM) << server.program.stderr_text();
 
@@ -211,19 +209,15 @@ TEST(Stop, UnreadStderrDoesNotBlock) {
     const auto answer = client.Get(path);
     return answer ? json::parse(answer->body) : json::object();
   };
-  const auto until = [&](const std::string& path, const char* field, const char* wanted) {
-    const auto deadline = Clock::now() + 60s;
-    while (get(path).value(field, "") != wanted && Clock::now() < deadline)
-      std::this_thread::sleep_for(10ms);
-    return get(path).value(field, "");
-  };
-  EXPECT_EQ(until("/api/v1/health", "model_state", "loaded"), "loaded");
+  EXPECT_TRUE(
+      wait_until([&] { return get("/api/v1/health").value("model_state", "") == "loaded"; }));
   EXPECT_GT(pipe.bytes(), 3500) << "the pipe is not full, so nothing is tested";
   const auto accepted =
       client.Post("/api/v1/generate", R"({"prompt": "Once", "max_tokens": 4})", "application/json");
   ASSERT_TRUE(accepted && accepted->status == 202);
   const std::string id = json::parse(accepted->body)["id"];
-  EXPECT_EQ(until("/api/v1/generate/" + id, "state", "done"), "done");
+  EXPECT_TRUE(
+      wait_until([&] { return get("/api/v1/generate/" + id).value("state", "") == "done"; }));
 
   // The last lines cannot be written, so it exceeds the limit and exits with 1.
   program.signal(SIGTERM);

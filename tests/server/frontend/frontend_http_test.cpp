@@ -4,12 +4,12 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/server/frontend/raw_client.h"
 #include "tests/server/frontend/test_frontend.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
 
 namespace tt::test {
 namespace {
@@ -99,7 +99,7 @@ TEST(FrontendHttp, AcceptsHeadByteByByte) {
   RawClient client(server.port);
   for (const char byte : get_request("/hello", "Accept: text/plain\r\n")) {
     client.send({&byte, 1});
-    std::this_thread::sleep_for(1ms);
+    wait_until_input_handled(server.port);
   }
   EXPECT_EQ(client.read_response().body, "hello");
 }
@@ -110,7 +110,7 @@ TEST(FrontendHttp, AcceptsHeadSplitAtAnyByte) {
   RawClient client(server.port);
   for (std::size_t at = 1; at < request.size(); ++at) {
     client.send(request.substr(0, at));
-    std::this_thread::sleep_for(1ms);
+    wait_until_input_handled(server.port);
     client.send(request.substr(at));
     ASSERT_EQ(client.read_response().body, "hello") << at;
   }
@@ -138,14 +138,14 @@ TEST(FrontendHttp, ReadsBodiesSplitAcrossPackets) {
       "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 300000\r\n\r\n";
   client.send(head);
   for (std::size_t at = 0; at < body.size(); at += 50'000) {
-    std::this_thread::sleep_for(5ms);
+    EXPECT_TRUE(wait_until([&] { return client.peer_has_read_all(); }));
     client.send(body.substr(at, 50'000));
   }
   EXPECT_EQ(client.read_response().body, body);
 
   client.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
   client.send("5\r\nhello\r\n");
-  std::this_thread::sleep_for(5ms);
+  EXPECT_TRUE(wait_until([&] { return client.peer_has_read_all(); }));
   // The next request is in the same packet as the last chunk.
   client.send("6\r\n world\r\n0\r\n\r\n" + get_request("/hello"));
   EXPECT_EQ(client.read_response().body, "hello world");
@@ -223,14 +223,14 @@ TEST(FrontendHttp, StreamEndsWhenClientDisconnects) {
     EXPECT_TRUE(start.contains("data: tick\n\n"));
     EXPECT_EQ(server.streams, 1);
   }
-  EXPECT_TRUE(eventually([&] { return server.streams == 0; }));
+  EXPECT_TRUE(wait_until([&] { return server.streams == 0; }));
 }
 
 TEST(FrontendHttp, WritesLargeResponsesToSlowReaders) {
   TestFrontend server;
   RawClient client(server.port, 4096);
   client.send(get_request("/big"));
-  std::this_thread::sleep_for(100ms);
+  EXPECT_TRUE(wait_until([&] { return client.unread_bytes() > 0; }));
   EXPECT_EQ(client.read_response().body.size(), 8u << 20);
 }
 

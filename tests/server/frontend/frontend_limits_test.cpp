@@ -12,16 +12,11 @@
 
 #include "tests/server/frontend/raw_client.h"
 #include "tests/server/frontend/test_frontend.h"
+#include "tests/support/cpu_time.h"
+#include "tests/support/wait.h"
 
 namespace tt::test {
 namespace {
-
-std::chrono::microseconds cpu_time() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return std::chrono::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
 
 // The 99th percentile of the request time, each request on a new connection.
 std::chrono::microseconds p99_of_new_connections(std::uint16_t port, int count) {
@@ -97,9 +92,9 @@ TEST(FrontendLimits, WaitingConnectionsUseNoCpu) {
     waiting.emplace_back(server.port);
     waiting.back().send("GET /hello HTTP/1.1\r\nHo");
   }
-  std::this_thread::sleep_for(100ms);
+  wait_until_input_handled(server.port);
   const auto before = cpu_time();
-  std::this_thread::sleep_for(1s);
+  std::this_thread::sleep_for(1s);  // the CPU time of one second is measured
   EXPECT_LT(cpu_time() - before, 100ms);
 }
 
@@ -154,7 +149,7 @@ TEST(FrontendLimits, Returns503WhenAllConnectionsAreBusy) {
   RawClient two(server.port);
   one.send(get_request("/stream"));
   two.send(get_request("/stream"));
-  EXPECT_TRUE(eventually([&] { return server.streams == 2; }));
+  EXPECT_TRUE(wait_until([&] { return server.streams == 2; }));
   EXPECT_EQ(RawClient(server.port).read_response().status, 503);
 }
 
@@ -169,7 +164,7 @@ TEST(FrontendLimits, ConnectionsPerPeerAreLimited) {
   // idle once its worker has returned it, shortly after its response has arrived.
   const auto connect_one = [&] {
     std::optional<RawClient> client;
-    EXPECT_TRUE(eventually([&] {
+    EXPECT_TRUE(wait_until([&] {
       client.emplace(server.port);
       return client->exchange(get_request("/hello")).status == 200;
     }));
@@ -184,7 +179,7 @@ TEST(FrontendLimits, ConnectionsPerPeerAreLimited) {
   for (int i = 0; i < 4; ++i) {
     mine.push_back(connect_one());
     mine.back().send(get_request("/stream"));
-    EXPECT_TRUE(eventually([&] { return server.streams == i + 1; }));
+    EXPECT_TRUE(wait_until([&] { return server.streams == i + 1; }));
   }
   const RawResponse refused = RawClient(server.port).read_response();
   EXPECT_EQ(refused.status, 503);
@@ -209,7 +204,7 @@ TEST(FrontendLimits, SlowReaderIsDisconnected) {
   const auto start = std::chrono::steady_clock::now();
   while (!served && std::chrono::steady_clock::now() - start < 10s) {
     slow.read(200);
-    std::this_thread::sleep_for(20ms);
+    std::this_thread::sleep_for(20ms);  // the rate of this reader
   }
   waiting.join();
   EXPECT_TRUE(served);
@@ -305,7 +300,7 @@ TEST(FrontendLimits, StreamsDoNotBlockOtherRequests) {
     streams.emplace_back(server.port);
     streams.back().send(get_request("/stream"));
   }
-  EXPECT_TRUE(eventually([&] { return server.streams == 32; }));
+  EXPECT_TRUE(wait_until([&] { return server.streams == 32; }));
   EXPECT_LT(p99_of_new_connections(server.port, 100), 5s);  // streams never end by themselves
 }
 
@@ -318,6 +313,8 @@ TEST(FrontendLimits, RequestsAreQueuedWhenWorkersAreBusy) {
     clients.emplace_back(server.port);
     clients.back().send(get_request("/slow"));
   }
+  EXPECT_TRUE(wait_until([&] { return server.slow == 2; }));
+  server.end_slow = true;
   for (auto& client : clients) EXPECT_EQ(client.read_response().body, "slow");
 }
 
@@ -331,7 +328,7 @@ TEST(FrontendLimits, WorkersPerPeerAreLimited) {
     mine.emplace_back(server.port);
     mine.back().send(get_request("/stream"));
   }
-  EXPECT_TRUE(eventually([&] { return server.streams == 3; }));
+  EXPECT_TRUE(wait_until([&] { return server.streams == 3; }));
   for (int i = 0; i < 2; ++i) {
     mine.emplace_back(server.port);
     mine.back().send(get_request("/hello"));
@@ -362,9 +359,9 @@ TEST(FrontendLimits, RecoversFromDescriptorExhaustion) {
     EXPECT_TRUE(clients.front().closed_within(20s));
     // Without idle connections nothing can be closed, and the acceptor must not spin.
     for (auto& client : clients) client.send(get_request("/stream"));
-    EXPECT_TRUE(eventually([&] { return server.streams > 0; }));
+    EXPECT_TRUE(wait_until([&] { return server.streams > 0; }));
     const auto cpu = cpu_time();
-    std::this_thread::sleep_for(500ms);
+    std::this_thread::sleep_for(500ms);  // the CPU time of half a second is measured
     EXPECT_LT(cpu_time() - cpu, 200ms);
     setrlimit(RLIMIT_NOFILE, &before);
   }
@@ -400,7 +397,7 @@ TEST(FrontendLimits, ThousandConnectionsLeakNoDescriptors) {
           break;
       }
     }
-    EXPECT_TRUE(eventually([&] { return open_descriptors() <= running; }))
+    EXPECT_TRUE(wait_until([&] { return open_descriptors() <= running; }))
         << open_descriptors() << " after " << running;
   }
   EXPECT_LE(open_descriptors(), before + kLeakedDescriptors);
@@ -444,8 +441,12 @@ TEST(FrontendStop, FinishesRequestsInProgress) {
   TestFrontend server;
   RawClient client(server.port);
   client.send(get_request("/slow"));
-  EXPECT_TRUE(eventually([&] { return server.slow == 1; }));
-  server.frontend.stop();
+  EXPECT_TRUE(wait_until([&] { return server.slow == 1; }));
+  std::jthread stopping([&] { server.frontend.stop(); });
+  // The port is closed while the request is still in progress.
+  EXPECT_TRUE(wait_until([&] { return !accepts_connections(server.port); }));
+  server.end_slow = true;
+  stopping.join();
   const auto response = client.read_response();
   EXPECT_EQ(response.body, "slow");
   EXPECT_TRUE(client.closed_within(20s));
@@ -458,8 +459,8 @@ TEST(FrontendStop, ClosesAllConnectionsWithinGracePeriod) {
   stream.send(get_request("/stream"));
   RawClient stuck(server.port, 4096);  // reads nothing of 8 MB
   stuck.send(get_request("/big"));
-  EXPECT_TRUE(eventually([&] { return server.streams == 1; }));
-  std::this_thread::sleep_for(50ms);
+  EXPECT_TRUE(wait_until([&] { return server.streams == 1; }));
+  EXPECT_TRUE(wait_until([&] { return stuck.unread_bytes() > 0; }));
   const auto start = std::chrono::steady_clock::now();
   server.frontend.stop(500ms);
   EXPECT_LT(std::chrono::steady_clock::now() - start, 15s);

@@ -7,6 +7,7 @@
 
 #include "tests/server/frontend/raw_client.h"
 #include "tests/server/frontend/test_frontend.h"
+#include "tests/support/wait.h"
 
 namespace tt::test {
 namespace {
@@ -85,7 +86,7 @@ TEST(FrontendWebSocket, UpgradesWithSplitHeadAndLargeCookie) {
     RawClient raw(server.port);
     for (const char byte : upgrade_request()) {
       raw.send({&byte, 1});
-      std::this_thread::sleep_for(200us);
+      wait_until_input_handled(server.port);
     }
     EXPECT_EQ(raw.read_response().status, 101);
   }
@@ -93,8 +94,7 @@ TEST(FrontendWebSocket, UpgradesWithSplitHeadAndLargeCookie) {
     RawClient raw(server.port);
     const std::string request = upgrade_request("/api/v1/live", cookie);
     raw.send(request.substr(0, 3000));
-    std::this_thread::sleep_for(20ms);
-    // The head is split into two packets.
+    wait_until_input_handled(server.port);
     raw.send(request.substr(3000));
     EXPECT_EQ(raw.read_response().status, 101);
     WsClient client(std::move(raw));
@@ -134,7 +134,7 @@ TEST(FrontendWebSocket, CloseHandshakeFromEitherSide) {
   client.send(kClose, "\x03\xe8");
   EXPECT_EQ(client.read().opcode, kClose);
   EXPECT_TRUE(client.raw().closed_within(20s));
-  EXPECT_TRUE(eventually([&] { return server.recorder.closed == 1; }));
+  EXPECT_TRUE(wait_until([&] { return server.recorder.closed == 1; }));
   EXPECT_FALSE(server.frontend.send(id, "gone"));
   EXPECT_FALSE(server.frontend.stats(id).has_value());
 
@@ -145,7 +145,7 @@ TEST(FrontendWebSocket, CloseHandshakeFromEitherSide) {
   EXPECT_FALSE(server.frontend.send(other_id, "too late"));
   EXPECT_EQ(other.read().payload, "last words");
   EXPECT_EQ(other.expect_close(), 4001);
-  EXPECT_TRUE(eventually([&] { return server.recorder.closed == 2; }));
+  EXPECT_TRUE(wait_until([&] { return server.recorder.closed == 2; }));
 }
 
 TEST(FrontendWebSocket, ClosesOnProtocolViolation) {
@@ -173,7 +173,7 @@ TEST(FrontendWebSocket, ClosesOnProtocolViolation) {
     client.raw().send("GET / HTTP/1.1\r\n\r\n");  // not a frame
     EXPECT_EQ(client.expect_close(), 1002);
   }
-  EXPECT_TRUE(eventually([&] { return server.recorder.closed == 4; }));
+  EXPECT_TRUE(wait_until([&] { return server.recorder.closed == 4; }));
 }
 
 TEST(FrontendWebSocket, DeliversInOrderFromManyThreads) {
@@ -255,7 +255,7 @@ TEST(FrontendWebSocket, NumberOfWebSocketsIsLimited) {
   }
   EXPECT_EQ(WsClient(server.port).handshake().status, 503);
   clients.pop_back();
-  EXPECT_TRUE(eventually([&] { return WsClient(server.port).handshake().status == 101; }));
+  EXPECT_TRUE(wait_until([&] { return WsClient(server.port).handshake().status == 101; }));
 }
 
 TEST(FrontendWebSocket, WebSocketsPerPeerAreLimited) {
@@ -271,7 +271,7 @@ TEST(FrontendWebSocket, WebSocketsPerPeerAreLimited) {
   RawClient other = RawClient::from("127.0.0.2", server.port);
   EXPECT_EQ(other.exchange(upgrade_request()).status, 101);
   clients.pop_back();
-  EXPECT_TRUE(eventually([&] { return WsClient(server.port).handshake().status == 101; }));
+  EXPECT_TRUE(wait_until([&] { return WsClient(server.port).handshake().status == 101; }));
 }
 
 TEST(FrontendWebSocket, PausedClientIsNotReadAndLosesNothing) {
@@ -290,17 +290,20 @@ TEST(FrontendWebSocket, PausedClientIsNotReadAndLosesNothing) {
   const auto then = std::chrono::steady_clock::now();
   server.frontend.pause(id, 400ms);
   server.frontend.pause(id, 1ms);
-  std::this_thread::sleep_for(50ms);
+  server.frontend.send(id, "paused");  // sent after the pauses have begun
+  EXPECT_EQ(client.read().payload, "paused");
   expect_echo(client, kText, std::string(200'000, 'x'));
   EXPECT_GE(std::chrono::steady_clock::now() - then, 400ms);
   // A disconnect is noticed immediately, also with unread messages.
   {
     WsClient leaver(server.port);
-    server.frontend.pause(server.recorder.wait_for_open(1), 60s);
-    std::this_thread::sleep_for(20ms);
+    const ClientId leaving = server.recorder.wait_for_open(1);
+    server.frontend.pause(leaving, 60s);
+    server.frontend.send(leaving, "paused");
+    EXPECT_EQ(leaver.read().payload, "paused");
     for (int i = 0; i < 1000; ++i) leaver.send(kText, std::string(100, 'x'));
   }
-  EXPECT_TRUE(eventually([&] { return server.recorder.closed == 1; }));
+  EXPECT_TRUE(wait_until([&] { return server.recorder.closed == 1; }));
   // A paused client still receives messages and can be closed.
   server.frontend.pause(id, 60s);
   server.frontend.send(id, "news");
@@ -308,7 +311,7 @@ TEST(FrontendWebSocket, PausedClientIsNotReadAndLosesNothing) {
   server.frontend.close(id, 1008);
   EXPECT_EQ(client.read().opcode, kClose);
   client.raw().reset();
-  EXPECT_TRUE(eventually([&] { return server.recorder.closed == 2; }));
+  EXPECT_TRUE(wait_until([&] { return server.recorder.closed == 2; }));
 }
 
 TEST(FrontendWebSocket, ConcurrentUpgrades) {
@@ -328,7 +331,7 @@ TEST(FrontendWebSocket, UnresponsivePeerIsPingedAndDropped) {
   WsClient client(server.port);
   const ClientId id = server.recorder.wait_for_open();
   EXPECT_EQ(client.read().opcode, kPing);  // not answered with a pong
-  EXPECT_TRUE(eventually([&] { return server.recorder.closed == 1; }));
+  EXPECT_TRUE(wait_until([&] { return server.recorder.closed == 1; }));
   EXPECT_FALSE(server.frontend.send(id, "gone"));
 }
 
@@ -376,7 +379,7 @@ TEST(FrontendWebSocket, ReconnectsLeakNoDescriptors) {
     {
       WsClient first(server.port);
     }
-    EXPECT_TRUE(eventually([&] { return server.recorder.closed == 1; }));
+    EXPECT_TRUE(wait_until([&] { return server.recorder.closed == 1; }));
     const std::size_t running = open_descriptors();
     for (int i = 0; i < 300; ++i) {
       WsClient client(server.port);
@@ -384,8 +387,8 @@ TEST(FrontendWebSocket, ReconnectsLeakNoDescriptors) {
       if (i % 3 == 0) expect_echo(client, kText, "hi");
       if (i % 3 == 1) client.raw().reset();
     }
-    EXPECT_TRUE(eventually([&] { return server.recorder.closed == 301; }));
-    EXPECT_TRUE(eventually([&] { return open_descriptors() <= running; }));
+    EXPECT_TRUE(wait_until([&] { return server.recorder.closed == 301; }));
+    EXPECT_TRUE(wait_until([&] { return open_descriptors() <= running; }));
   }
   EXPECT_LE(open_descriptors(), before + kLeakedDescriptors);
 }

@@ -4,12 +4,15 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <format>
+#include <fstream>
 #include <stdexcept>
 #include <utility>
 
@@ -135,6 +138,37 @@ RawResponse RawClient::read_response(std::string_view method) {
   return response;
 }
 
+std::size_t RawClient::unread_bytes() const {
+  int count = 0;
+  if (ioctl(fd_, FIONREAD, &count) != 0) throw std::runtime_error("FIONREAD");
+  return static_cast<std::size_t>(count);
+}
+
+// Reads the entry of the peer's socket in /proc/net/tcp (proc_net_tcp(5)): its local and remote
+// address are the remote and local ones of this socket.
+bool RawClient::peer_has_read_all() const {
+  sockaddr_in here{}, there{};
+  socklen_t size = sizeof(here);
+  auto* const local = reinterpret_cast<sockaddr*>(&here);
+  auto* const remote = reinterpret_cast<sockaddr*>(&there);
+  if (getsockname(fd_, local, &size) != 0 || getpeername(fd_, remote, &size) != 0) {
+    throw std::runtime_error("not connected");
+  }
+  const auto text = [](const sockaddr_in& address) {
+    return std::format("{:08X}:{:04X}", address.sin_addr.s_addr, ntohs(address.sin_port));
+  };
+  const std::string addresses = " " + text(there) + " " + text(here) + " ";
+  std::ifstream table("/proc/net/tcp");
+  for (std::string line; std::getline(table, line);) {
+    const std::size_t at = line.find(addresses);
+    if (at == std::string::npos) continue;
+    // After the addresses: state, tx_queue:rx_queue.
+    const std::size_t queues = at + addresses.size() + std::string_view("01 ").size();
+    return line.substr(queues + std::string_view("00000000:").size(), 8) == "00000000";
+  }
+  return false;
+}
+
 bool RawClient::closed_within(std::chrono::milliseconds time) {
   const auto deadline = std::chrono::steady_clock::now() + time;
   for (;;) {
@@ -167,6 +201,19 @@ std::string upgrade_request(std::string_view path, std::string_view more_headers
                      "Sec-WebSocket-Version: 13\r\n"
                      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n" +
                          std::string(more_headers));
+}
+
+bool accepts_connections(std::uint16_t port) {
+  try {
+    RawClient client(port);
+    return true;
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+}
+
+void wait_until_input_handled(std::uint16_t port) {
+  RawClient(port).exchange(get_request("/"));  // the status does not matter
 }
 
 WsClient::WsClient(std::uint16_t port, std::string_view more_headers, int receive_buffer_bytes)

@@ -39,6 +39,11 @@ class RawClient {
   // Exactly `count` bytes; fewer when the peer closes or after 10 s.
   std::string read(std::size_t count);
   std::string read_until(std::string_view end);
+  // Received bytes that this class has not read from the socket yet.
+  std::size_t unread_bytes() const;
+  // Whether the peer's program has read every sent byte (peeking does not count). The peer must
+  // run in the same network namespace.
+  bool peer_has_read_all() const;
   // True when the peer closes the connection within `time`. Discards input.
   bool closed_within(std::chrono::milliseconds time);
   void shutdown_write();  // half-close
@@ -55,6 +60,12 @@ class RawClient {
 std::string get_request(std::string_view path, std::string_view more_headers = "");
 std::string upgrade_request(std::string_view path = "/api/v1/live",
                             std::string_view more_headers = "");
+
+bool accepts_connections(std::uint16_t port);
+
+// Returns when the front end has handled everything that clients sent before. It handles input
+// in the order of arrival, so this makes a request on a new connection.
+void wait_until_input_handled(std::uint16_t port);
 
 struct WsFrame {
   int opcode = -1;  // -1: the connection was closed

@@ -10,7 +10,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -18,6 +17,7 @@
 
 #include "server/frontend/frontend.h"
 #include "tests/server/frontend/raw_client.h"
+#include "tests/support/wait.h"
 
 namespace tt::test {
 
@@ -33,17 +33,6 @@ inline std::size_t open_descriptors() {
 
 // libwebsockets 4.3.5 leaks one eventfd per destroyed context.
 inline constexpr std::size_t kLeakedDescriptors = 1;
-
-// Polls until the condition holds; false after the timeout.
-inline bool eventually(const std::function<bool()>& condition,
-                       std::chrono::milliseconds timeout = 10s) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(2ms);
-  }
-  return true;
-}
 
 class EchoHandler : public WebSocketHandler {
  public:
@@ -61,7 +50,7 @@ class EchoHandler : public WebSocketHandler {
   void on_close(ClientId) override { ++closed; }
 
   ClientId wait_for_open(std::size_t index = 0) {
-    EXPECT_TRUE(eventually([&] { return open_count() > index; }));
+    EXPECT_TRUE(wait_until([&] { return open_count() > index; }));
     const std::scoped_lock lock(mutex_);
     return opened_.at(index);
   }
@@ -123,7 +112,7 @@ class TestFrontend {
       response.set_chunked_content_provider(
           "text/event-stream",
           [this](std::size_t, httplib::DataSink& sink) {
-            std::this_thread::sleep_for(5ms);
+            std::this_thread::sleep_for(5ms);  // the rate of this stream
             return !end_streams && sink.write("data: tick\n\n", 12);
           },
           [this](bool) { --streams; });
@@ -133,7 +122,7 @@ class TestFrontend {
     });
     http.Get("/slow", [this](const httplib::Request&, httplib::Response& response) {
       ++slow;
-      std::this_thread::sleep_for(300ms);
+      EXPECT_TRUE(wait_until([this] { return end_slow.load(); }));
       response.set_content("slow", "text/plain");
     });
     const auto address = frontend.start(host, 0);
@@ -150,6 +139,7 @@ class TestFrontend {
   std::atomic<int> streams = 0;
   std::atomic<int> slow = 0;  // number of started requests
   std::atomic<bool> end_streams = false;
+  std::atomic<bool> end_slow = false;  // the requests wait for it
   EchoHandler recorder;
   HttpFrontend frontend;
   std::uint16_t port = 0;

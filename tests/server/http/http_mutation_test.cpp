@@ -15,6 +15,7 @@
 #include "tests/server/http/contract_table.h"
 #include "tests/server/http/mutator.h"
 #include "tests/server/support/test_server.h"
+#include "tests/support/wait.h"
 
 namespace tt::test {
 namespace {
@@ -206,7 +207,7 @@ TEST_F(HttpMutation, EveryResponseConformsToTheContract) {
   EXPECT_EQ(server_.get("/api/v1/health").status, 200);
   // A request may have unloaded the model.
   EXPECT_EQ(server_.post("/api/v1/models/" + model_ + "/load", "").status, 202);
-  EXPECT_TRUE(eventually(
+  EXPECT_TRUE(wait_until(
       [&] { return server_.get("/api/v1/models/" + model_).body["state"] == "loaded"; }));
   const std::string id = server_.generate({{"prompt", "Once"}, {"max_tokens", 3}});
   EXPECT_EQ(server_.wait_for_end(id)["state"], "done");

@@ -12,6 +12,7 @@
 
 #include "tests/server/support/http_client.h"
 #include "tests/server/support/test_server.h"
+#include "tests/support/wait.h"
 
 namespace tt::test {
 namespace {
@@ -162,12 +163,12 @@ TEST_F(Stream, QueuedRequestReportsPositionAndIsCancelledOnDisconnect) {
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string first =
       server.generate({{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}});
-  ASSERT_TRUE(eventually([&] { return server.state_of(first)["state"] == "running"; }));
+  ASSERT_TRUE(wait_until([&] { return server.state_of(first)["state"] == "running"; }));
   const auto queued = [](const std::string& text) {
     return text.find("\"queued\"") != std::string::npos;
   };
   StreamReader waits(server, streamed(3));
-  ASSERT_TRUE(eventually([&] { return queued(waits.so_far()); }));
+  ASSERT_TRUE(wait_until([&] { return queued(waits.so_far()); }));
   // A later request disconnects while it is queued.
   StreamReader leaves(server, streamed(3), queued);
   leaves.thread.join();
@@ -211,7 +212,7 @@ TEST_F(Stream, RejectedRequestReturnsProblem) {
   for (std::size_t i = 0; i < GenerationStreams::kMaxStreams; ++i) {
     readers.push_back(std::make_unique<StreamReader>(server, streamed(1)));
     StreamReader& reader = *readers.back();
-    ASSERT_TRUE(eventually([&] { return reader.status != 0; }));
+    ASSERT_TRUE(wait_until([&] { return reader.status != 0; }));
     EXPECT_EQ(reader.status, 200);
   }
   answer = server.post("/api/v1/generate", streamed(1).dump());
@@ -230,7 +231,7 @@ TEST_F(Stream, EndsWhenServerStops) {
   ASSERT_TRUE(server.wait_until_loaded());
   StreamReader running(server, streamed(900));
   ASSERT_TRUE(
-      eventually([&] { return running.so_far().find("\"generated\":true") != std::string::npos; }));
+      wait_until([&] { return running.so_far().find("\"generated\":true") != std::string::npos; }));
   server.stop();
   running.thread.join();
   const auto events = parse_events(running.text);
@@ -278,7 +279,7 @@ TEST(GenerationStreams, SendsKeepAliveComments) {
   streams.on_state(status_of(JobState::Queued));
   EXPECT_TRUE(stream->read(1ms).starts_with("event: state"));
   std::string beat;
-  ASSERT_TRUE(eventually([&] { return !(beat = stream->read(5ms)).empty(); }));
+  ASSERT_TRUE(wait_until([&] { return !(beat = stream->read(5ms)).empty(); }));
   EXPECT_TRUE(beat.starts_with(":"));
   EXPECT_TRUE(beat.ends_with("\n\n"));
 }

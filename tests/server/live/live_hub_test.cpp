@@ -13,6 +13,7 @@
 
 #include "tests/server/live/live_clients_harness.h"
 #include "tests/support/sessions/small_session.h"
+#include "tests/support/wait.h"
 
 namespace tt::test {
 namespace {
@@ -153,7 +154,7 @@ TEST(LiveHub, MergesEventsOfAllThreadsAndReadsMissedOnesFromFile) {
   info.state = SessionState::Done;
   ASSERT_TRUE(writer.finish(info, {}).has_value());
   harness.hub.on_state(LiveHubHarness::status("a", JobState::Done));
-  for (int i = 0; i < 6000 && !harness.ended; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(wait_until([&] { return harness.ended.load(); }));
   EXPECT_EQ(harness.hub.stats().clients, 1u);
   EXPECT_EQ(harness.hub.stats().lost, 0u);
   harness.hub.stop();
@@ -173,11 +174,10 @@ TEST(LiveHub, PollsInFlightStepOnlyWithSubscribers) {
   harness.start();
   harness.hub.on_open(kMe, {});
   harness.hub.on_state(LiveHubHarness::status("a", JobState::Running));
-  std::this_thread::sleep_for(100ms);
+  std::this_thread::sleep_for(100ms);  // several polling intervals: nothing may happen in them
   EXPECT_EQ(harness.looks, 0);
   harness.send_command(R"({"type":"subscribe","session":"a","kinds":["op"]})");
-  for (int i = 0; i < 3000 && harness.looks < 5; ++i) std::this_thread::sleep_for(10ms);
-  EXPECT_GE(harness.looks, 5);
+  EXPECT_TRUE(wait_until([&] { return harness.looks >= 5; }));
 }
 
 TEST(LiveHub, WithoutClientsQueuesNothingButTracksPosition) {
@@ -209,7 +209,7 @@ TEST(LiveHub, QueueIsLimitedAndLossesAreReported) {
   EXPECT_LE(harness.hub.stats().queued_bytes, 16u << 20);
   harness.hub.on_state(LiveHubHarness::status("a", JobState::Done));
   harness.start();  // the session has no file
-  for (int i = 0; i < 6000 && !harness.ended; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(wait_until([&] { return harness.ended.load(); }));
   harness.hub.stop();
   std::uint64_t tokens = 0, lost = 0;
   for (const LiveMessage& message : harness.messages) {
@@ -227,7 +227,7 @@ TEST(LiveHub, ClientWithPendingCommandsIsPaused) {
   harness.blocked = true;  // blocks the hub's thread
   harness.start({.commands = 1'000'000});
   harness.hub.on_open(kMe, {});
-  while (!harness.sending) std::this_thread::sleep_for(1ms);
+  ASSERT_TRUE(wait_until([&] { return harness.sending.load(); }));
   for (int i = 0; i < 63; ++i) harness.send_command(R"({"type":"unsubscribe","session":"a"})");
   EXPECT_EQ(harness.pauses, 0);
   harness.send_command(R"({"type":"unsubscribe","session":"a"})");

@@ -13,6 +13,7 @@
 #include "analysis/experts/routing.h"
 #include "tests/server/support/test_server.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
 #include "tracer/modelgen/model_writer.h"
 
 namespace tt::test {
@@ -144,7 +145,7 @@ TEST_F(Live, LateClientStartsWithCompleteStep) {
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = server.generate(long_request(400));
   ASSERT_TRUE(
-      eventually([&] { return server.get("/api/v1/sessions/" + id).body.value("steps", 0) > 20; }));
+      wait_until([&] { return server.get("/api/v1/sessions/" + id).body.value("steps", 0) > 20; }));
   LiveClient client(server.port);
   client.send_command({{"type", "subscribe"}, {"session", id}, {"kinds", {"op", "routing"}}});
   LiveTranscript transcript;
@@ -221,6 +222,7 @@ void receive_with_disconnects(TestServer& server, const std::string& id, LiveTra
     for (std::uint32_t i = 0; i < messages; ++i) ASSERT_TRUE(client.receive(id, transcript));
     ASSERT_FALSE(transcript.ended()) << "after " << connection << " disconnects";
     client.socket().raw().reset();
+    // A random time, so that it returns at any moment of a step.
     std::this_thread::sleep_for(std::chrono::milliseconds(rng() % 40));
   }
 }

@@ -10,12 +10,12 @@
 #include <map>
 #include <print>
 #include <string>
-#include <thread>
 
 #include "tests/server/models/damaged_model.h"
 #include "tests/server/support/http_client.h"
 #include "tests/server/support/program.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/wait.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::test {
@@ -46,12 +46,11 @@ TEST_P(DamagedModels, AreLoadedOrRejectedWithError) {
     ASSERT_TRUE(accepted) << "the server is not running: " << server.program.stderr_text();
     std::string error;
     if (accepted->status == 202) {
-      const auto deadline = Clock::now() + 60s;
       json model;
-      do {
-        std::this_thread::sleep_for(2ms);
+      EXPECT_TRUE(wait_until([&] {
         model = server.get("/api/v1/models/" + id);
-      } while (model.value("state", "") == "loading" && Clock::now() < deadline);
+        return model.value("state", "") != "loading";
+      }));
       if (model.value("state", "") != "loaded") error = model.value("error", "");
     } else {
       EXPECT_LT(accepted->status, 600);

@@ -20,6 +20,7 @@
 #include "tests/support/models/model_edit.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
 #include "tracer/engine/backends.h"
 #include "tracer/engine/engine.h"
 
@@ -151,13 +152,18 @@ TEST(ModelCheck, MissingOrSlowCheckerIsAnError) {
   ASSERT_FALSE(late.has_value());
   EXPECT_NE(late.error().find("did not finish"), std::string::npos);
 
+  // Cancelled while it runs.
+  const test::TempFolder folder;
+  const auto checker = folder / "checker";
+  std::ofstream(checker) << "#!/bin/sh\ntouch \"$1\" && exec sleep 1000\n";
+  std::filesystem::permissions(checker, std::filesystem::perms::owner_all);
   std::stop_source stop;
-  std::jthread soon([&] {
-    std::this_thread::sleep_for(100ms);
+  const std::jthread canceller([&] {
+    EXPECT_TRUE(test::wait_until([&] { return std::filesystem::exists(folder / "started"); }));
     stop.request_stop();
   });
   const auto began = std::chrono::steady_clock::now();
-  EXPECT_FALSE(check_model("/usr/bin/sleep", "1000", 60s, stop.get_token()).has_value());
+  EXPECT_FALSE(check_model(checker, folder / "started", 60s, stop.get_token()).has_value());
   EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/server/models/model_files.h"
+#include "tests/support/wait.h"
 #include "tracer/engine/backends.h"
 
 namespace tt::test {
@@ -67,17 +68,15 @@ class ModelManagerTest : public ::testing::Test {
   }
   static bool load_and_wait(ModelManager& manager, const std::string& id) {
     if (!manager.load(id)) return false;
-    for (int i = 0; i < 60'000; ++i) {
-      const auto entry = manager.model(id);
-      if (!entry || entry->state == ModelState::Failed) return false;
-      if (entry->state == ModelState::Loaded) return true;
-      std::this_thread::sleep_for(1ms);
-    }
-    return false;
+    auto entry = manager.model(id);
+    return wait_until([&] {
+             entry = manager.model(id);
+             return !entry || entry->state != ModelState::Loading;
+           }) &&
+           entry && entry->state == ModelState::Loaded;
   }
   static void wait_for_end(ModelManager& manager, const std::string& session) {
-    for (int i = 0; i < 60'000 && manager.status(session)->state <= JobState::Running; ++i)
-      std::this_thread::sleep_for(1ms);
+    EXPECT_TRUE(wait_until([&] { return manager.status(session)->state > JobState::Running; }));
   }
 
   TempFolder folder, data;
@@ -143,6 +142,7 @@ TEST_F(ModelManagerTest, IsThreadSafe) {
             }
           }
         }
+        // Random, so that calls meet models in every state.
         std::this_thread::sleep_for(std::chrono::milliseconds(static_cast<int>(rng() % 8)));
       }
     });
@@ -166,7 +166,7 @@ TEST_F(ModelManagerTest, StopsInAnyState) {
   for (int i = 0; i < 10; ++i) {
     ModelManager manager(options(3), ends);
     for (const char* id : {"a", "b", "c"}) EXPECT_TRUE(manager.load(id).has_value());
-    std::this_thread::sleep_for(std::chrono::milliseconds(20 * i));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 * i));  // another moment each time
     (void)manager.submit("", request_of(100));
   }
 }
@@ -178,10 +178,11 @@ TEST_F(ModelManagerTest, KeepsNewestRequests) {
   constexpr std::size_t kMore = 30;
   for (std::size_t i = 0; i < ModelManager::kMaxEnded + kMore; ++i) {
     auto status = manager.submit("a", request_of(0));
-    while (!status && status.error().error_code == ErrorCode::QueueFull) {
-      std::this_thread::sleep_for(1ms);
+    EXPECT_TRUE(wait_until([&] {
+      if (status || status.error().error_code != ErrorCode::QueueFull) return true;
       status = manager.submit("a", request_of(0));
-    }
+      return false;
+    }));
     ASSERT_TRUE(status.has_value()) << status.error().detail;
     sessions.push_back(status->id);
     if (i == kMore) {  // the remaining requests belong to another load of the model

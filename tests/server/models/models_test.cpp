@@ -8,12 +8,12 @@
 #include <iterator>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/server/models/model_files.h"
 #include "tests/server/support/test_server.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
 
 namespace tt::test {
 namespace {
@@ -41,7 +41,7 @@ TestResponse unload(TestServer& server, const std::string& id) {
 
 bool reaches_state(TestServer& server, const std::string& id, const std::string& state) {
   json last;
-  const bool came = eventually([&] {
+  const bool came = wait_until([&] {
     last = entry(server, id);
     return last["state"] == state || last["state"] == "failed";
   });
@@ -253,7 +253,7 @@ TEST_F(Models, TwoLoadedModelsRunConcurrently) {
   const std::string by_a = server.generate(body);
   body["model"] = "b";
   const std::string by_b = server.generate(body);
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(wait_until([&] {
     return server.state_of(by_a)["state"] == "running" &&
            server.state_of(by_b)["state"] == "running";
   }));
@@ -320,7 +320,7 @@ TEST_F(Models, FailedLoadReportsErrorAndCanBeRetried) {
   TestServer server(options);
   EXPECT_EQ(entry(server, "unsupported")["state"], "available") << "its header is valid";
   ASSERT_EQ(load(server, "unsupported").status, 202);
-  EXPECT_TRUE(eventually([&] { return entry(server, "unsupported")["state"] == "failed"; }));
+  EXPECT_TRUE(wait_until([&] { return entry(server, "unsupported")["state"] == "failed"; }));
   EXPECT_NE(entry(server, "unsupported")["error"].get<std::string>().find("unsupported.gguf"),
             std::string::npos);
   EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "failed");
@@ -425,7 +425,7 @@ TEST_F(Models, TwentyModelSwapsLeakNothing) {
   for (int i = 0; i < 20; ++i) round(shapes[static_cast<std::size_t>(i) % shapes.size()]);
   settle();
   // Closing connections takes some time.
-  EXPECT_TRUE(eventually([&] { return count_threads() <= threads && count_open_files() <= files; }))
+  EXPECT_TRUE(wait_until([&] { return count_threads() <= threads && count_open_files() <= files; }))
       << count_threads() << " threads were " << threads << ", " << count_open_files()
       << " files were " << files;
   EXPECT_LT(anonymous_megabytes(), megabytes + 10) << "memory of unloaded models was not returned";

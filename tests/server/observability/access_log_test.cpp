@@ -8,12 +8,12 @@
 #include <map>
 #include <set>
 #include <sstream>
-#include <thread>
 
 #include "tests/server/frontend/raw_client.h"
 #include "tests/server/observability/exposition.h"
 #include "tests/server/support/http_client.h"
 #include "tests/server/support/program.h"
+#include "tests/support/wait.h"
 
 namespace tt {
 namespace {
@@ -33,15 +33,15 @@ std::vector<json> lines_of(const Program& program) {
 
 // The access log line of a request; it is written shortly after the response.
 json line_of(const Program& program, const std::string& request_id) {
-  const auto deadline = Clock::now() + 30s;
-  while (Clock::now() < deadline) {
+  json found = json::object();
+  EXPECT_TRUE(wait_until([&] {
     for (const json& line : lines_of(program)) {
-      if (line.value("request_id", "") == request_id) return line;
+      if (line.value("request_id", "") == request_id) found = line;
     }
-    std::this_thread::sleep_for(10ms);
-  }
-  ADD_FAILURE() << "no log line for " << request_id;
-  return json::object();
+    return !found.empty();
+  })) << "no log line for "
+      << request_id;
+  return found;
 }
 
 TEST(AccessLog, RouteLabelsMatchTheContract) {
@@ -129,12 +129,10 @@ TEST(AccessLog, LogContainsNoPromptsResponsesOrKeys) {
                        {"TT_API_KEY=KEYKEYKEYKEYKEYKEYKEYKEYKEYKEYKEY"});
   httplib::Client client = http_client(server.url);
   client.set_bearer_token_auth("KEYKEYKEYKEYKEYKEYKEYKEYKEYKEYKEY");
-  const auto deadline = Clock::now() + 60s;
-  while (Clock::now() < deadline) {
+  EXPECT_TRUE(wait_until([&] {
     const auto health = client.Get("/api/v1/health");
-    if (health && json::parse(health->body)["model_state"] != "loading") break;
-    std::this_thread::sleep_for(20ms);
-  }
+    return health && json::parse(health->body)["model_state"] != "loading";
+  }));
   const auto post = [&](const std::string& body) {
     const auto answer = client.Post("/api/v1/generate", body, "application/json");
     return answer ? answer->status : 0;

@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include <format>
-#include <thread>
 
 #include "tests/server/observability/exposition.h"
 #include "tests/server/support/http_client.h"
 #include "tests/server/support/program.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
 
 namespace tt {
 namespace {
@@ -183,15 +183,13 @@ Exposition llama_server_metrics() {
        "--metrics", "--no-webui", "-c", "256", "-t", "1", "-tb", "1", "-np", "1"},
       {}, "llama-server");
   httplib::Client client = http_client("http://127.0.0.1:" + std::to_string(port));
-  const auto deadline = Clock::now() + 60s;
-  for (;;) {
+  const bool started = wait_until([&] {
     const auto health = client.Get("/health");
-    if (health && health->status == 200) break;
-    if (Clock::now() > deadline) {
-      ADD_FAILURE() << "llama-server does not start: " << program.stderr_text();
-      return {};
-    }
-    std::this_thread::sleep_for(20ms);
+    return health && health->status == 200;
+  });
+  if (!started) {
+    ADD_FAILURE() << "llama-server does not start: " << program.stderr_text();
+    return {};
   }
   for (const char* count : {"1", "8"}) {
     const auto answer = client.Post(
@@ -222,10 +220,9 @@ Exposition tt_server_metrics() {
     server.wait_for_end(json::parse(accepted->body)["id"]);
   }
   // Listeners are notified of the end shortly after the status reports it.
-  const auto deadline = Clock::now() + 60s;
-  while (!body_of(client.Get("/metrics")).contains("tt_sessions_total{state=\"done\"} 2\n") &&
-         Clock::now() < deadline)
-    std::this_thread::sleep_for(5ms);
+  EXPECT_TRUE(wait_until([&] {
+    return body_of(client.Get("/metrics")).contains("tt_sessions_total{state=\"done\"} 2\n");
+  }));
   const auto answer = client.Get("/metrics");
   EXPECT_EQ(answer->get_header_value("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
   return parse_exposition(body_of(answer));

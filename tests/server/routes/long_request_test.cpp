@@ -6,14 +6,15 @@
 #include <fstream>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/server/frontend/raw_client.h"
 #include "tests/server/support/http_client.h"
 #include "tests/server/support/program.h"
 #include "tests/server/support/test_server.h"
+#include "tests/support/cpu_time.h"
 #include "tests/support/sessions/small_session.h"
+#include "tests/support/wait.h"
 
 namespace tt::test {
 namespace {
@@ -58,15 +59,17 @@ class LongServer {
  public:
   LongServer() { fs::copy_file(long_session(), server_.data / "long.ttrace"); }
 
-  // Sends the request, waits until it is being processed, and disconnects.
+  // Sends the request, waits until the server has worked on it for a while, and disconnects.
   void send_and_disconnect(const std::string& target) {
     RawClient client(server_.port);
+    const auto before = cpu_time();
     client.send("GET /api/v1/sessions/long/" + target + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    std::this_thread::sleep_for(30ms);
+    EXPECT_TRUE(wait_until([&] { return client.peer_has_read_all(); }));
+    EXPECT_TRUE(wait_until([&] { return cpu_time() - before >= 20ms; }));
   }
   RequestRecord wait_for_record(const std::string& route) {
     RequestRecord found;
-    EXPECT_TRUE(eventually([&] {
+    EXPECT_TRUE(wait_until([&] {
       const std::scoped_lock lock(mutex_);
       for (const RequestRecord& one : answered_) {
         if (one.route != "/api/v1/sessions/:id/" + route) continue;
@@ -118,7 +121,7 @@ TEST(LongWork, StopsWhenClientDisconnects) {
 // The head is sent after the session was scanned, which may take longer than one read timeout.
 std::string head_of(RawClient& client) {
   std::string head;
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(wait_until([&] {
     head = client.read_until("\r\n\r\n");
     return !head.empty();
   }));
@@ -157,7 +160,7 @@ TEST(LongWork, ArchiveStopsWhenClientDisconnects) {
       RawClient client(long_server.server().port);
       client.send("GET /api/v1/sessions/long/export?" + std::string(query) +
                   " HTTP/1.1\r\nHost: localhost\r\n\r\n");
-      EXPECT_TRUE(eventually([&] { return folders_left() == 1; }));
+      EXPECT_TRUE(wait_until([&] { return folders_left() == 1; }));
     }
     const RequestRecord stopped = long_server.wait_for_record("export");
     EXPECT_EQ(stopped.status, 503);
@@ -177,7 +180,7 @@ TEST(LongWork, ArchiveStopsWhenClientDisconnects) {
   const RequestRecord stopped = long_server.wait_for_record("export");
   EXPECT_GT(stopped.bytes, 1U << 20);
   EXPECT_LT(stopped.bytes, 10U << 20);
-  EXPECT_TRUE(eventually([&] { return folders_left() == 0; }));
+  EXPECT_TRUE(wait_until([&] { return folders_left() == 0; }));
 }
 
 std::uint64_t peak_bytes(pid_t pid) {

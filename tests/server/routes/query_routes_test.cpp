@@ -19,6 +19,7 @@
 #include "tests/support/sessions/random_session.h"
 #include "tests/support/sessions/small_session.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
 
 namespace tt::test {
 namespace {
@@ -101,7 +102,7 @@ TEST(QueryRoutes, RowsAreStreamedWhileQueryRuns) {
   EXPECT_LT(rows, 1000u) << "rows must be streamed";
   EXPECT_EQ(json::parse(received.substr(0, received.find('\n')))["i"], 1);
   // Its slot is free again; there are only two.
-  EXPECT_TRUE(eventually([&] { return server.query({{"sql", "SELECT 1"}}).status == 200; }));
+  EXPECT_TRUE(wait_until([&] { return server.query({{"sql", "SELECT 1"}}).status == 200; }));
 }
 
 TEST(QueryRoutes, ErrorsReportReasonAndPosition) {
@@ -212,7 +213,7 @@ TEST(QueryRoutes, StatementIsCancelledOnDisconnect) {
                     json{{"sql", kEndlessQuery}, {"timeout_ms", 60000}}.dump(), "application/json");
     EXPECT_FALSE(result);
   }
-  EXPECT_TRUE(eventually([&] { return server.query({{"sql", "SELECT 1"}}).status == 200; }, 30s));
+  EXPECT_TRUE(wait_until([&] { return server.query({{"sql", "SELECT 1"}}).status == 200; }, 30s));
 }
 
 // All interfaces return the same five totals.

@@ -7,6 +7,7 @@
 
 #include "tests/server/support/test_server.h"
 #include "tests/support/sessions/small_session.h"
+#include "tests/support/wait.h"
 
 namespace tt::test {
 namespace {
@@ -244,7 +245,7 @@ TEST(TraceRoutes, LongScanIsCancelledOnDisconnect) {
     client.send(
         "GET /api/v1/sessions/small/accesses?sort=bytes HTTP/1.1\r\nHost: localhost\r\n\r\n");
   }  // disconnected
-  EXPECT_TRUE(eventually([&] { return status != 0; }));
+  EXPECT_TRUE(wait_until([&] { return status != 0; }));
   EXPECT_EQ(status, 503);
   server.stop();
 }

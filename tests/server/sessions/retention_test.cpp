@@ -10,6 +10,7 @@
 #include "tests/support/read_only_folder.h"
 #include "tests/support/sessions/small_session.h"
 #include "tests/support/small_disk.h"
+#include "tests/support/wait.h"
 #include "tracer/format/file/session_edit.h"
 
 namespace tt::test {
@@ -151,7 +152,7 @@ TEST(Retention, DeletedSessionsArePurgedAfterAnHour) {
   EXPECT_TRUE(folder.removed.empty());
   folder.now += std::chrono::nanoseconds(std::chrono::minutes(2)).count();
   retention.start(1ms);
-  EXPECT_TRUE(eventually([&] { return list_files(folder.folder.path()).size() == 1; }));
+  EXPECT_TRUE(wait_until([&] { return list_files(folder.folder.path()).size() == 1; }));
   retention.stop();
   EXPECT_EQ(folder.removed, KeptIds{"a"});
 }

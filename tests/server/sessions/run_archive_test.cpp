@@ -14,6 +14,7 @@
 #include "tests/server/support/recorded_sessions.h"
 #include "tests/support/command_output.h"
 #include "tests/support/small_disk.h"
+#include "tests/support/wait.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::test {
@@ -88,7 +89,7 @@ TEST_F(RunArchive, MatchesFilesWrittenByTt) {
     expect_same_files(out / id, folder.path() / c.below);
     EXPECT_EQ(archive_of(server, id, c.query), sent->body) << "must be reproducible";
     // The work folder was removed.
-    EXPECT_TRUE(eventually(
+    EXPECT_TRUE(wait_until(
         [&] { return list_files(server.data) == std::vector<std::string>{id + ".ttrace"}; }));
   }
   const auto head = server.client().Head("/api/v1/sessions/" + id + "/export?format=folder");
@@ -250,9 +251,9 @@ TEST_F(RunArchive, AbortedUploadLeavesNoFiles) {
         "POST /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-tar\r\n"
         "Content-Length: " +
         std::to_string(2 * bytes.size()) + "\r\n\r\n" + bytes);
-    EXPECT_TRUE(eventually([&] { return list_files(server.data).size() == 1; }));
+    EXPECT_TRUE(wait_until([&] { return list_files(server.data).size() == 1; }));
   }
-  EXPECT_TRUE(eventually([&] { return list_files(server.data).empty(); }));
+  EXPECT_TRUE(wait_until([&] { return list_files(server.data).empty(); }));
 }
 
 }  // namespace

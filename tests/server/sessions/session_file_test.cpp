@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tests/server/support/recorded_sessions.h"
+#include "tests/support/wait.h"
 #include "tracer/format/file/session_edit.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -123,7 +124,7 @@ TEST_F(SessionFile, RunningSessionDownloadIsSnapshot) {
   }
   EXPECT_EQ(server.client().Head(file_path(id))->status, 200);
   // The recording continues without losses.
-  EXPECT_TRUE(eventually(
+  EXPECT_TRUE(wait_until(
       [&] { return server.get("/api/v1/sessions/" + id).body.value("steps", 0u) > last; }));
   cancel_and_wait(server, id);
   const json ended = server.get("/api/v1/sessions/" + id).body;
@@ -395,9 +396,9 @@ TEST_F(SessionFile, AbortedUploadLeavesNoFiles) {
         "POST /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\n"
         "Content-Type: application/octet-stream\r\nContent-Length: " +
         std::to_string(whole.size()) + "\r\n\r\n" + whole.substr(0, whole.size() / 2));
-    EXPECT_TRUE(eventually([&] { return list_files(server.data).size() == 2; }));
+    EXPECT_TRUE(wait_until([&] { return list_files(server.data).size() == 2; }));
   }
-  EXPECT_TRUE(eventually([&] { return list_files(server.data).size() == 1; }));
+  EXPECT_TRUE(wait_until([&] { return list_files(server.data).size() == 1; }));
   EXPECT_EQ(session_ids(server).size(), 1u);
 }
 

@@ -1,5 +1,6 @@
 #include "tests/server/support/program.h"
 #include "tests/server/support/http_client.h"
+#include "tests/support/wait.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,7 +13,6 @@
 #include <array>
 #include <fstream>
 #include <iterator>
-#include <thread>
 
 namespace tt::test {
 
@@ -83,12 +83,8 @@ std::string Program::read_all() {
 }
 
 int Program::wait(std::chrono::milliseconds timeout) {
-  const auto deadline = Clock::now() + timeout;
   int status = 0;
-  while (waitpid(pid_, &status, WNOHANG) == 0) {
-    if (Clock::now() > deadline) return -1000;
-    std::this_thread::sleep_for(5ms);
-  }
+  if (!wait_until([&] { return waitpid(pid_, &status, WNOHANG) != 0; }, timeout)) return -1000;
   pid_ = -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
@@ -115,26 +111,19 @@ std::uint16_t RunningServer::port() const {
 }
 
 bool RunningServer::wait_until_loaded() {
-  const auto deadline = Clock::now() + 60s;
-  while (get("/api/v1/health").value("status", "") != "ok") {
-    if (Clock::now() > deadline) return false;
-    std::this_thread::sleep_for(10ms);
-  }
-  return get("/api/v1/health")["model_state"] == "loaded";
+  return wait_until([&] { return get("/api/v1/health").value("status", "") == "ok"; }) &&
+         get("/api/v1/health")["model_state"] == "loaded";
 }
 
 json RunningServer::wait_for_end(const std::string& id) {
-  const auto deadline = Clock::now() + 60s;
-  for (;;) {
-    const json status = get("/api/v1/generate/" + id);
+  json status;
+  EXPECT_TRUE(wait_until([&] {
+    status = get("/api/v1/generate/" + id);
     const std::string state = status.value("state", "");
-    if (state != "queued" && state != "running") return status;
-    if (Clock::now() > deadline) {
-      ADD_FAILURE() << "the request does not end: " << status;
-      return status;
-    }
-    std::this_thread::sleep_for(10ms);
-  }
+    return state != "queued" && state != "running";
+  })) << "the request does not end: "
+      << status;
+  return status;
 }
 
 std::string RunningServer::start_long_request() {
@@ -144,9 +133,7 @@ std::string RunningServer::start_long_request() {
                                     "application/json");
   if (!accepted || accepted->status != 202) return "";
   const std::string id = json::parse(accepted->body)["id"];
-  const auto deadline = Clock::now() + 60s;
-  while (get("/api/v1/sessions/" + id).value("steps", 0) < 5 && Clock::now() < deadline)
-    std::this_thread::sleep_for(5ms);
+  EXPECT_TRUE(wait_until([&] { return get("/api/v1/sessions/" + id).value("steps", 0) >= 5; }));
   return id;
 }
 

@@ -1,4 +1,5 @@
 #include "tests/server/support/recorded_sessions.h"
+#include "tests/support/wait.h"
 
 #include <gtest/gtest.h>
 #include <httplib.h>
@@ -24,7 +25,7 @@ std::string record(TestServer& server, const std::string& prompt) {
 std::string start_long_request(TestServer& server) {
   const std::string id = server.generate(kLongRequest);
   EXPECT_TRUE(
-      eventually([&] { return server.get("/api/v1/sessions/" + id).body.value("steps", 0) > 3; }));
+      wait_until([&] { return server.get("/api/v1/sessions/" + id).body.value("steps", 0) > 3; }));
   return id;
 }
 

@@ -4,10 +4,10 @@
 #include <httplib.h>
 
 #include <optional>
-#include <thread>
 
 #include "api/openapi/openapi.h"
 #include "tests/server/support/http_client.h"
+#include "tests/support/wait.h"
 #include "tracer/engine/backends.h"
 
 namespace tt::test {
@@ -27,15 +27,6 @@ TestResponse to_test_response(const httplib::Result& result) {
 }
 
 }  // namespace
-
-bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds timeout) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(5ms);
-  }
-  return true;
-}
 
 TestServer::TestServer(const TestServerOptions& options)
     : data(options.data.empty() ? folder.path() : options.data),
@@ -126,7 +117,7 @@ httplib::Client TestServer::client() const {
 
 bool TestServer::wait_until_loaded() {
   std::optional<ModelEntry> now;
-  return eventually([&] {
+  return wait_until([&] {
            now = model_manager.current();
            return !now || now->state != ModelState::Loading;
          }) &&
@@ -143,7 +134,7 @@ json TestServer::state_of(const std::string& id) { return get("/api/v1/generate/
 
 json TestServer::wait_for_end(const std::string& id) {
   json last;
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(wait_until([&] {
     last = state_of(id);
     return last["state"] != "queued" && last["state"] != "running";
   }));

@@ -10,7 +10,8 @@ void common_log_pause(common_log* log);
 
 namespace {
 
-// Waits until the output no longer grows. Pausing the log is not enough: its queue is a ring,
+// Waits until the output has not grown for 200 ms: the queue of the log is private, so there is
+// no condition to wait for. Pausing the log is not enough: its queue is a ring,
 // and the end marker that pausing adds makes an almost full ring look empty, so that both
 // threads wait forever.
 void wait_until_written() {

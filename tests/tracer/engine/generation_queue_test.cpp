@@ -11,10 +11,10 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "tests/support/models/traced_model.h"
+#include "tests/support/wait.h"
 
 namespace tt::test {
 namespace {
@@ -88,14 +88,7 @@ class Queue : public ::testing::Test {
                                  .self_check_model = std::move(self_check_model),
                                  .max_queued = max_queued},
         sink);
-    const auto begin = std::chrono::steady_clock::now();
-    while (queue->load_state().phase == LoadState::Phase::Loading) {
-      if (std::chrono::steady_clock::now() - begin > 60s) {
-        ADD_FAILURE() << "the model does not load";
-        break;
-      }
-      std::this_thread::sleep_for(1ms);
-    }
+    EXPECT_TRUE(wait_until([&] { return queue->load_state().phase != LoadState::Phase::Loading; }));
     return *queue;
   }
   JobStatus submit(std::uint32_t prompt, std::uint32_t generate) {

@@ -11,10 +11,10 @@
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <thread>
 
 #include "tests/support/models/traced_model.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
 #include "tests/tracer/engine/fake_library.h"
 #include "tracer/engine/backends.h"
 #include "tracer/engine/generation_queue.h"
@@ -160,21 +160,18 @@ Recorded recorded_with(const FakeLibrary& odd) {
                          .data_dir = folder.path(),
                          .self_check_model = kTestPaths.bundled_model},
                         listener);
-  const auto wait_until = [](const auto& holds) {
-    while (!holds()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  };
   Recorded recorded;
-  wait_until([&] {
+  EXPECT_TRUE(wait_until([&] {
     recorded.load = queue.load_state();
     return recorded.load.phase != LoadState::Phase::Loading;
-  });
+  }));
   EXPECT_EQ(recorded.load.phase, LoadState::Phase::Ready) << recorded.load.error;
   const auto job = queue.submit(greedy_tokens(5, 6));
   EXPECT_TRUE(job.has_value());
-  wait_until([&] {
+  EXPECT_TRUE(wait_until([&] {
     const JobState state = queue.status(job->id)->state;
     return state != JobState::Queued && state != JobState::Running;
-  });
+  }));
   queue.stop();
   configure_library({});
   const auto reader = SessionReader::open(folder.path() / (job->id + ".ttrace"));

@@ -9,10 +9,13 @@
 #include "tests/support/child_process.h"
 #include "tests/support/models/traced_model.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
 #include "tracer/recorder/recorder.h"
 
 namespace tt::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 // Progress that a child reports, readable after its death.
 struct KillProgress {
@@ -42,7 +45,7 @@ int record_until_killed(Engine& engine, Level level, useconds_t stall,
   Recorder recorder(size.max_ops, size.slot_bytes,
                     [&](const std::string&, const Step&, const KnownGraphPtr&) {
                       ++progress.committed;
-                      if (stall > 0) usleep(stall);
+                      if (stall > 0) usleep(stall);  // the speed of the disk
                     });
   GenerationRequest request = greedy_tokens(8, 500);
   request.level = level;
@@ -101,9 +104,10 @@ TEST(KilledRecorder, LosesAtMostStepInFlightAndQueuedSteps) {
       Shared<KillProgress> progress;
       ChildProcess child(
           [&] { return record_until_killed(**engine, c.level, c.stall, file, *progress); });
-      // Not aligned with commits: 7,919 is prime.
+      // After some step, at a random moment. Not aligned with commits: 7,919 is prime.
       const auto moment = static_cast<std::uint32_t>(kill * 7'919 % c.steps);
-      while (!progress->begun || progress->evaluated < moment) usleep(50);
+      ASSERT_TRUE(
+          wait_until([&] { return progress->begun && progress->evaluated >= moment; }, 60s, 50us));
       usleep(static_cast<useconds_t>(kill * 7'919 % 1'000));
       child.kill_now();
 

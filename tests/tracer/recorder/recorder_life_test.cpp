@@ -16,6 +16,7 @@
 #include "tests/support/models/traced_model.h"
 #include "tests/support/sessions/random_session.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
 #include "tracer/recorder/recorder.h"
 
 namespace tt::test {
@@ -23,6 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
+using namespace std::chrono_literals;
 
 // The file change before which the child is killed, counted from the start of finish(); 0: none.
 struct KillPoint {
@@ -142,7 +144,9 @@ TEST_F(KilledRecording, IsRecoveredAfterKillAtRandomMoments) {
     ChildProcess child([&] { return record(*engine_, folder / "s.ttrace", {}, *progress); });
     // The short phases are as likely as the long one.
     const bool in_finish = kill % 4 == 0;
-    while (!(in_finish ? progress->finishing : progress->started)) usleep(20);
+    ASSERT_TRUE(wait_until(
+        [&] { return (in_finish ? progress->finishing : progress->started).load(); }, 60s, 20us));
+    // A random moment of the phase.
     usleep(some(in_finish ? all_ - generated_ : kill % 4 == 1 ? made_ : all_));
     child.kill_now();
     ++kills[progress->finished    ? After

@@ -12,6 +12,7 @@
 #include "tests/support/sessions/random_session.h"
 #include "tests/support/small_disk.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/wait.h"
 #include "tracer/format/file/session_reader.h"
 #include "tracer/format/file/session_writer.h"
 
@@ -19,12 +20,14 @@ namespace tt {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace std::chrono_literals;
 using test::ChildProcess;
 using test::Dice;
 using test::random_session;
 using test::RandomSession;
 using test::SmallDisk;
 using test::TempFolder;
+using test::wait_until;
 using Kind = TraceError::Kind;
 
 // Progress that a child reports, readable after its death.
@@ -94,9 +97,10 @@ TEST(KilledWriter, LosesAtMostUncommittedSteps) {
       write_until_error(file, session, steps_per_commit, *progress.operator->(), writer);
       return 1;
     });
-    // Every tenth is killed while the file is created, the others at any later moment.
-    if (kill % 10 != 0)
-      while (!progress->created) usleep(100);
+    // Every tenth is killed while the file is created, the others later; at a random moment.
+    if (kill % 10 != 0) {
+      ASSERT_TRUE(wait_until([&] { return progress->created.load(); }, 60s, 100us));
+    }
     usleep(static_cast<useconds_t>(dice.below(kill % 10 == 0 ? 8'000 : 30'000)));
     child.kill_now();
 
@@ -215,7 +219,7 @@ TEST(FullDisk, RecoversKilledRecordingFromReservedSpace) {
     pause();
     return 2;
   });
-  while (!progress->created) usleep(1000);
+  ASSERT_TRUE(wait_until([&] { return progress->created.load(); }));
   child.kill_now();
   ASSERT_GT(fs::file_size(file.string() + "-wal"), 0U);
   ASSERT_LT(fs::file_size(file.string() + "-wal"), 60'000U);

@@ -11,6 +11,7 @@
 #include "tests/support/read_only_folder.h"
 #include "tests/support/sessions/random_session.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/wait.h"
 #include "tracer/format/file/session_reader.h"
 #include "tracer/format/file/session_writer.h"
 
@@ -37,7 +38,9 @@ std::unique_ptr<SessionWriter> begin(const fs::path& file, const RandomSession& 
 }
 
 // Reads while `file` grows until it is finished. Returns an empty string if every row was right.
-std::string watch(const fs::path& file, const RandomSession& expected, std::uint32_t& looks) {
+// `looks` counts how often the whole file was read.
+std::string watch(const fs::path& file, const RandomSession& expected,
+                  std::atomic<std::uint32_t>& looks) {
   std::uint32_t last = 0;
   auto reader = SessionReader::open(file);
   if (!reader) return reader.error().message;
@@ -69,9 +72,9 @@ TEST(RunningSession, IsReadableDuringWrite) {
 
   // One reader in a thread of this process, one in another process.
   std::string seen_here;
-  std::uint32_t looks = 0;
+  std::atomic<std::uint32_t> looks = 0;
   ChildProcess other([&] {
-    std::uint32_t ignored = 0;
+    std::atomic<std::uint32_t> ignored = 0;
     return watch(file, session, ignored).empty() ? 0 : 1;
   });
   std::jthread thread([&] { seen_here = watch(file, session, looks); });
@@ -79,7 +82,10 @@ TEST(RunningSession, IsReadableDuringWrite) {
     ASSERT_TRUE(writer->add_step(step).has_value());
     const auto committed = writer->commit();
     ASSERT_TRUE(committed.has_value()) << committed.error().message;
-    if (step.id.v % 8 == 0) usleep(200);
+    if (step.id.v % 200 != 0) continue;
+    // The reader has seen this state of the file or a later one.
+    const std::uint32_t before = looks;
+    ASSERT_TRUE(test::wait_until([&] { return looks > before; }));
   }
   const auto finished = writer->finish(session.info, session.losses);
   ASSERT_TRUE(finished.has_value()) << finished.error().message;
