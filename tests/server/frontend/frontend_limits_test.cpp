@@ -32,27 +32,6 @@ std::chrono::microseconds p99_of_new_connections(std::uint16_t port, int count) 
   return times[times.size() * 99 / 100];
 }
 
-TEST(FrontendLimits, RejectsHeadOver16KiB) {
-  TestFrontend server;
-  for (const bool whole : {true, false}) {
-    RawClient client(server.port);
-    std::string head = get_request("/hello");
-    head.resize(head.size() - 2);
-    for (int i = 0; i < 3; ++i)
-      head += "X-" + std::to_string(i) + ": " + std::string(6000, 'x') + "\r\n";
-    if (whole) head += "\r\n";
-    EXPECT_EQ(client.exchange(head).status, 431);
-    EXPECT_TRUE(client.closed_within(20s));
-  }
-}
-
-TEST(FrontendLimits, RejectionIsDeliveredWithUnreadInput) {
-  TestFrontend server;
-  RawClient client(server.port);
-  client.send(std::string(1 << 20, 'x'));
-  EXPECT_EQ(client.read_response().status, 431);
-}
-
 TEST(FrontendLimits, IdleConnectionsDoNotDelayOthers) {
   HttpFrontendOptions options;
   options.max_connections_per_peer = options.max_connections;  // all connections come from one peer
@@ -210,89 +189,6 @@ TEST(FrontendLimits, SlowReaderIsDisconnected) {
   EXPECT_TRUE(served);
 }
 
-TEST(FrontendLimits, ExcessiveHeadersAreRejectedOrHarmless) {
-  TestFrontend server;
-  const auto many = [](int count, const std::string& line) {
-    std::string out;
-    for (int i = 0; i < count; ++i) out += line;
-    return out;
-  };
-  const std::pair<std::string, int> requests[] = {
-      {get_request("/hello", many(101, "A: 1\r\n")), 431},
-      {get_request("/hello", many(98, "A: 1\r\n")), 200},
-      {get_request("/hello", "A: " + std::string(8200, 'x') + "\r\n"), 431},
-      {get_request("/hello", std::string(8200, 'A') + ": x\r\n"), 431},
-      {get_request("/" + std::string(17'000, 'x')), 431},
-      {get_request("/hello", "Cookie: " + many(2000, "a=b;") + "\r\n"), 200},
-      {get_request("/hello", "Cookie: " + many(600, "tt_session=;") + "\r\n"), 200},
-      {get_request("/hello", "Accept: " + many(4000, "a,") + "\r\n"), 400},
-      {get_request("/hello", "Connection: " + many(4000, ",") + "\r\n"), 200},
-      {get_request("/hello?" + many(3000, "a&")), 200},
-  };
-  for (const auto& [request, status] : requests) {
-    EXPECT_EQ(RawClient(server.port).exchange(request).status, status) << request.substr(0, 60);
-  }
-}
-
-// The boundary between two requests must be unambiguous (request smuggling).
-TEST(FrontendLimits, RejectsAmbiguousBodyLengths) {
-  TestFrontend server;
-  const std::string inner = get_request("/hello");
-  const std::string cases[] = {
-      "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
-      "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
-      "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
-      "Transfer-Encoding: identity, chunked\r\n",
-      "Transfer-Encoding: xchunked\r\n",
-      "Transfer-Encoding:\r\n",
-      "Content-Length: 3\r\nContent-Length: 0\r\n",
-      "Content-Length: 0x3\r\n",
-      "Content-Length: -1\r\n",
-      "Content-Length: 3 3\r\n",
-      "Content-Length:\r\n",
-      "Transfer-Encoding : chunked\r\n",
-      "Transfer-Encoding\t: chunked\r\n",
-      "X: 1\r\n Transfer-Encoding: chunked\r\n",
-      "X: 1\nTransfer-Encoding: chunked\r\n",
-      "X: 1\rTransfer-Encoding: chunked\r\n",
-  };
-  for (const std::string& lines : cases) {
-    RawClient client(server.port);
-    client.send("POST /echo HTTP/1.1\r\nHost: localhost\r\n" + lines + "\r\n0\r\n\r\n" + inner);
-    EXPECT_EQ(client.read_response().status, 400) << lines;
-    EXPECT_EQ(client.read_response().status, 0) << lines;
-  }
-}
-
-TEST(FrontendLimits, InvalidChunksCloseTheConnection) {
-  TestFrontend server;
-  const std::string inner = get_request("/hello");
-  const std::string bodies[] = {
-      "zz\r\nhello\r\n0\r\n\r\n", "-5\r\nhello\r\n0\r\n\r\n",
-      "5\r\nhelloXX0\r\n\r\n",    "ffffffffffffffffff\r\nhello\r\n0\r\n\r\n",
-      "5\nhello\n0\n\n",          "5\r\nhello\r\n\r\n",
-  };
-  for (const std::string& body : bodies) {
-    RawClient client(server.port);
-    client.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" +
-                body + inner);
-    client.shutdown_write();
-    const RawResponse first = client.read_response();
-    EXPECT_TRUE(first.status == 0 || first.status >= 400) << body << first.status << first.body;
-    EXPECT_EQ(client.read_response().status, 0) << body;
-  }
-}
-
-TEST(FrontendLimits, RejectsUnknownExpectation) {
-  TestFrontend server;
-  RawClient client(server.port);
-  const auto response = client.exchange(
-      "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nExpect: 200-maybe\r\n\r\n");
-  EXPECT_TRUE(response.status == 417 || response.status == 0 || response.status == 408 ||
-              response.status == 400)
-      << response.status;
-}
-
 TEST(FrontendLimits, StreamsDoNotBlockOtherRequests) {
   TestFrontend server;
   std::vector<RawClient> streams;
@@ -401,74 +297,6 @@ TEST(FrontendLimits, ThousandConnectionsLeakNoDescriptors) {
         << open_descriptors() << " after " << running;
   }
   EXPECT_LE(open_descriptors(), before + kLeakedDescriptors);
-}
-
-TEST(FrontendStart, ReportsBindErrors) {
-  EchoHandler recorder;
-  TestFrontend server;
-  HttpFrontend second({}, recorder);
-  const auto taken = second.start("127.0.0.1", server.port);
-  ASSERT_FALSE(taken.has_value());
-  EXPECT_EQ(taken.error().kind, HttpFrontendError::Kind::PortTaken);
-  EXPECT_TRUE(taken.error().message.contains(std::to_string(server.port)));
-
-  HttpFrontend third({}, recorder);
-  const auto nowhere = third.start("no-such-host.invalid", 0);
-  ASSERT_FALSE(nowhere.has_value());
-  EXPECT_EQ(nowhere.error().kind, HttpFrontendError::Kind::BadHost);
-
-  HttpFrontend fourth({}, recorder);
-  const auto foreign = fourth.start("192.0.2.1", 0);
-  ASSERT_FALSE(foreign.has_value());
-  EXPECT_EQ(foreign.error().kind, HttpFrontendError::Kind::BadHost);
-}
-
-TEST(FrontendStart, PortIsReleasedAfterStop) {
-  EchoHandler recorder;
-  std::uint16_t port = 0;
-  for (int i = 0; i < 3; ++i) {
-    HttpFrontend frontend({}, recorder);
-    const auto address = frontend.start("127.0.0.1", port);
-    ASSERT_TRUE(address.has_value()) << address.error().message;
-    port = address->port;
-    EXPECT_EQ(address->url(), "http://127.0.0.1:" + std::to_string(port));
-    EXPECT_EQ(RawClient(port).exchange(get_request("/hello")).status, 404);
-    frontend.stop();
-  }
-}
-
-TEST(FrontendStop, FinishesRequestsInProgress) {
-  TestFrontend server;
-  RawClient client(server.port);
-  client.send(get_request("/slow"));
-  EXPECT_TRUE(wait_until([&] { return server.slow == 1; }));
-  std::jthread stopping([&] { server.frontend.stop(); });
-  // The port is closed while the request is still in progress.
-  EXPECT_TRUE(wait_until([&] { return !accepts_connections(server.port); }));
-  server.end_slow = true;
-  stopping.join();
-  const auto response = client.read_response();
-  EXPECT_EQ(response.body, "slow");
-  EXPECT_TRUE(client.closed_within(20s));
-}
-
-TEST(FrontendStop, ClosesAllConnectionsWithinGracePeriod) {
-  TestFrontend server;
-  RawClient idle(server.port);
-  RawClient stream(server.port);
-  stream.send(get_request("/stream"));
-  RawClient stuck(server.port, 4096);  // reads nothing of 8 MB
-  stuck.send(get_request("/big"));
-  EXPECT_TRUE(wait_until([&] { return server.streams == 1; }));
-  EXPECT_TRUE(wait_until([&] { return stuck.unread_bytes() > 0; }));
-  const auto start = std::chrono::steady_clock::now();
-  server.frontend.stop(500ms);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 15s);
-  EXPECT_EQ(server.streams, 0);
-  EXPECT_TRUE(idle.closed_within(20s));
-  EXPECT_TRUE(stream.closed_within(20s));
-  EXPECT_TRUE(stuck.closed_within(20s));
-  server.frontend.stop();  // repeated: no effect
 }
 
 }  // namespace
