@@ -46,7 +46,7 @@ struct Parsed {
   std::string error_output;
 };
 
-Parsed parsed(std::vector<std::string> arguments) {
+Parsed parse_arguments(std::vector<std::string> arguments) {
   Parsed out;
   CLI::App app("test", "test");
   app.require_subcommand(1);
@@ -70,7 +70,7 @@ Parsed parsed(std::vector<std::string> arguments) {
 TEST(CommandLine, ArgumentsTakePrecedenceOverEnvironment) {
   const EnvironmentVariable count("TT_COUNT", "7"), map("TT_MAP", "false"), word("TT_WORD", "TWO"),
       several("TT_SEVERAL", "a,b"), empty("TT_LEFT", "");
-  const Parsed from_environment = parsed({"run"});
+  const Parsed from_environment = parse_arguments({"run"});
   ASSERT_FALSE(from_environment.exit_code.has_value()) << from_environment.error_output;
   EXPECT_EQ(from_environment.count, 7);
   EXPECT_FALSE(from_environment.map);
@@ -78,7 +78,7 @@ TEST(CommandLine, ArgumentsTakePrecedenceOverEnvironment) {
   EXPECT_EQ(from_environment.several, (std::vector<std::string>{"a", "b"}));
   EXPECT_FALSE(from_environment.left.has_value());
   const Parsed from_arguments =
-      parsed({"run", "--count", "8", "--map", "--word=one", "--several", "c"});
+      parse_arguments({"run", "--count", "8", "--map", "--word=one", "--several", "c"});
   EXPECT_EQ(from_arguments.count, 8);
   EXPECT_TRUE(from_arguments.map);
   EXPECT_EQ(from_arguments.word, "one");
@@ -91,39 +91,39 @@ TEST(CommandLine, RejectsInvalidVariablesLikeOptions) {
       {"word", "three"}, {"map", "maybe"}, {"quiet", "3x"}};
   for (const auto& [name, value] : bad) {
     SCOPED_TRACE(name + "=" + value);
-    const Parsed option = parsed({"run", "--" + name + "=" + value});
+    const Parsed option = parse_arguments({"run", "--" + name + "=" + value});
     EXPECT_EQ(option.exit_code, 2);
     EXPECT_TRUE(option.error_output.starts_with("test run: --" + name + ": must be "))
         << option.error_output;
     std::string variable = "TT_" + name;
     for (char& c : variable) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     const EnvironmentVariable set(variable.c_str(), value.c_str());
-    const Parsed rejected = parsed({"run"});
+    const Parsed rejected = parse_arguments({"run"});
     EXPECT_EQ(rejected.exit_code, 2);
     EXPECT_TRUE(rejected.error_output.starts_with("test run: " + variable + ": must be "))
         << rejected.error_output;
-    EXPECT_EQ(parsed({"run", "--help"}).exit_code, 0);
+    EXPECT_EQ(parse_arguments({"run", "--help"}).exit_code, 0);
   }
 }
 
 TEST(CommandLine, ExcludingArgumentDisablesVariable) {
   const EnvironmentVariable left("TT_LEFT", "of the environment");
-  const Parsed right = parsed({"run", "--right", "of the command line"});
+  const Parsed right = parse_arguments({"run", "--right", "of the command line"});
   ASSERT_FALSE(right.exit_code.has_value()) << right.error_output;
   EXPECT_EQ(right.right, "of the command line");
   EXPECT_FALSE(right.left.has_value());
-  EXPECT_EQ(parsed({"run"}).left, "of the environment");
+  EXPECT_EQ(parse_arguments({"run"}).left, "of the environment");
   {
     const EnvironmentVariable quiet("TT_QUIET", "false");
-    EXPECT_EQ(parsed({"run"}).left, "of the environment");
+    EXPECT_EQ(parse_arguments({"run"}).left, "of the environment");
   }
   const EnvironmentVariable also("TT_RIGHT", "too");
-  const Parsed both = parsed({"run"});
+  const Parsed both = parse_arguments({"run"});
   EXPECT_EQ(both.exit_code, 2);
   EXPECT_TRUE(both.error_output.contains("TT_LEFT") && both.error_output.contains("TT_RIGHT"))
       << both.error_output;
-  EXPECT_EQ(parsed({"run", "--right", "x"}).right, "x");
-  EXPECT_EQ(parsed({"run", "--right", "x", "--left", "y"}).exit_code, 2);
+  EXPECT_EQ(parse_arguments({"run", "--right", "x"}).right, "x");
+  EXPECT_EQ(parse_arguments({"run", "--right", "x", "--left", "y"}).exit_code, 2);
 }
 
 TEST(CommandLine, ReportsErrors) {
@@ -144,7 +144,7 @@ TEST(CommandLine, ReportsErrors) {
       {{"--take-values", "x", "run"}, "not expected: --take-values"},
   };
   for (const Case& c : cases) {
-    const Parsed wrong = parsed(c.arguments);
+    const Parsed wrong = parse_arguments(c.arguments);
     EXPECT_EQ(wrong.exit_code, 2) << c.message;
     EXPECT_TRUE(wrong.error_output.contains(c.message)) << wrong.error_output << c.message;
   }

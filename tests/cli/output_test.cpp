@@ -13,14 +13,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path recorded(const test::TempFolder& folder) {
+fs::path record_session(const test::TempFolder& folder) {
   EXPECT_EQ(run_tt(folder, "record -p Once -n 3 -t 1 --ignore-eos -o s.ttrace").code, 0);
   return folder / "s.ttrace";
 }
 
 TEST(Output, RejectsInputFiles) {
   const test::TempFolder folder;
-  const fs::path session = recorded(folder);
+  const fs::path session = record_session(folder);
   ASSERT_EQ(run_tt(folder, "model small --layers 2 --splits 2 -q -o m.gguf").code, 0);
   std::ofstream(folder / "prompt.txt") << "Once upon a time";
   fs::create_symlink("s.ttrace", folder / "soft");
@@ -56,7 +56,7 @@ TEST(Output, RejectsInputFiles) {
 
 TEST(Output, ReplacesExistingFilesOnlyWithForce) {
   const test::TempFolder folder;
-  recorded(folder);
+  record_session(folder);
   ASSERT_EQ(run_tt(folder, "export s.ttrace -o s.ndjson").code, 0);
   const std::vector<std::string> replacing = {
       "report s.ttrace -o there", "pattern s.ttrace -o there",
@@ -82,7 +82,7 @@ TEST(Output, ReplacesExistingFilesOnlyWithForce) {
 
 TEST(Output, DoesNotModifyNeighboringFiles) {
   const test::TempFolder folder;
-  const fs::path session = recorded(folder);
+  const fs::path session = record_session(folder);
   // The names of the temporary files for a.csv and run.
   fs::copy_file(session, folder / "a.csv-new");
   fs::create_directory(folder / "run-new");
@@ -99,7 +99,7 @@ TEST(Output, DoesNotModifyNeighboringFiles) {
 
 TEST(Output, FollowsLinksAndWritesPipes) {
   const test::TempFolder folder;
-  recorded(folder);
+  record_session(folder);
   std::ofstream(folder / "old.md") << "old";
   fs::create_symlink("old.md", folder / "link.md");
   EXPECT_EQ(run_tt(folder, "report s.ttrace --format md -o link.md").code, 1);
@@ -135,7 +135,7 @@ TEST(Output, ChecksPathBeforeReadingInput) {
 
 TEST(Output, DashIsStandardOutputIfSupported) {
   const test::TempFolder folder;
-  recorded(folder);
+  record_session(folder);
   std::ofstream(folder / "-") << "existing";  // a file named "-" is ignored
   EXPECT_EQ(run_tt(folder, "report s.ttrace -o -").out, run_tt(folder, "report s.ttrace").out);
   EXPECT_EQ(run_tt(folder, "pattern s.ttrace -o -").out,

@@ -16,7 +16,7 @@ struct Parsed {
   std::optional<int> exit_code;
 };
 
-Parsed parsed(std::vector<std::string> arguments) {
+Parsed parse_tracer_arguments(std::vector<std::string> arguments) {
   Parsed out;
   CLI::App app("test", "test");
   add_model_options(app, out.model);
@@ -26,10 +26,10 @@ Parsed parsed(std::vector<std::string> arguments) {
 }
 
 TEST(TracerOptions, EveryOptionSetsItsField) {
-  const Parsed p =
-      parsed({"-m", "a b.gguf", "-ngl", "3",    "--no-mmap", "--mlock", "-nr", "--rpc", "h1:1,h2:2",
-              "-c", "0",        "-b",   "64",   "-ub",       "32",      "-t",  "3",     "-tb",
-              "4",  "-fa",      "off",  "-ctk", "q8_0",      "-ctv",    "bf16"});
+  const Parsed p = parse_tracer_arguments(
+      {"-m", "a b.gguf", "-ngl", "3",    "--no-mmap", "--mlock", "-nr", "--rpc", "h1:1,h2:2",
+       "-c", "0",        "-b",   "64",   "-ub",       "32",      "-t",  "3",     "-tb",
+       "4",  "-fa",      "off",  "-ctk", "q8_0",      "-ctv",    "bf16"});
   ASSERT_FALSE(p.exit_code.has_value());
   EXPECT_EQ(p.model.path, "a b.gguf");
   EXPECT_EQ(p.model.gpu_layers, 3);
@@ -65,7 +65,7 @@ TEST(TracerOptions, InvalidOptionsExitWithTwo) {
                                              {"-c", "16777217"},
                                              {"surplus"}}) {
     SCOPED_TRACE(arguments.front());
-    EXPECT_EQ(parsed(arguments).exit_code, 2);
+    EXPECT_EQ(parse_tracer_arguments(arguments).exit_code, 2);
   }
 }
 

@@ -21,14 +21,16 @@ void expect_valid_session(std::span<const std::uint8_t> input, Import import,
     return import();
   }();
   if (!imported) {
-    if (imported.error().message.empty()) finding("an import failed without an error message");
-    if (std::filesystem::exists(session)) finding("an import failed but left a session file");
+    if (imported.error().message.empty())
+      report_finding("an import failed without an error message");
+    if (std::filesystem::exists(session))
+      report_finding("an import failed but left a session file");
     return;
   }
   const auto problems = check_session(session);
-  if (!problems || !problems->empty()) finding("an import wrote an invalid session");
+  if (!problems || !problems->empty()) report_finding("an import wrote an invalid session");
   const auto reader = SessionReader::open(session);
-  if (!reader) finding("an import wrote a session that cannot be opened");
+  if (!reader) report_finding("an import wrote a session that cannot be opened");
   run_all_queries(input, session, *reader);
 }
 

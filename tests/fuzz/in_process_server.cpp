@@ -60,7 +60,7 @@ class RequestBytes final : public httplib::Stream {
   std::string answer_;
 };
 
-test::RawResponse parsed(const std::string& bytes) {
+test::RawResponse parse_response(const std::string& bytes) {
   test::RawResponse out;
   const std::size_t end = std::min(bytes.find("\r\n\r\n"), bytes.size());
   if (bytes.size() > 12 && bytes.starts_with("HTTP/1.1 ")) out.status = std::atoi(&bytes[9]);
@@ -82,7 +82,7 @@ void write_session(const std::filesystem::path& folder, std::uint64_t seed, cons
   test::RandomSession session = test::plausible_session(seed, 12);
   session.info.id = id;
   if (!test::write_session(folder / (std::string(id) + ".ttrace"), session))
-    finding("a session cannot be written");
+    report_finding("a session cannot be written");
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ class Routes final : public httplib::Server {
  public:
   Routes() {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_.data()) != 0)
-      finding("no socket pair");
+      report_finding("no socket pair");
     svr_sock_ = ends_[0];
   }
   ~Routes() override {
@@ -141,7 +141,7 @@ InProcessServer::InProcessServer() : impl_(std::make_unique<Impl>()) {}
 InProcessServer::~InProcessServer() = default;
 
 test::RawResponse InProcessServer::answer(std::string request) {
-  return parsed(impl_->http.answer(std::move(request)));
+  return parse_response(impl_->http.answer(std::move(request)));
 }
 
 }  // namespace tt::fuzz

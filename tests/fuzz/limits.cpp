@@ -33,7 +33,7 @@ constexpr bool kTimed = false;
 std::atomic<const char*> current_query = "";
 
 // The stack trace of the abort then shows the slow code.
-void on_time_over(int) {
+void on_cpu_limit(int) {
   for (const char* part : {"finding: ", current_query.load(), ": more than a second\n"})
     static_cast<void>(!write(STDERR_FILENO, part, std::strlen(part)));
   std::abort();
@@ -62,13 +62,13 @@ void on_allocation(const volatile void*, std::size_t bytes) {
   const std::size_t held = __sanitizer_get_current_allocated_bytes();
   if (held < before + kMaxGrowth) return;
   baseline_bytes = 0;
-  finding(std::string(current_query.load()) + ": more than 256 MB");
+  report_finding(std::string(current_query.load()) + ": more than 256 MB");
 }
 void on_release(const volatile void*) {}
 
 void begin_counting() {
   static const int installed = __sanitizer_install_malloc_and_free_hooks(on_allocation, on_release);
-  if (installed == 0) finding("memory cannot be counted");
+  if (installed == 0) report_finding("memory cannot be counted");
   baseline_bytes = __sanitizer_get_current_allocated_bytes();
 }
 void end_counting() { baseline_bytes = 0; }
@@ -83,8 +83,8 @@ Limits::Limits(const char* what) {
   current_query = what;
   begin_counting();
   if (!kTimed) return;
-  static const auto installed = std::signal(SIGVTALRM, on_time_over);
-  if (installed == SIG_ERR) finding("time cannot be limited");
+  static const auto installed = std::signal(SIGVTALRM, on_cpu_limit);
+  if (installed == SIG_ERR) report_finding("time cannot be limited");
   set_alarm(kMaxTime);
 }
 
@@ -93,7 +93,7 @@ Limits::~Limits() {
   end_counting();
 }
 
-void finding(const std::string& what) {
+void report_finding(const std::string& what) {
   std::fprintf(stderr, "finding: %s\n", what.c_str());
   std::abort();
 }

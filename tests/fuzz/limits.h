@@ -25,6 +25,6 @@ class Limits {
 };
 
 // Prints the message and aborts: an invariant was violated.
-[[noreturn]] void finding(const std::string& what);
+[[noreturn]] void report_finding(const std::string& what);
 
 }  // namespace tt::fuzz

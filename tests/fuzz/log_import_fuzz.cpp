@@ -5,7 +5,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tt;
   static const fuzz::Scratch scratch;
-  fuzz::store(scratch / "log.ndjson", {data, size});
+  fuzz::write_file(scratch / "log.ndjson", {data, size});
   fuzz::expect_valid_session(
       {data, size},
       [] { return exchange::import_log(scratch / "log.ndjson", scratch / "s.ttrace"); },

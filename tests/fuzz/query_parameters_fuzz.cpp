@@ -15,7 +15,7 @@
 namespace {
 
 // Whether `text` is a target of a session that the in-process server has.
-bool is_a_target(std::string_view text) {
+bool is_session_target(std::string_view text) {
   return text.starts_with("/api/v1/sessions") &&
          std::ranges::none_of(text, [](unsigned char c) { return c <= ' ' || c == 0x7f; });
 }
@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const test::ContractTable contract{openapi_json()};
   const std::string target(reinterpret_cast<const char*>(data), size);
   constexpr std::size_t kMaxTarget = 4000;  // the HTTP library itself rejects longer ones
-  if (size > kMaxTarget || !is_a_target(target)) return 0;
+  if (size > kMaxTarget || !is_session_target(target)) return 0;
   const auto* operation = contract.find_operation("GET", target);
   const fuzz::Limits limits("request");
   test::RawResponse answer =
@@ -40,6 +40,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     answer.headers["content-encoding"] = "cut";
   const std::string violation = contract.violation(operation, "GET", answer);
   if (!violation.empty() || answer.status >= 500)
-    fuzz::finding(target + ": " + std::to_string(answer.status) + " " + violation);
+    fuzz::report_finding(target + ": " + std::to_string(answer.status) + " " + violation);
   return 0;
 }

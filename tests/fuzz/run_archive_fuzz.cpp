@@ -10,7 +10,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tt;
   static const fuzz::Scratch scratch;
-  fuzz::store(scratch / "s.tar", {data, size});
+  fuzz::write_file(scratch / "s.tar", {data, size});
   const auto run = scratch / "run";
   std::filesystem::create_directory(run);
   fuzz::expect_valid_session(
@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::uintmax_t unpacked = 0;
   for (const auto& file : std::filesystem::recursive_directory_iterator(run))
     unpacked += file.file_size();
-  if (unpacked > size) fuzz::finding("more was unpacked than the archive has");
+  if (unpacked > size) fuzz::report_finding("more was unpacked than the archive has");
   scratch.clear();
   return 0;
 }

@@ -19,7 +19,7 @@ class Scratch {
     std::string name = std::filesystem::is_directory("/dev/shm")
                            ? "/dev/shm/tt-fuzz-XXXXXX"
                            : (std::filesystem::temp_directory_path() / "tt-fuzz-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) finding("no folder for the inputs");
+    if (mkdtemp(name.data()) == nullptr) report_finding("no folder for the inputs");
     path_ = name;
   }
   ~Scratch() {
@@ -39,7 +39,7 @@ class Scratch {
   std::filesystem::path path_;
 };
 
-inline void store(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) {
+inline void write_file(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc)
       .write(reinterpret_cast<const char*>(bytes.data()),
              static_cast<std::streamsize>(bytes.size()));

@@ -54,7 +54,8 @@ bool add_faults(SessionWriter& writer, const Step& step, std::span<const std::ui
   if (!faults || faults->empty()) return true;
   const StepFaults of{.step = step.id, .count = faults->size(), .faults = *faults};
   const auto again = unpack_faults(pack_faults(of, step.begin).value(), step.begin);
-  if (!again || *again != *faults) fuzz::finding("page faults differ after packing and unpacking");
+  if (!again || *again != *faults)
+    fuzz::report_finding("page faults differ after packing and unpacking");
   return writer.add_faults(of, step.begin).has_value();
 }
 
@@ -68,7 +69,7 @@ bool write(const std::filesystem::path& file, const GraphTemplate& graph,
   info.n_heads_kv = 2;
   info.n_experts = 8;
   auto writer = SessionWriter::create(file, info);
-  if (!writer) fuzz::finding("no file to write to");
+  if (!writer) fuzz::report_finding("no file to write to");
   Allocation allocation{.id = AllocationId{1}, .graph = TemplateId{1}, .addresses = {}};
   for (std::size_t i = 0; i < graph.tensors.size(); ++i)
     allocation.addresses.push_back(0x1000 * (i + 1));
@@ -95,10 +96,11 @@ bool write_from_input(std::span<const std::uint8_t> input, const std::filesystem
   const auto graph = unpack_template(compressed(input.first(length)));
   if (!graph) return false;
   const auto again = unpack_template(pack_template(*graph).value());
-  if (!again || *again != *graph) fuzz::finding("a template differs after packing and unpacking");
+  if (!again || *again != *graph)
+    fuzz::report_finding("a template differs after packing and unpacking");
   if (!write(file, *graph, input.subspan(length))) return false;
   const auto problems = check_session(file);
-  if (!problems || !problems->empty()) fuzz::finding("the writer wrote an invalid session");
+  if (!problems || !problems->empty()) fuzz::report_finding("the writer wrote an invalid session");
   return true;
 }
 
@@ -111,7 +113,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto file = scratch / "s.ttrace";
   if (write_from_input({data, size}, file)) {
     const auto reader = SessionReader::open(file);
-    if (!reader) fuzz::finding("the writer wrote a session that cannot be opened");
+    if (!reader) fuzz::report_finding("the writer wrote a session that cannot be opened");
     fuzz::run_all_queries({data, size}, file, *reader);
   }
   scratch.clear();

@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace tt;
   static const fuzz::Scratch scratch;
   const auto file = scratch / "s.ttrace";
-  fuzz::store(file, {data, size});
+  fuzz::write_file(file, {data, size});
   const auto opened = [&] {
     const fuzz::Limits limits("check");
     const auto problems = check_session(file);
@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (problems && problems->empty()) {
       const bool read =
           reader && reader->for_each_step(StepId{0}, UINT32_MAX, [](const Step&) { return true; });
-      if (!read) fuzz::finding("a session that is called sound cannot be read");
+      if (!read) fuzz::report_finding("a session that passed the check cannot be read");
     }
     return reader;
   };

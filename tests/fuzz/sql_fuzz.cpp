@@ -24,6 +24,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       std::to_string(text.size()) + "\r\n\r\n" + text);
   const int status = answer.status;
   if (status != 200 && (status < 400 || status >= 500) && status != 503)
-    fuzz::finding("status " + std::to_string(status) + " " + answer.body);
+    fuzz::report_finding("status " + std::to_string(status) + " " + answer.body);
   return 0;
 }

@@ -279,7 +279,7 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
       collect_layer_kinds(reader, id, counts);
       const auto part = part_of_template(reader, id, LayerSet::all());
       ASSERT_TRUE(part.has_value()) << part.error().message;
-      counts.dot.push_back(exported(reader, {.format = exchange::Format::Dot}));
+      counts.dot.push_back(export_text(reader, {.format = exchange::Format::Dot}));
       counts.dot.push_back(collapsed_dot(*part));
     }
     for (const auto& [name, value] : run.info.facts) {

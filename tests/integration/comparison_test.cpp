@@ -36,12 +36,12 @@ struct Recorded {
   SessionIndex index;
 };
 
-Comparison compared(const Recorded& left, const Recorded& right) {
+Comparison compare_and_check(const Recorded& left, const Recorded& right) {
   expect_comparison(left.side(), right.side());
   return compare(left.side(), right.side(), {.from = 0, .limit = 1000}).value();
 }
 
-std::map<std::string, ComparedRow> rows_by(const Comparison& comparison, Axis axis) {
+std::map<std::string, ComparedRow> rows_on_axis(const Comparison& comparison, Axis axis) {
   std::map<std::string, ComparedRow> rows;
   for (const ComparedBy& by : comparison.by)
     for (const ComparedRow& row : by.rows)
@@ -52,8 +52,8 @@ std::map<std::string, ComparedRow> rows_by(const Comparison& comparison, Axis ax
 TEST(RecordedComparison, ComparesFlashAttentionOnAndOff) {
   const Recorded off([](ContextOptions& c) { c.flash_attention = FlashAttention::Off; });
   const Recorded on([](ContextOptions& c) { c.flash_attention = FlashAttention::On; });
-  const Comparison comparison = compared(off, on);
-  const auto kinds = rows_by(comparison, Axis::OpKind);
+  const Comparison comparison = compare_and_check(off, on);
+  const auto kinds = rows_on_axis(comparison, Axis::OpKind);
   ASSERT_TRUE(kinds.contains("SOFT_MAX"));
   ASSERT_TRUE(kinds.contains("FLASH_ATTN_EXT"));
   EXPECT_TRUE(kinds.at("SOFT_MAX").left && !kinds.at("SOFT_MAX").right);
@@ -65,7 +65,7 @@ TEST(RecordedComparison, ComparesFlashAttentionOnAndOff) {
   EXPECT_EQ(std::ranges::count(comparison.facts, switched), 1);
   // The weights of the layers are read equally often.
   int weights = 0;
-  for (const auto& [name, row] : rows_by(comparison, Axis::Tensor)) {
+  for (const auto& [name, row] : rows_on_axis(comparison, Axis::Tensor)) {
     if (!name.starts_with("blk.")) continue;
     ASSERT_TRUE(row.left && row.right) << name;
     EXPECT_DOUBLE_EQ(row.left->bytes_read, row.right->bytes_read) << name;
@@ -77,8 +77,8 @@ TEST(RecordedComparison, ComparesFlashAttentionOnAndOff) {
 TEST(RecordedComparison, ComparesPromptInOneAndTwoBatches) {
   const Recorded two([](ContextOptions& c) { c.ubatch = 16; });
   const Recorded one([](ContextOptions& c) { c.ubatch = 64; });
-  const Comparison comparison = compared(two, one);
-  const auto phases = rows_by(comparison, Axis::Phase);
+  const Comparison comparison = compare_and_check(two, one);
+  const auto phases = rows_on_axis(comparison, Axis::Phase);
   const ComparedRow &prompt = phases.at(to_text(Phase::Prompt)),
                     &generate = phases.at(to_text(Phase::Generate));
   EXPECT_GT(prompt.left->executions, 1.5 * prompt.right->executions);
@@ -91,7 +91,7 @@ TEST(RecordedComparison, ComparesPromptInOneAndTwoBatches) {
 TEST(RecordedComparison, ThreadCountChangesOnlyTimes) {
   const Recorded one([](ContextOptions& c) { c.threads = c.threads_batch = 1; });
   const Recorded more([](ContextOptions& c) { c.threads = c.threads_batch = 2; });
-  const Comparison comparison = compared(one, more);
+  const Comparison comparison = compare_and_check(one, more);
   EXPECT_EQ(comparison.tokens.common, comparison.tokens.left);
   EXPECT_EQ(comparison.tokens.left, comparison.tokens.right);
   const ComparedFact threads{.name = "context.threads", .left = "1", .right = "2"};

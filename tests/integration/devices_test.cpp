@@ -102,7 +102,7 @@ class Devices : public ::testing::Test {
 };
 std::unique_ptr<RpcServer> Devices::server;
 
-void expect_complete(const TracedModel::Run& run, std::size_t steps) {
+void expect_complete_recording(const TracedModel::Run& run, std::size_t steps) {
   ASSERT_EQ(run.result.reason, StopReason::Length) << run.result.error;
   EXPECT_EQ(run.recording.losses, LossCounters{});
   EXPECT_TRUE(check_session(run.file).value().empty());
@@ -126,7 +126,7 @@ TEST_F(Devices, RunsWholeModelOnAnotherDevice) {
   TracedModel on_cpu(generated_model({.shape = "small"}));
   const auto request = greedy_tokens(20, 6);
   const auto run = traced.run(request);
-  expect_complete(run, 6);
+  expect_complete_recording(run, 6);
   const auto graph = graph_of(run.reader(), run.steps().at(3));
   const auto ops = ops_by_device(*graph);
   int remote = 0;
@@ -155,7 +155,7 @@ TEST_F(Devices, RunsWholeModelOnAnotherDevice) {
 TEST_F(Devices, SplitsModelOverTwoDevices) {
   TracedModel traced = on_rpc("small", 6);
   const auto run = traced.run(greedy_tokens(20, 6));
-  expect_complete(run, 6);
+  expect_complete_recording(run, 6);
   const Step decode = run.steps().at(3);
   const auto graph = graph_of(run.reader(), decode);
   const auto ops = ops_by_device(*graph);
@@ -212,7 +212,7 @@ TEST_F(Devices, ReportAdvisesByComputingDevice) {
 TEST_F(Devices, ReadsRoutedExpertsFromOtherDevice) {
   TracedModel traced = on_rpc("moe", 99);
   const auto run = traced.run(greedy_tokens(9, 4));
-  expect_complete(run, 4);
+  expect_complete_recording(run, 4);
   const Step decode = run.steps().at(2);
   const auto graph = graph_of(run.reader(), decode);
   std::map<SlotKind, int> slots;

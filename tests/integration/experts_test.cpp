@@ -25,7 +25,7 @@ struct Routing {
 };
 using LayerRouting = std::map<std::int32_t, Routing>;  // by layer
 
-LayerRouting recorded(const GraphTemplate& graph, const Step& step) {
+LayerRouting routing_of(const GraphTemplate& graph, const Step& step) {
   LayerRouting layers;
   for (std::size_t i = 0; i < graph.slots.size(); ++i) {
     const Slot& slot = graph.slots[i];
@@ -105,8 +105,8 @@ TEST_P(Experts, MatchInFastExactAndPlainReadings) {
     ASSERT_EQ(step.timing, Timing::Fast);
     ASSERT_EQ(exact_steps[i].timing, Timing::Exact);
     const auto graph = graph_of(fast.reader(), step);
-    const LayerRouting ours = recorded(*graph, step);
-    const LayerRouting cut = recorded(*graph_of(exact.reader(), exact_steps[i]), exact_steps[i]);
+    const LayerRouting ours = routing_of(*graph, step);
+    const LayerRouting cut = routing_of(*graph_of(exact.reader(), exact_steps[i]), exact_steps[i]);
     ASSERT_EQ(ours.size(), cut.size());
 
     next = {plain.decode(next)};
@@ -151,7 +151,7 @@ TEST(ExpertAccesses, OneRowPerRoutedExpertOfDecode) {
   const auto run = traced.run(greedy_tokens(9, 2));
   const Step decode = run.steps().at(1);
   const auto graph = graph_of(run.reader(), decode);
-  const LayerRouting routing = recorded(*graph, decode);
+  const LayerRouting routing = routing_of(*graph, decode);
   std::map<std::string, std::size_t> rows;  // per expert matrix
   for_each_access(*graph, accesses_of(*graph), decode, [&](const StepAccess& access) {
     if (access.expert < 0) return;

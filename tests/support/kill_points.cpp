@@ -35,7 +35,7 @@ bool is_file(int fd) {
 }
 
 template <class Function>
-Function* real(Function*, const char* name) {
+Function* libc_function(Function*, const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
@@ -65,7 +65,7 @@ using namespace tt::test;
 extern "C" {
 
 ssize_t write(int fd, const void* bytes, size_t size) {
-  static auto* const libc = real(&::write, "write");
+  static auto* const libc = libc_function(&::write, "write");
   if (is_file(fd) && reached_kill_point()) {
     if (torn_mode == Torn::Half) libc(fd, bytes, size / 2);
     die();
@@ -74,7 +74,7 @@ ssize_t write(int fd, const void* bytes, size_t size) {
 }
 
 ssize_t pwrite64(int fd, const void* bytes, size_t size, off64_t at) {
-  static auto* const libc = real(&::pwrite64, "pwrite64");
+  static auto* const libc = libc_function(&::pwrite64, "pwrite64");
   if (reached_kill_point()) {
     if (torn_mode == Torn::Half) libc(fd, bytes, size / 2, at);
     die();
@@ -87,25 +87,25 @@ int fdatasync(int) { return 0; }
 int fsync(int) { return 0; }
 
 int ftruncate64(int fd, off64_t size) noexcept {
-  static auto* const libc = real(&::ftruncate64, "ftruncate64");
+  static auto* const libc = libc_function(&::ftruncate64, "ftruncate64");
   change();
   return libc(fd, size);
 }
 
 int posix_fallocate(int fd, off_t offset, off_t size) {
-  static auto* const libc = real(&::posix_fallocate, "posix_fallocate");
+  static auto* const libc = libc_function(&::posix_fallocate, "posix_fallocate");
   change();
   return libc(fd, offset, size);
 }
 
 int unlink(const char* path) noexcept {
-  static auto* const libc = real(&::unlink, "unlink");
+  static auto* const libc = libc_function(&::unlink, "unlink");
   change();
   return libc(path);
 }
 
 int remove(const char* path) noexcept {
-  static auto* const libc = real(&::remove, "remove");
+  static auto* const libc = libc_function(&::remove, "remove");
   kill_in_finish(path);
   change();
   return libc(path);
@@ -113,7 +113,7 @@ int remove(const char* path) noexcept {
 
 int renameat2(int from_folder, const char* from, int to_folder, const char* to,
               unsigned flags) noexcept {
-  static auto* const libc = real(&::renameat2, "renameat2");
+  static auto* const libc = libc_function(&::renameat2, "renameat2");
   change();
   session_began = true;
   return libc(from_folder, from, to_folder, to, flags);

@@ -39,7 +39,8 @@ std::string lower(std::string text) {
   return text;
 }
 
-std::shared_ptr<const Named> named(const GraphTemplate& graph, const StepAccess& access) {
+std::shared_ptr<const Named> tensor_and_op_names(const GraphTemplate& graph,
+                                                 const StepAccess& access) {
   const Op& op = graph.ops[access.op.v];
   const auto of = std::make_shared<Named>();
   of->tensor = graph.tensor(access.tensor);
@@ -69,7 +70,7 @@ std::vector<Row> all_rows(const SessionReader& reader) {
         address += static_cast<std::uint64_t>(access.expert) * accesses[access.access].stride;
       }
       auto& of = known[{step.graph, access.access}];
-      if (of == nullptr) of = named(*graph, access);
+      if (of == nullptr) of = tensor_and_op_names(*graph, access);
       rows.push_back(
           {.place = {.step = step.id, .access = access.access, .part = parts[access.access]++},
            .phase = step.phase,

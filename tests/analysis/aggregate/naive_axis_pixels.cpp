@@ -16,7 +16,7 @@ std::string layer_name(LayerId layer) {
 }
 
 // The row name on a categorical axis; empty: no row.
-std::string name_on(Axis axis, const Fact& fact) {
+std::string row_name(Axis axis, const Fact& fact) {
   const GraphTemplate& graph = *fact.graph;
   const Op& op = graph.ops[fact.op];
   switch (axis) {
@@ -43,7 +43,7 @@ std::string name_on(Axis axis, const Fact& fact) {
 
 // Whether the row belongs to the fact. Different tensors may have the same name.
 bool is_row(const SessionIndex& index, const RasterAxis& axis, std::size_t row, const Fact& fact) {
-  if (axis.rows[row] != name_on(axis.axis, fact)) return false;
+  if (axis.rows[row] != row_name(axis.axis, fact)) return false;
   const auto key = static_cast<std::size_t>(axis.keys[row]);
   if (axis.axis == Axis::Op) {
     const SessionOp& of = index.names().ops()[key];
@@ -94,7 +94,7 @@ PixelShares pixel_shares(const SessionIndex& index, const RasterAxis& axis, cons
     ADD_FAILURE() << "address outside of all buffers";
     return {};
   }
-  if (name_on(axis.axis, fact).empty()) return {};
+  if (row_name(axis.axis, fact).empty()) return {};
   for (std::size_t i = 0; i < axis.rows.size(); ++i) {
     if (is_row(index, axis, i, fact)) {
       const auto row = axis.range.from + static_cast<std::int64_t>(i);

@@ -46,7 +46,7 @@ double share_in(Axis axis, const Step& step, std::uint32_t op, Range<std::int64_
 }
 
 // Whether steps are ordered on an axis: begins and ends never decrease.
-bool in_order(const SessionReader& reader, Axis axis) {
+bool steps_are_ordered(const SessionReader& reader, Axis axis) {
   bool ordered = true;
   Range<std::int64_t> last{INT64_MIN, INT64_MIN};
   const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
@@ -67,7 +67,7 @@ class NaiveRasterBuilder {
     for (const Axis axis : {Axis::Token, Axis::Time}) {
       const bool asked =
           like.x.axis == axis || like.y.axis == axis || all_of(axis).from > INT64_MIN;
-      groups_steps_ = groups_steps_ && (!asked || in_order(reader, axis));
+      groups_steps_ = groups_steps_ && (!asked || steps_are_ordered(reader, axis));
     }
     out_.cells.resize(std::size_t{like.x.pixels} * like.y.pixels);
   }

@@ -105,7 +105,8 @@ struct Expected {
   Tensors own, inputs, outputs;
 };
 
-Tensors own_members(const GraphTemplate& graph, const NaiveGraph& naive, const LayerSet& layers) {
+Tensors members_of_layers(const GraphTemplate& graph, const NaiveGraph& naive,
+                          const LayerSet& layers) {
   Tensors own;
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
     const TensorId t{i};
@@ -116,7 +117,7 @@ Tensors own_members(const GraphTemplate& graph, const NaiveGraph& naive, const L
 
 Expected expected_members(const GraphTemplate& graph, const NaiveGraph& naive,
                           const LayerSet& layers) {
-  Expected members{.own = own_members(graph, naive, layers), .inputs = {}, .outputs = {}};
+  Expected members{.own = members_of_layers(graph, naive, layers), .inputs = {}, .outputs = {}};
   // Repeat until nothing is added.
   for (std::size_t before = 0; before != members.inputs.size() + 1;) {
     before = members.inputs.size() + 1;
@@ -146,12 +147,13 @@ Expected expected_members(const GraphTemplate& graph, const NaiveGraph& naive,
 }
 
 // The category of a tensor in a selected layer or outside of layers.
-Category own_category(const GraphTemplate& graph, const NaiveGraph& naive, TensorId t) {
+Category category_of_member(const GraphTemplate& graph, const NaiveGraph& naive, TensorId t) {
   if (naive.is_external(t)) return Category::Infrastructure;
   return naive.layer(t) == kNoLayer ? categories_of(graph)[t.v] : Category::Layer;
 }
 
-void expect_whole(const GraphTemplate& graph, const NaiveGraph& naive, const LayerSet& layers) {
+void expect_members_and_edges(const GraphTemplate& graph, const NaiveGraph& naive,
+                              const LayerSet& layers) {
   const LayerSubgraph found = layer_subgraph(graph, layers);
   const Expected expected = expected_members(graph, naive, layers);
   Tensors all = expected.own;
@@ -177,7 +179,7 @@ void expect_whole(const GraphTemplate& graph, const NaiveGraph& naive, const Lay
   for (const auto& [t, category] : members) {
     const std::string& name = graph.tensor(t).name;
     if (expected.own.contains(t)) {
-      EXPECT_EQ(category, own_category(graph, naive, t)) << name;
+      EXPECT_EQ(category, category_of_member(graph, naive, t)) << name;
       continue;
     }
     EXPECT_NE(category, Category::Layer) << name;
@@ -211,7 +213,7 @@ void expect_partition(const GraphTemplate& graph, const NaiveGraph& naive,
                       const std::set<LayerId>& layers) {
   std::map<TensorId, int> times;
   const auto count = [&](LayerId layer) {
-    for (const TensorId t : own_members(graph, naive, LayerSet::one(layer))) ++times[t];
+    for (const TensorId t : members_of_layers(graph, naive, LayerSet::one(layer))) ++times[t];
   };
   for (const LayerId layer : layers) count(layer);
   count(kNoLayer);
@@ -303,15 +305,15 @@ int expect_layer_subgraphs(const GraphTemplate& graph, Layers given) {
   for (const LayerId layer : layers) {
     SCOPED_TRACE("layer " + std::to_string(layer.v));
     if (given == Layers::OfModel) expect_node_places(graph, naive, layer);
-    expect_whole(graph, naive, LayerSet::one(layer));
+    expect_members_and_edges(graph, naive, LayerSet::one(layer));
   }
-  expect_whole(graph, naive, {.outside = true});
-  expect_whole(graph, naive, LayerSet::all());
+  expect_members_and_edges(graph, naive, {.outside = true});
+  expect_members_and_edges(graph, naive, LayerSet::all());
   if (!layers.empty()) {
     const std::int32_t from = layers.begin()->v;
     const LayerSet some = {.ranges = {{from, from + 1}, {from + 3, from + 3}},
                            .outside = graph.nodes.size() % 2 == 0};
-    expect_whole(graph, naive, some);
+    expect_members_and_edges(graph, naive, some);
     expect_collapsed(graph, some);
   }
   expect_partition(graph, naive, layers);

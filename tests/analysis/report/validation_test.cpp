@@ -125,7 +125,7 @@ struct TokenSteps {
   std::uint64_t not_written = 0;
 };
 
-std::filesystem::path written(const TempFolder& folder, const TokenSteps& token_steps) {
+std::filesystem::path write_token_session(const TempFolder& folder, const TokenSteps& token_steps) {
   const auto path = folder.path() / "progress.ttrace";
   SessionInfo info;
   info.id = "progress";
@@ -181,13 +181,13 @@ TEST(Validation, DetectsSkippedAndRepeatedTokens) {
   for (const TokenSteps& token_steps : cases) {
     SCOPED_TRACE(token_steps.what);
     const TempFolder folder;
-    EXPECT_EQ(failed(written(folder, token_steps)), token_steps.fails);
+    EXPECT_EQ(failed(write_token_session(folder, token_steps)), token_steps.fails);
   }
 }
 
 TEST(Validation, ReportsUnevaluatedTokens) {
   const TempFolder folder;
-  const auto path = written(folder, {"", {{0, 2}, {5, 1}, {2, 1}}, {2}, {}});
+  const auto path = write_token_session(folder, {"", {{0, 2}, {5, 1}, {2, 1}}, {2}, {}});
   const auto validation = validate(path);
   ASSERT_TRUE(validation.has_value()) << validation.error().message;
   const auto tokens = std::ranges::find(validation->checks, Check::Tokens, &CheckResult::check);
@@ -202,7 +202,7 @@ TEST(Validation, ReportsUnevaluatedTokens) {
 // The tokens of an unreadable step are unknown, so the next step has no gap.
 TEST(Validation, UnreadableStepIsNotATokenGap) {
   const TempFolder folder;
-  const auto path = written(folder, {"", {{0, 2}, {2, 3}, {5, 1}}, {}, {}});
+  const auto path = write_token_session(folder, {"", {{0, 2}, {2, 3}, {5, 1}}, {}, {}});
   {
     const auto db = Database::open(path, Database::Mode::ReadWrite);
     ASSERT_TRUE(db.has_value());

@@ -17,7 +17,7 @@
 namespace tt::test {
 namespace {
 
-std::int64_t wrapped(Ns a, Ns b) {
+std::int64_t wrapping_difference(Ns a, Ns b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a.v) -
                                    static_cast<std::uint64_t>(b.v));
 }
@@ -71,8 +71,9 @@ Lines naive_accesses(const SessionContents& all) {
       Line line;
       line.number(step.id.v).number(access.op.v).number(access.access).number(part);
       line.number(begin_of(step, access.op));
-      line.number_or_null(
-          timed, timed ? wrapped(step.op_ends[access.op.v], Ns{begin_of(step, access.op)}) : 0);
+      line.number_or_null(timed, timed ? wrapping_difference(step.op_ends[access.op.v],
+                                                             Ns{begin_of(step, access.op)})
+                                       : 0);
       line.number(step.first_token).number(step.n_tokens);
       line.text(to_text(step.phase)).text(to_text(step.timing)).number(step.graph.v);
       line.text(op_name(*graph, op)).layer(op.layer).text(op.device).number(access.write);
@@ -120,8 +121,8 @@ Lines naive_ops(const SessionContents& all) {
       line.number(output.v).text(graph->tensor(output).name);
       line.text(to_text(graph->tensor(output).component));
       line.number(begin_of(step, OpId{i}));
-      line.number_or_null(!whole,
-                          whole ? 0 : wrapped(step.op_ends[i], Ns{begin_of(step, OpId{i})}));
+      line.number_or_null(
+          !whole, whole ? 0 : wrapping_difference(step.op_ends[i], Ns{begin_of(step, OpId{i})}));
       line.u64(read[i]).u64(written[i]);
       const auto stats = std::ranges::find(step.stats, OpId{i}, &ValueStats::op);
       const bool described = stats != step.stats.end();
@@ -152,7 +153,9 @@ Lines naive_steps(const SessionContents& all) {
     line.number(step.id.v).text(to_text(step.phase)).text(to_text(step.timing));
     line.number_or_null(step.graph.v != 0, step.graph.v).number(step.first_token);
     line.number(step.n_tokens).number(step.begin.v).number(step.end.v);
-    line.number(wrapped(step.end, step.begin)).number(step.first_op.v).number(step.threads);
+    line.number(wrapping_difference(step.end, step.begin))
+        .number(step.first_op.v)
+        .number(step.threads);
     line.u64(step.op_ends.size()).u64(rows).u64(read).u64(written);
     line.number(step.dropped).number(step.aborted);
     lines.push_back(line.take());
@@ -313,7 +316,8 @@ Lines naive_op_totals(const SessionContents& all) {
       ++sum.executions;
       if (whole) continue;
       sum.timed = true;
-      sum.ns += static_cast<std::uint64_t>(wrapped(step.op_ends[i], Ns{begin_of(step, OpId{i})}));
+      sum.ns += static_cast<std::uint64_t>(
+          wrapping_difference(step.op_ends[i], Ns{begin_of(step, OpId{i})}));
     }
     for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
       Sum& sum = sums[{step.phase, step.graph, access.op.v}];

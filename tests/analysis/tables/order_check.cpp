@@ -39,7 +39,7 @@ struct WalkedStep {
   std::vector<AccessText> accesses;
 };
 
-std::vector<WalkedStep> generated(const SessionReader& reader) {
+std::vector<WalkedStep> walk_generate_steps(const SessionReader& reader) {
   std::vector<WalkedStep> out;
   const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
     if (step.phase != Phase::Generate || step.graph.v == 0) return true;
@@ -131,7 +131,7 @@ void expect_determinism(const SessionReader& reader, const std::vector<WalkedSte
 }  // namespace
 
 double expect_pattern(const SessionReader& reader) {
-  std::vector<WalkedStep> steps = generated(reader);
+  std::vector<WalkedStep> steps = walk_generate_steps(reader);
   expect_determinism(reader, steps);
   std::erase_if(steps, [](const WalkedStep& one) { return one.step.aborted; });
   const auto found = access_pattern(reader);

@@ -46,7 +46,7 @@ ReadSequence random_sequence(std::uint64_t seed) {
   return sequence_of(sizes, std::move(reads));
 }
 
-std::vector<Bytes> twenty_sizes(const ReadSequence& sequence) {
+std::vector<Bytes> twenty_cache_sizes(const ReadSequence& sequence) {
   std::vector<Bytes> sizes;
   for (std::uint64_t i = 0; i < 20; ++i)
     sizes.push_back(Bytes{sequence.distinct_bytes().v * (i + 1) / 19});
@@ -57,7 +57,7 @@ TEST(Reuse, LruCurveMatchesSimulation) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     const ReadSequence sequence = random_sequence(seed);
-    const auto sizes = twenty_sizes(sequence);
+    const auto sizes = twenty_cache_sizes(sequence);
     const auto curve = lru_curve(sequence, reuse_distances(sequence).value(), sizes).value();
     ASSERT_EQ(curve.size(), sizes.size());
     for (std::size_t i = 0; i < sizes.size(); ++i)
@@ -69,7 +69,7 @@ TEST(Reuse, BeladyAndPinCurvesMatchSimulation) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     const ReadSequence sequence = random_sequence(seed);
-    const auto sizes = twenty_sizes(sequence);
+    const auto sizes = twenty_cache_sizes(sequence);
     const auto best = belady_curve(sequence, sizes).value();
     const auto pinned = pin_curve(sequence, sizes).value();
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -90,7 +90,7 @@ TEST(Reuse, BeladyIsAnUpperBound) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     const ReadSequence sequence = random_sequence(seed);
-    const auto sizes = twenty_sizes(sequence);
+    const auto sizes = twenty_cache_sizes(sequence);
     const auto best = belady_curve(sequence, sizes).value();
     const auto lru = lru_curve(sequence, reuse_distances(sequence).value(), sizes).value();
     const auto pinned = pin_curve(sequence, sizes).value();

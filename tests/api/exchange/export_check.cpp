@@ -227,7 +227,7 @@ std::string text_of_statistic(const std::string& bytes, CellType type) {
 }
 
 // Compares integers in text form.
-bool less_number(std::string_view a, std::string_view b) {
+bool is_smaller_integer(std::string_view a, std::string_view b) {
   const bool negative = a.starts_with('-');
   if (negative != b.starts_with('-')) return negative;
   if (negative) std::swap(a, b);
@@ -267,7 +267,7 @@ void expect_statistics(const std::string& parquet, const Lines& lines) {
       SCOPED_TRACE(access_columns()[c].name);
       const bool is_number = type != CellType::Text && type != CellType::Flag;
       const auto less = [&](std::string_view a, std::string_view b) {
-        return is_number ? less_number(a, b) : a < b;
+        return is_number ? is_smaller_integer(a, b) : a < b;
       };
       std::vector<std::string_view> said;
       for (std::size_t row = 0; row < rows; ++row) {
@@ -365,7 +365,7 @@ void expect_dot(const SessionReader& reader) {
   if (!drawable || last.v == kNone) return;
   const auto graph = reader.graph(reader.step(last)->graph).value();
   std::size_t boxes = 0, edges = 0;
-  std::istringstream lines(exported(reader, {.format = Format::Dot}));
+  std::istringstream lines(export_text(reader, {.format = Format::Dot}));
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with("  n") || line.starts_with("  node ")) continue;
     ++(line.find(" [label=") < line.find(" -> ") ? boxes : edges);
@@ -419,7 +419,7 @@ FiveTotals walked_totals(const SessionReader& reader) {
   return totals;
 }
 
-std::string exported(const SessionReader& reader, const ExportOptions& options) {
+std::string export_text(const SessionReader& reader, const ExportOptions& options) {
   std::string bytes;
   const WriteResult written =
       export_session(reader, options, [&](std::string_view more) -> WriteResult {
@@ -461,20 +461,20 @@ std::vector<std::vector<std::string>> csv_rows(const std::string& text) {
 
 void expect_exports_agree(const SessionReader& reader) {
   const FiveTotals walked = walked_totals(reader);
-  const Lines csv = csv_rows(exported(reader, {.format = Format::Csv}));
+  const Lines csv = csv_rows(export_text(reader, {.format = Format::Csv}));
   ASSERT_FALSE(csv.empty());
   expect_rows(reader, csv);
   EXPECT_EQ(totals_of_csv(csv), walked);
-  EXPECT_EQ(totals_of_json(exported(reader, {.format = Format::Json})), walked);
-  EXPECT_EQ(totals_of_log(exported(reader, {.format = Format::Ndjson})), walked);
-  EXPECT_EQ(totals_of_parquet(exported(reader, {.format = Format::Parquet})), walked);
+  EXPECT_EQ(totals_of_json(export_text(reader, {.format = Format::Json})), walked);
+  EXPECT_EQ(totals_of_log(export_text(reader, {.format = Format::Ndjson})), walked);
+  EXPECT_EQ(totals_of_parquet(export_text(reader, {.format = Format::Parquet})), walked);
   expect_parquet_matches_csv(reader, csv);
-  EXPECT_EQ(totals_of_arrow(exported(reader, {.format = Format::Arrow})), walked);
-  EXPECT_EQ(totals_of_arrow_file(exported(reader, {.format = Format::ArrowFile})), walked);
+  EXPECT_EQ(totals_of_arrow(export_text(reader, {.format = Format::Arrow})), walked);
+  EXPECT_EQ(totals_of_arrow_file(export_text(reader, {.format = Format::ArrowFile})), walked);
   expect_dot(reader);
   const std::pair bytes(walked.read, walked.written);
-  EXPECT_EQ(bytes_of_chrome(exported(reader, {.format = Format::Chrome})), bytes);
-  EXPECT_EQ(bytes_of_perfetto(exported(reader, {.format = Format::Perfetto})), bytes);
+  EXPECT_EQ(bytes_of_chrome(export_text(reader, {.format = Format::Chrome})), bytes);
+  EXPECT_EQ(bytes_of_perfetto(export_text(reader, {.format = Format::Perfetto})), bytes);
 }
 
 }  // namespace tt::test

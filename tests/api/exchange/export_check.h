@@ -23,7 +23,7 @@ std::ostream& operator<<(std::ostream& out, const FiveTotals& totals);
 FiveTotals walked_totals(const SessionReader& reader);
 
 // The complete output of an export.
-std::string exported(const SessionReader& reader, const exchange::ExportOptions& options);
+std::string export_text(const SessionReader& reader, const exchange::ExportOptions& options);
 
 // The fields of each CSV line without quotes; null is "\0".
 std::vector<std::vector<std::string>> csv_rows(const std::string& text);

@@ -32,7 +32,7 @@ TEST(Export, SmallSessionMatchesReference) {
   const SmallSession session({small_step(0), small_step(1)});
   const SessionReader reader = session.reader();
   expect_exports_agree(reader);
-  const auto rows = csv_rows(exported(reader, {.format = Format::Csv}));
+  const auto rows = csv_rows(export_text(reader, {.format = Format::Csv}));
   // Step 0, op 0: an embedding row for each of two tokens, the ids and the output.
   EXPECT_EQ(rows[1][0], "small");
   EXPECT_EQ(rows.size(), 1 + 2 * (4 + 3 + 3 + 3 + 3));
@@ -108,7 +108,7 @@ TEST(Export, RowsPerHeadAddUpToTheSameBytes) {
   std::map<std::string, std::int32_t> heads;
   for (const bool per_head : {false, true}) {
     const json document =
-        json::parse(exported(reader, {.format = Format::Json, .range = {.per_head = per_head}}));
+        json::parse(export_text(reader, {.format = Format::Json, .range = {.per_head = per_head}}));
     for (const json& row : document["accesses"]) {
       const std::string name = row["tensor_name"];
       (per_head ? divided : whole)[name] += row["size_bytes"].get<std::uint64_t>();
@@ -125,8 +125,8 @@ TEST(Export, RowsPerHeadAddUpToTheSameBytes) {
 TEST(Export, ExportsRangeOfSteps) {
   const SmallSession session({small_step(0), small_step(1), small_step(2)});
   const SessionReader reader = session.reader();
-  const auto rows = csv_rows(
-      exported(reader, {.format = Format::Csv, .range = {.first = StepId{1}, .last = StepId{1}}}));
+  const auto rows = csv_rows(export_text(
+      reader, {.format = Format::Csv, .range = {.first = StepId{1}, .last = StepId{1}}}));
   ASSERT_EQ(rows.size(), 1 + 16U);
   for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_EQ(rows[i][1], "1");
 }
@@ -136,7 +136,7 @@ TEST(Export, LogLevelSelectsEvents) {
   const SessionReader reader = session.reader();
   const auto events = [&](LogLevel level) {
     std::map<std::string, int> counts;
-    std::istringstream lines(exported(reader, {.format = Format::Ndjson, .level = level}));
+    std::istringstream lines(export_text(reader, {.format = Format::Ndjson, .level = level}));
     for (std::string line; std::getline(lines, line);) ++counts[json::parse(line)["event"]];
     return counts;
   };
@@ -151,7 +151,7 @@ using StatsOfOps = std::map<std::pair<std::uint64_t, std::uint64_t>, json>;
 
 StatsOfOps logged_stats(const SessionReader& reader, LogLevel level) {
   StatsOfOps stats;
-  std::istringstream lines(exported(reader, {.format = Format::Ndjson, .level = level}));
+  std::istringstream lines(export_text(reader, {.format = Format::Ndjson, .level = level}));
   for (std::string line; std::getline(lines, line);) {
     const json entry = json::parse(line);
     if (!entry.contains("stats")) continue;

@@ -20,7 +20,7 @@ namespace {
 using namespace tt::exchange;
 using nlohmann::json;
 
-std::string script(const char* name) {
+std::string python_command(const char* name) {
   return "python3 " + source_path("tests/api/exchange/") + name;
 }
 
@@ -39,7 +39,7 @@ class ExternalTools : public ::testing::Test {
 
   std::filesystem::path write(Format format) const {
     const auto path = folder_.path() / ("s" + std::string(format_info(format).extension));
-    std::ofstream(path, std::ios::binary) << exported(reader_, {.format = format});
+    std::ofstream(path, std::ios::binary) << export_text(reader_, {.format = format});
     return path;
   }
   // Output of DuckDB: one line per row, fields separated by commas.
@@ -66,8 +66,8 @@ class ExternalTools : public ::testing::Test {
 };
 
 TEST_F(ExternalTools, PandasAndPyarrowTotalsMatch) {
-  const json output =
-      json::parse(command_output(script("read_parquet.py ") + write(Format::Parquet).string()));
+  const json output = json::parse(
+      command_output(python_command("read_parquet.py ") + write(Format::Parquet).string()));
   const json walked = numbers_of(walked_totals(reader_));
   EXPECT_EQ(output["pyarrow"], walked);
   EXPECT_EQ(output["pandas"], walked);
@@ -124,7 +124,8 @@ TEST_F(ExternalTools, PartFolderReadsAsOneTable) {
                                "hive_partitioning = true)",
                                lake.string())),
             run_->info.id + "\n");
-  const json output = json::parse(command_output(script("read_parquet.py ") + lake.string()));
+  const json output =
+      json::parse(command_output(python_command("read_parquet.py ") + lake.string()));
   EXPECT_EQ(output["pyarrow"], numbers_of(walked));
   // A second export of the same session is rejected, because its rows would be duplicates.
   EXPECT_FALSE(
@@ -132,8 +133,8 @@ TEST_F(ExternalTools, PartFolderReadsAsOneTable) {
 }
 
 TEST_F(ExternalTools, ChromeTraceIsValid) {
-  const json output =
-      json::parse(command_output(script("check_chrome.py ") + write(Format::Chrome).string()));
+  const json output = json::parse(
+      command_output(python_command("check_chrome.py ") + write(Format::Chrome).string()));
   EXPECT_GT(output["tracks"], 10);
   EXPECT_GT(output["C"], 0);
   EXPECT_GT(output["s"], 0);
@@ -144,7 +145,7 @@ TEST_F(ExternalTools, PerfettoTraceDecodesWithPublishedSchema) {
   const json output = json::parse(command_output(
       std::format("protoc --proto_path={} --decode=perfetto.protos.Trace "
                   "perfetto_published.proto < {} | {}",
-                  source_path("tests/data"), path.string(), script("check_perfetto.py"))));
+                  source_path("tests/data"), path.string(), python_command("check_perfetto.py"))));
   EXPECT_EQ(output["TYPE_SLICE_BEGIN"], output["TYPE_SLICE_END"]);
   EXPECT_GT(output["TYPE_COUNTER"], 0);
   EXPECT_GT(output["flows"], 1);
@@ -154,7 +155,8 @@ TEST_F(ExternalTools, PerfettoTraceDecodesWithPublishedSchema) {
 TEST_F(ExternalTools, GraphvizRendersDot) {
   // The graph of the prompt and the graph of the last step.
   for (const ExportRange range : {ExportRange{.last = StepId{0}}, ExportRange{}}) {
-    std::ofstream(folder_ / "s.dot") << exported(reader_, {.format = Format::Dot, .range = range});
+    std::ofstream(folder_ / "s.dot")
+        << export_text(reader_, {.format = Format::Dot, .range = range});
     const StepId step{range.last ? 0 : reader_.step_count().value() - 1};
     const auto graph = reader_.graph(reader_.step(step)->graph).value();
     const std::string output =
@@ -176,7 +178,7 @@ TEST_F(ExternalTools, RunFolderStatisticsAndImagesMatchRecords) {
     const WriteResult written = export_run_folder(reader_, range, run);
     EXPECT_TRUE(written.has_value()) << written.error().message;
     return json::parse(
-        command_output(script("check_run_folder.py ") + run.string() + " " + parquet));
+        command_output(python_command("check_run_folder.py ") + run.string() + " " + parquet));
   };
   const FiveTotals walked = walked_totals(reader_);
   const json all = checked("all", {});

@@ -37,7 +37,7 @@ TEST(Import, SharesTemplatesBetweenSteps) {
   TracedModel model(generated_model({.shape = "moe"}));
   const auto run = model.run(greedy_tokens(5, 30));
   const TempFolder folder;
-  write_text(folder / "s.ndjson", exported(run.reader(), {.format = Format::Ndjson}));
+  write_text(folder / "s.ndjson", export_text(run.reader(), {.format = Format::Ndjson}));
   ASSERT_TRUE(import_log(folder / "s.ndjson", folder / "s.ttrace").has_value());
   const SessionReader after = SessionReader::open(folder / "s.ttrace").value();
   EXPECT_LE(after.template_ids().value().size(), 2 * run.reader().template_ids().value().size());
@@ -47,7 +47,7 @@ TEST(Import, MinimalLogHasStepsAndTokens) {
   const SmallSession session({small_step(0), small_step(1)});
   const TempFolder folder;
   write_text(folder / "s.ndjson",
-             exported(session.reader(), {.format = Format::Ndjson, .level = LogLevel::Minimal}));
+             export_text(session.reader(), {.format = Format::Ndjson, .level = LogLevel::Minimal}));
   const auto imported = import_log(folder / "s.ndjson", folder / "s.ttrace");
   ASSERT_TRUE(imported.has_value()) << imported.error().message;
   EXPECT_EQ(imported->steps, 2U);

@@ -77,12 +77,12 @@ void expect_findings(const json& found, const TracedModel::Run& run) {
               static_cast<double>(turned) / static_cast<double>(followed), 1e-9);
 }
 
-json answers_of(const char* shape) {
+json notebook_results(const char* shape) {
   TracedModel model(generated_model({.shape = shape}));
   const auto run = model.run(greedy_tokens(9, 12));
   const TempFolder folder;
   std::ofstream(folder / "s.parquet", std::ios::binary)
-      << exported(run.reader(), {.format = exchange::Format::Parquet});
+      << export_text(run.reader(), {.format = exchange::Format::Parquet});
   const std::string command = std::format(
       "cd {} && HOME={} IPYTHONDIR={} python3 {}/run_notebook.py {} s.parquet 2>err",
       folder.path().string(), folder.path().string(), folder.path().string(),
@@ -98,7 +98,7 @@ json answers_of(const char* shape) {
 }
 
 TEST(Notebook, RunsOnADenseModel) {
-  const json answers = answers_of("small");
+  const json answers = notebook_results("small");
   ASSERT_TRUE(answers.is_object());
   EXPECT_GE(answers["images"], 4);
   const json& found = answers["findings"];
@@ -110,7 +110,7 @@ TEST(Notebook, RunsOnADenseModel) {
 }
 
 TEST(Notebook, RunsOnAModelWithExperts) {
-  const json answers = answers_of("moe");
+  const json answers = notebook_results("moe");
   ASSERT_TRUE(answers.is_object());
   EXPECT_EQ(answers["images"], 5);
   const json& found = answers["findings"];

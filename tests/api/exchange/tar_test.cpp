@@ -28,7 +28,7 @@ std::string bytes_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-std::string archived(const fs::path& folder, const std::string& top) {
+std::string tar_of_folder(const fs::path& folder, const std::string& top) {
   std::string bytes;
   const WriteResult written =
       write_tar(folder, top, kTime, [&](std::string_view more) -> WriteResult {
@@ -58,7 +58,7 @@ struct RunFiles {
 
 TEST(Tar, CanBeExtractedWithTar) {
   const RunFiles run;
-  const std::string bytes = archived(run.folder / "run", "the-session");
+  const std::string bytes = tar_of_folder(run.folder / "run", "the-session");
   write(run.folder / "s.tar", bytes);
   const std::string in_folder = "cd " + run.folder.string() + " && ";
   EXPECT_EQ(command_output(in_folder + "tar -tf s.tar"),
@@ -69,16 +69,16 @@ TEST(Tar, CanBeExtractedWithTar) {
   EXPECT_TRUE(command_output(in_folder + "TZ=UTC tar --numeric-owner -tvf s.tar")
                   .contains("-rw-r--r-- 0/0             512 2023-11-14 22:13 the-session/acc"));
   command_output(in_folder + "tar -xf s.tar && diff -r run the-session");
-  EXPECT_EQ(archived(run.folder / "run", "the-session"), bytes);
+  EXPECT_EQ(tar_of_folder(run.folder / "run", "the-session"), bytes);
   // A long name needs extra headers.
   const std::string long_name(200, 'n');
-  write(run.folder / "long.tar", archived(run.folder / "run", long_name));
+  write(run.folder / "long.tar", tar_of_folder(run.folder / "run", long_name));
   command_output(in_folder + "tar -xf long.tar && diff -r run " + long_name);
 }
 
 TEST(Tar, StopsOnSinkErrorAndCancellation) {
   const RunFiles run;
-  const std::string whole = archived(run.folder / "run", "s");
+  const std::string whole = tar_of_folder(run.folder / "run", "s");
   std::string got;
   const WriteResult ended =
       write_tar(run.folder / "run", "s", kTime, [&](std::string_view more) -> WriteResult {
@@ -107,7 +107,7 @@ TEST(Tar, StopsOnSinkErrorAndCancellation) {
 TEST(Tar, ReadsArchivesOfCommonTools) {
   const RunFiles run;
   const std::string in_folder = "cd " + run.folder.string() + " && ";
-  write(run.folder / "ours.tar", archived(run.folder / "run", "run"));
+  write(run.folder / "ours.tar", tar_of_folder(run.folder / "run", "run"));
   command_output(
       in_folder +
       "for f in gnu pax ustar v7; do tar --format=$f -cf $f.tar run; done && "
@@ -174,7 +174,7 @@ TEST(Tar, RejectsSparseFiles) {
 TEST(Tar, RejectsTruncatedArchives) {
   const RunFiles run;
   write(run.folder / "run/tensor_access.bin", std::string(2000, 'r'));
-  const std::string whole = archived(run.folder / "run", "run");
+  const std::string whole = tar_of_folder(run.folder / "run", "run");
   std::size_t complete = 0;
   for (std::size_t bytes = 0; bytes <= whole.size(); bytes += 128) {
     SCOPED_TRACE(bytes);
@@ -198,7 +198,7 @@ TEST(Tar, StopsWhenSpaceRunsOut) {
   write(folder / "run/trace_metadata.json", "{}");
   write(folder / "run/accesses.csv", "op\n");
   write(folder / "run/tensor_access.bin", std::string(40 << 20, 'r'));
-  write(folder / "s.tar", archived(folder / "run", "run"));
+  write(folder / "s.tar", tar_of_folder(folder / "run", "run"));
   fs::create_directory(folder / "out");
   std::vector<std::uint64_t> reported_bytes;
   const WriteResult read = read_tar(

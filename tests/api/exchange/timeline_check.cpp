@@ -246,7 +246,7 @@ std::uint64_t expect_timelines(const SessionReader& reader) {
         },
         !chrome);
     const std::string text =
-        exported(reader, {.format = chrome ? Format::Chrome : Format::Perfetto});
+        export_text(reader, {.format = chrome ? Format::Chrome : Format::Perfetto});
     expect_same(chrome ? of_chrome(text) : of_perfetto(text), line);
     expect_no_overlap(line);
     for (const auto& [track, of] : line.tracks) slices += chrome ? of.size() : 0;

@@ -27,7 +27,7 @@ std::string contents(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-Drawn drawn(const std::string& dot, const char* as) {
+Drawn render_dot(const std::string& dot, const char* as) {
   const test::TempFolder folder;
   std::ofstream(folder / "graph.dot") << dot;
   const std::string command = std::format("cd {} && {} -T{} graph.dot >out 2>err",
@@ -70,7 +70,7 @@ TEST(GraphDot, CategoriesHaveDistinctColoursAndShapes) {
   const std::string whole = to_dot(part_of(test::small_graph(), LayerSet::all()));
   EXPECT_TRUE(whole.contains(R"(class="infrastructure", shape=hexagon, color="#1c8450")"));
 
-  const Drawn svg = drawn(whole, "svg");
+  const Drawn svg = render_dot(whole, "svg");
   EXPECT_EQ(svg.code, 0);
   EXPECT_EQ(svg.messages, "");
   EXPECT_EQ(count(svg.out, "class=\"node "), test::small_graph().tensors.size());
@@ -83,7 +83,7 @@ TEST(GraphDot, CollapsedGraphHasOneBoxPerLayerAndComponent) {
   const CollapsedGraph groups = collapsed(*part.graph, part.subgraph);
   const std::string dot = collapsed_dot(part);
   EXPECT_TRUE(dot.contains(R"(label="attention\n1 ops, 1 weights, 0.000 MB")")) << dot;
-  const Drawn svg = drawn(dot, "svg");
+  const Drawn svg = render_dot(dot, "svg");
   EXPECT_EQ(svg.code, 0);
   EXPECT_EQ(svg.messages, "");
   EXPECT_EQ(count(svg.out, "class=\"node "), groups.groups.size());
@@ -93,7 +93,7 @@ TEST(GraphDot, CollapsedGraphHasOneBoxPerLayerAndComponent) {
 // Names from a file may contain quotes, backslashes, entities, NUL and invalid UTF-8.
 TEST(GraphDot, AcceptsAnyNames) {
   const auto expect_read = [](const std::string& dot, std::size_t boxes) {
-    const Drawn canonical = drawn(dot, "canon");
+    const Drawn canonical = render_dot(dot, "canon");
     EXPECT_EQ(canonical.code, 0);
     EXPECT_EQ(canonical.messages, "");
     EXPECT_EQ(count(canonical.out, "fillcolor="), boxes);

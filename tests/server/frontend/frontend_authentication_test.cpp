@@ -25,13 +25,14 @@ HttpFrontendOptions with_key() {
   return options;
 }
 
-RawResponse ask(std::uint16_t port, const std::string& request) {
+RawResponse exchange_once(std::uint16_t port, const std::string& request) {
   return RawClient(port).exchange(request);
 }
 
 // The cookie of a login, as a browser sends it back.
 std::string log_in(TestFrontend& server) {
-  const RawResponse response = ask(server.port, get_request(server.frontend.make_login_path()));
+  const RawResponse response =
+      exchange_once(server.port, get_request(server.frontend.make_login_path()));
   EXPECT_EQ(response.status, 200);
   const std::string& cookie = response.headers.at("set-cookie");
   return "Cookie: " + cookie.substr(0, cookie.find(';')) + "\r\n";
@@ -51,11 +52,12 @@ TEST(FrontendAccess, WithoutKeyOnlyHealthIsServed) {
       EXPECT_TRUE(client.closed_within(20s));
     }
   }
-  EXPECT_EQ(ask(server.port, upgrade_request()).status, 401);
+  EXPECT_EQ(exchange_once(server.port, upgrade_request()).status, 401);
   EXPECT_EQ(server.recorder.open_count(), 0u);
   EXPECT_EQ(server.streams, 0);
-  EXPECT_EQ(ask(server.port, get_request("/api/v1/health")).body, "well");
-  EXPECT_EQ(ask(server.port, get_request("/api/v1/health", "TT-Stranger: \r\n")).body, "well");
+  EXPECT_EQ(exchange_once(server.port, get_request("/api/v1/health")).body, "well");
+  EXPECT_EQ(exchange_once(server.port, get_request("/api/v1/health", "TT-Stranger: \r\n")).body,
+            "well");
 }
 
 TEST(FrontendAccess, BodyOfUnauthenticatedRequestIsNotParsedAsRequest) {
@@ -86,14 +88,14 @@ TEST(FrontendAccess, BearerKeyGrantsAccess) {
 TEST(FrontendAccess, LoginLinkIsSingleUse) {
   TestFrontend server(with_key());
   const std::string path = server.frontend.make_login_path();
-  const RawResponse first = ask(server.port, get_request(path));
+  const RawResponse first = exchange_once(server.port, get_request(path));
   EXPECT_EQ(first.status, 200);
   EXPECT_EQ(first.headers.at("refresh"), "0; url=./");
   EXPECT_EQ(first.headers.at("cache-control"), "no-store");
-  EXPECT_EQ(ask(server.port, get_request(path)).status, 401);
+  EXPECT_EQ(exchange_once(server.port, get_request(path)).status, 401);
 
   const std::string cookie = log_in(server);
-  EXPECT_EQ(ask(server.port, get_request("/hello", cookie)).body, "hello");
+  EXPECT_EQ(exchange_once(server.port, get_request("/hello", cookie)).body, "hello");
   EXPECT_EQ(WsClient(server.port, cookie + "Origin: http://127.0.0.1\r\n").handshake().status, 101);
   EXPECT_EQ(WsClient(server.port, cookie + "Origin: http://evil.example\r\n").handshake().status,
             403);
@@ -104,7 +106,7 @@ TEST(FrontendAccess, CredentialsAreRemovedBeforeHandlers) {
   TestFrontend server(with_key());
   const std::string cookie = log_in(server);
   const std::string seen =
-      ask(server.port, get_request("/seen", kBearer + cookie + "X-Other: 1\r\n")).body;
+      exchange_once(server.port, get_request("/seen", kBearer + cookie + "X-Other: 1\r\n")).body;
   EXPECT_TRUE(seen.contains("X-Other\n")) << seen;
   EXPECT_FALSE(seen.contains("Authorization")) << seen;
   EXPECT_FALSE(seen.contains("Cookie")) << seen;
@@ -122,21 +124,21 @@ TEST(FrontendAccess, WrongKeysAreRateLimited) {
   const std::string cookie = log_in(server);
   RawResponse last;
   for (int i = 0; i < 11; ++i) {
-    last = ask(server.port, get_request("/hello", "Authorization: Bearer wrong\r\n"));
+    last = exchange_once(server.port, get_request("/hello", "Authorization: Bearer wrong\r\n"));
   }
   // On a slow machine an attempt may have been regained in the meantime.
   for (int i = 0; last.status != 429 && i < 1000; ++i) {
-    last = ask(server.port, get_request("/hello", "Authorization: Bearer wrong\r\n"));
+    last = exchange_once(server.port, get_request("/hello", "Authorization: Bearer wrong\r\n"));
   }
   ASSERT_EQ(last.status, 429);
   EXPECT_GE(std::stoi(last.headers.at("retry-after")), 1);
-  EXPECT_EQ(ask(server.port, get_request("/hello", cookie)).status, 200);
+  EXPECT_EQ(exchange_once(server.port, get_request("/hello", cookie)).status, 200);
   RawClient other = RawClient::from("127.0.0.2", server.port);
   EXPECT_EQ(other.exchange(get_request("/hello", kBearer)).status, 200);
 }
 
 // The first non-loopback IPv4 address of this machine; empty without a network.
-std::string own_address() {
+std::string non_loopback_address() {
   ifaddrs* all = nullptr;
   getifaddrs(&all);
   std::string found;
@@ -153,7 +155,7 @@ std::string own_address() {
 
 TEST(FrontendAccess, NonLoopbackAddressRequiresKey) {
   std::vector<std::string> hosts = {"0.0.0.0"};
-  if (const std::string own = own_address(); !own.empty()) hosts.push_back(own);
+  if (const std::string own = non_loopback_address(); !own.empty()) hosts.push_back(own);
   for (const std::string& host : hosts) {
     SCOPED_TRACE(host);
     TestFrontend server({}, host);
@@ -171,7 +173,7 @@ TEST(FrontendAccess, LoopbackAddressRequiresNoKey) {
   TestFrontend server;
   EXPECT_FALSE(server.frontend.requires_key());
   EXPECT_EQ(server.frontend.make_login_path(), "");
-  EXPECT_EQ(ask(server.port, get_request("/api/v1/health")).body, "well, and much more");
+  EXPECT_EQ(exchange_once(server.port, get_request("/api/v1/health")).body, "well, and much more");
 }
 
 TEST(FrontendAccess, EveryResponseHasSecurityHeaders) {
@@ -221,8 +223,8 @@ TEST(FrontendAccess, CompressesOnlyCompressibleTypes) {
   TestFrontend server;
   server.end_streams = true;
   const auto encoding_of = [&](const char* path, const char* accepted) {
-    const RawResponse response =
-        ask(server.port, get_request(path, std::string("Accept-Encoding: ") + accepted + "\r\n"));
+    const RawResponse response = exchange_once(
+        server.port, get_request(path, std::string("Accept-Encoding: ") + accepted + "\r\n"));
     EXPECT_EQ(response.status, 200);
     const auto at = response.headers.find("content-encoding");
     return at == response.headers.end() ? "" : at->second;
@@ -244,28 +246,28 @@ TEST(FrontendAccess, CorsAllowsOnlyConfiguredOrigins) {
   for (const std::string origin : {"https://notes.example", "http://localhost:5173"}) {
     const std::string header = "Origin: " + origin + "\r\n";
     const RawResponse preflight =
-        ask(server.port, "OPTIONS /hello HTTP/1.1\r\nHost: localhost\r\n" + header +
-                             "Access-Control-Request-Method: DELETE\r\n"
-                             "Access-Control-Request-Headers: authorization\r\n\r\n");
+        exchange_once(server.port, "OPTIONS /hello HTTP/1.1\r\nHost: localhost\r\n" + header +
+                                       "Access-Control-Request-Method: DELETE\r\n"
+                                       "Access-Control-Request-Headers: authorization\r\n\r\n");
     EXPECT_EQ(preflight.status, 204);
     EXPECT_EQ(preflight.headers.at("access-control-allow-origin"), origin);
     EXPECT_TRUE(preflight.headers.at("access-control-allow-methods").contains("DELETE"));
     EXPECT_TRUE(preflight.headers.at("access-control-allow-headers").contains("Authorization"));
     // A preflight does not authenticate; the page can read the rejection.
-    const RawResponse without = ask(server.port, get_request("/hello", header));
+    const RawResponse without = exchange_once(server.port, get_request("/hello", header));
     EXPECT_EQ(without.status, 401);
     EXPECT_EQ(without.headers.at("access-control-allow-origin"), origin);
-    const RawResponse with = ask(server.port, get_request("/hello", header + kBearer));
+    const RawResponse with = exchange_once(server.port, get_request("/hello", header + kBearer));
     EXPECT_EQ(with.body, "hello");
     EXPECT_EQ(with.headers.at("access-control-allow-origin"), origin);
     EXPECT_FALSE(with.headers.contains("access-control-allow-credentials"));
     EXPECT_EQ(WsClient(server.port, header + kBearer).handshake().status, 101);
   }
-  const RawResponse own = ask(server.port, get_request("/hello", kBearer));
+  const RawResponse own = exchange_once(server.port, get_request("/hello", kBearer));
   EXPECT_EQ(own.headers.at("vary"), "Origin");
   EXPECT_FALSE(own.headers.contains("access-control-allow-origin"));
-  const RawResponse foreign =
-      ask(server.port, get_request("/hello", kBearer + "Origin: https://evil.example\r\n"));
+  const RawResponse foreign = exchange_once(
+      server.port, get_request("/hello", kBearer + "Origin: https://evil.example\r\n"));
   EXPECT_EQ(foreign.status, 403);
   EXPECT_FALSE(foreign.headers.contains("access-control-allow-origin"));
 }

@@ -51,7 +51,7 @@ std::string decision_for(std::string_view text) {
   return decision_for(text, open);
 }
 
-std::string without(std::string text, std::string_view part) {
+std::string remove_part(std::string text, std::string_view part) {
   const auto at = text.find(part);
   return at == std::string::npos ? "part not found" : text.erase(at, part.size());
 }
@@ -146,11 +146,11 @@ TEST(RequestDecision, ForRequestHeads) {
       {"upgrade of another path", upgrade_request("/other"), "404"},
       {"upgrade of an old version", upgrade_request("/api/v1/live", "sec-websocket-version: 8\r\n"),
        "upgrade"},  // the first one counts; libwebsockets always uses 13
-      {"upgrade without version", without(upgrade_request(), "Sec-WebSocket-Version: 13\r\n"),
+      {"upgrade without version", remove_part(upgrade_request(), "Sec-WebSocket-Version: 13\r\n"),
        "426"},
       {"upgrade without key",
-       without(upgrade_request(), "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"), "400"},
-      {"upgrade with short key", without(upgrade_request(), "dGhl"), "400"},
+       remove_part(upgrade_request(), "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"), "400"},
+      {"upgrade with short key", remove_part(upgrade_request(), "dGhl"), "400"},
       {"upgrade with subprotocol",
        upgrade_request("/api/v1/live", "Sec-WebSocket-Protocol: chat\r\n"), "400"},
       {"upgrade with body", upgrade_request("/api/v1/live", "Content-Length: 3\r\n"), "400"},

@@ -13,18 +13,18 @@ using nlohmann::json;
 
 constexpr const char* kProblem = "application/problem+json";
 
-const json& resolved(const json& document, json&& node) = delete;
-const json& resolved(const json& document, const json& node) {
+const json& resolve_reference(const json& document, json&& node) = delete;
+const json& resolve_reference(const json& document, const json& node) {
   if (!node.is_object() || !node.contains("$ref")) return node;
   const std::string ref = node["$ref"];
-  return resolved(document, document.at(json::json_pointer(ref.substr(1))));
+  return resolve_reference(document, document.at(json::json_pointer(ref.substr(1))));
 }
 
 std::map<int, std::set<std::string>> responses_of(const json& document, const json& responses) {
   std::map<int, std::set<std::string>> found;
   for (const auto& [status, entry] : responses.items()) {
     std::set<std::string>& types = found[std::stoi(status)];
-    const json& response = resolved(document, entry);
+    const json& response = resolve_reference(document, entry);
     if (!response.contains("content")) continue;
     for (const auto& [type, media] : response["content"].items()) types.insert(type);
   }
@@ -35,10 +35,10 @@ void add_parameters(const json& document, const json& holder,
                     std::vector<ContractTable::Parameter>& parameters) {
   if (!holder.contains("parameters")) return;
   for (const json& entry : holder["parameters"]) {
-    const json& parameter = resolved(document, entry);
+    const json& parameter = resolve_reference(document, entry);
     parameters.push_back({.name = parameter["name"],
                           .in_path = parameter["in"] == "path",
-                          .schema = resolved(document, parameter["schema"])});
+                          .schema = resolve_reference(document, parameter["schema"])});
   }
 }
 
@@ -54,7 +54,7 @@ int hex_digit(char c) {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-std::string decoded(std::string_view text) {
+std::string percent_decode(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const int high = text[i] == '%' && i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
@@ -69,7 +69,7 @@ std::string decoded(std::string_view text) {
   return out;
 }
 
-bool matches(std::string_view pattern, std::string_view path) {
+bool path_matches(std::string_view pattern, std::string_view path) {
   auto pattern_segments = pattern | std::views::split('/');
   auto path_segments = path | std::views::split('/');
   return std::ranges::equal(pattern_segments, path_segments, [](auto one, auto other) {
@@ -112,10 +112,10 @@ ContractTable::ContractTable(std::string_view openapi_json) {
 
 const ContractTable::Operation* ContractTable::find_operation(std::string_view method,
                                                               std::string_view target) const {
-  const std::string path = decoded(target.substr(0, target.find_first_of("?#")));
+  const std::string path = percent_decode(target.substr(0, target.find_first_of("?#")));
   const std::string_view wanted = method == "HEAD" ? "GET" : method;
   const auto found = std::ranges::find_if(operations_, [&](const Operation& one) {
-    return one.method == wanted && matches(one.path, path);
+    return one.method == wanted && path_matches(one.path, path);
   });
   return found == operations_.end() ? nullptr : &*found;
 }

@@ -44,7 +44,7 @@ std::vector<SseEvent> parse_events(const std::string& text) {
   return events;
 }
 
-json streamed(int tokens) {
+json streaming_request(int tokens) {
   return {{"prompt", "The sea"}, {"max_tokens", tokens}, {"temperature", 0}, {"ignore_eos", true},
           {"seed", 1},           {"stream", true}};
 }
@@ -99,7 +99,7 @@ class Stream : public ::testing::Test {
 TEST_F(Stream, SendsAllEventsFromQueuedToDone) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
-  StreamReader reader(server, streamed(8));
+  StreamReader reader(server, streaming_request(8));
   reader.thread.join();
   EXPECT_EQ(reader.status, 200);
   EXPECT_EQ(reader.type, "text/event-stream");
@@ -149,7 +149,7 @@ TEST_F(Stream, ClientDisconnectCancelsGeneration) {
   const auto tokens_seen = [](const std::string& text) {
     return text.find("\"generated\":true") != std::string::npos;
   };
-  StreamReader reader(server, streamed(900), tokens_seen);
+  StreamReader reader(server, streaming_request(900), tokens_seen);
   reader.thread.join();
   const json ended = server.wait_for_end(reader.id());
   EXPECT_EQ(ended["state"], "cancelled");
@@ -167,10 +167,10 @@ TEST_F(Stream, QueuedRequestReportsPositionAndIsCancelledOnDisconnect) {
   const auto queued = [](const std::string& text) {
     return text.find("\"queued\"") != std::string::npos;
   };
-  StreamReader waits(server, streamed(3));
+  StreamReader waits(server, streaming_request(3));
   ASSERT_TRUE(wait_until([&] { return queued(waits.so_far()); }));
   // A later request disconnects while it is queued.
-  StreamReader leaves(server, streamed(3), queued);
+  StreamReader leaves(server, streaming_request(3), queued);
   leaves.thread.join();
   const json left = server.wait_for_end(leaves.id());
   EXPECT_EQ(left["state"], "cancelled");
@@ -191,16 +191,16 @@ TEST_F(Stream, QueuedRequestReportsPositionAndIsCancelledOnDisconnect) {
 TEST_F(Stream, RejectedRequestReturnsProblem) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
-  json body = streamed(3);
+  json body = streaming_request(3);
   body["colour"] = 1;
   TestResponse answer = server.post("/api/v1/generate", body.dump());
   EXPECT_EQ(answer.status, 400);
   EXPECT_EQ(answer.type, "application/problem+json");
-  body = streamed(3);
+  body = streaming_request(3);
   body["model"] = "unknown";
   answer = server.post("/api/v1/generate", body.dump());
   EXPECT_EQ(answer.status, 400);
-  body = streamed(3);
+  body = streaming_request(3);
   body["prompt"] = "";
   answer = server.post("/api/v1/generate", body.dump());
   EXPECT_EQ(answer.status, 422);
@@ -210,12 +210,12 @@ TEST_F(Stream, RejectedRequestReturnsProblem) {
       server.generate({{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}});
   std::vector<std::unique_ptr<StreamReader>> readers;
   for (std::size_t i = 0; i < GenerationStreams::kMaxStreams; ++i) {
-    readers.push_back(std::make_unique<StreamReader>(server, streamed(1)));
+    readers.push_back(std::make_unique<StreamReader>(server, streaming_request(1)));
     StreamReader& reader = *readers.back();
     ASSERT_TRUE(wait_until([&] { return reader.status != 0; }));
     EXPECT_EQ(reader.status, 200);
   }
-  answer = server.post("/api/v1/generate", streamed(1).dump());
+  answer = server.post("/api/v1/generate", streaming_request(1).dump());
   EXPECT_EQ(answer.status, 503);
   EXPECT_EQ(answer.body["code"], "queue_full");
   EXPECT_EQ(server.get("/api/v1/health").status, 200) << "other requests must be served";
@@ -229,7 +229,7 @@ TEST_F(Stream, RejectedRequestReturnsProblem) {
 TEST_F(Stream, EndsWhenServerStops) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
-  StreamReader running(server, streamed(900));
+  StreamReader running(server, streaming_request(900));
   ASSERT_TRUE(
       wait_until([&] { return running.so_far().find("\"generated\":true") != std::string::npos; }));
   server.stop();

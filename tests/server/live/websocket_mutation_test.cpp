@@ -141,7 +141,7 @@ std::string decompress(std::string bytes) {
 }
 
 // How a frame of the server violates the protocol; empty: it conforms.
-std::string violation(const WsFrame& frame, std::string_view protocol) {
+std::string protocol_violation(const WsFrame& frame, std::string_view protocol) {
   const auto described = [&](const std::string& word) {
     return protocol.contains("`" + word + "`") || protocol.contains("\"" + word + "\"");
   };
@@ -254,7 +254,7 @@ TEST(WebSocketMutation, EveryConnectionClosesAndServerKeepsRunning) {
           frame.payload = decompress(frame.payload);
           ++compressed;
         }
-        const std::string wrong = violation(frame, protocol);
+        const std::string wrong = protocol_violation(frame, protocol);
         if (!wrong.empty()) note(wrong);
         const std::scoped_lock lock(mutex);
         ++answers[frame.opcode];

@@ -9,7 +9,7 @@
 namespace tt::test {
 namespace {
 
-json ask(const json& messages) {
+json chat_request(const json& messages) {
   return {{"messages", messages}, {"max_tokens", 12}, {"temperature", 0}, {"seed", 1}};
 }
 
@@ -17,7 +17,7 @@ struct Turn {
   json status, session;
 };
 
-Turn take(TestServer& server, const json& body) {
+Turn generate_turn(TestServer& server, const json& body) {
   const std::string id = server.generate(body);
   Turn turn{.status = server.wait_for_end(id), .session = {}};
   EXPECT_EQ(turn.status["state"], "done") << turn.status;
@@ -26,7 +26,7 @@ Turn take(TestServer& server, const json& body) {
 }
 
 // Number of tokens that the prompt steps evaluated.
-int evaluated(TestServer& server, const Turn& turn) {
+int evaluated_prompt_tokens(TestServer& server, const Turn& turn) {
   int tokens = 0;
   const std::string id = turn.session["id"];
   for (const json& step : server.get("/api/v1/sessions/" + id + "/steps").body["steps"])
@@ -39,14 +39,14 @@ TEST(ChatTurn, ReusesKvCacheOfPreviousTurn) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
   json messages = {{{"role", "user"}, {"content", "Tell me about the sea."}}};
-  const Turn first = take(server, ask(messages));
+  const Turn first = generate_turn(server, chat_request(messages));
   EXPECT_EQ(first.session["reused_tokens"], 0);
   EXPECT_TRUE(first.session["reused_from"].is_null());
-  EXPECT_EQ(evaluated(server, first), first.status["prompt_tokens"]);
+  EXPECT_EQ(evaluated_prompt_tokens(server, first), first.status["prompt_tokens"]);
 
   messages.push_back({{"role", "assistant"}, {"content", first.status["text"]}});
   messages.push_back({{"role", "user"}, {"content", "And the sky?"}});
-  const Turn second = take(server, ask(messages));
+  const Turn second = generate_turn(server, chat_request(messages));
   const int reused = second.status["reused_tokens"];
   // At least the whole first prompt; the reply may be tokenized differently.
   EXPECT_GE(reused, first.status["prompt_tokens"].get<int>() - 1);
@@ -57,7 +57,8 @@ TEST(ChatTurn, ReusesKvCacheOfPreviousTurn) {
   EXPECT_EQ(second.session["facts"]["result.reused_tokens"].get<std::string>(),
             std::to_string(reused));
   EXPECT_EQ(second.session["facts"]["result.reused_from"], first.session["id"]);
-  EXPECT_EQ(evaluated(server, second), second.status["prompt_tokens"].get<int>() - reused);
+  EXPECT_EQ(evaluated_prompt_tokens(server, second),
+            second.status["prompt_tokens"].get<int>() - reused);
   int marked = 0;
   const std::string id = second.session["id"];
   for (const json& token : server.get("/api/v1/sessions/" + id + "/tokens").body["tokens"])
@@ -65,19 +66,19 @@ TEST(ChatTurn, ReusesKvCacheOfPreviousTurn) {
   EXPECT_EQ(marked, reused);
 
   // Without reuse the same turn generates the same text.
-  json anew = ask(messages);
+  json anew = chat_request(messages);
   anew["reuse_prefix"] = false;
-  const Turn third = take(server, anew);
+  const Turn third = generate_turn(server, anew);
   EXPECT_EQ(third.session["reused_tokens"], 0);
   EXPECT_TRUE(third.session["reused_from"].is_null());
   EXPECT_EQ(third.status["text"], second.status["text"]);
-  EXPECT_EQ(evaluated(server, third), third.status["prompt_tokens"]);
+  EXPECT_EQ(evaluated_prompt_tokens(server, third), third.status["prompt_tokens"]);
 
   // Cells of an unrecorded request are reused; reused_from is null.
-  json unrecorded = ask(messages);
+  json unrecorded = chat_request(messages);
   unrecorded["level"] = "off";
   server.wait_for_end(server.generate(unrecorded));
-  const Turn fifth = take(server, ask(messages));
+  const Turn fifth = generate_turn(server, chat_request(messages));
   EXPECT_GT(fifth.session["reused_tokens"], 0);
   EXPECT_TRUE(fifth.session["reused_from"].is_null());
 }

@@ -24,7 +24,7 @@ class TraceServer : public TestServer {
   TestResponse ask(const std::string& target) { return get("/api/v1/sessions/small/" + target); }
 };
 
-std::string joined(const json& rows, const char* field) {
+std::string join_field(const json& rows, const char* field) {
   std::string text;
   for (const json& row : rows) {
     text += (text.empty() ? "" : " ") +
@@ -48,12 +48,12 @@ TEST(TraceRoutes, TemplatesNodesAndTensors) {
 
   const json nodes = server.ask("templates/1/nodes?from=1&limit=2").body;
   EXPECT_EQ(nodes["total"], 6);
-  EXPECT_EQ(joined(nodes["nodes"], "op"), "RMS_NORM MUL");
-  EXPECT_EQ(joined(nodes["nodes"], "executed_op"), "1 1") << "fused";
+  EXPECT_EQ(join_field(nodes["nodes"], "op"), "RMS_NORM MUL");
+  EXPECT_EQ(join_field(nodes["nodes"], "executed_op"), "1 1") << "fused";
 
   const json tensors = server.ask("templates/1/tensors?kind=weight&sort=-offset&limit=2").body;
   EXPECT_EQ(tensors["total"], 5);
-  EXPECT_EQ(joined(tensors["tensors"], "name"), "output.weight blk.1.ffn_down.weight");
+  EXPECT_EQ(join_field(tensors["tensors"], "name"), "output.weight blk.1.ffn_down.weight");
   EXPECT_EQ(tensors["tensors"][0]["category"], "output");
   EXPECT_EQ(tensors["tensors"][0]["size"], 512);
   EXPECT_EQ(server.ask("templates/1/tensors?name=ATTN_Q").body["total"], 1);
@@ -63,7 +63,7 @@ TEST(TraceRoutes, TemplatesNodesAndTensors) {
 TEST(TraceRoutes, OpsWithFilterAndOrder) {
   TraceServer server;
   const auto ops = [&](const std::string& query) {
-    return joined(server.ask("steps/1/ops" + query).body["ops"], "op");
+    return join_field(server.ask("steps/1/ops" + query).body["ops"], "op");
   };
   EXPECT_EQ(ops(""), "0 1 2 3 4");
   EXPECT_EQ(ops("?sort=-duration&limit=2"), "4 3");
@@ -77,7 +77,7 @@ TEST(TraceRoutes, AccessesOfAStepWithFilterAndOrder) {
   const json of_weights =
       server.ask("steps/1/accesses?source=disk&sort=-offset&layer=none&limit=2").body;
   EXPECT_EQ(of_weights["total"], 3) << "two rows of the embedding, the output";
-  EXPECT_EQ(joined(of_weights["accesses"], "tensor"), "output.weight token_embd.weight");
+  EXPECT_EQ(join_field(of_weights["accesses"], "tensor"), "output.weight token_embd.weight");
   EXPECT_EQ(server.ask("steps/1/accesses?write=true").body["total"], 5);
   EXPECT_EQ(server.ask("steps/1/accesses?tensor=Attn&component=norm").body["total"], 1);
   EXPECT_EQ(server.ask("steps/1/accesses?expert=0").body["total"], 0);
@@ -130,7 +130,7 @@ TEST(TraceRoutes, AccessesOfAllStepsArePaginated) {
   }
   const json some =
       server.ask("accesses?first_step=1&last_step=1&phase=generate&tensor=attn_q").body;
-  EXPECT_EQ(joined(some["accesses"], "step"), "1");
+  EXPECT_EQ(join_field(some["accesses"], "step"), "1");
   EXPECT_EQ(server.ask("accesses?phase=prompt").body["accesses"].size(), 16u);
 }
 
@@ -154,8 +154,9 @@ TEST(TraceRoutes, LayerOfAStep) {
   EXPECT_EQ(layer["step"], 2);
   EXPECT_EQ(layer["template"], 1);
   EXPECT_EQ(layer["layers"], 2);
-  EXPECT_EQ(joined(layer["nodes"], "name"), "Qcur-0 blk.1.ffn_down.weight ffn_out-1 result_output");
-  EXPECT_EQ(joined(layer["nodes"], "category"), "cross_layer_input layer layer output");
+  EXPECT_EQ(join_field(layer["nodes"], "name"),
+            "Qcur-0 blk.1.ffn_down.weight ffn_out-1 result_output");
+  EXPECT_EQ(join_field(layer["nodes"], "category"), "cross_layer_input layer layer output");
   EXPECT_EQ(layer["edges"].size(), 3u);
 }
 

@@ -25,12 +25,12 @@ class RunArchive : public ::testing::Test {
   RunArchive() { ensure_backends_loaded(); }
 };
 
-httplib::Result ask(TestServer& server, const std::string& id, const std::string& query) {
+httplib::Result get_export(TestServer& server, const std::string& id, const std::string& query) {
   return server.client().Get("/api/v1/sessions/" + id + "/export?" + query);
 }
 std::string archive_of(TestServer& server, const std::string& id,
                        const std::string& query = "format=folder") {
-  const auto sent = ask(server, id, query);
+  const auto sent = get_export(server, id, query);
   EXPECT_TRUE(sent && sent->status == 200);
   return sent ? sent->body : "";
 }
@@ -71,7 +71,7 @@ TEST_F(RunArchive, MatchesFilesWrittenByTt) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.query);
-    const auto sent = ask(server, id, c.query);
+    const auto sent = get_export(server, id, c.query);
     ASSERT_TRUE(sent && sent->status == 200) << (sent ? sent->body : "no response");
     EXPECT_EQ(sent->get_header_value("Content-Type"), "application/x-tar");
     EXPECT_EQ(sent->get_header_value("Content-Disposition"),
@@ -111,7 +111,7 @@ TEST_F(RunArchive, RejectsInvalidParameters) {
     const TestResponse refused = asked(id, query);
     EXPECT_EQ(refused.status, 400) << query << refused.body;
   }
-  EXPECT_EQ(ask(server, id, "part_rows=0")->body.substr(0, 4), "PAR1");
+  EXPECT_EQ(get_export(server, id, "part_rows=0")->body.substr(0, 4), "PAR1");
 }
 
 TEST_F(RunArchive, RunningSessionExportsCommittedSteps) {

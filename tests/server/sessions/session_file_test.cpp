@@ -317,7 +317,7 @@ TEST_F(SessionFile, InvalidFileIsRejectedAndLeavesNoFiles) {
 }
 
 // The CSV columns that must survive a round trip through a log, by line.
-std::vector<std::string> kept_columns(const std::string& csv) {
+std::vector<std::string> importable_columns(const std::string& csv) {
   std::vector<std::string> lines;
   std::vector<bool> kept;
   std::istringstream text(csv);
@@ -363,9 +363,9 @@ TEST_F(SessionFile, ImportsNdjsonLog) {
   EXPECT_EQ(taken.body["id"], id);
   EXPECT_EQ(taken.body["state"], "done");
   EXPECT_EQ(server.get("/api/v1/sessions/" + id + "/tokens").body, tokens);
-  const auto rows = kept_columns(exported(server, id, "csv"));
+  const auto rows = importable_columns(exported(server, id, "csv"));
   EXPECT_GT(rows.size(), 1000U);
-  EXPECT_EQ(rows, kept_columns(csv));
+  EXPECT_EQ(rows, importable_columns(csv));
   EXPECT_TRUE(check_session(server.data / (id + ".ttrace"))->empty());
   // Half a log becomes a partial session. The media type is case-insensitive and may have a
   // charset.

@@ -197,7 +197,7 @@ TEST(Cancel, CancelAtAnyOpLeavesCleanMemory) {
 }
 
 // The ops that ran in a step and their accesses, by name.
-std::vector<std::string> what_ran(const GraphTemplate& graph, const Step& step) {
+std::vector<std::string> executed_ops(const GraphTemplate& graph, const Step& step) {
   std::vector<std::string> lines;
   for (OpId op{0}; op.v < step.op_ends.size(); ++op.v) {
     const TensorId output = graph.node(graph.op(op).last()).output;
@@ -247,7 +247,7 @@ TEST(Cancel, KeepsExecutedPartOfNewGraph) {
         ASSERT_LT(begun->ops.size(), graph->ops.size());
         whole.op_ends.resize(begun->ops.size());
         whole.aborted = true;
-        EXPECT_EQ(what_ran(*begun, step), what_ran(*graph, whole));
+        EXPECT_EQ(executed_ops(*begun, step), executed_ops(*graph, whole));
       }
     }
   }

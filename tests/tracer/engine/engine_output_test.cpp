@@ -82,7 +82,7 @@ TEST(EngineOutput, FollowsGrammar) {
 }
 
 // Five valid ASCII characters from the middle on: no replacement characters for invalid UTF-8.
-std::string five_characters(const std::string& text) {
+std::string five_ascii_characters(const std::string& text) {
   for (std::size_t at = text.size() / 2; at + 5 <= text.size(); ++at) {
     const std::string five = text.substr(at, 5);
     if (std::ranges::all_of(five, [](char c) { return c >= ' '; })) return five;
@@ -98,7 +98,7 @@ TEST(EngineOutput, StopStringsNeverAppear) {
   request.sampling.seed = 5;
   const auto free = traced.run(request);
   // A stop string that spans a token border.
-  const std::string stop = five_characters(free.result.text);
+  const std::string stop = five_ascii_characters(free.result.text);
   const std::size_t at = free.result.text.find(stop);
   request.stop = {stop, "never said"};
   const auto stopped = traced.run(request);

@@ -45,7 +45,7 @@ bool on_tick(void* self) {
 }
 
 template <class Function>
-Function* real(Function*, const char* name) {
+Function* library_function(Function*, const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
@@ -62,11 +62,12 @@ void configure_library(const FakeLibrary& as) {
 using namespace tt::test;
 
 const char* llama_version() {
-  return config.llama != nullptr ? config.llama : real(&llama_version, "llama_version")();
+  return config.llama != nullptr ? config.llama
+                                 : library_function(&llama_version, "llama_version")();
 }
 
 const char* ggml_version() {
-  return config.ggml != nullptr ? config.ggml : real(&ggml_version, "ggml_version")();
+  return config.ggml != nullptr ? config.ggml : library_function(&ggml_version, "ggml_version")();
 }
 
 llama_context* llama_init_from_model(llama_model* model, llama_context_params params) {
@@ -81,7 +82,8 @@ llama_context* llama_init_from_model(llama_model* model, llama_context_params pa
   params.abort_callback = &on_tick;
   params.cb_eval_user_data = params.abort_callback_data = &interposed;
   if (interposed.second && config.other_graph) params.type_k = GGML_TYPE_BF16;
-  llama_context* made = real(&llama_init_from_model, "llama_init_from_model")(model, params);
+  llama_context* made =
+      library_function(&llama_init_from_model, "llama_init_from_model")(model, params);
   current_context = &interposed;
   return made;
 }
@@ -94,5 +96,5 @@ std::int32_t llama_decode(llama_context* context, llama_batch batch) {
   std::vector<llama_token> tokens(batch.token, batch.token + batch.n_tokens);
   if (interposed.second && config.other_tokens) std::ranges::fill(tokens, 6);
   batch.token = tokens.data();
-  return real(&llama_decode, "llama_decode")(context, batch);
+  return library_function(&llama_decode, "llama_decode")(context, batch);
 }

@@ -39,7 +39,7 @@ struct Candidate {
 };
 
 // Softmax of the remaining candidates, most likely first.
-std::vector<double> shares(std::span<const Candidate> candidates) {
+std::vector<double> probabilities_of(std::span<const Candidate> candidates) {
   std::vector<double> shares;
   double sum = 0;
   for (const Candidate& each : candidates)
@@ -48,27 +48,27 @@ std::vector<double> shares(std::span<const Candidate> candidates) {
   return shares;
 }
 
-Distribution expected(const std::vector<float>& logits, const Sampling& sampling) {
+Distribution expected_distribution(const std::vector<float>& logits, const Sampling& sampling) {
   std::vector<Candidate> left;
   for (std::size_t i = 0; i < logits.size(); ++i)
     left.push_back({static_cast<std::int32_t>(i), double{logits[i]}});
   std::ranges::stable_sort(left, std::greater{}, &Candidate::logit);
   if (sampling.top_k > 0) left.resize(static_cast<std::size_t>(sampling.top_k));
   {
-    const auto share = shares(left);
+    const auto share = probabilities_of(left);
     double sum = 0;
     std::size_t keep = 0;
     while (keep < left.size() && (keep == 0 || sum < double{sampling.top_p})) sum += share[keep++];
     left.resize(keep);
   }
   {
-    const auto share = shares(left);
+    const auto share = probabilities_of(left);
     std::size_t keep = 0;
     while (keep < left.size() && share[keep] >= double{sampling.min_p} * share[0]) ++keep;
     left.resize(keep);
   }
   for (Candidate& each : left) each.logit /= double{sampling.temperature};
-  const auto share = shares(left);
+  const auto share = probabilities_of(left);
   Distribution distribution;
   for (std::size_t i = 0; i < left.size(); ++i) distribution[left[i].id] = share[i];
   return distribution;
@@ -83,7 +83,7 @@ double distance(const Distribution& a, const Distribution& b) {
 }
 
 // The expected distance between a distribution and a sample of `draws` from it.
-double noise(const Distribution& of, double draws) {
+double sampling_error(const Distribution& of, double draws) {
   double sum = 0;
   for (const auto& [id, share] : of)
     sum += std::sqrt(2 * share * (1 - share) / (std::numbers::pi * draws));
@@ -149,15 +149,15 @@ TEST_F(Samplers, EachMatchesItsFormula) {
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
     const Distribution seen = sampled(c.sampling);
-    const Distribution should = expected(logits, c.sampling);
+    const Distribution should = expected_distribution(logits, c.sampling);
     for (const auto& [id, share] : seen)
       EXPECT_TRUE(should.contains(id)) << id << " was sampled but must be excluded";
     const double off = distance(seen, should);
     std::printf("%s: %zu of %zu tokens seen, distance %.3f", c.name, seen.size(), should.size(),
                 off);
-    EXPECT_LT(off, 2 * noise(should, kSeeds));
+    EXPECT_LT(off, 2 * sampling_error(should, kSeeds));
     for (const Sampling& other : c.without) {
-      const double change = distance(seen, expected(logits, other));
+      const double change = distance(seen, expected_distribution(logits, other));
       std::printf(", %.3f to the distribution without it", change);
       EXPECT_GT(change, off + 0.2);
     }

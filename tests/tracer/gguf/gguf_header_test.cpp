@@ -59,7 +59,7 @@ std::string scalar_text(const gguf_context* gguf, std::int64_t key) {
   }
 }
 
-void expect_as_llama_reads_it(const std::filesystem::path& path) {
+void expect_equal_to_llama(const std::filesystem::path& path) {
   SCOPED_TRACE(path);
   const GgufContext theirs(gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = nullptr}));
   ASSERT_NE(theirs, nullptr);
@@ -91,7 +91,7 @@ void expect_as_llama_reads_it(const std::filesystem::path& path) {
 }
 
 TEST(GgufHeader, MatchesLlamaCpp) {
-  expect_as_llama_reads_it(kTestPaths.bundled_model);
+  expect_equal_to_llama(kTestPaths.bundled_model);
   const TempFolder folder;
   int shapes = 0;
   for (const modelgen::NamedShape& shape : modelgen::named_shapes()) {
@@ -100,7 +100,7 @@ TEST(GgufHeader, MatchesLlamaCpp) {
     spec.shape = shape.name;
     const auto path = folder.path() / (std::string(shape.name) + ".gguf");
     ASSERT_TRUE(modelgen::write_model(spec, path).has_value()) << shape.name;
-    expect_as_llama_reads_it(path);
+    expect_equal_to_llama(path);
     std::filesystem::remove(path);
     ++shapes;
   }
@@ -173,7 +173,7 @@ std::filesystem::path write(const TempFolder& folder, const std::string& bytes) 
 TEST(GgufHeader, ReadsEveryTypeOfValue) {
   const TempFolder folder;
   const auto path = write(folder, small_file());
-  expect_as_llama_reads_it(path);
+  expect_equal_to_llama(path);
   const auto header = read_gguf_header(path);
   ASSERT_TRUE(header.has_value()) << header.error();
   EXPECT_EQ(value_of<std::uint64_t>(header->metadata, "g"), UINT64_MAX);

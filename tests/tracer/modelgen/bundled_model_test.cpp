@@ -12,7 +12,7 @@ namespace tt::modelgen {
 namespace {
 
 // The greedy answer to a question, up to the end of the turn or 80 tokens.
-std::string answer(const LoadedModel& loaded, const std::string& question) {
+std::string greedy_answer(const LoadedModel& loaded, const std::string& question) {
   llama_memory_clear(llama_get_memory(loaded.context.get()), true);
   auto tokens = tokenize(loaded.vocab(), "<user>" + question + "<reply>", true);
   std::vector<llama_token> reply;
@@ -53,7 +53,7 @@ TEST(BundledModel, AnswersInReadableText) {
       {"Hello!", "Hello! I am a very small language model"},
   };
   for (const Case& c : cases) {
-    const std::string text = answer(loaded, c.question);
+    const std::string text = greedy_answer(loaded, c.question);
     EXPECT_NE(text.find(c.contains), std::string::npos) << c.question << " -> " << text;
     EXPECT_EQ(text.find('<'), std::string::npos) << text;  // no markers, no bytes
   }

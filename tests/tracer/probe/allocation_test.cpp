@@ -232,7 +232,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Allocations,
 
 using Copies = std::map<const ggml_tensor*, std::string>;
 
-Copies copies_of(const std::set<const ggml_tensor*>& caches) {
+Copies copy_data(const std::set<const ggml_tensor*>& caches) {
   Copies copies;
   for (const ggml_tensor* cache : caches)
     copies[cache].assign(static_cast<const char*>(cache->data), ggml_nbytes(cache));
@@ -284,7 +284,7 @@ TEST(Cells, MatchChangedBytesAndAttendedSequence) {
       ASSERT_TRUE(llama_memory_seq_rm(observed.memory(), 0, position, position + 1));
       sequence_of_cell.erase(cell_of_position.at(position));
     }
-    const Copies before = copies_of(observed.caches());
+    const Copies before = copy_data(observed.caches());
     observed.decode(batch.tokens);
     for (const auto& [cache, bytes] : before) {
       const Ids changed = changed_cells(*cache, bytes);

@@ -14,7 +14,7 @@
 namespace tt::test {
 namespace {
 
-std::filesystem::path tiny(const char* shape, int layers) {
+std::filesystem::path tiny_model(const char* shape, int layers) {
   return generated_model({.shape = shape, .dims = {.layers = layers}});
 }
 
@@ -25,10 +25,10 @@ struct TemplateCase {
 
 TEST(Templates, AreFewForTwoThousandTokens) {
   const TemplateCase cases[] = {
-      {"dense", tiny("small", 3)},
+      {"dense", tiny_model("small", 3)},
       {"sliding window", arch_model("gemma3-dense")},
-      {"mixture of experts", tiny("moe", 2)},
-      {"mamba", tiny("mamba", 2)},
+      {"mixture of experts", tiny_model("moe", 2)},
+      {"mamba", tiny_model("mamba", 2)},
       {"hybrid", arch_model("jamba-dense")},
   };
   for (const TemplateCase& c : cases) {
@@ -102,7 +102,7 @@ TEST(Templates, SessionOf512TokensUsesAtMostTwoBytesPerAccess) {
 
 TEST(Templates, FingerprintDependsOnGraphNotProcess) {
   // Two engines allocate the same model at different addresses.
-  const auto model = tiny("moe", 2);
+  const auto model = tiny_model("moe", 2);
   std::vector<std::vector<std::uint64_t>> fingerprints;
   std::vector<std::vector<GraphTemplate>> graphs;
   for (int i = 0; i < 2; ++i) {
@@ -121,7 +121,7 @@ TEST(Templates, FingerprintDependsOnGraphNotProcess) {
 }
 
 TEST(Templates, DifferIfGraphsDiffer) {
-  const auto model = tiny("small", 3);
+  const auto model = tiny_model("small", 3);
   TracedModel plain(model);
   ContextOptions context = TracedModel::small_context();
   context.flash_attention = FlashAttention::Off;

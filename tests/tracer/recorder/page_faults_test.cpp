@@ -140,7 +140,7 @@ void expect_every_page(const Recorded& recorded) {
 }
 
 // Only the count of faults is recorded, for the step that had them.
-void expect_counted(const Recorded& recorded) {
+void expect_only_counts(const Recorded& recorded) {
   std::vector<StepFaults> faults;
   const SessionReader reader = recorded.run.reader();
   ASSERT_TRUE(reader.for_each_faults(StepId{0}, UINT32_MAX, [&](const StepFaults& of) {
@@ -167,7 +167,7 @@ TEST(PageFaults, MatchPagesThatStepReads) {
     expect_every_page(recorded);
   } else {  // this kernel does not allow perf events
     EXPECT_TRUE(recorded.model->faults().source().starts_with("getrusage: perf_event_open: "));
-    expect_counted(recorded);
+    expect_only_counts(recorded);
   }
 }
 
@@ -194,7 +194,7 @@ TEST(PageFaults, AreCountedWithoutPerfEvents) {
     EXPECT_FALSE(recorded.model->faults().records_addresses());
     EXPECT_EQ(recorded.model->faults().source(),
               "getrusage: perf_event_open: Operation not permitted");
-    expect_counted(recorded);
+    expect_only_counts(recorded);
   })
       .join();
 }

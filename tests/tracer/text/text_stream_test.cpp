@@ -15,7 +15,8 @@ namespace {
 const std::string kReplacement = "\xEF\xBF\xBD";
 
 // Pushes the pieces one by one, then flushes; each output must be valid UTF-8.
-std::string streamed(const std::vector<std::string>& pieces, std::vector<std::string> stops = {}) {
+std::string stream_pieces(const std::vector<std::string>& pieces,
+                          std::vector<std::string> stops = {}) {
   TextStream stream(std::move(stops));
   std::string text;
   for (const std::string& piece : pieces) {
@@ -56,10 +57,10 @@ TEST(TextStream, ReplacesInvalidUtf8) {
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
     EXPECT_EQ(to_valid_utf8(c.bytes), c.text);
-    EXPECT_EQ(streamed({c.bytes}), c.text);
+    EXPECT_EQ(stream_pieces({c.bytes}), c.text);
     std::vector<std::string> bytes;
     for (const char byte : c.bytes) bytes.emplace_back(1, byte);
-    EXPECT_EQ(streamed(bytes), c.text) << "byte by byte";
+    EXPECT_EQ(stream_pieces(bytes), c.text) << "byte by byte";
   }
 }
 
@@ -82,7 +83,7 @@ TEST(TextStream, EndsBeforeStopString) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
-    EXPECT_EQ(streamed(c.pieces, c.stops), c.text);
+    EXPECT_EQ(stream_pieces(c.pieces, c.stops), c.text);
   }
 }
 
@@ -112,7 +113,7 @@ TEST(TextStream, DoesNotDependOnPieces) {
     }
     std::size_t end = whole.size();
     for (const std::string& stop : stops) end = std::min(end, whole.find(stop));
-    EXPECT_EQ(streamed(pieces, stops), to_valid_utf8(whole.substr(0, end)));
+    EXPECT_EQ(stream_pieces(pieces, stops), to_valid_utf8(whole.substr(0, end)));
   }
 }
 

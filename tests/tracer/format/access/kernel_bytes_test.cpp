@@ -45,7 +45,7 @@ SlotValues slot_values(const Slot& slot, const ggml_tensor& tensor) {
 }
 
 // The bytes per root tensor according to the byte rules.
-TouchedBytes derived(const OpScene& scene) {
+TouchedBytes bytes_by_rules(const OpScene& scene) {
   const BuiltGraph built = built_from(scene);
   Step step;
   step.op_ends.resize(built.graph.ops.size());
@@ -67,7 +67,7 @@ TEST_P(KernelBytes, DerivedBytesMatchKernel) {
   OpScene scene(cpu_backend());
   scene.finish(GetParam().build(scene));
   const TouchedBytes really = scene.touched();  // runs the op, so indices are in memory
-  EXPECT_EQ(derived(scene), really);
+  EXPECT_EQ(bytes_by_rules(scene), really);
 }
 
 // With 64 queries or more the CPU kernel works in tiles of 64 cells and loads a whole tile if
@@ -84,7 +84,7 @@ TEST(KernelBytesOfLongPrompts, AttentionReadsAtMostTilesOfAttendedCells) {
                  [](std::int64_t cell, std::int64_t query) { return cell <= query + 6; }),
       0.25f, 0.0f, 0.0f));
   const TouchedBytes really = scene.touched({"k", "v"});
-  const TouchedBytes rule = derived(scene);
+  const TouchedBytes rule = bytes_by_rules(scene);
   for (const char* tensor : {"k", "v"}) {
     EXPECT_EQ(rule.read.at(tensor), kAttended * kCellBytes);
     EXPECT_GE(really.read.at(tensor), rule.read.at(tensor));

@@ -29,7 +29,7 @@ std::string load(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-void store(const fs::path& path, const std::string& bytes) {
+void write_file(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
@@ -95,7 +95,7 @@ TEST(DamagedSession, NeverReturnsWrongRows) {
       const auto at = static_cast<std::size_t>(dice.below(bytes.size()));
       bytes[at] = static_cast<char>(bytes[at] ^ (1 << dice.below(8)));
     }
-    store(file, bytes);
+    write_file(file, bytes);
     expect_correct_or_error(file, original, tally);
     const auto problems = check_session(file);
     tally.reported += !problems || !problems->empty();
@@ -115,7 +115,7 @@ TEST(DamagedSession, ReadsTruncatedFileUpToItsEnd) {
   const fs::path file = folder / "s.ttrace";
   for (std::size_t tenths = 5; tenths < 10; ++tenths) {
     SCOPED_TRACE(tenths);
-    store(file, whole.substr(0, whole.size() * tenths / 10));
+    write_file(file, whole.substr(0, whole.size() * tenths / 10));
     const auto reader = SessionReader::open(file);
     ASSERT_TRUE(reader.has_value()) << reader.error().message;
     EXPECT_EQ(reader->step_count().value(), 300u);  // stored at the end of the session
@@ -132,7 +132,7 @@ TEST(DamagedSession, ReadsTruncatedFileUpToItsEnd) {
   }
   Tally tally;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    store(file, whole.substr(0, static_cast<std::size_t>(Dice(seed).below(whole.size()))));
+    write_file(file, whole.substr(0, static_cast<std::size_t>(Dice(seed).below(whole.size()))));
     expect_correct_or_error(file, original, tally);
     const auto problems = check_session(file);
     EXPECT_TRUE(!problems || !problems->empty()) << seed;
@@ -219,11 +219,11 @@ TEST(DamagedSession, EndsBeforeFirstDamagedRow) {
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     SCOPED_TRACE(seed);
     Dice dice(seed);
-    store(file, whole.substr(0, static_cast<std::size_t>(dice.below(whole.size()))));
+    write_file(file, whole.substr(0, static_cast<std::size_t>(dice.below(whole.size()))));
     expect_ends_at_damage(file, original, tally);
     std::string bytes = whole;
     bytes[static_cast<std::size_t>(dice.below(bytes.size()))] ^= 0x20;
-    store(file, bytes);
+    write_file(file, bytes);
     expect_ends_at_damage(file, original, tally);
   }
   std::printf(
@@ -248,7 +248,7 @@ TEST(DamagedSession, EndsBeforeCellThatPointsOutOfPage) {
     SCOPED_TRACE(page / kPage);
     std::string bytes = whole;
     bytes[page + kFirstCell] ^= 0x20;
-    store(folder / "s.ttrace", bytes);
+    write_file(folder / "s.ttrace", bytes);
     expect_ends_at_damage(folder / "s.ttrace", original, tally);
   }
   EXPECT_GT(tally.reported, 10U);
@@ -329,7 +329,7 @@ TEST(DamagedSession, DetectsChangedRows) {
   const std::string whole = load(file);
   for (const auto& [sql, word] : cases) {
     SCOPED_TRACE(sql);
-    store(file, whole);
+    write_file(file, whole);
     run_sql(file, sql);
     const auto problems = check_session(file);
     ASSERT_TRUE(problems.has_value());

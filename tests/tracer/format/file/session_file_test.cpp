@@ -38,7 +38,7 @@ std::string query_sqlite3(const fs::path& file, const std::string& sql) {
   return answer;
 }
 
-std::vector<std::string> names_in(const fs::path& folder) {
+std::vector<std::string> file_names(const fs::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
@@ -72,7 +72,7 @@ TEST(SessionFile, RoundTripsEmptySession) {
 TEST(SessionFile, IsSingleFileWhenFinished) {
   TempFolder folder;
   ASSERT_TRUE(write_session(folder / "s.ttrace", random_session(1)).has_value());
-  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"s.ttrace"});
+  EXPECT_EQ(file_names(folder.path()), std::vector<std::string>{"s.ttrace"});
 }
 
 TEST(SessionFile, AnswersPlainSql) {
@@ -204,7 +204,7 @@ TEST(SessionWriter, NeverReplacesAFile) {
   const auto writer = SessionWriter::create(folder / "s.ttrace", random_session(1).info);
   ASSERT_FALSE(writer.has_value());
   EXPECT_EQ(fs::file_size(folder / "s.ttrace"), 8u);
-  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"s.ttrace"});
+  EXPECT_EQ(file_names(folder.path()), std::vector<std::string>{"s.ttrace"});
 }
 
 TEST(SessionWriter, ReportsMissingFolder) {

@@ -34,7 +34,7 @@ struct ChangeCounts {
   std::uint64_t all = 0, before_end = 0;
 };
 
-RandomSession some_session() {
+RandomSession finished_session() {
   RandomSession session = random_session(61, {2, 40, 40, 3, 8, 30});
   session.info.state = SessionState::Done;
   session.info.error.clear();
@@ -87,7 +87,7 @@ void record_and_kill(std::uint64_t nth, Torn torn, const fs::path& file,
   EXPECT_EQ(child.wait(), -1) << "it was not killed";
 }
 
-std::set<std::string> names_in(const fs::path& folder) {
+std::set<std::string> file_names(const fs::path& folder) {
   std::set<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder))
     names.insert(entry.path().filename().string());
@@ -124,18 +124,18 @@ void expect_recovered(const fs::path& folder, const RandomSession& session,
   ASSERT_TRUE(recover_sessions(folder).has_value());
   if (fs::exists(file)) {
     expect_whole(file, session, progress);
-    EXPECT_EQ(names_in(folder), std::set<std::string>{"s.ttrace"});
+    EXPECT_EQ(file_names(folder), std::set<std::string>{"s.ttrace"});
     return;
   }
   EXPECT_FALSE(progress.created);
   for (const auto& entry : fs::directory_iterator(folder))
     fs::last_write_time(entry, fs::file_time_type::clock::now() - std::chrono::hours(1));
   ASSERT_TRUE(recover_sessions(folder).has_value());
-  EXPECT_EQ(names_in(folder), std::set<std::string>{});
+  EXPECT_EQ(file_names(folder), std::set<std::string>{});
 }
 
 TEST(KillPoints, BeforeEachChangeOfRecordingAndFinish) {
-  const RandomSession session = some_session();
+  const RandomSession session = finished_session();
   ASSERT_GE(session.steps.size(), 4U);
   const ChangeCounts change_counts = count_changes(session);
   int kills = 0, in_finish = 0, before_creation = 0;
@@ -162,7 +162,7 @@ TEST(KillPoints, BeforeEachChangeOfRecordingAndFinish) {
 }
 
 TEST(KillPoints, BeforeEachChangeOfRecovery) {
-  const RandomSession session = some_session();
+  const RandomSession session = finished_session();
   const ChangeCounts change_counts = count_changes(session);
   int kills = 0;
   // In the middle of the steps, and throughout finish().

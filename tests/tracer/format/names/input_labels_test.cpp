@@ -17,7 +17,7 @@ namespace tt::test {
 namespace {
 
 // The label that the name implies; null if it does not imply one.
-std::optional<InputLabel> named(std::string_view name) {
+std::optional<InputLabel> label_from_name(std::string_view name) {
   if (name.ends_with("_tokens")) return InputLabel::TokenIds;
   if (name == "inp_pos") return InputLabel::RopePositions;
   if (name.ends_with("k_idxs") || name.ends_with("v_idxs")) return InputLabel::CachePositions;
@@ -63,7 +63,7 @@ int expect_input_labels(const SessionReader& reader) {
     for (const Tensor& tensor : graph->tensors) {
       if (tensor.kind != TensorKind::Input || tensor.view_of != kNoTensor) continue;
       EXPECT_NE(tensor.input, InputLabel::None) << tensor.name;
-      if (const auto label = named(tensor.name)) {
+      if (const auto label = label_from_name(tensor.name)) {
         EXPECT_EQ(to_text(tensor.input), to_text(*label)) << tensor.name;
         ++checked;
       }
