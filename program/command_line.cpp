@@ -110,15 +110,25 @@ void add_conversion_hook(CLI::App& app) {
       ->callback_priority(CLI::CallbackPriority::First);
 }
 
-// For completion: prints the allowed values of the option that the arguments end with.
-void print_choices(CLI::App& app, const std::vector<std::string>& arguments) {
-  if (arguments.empty()) return;
+// The words that bash completion offers (cli/completion/tt), one per line. `kind`: verbs; options,
+// those of the verb in the arguments; values, those of the option that the arguments end with.
+void print_completions(CLI::App& app, std::string_view kind,
+                       const std::vector<std::string>& arguments) {
   CLI::App* of = &app;
   for (const std::string& argument : arguments)
     if (CLI::App* verb = of->get_subcommand_no_throw(argument)) of = verb;
-  CLI::Option* option = of->get_option_no_throw(arguments.back());
-  if (option == nullptr) return;
-  for (const std::string& word : choices_of(*option)) std::puts(word.c_str());
+  if (kind == "verbs") {
+    for (const CLI::App* verb : app.get_subcommands(nullptr)) std::puts(verb->get_name().c_str());
+  } else if (kind == "options") {
+    for (const CLI::Option* option : of->get_options()) {
+      if (option->get_group().empty()) continue;
+      for (const std::string& name : option->get_snames()) std::printf("-%s\n", name.c_str());
+      for (const std::string& name : option->get_lnames()) std::printf("--%s\n", name.c_str());
+    }
+  } else if (kind == "values" && !arguments.empty()) {
+    if (CLI::Option* option = of->get_option_no_throw(arguments.back()))
+      for (const std::string& word : choices_of(*option)) std::puts(word.c_str());
+  }
 }
 
 std::string error_message(const CLI::App* app, const CLI::Error& error) {
@@ -162,8 +172,8 @@ std::vector<std::string> arguments_of(int argc, char** argv) {
 }
 
 std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments) {
-  if (std::getenv("TT_COMPLETE") != nullptr) {
-    print_choices(app, arguments);
+  if (const char* kind = std::getenv("TT_COMPLETE")) {
+    print_completions(app, kind, arguments);
     return 0;
   }
   app.failure_message(&error_message);

@@ -20,8 +20,8 @@ std::vector<std::string> arguments_of(int argc, char** argv);
 
 // Parses the arguments and runs the callbacks; call it once per `app`. Returns an exit code if
 // the program should end: 0 after --help and --version, 2 after an error, which is printed.
-// If TT_COMPLETE is set in the environment, runs nothing and prints the allowed values of the
-// last argument, an option (cli/completion/tt).
+// If TT_COMPLETE is set in the environment to verbs, options or values, runs nothing and prints
+// these (cli/completion/tt).
 std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments);
 
 }  // namespace tt

@@ -1,5 +1,4 @@
-#include "cli/commands/compare_command.h"
-
+// tt compare LEFT RIGHT: compares two sessions.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,11 +12,11 @@
 #include "analysis/common/format_units.h"
 #include "analysis/report/comparison.h"
 #include "api/json/comparison_json.h"
+#include "cli/commands/verbs.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
-#include "program/command_line.h"
 #include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -168,10 +167,8 @@ int run(const CompareOptions& options) {
 
 }  // namespace
 
-CLI::App* add_compare_command(CLI::App& app, int& exit_code) {
+RunVerb add_compare_command(CLI::App& command) {
   auto options = std::make_shared<CompareOptions>();
-  CLI::App* command =
-      app.add_subcommand("compare", "Compare two sessions: tokens, graphs, bytes and time");
   add_session_file(command, options->left, "left");
   add_session_file(command, options->right, "right", "Session file to compare with (.ttrace)");
   const std::map<std::string, Axis> axes = {{"phase", Axis::Phase},
@@ -180,20 +177,17 @@ CLI::App* add_compare_command(CLI::App& app, int& exit_code) {
                                             {"op_kind", Axis::OpKind},
                                             {"tensor", Axis::Tensor}};
   command
-      ->add_option(
-          "--by", options->by,
-          "Axis of the rows: phase, component, layer, op_kind or tensor (default: op_kind)")
+      .add_option("--by", options->by,
+                  "Axis of the rows: phase, component, layer, op_kind or tensor (default: op_kind)")
       ->transform(choice(axes))
       ->type_name("AXIS");
   command
-      ->add_option("--limit", options->limit,
-                   "Maximum number of rows, largest difference first (default: 20)")
+      .add_option("--limit", options->limit,
+                  "Maximum number of rows, largest difference first (default: 20)")
       ->type_name("N");
-  command->add_flag("--json", options->json, "Print JSON, with rows for every axis");
-  command->footer("Example: tt compare q4.ttrace q8.ttrace --by layer");
-  name_environment(*command);
-  command->callback([options, &exit_code] { exit_code = run(*options); });
-  return command;
+  command.add_flag("--json", options->json, "Print JSON, with rows for every axis");
+  command.footer("Example: tt compare q4.ttrace q8.ttrace --by layer");
+  return [options] { return run(*options); };
 }
 
 }  // namespace tt::cli

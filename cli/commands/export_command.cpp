@@ -1,5 +1,5 @@
-#include "cli/commands/export_command.h"
-
+// tt export SESSION -o OUTPUT: writes a session in a format of other tools. An incomplete output
+// file is removed.
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,11 +18,11 @@
 #include "api/exchange/columnar/columnar_export.h"
 #include "api/exchange/export.h"
 #include "api/exchange/run_folder/run_folder.h"
+#include "cli/commands/verbs.h"
 #include "cli/options/output_path.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
-#include "program/command_line.h"
 #include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -161,45 +161,42 @@ int run(ExportCommand& command) {
 
 }  // namespace
 
-CLI::App* add_export_command(CLI::App& app, int& exit_code) {
+RunVerb add_export_command(CLI::App& command) {
   auto options = std::make_shared<ExportCommand>();
-  CLI::App* command = app.add_subcommand("export", "Export a session to a format of other tools");
   add_session_file(command, options->file);
   command
-      ->add_option("-o,--output", options->output,
-                   "File or folder to write; the extension selects the format unless --format is "
-                   "given; -: stdout")
+      .add_option("-o,--output", options->output,
+                  "File or folder to write; the extension selects the format unless --format is "
+                  "given; -: stdout")
       ->required()
       ->type_name("FILE");
-  command->add_option("--format", options->format, "Output format: " + format_names())
+  command.add_option("--format", options->format, "Output format: " + format_names())
       ->transform(one_of(known_formats()))
       ->type_name("FORMAT");
-  command->add_option("--first-step", options->first_step, "First step to write");
-  command->add_option("--last-step", options->last_step, "Last step to write");
+  command.add_option("--first-step", options->first_step, "First step to write");
+  command.add_option("--last-step", options->last_step, "Last step to write");
   const std::map<std::string, LogLevel> levels = {{"minimal", LogLevel::Minimal},
                                                   {"detailed", LogLevel::Detailed},
                                                   {"verbose", LogLevel::Verbose}};
   command
-      ->add_option("--level", options->options.level,
-                   "Level of the log (ndjson): minimal (no accesses), detailed (default) or "
-                   "verbose (adds value statistics)")
+      .add_option("--level", options->options.level,
+                  "Level of the log (ndjson): minimal (no accesses), detailed (default) or "
+                  "verbose (adds value statistics)")
       ->transform(choice(levels))
       ->type_name("LEVEL");
-  command->add_flag("--per-head", options->options.range.per_head,
-                    "Write one row per head for reads of Q, K, V and O weights");
-  command->add_option("--part-rows", options->part_rows,
-                      "Number of rows after which a new file starts (parquet, arrow-file): writes "
-                      "OUTPUT/session=ID/steps=A-B/part.parquet or part.arrow");
-  command->add_flag("--force", options->force, "Replace an existing file");
-  command->add_flag("-q,--quiet", options->quiet, "Do not show progress");
-  command->footer(
+  command.add_flag("--per-head", options->options.range.per_head,
+                   "Write one row per head for reads of Q, K, V and O weights");
+  command.add_option("--part-rows", options->part_rows,
+                     "Number of rows after which a new file starts (parquet, arrow-file): writes "
+                     "OUTPUT/session=ID/steps=A-B/part.parquet or part.arrow");
+  command.add_flag("--force", options->force, "Replace an existing file");
+  command.add_flag("-q,--quiet", options->quiet, "Do not show progress");
+  command.footer(
       "Example: tt export s.ttrace -o s.parquet\n"
       "         tt export s.ttrace -o lake --format parquet --part-rows 10000000\n"
       "         tt export s.ttrace -o run --format folder\n"
       "         tt export s.ttrace --format ndjson -o - | head");
-  name_environment(*command);
-  command->callback([options, &exit_code] { exit_code = run(*options); });
-  return command;
+  return [options] { return run(*options); };
 }
 
 }  // namespace tt::cli

@@ -1,5 +1,5 @@
-#include "cli/commands/gguf_command.h"
-
+// tt gguf MODEL: lists the tensors of a model with their file offsets, or the compression of its
+// weights. Reads only the file headers.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -13,9 +13,9 @@
 #include "analysis/weights/compression.h"
 #include "api/json/compression_json.h"
 #include "api/json/model_json.h"
+#include "cli/commands/verbs.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
-#include "program/command_line.h"
 #include "program/validators.h"
 #include "tracer/format/names/names.h"
 #include "tracer/gguf/gguf_index.h"
@@ -149,29 +149,25 @@ int run(const GgufOptions& options) {
 
 }  // namespace
 
-CLI::App* add_gguf_command(CLI::App& app, int& exit_code) {
+RunVerb add_gguf_command(CLI::App& command) {
   auto options = std::make_shared<GgufOptions>();
-  CLI::App* command = app.add_subcommand(
-      "gguf", "List a model's tensors with file offsets, or show the compression of its weights");
   command
-      ->add_option("model", options->model, "Model file (.gguf); the first file of a split model")
+      .add_option("model", options->model, "Model file (.gguf); the first file of a split model")
       ->required()
       ->type_name("FILE");
-  command->add_flag("--compression", options->compression,
-                    "Show bits per weight and the ratios to F16 and F32 by type, layer and "
-                    "component (csv: by type)");
+  command.add_flag("--compression", options->compression,
+                   "Show bits per weight and the ratios to F16 and F32 by type, layer and "
+                   "component (csv: by type)");
   const std::map<std::string, Form> forms = {
       {"table", Form::Table}, {"csv", Form::Csv}, {"json", Form::Json}};
   auto* form = command
-                   ->add_option("--format", options->form,
-                                "Output format: table, csv or json (default: table)")
+                   .add_option("--format", options->form,
+                               "Output format: table, csv or json (default: table)")
                    ->transform(choice(forms))
                    ->type_name("FORMAT");
-  command->add_flag("--json", options->json, "Same as --format json")->excludes(form);
-  command->footer("Example: tt gguf model.gguf --format csv > structure.csv");
-  name_environment(*command);
-  command->callback([options, &exit_code] { exit_code = run(*options); });
-  return command;
+  command.add_flag("--json", options->json, "Same as --format json")->excludes(form);
+  command.footer("Example: tt gguf model.gguf --format csv > structure.csv");
+  return [options] { return run(*options); };
 }
 
 }  // namespace tt::cli

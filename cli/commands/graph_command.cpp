@@ -1,5 +1,4 @@
-#include "cli/commands/graph_command.h"
-
+// tt graph FILE: prints the graph of a step, or some of its layers, as DOT or JSON.
 #include <cstdint>
 #include <cstdio>
 #include <expected>
@@ -11,10 +10,10 @@
 #include "analysis/graph/graph_part.h"
 #include "api/json/trace_json.h"
 #include "api/text/graph_dot.h"
+#include "cli/commands/verbs.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
-#include "program/command_line.h"
 #include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -64,37 +63,33 @@ int run(const GraphOptions& options) {
 
 }  // namespace
 
-CLI::App* add_graph_command(CLI::App& app, int& exit_code) {
+RunVerb add_graph_command(CLI::App& command) {
   auto options = std::make_shared<GraphOptions>();
-  CLI::App* command =
-      app.add_subcommand("graph", "Print the graph of a step as DOT for Graphviz or as JSON");
   add_session_file(command, options->file);
-  auto* step = command->add_option("--step", options->step,
-                                   "Step of the graph (default: last step with a recorded graph)");
-  command->add_option("--template", options->graph, "Template to print; ids start at 1")
+  auto* step = command.add_option("--step", options->step,
+                                  "Step of the graph (default: last step with a recorded graph)");
+  command.add_option("--template", options->graph, "Template to print; ids start at 1")
       ->excludes(step);
   command
-      ->add_option("--layers", options->layers,
-                   "Layers to print, with their inputs and consumers: 0,3-5, outside (nodes "
-                   "outside all layers) or all (default)")
+      .add_option("--layers", options->layers,
+                  "Layers to print, with their inputs and consumers: 0,3-5, outside (nodes "
+                  "outside all layers) or all (default)")
       ->check([](const std::string& text) {
         const auto layers = parse_layers(text);
         return layers ? std::string() : layers.error();
       })
       ->type_name("LAYERS");
-  command->add_flag("--collapse", options->collapse,
-                    "Merge the nodes of each layer and component into one node");
+  command.add_flag("--collapse", options->collapse,
+                   "Merge the nodes of each layer and component into one node");
   const std::map<std::string, GraphForm> forms = {{"dot", GraphForm::Dot},
                                                   {"json", GraphForm::Json}};
   auto* form =
-      command->add_option("--format", options->form, "Output format: dot or json (default: dot)")
+      command.add_option("--format", options->form, "Output format: dot or json (default: dot)")
           ->transform(choice(forms))
           ->type_name("FORMAT");
-  command->add_flag("--json", options->json, "Same as --format json")->excludes(form);
-  command->footer("Example: tt graph s.ttrace --layers 0 | dot -Tsvg -o layer.svg");
-  name_environment(*command);
-  command->callback([options, &exit_code] { exit_code = run(*options); });
-  return command;
+  command.add_flag("--json", options->json, "Same as --format json")->excludes(form);
+  command.footer("Example: tt graph s.ttrace --layers 0 | dot -Tsvg -o layer.svg");
+  return [options] { return run(*options); };
 }
 
 }  // namespace tt::cli

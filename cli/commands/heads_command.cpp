@@ -1,5 +1,5 @@
-#include "cli/commands/heads_command.h"
-
+// tt heads FILE: the weight bytes of each attention head, or with --kv the KV cache reads of each
+// step.
 #include <cstdint>
 #include <cstdio>
 #include <limits>
@@ -10,11 +10,11 @@
 #include "analysis/attention/heads.h"
 #include "analysis/attention/kv_use.h"
 #include "api/json/head_json.h"
+#include "cli/commands/verbs.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
-#include "program/command_line.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::cli {
@@ -114,19 +114,14 @@ int run(const HeadsOptions& options) {
 
 }  // namespace
 
-CLI::App* add_heads_command(CLI::App& app, int& exit_code) {
+RunVerb add_heads_command(CLI::App& command) {
   auto options = std::make_shared<HeadsOptions>();
-  CLI::App* command = app.add_subcommand(
-      "heads", "Show the weight bytes of each attention head, or the KV cache reads of each step");
   add_session_file(command, options->file);
-  command->add_flag("--kv", options->kv,
-                    "Show KV cache bytes read per step and layer instead, fresh and cached");
-  command->add_flag("--json", options->json, "Print JSON");
-  command->footer(
-      "Example: tt record -m model.gguf -p Hello -o s.ttrace && tt heads s.ttrace --kv");
-  name_environment(*command);
-  command->callback([options, &exit_code] { exit_code = run(*options); });
-  return command;
+  command.add_flag("--kv", options->kv,
+                   "Show KV cache bytes read per step and layer instead, fresh and cached");
+  command.add_flag("--json", options->json, "Print JSON");
+  command.footer("Example: tt record -m model.gguf -p Hello -o s.ttrace && tt heads s.ttrace --kv");
+  return [options] { return run(*options); };
 }
 
 }  // namespace tt::cli

@@ -1,5 +1,4 @@
-#include "cli/commands/hot_command.h"
-
+// tt hot FILE: the most and least accessed tensors, layers, ops..., as a table or JSON.
 #include <algorithm>
 #include <cstdio>
 #include <format>
@@ -10,12 +9,12 @@
 #include "analysis/aggregate/breakdown.h"
 #include "analysis/common/format_units.h"
 #include "api/json/heat_json.h"
+#include "cli/commands/verbs.h"
 #include "cli/options/filter_options.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
-#include "program/command_line.h"
 #include "program/enum_names.h"
 #include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
@@ -115,47 +114,43 @@ int run(const HotOptions& options) {
 
 }  // namespace
 
-CLI::App* add_hot_command(CLI::App& app, int& exit_code) {
+RunVerb add_hot_command(CLI::App& command) {
   auto options = std::make_shared<HotOptions>();
-  CLI::App* command = app.add_subcommand(
-      "hot", "Show the most and least accessed tensors, layers, ops, components...");
   add_session_file(command, options->file);
   const auto axes =
       enum_names(Axis::All, [](Axis axis) { return !is_byte_axis(axis) && axis != Axis::Time; });
   command
-      ->add_option("--by", options->query.by,
-                   "Axis of the rows: " + comma_list(axes) + " (default: tensor)")
+      .add_option("--by", options->query.by,
+                  "Axis of the rows: " + comma_list(axes) + " (default: tensor)")
       ->transform(choice(axes))
       ->type_name("AXIS");
   const auto values = enum_names(Value::Faults, [](Value) { return true; });
   command
-      ->add_option("--value", options->query.value,
-                   "Value that ranks the rows: " + comma_list(values) + " (default: accesses)")
+      .add_option("--value", options->query.value,
+                  "Value that ranks the rows: " + comma_list(values) + " (default: accesses)")
       ->transform(choice(values))
       ->type_name("VALUE");
-  command->add_option("--hot", options->hot_percent, "Top N % of rows are hot")
+  command.add_option("--hot", options->hot_percent, "Top N % of rows are hot")
       ->check(number({.name = "per cent", .min = 0, .max = 100}))
       ->capture_default_str();
-  command->add_option("--cold", options->cold_percent, "Bottom N % of rows are cold")
+  command.add_option("--cold", options->cold_percent, "Bottom N % of rows are cold")
       ->check(number({.name = "per cent", .min = 0, .max = 100}))
       ->capture_default_str();
-  command->add_option("--phase", options->phase, "Phase of the steps: prompt or generate")
+  command.add_option("--phase", options->phase, "Phase of the steps: prompt or generate")
       ->transform(one_of({"prompt", "generate"}))
       ->type_name("PHASE");
   command
-      ->add_option("--tensor", options->part.filter.tensor,
-                   "Substring of the tensor name; may contain * and ?")
+      .add_option("--tensor", options->part.filter.tensor,
+                  "Substring of the tensor name; may contain * and ?")
       ->type_name("TEXT");
   command
-      ->add_option("--op", options->part.filter.op, "Substring of the op name; may contain * and ?")
+      .add_option("--op", options->part.filter.op, "Substring of the op name; may contain * and ?")
       ->type_name("TEXT");
-  add_filter_options(*command, options->part);
-  command->add_option("--top", options->top, "Maximum number of rows")->capture_default_str();
-  command->add_flag("--json", options->json, "Print JSON");
-  command->footer("Example: tt hot s.ttrace --by layer --value time");
-  name_environment(*command);
-  command->callback([options, &exit_code] { exit_code = run(*options); });
-  return command;
+  add_filter_options(command, options->part);
+  command.add_option("--top", options->top, "Maximum number of rows")->capture_default_str();
+  command.add_flag("--json", options->json, "Print JSON");
+  command.footer("Example: tt hot s.ttrace --by layer --value time");
+  return [options] { return run(*options); };
 }
 
 }  // namespace tt::cli

@@ -1,5 +1,4 @@
-#include "cli/commands/import_command.h"
-
+// tt import LOG_OR_FOLDER -o SESSION: creates a session from an export.
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -7,9 +6,9 @@
 #include <string>
 
 #include "api/exchange/import/import.h"
+#include "cli/commands/verbs.h"
 #include "cli/options/output_path.h"
 #include "cli/terminal/progress.h"
-#include "program/command_line.h"
 
 namespace tt::cli {
 namespace {
@@ -40,25 +39,21 @@ int run(const ImportOptions& options) {
 
 }  // namespace
 
-CLI::App* add_import_command(CLI::App& app, int& exit_code) {
+RunVerb add_import_command(CLI::App& command) {
   auto options = std::make_shared<ImportOptions>();
-  CLI::App* command =
-      app.add_subcommand("import", "Create a session from a log (NDJSON) or a run folder");
   command
-      ->add_option("from", options->from, "Log or run folder, from `tt export` or another tracer")
+      .add_option("from", options->from, "Log or run folder, from `tt export` or another tracer")
       ->required()
       ->type_name("FILE|FOLDER");
-  command->add_option("-o,--output", options->output, "Session file to write (.ttrace)")
+  command.add_option("-o,--output", options->output, "Session file to write (.ttrace)")
       ->required()
       ->type_name("FILE");
-  command->add_flag("-q,--quiet", options->quiet, "Do not show progress or a summary");
-  command->footer(
+  command.add_flag("-q,--quiet", options->quiet, "Do not show progress or a summary");
+  command.footer(
       "Example: tt import s.ndjson -o s.ttrace\n"
       "         tt import run -o s.ttrace\n"
       "Restores accesses, bytes, times, tokens and experts, but not the edges of graphs.");
-  name_environment(*command);
-  command->callback([options, &exit_code] { exit_code = run(*options); });
-  return command;
+  return [options] { return run(*options); };
 }
 
 }  // namespace tt::cli

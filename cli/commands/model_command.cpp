@@ -1,5 +1,6 @@
-#include "cli/commands/model_command.h"
-
+// tt model SHAPE -o FILE: writes a generated model; tt model --list lists shapes and quantizations.
+// Exit code 2 for an unknown shape or quantization or an invalid combination. Written files are
+// removed after an interrupt.
 #include <cstdio>
 #include <format>
 #include <fstream>
@@ -9,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "cli/commands/verbs.h"
 #include "cli/options/output_path.h"
 #include "cli/terminal/interrupt_guard.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/status_line.h"
-#include "program/command_line.h"
 #include "tracer/modelgen/model_writer.h"
 
 namespace tt::cli {
@@ -136,53 +137,47 @@ int run(ModelOptions& options) {
 
 }  // namespace
 
-CLI::App* add_model_command(CLI::App& app, int& exit_code) {
+RunVerb add_model_command(CLI::App& command) {
   auto options = std::make_shared<ModelOptions>();
-  CLI::App* command = app.add_subcommand(
-      "model",
-      "Write a GGUF model of a real architecture with random weights, for tests and demos");
-  command->add_option("shape", options->shape, "Named shape (see --list)");
-  command->add_flag("--list", options->list, "List the shapes and quantizations and exit");
-  command->add_option("-o,--output", options->output, "File to write (default: SHAPE.gguf)");
-  command->add_option("--quant", options->spec.quant,
-                      "Quantization: a type, q4_k_m or mxfp4_moe (default: the shape's)");
+  command.add_option("shape", options->shape, "Named shape (see --list)");
+  command.add_flag("--list", options->list, "List the shapes and quantizations and exit");
+  command.add_option("-o,--output", options->output, "File to write (default: SHAPE.gguf)");
+  command.add_option("--quant", options->spec.quant,
+                     "Quantization: a type, q4_k_m or mxfp4_moe (default: the shape's)");
   command
-      ->add_option("--quant-class", options->class_types,
-                   "Override --quant for one class of tensors, CLASS=TYPE; may be repeated. "
-                   "Classes: embedding, attention, ffn, experts, ssm, output")
+      .add_option("--quant-class", options->class_types,
+                  "Override --quant for one class of tensors, CLASS=TYPE; may be repeated. "
+                  "Classes: embedding, attention, ffn, experts, ssm, output")
       ->allow_extra_args(false);
   command
-      ->add_option("--seed", options->spec.seed,
-                   "Random seed; the same seed and options give the same bytes")
+      .add_option("--seed", options->spec.seed,
+                  "Random seed; the same seed and options give the same bytes")
       ->capture_default_str();
   command
-      ->add_option("--splits", options->spec.splits,
-                   "Number of files to split the model into, NAME-00001-of-0000N.gguf")
+      .add_option("--splits", options->spec.splits,
+                  "Number of files to split the model into, NAME-00001-of-0000N.gguf")
       ->capture_default_str();
-  command->add_flag("--tied", options->spec.tied,
-                    "Omit output.weight; the token embedding is the output weight");
+  command.add_flag("--tied", options->spec.tied,
+                   "Omit output.weight; the token embedding is the output weight");
   modelgen::DimOverrides& dims = options->spec.dims;
-  command->add_option("--layers", dims.layers, "Number of layers");
-  command->add_option("--embd", dims.embd, "Embedding length");
-  command->add_option("--heads", dims.heads, "Number of attention heads");
-  command->add_option("--kv-heads", dims.kv_heads, "Number of key/value heads");
-  command->add_option("--ff", dims.ff, "Feed-forward length (of each expert)");
-  command->add_option("--experts", dims.experts, "Number of routed experts");
-  command->add_option("--experts-used", dims.experts_used, "Number of experts used per token");
-  command->add_option("--vocab", dims.vocab, "Vocabulary size");
-  command->add_option("--context", dims.context, "Context length in the metadata");
-  command->add_option("--pieces", options->pieces_file,
-                      "File with a learned vocabulary: one piece per line, best merge first, "
-                      "U+2581 for a space, \\n for a line feed");
-  command->add_flag("--force", options->force, "Replace an existing file");
-  command->add_flag("-q,--quiet", options->quiet, "Print only errors");
-  command->footer(
+  command.add_option("--layers", dims.layers, "Number of layers");
+  command.add_option("--embd", dims.embd, "Embedding length");
+  command.add_option("--heads", dims.heads, "Number of attention heads");
+  command.add_option("--kv-heads", dims.kv_heads, "Number of key/value heads");
+  command.add_option("--ff", dims.ff, "Feed-forward length (of each expert)");
+  command.add_option("--experts", dims.experts, "Number of routed experts");
+  command.add_option("--experts-used", dims.experts_used, "Number of experts used per token");
+  command.add_option("--vocab", dims.vocab, "Vocabulary size");
+  command.add_option("--context", dims.context, "Context length in the metadata");
+  command.add_option("--pieces", options->pieces_file,
+                     "File with a learned vocabulary: one piece per line, best merge first, "
+                     "U+2581 for a space, \\n for a line feed");
+  command.add_flag("--force", options->force, "Replace an existing file");
+  command.add_flag("-q,--quiet", options->quiet, "Print only errors");
+  command.footer(
       "Example: tt model --list\n"
       "         tt model moe --layers 4 --experts 16 -o moe.gguf");
-  // Another prefix, because --context has another meaning in other verbs.
-  name_environment(*command, "TT_MODEL_");
-  command->callback([options, &exit_code] { exit_code = run(*options); });
-  return command;
+  return [options] { return run(*options); };
 }
 
 }  // namespace tt::cli

@@ -1,5 +1,5 @@
-#include "cli/commands/moe_command.h"
-
+// tt moe FILE: how a session used its model's experts, and whether pinning them would help. A model
+// without experts is reported and is not an error.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -17,11 +17,11 @@
 #include "analysis/experts/expert_pinning.h"
 #include "analysis/experts/experts.h"
 #include "api/json/expert_json.h"
+#include "cli/commands/verbs.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
-#include "program/command_line.h"
 #include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -197,38 +197,34 @@ int run(const MoeOptions& options) {
 
 }  // namespace
 
-CLI::App* add_moe_command(CLI::App& app, int& exit_code) {
+RunVerb add_moe_command(CLI::App& command) {
   auto options = std::make_shared<MoeOptions>();
-  CLI::App* command = app.add_subcommand(
-      "moe", "Show how a session used its model's experts, and whether pinning them would help");
   add_session_file(command, options->file);
   command
-      ->add_option("--layer", options->layer,
-                   "Layer to show in detail: experts, the tokens that select them, pairs")
+      .add_option("--layer", options->layer,
+                  "Layer to show in detail: experts, the tokens that select them, pairs")
       ->check(whole_number(0, kMaxInt32))
       ->type_name("N");
   command
-      ->add_option("--router", options->router, "Index of the router, for layers with two routers")
+      .add_option("--router", options->router, "Index of the router, for layers with two routers")
       ->type_name("N");
   const std::map<std::string, Phase> phases = {{"prompt", Phase::Prompt},
                                                {"generate", Phase::Generate}};
   command
-      ->add_option_function<Phase>(
+      .add_option_function<Phase>(
           "--phase", [options](Phase phase) { options->phase = phase; },
           "Phase of the choices: prompt or generate (pinning covers both)")
       ->transform(choice(phases))
       ->type_name("PHASE");
   command
-      ->add_option("--sizes", options->sizes,
-                   "Cache sizes, like 500MB,2GB (default: tenths of the distinct bytes read)")
+      .add_option("--sizes", options->sizes,
+                  "Cache sizes, like 500MB,2GB (default: tenths of the distinct bytes read)")
       ->delimiter(',')
       ->transform(size_in_bytes(Units::Decimal))
       ->type_name("SIZE,...");
-  command->add_flag("--json", options->json, "Print JSON");
-  command->footer("Example: tt record -m moe.gguf -p Hello -o s.ttrace && tt moe s.ttrace");
-  name_environment(*command);
-  command->callback([options, &exit_code] { exit_code = run(*options); });
-  return command;
+  command.add_flag("--json", options->json, "Print JSON");
+  command.footer("Example: tt record -m moe.gguf -p Hello -o s.ttrace && tt moe s.ttrace");
+  return [options] { return run(*options); };
 }
 
 }  // namespace tt::cli

@@ -1,5 +1,6 @@
-#include "cli/commands/parse_command.h"
-
+// tt parse FILE: lists accesses as rows, summarizes them, or validates the recording. Exit code 1
+// if
+// --validate fails.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -20,12 +21,12 @@
 #include "api/json/trace_json.h"
 #include "api/json/validation_json.h"
 #include "api/text/escape_control_chars.h"
+#include "cli/commands/verbs.h"
 #include "cli/options/filter_options.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
-#include "program/command_line.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::cli {
@@ -203,17 +204,15 @@ int run(const ParseOptions& options) {
 
 }  // namespace
 
-CLI::App* add_parse_command(CLI::App& app, int& exit_code) {
+RunVerb add_parse_command(CLI::App& command) {
   auto options = std::make_shared<ParseOptions>();
-  CLI::App* command = app.add_subcommand(
-      "parse", "List the accesses of a session, summarize them, or validate the recording");
   add_session_file(command, options->file);
   command
-      ->add_option("--limit", options->limit,
-                   "Maximum number of rows, or of weights with --stats (default: 20)")
+      .add_option("--limit", options->limit,
+                  "Maximum number of rows, or of weights with --stats (default: 20)")
       ->type_name("N");
   command
-      ->add_option_function<std::string>(
+      .add_option_function<std::string>(
           "--layer",
           [options](const std::string& text) { options->layer = parse_layer(text).value(); },
           "Layer of the tensors: a number, or outside (tensors outside all layers)")
@@ -221,22 +220,20 @@ CLI::App* add_parse_command(CLI::App& app, int& exit_code) {
         return parse_layer(text) ? std::string() : "must be the number of a layer, or outside";
       })
       ->type_name("LAYER");
-  CLI::Option* stats = command->add_flag(
+  CLI::Option* stats = command.add_flag(
       "--stats", options->stats,
       "Summarize instead: totals, by phase, layer, op, component, source and weight");
   command
-      ->add_flag("--validate", options->validate,
-                 "Validate the recording; exit code 1 if a check fails")
+      .add_flag("--validate", options->validate,
+                "Validate the recording; exit code 1 if a check fails")
       ->excludes(stats);
-  for (CLI::Option* option : add_access_options(*command, options->rows)) option->excludes(stats);
-  command->add_flag("--json", options->json, "Print JSON");
-  command->footer(
+  for (CLI::Option* option : add_access_options(command, options->rows)) option->excludes(stats);
+  command.add_flag("--json", options->json, "Print JSON");
+  command.footer(
       "Example: tt parse s.ttrace --layer 5 --limit 100\n"
       "         tt parse s.ttrace --tensor attn_q --phase generate --source disk\n"
       "         tt parse s.ttrace --stats");
-  name_environment(*command);
-  command->callback([options, &exit_code] { exit_code = run(*options); });
-  return command;
+  return [options] { return run(*options); };
 }
 
 }  // namespace tt::cli

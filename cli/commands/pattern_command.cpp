@@ -1,5 +1,4 @@
-#include "cli/commands/pattern_command.h"
-
+// tt pattern FILE: whether each token accesses the same bytes; writes access_pattern.json.
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -10,11 +9,11 @@
 #include "api/exchange/rows/byte_sink.h"
 #include "api/json/pattern_json.h"
 #include "api/text/escape_control_chars.h"
+#include "cli/commands/verbs.h"
 #include "cli/options/output_path.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
-#include "program/command_line.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::cli {
@@ -93,21 +92,17 @@ int run(const PatternOptions& options) {
 
 }  // namespace
 
-CLI::App* add_pattern_command(CLI::App& app, int& exit_code) {
+RunVerb add_pattern_command(CLI::App& command) {
   auto options = std::make_shared<PatternOptions>();
-  CLI::App* command = app.add_subcommand(
-      "pattern", "Check whether each token accesses the same bytes, and in what order");
   add_session_file(command, options->file);
   command
-      ->add_option("-o,--output", options->output,
-                   "File for the pattern, for example access_pattern.json; -: stdout")
+      .add_option("-o,--output", options->output,
+                  "File for the pattern, for example access_pattern.json; -: stdout")
       ->type_name("FILE");
-  command->add_flag("--json", options->json, "Print the pattern as JSON");
-  command->add_flag("--force", options->force, "Replace an existing file");
-  command->footer("Example: tt pattern s.ttrace -o access_pattern.json");
-  name_environment(*command);
-  command->callback([options, &exit_code] { exit_code = run(*options); });
-  return command;
+  command.add_flag("--json", options->json, "Print the pattern as JSON");
+  command.add_flag("--force", options->force, "Replace an existing file");
+  command.footer("Example: tt pattern s.ttrace -o access_pattern.json");
+  return [options] { return run(*options); };
 }
 
 }  // namespace tt::cli

@@ -1,5 +1,6 @@
-#include "cli/commands/record_command.h"
-
+// tt record -p TEXT -o FILE.ttrace: runs one request without a server and records it. Streams the
+// answer to stdout; writes progress and a summary to stderr. After an interrupt the file is
+// complete, too.
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -15,11 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "cli/commands/verbs.h"
 #include "cli/options/output_path.h"
 #include "cli/terminal/interrupt_guard.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/status_line.h"
-#include "program/command_line.h"
 #include "program/installation.h"
 #include "program/tracer_options.h"
 #include "program/validators.h"
@@ -265,95 +266,93 @@ int run(RecordOptions& options) {
 
 }  // namespace
 
-CLI::App* add_record_command(CLI::App& app, int& exit_code) {
+RunVerb add_record_command(CLI::App& command) {
   auto options = std::make_shared<RecordOptions>();
-  CLI::App* command = app.add_subcommand(
-      "record", "Run one prompt and record it to a session file, without a server");
-  command->option_defaults()->group("Session");
+  command.option_defaults()->group("Session");
   CLI::Option* prompt =
-      command->add_option("-p,--prompt", options->prompt, "Prompt text")->check(utf8_text());
-  CLI::Option* file = command->add_option("-f,--file", options->prompt_file,
-                                          "File to read the prompt from; -: stdin");
+      command.add_option("-p,--prompt", options->prompt, "Prompt text")->check(utf8_text());
+  CLI::Option* file = command.add_option("-f,--file", options->prompt_file,
+                                         "File to read the prompt from; -: stdin");
   CLI::Option* tokens =
-      command->add_option("--tokens", options->tokens, "Prompt as token ids, 1,2,3")
+      command.add_option("--tokens", options->tokens, "Prompt as token ids, 1,2,3")
           ->delimiter(',')
           ->check(whole_number(kTokenBounds));
   prompt->excludes(file)->excludes(tokens);
   file->excludes(tokens);
-  command->add_flag("--chat", options->chat, "Apply the model's chat template to the prompt")
+  command.add_flag("--chat", options->chat, "Apply the model's chat template to the prompt")
       ->excludes(tokens);
-  command->add_option("-o,--output", options->output, "Session file to write (.ttrace)")
+  command.add_option("-o,--output", options->output, "Session file to write (.ttrace)")
       ->required()
       ->type_name("FILE");
-  command->add_flag("--force", options->force, "Replace an existing file");
+  command.add_flag("--force", options->force, "Replace an existing file");
   GenerationRequest& request = options->request;
   const std::map<std::string, Level> levels = {{"off", Level::Off},
                                                {"minimal", Level::Minimal},
                                                {"detailed", Level::Detailed},
                                                {"verbose", Level::Verbose}};
   command
-      ->add_option("--level", request.level,
-                   "Recording level: off, minimal (steps and tokens), detailed (every op; "
-                   "default) or verbose (adds value statistics)")
+      .add_option("--level", request.level,
+                  "Recording level: off, minimal (steps and tokens), detailed (every op; "
+                  "default) or verbose (adds value statistics)")
       ->transform(choice(levels))
       ->type_name("LEVEL");
-  command->add_flag("--exact", request.exact_timing,
-                    "Time each op exactly by splitting the graph after it (slower)");
+  command.add_flag("--exact", request.exact_timing,
+                   "Time each op exactly by splitting the graph after it (slower)");
   command
-      ->add_option(
+      .add_option(
           "--stats-pattern", request.stats_pattern,
           "Regular expression for the outputs with value statistics (--level verbose), without "
           "back references and look-aheads; empty: none")
       ->capture_default_str()
       ->check(utf8_text());
-  command->add_flag("-q,--quiet", options->quiet, "Do not show progress or a summary");
-  command->add_flag("--verbose", options->verbose, "Show warnings and errors of llama.cpp");
+  command.add_flag("-q,--quiet", options->quiet, "Do not show progress or a summary");
+  command.add_flag("--verbose", options->verbose, "Show warnings and errors of llama.cpp");
 
-  command->option_defaults()->group("Sampling");
+  command.option_defaults()->group("Sampling");
   command
-      ->add_option("-n,--n-predict,--predict", request.max_tokens,
-                   "Maximum number of tokens to generate")
+      .add_option("-n,--n-predict,--predict", request.max_tokens,
+                  "Maximum number of tokens to generate")
       ->check(whole_number(bounds_of("max_tokens")))
       ->capture_default_str();
   Sampling& sampling = request.sampling;
   command
-      ->add_option("--temp,--temperature", sampling.temperature,
-                   "Sampling temperature; 0: always the most likely token")
+      .add_option("--temp,--temperature", sampling.temperature,
+                  "Sampling temperature; 0: always the most likely token")
       ->check(number(bounds_of("temperature")))
       ->capture_default_str();
   command
-      ->add_option("--top-k", sampling.top_k, "Number of most likely tokens to sample from; 0: off")
+      .add_option("--top-k", sampling.top_k, "Number of most likely tokens to sample from; 0: off")
       ->check(whole_number(bounds_of("top_k")))
       ->capture_default_str();
   command
-      ->add_option("--top-p", sampling.top_p,
-                   "Cumulative probability of the tokens to sample from; 1: off")
+      .add_option("--top-p", sampling.top_p,
+                  "Cumulative probability of the tokens to sample from; 1: off")
       ->check(number(bounds_of("top_p")))
       ->capture_default_str();
   command
-      ->add_option("--min-p", sampling.min_p,
-                   "Minimum probability, relative to the most likely token; 0: off")
+      .add_option("--min-p", sampling.min_p,
+                  "Minimum probability, relative to the most likely token; 0: off")
       ->check(number(bounds_of("min_p")))
       ->capture_default_str();
   command
-      ->add_option("--repeat-penalty", sampling.repeat_penalty,
-                   "Penalty for repeated tokens; 1: off")
+      .add_option("--repeat-penalty", sampling.repeat_penalty,
+                  "Penalty for repeated tokens; 1: off")
       ->check(number(bounds_of("repeat_penalty")))
       ->capture_default_str();
   command
-      ->add_option("--repeat-last-n", sampling.repeat_last_n,
-                   "Number of last tokens that --repeat-penalty covers; -1: all")
+      .add_option("--repeat-last-n", sampling.repeat_last_n,
+                  "Number of last tokens that --repeat-penalty covers; -1: all")
       ->check(whole_number(bounds_of("repeat_last_n")))
       ->capture_default_str();
   command
-      ->add_option("-s,--seed", sampling.seed,
-                   "Random seed (default: random; the session records it)")
+      .add_option("-s,--seed", sampling.seed,
+                  "Random seed (default: random; the session records it)")
       ->check(whole_number(bounds_of("seed")));
-  command->add_option("--grammar", sampling.grammar, "GBNF grammar that constrains the answer")
+  command.add_option("--grammar", sampling.grammar, "GBNF grammar that constrains the answer")
       ->check(utf8_text());
   // Added one at a time, because CLI11 would split "[a,b]" into two values of a vector.
   command
-      ->add_option_function<std::string>(
+      .add_option_function<std::string>(
           "--stop", [options](const std::string& text) { options->request.stop.push_back(text); },
           "Text that ends the answer (not included); may be repeated")
       ->trigger_on_parse()
@@ -361,17 +360,15 @@ CLI::App* add_record_command(CLI::App& app, int& exit_code) {
       ->check([](const std::string& text) {
         return text.empty() ? std::string("must not be empty") : std::string();
       });
-  command->add_flag("--ignore-eos", request.ignore_eos, "Continue after the end-of-sequence token");
+  command.add_flag("--ignore-eos", request.ignore_eos, "Continue after the end-of-sequence token");
 
-  command->option_defaults()->group("Model");
-  add_model_options(*command, options->model);
-  command->option_defaults()->group("Context");
-  add_context_options(*command, options->context);
-  command->footer(
+  command.option_defaults()->group("Model");
+  add_model_options(command, options->model);
+  command.option_defaults()->group("Context");
+  add_context_options(command, options->context);
+  command.footer(
       "Example: tt record -m model.gguf -p 'Why is the sky blue?' --chat -n 64 -o s.ttrace");
-  name_environment(*command);
-  command->callback([options, &exit_code] { exit_code = run(*options); });
-  return command;
+  return [options] { return run(*options); };
 }
 
 }  // namespace tt::cli

@@ -1,5 +1,4 @@
-#include "cli/commands/report_command.h"
-
+// tt report FILE: writes a report about a session as HTML, Markdown or JSON.
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -10,11 +9,11 @@
 #include "analysis/report/report.h"
 #include "api/exchange/rows/byte_sink.h"
 #include "api/report/report_text.h"
+#include "cli/commands/verbs.h"
 #include "cli/options/output_path.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
-#include "program/command_line.h"
 #include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -77,29 +76,25 @@ int run(const ReportOptions& options) {
 
 }  // namespace
 
-CLI::App* add_report_command(CLI::App& app, int& exit_code) {
+RunVerb add_report_command(CLI::App& command) {
   auto options = std::make_shared<ReportOptions>();
-  CLI::App* command =
-      app.add_subcommand("report", "Write a report with findings, advice and charts, in one file");
   add_session_file(command, options->file);
-  command->add_option("-o,--output", options->output, "File to write (default: -, stdout)")
+  command.add_option("-o,--output", options->output, "File to write (default: -, stdout)")
       ->type_name("FILE");
   auto* format =
       command
-          ->add_option(
+          .add_option(
               "--format", options->format,
               "Output format: html (one self-contained file), md (Markdown without charts) or "
               "json (default: from the file extension, else html)")
           ->transform(choice(formats()))
           ->type_name("FORMAT");
-  command->add_flag("--json", options->json, "Same as --format json")->excludes(format);
-  command->add_flag("--force", options->force, "Replace an existing file");
-  command->footer(
+  command.add_flag("--json", options->json, "Same as --format json")->excludes(format);
+  command.add_flag("--force", options->force, "Replace an existing file");
+  command.footer(
       "Example: tt report s.ttrace -o report.html\n"
       "         tt report s.ttrace -o report.md");
-  name_environment(*command);
-  command->callback([options, &exit_code] { exit_code = run(*options); });
-  return command;
+  return [options] { return run(*options); };
 }
 
 }  // namespace tt::cli

@@ -1,5 +1,4 @@
-#include "cli/commands/reuse_command.h"
-
+// tt reuse FILE: how many weight reads caches of several sizes would save, as a table or JSON.
 #include <cstdint>
 #include <cstdio>
 #include <format>
@@ -11,11 +10,11 @@
 #include "analysis/common/format_units.h"
 #include "analysis/weights/reuse.h"
 #include "api/json/reuse_json.h"
+#include "cli/commands/verbs.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
-#include "program/command_line.h"
 #include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -78,29 +77,25 @@ int run(ReuseOptions& options) {
 
 }  // namespace
 
-CLI::App* add_reuse_command(CLI::App& app, int& exit_code) {
+RunVerb add_reuse_command(CLI::App& command) {
   auto options = std::make_shared<ReuseOptions>();
-  CLI::App* command = app.add_subcommand(
-      "reuse", "Show how many weight reads a cache would save: LRU, pinned, optimal");
   add_session_file(command, options->file);
   const std::map<std::string, Grain> grains = {{"tensor", Grain::Tensor}, {"part", Grain::Part}};
   command
-      ->add_option("--grain", options->query.grain,
-                   "Unit to cache: tensor (whole tensors) or part (parts that are read "
-                   "separately, such as experts; default)")
+      .add_option("--grain", options->query.grain,
+                  "Unit to cache: tensor (whole tensors) or part (parts that are read "
+                  "separately, such as experts; default)")
       ->transform(choice(grains))
       ->type_name("GRAIN");
   command
-      ->add_option("--sizes", options->sizes,
-                   "Cache sizes, like 500MB,2GB (default: tenths of the distinct bytes read)")
+      .add_option("--sizes", options->sizes,
+                  "Cache sizes, like 500MB,2GB (default: tenths of the distinct bytes read)")
       ->delimiter(',')
       ->transform(size_in_bytes(Units::Decimal))
       ->type_name("SIZE,...");
-  command->add_flag("--json", options->json, "Print JSON");
-  command->footer("Example: tt record -m model.gguf -p Hello -o s.ttrace && tt reuse s.ttrace");
-  name_environment(*command);
-  command->callback([options, &exit_code] { exit_code = run(*options); });
-  return command;
+  command.add_flag("--json", options->json, "Print JSON");
+  command.footer("Example: tt record -m model.gguf -p Hello -o s.ttrace && tt reuse s.ttrace");
+  return [options] { return run(*options); };
 }
 
 }  // namespace tt::cli

@@ -1,5 +1,4 @@
-#include "cli/commands/show_command.h"
-
+// tt show FILE: prints a session's metadata, times, graphs and answer.
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -18,11 +17,11 @@
 #include "api/json/session_json.h"
 #include "api/json/trace_json.h"
 #include "api/text/escape_control_chars.h"
+#include "cli/commands/verbs.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
-#include "program/command_line.h"
 #include "tracer/format/file/session_reader.h"
 #include "tracer/text/recorded_answer.h"
 
@@ -196,18 +195,14 @@ int run(const ShowOptions& options) {
 
 }  // namespace
 
-CLI::App* add_show_command(CLI::App& app, int& exit_code) {
+RunVerb add_show_command(CLI::App& command) {
   auto options = std::make_shared<ShowOptions>();
-  CLI::App* command =
-      app.add_subcommand("show", "Show a session's model, times, graphs and answer");
   add_session_file(command, options->file);
-  command->add_flag("--facts", options->facts,
-                    "Print all facts, too: hyper-parameters, request, host, libraries");
-  command->add_flag("--json", options->json, "Print everything as JSON, including the facts");
-  command->footer("Example: tt show s.ttrace --facts");
-  name_environment(*command);
-  command->callback([options, &exit_code] { exit_code = run(*options); });
-  return command;
+  command.add_flag("--facts", options->facts,
+                   "Print all facts, too: hyper-parameters, request, host, libraries");
+  command.add_flag("--json", options->json, "Print everything as JSON, including the facts");
+  command.footer("Example: tt show s.ttrace --facts");
+  return [options] { return run(*options); };
 }
 
 }  // namespace tt::cli

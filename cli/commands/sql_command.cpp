@@ -1,5 +1,4 @@
-#include "cli/commands/sql_command.h"
-
+// tt sql FILE STATEMENT: runs one SELECT on a session and prints a table, JSON or CSV.
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,11 +16,11 @@
 
 #include "analysis/sql/query.h"
 #include "api/json/query_json.h"
+#include "cli/commands/verbs.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
-#include "program/command_line.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::cli {
@@ -149,24 +148,21 @@ int run(const SqlOptions& options) {
 
 }  // namespace
 
-CLI::App* add_sql_command(CLI::App& app, int& exit_code) {
+RunVerb add_sql_command(CLI::App& command) {
   auto options = std::make_shared<SqlOptions>();
-  CLI::App* command = app.add_subcommand("sql", "Run a SELECT statement on a session");
   add_session_file(command, options->file);
-  command->add_option("statement", options->statement, "SELECT statement; -: read it from stdin")
+  command.add_option("statement", options->statement, "SELECT statement; -: read it from stdin")
       ->required()
       ->type_name("SQL");
-  CLI::Option* json = command->add_flag("--json", options->json, "Print columns and rows as JSON");
-  command->add_flag("--csv", options->csv, "Print CSV: a header line, then the rows")
+  CLI::Option* json = command.add_flag("--json", options->json, "Print columns and rows as JSON");
+  command.add_flag("--csv", options->csv, "Print CSV: a header line, then the rows")
       ->excludes(json);
-  command->footer(
+  command.footer(
       "Tables: access, edge, expert, fault, metadata, model, op, session, step, template, tensor, "
       "token.\n"
       "Example: tt sql s.ttrace \"SELECT layer_id, sum(size_bytes) FROM access GROUP BY "
       "layer_id\"");
-  name_environment(*command);
-  command->callback([options, &exit_code] { exit_code = run(*options); });
-  return command;
+  return [options] { return run(*options); };
 }
 
 }  // namespace tt::cli

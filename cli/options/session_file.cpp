@@ -17,9 +17,9 @@ bool is_marked_running(const std::string& file) {
 
 }  // namespace
 
-CLI::Option* add_session_file(CLI::App* command, std::string& file, const std::string& name,
+CLI::Option* add_session_file(CLI::App& command, std::string& file, const std::string& name,
                               const std::string& description) {
-  return command->add_option(name, file, description)->required()->type_name("FILE");
+  return command.add_option(name, file, description)->required()->type_name("FILE");
 }
 
 void recover_if_unfinished(const std::string& file) {

@@ -10,7 +10,7 @@
 namespace tt::cli {
 
 // Adds a required positional argument.
-CLI::Option* add_session_file(CLI::App* command, std::string& file,
+CLI::Option* add_session_file(CLI::App& command, std::string& file,
                               const std::string& name = "file",
                               const std::string& description = "Session file (.ttrace)");
 

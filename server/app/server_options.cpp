@@ -56,100 +56,94 @@ void hide_key(int argc, char** argv) {
 
 }  // namespace
 
-std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
-                                                       const Installation& installation) {
-  ServerOptions options;
-  options.data_dir = default_data_dir();
-  options.page = installation.webui;
-
-  CLI::App app("Runs a model and shows its memory accesses, live and from recordings.",
-               "tt-server");
-  app.set_version_flag("--version", std::string("tt-server ") + kVersion);
-  app.add_option("sessions", options.sessions,
-                 "Additional session files (.ttrace), or folders with session files, opened "
-                 "read-only. If any is given, no model is loaded unless --model is set")
+std::unique_ptr<CLI::App> make_server_app(ServerOptions& options) {
+  auto app = std::make_unique<CLI::App>(
+      "Runs a model and shows its memory accesses, live and from recordings.", "tt-server");
+  app->set_version_flag("--version", std::string("tt-server ") + kVersion);
+  app->add_option("sessions", options.sessions,
+                  "Additional session files (.ttrace), or folders with session files, opened "
+                  "read-only. If any is given, no model is loaded unless --model is set")
       ->check(existing_path())
       ->type_name("FILE");
-  app.option_defaults()->group("Model");
-  add_model_options(app, options.model);
-  bool no_model = false;
-  auto* model = app.get_option("--model");
+  app->option_defaults()->group("Model");
+  add_model_options(*app, options.model);
+  auto* model = app->get_option("--model");
   model->description(
       "GGUF file to load at startup (default: the bundled model; none if --models-dir or session "
       "files are given)");
-  app.add_option("--models-dir", options.models_dir,
-                 "Folder with further models: every .gguf file below it can be loaded on request")
+  app->add_option("--models-dir", options.models_dir,
+                  "Folder with further models: every .gguf file below it can be loaded on request")
       ->check(existing_folder())
       ->type_name("DIR");
-  app.add_option("--models-max", options.models_max,
-                 "Maximum number of loaded models; loading another unloads the longest idle one")
+  app->add_option("--models-max", options.models_max,
+                  "Maximum number of loaded models; loading another unloads the longest idle one")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
-  app.add_flag("--no-model", no_model, "Do not load a model at startup")->excludes(model);
-  app.option_defaults()->group("Context");
-  add_context_options(app, options.context);
-  app.option_defaults()->group("Server");
-  app.add_option("--host", options.host,
-                 "Address to listen on; non-loopback addresses require an API key")
+  app->add_flag("--no-model", options.no_model, "Do not load a model at startup")->excludes(model);
+  app->option_defaults()->group("Context");
+  add_context_options(*app, options.context);
+  app->option_defaults()->group("Server");
+  app->add_option("--host", options.host,
+                  "Address to listen on; non-loopback addresses require an API key")
       ->capture_default_str();
-  app.add_option("--port", options.port, "Port to listen on; 0 selects a free port")
+  app->add_option("--port", options.port, "Port to listen on; 0 selects a free port")
       ->check(whole_number(0, 65535))
       ->capture_default_str();
-  app.add_option("--allowed-host", options.allowed_hosts,
-                 "Additional accepted values of the Host header, for example behind a proxy")
+  app->add_option("--allowed-host", options.allowed_hosts,
+                  "Additional accepted values of the Host header, for example behind a proxy")
       ->delimiter(',')
       ->type_name("NAME");
-  app.add_option("--api-key", options.api_key.key,
-                 "API key that programs send (Authorization: Bearer KEY), at least 16 characters. "
-                 "Prefer TT_API_KEY or --api-key-file: other users can see arguments. Without a "
-                 "key, loopback needs no login, and other addresses accept only login links")
+  app->add_option("--api-key", options.api_key.key,
+                  "API key that programs send (Authorization: Bearer KEY), at least 16 characters. "
+                  "Prefer TT_API_KEY or --api-key-file: other users can see arguments. Without a "
+                  "key, loopback needs no login, and other addresses accept only login links")
       ->type_name("KEY");
-  auto* key = app.get_option("--api-key");
-  app.add_option("--api-key-file", options.api_key.file,
-                 "File with the API key; created with a random key if it does not exist")
+  auto* key = app->get_option("--api-key");
+  app->add_option("--api-key-file", options.api_key.file,
+                  "File with the API key; created with a random key if it does not exist")
       ->excludes(key)
       ->type_name("FILE");
-  app.add_option("--public-url", options.public_url,
-                 "URL of this server behind a reverse proxy, such as https://trace.example; see "
-                 "docs/behind-a-proxy.md")
+  app->add_option("--public-url", options.public_url,
+                  "URL of this server behind a reverse proxy, such as https://trace.example; see "
+                  "docs/behind-a-proxy.md")
       ->transform(CLI::Validator(&normalize_origin, ""))
       ->type_name("URL");
-  app.add_option("--cors-origins", options.cors_origins,
-                 "Origins whose pages may use the API, such as https://notes.example,...; may be "
-                 "repeated (default: none)")
+  app->add_option("--cors-origins", options.cors_origins,
+                  "Origins whose pages may use the API, such as https://notes.example,...; may be "
+                  "repeated (default: none)")
       ->transform(CLI::Validator(&normalize_origin, ""))
       ->delimiter(',')
       ->type_name("ORIGIN");
-  app.add_option("--max-connections", options.max_connections,
-                 "Maximum number of HTTP connections; one client can use at most half of them")
+  app->add_option("--max-connections", options.max_connections,
+                  "Maximum number of HTTP connections; one client can use at most half of them")
       ->check(whole_number(2, 100'000))
       ->capture_default_str();
-  app.add_option("--max-live-clients", options.max_live_clients,
-                 "Maximum number of WebSockets; one client can use at most half of them")
+  app->add_option("--max-live-clients", options.max_live_clients,
+                  "Maximum number of WebSockets; one client can use at most half of them")
       ->check(whole_number(2, 10'000))
       ->capture_default_str();
-  app.add_option("--data-dir", options.data_dir, "Folder for recorded sessions")
+  app->add_option("--data-dir", options.data_dir, "Folder for recorded sessions")
       ->type_name("DIR")
       ->capture_default_str();
-  app.add_option("--keep-days", options.keep_days,
-                 "Remove sessions this many days after they ended (default: never)")
+  app->add_option("--keep-days", options.keep_days,
+                  "Remove sessions this many days after they ended (default: never)")
       ->check(number_above_zero(kMaxDays))
       ->type_name("DAYS");
-  app.add_option("--keep-bytes", options.keep_bytes,
-                 "Remove the oldest sessions when their total size exceeds this, such as 20G "
-                 "(default: never)")
+  app->add_option("--keep-bytes", options.keep_bytes,
+                  "Remove the oldest sessions when their total size exceeds this, such as 20G "
+                  "(default: never)")
       ->transform(size_in_bytes(Units::Binary))
       ->type_name("SIZE");
-  app.add_option("--disk-reserve", options.disk_reserve,
-                 "Minimum free space on the disk of --data-dir; below it nothing is recorded "
-                 "(default: 256M)")
+  app->add_option("--disk-reserve", options.disk_reserve,
+                  "Minimum free space on the disk of --data-dir; below it nothing is recorded "
+                  "(default: 256M)")
       ->transform(size_in_bytes(Units::Binary))
       ->type_name("SIZE");
-  app.add_option("--max-import", options.max_import,
-                 "Maximum size of an imported session file (default: 16G)")
+  app->add_option("--max-import", options.max_import,
+                  "Maximum size of an imported session file (default: 16G)")
       ->transform(size_in_bytes(Units::Binary))
       ->type_name("SIZE");
-  app.add_option("--path", options.page, "Folder of the built web UI (default: the installed one)")
+  app->add_option("--path", options.page, "Folder of the built web UI (default: the installed one)")
       ->check(existing_folder())
       ->type_name("DIR");
   const std::map<std::string, LogLevel> levels = {{"trace", LogLevel::Trace},
@@ -157,19 +151,27 @@ std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
                                                   {"info", LogLevel::Info},
                                                   {"warning", LogLevel::Warning},
                                                   {"error", LogLevel::Error}};
-  app.add_option("--log-level", options.log.level,
-                 "Minimum level of log messages: trace, debug, info (default), warning or error")
+  app->add_option("--log-level", options.log.level,
+                  "Minimum level of log messages: trace, debug, info (default), warning or error")
       ->type_name("LEVEL")
       ->transform(choice(levels));
-  app.add_flag("--log-json", options.log.json,
-               "Write each log message as a JSON object on one line");
-  name_environment(app);
+  app->add_flag("--log-json", options.log.json,
+                "Write each log message as a JSON object on one line");
+  name_environment(*app);
+  return app;
+}
 
-  const auto exit_code = parse(app, arguments_of(argc, argv));
+std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
+                                                       const Installation& installation) {
+  ServerOptions options;
+  options.data_dir = default_data_dir();
+  options.page = installation.webui;
+  const auto app = make_server_app(options);
+  const auto exit_code = parse(*app, arguments_of(argc, argv));
   hide_key(argc, argv);
   if (exit_code) return std::unexpected(*exit_code);
   const bool others = !options.models_dir.empty() || !options.sessions.empty();
-  if (options.model.path.empty() && !others && !no_model)
+  if (options.model.path.empty() && !others && !options.no_model)
     options.model.path = installation.bundled_model;
   return options;
 }

@@ -1,10 +1,12 @@
 // Command line options of tt-server.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +20,7 @@ namespace tt {
 
 struct ServerOptions {
   ModelOptions model;                           // empty path: no model is loaded at startup
+  bool no_model = false;                        // no default for `model`
   std::filesystem::path models_dir;             // folder with further models; empty: none
   std::size_t models_max = 1;                   // maximum number of loaded models
   std::vector<std::filesystem::path> sessions;  // files and folders opened read-only
@@ -38,6 +41,10 @@ struct ServerOptions {
   std::size_t max_live_clients = 64;
   LogOptions log;
 };
+
+// The command line of tt-server. Parsing it sets `options`, which must outlive it; their initial
+// values are the defaults.
+std::unique_ptr<CLI::App> make_server_app(ServerOptions& options);
 
 // Parses the arguments and the environment. On error returns the exit code: 0 after --help and
 // --version, 2 for invalid usage; the output has already been printed. An API key is

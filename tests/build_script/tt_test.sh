@@ -126,6 +126,7 @@ test_verb_of_the_program_runs_the_program() {
   mkdir -p "$tree/cli/commands"
   : >"$tree/cli/commands/record_command.cpp"
   equals "$("$tree/tt" record --model 'a b.gguf' 2>/dev/null)" 'tt: record --model a b.gguf'
+  equals "$("$tree/tt" help record 2>/dev/null)" 'tt: record --help'
 }
 
 test_mistyped_verb_is_rejected_before_anything_is_set_up() {

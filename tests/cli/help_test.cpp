@@ -1,31 +1,31 @@
 // The --help output of tt and of each verb.
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "cli/app.h"
+#include "cli/commands/verbs.h"
 #include "tests/cli/tt_program.h"
-#include "tests/support/help_options.h"
+#include "tests/support/app_options.h"
 
 namespace tt {
 namespace {
 
 TEST(Help, EveryOptionHasDescriptionAndVariable) {
-  const test::TempFolder folder;
-  const std::vector<std::string> verbs = verbs_of_tt(folder);
-  for (const std::string& verb : verbs) {
-    SCOPED_TRACE(verb);
-    const Result help = run_tt(folder, verb + " --help");
-    EXPECT_EQ(help.code, 0);
-    const std::vector<HelpOption> options = options_in(help.out);
+  int exit_code = 0;
+  const auto app = cli::make_app(exit_code);
+  for (CLI::App* verb : app->get_subcommands({})) {
+    SCOPED_TRACE(verb->get_name());
+    const std::vector<CLI::Option*> options = listed_options(*verb);
     EXPECT_FALSE(options.empty());
     // Another prefix, because --context has another meaning in other verbs.
-    const std::string prefix = verb == "model" ? "TT_MODEL_" : "TT_";
-    for (const HelpOption& option : options) {
-      EXPECT_EQ(option.variable, variable_of(option.name, prefix));
-      EXPECT_NE(option.text, "") << option.name;
+    const std::string prefix = verb->get_name() == "model" ? "TT_MODEL_" : "TT_";
+    for (const CLI::Option* option : options) {
+      EXPECT_EQ(option->get_envname(), variable_of(long_name(*option), prefix));
+      EXPECT_NE(option->get_description(), "") << long_name(*option);
     }
   }
 }
@@ -34,27 +34,62 @@ TEST(Help, EveryOptionHasDescriptionAndVariable) {
 TEST(Help, EveryOptionReportsInvalidValues) {
   const test::TempFolder folder;
   std::size_t rejected = 0;
-  for (const std::string& verb : verbs_of_tt(folder)) {
-    for (const HelpOption& option : options_in(run_tt(folder, verb + " --help").out)) {
-      if (option.type.empty() || option.type == "TEXT" || option.type == "FILE") continue;
-      SCOPED_TRACE(verb + " " + option.name);
+  int exit_code = 0;
+  const auto app = cli::make_app(exit_code);
+  for (CLI::App* verb : app->get_subcommands({})) {
+    for (const CLI::Option* option : listed_options(*verb)) {
+      const std::string type = option->get_type_name();
+      if (is_flag(*option) || type == "TEXT" || type == "FILE") continue;
+      const std::string name = long_name(*option), variable = option->get_envname();
+      SCOPED_TRACE(verb->get_name() + " " + name);
       // Required arguments are missing, so the command fails even if the value is valid.
-      const Result argument = run_tt(folder, verb + " " + option.name + "=@");
-      const Result variable = run_tt(folder, verb, option.variable + "=@");
-      for (const Result& result : {argument, variable}) {
+      const Result by_argument = run_tt(folder, verb->get_name() + " " + name + "=@");
+      const Result by_variable = run_tt(folder, verb->get_name(), variable + "=@");
+      for (const Result& result : {by_argument, by_variable}) {
         EXPECT_EQ(result.code, 2) << result.err;
         for (const char* leak : {"Could not convert", " OR ", "{", " in [", "FAILED", "missing"})
           EXPECT_FALSE(result.err.contains(leak)) << result.err;
       }
-      const auto why = argument.err.find(option.name + ": ");
+      const auto why = by_argument.err.find(name + ": ");
       if (why == std::string::npos) continue;
       ++rejected;
-      EXPECT_TRUE(
-          variable.err.contains(option.variable + argument.err.substr(why + option.name.size())))
-          << argument.err << variable.err;
+      EXPECT_TRUE(by_variable.err.contains(variable + by_argument.err.substr(why + name.size())))
+          << by_argument.err << by_variable.err;
     }
   }
   EXPECT_GE(rejected, 50u);
+}
+
+// The table of verbs is what --help lists, and each verb has a source file, by which ./tt
+// recognizes it.
+TEST(Help, ListsTheTableOfVerbs) {
+  const test::TempFolder folder;
+  const std::string all = run_tt(folder, "--help").out;
+  std::set<std::string> names, files;
+  for (const cli::Verb& verb : cli::kVerbs) {
+    EXPECT_TRUE(all.contains(std::string("\n  ") + verb.name + " ")) << verb.name;
+    names.insert(verb.name);
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(source_path("cli/commands")))
+    if (const std::string file = entry.path().filename(); file.ends_with("_command.cpp"))
+      files.insert(file.substr(0, file.find("_command.cpp")));
+  EXPECT_EQ(names, files);
+}
+
+TEST(Help, HelpVerbPrintsTheSameAsHelpOption) {
+  const test::TempFolder folder;
+  const std::string all = run_tt(folder, "help").out;
+  EXPECT_EQ(all, run_tt(folder, "--help").out);
+  EXPECT_TRUE(all.contains("tt help VERB")) << all;
+  for (const cli::Verb& verb : cli::kVerbs) {
+    const Result help = run_tt(folder, std::string("help ") + verb.name);
+    EXPECT_EQ(help.code, 0);
+    EXPECT_EQ(help.out, run_tt(folder, std::string(verb.name) + " --help").out);
+    EXPECT_TRUE(help.out.contains(verb.description)) << help.out;
+  }
+  const Result unknown = run_tt(folder, "help frobnicate");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_EQ(unknown.err, "tt: unknown verb 'frobnicate'\nRun `tt --help` for a list of verbs.\n");
 }
 
 TEST(Help, UnknownAndMissingVerbsExitWithTwo) {
@@ -82,15 +117,13 @@ TEST(Help, EveryVerbHasExampleAndJsonOption) {
   EXPECT_TRUE(all.contains("\nExample: tt record ")) << all;
   // These verbs write files and have no JSON output.
   const std::set<std::string> writers = {"export", "import", "model", "record"};
-  for (const std::string& verb : verbs_of_tt(folder)) {
-    SCOPED_TRACE(verb);
-    const std::string help = run_tt(folder, verb + " --help").out;
-    const std::size_t example = help.find("\nExample: tt ");
-    ASSERT_NE(example, std::string::npos) << help;
-    EXPECT_TRUE(help.substr(example).contains("tt " + verb + " ")) << help;
-    const std::vector<HelpOption> options = options_in(help);
-    EXPECT_EQ(std::ranges::count(options, "--json", &HelpOption::name) == 1,
-              !writers.contains(verb));
+  int exit_code = 0;
+  const auto app = cli::make_app(exit_code);
+  for (CLI::App* verb : app->get_subcommands({})) {
+    const std::string name = verb->get_name(), footer = verb->get_footer();
+    SCOPED_TRACE(name);
+    EXPECT_TRUE(footer.contains("Example: tt ") && footer.contains("tt " + name + " ")) << footer;
+    EXPECT_EQ(verb->get_option_no_throw("--json") != nullptr, !writers.contains(name));
   }
 }
 

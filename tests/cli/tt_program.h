@@ -1,18 +1,14 @@
 // Runs the program tt in a folder through a shell.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <format>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 #include <string>
-#include <vector>
 
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_paths.h"
@@ -38,18 +34,6 @@ inline Result run_tt(const test::TempFolder& folder, const std::string& argument
   return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
           .out = contents(folder / "out"),
           .err = contents(folder / "err")};
-}
-
-// All verbs in the order of `tt --help`.
-inline std::vector<std::string> verbs_of_tt(const test::TempFolder& folder) {
-  const std::string help = run_tt(folder, "--help").out;
-  std::vector<std::string> verbs;
-  std::istringstream lines(help.substr(std::min(help.find("SUBCOMMANDS:"), help.size())));
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("  ") && line[2] != ' ')
-      verbs.push_back(line.substr(2, line.find(' ', 2) - 2));
-  EXPECT_GE(verbs.size(), 16u) << help;
-  return verbs;
 }
 
 }  // namespace tt

@@ -5,9 +5,10 @@
 #include <fstream>
 #include <iterator>
 
+#include "server/app/server_options.h"
 #include "tests/server/support/http_client.h"
 #include "tests/server/support/program.h"
-#include "tests/support/help_options.h"
+#include "tests/support/app_options.h"
 #include "tests/support/test_paths.h"
 #include "tests/support/wait.h"
 
@@ -328,13 +329,13 @@ TEST(Program, AcceptsLlamaCppOptionNamesAndEnvironment) {
 }
 
 TEST(Program, EveryOptionIsDocumentedAndHasVariable) {
-  Program program({"--help"});
-  const std::vector<HelpOption> options = options_in(program.read_all());
-  EXPECT_EQ(program.wait(), 0);
+  ServerOptions values;
+  const auto app = make_server_app(values);
+  const std::vector<CLI::Option*> options = listed_options(*app);
   EXPECT_GE(options.size(), 34u);
-  for (const HelpOption& option : options) {
-    EXPECT_EQ(option.variable, variable_of(option.name));
-    EXPECT_NE(option.text, "") << option.name;
+  for (const CLI::Option* option : options) {
+    EXPECT_EQ(option->get_envname(), variable_of(long_name(*option)));
+    EXPECT_NE(option->get_description(), "") << long_name(*option);
   }
 }
 
