@@ -203,33 +203,18 @@ int main(int argc, char** argv) {
              .in_flight = [&](const std::string& id,
                               std::uint32_t from) { return model_manager.in_flight(id, from); },
              .open = [&](const std::string& id) { return sessions.open(id); }});
-  tt::add_model_routes(frontend.http(), model_manager);
-  tt::add_gguf_routes(frontend.http(), model_manager);
-  tt::add_generate_routes(frontend.http(), model_manager, streams, retention);
-  tt::add_session_routes(frontend.http(), sessions);
-  tt::add_session_file_routes(frontend.http(), sessions, retention);
-  tt::add_export_routes(frontend.http(), sessions, retention);
-  tt::add_server_routes(frontend.http(), retention, options->data_dir, [&](tt::ServerInfo& facts) {
-    facts.live_clients = static_cast<std::uint32_t>(hub.connected());
-    facts.models_dir = options->models_dir.string();
-    facts.models_loaded_limit = static_cast<std::uint32_t>(options->models_max);
-    facts.queue_limit = tt::GenerationQueue::kMaxQueued;
-  });
-  tt::add_trace_routes(frontend.http(), sessions, indexes);
-  tt::add_heat_routes(frontend.http(), sessions, indexes);
-  tt::add_query_routes(frontend.http(), sessions, totals);
-  tt::add_graph_routes(frontend.http(), sessions);
-  tt::add_expert_routes(frontend.http(), sessions);
-  tt::add_head_routes(frontend.http(), sessions);
-  tt::add_pattern_routes(frontend.http(), sessions);
-  tt::add_report_routes(frontend.http(), sessions, indexes);
-  tt::add_metrics_routes(frontend.http(), metrics,
-                         {.live_clients = [&] { return hub.connected(); },
-                          .live_frames_lost = [&] { return hub.stats().lost; },
-                          .log_lines_lost = [&] { return log.lines_lost(); },
-                          .data_dir = options->data_dir});
-  tt::add_docs_routes(frontend.http(), page);
-  tt::add_page_routes(frontend.http(), page, contract);
+  tt::add_all_routes(frontend.http(), {.recorded = {.sessions = sessions,
+                                                    .retention = retention,
+                                                    .indexes = indexes,
+                                                    .totals = totals},
+                                       .model_manager = model_manager,
+                                       .streams = streams,
+                                       .hub = hub,
+                                       .metrics = metrics,
+                                       .page = page,
+                                       .contract = contract,
+                                       .data_dir = options->data_dir,
+                                       .log_lines_lost = [&log] { return log.lines_lost(); }});
 
   retention.start();
   const auto address = frontend.start(options->host, options->port);

@@ -100,14 +100,4 @@ std::optional<Problem> RouteContract::check_query(const httplib::Request& reques
   return std::nullopt;
 }
 
-void reject_unknown_parameters(httplib::Server& http, const RouteContract& contract) {
-  http.set_pre_request_handler(
-      [&contract](const httplib::Request& request, httplib::Response& response) {
-        const auto rejected = contract.check_query(request);
-        if (!rejected) return httplib::Server::HandlerResponse::Unhandled;
-        respond(response, *rejected);
-        return httplib::Server::HandlerResponse::Handled;
-      });
-}
-
 }  // namespace tt

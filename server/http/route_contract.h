@@ -1,6 +1,7 @@
 // Checks requests against the API specification (api/openapi.yaml) for all routes: the methods
 // of each path and the query parameters of each operation. Unknown and repeated parameters are
-// rejected, so that a misspelled filter is not silently ignored.
+// rejected, so that a misspelled filter is not silently ignored. A route that the specification
+// lacks cannot be called (add_page_routes()).
 #pragma once
 
 #include <map>
@@ -13,9 +14,8 @@
 #include "api/json/problem.h"
 
 namespace httplib {
-class Server;
 struct Request;
-}  // namespace httplib
+}
 
 namespace tt {
 
@@ -42,8 +42,5 @@ class RouteContract {
 
   std::vector<Path> paths_;
 };
-
-// Installs a handler that answers 400 to requests with unknown query parameters.
-void reject_unknown_parameters(httplib::Server& http, const RouteContract& contract);
 
 }  // namespace tt

@@ -6,7 +6,7 @@
 #include "analysis/experts/experts.h"
 #include "api/json/expert_json.h"
 #include "server/http/session_query_handler.h"
-#include "server/routes/routes.h"
+#include "server/routes/session_routes.h"
 
 namespace tt {
 

@@ -14,7 +14,7 @@
 #include "api/exchange/run_folder/run_folder.h"
 #include "api/exchange/run_folder/tar.h"
 #include "server/http/session_query_handler.h"
-#include "server/routes/routes.h"
+#include "server/routes/session_routes.h"
 #include "server/sessions/work_folder.h"
 
 namespace tt {

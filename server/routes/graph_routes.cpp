@@ -10,7 +10,7 @@
 #include "api/json/trace_json.h"
 #include "api/text/graph_dot.h"
 #include "server/http/session_query_handler.h"
-#include "server/routes/routes.h"
+#include "server/routes/session_routes.h"
 
 namespace tt {
 

@@ -3,7 +3,7 @@
 #include "analysis/attention/kv_use.h"
 #include "api/json/head_json.h"
 #include "server/http/session_query_handler.h"
-#include "server/routes/routes.h"
+#include "server/routes/session_routes.h"
 
 namespace tt {
 

@@ -10,7 +10,7 @@
 #include "analysis/weights/sequentiality.h"
 #include "api/json/heat_json.h"
 #include "server/http/session_query_handler.h"
-#include "server/routes/routes.h"
+#include "server/routes/session_routes.h"
 #include "server/sessions/session_cache.h"
 
 namespace tt {

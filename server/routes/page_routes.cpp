@@ -1,7 +1,7 @@
 #include <string_view>
 
 #include "server/http/responses.h"
-#include "server/routes/routes.h"
+#include "server/routes/session_routes.h"
 
 namespace tt {
 
@@ -49,8 +49,19 @@ void get_file(const StaticFiles& files, const RouteContract& contract, const Req
 
 void add_page_routes(httplib::Server& http, const StaticFiles& files,
                      const RouteContract& contract) {
-  reject_unknown_parameters(http, contract);
-  http.Get("/.*", [&](const Request& request, Response& response) {
+  constexpr const char* kPage = "/.*";
+  // Called before the handler of a route.
+  http.set_pre_request_handler([&contract](const Request& request, Response& response) {
+    if (request.matched_route != kPage && contract.methods_of(request.path).empty()) {
+      respond_not_found(contract, request, response);
+    } else if (const auto rejected = contract.check_query(request)) {
+      respond(response, *rejected);
+    } else {
+      return httplib::Server::HandlerResponse::Unhandled;
+    }
+    return httplib::Server::HandlerResponse::Handled;
+  });
+  http.Get(kPage, [&](const Request& request, Response& response) {
     get_file(files, contract, request, response);
   });
   // Errors of the HTTP library: unknown route, body too large, ...

@@ -8,7 +8,7 @@
 #include "api/json/pattern_json.h"
 #include "api/json/reuse_json.h"
 #include "server/http/session_query_handler.h"
-#include "server/routes/routes.h"
+#include "server/routes/session_routes.h"
 
 namespace tt {
 

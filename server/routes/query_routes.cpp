@@ -9,7 +9,7 @@
 #include "api/json/query_json.h"
 #include "server/http/responses.h"
 #include "server/http/session_query_handler.h"
-#include "server/routes/routes.h"
+#include "server/routes/session_routes.h"
 
 namespace tt {
 

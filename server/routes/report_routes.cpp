@@ -13,7 +13,7 @@
 #include "api/json/validation_json.h"
 #include "api/report/report_text.h"
 #include "server/http/session_query_handler.h"
-#include "server/routes/routes.h"
+#include "server/routes/session_routes.h"
 
 namespace tt {
 

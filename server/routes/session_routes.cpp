@@ -7,7 +7,7 @@
 
 #include "server/http/parameters.h"
 #include "server/http/responses.h"
-#include "server/routes/routes.h"
+#include "server/routes/session_routes.h"
 
 namespace tt {
 
@@ -64,7 +64,7 @@ void respond_session(Response& response, const std::expected<SessionEntry, Trace
 
 }  // namespace
 
-void add_session_routes(httplib::Server& http, SessionStore& sessions) {
+void add_session_list_routes(httplib::Server& http, SessionStore& sessions) {
   http.Get("/api/v1/sessions", [&sessions](const Request& request, Response& response) {
     const auto query = query_of(request);
     if (!query) return respond(response, query.error());
@@ -95,6 +95,20 @@ void add_session_routes(httplib::Server& http, SessionStore& sessions) {
             [&sessions](const Request& request, Response& response) {
               respond_session(response, sessions.restore(id_of(request)));
             });
+}
+
+void add_session_routes(httplib::Server& http, const SessionServices& services) {
+  const auto& [sessions, retention, indexes, totals] = services;
+  add_session_list_routes(http, sessions);
+  add_export_routes(http, sessions, retention);
+  add_trace_routes(http, sessions, indexes);
+  add_heat_routes(http, sessions, indexes);
+  add_query_routes(http, sessions, totals);
+  add_graph_routes(http, sessions);
+  add_expert_routes(http, sessions);
+  add_head_routes(http, sessions);
+  add_pattern_routes(http, sessions);
+  add_report_routes(http, sessions, indexes);
 }
 
 }  // namespace tt

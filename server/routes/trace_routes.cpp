@@ -11,7 +11,7 @@
 #include "api/json/access_cursor.h"
 #include "api/json/trace_json.h"
 #include "server/http/session_query_handler.h"
-#include "server/routes/routes.h"
+#include "server/routes/session_routes.h"
 #include "server/sessions/session_cache.h"
 
 namespace tt {

@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "api/openapi/openapi.h"
-#include "server/routes/routes.h"
+#include "server/routes/session_routes.h"
 #include "tests/fuzz/limits.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/support/sessions/plausible_session.h"
@@ -113,16 +113,8 @@ struct InProcessServer::Impl {
   Impl() {
     write_session(scratch / "", 1, "plausible");
     write_session(scratch / "", 4, "other");
-    add_session_routes(http, sessions);
-    add_export_routes(http, sessions, retention);
-    add_trace_routes(http, sessions, indexes);
-    add_heat_routes(http, sessions, indexes);
-    add_query_routes(http, sessions, totals);
-    add_graph_routes(http, sessions);
-    add_expert_routes(http, sessions);
-    add_head_routes(http, sessions);
-    add_pattern_routes(http, sessions);
-    add_report_routes(http, sessions, indexes);
+    add_session_routes(
+        http, {.sessions = sessions, .retention = retention, .indexes = indexes, .totals = totals});
     add_page_routes(http, page, contract);
   }
 

@@ -54,33 +54,18 @@ TestServer::TestServer(const TestServerOptions& options)
                                  std::uint32_t from) { return model_manager.in_flight(id, from); },
              .open = [this](const std::string& id) { return sessions.open(id); }},
             options.live);
-  add_model_routes(frontend.http(), model_manager);
-  add_gguf_routes(frontend.http(), model_manager);
-  add_generate_routes(frontend.http(), model_manager, streams, retention);
-  add_session_routes(frontend.http(), sessions);
-  add_session_file_routes(frontend.http(), sessions, retention);
-  add_export_routes(frontend.http(), sessions, retention);
-  add_server_routes(frontend.http(), retention, data, [this](ServerInfo& facts) {
-    facts.live_clients = static_cast<std::uint32_t>(hub.connected());
-    facts.models_dir = model_manager.options().folder.string();
-    facts.models_loaded_limit = static_cast<std::uint32_t>(model_manager.options().max_loaded);
-    facts.queue_limit = GenerationQueue::kMaxQueued;
-  });
-  add_trace_routes(frontend.http(), sessions, indexes);
-  add_heat_routes(frontend.http(), sessions, indexes);
-  add_query_routes(frontend.http(), sessions, totals);
-  add_graph_routes(frontend.http(), sessions);
-  add_expert_routes(frontend.http(), sessions);
-  add_head_routes(frontend.http(), sessions);
-  add_pattern_routes(frontend.http(), sessions);
-  add_report_routes(frontend.http(), sessions, indexes);
-  add_metrics_routes(frontend.http(), metrics,
-                     {.live_clients = [this] { return hub.connected(); },
-                      .live_frames_lost = [this] { return hub.stats().lost; },
-                      .log_lines_lost = [] { return 0; },
-                      .data_dir = data});
-  add_docs_routes(frontend.http(), page);
-  add_page_routes(frontend.http(), page, contract);
+  add_all_routes(frontend.http(), {.recorded = {.sessions = sessions,
+                                                .retention = retention,
+                                                .indexes = indexes,
+                                                .totals = totals},
+                                   .model_manager = model_manager,
+                                   .streams = streams,
+                                   .hub = hub,
+                                   .metrics = metrics,
+                                   .page = page,
+                                   .contract = contract,
+                                   .data_dir = data,
+                                   .log_lines_lost = [] { return 0; }});
   const auto address = frontend.start("127.0.0.1", 0);
   EXPECT_TRUE(address.has_value());
   if (address) port = address->port;

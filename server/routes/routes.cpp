@@ -1,0 +1,28 @@
+#include "server/routes/routes.h"
+
+namespace tt {
+
+void add_all_routes(httplib::Server& http, const RouteServices& services) {
+  const auto& [recorded, model_manager, streams, hub, metrics, page, contract, data_dir,
+               log_lines_lost] = services;
+  add_model_routes(http, model_manager);
+  add_gguf_routes(http, model_manager);
+  add_generate_routes(http, model_manager, streams, recorded.retention);
+  add_session_routes(http, recorded);
+  add_session_file_routes(http, recorded.sessions, recorded.retention);
+  add_server_routes(http, recorded.retention, data_dir, [&hub, &model_manager](ServerInfo& facts) {
+    facts.live_clients = static_cast<std::uint32_t>(hub.connected());
+    facts.models_dir = model_manager.options().folder.string();
+    facts.models_loaded_limit = static_cast<std::uint32_t>(model_manager.options().max_loaded);
+    facts.queue_limit = GenerationQueue::kMaxQueued;
+  });
+  add_metrics_routes(http, metrics,
+                     {.live_clients = [&hub] { return hub.connected(); },
+                      .live_frames_lost = [&hub] { return hub.stats().lost; },
+                      .log_lines_lost = log_lines_lost,
+                      .data_dir = data_dir});
+  add_docs_routes(http, page);
+  add_page_routes(http, page, contract);
+}
+
+}  // namespace tt

@@ -1,0 +1,56 @@
+// Registers the HTTP routes of recorded sessions, which need no model: library session_server,
+// without llama.cpp. Handlers run on several worker threads concurrently. All arguments must
+// outlive the server.
+#pragma once
+
+#include "server/http/route_contract.h"
+#include "server/http/static_files.h"
+#include "server/sessions/retention.h"
+#include "server/sessions/session_cache.h"
+#include "server/sessions/session_store.h"
+
+namespace httplib {
+class Server;
+}
+
+namespace tt {
+
+// What the routes use.
+struct SessionServices {
+  SessionStore& sessions;
+  Retention& retention;
+  IndexCache& indexes;
+  TotalsCache& totals;
+};
+
+// All routes of this header except those of the page.
+void add_session_routes(httplib::Server& http, const SessionServices& services);
+
+// The parts of add_session_routes(), by resource.
+// List, rename, delete, restore.
+void add_session_list_routes(httplib::Server& http, SessionStore& sessions);
+// Export in the formats of other tools.
+void add_export_routes(httplib::Server& http, SessionStore& sessions, Retention& retention);
+// Recorded data: tokens, templates, nodes, tensors, steps, ops, accesses.
+void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes);
+// Aggregates: heat maps, breakdowns, hot and cold data, sequentiality.
+void add_heat_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes);
+// SQL queries on a session.
+void add_query_routes(httplib::Server& http, SessionStore& sessions, TotalsCache& totals);
+// Graphs of layers, steps and templates as JSON and DOT; compressibility of the weights.
+void add_graph_routes(httplib::Server& http, SessionStore& sessions);
+// Expert usage.
+void add_expert_routes(httplib::Server& http, SessionStore& sessions);
+// Attention heads and the KV cache.
+void add_head_routes(httplib::Server& http, SessionStore& sessions);
+// Order of weight reads and cache hit estimates.
+void add_pattern_routes(httplib::Server& http, SessionStore& sessions);
+// Validation, comparison, report.
+void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes);
+
+// Call last: files of the web UI and 404 for everything else. Also installs the check of paths,
+// methods and query parameters against the contract.
+void add_page_routes(httplib::Server& http, const StaticFiles& files,
+                     const RouteContract& contract);
+
+}  // namespace tt
