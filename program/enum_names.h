@@ -19,11 +19,4 @@ std::map<std::string, Enum> enum_names(Enum last) {
   return enum_names(last, [](Enum) { return true; });
 }
 
-// "a, b, c"
-std::string comma_list(const auto& by_word) {
-  std::string text;
-  for (const auto& [word, value] : by_word) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 }  // namespace tt::cli

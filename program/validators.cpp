@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <format>
 #include <iterator>
+#include <ranges>
 #include <sstream>
 #include <system_error>
 
+#include "tracer/text/join.h"
 #include "tracer/text/utf8.h"
 
 namespace tt {
@@ -43,9 +45,7 @@ const std::pair<std::string, long long>* find(const NamedValues& words, const st
 }
 
 std::string choice_error(const NamedValues& words, const std::string& text) {
-  std::string all;
-  for (const auto& [word, number] : words) all += (all.empty() ? "" : ", ") + word;
-  return std::format("must be one of {}, not '{}'", all, text);
+  return std::format("must be one of {}, not '{}'", join(words | std::views::keys), text);
 }
 
 }  // namespace

@@ -111,8 +111,6 @@ class Walk {
   }
 
  private:
-  using Result = std::expected<void, TraceError>;
-
   // Null: no access of this template can match.
   std::expected<std::shared_ptr<const MatchingAccesses>, TraceError> picked(TemplateId id) {
     constexpr std::size_t kKept = 16;  // templates are large and rarely alternate
@@ -128,7 +126,7 @@ class Walk {
 
   // Calls `row` for every match of a step, in time order.
   template <class Row>
-  Result matches(const Step& step, Row row) {
+  Status matches(const Step& step, Row row) {
     if (query_.phase && step.phase != *query_.phase) return {};
     const auto accesses = picked(step.graph);
     if (!accesses) return std::unexpected(accesses.error());
@@ -167,7 +165,7 @@ class Walk {
   bool is_full() const { return found_.size() > limit_; }  // and there is a next page
 
   // After many steps without a match, requests the index to skip such steps.
-  Result consult_index() {
+  Status consult_index() {
     if (index_requested_ || reads_without_match_ < kMaxReadsWithoutMatch) return {};
     index_requested_ = true;
     const auto index = index_();
@@ -204,7 +202,7 @@ class Walk {
 
   // Steps [first, end) in order, until the page is full.
   template <class Visit>
-  Result for_each_step(std::uint32_t first, std::uint32_t end, Visit visit) {
+  Status for_each_step(std::uint32_t first, std::uint32_t end, Visit visit) {
     for (std::uint32_t i = first;; ++i) {
       if (auto looked = consult_index(); !looked) return looked;
       if (matching_ && i < end) i = matching_->at_or_after(i);
@@ -218,7 +216,7 @@ class Walk {
     }
   }
 
-  Result forward(std::uint32_t end) {
+  Status forward(std::uint32_t end) {
     const StepId first =
         after_ ? std::max(after_->place.step, query_.first_step) : query_.first_step;
     return for_each_step(first.v, end, [&](const Step& step) {
@@ -228,7 +226,7 @@ class Walk {
     });
   }
 
-  Result backward(std::uint32_t end) {
+  Status backward(std::uint32_t end) {
     if (after_) end = std::min(end, after_->place.step.v + 1);
     while (end > query_.first_step.v && !is_full()) {
       if (auto looked = consult_index(); !looked) return looked;
@@ -236,7 +234,7 @@ class Walk {
       const auto i = matching_ ? matching_->before(end) : std::optional(end - 1);
       if (!i || *i < query_.first_step.v) return {};
       end = *i;
-      const auto visited = visit_step(end, [&](const Step& step) -> Result {
+      const auto visited = visit_step(end, [&](const Step& step) -> Status {
         std::vector<Found> of_step;
         auto read = matches(step, [&](Found match) { of_step.push_back(std::move(match)); });
         for (Found& match : of_step | std::views::reverse)
@@ -249,7 +247,7 @@ class Walk {
   }
 
   // The first limit + 1 rows after the cursor, in a heap with the last of them on top.
-  Result best(std::uint32_t end) {
+  Status best(std::uint32_t end) {
     const auto earlier = [&](const Found& a, const Found& b) {
       return comes_before(a.key, b.key, query_.order);
     };

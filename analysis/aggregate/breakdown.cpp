@@ -36,8 +36,6 @@ constexpr std::size_t kMaxRows = std::size_t{1} << 20;
 constexpr std::size_t kFaults = kParts.size() - 1;  // not handled by SeriesLayout
 constexpr std::size_t kTime = kFaults - 1;
 
-using Status = std::expected<void, TraceError>;
-
 using Amounts = std::array<double, kFaults>;  // per value, in the order of kParts
 
 void add(BreakdownRow& row, Phase phase, std::size_t value, double amount) {

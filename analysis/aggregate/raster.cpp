@@ -80,8 +80,6 @@ class RasterBuilder {
   }
 
  private:
-  using Status = std::expected<void, TraceError>;
-
   void place(const AxisQuery& query, std::unique_ptr<AxisRows>& rows, PlacedAxis& axis,
              RasterAxis& out) {
     rows = std::make_unique<AxisRows>(index_, query.axis, matcher_, query_.filter.phase);

@@ -13,6 +13,7 @@
 
 #include "analysis/common/derived_graphs.h"
 #include "analysis/experts/routing.h"
+#include "tracer/text/join.h"
 
 namespace tt {
 
@@ -259,10 +260,9 @@ TraceError no_such_router(LayerId layer, std::uint32_t router, const SessionRead
                           const ContinueCheck& keep_going) {
   const auto routers = expert_use(reader, std::nullopt, keep_going);
   if (!routers) return routers.error();
-  std::string layers;
-  for (const RouterUse& use : *routers) {
-    if (use.router == 0) layers += std::format("{}{}", layers.empty() ? "" : ", ", use.layer.v);
-  }
+  const std::string layers =
+      join(*routers | std::views::filter([](const RouterUse& use) { return use.router == 0; }),
+           [](const RouterUse& use) { return use.layer.v; });
   return {
       TraceError::Kind::NotFound,
       std::format("Layer {} has no router {} with recorded choices. {}", layer.v, router,

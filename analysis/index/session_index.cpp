@@ -12,8 +12,6 @@ namespace tt {
 
 namespace {
 
-using Status = std::expected<void, TraceError>;
-
 void add_range(SessionIndex::BufferRanges& ranges, const std::string& buffer, std::uint64_t begin,
                std::uint64_t end) {
   // Ranges with a smaller gap are merged: padding between tensors, unused tensors.

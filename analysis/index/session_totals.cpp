@@ -5,11 +5,7 @@
 
 namespace tt {
 
-namespace {
-
-using Status = std::expected<void, TraceError>;
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<std::pair<std::uint32_t, std::uint64_t>> SeriesTotals::experts(
     std::uint32_t rule) const {

@@ -5,6 +5,7 @@
 
 #include "analysis/common/format_units.h"
 #include "analysis/report/report.h"
+#include "tracer/text/join.h"
 
 namespace tt {
 
@@ -204,11 +205,11 @@ bool is_matrix_product(std::string_view kind) {
 void advise_bandwidth(const ReportData& f, std::vector<Advice>& out) {
   const TraceSums& all = f.by_op_kind.total.generate;
   TraceSums products;
-  std::string kinds;
+  std::vector<std::string> kinds;
   for (const BreakdownRow& row : f.by_op_kind.rows) {
     if (!is_matrix_product(row.name) || row.generate.time_ns <= 0) continue;
     products += row.generate;
-    kinds += (kinds.empty() ? "" : ", ") + row.name;
+    kinds.push_back(row.name);
   }
   if (all.time_ns <= 0 || products.time_ns < 0.5 * all.time_ns) return;
   double best = 0;
@@ -222,7 +223,7 @@ void advise_bandwidth(const ReportData& f, std::vector<Advice>& out) {
                      "Matrix products ({}) take {} of a token's time and read {}/s, {} of the "
                      "fastest tensor's {}/s: reading fewer bytes makes it faster, more compute "
                      "does not.",
-                     kinds, format_percent(products.time_ns, all.time_ns), format_bytes(rate),
+                     join(kinds), format_percent(products.time_ns, all.time_ns), format_bytes(rate),
                      format_percent(rate, best), format_bytes(best))});
 }
 
@@ -249,10 +250,10 @@ void advise_devices(const ReportData& f, std::vector<Advice>& out) {
   const auto cpu = std::ranges::find(f.devices, "CPU", &DeviceTime::name);
   if (cpu == f.devices.end()) return;
   double all = 0;
-  std::string others;
+  std::vector<std::string> others;
   for (const DeviceTime& device : f.devices) {
     all += device.ns;
-    if (device.name != "CPU") others += (others.empty() ? "" : ", ") + device.name;
+    if (device.name != "CPU") others.push_back(device.name);
   }
   if (others.empty() && !present.empty()) {
     out.push_back(
@@ -265,7 +266,7 @@ void advise_devices(const ReportData& f, std::vector<Advice>& out) {
        .because = std::format(
            "Ops on the CPU took {} of the time, {} of it {}, although the session used {}.",
            format_percent(cpu->ns, all), format_percent(cpu->slowest_ns, cpu->ns), cpu->slowest,
-           others)});
+           join(others))});
 }
 
 }  // namespace

@@ -33,10 +33,6 @@ namespace tt::sql {
 class SessionSource;
 class SessionSources;
 
-template <class Value>
-using Expected = std::expected<Value, TraceError>;
-using Status = std::expected<void, TraceError>;
-
 // A column value to be checked against a condition. std::monostate is NULL.
 using Cell = std::variant<std::monostate, std::int64_t, double, std::string_view>;
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "tracer/text/join.h"
+
 namespace tt {
 
 namespace {
@@ -17,12 +19,6 @@ std::string within_layer(const PinnedWeight& weight) {
   const auto at = weight.layer == kNoLayer ? std::string_view::npos : name.find(of_layer);
   if (at == std::string_view::npos) return weight.tensor;
   return weight.tensor.substr(0, at) + weight.tensor.substr(at + of_layer.size());
-}
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
-  return out;
 }
 
 // A multimap that keeps keys in insertion order.
@@ -85,14 +81,14 @@ std::vector<std::string> names_of(const PinPlan& plan) {
   }
   std::vector<std::string> out;
   for (const auto& [layers, of] : by_layers.groups) {
-    out.push_back(layers.empty() ? joined(of)
-                                 : std::format("{} of layer{} {}", joined(of),
+    out.push_back(layers.empty() ? join(of)
+                                 : std::format("{} of layer{} {}", join(of),
                                                layers.size() == 1 ? "" : "s", runs_text(layers)));
   }
   for (const auto& [key, of] : experts.groups) {
     const auto& [layer, numbers] = key;
     out.push_back(std::format("expert{} {} of layer {} ({})", numbers.size() == 1 ? "" : "s",
-                              runs_text(numbers), layer, joined(of)));
+                              runs_text(numbers), layer, join(of)));
   }
   return out;
 }

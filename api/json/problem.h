@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <string>
 
@@ -58,6 +59,9 @@ struct Problem {
   std::optional<std::uint32_t> position{};  // byte offset in the client's text
   friend bool operator==(const Problem&, const Problem&) = default;
 };
+
+template <class Value>
+using OrProblem = std::expected<Value, Problem>;
 
 int status_of(ErrorCode error_code);
 int status_of(const Problem& problem);

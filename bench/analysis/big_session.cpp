@@ -18,16 +18,14 @@ namespace tt::bench {
 
 namespace {
 
-using Done = std::expected<void, TraceError>;
-
 class Repeater {
  public:
   Repeater(const SessionReader& reader, SessionWriter& writer, std::uint64_t accesses)
       : reader_(reader), writer_(writer), accesses_(accesses), graphs_(reader) {}
 
-  Done run() {
+  Status run() {
     if (auto copied = copy_graphs(); !copied) return copied;
-    Done done = repeat(0, [](const Step&) { return true; });
+    Status done = repeat(0, [](const Step&) { return true; });
     const auto first_generated = first_generated_;
     while (done && made_.accesses < accesses_) {
       if (!first_generated) {
@@ -41,7 +39,7 @@ class Repeater {
   const BigSession& made() const { return made_; }
 
  private:
-  Done copy_graphs() {
+  Status copy_graphs() {
     const auto ids = reader_.template_ids();
     if (!ids) return std::unexpected(ids.error());
     for (const TemplateId id : *ids) {
@@ -58,8 +56,8 @@ class Repeater {
   }
 
   template <class Wanted>
-  Done repeat(std::uint32_t first, Wanted wanted) {
-    Done done;
+  Status repeat(std::uint32_t first, Wanted wanted) {
+    Status done;
     const auto read = reader_.for_each_step(StepId{first}, UINT32_MAX, [&](const Step& step) {
       if (step.phase == Phase::Generate && !first_generated_) first_generated_ = step.id.v;
       if (wanted(step)) done = add(step);
@@ -68,7 +66,7 @@ class Repeater {
     return done ? read : done;
   }
 
-  Done add(Step step) {
+  Status add(Step step) {
     auto tokens = reader_.tokens(step.first_token, step.n_tokens);
     if (!tokens) return std::unexpected(tokens.error());
     const auto derived = graphs_.of(step.graph);
@@ -85,7 +83,7 @@ class Repeater {
       made_.accesses += totals_of(*(*derived)->graph, (*derived)->accesses, step).accesses;
     if (auto added = writer_.add_tokens(*tokens); !added) return added;
     if (auto added = writer_.add_step(step); !added) return added;
-    return made_.steps % 1024 == 0 ? writer_.commit() : Done{};
+    return made_.steps % 1024 == 0 ? writer_.commit() : Status{};
   }
 
   // Moves the step to the current end of the session and scales every duration by a random

@@ -13,6 +13,7 @@
 #include "analysis/sql/query.h"
 #include "api/exchange/export.h"
 #include "api/exchange/rows/access_columns.h"
+#include "tracer/text/join.h"
 
 namespace tt::bench {
 
@@ -155,9 +156,7 @@ std::expected<RowAgreement, std::string> compare_with_duckdb(const fs::path& ses
     return std::unexpected(written.error().message);
 
   const auto columns = access_columns();
-  std::string names;
-  for (const AccessColumn& column : columns)
-    names += (names.empty() ? "" : ", ") + std::string(column.name);
+  const std::string names = join(columns, &AccessColumn::name);
   auto reader = SessionReader::open(session);
   if (!reader) return std::unexpected(reader.error().message);
   auto query = sql::Query::prepare(*std::move(reader),

@@ -25,6 +25,7 @@
 #include "cli/terminal/standard_output.h"
 #include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
+#include "tracer/text/join.h"
 
 namespace tt::cli {
 namespace {
@@ -59,12 +60,6 @@ std::vector<std::string> known_formats() {
   std::vector<std::string> names;
   for (const FormatInfo& facts : formats()) names.emplace_back(facts.name);
   names.emplace_back(kRunFolder);
-  return names;
-}
-
-std::string format_names() {
-  std::string names;
-  for (const std::string& name : known_formats()) names += (names.empty() ? "" : ", ") + name;
   return names;
 }
 
@@ -107,7 +102,7 @@ std::expected<ExportFunction, std::string> export_function(ExportCommand& comman
   if (!format) {
     return std::unexpected(std::format(
         "cannot determine the format of {}. Use --format with one of: {}",
-        command.format.empty() ? command.output.string() : command.format, format_names()));
+        command.format.empty() ? command.output.string() : command.format, join(known_formats())));
   }
   command.options.format = *format;
   if (command.part_rows > 0) {
@@ -170,7 +165,7 @@ RunVerb add_export_command(CLI::App& command) {
                   "given; -: stdout")
       ->required()
       ->type_name("FILE");
-  command.add_option("--format", options->format, "Output format: " + format_names())
+  command.add_option("--format", options->format, "Output format: " + join(known_formats()))
       ->transform(one_of(known_formats()))
       ->type_name("FORMAT");
   command.add_option("--first-step", options->first_step, "First step to write");

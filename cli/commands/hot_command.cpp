@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <format>
 #include <memory>
+#include <ranges>
 #include <string>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "program/enum_names.h"
 #include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
+#include "tracer/text/join.h"
 
 namespace tt::cli {
 namespace {
@@ -121,13 +123,14 @@ RunVerb add_hot_command(CLI::App& command) {
       enum_names(Axis::All, [](Axis axis) { return !is_byte_axis(axis) && axis != Axis::Time; });
   command
       .add_option("--by", options->query.by,
-                  "Axis of the rows: " + comma_list(axes) + " (default: tensor)")
+                  "Axis of the rows: " + join(axes | std::views::keys) + " (default: tensor)")
       ->transform(choice(axes))
       ->type_name("AXIS");
   const auto values = enum_names(Value::Faults, [](Value) { return true; });
   command
-      .add_option("--value", options->query.value,
-                  "Value that ranks the rows: " + comma_list(values) + " (default: accesses)")
+      .add_option(
+          "--value", options->query.value,
+          "Value that ranks the rows: " + join(values | std::views::keys) + " (default: accesses)")
       ->transform(choice(values))
       ->type_name("VALUE");
   command.add_option("--hot", options->hot_percent, "Top N % of rows are hot")

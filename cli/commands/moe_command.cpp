@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "cli/terminal/text_table.h"
 #include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
+#include "tracer/text/join.h"
 
 namespace tt::cli {
 namespace {
@@ -44,13 +46,9 @@ double percent(std::uint64_t part, std::uint64_t whole) {
 std::string most_used_experts(const RouterUse& use) {
   std::vector<ExpertCount> counts = use.used;
   std::ranges::stable_sort(counts, std::greater<>(), &ExpertCount::choices);
-  std::string text;
-  constexpr std::size_t kShown = 4;
-  for (std::size_t i = 0; i < std::min(kShown, counts.size()); ++i) {
-    text += std::format("{}{} ({:.0f} %)", i == 0 ? "" : ", ", counts[i].expert,
-                        percent(counts[i].choices, use.choices));
-  }
-  return text;
+  return join(counts | std::views::take(4), [&](const ExpertCount& count) {
+    return std::format("{} ({:.0f} %)", count.expert, percent(count.choices, use.choices));
+  });
 }
 
 std::string percent_text(std::uint64_t part, std::uint64_t whole) {

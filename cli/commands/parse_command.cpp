@@ -28,6 +28,7 @@
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
 #include "tracer/format/file/session_reader.h"
+#include "tracer/text/join.h"
 
 namespace tt::cli {
 namespace {
@@ -138,12 +139,12 @@ void print_statistics(const SessionStatistics& stats, std::size_t limit) {
   print_line("{} ops, {} accesses, {} read, {} written", stats.ops, stats.all.accesses,
              format_bytes(static_cast<double>(stats.all.read.v)),
              format_bytes(static_cast<double>(stats.all.written.v)));
-  std::string tensors;
-  for (const auto& [kind, count] : stats.tensors) {
-    tensors += std::format("{}{} {}", tensors.empty() ? "" : ", ", count, to_text(kind));
-    if (kind == TensorKind::Weight)
-      tensors += std::format(" ({})", format_bytes(static_cast<double>(stats.weights_size.v)));
-  }
+  const std::string tensors = join(stats.tensors, [&](const auto& row) {
+    const auto& [kind, count] = row;
+    const std::string text = std::format("{} {}", count, to_text(kind));
+    if (kind != TensorKind::Weight) return text;
+    return std::format("{} ({})", text, format_bytes(static_cast<double>(stats.weights_size.v)));
+  });
   print_line("distinct tensors: {}", tensors.empty() ? "none" : tensors);
   const std::uint64_t all = stats.all.touched().v;
   print_sums("phase", stats.phases, RowOrder::ByKey, all);

@@ -3,12 +3,14 @@
 #include <format>
 #include <limits>
 #include <map>
+#include <ranges>
 #include <string>
 #include <utility>
 
 #include "analysis/common/session_layers.h"
 #include "program/enum_names.h"
 #include "program/validators.h"
+#include "tracer/text/join.h"
 
 namespace tt::cli {
 namespace {
@@ -22,7 +24,7 @@ CLI::Option* add_enum_option(CLI::App& app, const char* name, std::optional<Enum
   const auto names = enum_names(last);
   return app
       .add_option_function<Enum>(
-          name, [&into](Enum value) { into = value; }, what + ": " + comma_list(names))
+          name, [&into](Enum value) { into = value; }, what + ": " + join(names | std::views::keys))
       ->transform(choice(names))
       ->type_name(type);
 }

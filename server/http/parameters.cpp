@@ -5,6 +5,8 @@
 #include <limits>
 #include <ranges>
 
+#include "tracer/text/join.h"
+
 namespace tt {
 
 namespace {
@@ -98,11 +100,8 @@ std::expected<std::string, Problem> enum_parameter(const httplib::Request& reque
   if (!request.has_param(name)) return std::string(default_value);
   std::string word = request.get_param_value(name);
   if (std::ranges::contains(words, word)) return word;
-  std::string known;
-  for (const std::string_view one : words)
-    known += std::format("{}{}", known.empty() ? "" : ", ", one);
   return std::unexpected(
-      Problem{ErrorCode::BadRequest, std::format("\"{}\" must be one of: {}.", name, known)});
+      Problem{ErrorCode::BadRequest, std::format("\"{}\" must be one of: {}.", name, join(words))});
 }
 
 std::expected<PageRange, Problem> page_parameters(const httplib::Request& request,

@@ -21,6 +21,7 @@
 #include "analysis/common/page.h"
 #include "api/json/problem.h"
 #include "tracer/format/model/graph_template.h"
+#include "tracer/text/join.h"
 
 namespace tt {
 
@@ -85,13 +86,13 @@ std::expected<std::optional<Enum>, Problem> enum_parameter(const httplib::Reques
                                                            const char* name, Enum last) {
   if (!request.has_param(name)) return std::nullopt;
   const std::string word = request.get_param_value(name);
-  std::string words;
+  std::vector<std::string> words;
   for (int i = 0; i <= static_cast<int>(last); ++i) {
     const auto value = static_cast<Enum>(i);
     if (word == to_text(value)) return value;
-    words += std::format("{}{}", words.empty() ? "" : ", ", to_text(value));
+    words.emplace_back(to_text(value));
   }
-  return std::unexpected(not_one_of(name, words));
+  return std::unexpected(not_one_of(name, join(words)));
 }
 
 // The parameter "sort": one of `names`, with a '-' prefix for descending order. The first name
@@ -104,13 +105,13 @@ std::expected<Order<By>, Problem> order_parameter(const httplib::Request& reques
   if (!request.has_param("sort")) return Order<By>{.by = names[0].second};
   const std::string text = request.get_param_value("sort");
   const bool descending = text.starts_with('-');
-  std::string words;
   for (const auto& [name, by] : names) {
     if (std::string_view(text).substr(descending ? 1 : 0) == name)
       return Order<By>{.by = by, .descending = descending};
-    words += std::format("{}{}, -{}", words.empty() ? "" : ", ", name, name);
   }
-  return std::unexpected(not_one_of("sort", words));
+  return std::unexpected(not_one_of("sort", join(names | std::views::keys, [](auto name) {
+                                      return std::format("{0}, -{0}", name);
+                                    })));
 }
 
 }  // namespace tt

@@ -7,6 +7,7 @@
 #include <ranges>
 
 #include "server/http/responses.h"
+#include "tracer/text/join.h"
 
 namespace tt {
 
@@ -72,13 +73,8 @@ const RouteContract::Path* RouteContract::find(std::string_view path) const {
 }
 
 std::string RouteContract::methods_of(std::string_view path) const {
-  std::string methods;
-  if (const Path* found = find(path)) {
-    for (const auto& [method, names] : found->operations) {
-      methods += (methods.empty() ? "" : ", ") + method;
-    }
-  }
-  return methods;
+  const Path* found = find(path);
+  return found == nullptr ? "" : join(found->operations | std::views::keys);
 }
 
 std::optional<Problem> RouteContract::check_query(const httplib::Request& request) const {
@@ -91,8 +87,7 @@ std::optional<Problem> RouteContract::check_query(const httplib::Request& reques
       if (request.get_param_value_count(name) == 1) continue;
       return Problem{ErrorCode::BadRequest, std::format("\"{}\" must be given only once.", name)};
     }
-    std::string known;
-    for (const auto& one : operation->second) known += (known.empty() ? "" : ", ") + one;
+    const std::string known = join(operation->second);
     return Problem{ErrorCode::BadRequest,
                    std::format("Unknown parameter \"{}\"; {}.", name,
                                known.empty() ? "this route has none" : "known are " + known)};

@@ -9,8 +9,6 @@ namespace tt {
 namespace {
 
 using Request = httplib::Request;
-template <class Value>
-using OrProblem = std::expected<Value, Problem>;
 
 // A whole number in the path. Anything else is NotFound with the detail `from_where`.
 OrProblem<std::uint32_t> number_in_path(const Request& request, const char* name,

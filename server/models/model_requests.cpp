@@ -5,15 +5,13 @@
 #include <utility>
 
 #include "server/models/model_manager.h"
+#include "tracer/text/join.h"
 
 namespace tt {
 
 std::string ModelManager::known_ids() const {
-  std::string ids;
-  for (const auto& [id, slot] : slots_) {
-    if (slot.found.error.empty()) ids += (ids.empty() ? "" : ", ") + id;
-  }
-  return ids;
+  const auto is_valid = [](const auto& entry) { return entry.second.found.error.empty(); };
+  return join(slots_ | std::views::filter(is_valid) | std::views::keys);
 }
 
 std::expected<ModelManager::QueuePtr, Problem> ModelManager::queue_for(
@@ -43,10 +41,9 @@ std::expected<ModelManager::QueuePtr, Problem> ModelManager::queue_for(
   }
   if (loaded.size() == 1) return loaded.front().second;
   if (loaded.size() > 1) {
-    std::string ids;
-    for (const auto& [id, queue] : loaded) ids += (ids.empty() ? "" : ", ") + id;
     return reject(ErrorCode::BadRequest,
-                  std::format("Several models are loaded. Set \"model\" to one of: {}.", ids));
+                  std::format("Several models are loaded. Set \"model\" to one of: {}.",
+                              join(loaded | std::views::keys)));
   }
   if (progress) {
     return reject(ErrorCode::ModelLoading,

@@ -19,8 +19,6 @@ namespace {
 
 using Request = httplib::Request;
 using Response = httplib::Response;
-template <class Value>
-using OrProblem = std::expected<Value, Problem>;
 
 constexpr std::uint64_t kMaxPixels = 4096;  // per side
 constexpr std::uint64_t kDefaultWidth = 1400, kDefaultHeight = 800;

@@ -22,8 +22,6 @@ constexpr std::uint64_t kDefaultSteps = 100;  // each step is derived from its t
 
 using Request = httplib::Request;
 using Response = httplib::Response;
-template <class Value>
-using OrProblem = std::expected<Value, Problem>;
 
 OrProblem<Order<TensorSort>> tensor_order(const Request& request) {
   static constexpr SortKeys<TensorSort, 5> kSortKeys{{{"tensor", TensorSort::ByTensor},

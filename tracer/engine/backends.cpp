@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "tracer/gguf/gguf_index.h"
+#include "tracer/text/join.h"
 
 namespace tt {
 
@@ -171,11 +172,11 @@ LibraryVersions library_versions() {
                            .ggml_commit = ggml_commit(),
                            .tested = false,
                            .tested_with = {}};
-  for (const auto& [llama, ggml] : kTestedVersions) {
+  for (const auto& [llama, ggml] : kTestedVersions)
     versions.tested = versions.tested || (versions.llama == llama && versions.ggml == ggml);
-    versions.tested_with += std::format("{}llama {} with ggml {}",
-                                        versions.tested_with.empty() ? "" : ", ", llama, ggml);
-  }
+  versions.tested_with = join(kTestedVersions, [](const auto& tested) {
+    return std::format("llama {} with ggml {}", tested.first, tested.second);
+  });
   return versions;
 }
 

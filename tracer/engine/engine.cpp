@@ -15,6 +15,7 @@
 #include "tracer/probe/name_pattern.h"
 #include "tracer/request/request_bounds.h"
 #include "tracer/text/chat_template.h"
+#include "tracer/text/join.h"
 
 namespace tt {
 
@@ -30,13 +31,10 @@ std::expected<ggml_type, EngineError> cache_type(const std::string& name) {
   constexpr std::array types = {GGML_TYPE_F32,  GGML_TYPE_F16,  GGML_TYPE_BF16,
                                 GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,
                                 GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_IQ4_NL};
-  std::string accepted;
-  for (const ggml_type type : types) {
+  for (const ggml_type type : types)
     if (name == ggml_type_name(type)) return type;
-    accepted += std::format("{}{}", accepted.empty() ? "" : ", ", ggml_type_name(type));
-  }
-  return error(Kind::BadOption,
-               std::format("\"{}\" is not a cache type. Choose one of {}.", name, accepted));
+  return error(Kind::BadOption, std::format("\"{}\" is not a cache type. Choose one of {}.", name,
+                                            join(types, ggml_type_name)));
 }
 
 llama_load_mode load_mode(const ModelOptions& options) {

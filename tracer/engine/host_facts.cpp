@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tracer/engine/backends.h"
+#include "tracer/text/join.h"
 
 namespace tt {
 
@@ -53,10 +54,7 @@ std::vector<std::pair<std::string, std::string>> host_facts(const std::filesyste
     add("host.kernel", std::format("{} {} {}", name.sysname, name.release, name.machine));
   }
   add("host.disk", disk_of(model));
-  std::string devices;
-  for (const std::string& device : offload_devices())
-    devices += (devices.empty() ? "" : ", ") + device;
-  add("host.devices", devices);
+  add("host.devices", join(offload_devices()));
   const LibraryVersions versions = library_versions();
   add("library.llama", versions.llama);
   add("library.ggml", versions.ggml);

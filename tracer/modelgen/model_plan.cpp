@@ -11,6 +11,7 @@
 #include "tracer/modelgen/detail/plan_builder.h"
 #include "tracer/modelgen/detail/shapes.h"
 #include "tracer/modelgen/detail/vocabulary.h"
+#include "tracer/text/join.h"
 
 namespace tt::modelgen {
 namespace {
@@ -306,12 +307,9 @@ std::vector<std::int64_t> file_order(std::int64_t layers) {
 std::expected<ModelPlan, ModelError> plan_model(const ModelSpec& spec) {
   const auto shape = std::ranges::find(kShapes, std::string_view(spec.shape), &NamedShape::name);
   if (shape == kShapes.end()) {
-    std::string names;
-    for (const NamedShape& known : kShapes) {
-      names += std::format("{}{}", names.empty() ? "" : ", ", known.name);
-    }
-    return std::unexpected(ModelError{
-        Kind::UnknownShape, std::format("unknown shape '{}'; known: {}", spec.shape, names)});
+    return std::unexpected(
+        ModelError{Kind::UnknownShape, std::format("unknown shape '{}'; known: {}", spec.shape,
+                                                   join(kShapes, &NamedShape::name))});
   }
   const auto dims = resolve_dims(*shape, spec);
   if (!dims) {

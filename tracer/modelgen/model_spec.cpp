@@ -5,6 +5,7 @@
 #include <format>
 
 #include "tracer/modelgen/detail/lower.h"
+#include "tracer/text/join.h"
 
 namespace tt::modelgen {
 namespace {
@@ -16,11 +17,7 @@ constexpr std::array kTypes = {GGML_TYPE_F32,  GGML_TYPE_F16,    GGML_TYPE_BF16,
                                GGML_TYPE_Q6_K, GGML_TYPE_IQ4_NL, GGML_TYPE_IQ4_XS, GGML_TYPE_MXFP4};
 
 std::string type_names() {
-  std::string names;
-  for (const ggml_type type : kTypes) {
-    names += std::format("{}{}", names.empty() ? "" : ", ", lower(ggml_type_name(type)));
-  }
-  return names;
+  return join(kTypes, [](ggml_type type) { return lower(ggml_type_name(type)); });
 }
 
 struct ClassName {

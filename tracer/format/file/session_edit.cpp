@@ -16,7 +16,6 @@ namespace tt {
 namespace {
 
 namespace fs = std::filesystem;
-using Done = std::expected<void, TraceError>;
 
 constexpr int kPagesPerStep = 1024;  // 4 MiB
 
@@ -35,9 +34,9 @@ std::expected<Database, TraceError> open_for_edit(const fs::path& file) {
 }
 
 // Changes metadata in one transaction, unless the session is running.
-Done change_meta(const fs::path& file, const Database& db, const Meta& change) {
+Status change_meta(const fs::path& file, const Database& db, const Meta& change) {
   if (auto begun = db.run("BEGIN IMMEDIATE"); !begun) return begun;
-  const auto changed = read_meta(db).and_then([&](const Meta& meta) -> Done {
+  const auto changed = read_meta(db).and_then([&](const Meta& meta) -> Status {
     if (is_running(meta)) return std::unexpected(running(file));
     return write_meta(db, change);
   });
@@ -48,7 +47,7 @@ Done change_meta(const fs::path& file, const Database& db, const Meta& change) {
   return db.run("COMMIT");
 }
 
-Done leave_wal(const fs::path& file, const Database& db) {
+Status leave_wal(const fs::path& file, const Database& db) {
   const auto mode = db.query_value("PRAGMA journal_mode=DELETE");
   if (!mode) return std::unexpected(mode.error());
   if (*mode == "delete") return {};
@@ -62,7 +61,7 @@ struct FinishBackup {
 
 // Uses one read transaction: in WAL mode it does not block the writer, and commits made
 // meanwhile do not restart the backup.
-Done copy_pages(const Database& from, const Database& to, const CopyProgress& on_progress) {
+Status copy_pages(const Database& from, const Database& to, const CopyProgress& on_progress) {
   if (auto begun = from.run("BEGIN"); !begun) return begun;
   if (auto seen = from.query_value("SELECT count(*) FROM sqlite_schema"); !seen)
     return std::unexpected(seen.error());
@@ -80,7 +79,7 @@ Done copy_pages(const Database& from, const Database& to, const CopyProgress& on
   }
 }
 
-Done copy_file(const fs::path& file, const fs::path& copy, const CopyProgress& on_progress) {
+Status copy_file(const fs::path& file, const fs::path& copy, const CopyProgress& on_progress) {
   if (auto header = check_file_header(file); !header) return header;
   const auto from = Database::open(file, Database::Mode::ReadOnly);
   if (!from) return std::unexpected(from.error());
@@ -94,28 +93,28 @@ Done copy_file(const fs::path& file, const fs::path& copy, const CopyProgress& o
 
 // Leaves WAL mode, marks a running session recovered and sets the id. Writes only what
 // differs: otherwise the file stays identical, byte for byte.
-Done finish_copy(const fs::path& copy, const std::optional<std::string>& id) {
+Status finish_copy(const fs::path& copy, const std::optional<std::string>& id) {
   auto db = Database::open(copy, Database::Mode::ReadWrite);
   if (!db) return std::unexpected(db.error());
-  return leave_wal(copy, *db).and_then([&]() -> Done {
+  return leave_wal(copy, *db).and_then([&]() -> Status {
     auto meta = read_meta(*db);
     if (!meta) return std::unexpected(meta.error());
     if (is_running(*meta)) {
       if (auto marked = mark_recovered(*db); !marked) return marked;
     }
-    return !id || (*meta)["id"] == *id ? Done{} : change_meta(copy, *db, {{"id", *id}});
+    return !id || (*meta)["id"] == *id ? Status{} : change_meta(copy, *db, {{"id", *id}});
   });
 }
 
 }  // namespace
 
-Done rename_session(const fs::path& file, const std::string& title) {
+Status rename_session(const fs::path& file, const std::string& title) {
   const auto db = open_for_edit(file);
   if (!db) return std::unexpected(db.error());
   return change_meta(file, *db, {{"title", title}});
 }
 
-Done checkpoint_session(const fs::path& file) {
+Status checkpoint_session(const fs::path& file) {
   const auto db = open_for_edit(file);
   if (!db) return std::unexpected(db.error());
   const auto meta = read_meta(*db);
@@ -124,7 +123,7 @@ Done checkpoint_session(const fs::path& file) {
   return leave_wal(file, *db);
 }
 
-Done copy_session(const fs::path& file, const fs::path& copy, const CopyProgress& on_progress) {
+Status copy_session(const fs::path& file, const fs::path& copy, const CopyProgress& on_progress) {
   auto done =
       copy_file(file, copy, on_progress).and_then([&] { return finish_copy(copy, std::nullopt); });
   if (done) return done;
@@ -135,7 +134,7 @@ Done copy_session(const fs::path& file, const fs::path& copy, const CopyProgress
   return done;
 }
 
-Done assign_session_id(const fs::path& file, const std::string& id) {
+Status assign_session_id(const fs::path& file, const std::string& id) {
   if (auto header = check_file_header(file); !header) return header;
   return finish_copy(file, id);
 }

@@ -22,7 +22,6 @@ namespace tt {
 
 namespace {
 
-using Done = std::expected<void, TraceError>;
 namespace fs = std::filesystem;
 
 constexpr int kReserveBytes = 64 * 1024;
@@ -31,8 +30,8 @@ constexpr int kReaderTimeoutMs = 200;
 fs::path with_suffix(const fs::path& path, const char* suffix) { return path.string() + suffix; }
 
 // Renames without replacing an existing file; atomically if the file system supports it.
-Done rename_new(const fs::path& from, const fs::path& to) {
-  const auto fail = [&](int error_number) -> Done {
+Status rename_new(const fs::path& from, const fs::path& to) {
+  const auto fail = [&](int error_number) -> Status {
     if (error_number == EEXIST)
       return std::unexpected(TraceError{TraceError::Kind::Io, to.string() + " already exists"});
     return std::unexpected(TraceError{
@@ -48,7 +47,7 @@ Done rename_new(const fs::path& from, const fs::path& to) {
 
 // Creates the tables and writes the metadata, without WAL. No one else uses the file yet: no
 // journal file is needed, and one flush is enough.
-Done create_file(const fs::path& path, const SessionInfo& info) {
+Status create_file(const fs::path& path, const SessionInfo& info) {
   auto db = Database::open(path, Database::Mode::Create);
   if (!db) return std::unexpected(db.error());
   const std::string pragmas = std::format(
@@ -63,7 +62,7 @@ Done create_file(const fs::path& path, const SessionInfo& info) {
 }
 
 // Switches to WAL mode and checks that it works: the first transaction maps the -shm file.
-Done switch_to_wal(const Database& db, const fs::path& path) {
+Status switch_to_wal(const Database& db, const fs::path& path) {
   const auto mode = db.query_value("PRAGMA journal_mode=WAL");
   if (!mode) return std::unexpected(mode.error());
   if (*mode != "wal")
@@ -108,19 +107,19 @@ struct SessionWriter::Impl {
   std::unordered_map<TemplateId, std::pair<std::size_t, std::size_t>> ops_and_slots;
   std::atomic<std::uint64_t> bytes{0};
 
-  Done prepare();
-  Done run(Statement& statement);
+  Status prepare();
+  Status run(Statement& statement);
   // Begins a transaction if none is open, then inserts. After the first error, nothing more is
   // written and the open transaction is rolled back.
   template <class Insert>
-  Done add(Insert insert);
-  Done close_transaction();
+  Status add(Insert insert);
+  Status close_transaction();
   void fail(const TraceError& error);
-  Done write_final_state(const SessionInfo& info, const LossCounters& losses);
-  Done merge_wal();
+  Status write_final_state(const SessionInfo& info, const LossCounters& losses);
+  Status merge_wal();
 };
 
-Done SessionWriter::Impl::prepare() {
+Status SessionWriter::Impl::prepare() {
   const std::pair<Statement*, const char*> all[] = {
       {&begin, "BEGIN IMMEDIATE"},
       {&commit, "COMMIT"},
@@ -139,7 +138,7 @@ Done SessionWriter::Impl::prepare() {
   return {};
 }
 
-Done SessionWriter::Impl::run(Statement& statement) {
+Status SessionWriter::Impl::run(Statement& statement) {
   const auto done = statement.step();
   statement.reset();
   if (!done) return std::unexpected(done.error());
@@ -147,7 +146,7 @@ Done SessionWriter::Impl::run(Statement& statement) {
 }
 
 template <class Insert>
-Done SessionWriter::Impl::add(Insert insert) {
+Status SessionWriter::Impl::add(Insert insert) {
   if (failed) return std::unexpected(*failed);
   if (!in_transaction) {
     if (auto begun = run(begin); !begun) {
@@ -156,12 +155,12 @@ Done SessionWriter::Impl::add(Insert insert) {
     }
     in_transaction = true;
   }
-  Done done = insert();
+  Status done = insert();
   if (!done) fail(done.error());
   return done;
 }
 
-Done SessionWriter::Impl::close_transaction() {
+Status SessionWriter::Impl::close_transaction() {
   if (failed) return std::unexpected(*failed);
   if (!in_transaction) return {};
   if (auto done = run(commit); !done) {
@@ -183,7 +182,7 @@ void SessionWriter::Impl::fail(const TraceError& error) {
   in_transaction = false;
 }
 
-Done SessionWriter::Impl::write_final_state(const SessionInfo& info, const LossCounters& losses) {
+Status SessionWriter::Impl::write_final_state(const SessionInfo& info, const LossCounters& losses) {
   const auto write_total = [&](const char* key, const char* sql) {
     return db->query_value(sql).and_then(
         [&](const std::string& rows) { return write_meta(*db, Meta{{key, rows}}); });
@@ -196,7 +195,7 @@ Done SessionWriter::Impl::write_final_state(const SessionInfo& info, const LossC
       .and_then([&] { return db->run("DELETE FROM tt_meta WHERE key LIKE 'owner.%'; COMMIT"); });
 }
 
-Done SessionWriter::Impl::merge_wal() {
+Status SessionWriter::Impl::merge_wal() {
   db->busy_timeout(kReaderTimeoutMs);
   if (auto done = db->run("PRAGMA wal_checkpoint(TRUNCATE)"); !done) return done;
   // Fails while a reader has the file open; the file then stays in WAL mode, complete and with
@@ -241,8 +240,8 @@ std::expected<std::unique_ptr<SessionWriter>, TraceError> SessionWriter::create(
   return opened;
 }
 
-Done SessionWriter::add_template(TemplateId id, const GraphTemplate& graph) {
-  return impl_->add([&]() -> Done {
+Status SessionWriter::add_template(TemplateId id, const GraphTemplate& graph) {
+  return impl_->add([&]() -> Status {
     const auto packed = pack_template(graph);
     if (!packed) return std::unexpected(encode_error(packed.error(), "template"));
     impl_->ops_and_slots[id] = {graph.ops.size(), graph.slots.size()};
@@ -258,8 +257,8 @@ Done SessionWriter::add_template(TemplateId id, const GraphTemplate& graph) {
   });
 }
 
-Done SessionWriter::add_allocation(const Allocation& allocation) {
-  return impl_->add([&]() -> Done {
+Status SessionWriter::add_allocation(const Allocation& allocation) {
+  return impl_->add([&]() -> Status {
     const auto packed = pack_addresses(allocation.addresses);
     if (!packed) return std::unexpected(encode_error(packed.error(), "allocation"));
     return RowWriter(impl_->add_allocation)
@@ -271,8 +270,8 @@ Done SessionWriter::add_allocation(const Allocation& allocation) {
   });
 }
 
-Done SessionWriter::add_tokens(std::span<const Token> tokens) {
-  return impl_->add([&]() -> Done {
+Status SessionWriter::add_tokens(std::span<const Token> tokens) {
+  return impl_->add([&]() -> Status {
     for (const Token& t : tokens) {
       assert(t.index == impl_->tokens);
       const auto done = RowWriter(impl_->add_token)
@@ -290,8 +289,8 @@ Done SessionWriter::add_tokens(std::span<const Token> tokens) {
   });
 }
 
-Done SessionWriter::add_step(const Step& step) {
-  return impl_->add([&]() -> Done {
+Status SessionWriter::add_step(const Step& step) {
+  return impl_->add([&]() -> Status {
     assert(step.id.v == impl_->steps);
 #ifndef NDEBUG
     const auto known = impl_->ops_and_slots.find(step.graph);
@@ -327,8 +326,8 @@ Done SessionWriter::add_step(const Step& step) {
   });
 }
 
-Done SessionWriter::add_faults(const StepFaults& faults, Ns begin) {
-  return impl_->add([&]() -> Done {
+Status SessionWriter::add_faults(const StepFaults& faults, Ns begin) {
+  return impl_->add([&]() -> Status {
     assert(faults.step.v < impl_->steps);
     const auto packed = pack_faults(faults, begin);
     if (!packed) return std::unexpected(encode_error(packed.error(), "list of page faults"));
@@ -341,14 +340,14 @@ Done SessionWriter::add_faults(const StepFaults& faults, Ns begin) {
   });
 }
 
-Done SessionWriter::commit() { return impl_->close_transaction(); }
+Status SessionWriter::commit() { return impl_->close_transaction(); }
 
-Done SessionWriter::finish(const SessionInfo& info, const LossCounters& losses) {
+Status SessionWriter::finish(const SessionInfo& info, const LossCounters& losses) {
   Impl& impl = *impl_;
   assert(impl.db);
   (void)impl.close_transaction();  // on failure, still write the final state
   remove_quietly(with_suffix(impl.path, "-reserve"));
-  Done done = impl.write_final_state(info, losses);
+  Status done = impl.write_final_state(info, losses);
   if (!done) {
     // The WAL cannot grow, but its content may fit into the main file, which frees the WAL.
     impl.fail(done.error());
@@ -356,7 +355,7 @@ Done SessionWriter::finish(const SessionInfo& info, const LossCounters& losses) 
     done = impl.write_final_state(info, losses);
   }
   if (!done) impl.fail(done.error());
-  const Done merged = impl.merge_wal();
+  const Status merged = impl.merge_wal();
   if (done && !merged) done = merged;
 
   // Finalize statements before closing the connection: the last close removes the WAL.

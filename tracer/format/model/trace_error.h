@@ -1,6 +1,7 @@
 // Errors of session files. They are expected and are shown to the user.
 #pragma once
 
+#include <expected>
 #include <string>
 
 namespace tt {
@@ -23,6 +24,10 @@ struct TraceError {
   Kind kind;
   std::string message;  // what is wrong and what to do
 };
+
+template <class Value>
+using Expected = std::expected<Value, TraceError>;
+using Status = std::expected<void, TraceError>;
 
 inline TraceError cancelled_error() {
   return {TraceError::Kind::Cancelled, "The operation was cancelled. Try again."};
