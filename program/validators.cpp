@@ -1,10 +1,12 @@
 #include "program/validators.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <format>
 #include <iterator>
+#include <optional>
 #include <ranges>
 #include <sstream>
 #include <system_error>
@@ -44,6 +46,25 @@ const std::pair<std::string, long long>* find(const NamedValues& words, const st
   return nullptr;
 }
 
+// nullopt: not a size, or more than 2^64 - 1 bytes.
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  std::uint64_t size = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  if (error != std::errc()) return std::nullopt;
+  std::string unit = CLI::detail::trim_copy(std::string(end, text.data() + text.size()));
+  unit = CLI::detail::to_lower(unit);
+  constexpr std::string_view kPrefixes = "kmgtpe";
+  const std::size_t power = unit.empty() ? kPrefixes.npos : kPrefixes.find(unit[0]);
+  if (power == kPrefixes.npos)
+    return unit.empty() || unit == "b" ? std::optional(size) : std::nullopt;
+  unit.erase(0, 1);
+  if (!unit.empty() && unit != "b" && unit != "ib") return std::nullopt;
+  const std::uint64_t factor = unit == "b" ? 1000 : 1024;
+  for (std::size_t i = 0; i <= power; ++i)
+    if (__builtin_mul_overflow(size, factor, &size)) return std::nullopt;
+  return size;
+}
+
 std::string choice_error(const NamedValues& words, const std::string& text) {
   return std::format("must be one of {}, not '{}'", join(words | std::views::keys), text);
 }
@@ -72,18 +93,13 @@ CLI::Validator number_above_zero(double max) {
       "above 0");
 }
 
-CLI::Validator size_in_bytes(Units units) {
+CLI::Validator size_in_bytes() {
   return CLI::Validator(
-      [parse = CLI::AsSizeValue(units == Units::Decimal)](std::string& text) {
-        const std::string given = text;
-        bool valid = false;
-        try {
-          valid = parse(text).empty();
-        } catch (const CLI::ValidationError&) {  // unknown unit
-          valid = false;
-        }
-        return valid ? std::string()
-                     : std::format("must be a size like 500M or 20G, not '{}'", given);
+      [](std::string& text) {
+        const auto bytes = parse_size(text);
+        if (!bytes) return std::format("must be a size like 500MB or 20GiB, not '{}'", text);
+        text = std::to_string(*bytes);
+        return std::string();
       },
       "");
 }

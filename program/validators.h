@@ -19,10 +19,8 @@ CLI::Validator whole_number(const NumberBounds& bounds);
 CLI::Validator number(const NumberBounds& bounds);
 CLI::Validator number_above_zero(double max);
 
-// A size in bytes, like 500M or 20G. Units are powers of 1024, or with Decimal powers of 1000
-// except for KiB, MiB, ...
-enum class Units { Binary, Decimal };
-CLI::Validator size_in_bytes(Units units);
+// A size in bytes: 500MB (10^6), 500MiB or 500M (2^20), as in dd(1); up to E.
+CLI::Validator size_in_bytes();
 
 // Valid UTF-8 without other restrictions, so that it can be sent as JSON. utf8_error()
 // returns the error message, empty: valid.

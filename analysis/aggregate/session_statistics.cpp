@@ -74,16 +74,17 @@ SessionStatistics session_statistics(const SessionIndex& index, const Statistics
   SessionStatistics out;
   add_steps(index, query.steps, out);
   const SessionNames& names = index.names();
+  const bool any_layer = query.layers == LayerSet::all();
   std::vector<bool> touched(names.tensors().size());
   for (const Series& series : index.series()) {
     const SeriesSlice slice = slice_of(series, query.steps);
     if (slice.from >= slice.to) continue;
     for (const OutlineOp& op : std::span(series.outline->ops).first(series.ran)) {
-      bool counts = !query.layer;
+      bool counts = any_layer;
       for (const OutlineAccess& access :
            std::span(series.outline->accesses).subspan(op.first_access, op.accesses)) {
         const SessionView& view = names.views()[access.name];
-        if (query.layer && view.layer != *query.layer) continue;
+        if (!query.layers.has(view.layer)) continue;
         counts = true;
         const AccessSums sums = sums_of(slice, access);
         if (sums.accesses == 0) continue;

@@ -6,10 +6,10 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "analysis/aggregate/trace_axis.h"
+#include "analysis/common/layer_set.h"
 #include "analysis/index/session_index.h"
 
 namespace tt {
@@ -24,11 +24,11 @@ struct AccessSums {
 
 struct StatisticsQuery {
   Range<std::uint64_t> steps{0, UINT64_MAX};
-  std::optional<LayerId> layer{};  // only tensors of this layer; kNoLayer: outside of layers
+  LayerSet layers = LayerSet::all();  // only tensors of these layers
 };
 
 struct SessionStatistics {
-  // Of all steps in the range, regardless of `layer`; without damaged steps.
+  // Of all steps in the range, regardless of `layers`; without damaged steps.
   std::uint64_t steps = 0, tokens = 0;
   Ns time{};
   std::uint32_t damaged_steps = 0;

@@ -8,10 +8,11 @@ namespace tt {
 
 namespace {
 
-std::string scaled(double value, const auto& units) {
+// `step`: the ratio of a unit to the previous one.
+std::string scaled(double value, double step, const auto& units) {
   std::size_t unit = 0;
-  while (unit + 1 < units.size() && value >= 999.5) {
-    value /= 1000;
+  while (unit + 1 < units.size() && value >= step - 0.5) {
+    value /= step;
     ++unit;
   }
   const int decimals = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
@@ -21,10 +22,12 @@ std::string scaled(double value, const auto& units) {
 }  // namespace
 
 std::string format_bytes(double bytes) {
-  return scaled(bytes, std::array{"B", "kB", "MB", "GB", "TB", "PB"});
+  return scaled(bytes, 1024, std::array{"B", "KiB", "MiB", "GiB", "TiB", "PiB"});
 }
 
-std::string format_duration(double ns) { return scaled(ns, std::array{"ns", "us", "ms", "s"}); }
+std::string format_duration(double ns) {
+  return scaled(ns, 1000, std::array{"ns", "us", "ms", "s"});
+}
 
 std::string format_percent(double part, double all) {
   return std::format("{:.3g} %", all > 0 ? 100 * part / all : 0.0);

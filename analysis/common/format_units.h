@@ -1,11 +1,11 @@
-// Human-readable values: three significant digits and a unit. Pure functions.
+// Human-readable values: at least three significant digits and a unit. Pure functions.
 #pragma once
 
 #include <string>
 
 namespace tt {
 
-// "1.50 GB", "310 kB", "12 B": decimal units, powers of 1000.
+// "1.50 GiB", "310 KiB", "12 B": binary units, powers of 1024.
 std::string format_bytes(double bytes);
 // "1.25 s", "31.2 ms", "870 us", "90 ns".
 std::string format_duration(double ns);

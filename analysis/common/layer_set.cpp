@@ -6,6 +6,8 @@
 #include <limits>
 #include <optional>
 
+#include "tracer/text/join.h"
+
 namespace tt {
 
 namespace {
@@ -68,6 +70,17 @@ std::expected<LayerSet, std::string> parse_layers(std::string_view text) {
     if (comma == std::string_view::npos) return set;
     rest.remove_prefix(comma + 1);
   }
+}
+
+std::string to_text(const LayerSet& set) {
+  if (set == LayerSet::all()) return "all";
+  std::string text = join(set.ranges, [](const LayerSet::Range& range) {
+    return range.first == range.last ? std::to_string(range.first)
+                                     : std::format("{}-{}", range.first, range.last);
+  });
+  std::erase(text, ' ');
+  if (set.outside) text += text.empty() ? "outside" : ",outside";
+  return text;
 }
 
 }  // namespace tt

@@ -30,6 +30,8 @@ struct LayerSet {
 // Parses "all", or a comma-separated list of layers, layer ranges and "outside" (or
 // "none"): "0,3-5", "outside". The error message describes the syntax.
 std::expected<LayerSet, std::string> parse_layers(std::string_view text);
+// The same syntax: parse_layers(to_text(set)) is the same set.
+std::string to_text(const LayerSet& set);
 // Parses one layer number, or "outside" (or "none"), which gives kNoLayer.
 std::optional<LayerId> parse_layer(std::string_view text);
 

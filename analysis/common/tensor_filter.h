@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "analysis/common/layer_set.h"
 #include "tracer/format/model/graph_template.h"
 
 namespace tt {
@@ -18,14 +19,14 @@ struct TensorFilter {
   std::string name{};  // matches_pattern()
   std::optional<TensorKind> kind{};
   std::optional<Source> source{};
-  std::optional<LayerId> layer{};  // kNoLayer: tensors outside of any layer
+  LayerSet layers = LayerSet::all();
   std::optional<Component> component{};
 
   // `Facts`: Tensor, or a type with the same members.
   template <class Facts>
   bool passes(const Facts& tensor) const {
     return (!kind || tensor.kind == *kind) && (!source || tensor.source == *source) &&
-           (!layer || tensor.layer == *layer) && (!component || tensor.component == *component) &&
+           layers.has(tensor.layer) && (!component || tensor.component == *component) &&
            matches_pattern(tensor.name, name);
   }
   friend bool operator==(const TensorFilter&, const TensorFilter&) = default;

@@ -26,7 +26,7 @@ double difference(const ComparedRow& row, double TraceSums::* what) {
 }
 
 // Joins rows by name; rows with equal names are paired in order.
-ComparedBy join(Axis by, const Breakdown& left, const Breakdown& right) {
+ComparedBy compare_by(Axis by, const Breakdown& left, const Breakdown& right) {
   ComparedBy joined{.by = by, .rows = {}};
   std::map<std::pair<std::string, int>, std::size_t> places;
   std::map<std::string, int> seen;
@@ -222,7 +222,7 @@ std::expected<Comparison, TraceError> compare(const ComparedSession& left,
     if (!right_sums) return std::unexpected(right_sums.error());
     comparison.left = left_sums->total.all;
     comparison.right = right_sums->total.all;
-    comparison.by.push_back(join(by, *left_sums, *right_sums));
+    comparison.by.push_back(compare_by(by, *left_sums, *right_sums));
   }
   return comparison;
 }

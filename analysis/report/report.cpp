@@ -142,13 +142,13 @@ ReportSection memory_section(const ReportData& f) {
                : 100.0 * static_cast<double>(p.bytes.v) / static_cast<double>(f.weights_read.v);
   };
   LineChart chart{.title = "Bytes saved by a weight cache",
-                  .x_label = "memory for weights, MB",
+                  .x_label = "memory for weights, MiB",
                   .y_label = "% of the bytes read",
                   .lines = {}};
   const auto add = [&](const char* name, const std::vector<CachePoint>& curve) {
     LineChart::Line line{.name = name, .points = {}};
     for (const CachePoint& p : curve)
-      line.points.emplace_back(static_cast<double>(p.capacity.v) / 1e6, share(p));
+      line.points.emplace_back(static_cast<double>(p.capacity.v) / (1 << 20), share(p));
     chart.lines.push_back(std::move(line));
   };
   add("best", f.belady);

@@ -17,8 +17,7 @@ std::uint64_t number_of(const std::string& session, const AccessQuery& query) {
   const std::string text = std::format(
       "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", session, query.first_step.v,
       query.last_step ? std::to_string(query.last_step->v) : "-", number(query.phase),
-      number(filter.tensor.kind), number(filter.tensor.source),
-      filter.tensor.layer ? std::to_string(filter.tensor.layer->v) : "-",
+      number(filter.tensor.kind), number(filter.tensor.source), to_text(filter.tensor.layers),
       number(filter.tensor.component), filter.op ? std::to_string(filter.op->v) : "-",
       number(filter.write), number(filter.expert), static_cast<int>(query.order.by),
       query.order.descending, filter.op_name.size(), filter.op_name, filter.tensor.name);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/common/format_units.h"
 #include "api/json/json.h"
 
 namespace tt {
@@ -68,8 +69,8 @@ std::string node_label(const GraphTemplate& graph, const LayerNode& node) {
 std::string group_label(const NodeGroup& group) {
   std::string text = std::format("{}\\n{} ops", to_text(group.component), group.ops);
   if (group.weights > 0) {
-    text += std::format(", {} weights, {:.3f} MB", group.weights,
-                        static_cast<double>(group.weight_bytes.v) / 1e6);
+    text += std::format(", {} weights, {}", group.weights,
+                        format_bytes(static_cast<double>(group.weight_bytes.v)));
   }
   return text;
 }

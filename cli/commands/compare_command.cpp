@@ -13,6 +13,7 @@
 #include "analysis/report/comparison.h"
 #include "api/json/comparison_json.h"
 #include "cli/commands/verbs.h"
+#include "cli/options/filter_options.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
@@ -181,10 +182,7 @@ RunVerb add_compare_command(CLI::App& command) {
                   "Axis of the rows: phase, component, layer, op_kind or tensor (default: op_kind)")
       ->transform(choice(axes))
       ->type_name("AXIS");
-  command
-      .add_option("--limit", options->limit,
-                  "Maximum number of rows, largest difference first (default: 20)")
-      ->type_name("N");
+  add_limit_option(command, options->limit, "Maximum number of rows, largest difference first");
   command.add_flag("--json", options->json, "Print JSON, with rows for every axis");
   command.footer("Example: tt compare q4.ttrace q8.ttrace --by layer");
   return [options] { return run(*options); };

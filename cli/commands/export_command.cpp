@@ -19,6 +19,7 @@
 #include "api/exchange/export.h"
 #include "api/exchange/run_folder/run_folder.h"
 #include "cli/commands/verbs.h"
+#include "cli/options/filter_options.h"
 #include "cli/options/output_path.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
@@ -37,7 +38,7 @@ struct ExportCommand {
   std::string file;
   std::filesystem::path output;
   ExportOptions options;
-  std::optional<std::uint32_t> first_step, last_step;
+  StepRangeOptions steps;
   std::uint64_t part_rows = 0;  // 0: one file
   bool force = false, quiet = false;
 };
@@ -88,8 +89,10 @@ using ExportFunction =
     std::function<WriteResult(const SessionReader& reader, const ContinueCheck& keep_going)>;
 
 std::expected<ExportFunction, std::string> export_function(ExportCommand& command) {
-  command.options.range.first = StepId{command.first_step.value_or(0)};
-  if (command.last_step) command.options.range.last = StepId{*command.last_step};
+  if (auto error = command.steps.error()) return std::unexpected(*std::move(error));
+  command.options.range.first = StepId{command.steps.from};
+  if (command.steps.to)
+    command.options.range.last = StepId{static_cast<std::uint32_t>(*command.steps.to - 1)};
   const bool to_stdout = command.output == "-";
   const std::string no_folder = "a folder cannot go to standard output. Specify a folder with -o";
   if (command.format == kRunFolder) {
@@ -168,8 +171,7 @@ RunVerb add_export_command(CLI::App& command) {
   command.add_option("--format", options->format, "Output format: " + join(known_formats()))
       ->transform(one_of(known_formats()))
       ->type_name("FORMAT");
-  command.add_option("--first-step", options->first_step, "First step to write");
-  command.add_option("--last-step", options->last_step, "Last step to write");
+  add_step_range_options(command, options->steps);
   const std::map<std::string, LogLevel> levels = {{"minimal", LogLevel::Minimal},
                                                   {"detailed", LogLevel::Detailed},
                                                   {"verbose", LogLevel::Verbose}};

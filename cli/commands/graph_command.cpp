@@ -11,6 +11,7 @@
 #include "api/json/trace_json.h"
 #include "api/text/graph_dot.h"
 #include "cli/commands/verbs.h"
+#include "cli/options/filter_options.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
@@ -25,7 +26,7 @@ enum class GraphForm : std::uint8_t { Dot, Json };
 struct GraphOptions {
   std::string file;
   std::optional<std::uint32_t> step, graph;
-  std::string layers = "all";
+  LayerSet layers = LayerSet::all();
   bool collapse = false, json = false;
   GraphForm form = GraphForm::Dot;
 };
@@ -33,7 +34,7 @@ struct GraphOptions {
 std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
                                              const GraphOptions& options,
                                              const ContinueCheck& keep_going) {
-  const LayerSet layers = parse_layers(options.layers).value();  // validated by the option parser
+  const LayerSet& layers = options.layers;
   if (options.graph) return part_of_template(reader, TemplateId{*options.graph}, layers);
   if (options.step) return part_of_step(reader, StepId{*options.step}, layers);
   return reader.step_count()
@@ -70,15 +71,8 @@ RunVerb add_graph_command(CLI::App& command) {
                                   "Step of the graph (default: last step with a recorded graph)");
   command.add_option("--template", options->graph, "Template to print; ids start at 1")
       ->excludes(step);
-  command
-      .add_option("--layers", options->layers,
-                  "Layers to print, with their inputs and consumers: 0,3-5, outside (nodes "
-                  "outside all layers) or all (default)")
-      ->check([](const std::string& text) {
-        const auto layers = parse_layers(text);
-        return layers ? std::string() : layers.error();
-      })
-      ->type_name("LAYERS");
+  add_layers_option(command, options->layers, "Layers to print, with their inputs and consumers",
+                    "nodes outside all layers");
   command.add_flag("--collapse", options->collapse,
                    "Merge the nodes of each layer and component into one node");
   const std::map<std::string, GraphForm> forms = {{"dot", GraphForm::Dot},

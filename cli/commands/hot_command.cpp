@@ -30,7 +30,7 @@ struct HotOptions {
   FilterOptions part;
   double hot_percent = 10, cold_percent = 50;
   std::string phase;
-  std::size_t top = 20;
+  std::size_t limit = 20;
   bool json = false;
 };
 
@@ -58,8 +58,8 @@ void print_tables(const HotCold& hot, const Breakdown& all) {
   add_sums(sums, "total", "", all.total.all);
   add_sums(sums, "prompt", "", all.total.prompt);
   add_sums(sums, "generate", "", all.total.generate);
-  add_sums(sums, "mapped file", "", all.disk);
-  add_sums(sums, "memory", "", all.buffer);
+  add_sums(sums, "disk", "", all.disk);
+  add_sums(sums, "buffers", "", all.buffer);
   sums.print();
   put("\n");
   const double value = all.total.all.of(hot.value);
@@ -75,7 +75,7 @@ void print_tables(const HotCold& hot, const Breakdown& all) {
     add_sums(rows, row.row.name, to_text(row.heat), row.row.all);
   rows.print();
   if (hot.row_count > hot.rows.size())
-    print_line("... {} more (use --top N)", hot.row_count - hot.rows.size());
+    print_line("... {} more (use --limit N)", hot.row_count - hot.rows.size());
 }
 
 int run(const HotOptions& options) {
@@ -91,7 +91,7 @@ int run(const HotOptions& options) {
   query.filter = *std::move(filter);
   query.hot_share = options.hot_percent / 100;
   query.cold_share = options.cold_percent / 100;
-  query.page = {.from = 0, .limit = options.top};
+  query.page = {.from = 0, .limit = options.limit};
   if (options.phase == "prompt") query.filter.phase = Phase::Prompt;
   if (options.phase == "generate") query.filter.phase = Phase::Generate;
   const auto hot = hot_cold(*index, query, summing);
@@ -150,7 +150,7 @@ RunVerb add_hot_command(CLI::App& command) {
       .add_option("--op", options->part.filter.op, "Substring of the op name; may contain * and ?")
       ->type_name("TEXT");
   add_filter_options(command, options->part);
-  command.add_option("--top", options->top, "Maximum number of rows")->capture_default_str();
+  add_limit_option(command, options->limit, "Maximum number of rows", "--limit,--top");
   command.add_flag("--json", options->json, "Print JSON");
   command.footer("Example: tt hot s.ttrace --by layer --value time");
   return [options] { return run(*options); };

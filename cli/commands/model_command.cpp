@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/common/format_units.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/output_path.h"
 #include "cli/terminal/interrupt_guard.h"
@@ -117,7 +118,8 @@ int run(ModelOptions& options) {
   StatusLine line(!options.quiet);
   const auto report = modelgen::write_model(
       options.spec, options.output, [&](std::uint64_t done, std::uint64_t total) {
-        line.show(std::format("{:3} % of {} MB", done * 100 / total, total / 1'000'000));
+        line.show(std::format("{:3} % of {}", done * 100 / total,
+                              format_bytes(static_cast<double>(total))));
         return !was_interrupted();
       });
   line.clear();
@@ -128,8 +130,8 @@ int run(ModelOptions& options) {
     for (const auto& file : report->files) {
       print_line("{}", file.string());
     }
-    print_line("{} tensors, {:.1f} MB, {:.1f} s", report->tensors,
-               static_cast<double>(report->bytes) / 1e6,
+    print_line("{} tensors, {}, {:.1f} s", report->tensors,
+               format_bytes(static_cast<double>(report->bytes)),
                static_cast<double>(report->took.count()) / 1e3);
   }
   return 0;

@@ -15,10 +15,12 @@
 #include <vector>
 
 #include "analysis/common/format_units.h"
+#include "analysis/common/session_layers.h"
 #include "analysis/experts/expert_pinning.h"
 #include "analysis/experts/experts.h"
 #include "api/json/expert_json.h"
 #include "cli/commands/verbs.h"
+#include "cli/options/filter_options.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
@@ -32,7 +34,7 @@ namespace {
 
 struct MoeOptions {
   std::string file;
-  std::optional<std::int32_t> layer;
+  LayerSet layers;  // to show in detail; none: an overview
   std::uint32_t router = 0;
   std::optional<Phase> phase;
   std::vector<std::uint64_t> sizes;
@@ -147,19 +149,45 @@ void print_detail(const RouterDetail& detail) {
   pairs.print();
 }
 
-int run_layer(SessionReader& reader, const MoeOptions& options, Progress& progress) {
+// The layers of --layers that exist; all: those with choices.
+Expected<std::vector<LayerId>> detail_layers(const SessionReader& reader, const MoeOptions& options,
+                                             Progress& progress) {
+  auto layers = resolve_layers(reader, options.layers);
+  if (!layers || !layers->empty()) return layers;
+  return expert_use(reader, options.phase, progress.start("counting choices"))
+      .transform([&](const std::vector<RouterUse>& routers) {
+        for (const RouterUse& use : routers)
+          if (use.router == options.router) layers->push_back(use.layer);
+        return *std::move(layers);
+      });
+}
+
+// Prints one table, or one JSON object in a line, per layer.
+int run_layers(SessionReader& reader, const MoeOptions& options, Progress& progress) {
   const DetailLimits limits = options.json ? DetailLimits{.pairs = 10'000, .tokens = 100}
                                            : DetailLimits{.pairs = 10, .tokens = 4};
-  const auto detail = progress.query_valid_prefix(reader, [&](const SessionReader& session) {
-    return router_detail(session, LayerId{*options.layer}, options.router, options.phase, limits,
-                         progress.start("counting choices"));
-  });
-  if (!detail) return progress.failed(detail.error());
+  const auto details = progress.query_valid_prefix(
+      reader, [&](const SessionReader& session) -> Expected<std::vector<RouterDetail>> {
+        const auto layers = detail_layers(session, options, progress);
+        if (!layers) return std::unexpected(layers.error());
+        std::vector<RouterDetail> all;
+        for (const LayerId layer : *layers) {
+          auto detail = router_detail(session, layer, options.router, options.phase, limits,
+                                      progress.start("counting choices"));
+          if (!detail) return std::unexpected(detail.error());
+          all.push_back(*std::move(detail));
+        }
+        return all;
+      });
+  if (!details) return progress.failed(details.error());
   progress.end();
-  if (options.json) {
-    print_line("{}", text_of(to_json(*detail)));
-  } else {
-    print_detail(*detail);
+  for (const RouterDetail& detail : *details) {
+    if (options.json) {
+      print_line("{}", text_of(to_json(detail)));
+    } else {
+      if (&detail != &details->front()) put("\n");
+      print_detail(detail);
+    }
   }
   return progress.exit_code();
 }
@@ -168,7 +196,7 @@ int run(const MoeOptions& options) {
   Progress progress("moe", progress_visibility(options.json));
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
-  if (options.layer) return run_layer(*reader, options, progress);
+  if (options.layers != LayerSet{}) return run_layers(*reader, options, progress);
   const auto routers = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
     return expert_use(session, options.phase, progress.start("counting choices"));
   });
@@ -198,11 +226,10 @@ int run(const MoeOptions& options) {
 RunVerb add_moe_command(CLI::App& command) {
   auto options = std::make_shared<MoeOptions>();
   add_session_file(command, options->file);
-  command
-      .add_option("--layer", options->layer,
-                  "Layer to show in detail: experts, the tokens that select them, pairs")
-      ->check(whole_number(0, kMaxInt32))
-      ->type_name("N");
+  add_layers_option(
+      command, options->layers,
+      "Layers to show in detail, each with its experts, the tokens that select them, and pairs",
+      "");
   command
       .add_option("--router", options->router, "Index of the router, for layers with two routers")
       ->type_name("N");
@@ -216,9 +243,9 @@ RunVerb add_moe_command(CLI::App& command) {
       ->type_name("PHASE");
   command
       .add_option("--sizes", options->sizes,
-                  "Cache sizes, like 500MB,2GB (default: tenths of the distinct bytes read)")
+                  "Cache sizes, like 500MB,2GiB (default: tenths of the distinct bytes read)")
       ->delimiter(',')
-      ->transform(size_in_bytes(Units::Decimal))
+      ->transform(size_in_bytes())
       ->type_name("SIZE,...");
   command.add_flag("--json", options->json, "Print JSON");
   command.footer("Example: tt record -m moe.gguf -p Hello -o s.ttrace && tt moe s.ttrace");

@@ -37,7 +37,8 @@ struct ParseOptions {
   std::string file;
   std::size_t limit = 20;
   AccessQuery rows;
-  std::optional<LayerId> layer;
+  LayerSet layers = LayerSet::all();  // of the tensors
+  StepRangeOptions steps;
   bool stats = false, validate = false, json = false;
 };
 
@@ -160,7 +161,7 @@ int show_statistics(const SessionReader& reader, const ParseOptions& options, Pr
   if (!index) return progress.failed(index.error());
   progress.end();
   StatisticsQuery query;
-  query.layer = options.layer;
+  query.layers = options.layers;
   const SessionStatistics stats = session_statistics(*index, query);
   if (stats.damaged_steps > 0)
     progress.warn(std::format("{} damaged steps were skipped", stats.damaged_steps));
@@ -177,18 +178,17 @@ int run(const ParseOptions& options) {
   if (options.validate) return validate_file(options, progress);
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
-  if (options.layer) {
-    const auto known_layer = validate_layers(*reader, LayerSet::one(*options.layer));
-    if (!known_layer) return progress.failed(known_layer.error());
-  }
+  if (const auto known = validate_layers(*reader, options.layers); !known)
+    return progress.failed(known.error());
   progress.note_missing_accesses(*reader);
   if (options.stats) return show_statistics(*reader, options, progress);
   const auto info = reader->info();
   if (!info) return progress.failed(info.error());
   AccessQuery query = options.rows;
-  if (query.last_step && *query.last_step < query.first_step)
-    return progress.failed("--first-step must not be greater than --last-step");
-  query.filter.tensor.layer = options.layer;
+  if (const auto error = options.steps.error()) return progress.failed(*error);
+  query.first_step = StepId{options.steps.from};
+  if (options.steps.to) query.last_step = StepId{static_cast<std::uint32_t>(*options.steps.to - 1)};
+  query.filter.tensor.layers = options.layers;
   const auto page = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
     return access_page(session, query, std::nullopt, options.limit,
                        progress.start("searching for accesses"));
@@ -208,19 +208,9 @@ int run(const ParseOptions& options) {
 RunVerb add_parse_command(CLI::App& command) {
   auto options = std::make_shared<ParseOptions>();
   add_session_file(command, options->file);
-  command
-      .add_option("--limit", options->limit,
-                  "Maximum number of rows, or of weights with --stats (default: 20)")
-      ->type_name("N");
-  command
-      .add_option_function<std::string>(
-          "--layer",
-          [options](const std::string& text) { options->layer = parse_layer(text).value(); },
-          "Layer of the tensors: a number, or outside (tensors outside all layers)")
-      ->check([](const std::string& text) {
-        return parse_layer(text) ? std::string() : "must be the number of a layer, or outside";
-      })
-      ->type_name("LAYER");
+  add_limit_option(command, options->limit, "Maximum number of rows, or of weights with --stats");
+  add_layers_option(command, options->layers, "Layers of the tensors",
+                    "tensors outside all layers");
   CLI::Option* stats = command.add_flag(
       "--stats", options->stats,
       "Summarize instead: totals, by phase, layer, op, component, source and weight");
@@ -229,9 +219,11 @@ RunVerb add_parse_command(CLI::App& command) {
                 "Validate the recording; exit code 1 if a check fails")
       ->excludes(stats);
   for (CLI::Option* option : add_access_options(command, options->rows)) option->excludes(stats);
+  for (CLI::Option* option : add_step_range_options(command, options->steps))
+    option->excludes(stats);
   command.add_flag("--json", options->json, "Print JSON");
   command.footer(
-      "Example: tt parse s.ttrace --layer 5 --limit 100\n"
+      "Example: tt parse s.ttrace --layers 5 --limit 100\n"
       "         tt parse s.ttrace --tensor attn_q --phase generate --source disk\n"
       "         tt parse s.ttrace --stats");
   return [options] { return run(*options); };

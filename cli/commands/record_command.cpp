@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/common/format_units.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/output_path.h"
 #include "cli/terminal/interrupt_guard.h"
@@ -196,8 +197,8 @@ void print_summary(const fs::path& file, const JobStatus& status) {
   const auto steps = reader->step_count();
   std::error_code none;
   if (steps) {
-    std::println(stderr, "{} steps, {:.1f} kB", *steps,
-                 static_cast<double>(fs::file_size(file, none)) / 1e3);
+    std::println(stderr, "{} steps, {}", *steps,
+                 format_bytes(static_cast<double>(fs::file_size(file, none))));
   }
   if (const auto losses = reader->losses(); losses && *losses != LossCounters{}) {
     std::println(

@@ -89,9 +89,9 @@ RunVerb add_reuse_command(CLI::App& command) {
       ->type_name("GRAIN");
   command
       .add_option("--sizes", options->sizes,
-                  "Cache sizes, like 500MB,2GB (default: tenths of the distinct bytes read)")
+                  "Cache sizes, like 500MB,2GiB (default: tenths of the distinct bytes read)")
       ->delimiter(',')
-      ->transform(size_in_bytes(Units::Decimal))
+      ->transform(size_in_bytes())
       ->type_name("SIZE,...");
   command.add_flag("--json", options->json, "Print JSON");
   command.footer("Example: tt record -m model.gguf -p Hello -o s.ttrace && tt reuse s.ttrace");

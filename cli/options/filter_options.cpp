@@ -47,16 +47,51 @@ bool set_range(const FilterOptions::RangeEnds& ends, std::optional<Range<T>>& in
 
 }  // namespace
 
-void add_filter_options(CLI::App& app, FilterOptions& options) {
-  app.add_option_function<std::string>(
-         "--layers",
-         [&options](const std::string& text) { options.layers = parse_layers(text).value(); },
-         "Layers of the ops: 0,3-5, outside (ops outside all layers) or all (default)")
+CLI::Option* add_layers_option(CLI::App& app, LayerSet& layers, const std::string& description,
+                               const std::string& outside) {
+  return app
+      .add_option_function<std::string>(
+          "--layers,--layer",
+          [&layers](const std::string& text) { layers = parse_layers(text).value(); },
+          std::format("{}: a list like 0,3-5{} or all{}", description,
+                      outside.empty() ? "" : std::format(", outside ({})", outside),
+                      layers == LayerSet::all() ? " (default)" : ""))
       ->check([](const std::string& text) {
-        const auto layers = parse_layers(text);
-        return layers ? std::string() : layers.error();
+        const auto parsed = parse_layers(text);
+        return parsed ? std::string() : parsed.error();
       })
-      ->type_name("LAYERS");
+      ->type_name("LIST");
+}
+
+CLI::Option* add_limit_option(CLI::App& app, std::size_t& limit, const std::string& description,
+                              const std::string& names) {
+  return app.add_option(names, limit, description)->type_name("N")->capture_default_str();
+}
+
+std::optional<std::string> StepRangeOptions::error() const {
+  if (!to || from < *to) return std::nullopt;
+  return "--from-step must be less than --to-step";
+}
+
+std::vector<CLI::Option*> add_step_range_options(CLI::App& app, StepRangeOptions& steps) {
+  CLI::Option* from =
+      app.add_option("--from-step", steps.from, "First step to include (0-based)")->type_name("N");
+  CLI::Option* to = app.add_option_function<std::uint32_t>(
+                           "--to-step", [&steps](std::uint32_t step) { steps.to = step; },
+                           "First step after the range (0-based)")
+                        ->type_name("N");
+  CLI::Option* first = app.add_option("--first-step", steps.from)->type_name("N");
+  CLI::Option* last =
+      app.add_option_function<std::uint32_t>(
+             "--last-step", [&steps](std::uint32_t step) { steps.to = std::uint64_t{step} + 1; })
+          ->type_name("N");
+  first->group("")->excludes(from);
+  last->group("")->excludes(to);
+  return {from, to, first, last};
+}
+
+void add_filter_options(CLI::App& app, FilterOptions& options) {
+  add_layers_option(app, options.layers, "Layers of the ops", "ops outside all layers");
   TraceFilter& filter = options.filter;
   add_enum_option(app, "--component", filter.component, Component::Input, "Component of the op",
                   "COMPONENT");
@@ -90,15 +125,7 @@ std::vector<CLI::Option*> add_access_options(CLI::App& app, AccessQuery& query) 
                  "--access", [&filter](bool write) { filter.write = write; },
                  "Direction: read or write")
               ->transform(choice(directions))
-              ->type_name("WORD"),
-          app.add_option_function<std::uint32_t>(
-                 "--first-step", [&query](std::uint32_t step) { query.first_step = StepId{step}; },
-                 "First step to include")
-              ->type_name("N"),
-          app.add_option_function<std::uint32_t>(
-                 "--last-step", [&query](std::uint32_t step) { query.last_step = StepId{step}; },
-                 "Last step to include")
-              ->type_name("N")};
+              ->type_name("WORD")};
 }
 
 std::expected<TraceFilter, TraceError> filter_of(const FilterOptions& options,

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "analysis/accesses/access_table.h"
@@ -19,20 +21,41 @@ namespace tt::cli {
 // their values.
 struct FilterOptions {
   TraceFilter filter{};
-  LayerSet layers = LayerSet::all();
+  LayerSet layers = LayerSet::all();  // of the ops
   struct RangeEnds {
     std::optional<std::uint64_t> from{}, to{};
   };
   RangeEnds tokens{}, steps{}, time{};
 };
 
+// Adds --layers LIST; --layer is an alias. `description` begins the help text: "Layers of the ops".
+// `layers` must outlive the parsing and is the default; `outside` is what "outside" selects, empty:
+// not mentioned.
+CLI::Option* add_layers_option(CLI::App& app, LayerSet& layers, const std::string& description,
+                               const std::string& outside);
+
+// Adds --limit N, the maximum number of rows; `limit` is the default.
+CLI::Option* add_limit_option(CLI::App& app, std::size_t& limit,
+                              const std::string& description = "Maximum number of rows",
+                              const std::string& names = "--limit");
+
+// A range of steps: --from-step and --to-step, half-open. The hidden options --first-step and
+// --last-step are those of version 0.1, whose range includes the last step.
+struct StepRangeOptions {
+  std::uint32_t from = 0;
+  std::optional<std::uint64_t> to{};
+  // An error message if the range is empty.
+  std::optional<std::string> error() const;
+};
+// `steps` must outlive the parsing. Returns the options.
+std::vector<CLI::Option*> add_step_range_options(CLI::App& app, StepRangeOptions& steps);
+
 // Adds the options for layers, component, kind and source, and for ranges of tokens, steps
 // and time.
 void add_filter_options(CLI::App& app, FilterOptions& options);
 
 // Adds the options that select accesses (tensor, op, component, kind, source, expert, reads
-// or writes) and steps (phase, first and last). `query` must outlive the parsing. Returns the
-// options.
+// or writes) and the phase of their steps. `query` must outlive the parsing. Returns the options.
 std::vector<CLI::Option*> add_access_options(CLI::App& app, AccessQuery& query);
 
 // The filter for this session. Errors: a layer that the model does not have, a range whose

@@ -130,18 +130,18 @@ std::unique_ptr<CLI::App> make_server_app(ServerOptions& options) {
       ->check(number_above_zero(kMaxDays))
       ->type_name("DAYS");
   app->add_option("--keep-bytes", options.keep_bytes,
-                  "Remove the oldest sessions when their total size exceeds this, such as 20G "
+                  "Remove the oldest sessions when their total size exceeds this, such as 20GiB "
                   "(default: never)")
-      ->transform(size_in_bytes(Units::Binary))
+      ->transform(size_in_bytes())
       ->type_name("SIZE");
   app->add_option("--disk-reserve", options.disk_reserve,
                   "Minimum free space on the disk of --data-dir; below it nothing is recorded "
-                  "(default: 256M)")
-      ->transform(size_in_bytes(Units::Binary))
+                  "(default: 256 MiB)")
+      ->transform(size_in_bytes())
       ->type_name("SIZE");
   app->add_option("--max-import", options.max_import,
-                  "Maximum size of an imported session file (default: 16G)")
-      ->transform(size_in_bytes(Units::Binary))
+                  "Maximum size of an imported session file (default: 16 GiB)")
+      ->transform(size_in_bytes())
       ->type_name("SIZE");
   app->add_option("--path", options.page, "Folder of the built web UI (default: the installed one)")
       ->check(existing_folder())

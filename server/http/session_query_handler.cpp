@@ -49,10 +49,11 @@ OrProblem<LayerId> layer_in_path(const Request& request) {
 }
 
 TensorFilter tensor_filter(const Request& request, ParameterReader& read, const char* name) {
+  const auto layer = read.take(layer_parameter(request));
   return {.name = read.take(text_parameter(request, name)),
           .kind = read.take(enum_parameter(request, "kind", TensorKind::Input)),
           .source = read.take(enum_parameter(request, "source", Source::Buffer)),
-          .layer = read.take(layer_parameter(request)),
+          .layers = layer ? LayerSet::one(*layer) : LayerSet::all(),
           .component = read.take(enum_parameter(request, "component", Component::Input))};
 }
 

@@ -158,7 +158,7 @@ TEST(Values, ValidatesNumbersSizesTextAndPaths) {
   };
   const CLI::Validator share = number(bounds_of("top_p"));
   const CLI::Validator days = number_above_zero(100'000);
-  const CLI::Validator size = size_in_bytes(Units::Binary);
+  const CLI::Validator size = size_in_bytes();
   const Case cases[] = {
       {share, "0", ""},
       {share, "1", ""},
@@ -174,9 +174,16 @@ TEST(Values, ValidatesNumbersSizesTextAndPaths) {
       {whole_number(bounds_of("seed")), "4294967296",
        "must be a whole number from 0 to 4294967295, not '4294967296'"},
       {size, "20G", ""},
-      {size, "much", "must be a size like 500M or 20G, not 'much'"},
-      {size, "-1", "must be a size like 500M or 20G, not '-1'"},
-      {size, "99999999999999G", "must be a size like 500M or 20G, not '99999999999999G'"},
+      {size, "500 MB", ""},
+      {size, "16EiB", "must be a size like 500MB or 20GiB, not '16EiB'"},
+      {size, "18446744073709551616",
+       "must be a size like 500MB or 20GiB, not '18446744073709551616'"},
+      {size, "5MBB", "must be a size like 500MB or 20GiB, not '5MBB'"},
+      {size, "1iB", "must be a size like 500MB or 20GiB, not '1iB'"},
+      {size, "", "must be a size like 500MB or 20GiB, not ''"},
+      {size, "much", "must be a size like 500MB or 20GiB, not 'much'"},
+      {size, "-1", "must be a size like 500MB or 20GiB, not '-1'"},
+      {size, "99999999999999G", "must be a size like 500MB or 20GiB, not '99999999999999G'"},
       {utf8_text(), "a\u00e9", ""},
       {utf8_text(), "ab\xff", "is not valid UTF-8: invalid byte 0xff at offset 2"},
       {existing_folder(), "/", ""},
@@ -187,9 +194,17 @@ TEST(Values, ValidatesNumbersSizesTextAndPaths) {
     std::string value = c.value;
     EXPECT_EQ(c.validator(value), c.error) << c.value;
   }
-  std::string bytes = "2K";
-  EXPECT_EQ(size(bytes), "");
-  EXPECT_EQ(bytes, "2048");
+  for (const auto& [text, value] : {std::pair{"2K", "2048"},
+                                    {"2KB", "2000"},
+                                    {"2kib", "2048"},
+                                    {"500MB", "500000000"},
+                                    {"500MiB", "524288000"},
+                                    {"3 B", "3"},
+                                    {"15EiB", "17293822569102704640"}}) {
+    std::string bytes = text;
+    EXPECT_EQ(size(bytes), "") << text;
+    EXPECT_EQ(bytes, value) << text;
+  }
 }
 
 }  // namespace

@@ -65,14 +65,13 @@ TEST(ExportCommand, ReportsErrorsAndLeavesNoFiles) {
   for (const char* format : {"csv", "parquet", "folder"}) {
     SCOPED_TRACE(format);
     const std::string command = std::string("export a.ttrace -o b --format ") + format;
-    const Result out_of_range = run_tt(folder, command + " --first-step 500");
+    const Result out_of_range = run_tt(folder, command + " --from-step 500");
     EXPECT_EQ(out_of_range.code, 1);
     EXPECT_TRUE(out_of_range.err.contains("Step 500 does not exist: the session has steps 0 to "))
         << out_of_range.err;
-    const Result reversed = run_tt(folder, command + " --first-step 1 --last-step 0");
+    const Result reversed = run_tt(folder, command + " --from-step 1 --to-step 1");
     EXPECT_EQ(reversed.code, 1);
-    EXPECT_TRUE(reversed.err.contains("The first step 1 is after the last step 0."))
-        << reversed.err;
+    EXPECT_EQ(reversed.err, "tt export: --from-step must be less than --to-step\n");
   }
   EXPECT_EQ(files_in(folder), 4U);  // a.ttrace, a.csv, out, err
 }

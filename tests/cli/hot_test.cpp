@@ -21,10 +21,10 @@ TEST(HotCommand, RanksRowsByValue) {
             0);
   const Result table = run_tt(folder, "hot a.ttrace --by layer --value time");
   EXPECT_EQ(table.code, 0) << table.err;
-  for (const char* word : {"prompt", "generate", "mapped file", "hot: 1 of", "none"})
+  for (const char* word : {"prompt", "generate", "disk", "hot: 1 of", "none"})
     EXPECT_TRUE(table.out.contains(word)) << word << "\n" << table.out;
 
-  const Result result = run_tt(folder, "hot a.ttrace --json --top 3 --hot 25");
+  const Result result = run_tt(folder, "hot a.ttrace --json --limit 3 --hot 25");
   ASSERT_EQ(result.code, 0) << result.err;
   const json hot = json::parse(result.out);
   EXPECT_EQ(hot["by"], "tensor");
@@ -45,8 +45,8 @@ TEST(HotCommand, JsonHasTheSumsOfTheTable) {
   const std::pair<const char*, json> sums[] = {{"total", hot["sums"]["all"]},
                                                {"prompt", hot["sums"]["prompt"]},
                                                {"generate", hot["sums"]["generate"]},
-                                               {"mapped file", hot["disk"]},
-                                               {"memory", hot["buffer"]}};
+                                               {"disk", hot["disk"]},
+                                               {"buffers", hot["buffer"]}};
   for (const auto& [row, of] : sums) {
     SCOPED_TRACE(row);
     const std::size_t at = table.find(std::string("\n") + row + " ");

@@ -43,9 +43,15 @@ TEST(MoeCommand, ReportsExpertUse) {
             moe["pinning"]["expert_bytes_read"].get<std::uint64_t>() -
                 moe["pinning"]["expert_bytes_distinct"].get<std::uint64_t>());
 
-  const json layer = run_json(folder, "moe a.ttrace --layer 3");
+  const json layer = run_json(folder, "moe a.ttrace --layers 3");
   EXPECT_EQ(layer["choices"], router["choices"]);
   EXPECT_FALSE(layer["pairs"].empty());
+  // One line per layer.
+  const std::string one = run_tt(folder, "moe a.ttrace --json --layers 3").out;
+  EXPECT_EQ(run_tt(folder, "moe a.ttrace --json --layer 2-3").out,
+            run_tt(folder, "moe a.ttrace --json --layers 2").out + one);
+  EXPECT_EQ(std::ranges::count(run_tt(folder, "moe a.ttrace --json --layers all").out, '\n'),
+            static_cast<std::ptrdiff_t>(moe["routers"].size()));
   const json generated = run_json(folder, "moe a.ttrace --phase generate");
   EXPECT_EQ(generated["routers"][3]["tokens"], 5);
 
@@ -53,10 +59,10 @@ TEST(MoeCommand, ReportsExpertUse) {
   EXPECT_EQ(table.code, 0);
   EXPECT_TRUE(table.out.contains("turnover")) << table.out;
   EXPECT_TRUE(table.out.contains("Pinning would")) << table.out;
-  const Result detail = run_tt(folder, "moe a.ttrace --layer 3");
+  const Result detail = run_tt(folder, "moe a.ttrace --layers 3");
   EXPECT_EQ(detail.code, 0);
   EXPECT_TRUE(detail.out.contains("times chosen/times seen")) << detail.out;
-  EXPECT_EQ(run_tt(folder, "moe a.ttrace --layer 8").code, 1);
+  EXPECT_EQ(run_tt(folder, "moe a.ttrace --layers 8").code, 1);
   EXPECT_EQ(run_tt(folder, "moe a.ttrace --phase lunch").code, 2);
 }
 

@@ -30,13 +30,13 @@ class Parse : public ::testing::Test {
 };
 
 TEST_F(Parse, ListsFirstAccessesOfLayer) {
-  const Result text_result = run_tt(folder, "parse a.ttrace --layer 2 --limit 3");
+  const Result text_result = run_tt(folder, "parse a.ttrace --layers 2 --limit 3");
   ASSERT_EQ(text_result.code, 0) << text_result.err;
   EXPECT_TRUE(text_result.out.contains("blk.2.attn_norm.weight")) << text_result.out;
   EXPECT_FALSE(text_result.out.contains("blk.1.")) << text_result.out;
   EXPECT_EQ(std::ranges::count(text_result.out, '\n'), 5) << text_result.out;  // head, rows, "more"
 
-  const Result json_result = run_tt(folder, "parse a.ttrace --layer 2 --limit 3 --json");
+  const Result json_result = run_tt(folder, "parse a.ttrace --layers 2 --limit 3 --json");
   const json rows = json::parse(json_result.out)["accesses"];
   ASSERT_EQ(rows.size(), 3U);
   for (const json& row : rows) EXPECT_EQ(row["layer"], 2);
@@ -65,28 +65,36 @@ TEST_F(Parse, FiltersRows) {
   expect("--kind kv", [](const json& row) { return row["kind"] == "kv"; });
   expect("--source disk", [](const json& row) { return row["source"] == "disk"; });
   expect("--access write", [](const json& row) { return row["write"] == true; });
-  expect("--access read --layer 1 --source disk", [](const json& row) {
+  for (const char* option : {"--layers 1,3-4", "--layer 1,3-4"})  // --layer is an alias
+    expect(option, [](const json& row) {
+      return row["layer"] == 1 || row["layer"] == 3 || row["layer"] == 4;
+    });
+  expect("--access read --layers 1 --source disk", [](const json& row) {
     return row["write"] == false && row["layer"] == 1 && row["source"] == "disk";
   });
-  expect("--first-step 2 --last-step 3",
-         [](const json& row) { return row["step"] == 2 || row["step"] == 3; });
+  for (const char* options :
+       {"--from-step 2 --to-step 4", "--first-step 2 --last-step 3"})  // as in version 0.1
+    expect(options, [](const json& row) { return row["step"] == 2 || row["step"] == 3; });
   expect("--phase prompt", [](const json& row) { return row["step"] == 0; });
-  EXPECT_EQ(run_tt(folder, "parse a.ttrace --first-step 3 --last-step 2").code, 1);
+  for (const char* empty : {"--from-step 3 --to-step 3", "--from-step 3 --last-step 2"})
+    EXPECT_EQ(run_tt(folder, std::string("parse a.ttrace ") + empty).err,
+              "tt parse: --from-step must be less than --to-step\n");
+  EXPECT_EQ(run_tt(folder, "parse a.ttrace --from-step 1 --first-step 2").code, 2);
   EXPECT_EQ(run_tt(folder, "parse a.ttrace --stats --kind kv").code, 2);
 }
 
 TEST_F(Parse, RejectsUnknownLayers) {
-  for (const char* none : {"parse a.ttrace --layer 99", "parse a.ttrace --stats --layer 99",
+  for (const char* none : {"parse a.ttrace --layers 99", "parse a.ttrace --stats --layers 99",
                            "graph a.ttrace --layers 0-99"}) {
     const Result result = run_tt(folder, none);
     EXPECT_EQ(result.code, 1) << none;
     EXPECT_TRUE(result.err.contains("The model has no layer 99")) << result.err;
   }
   const json rows = json::parse(
-      run_tt(folder, "parse a.ttrace --layer outside --limit 9 --json").out)["accesses"];
+      run_tt(folder, "parse a.ttrace --layers outside --limit 9 --json").out)["accesses"];
   ASSERT_EQ(rows.size(), 9U);
   for (const json& row : rows) EXPECT_TRUE(row["layer"].is_null()) << row;
-  EXPECT_EQ(run_tt(folder, "parse a.ttrace --layer x").code, 2);
+  EXPECT_EQ(run_tt(folder, "parse a.ttrace --layers x").code, 2);
 }
 
 TEST_F(Parse, AccessVerbsReportSessionWithoutAccesses) {
@@ -100,7 +108,7 @@ TEST_F(Parse, AccessVerbsReportSessionWithoutAccesses) {
     EXPECT_EQ(run_tt(folder, std::string(verb) + " a.ttrace").err, "");
   }
   EXPECT_EQ(run_tt(folder, "reuse m.ttrace").out, "0 reads of 0 parts: 0 B read, 0 B distinct\n");
-  EXPECT_TRUE(run_tt(folder, "reuse a.ttrace --sizes 1TB").out.contains("\n1.00 TB  "));
+  EXPECT_TRUE(run_tt(folder, "reuse a.ttrace --sizes 1TiB").out.contains("\n1.00 TiB  "));
 }
 
 struct Sums {
@@ -141,7 +149,7 @@ struct Counted {
 };
 
 TEST_F(Parse, StatisticsAreTheSumsOfTheRows) {
-  for (const std::string layer : {"", " --layer 2"}) {
+  for (const std::string layer : {"", " --layers 2,4"}) {
     SCOPED_TRACE(layer);
     const json rows =
         json::parse(run_tt(folder, "parse a.ttrace --limit 1000000 --json" + layer).out);

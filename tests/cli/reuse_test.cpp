@@ -32,9 +32,9 @@ TEST(ReuseCommand, LruSavesNothingForDenseModelUnlessAllFits) {
   for (const char* policy : {"lru", "belady", "pin"})
     EXPECT_EQ(whole[policy]["bytes_saved"].get<std::uint64_t>(), read - distinct) << policy;
 
-  const Result table = run_tt(folder, "reuse a.ttrace --sizes 1MB,2MB");
+  const Result table = run_tt(folder, "reuse a.ttrace --sizes 1MiB,2MB");
   EXPECT_EQ(table.code, 0);
-  EXPECT_TRUE(table.out.contains("\n2.00 MB ")) << table.out;
+  EXPECT_TRUE(table.out.contains("\n1.91 MiB ")) << table.out;
   EXPECT_TRUE(table.out.contains("LRU")) << table.out;
 }
 

@@ -43,7 +43,7 @@ TEST(StandardOutput, EveryVerbReportsWriteErrors) {
       {"hot", {"s.ttrace", "s.ttrace --top 9999", "s.ttrace --json"}},
       {"import", {}},  // no output
       {"model", {"--list", "small --layers 2 --force -o small.gguf"}},
-      {"moe", {"s.ttrace", "s.ttrace --layer 0", "s.ttrace --json"}},
+      {"moe", {"s.ttrace", "s.ttrace --layers 0", "s.ttrace --json"}},
       {"parse", {"s.ttrace", "s.ttrace --limit 50000", "s.ttrace --stats", "s.ttrace --validate"}},
       {"pattern", {"s.ttrace", "s.ttrace --json"}},
       {"record", {"-m moe.gguf -p 'a b' -n 6 -t 1 --ignore-eos -q --force -o r.ttrace"}},

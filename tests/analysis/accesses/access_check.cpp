@@ -95,7 +95,7 @@ bool passes(const Row& row, const AccessQuery& query) {
          (!query.last_step || row.place.step <= *query.last_step) && fits(query.phase, row.phase) &&
          fits(query.filter.op, row.access.op) && fits(query.filter.write, row.access.write) &&
          fits(query.filter.expert, row.access.expert) && fits(t.kind, of.tensor.kind) &&
-         fits(t.source, of.tensor.source) && fits(t.layer, of.tensor.layer) &&
+         fits(t.source, of.tensor.source) && t.layers.has(of.tensor.layer) &&
          fits(t.component, of.tensor.component) && of.lower_name.contains(lower(t.name)) &&
          (of.lower_kind.contains(op) || of.lower_output.contains(op));
 }
@@ -156,7 +156,7 @@ AccessQuery random_query(Dice& dice, const Row& model, std::uint32_t steps) {
   const Tensor& tensor = model.of->tensor;
   if (dice.one_in(4)) query.filter.tensor.kind = tensor.kind;
   if (dice.one_in(4)) query.filter.tensor.source = tensor.source;
-  if (dice.one_in(4)) query.filter.tensor.layer = tensor.layer;
+  if (dice.one_in(4)) query.filter.tensor.layers = LayerSet::one(tensor.layer);
   if (dice.one_in(4)) query.filter.tensor.component = tensor.component;
   if (dice.one_in(4) && !tensor.name.empty()) {
     const std::size_t at = dice.below(tensor.name.size());

@@ -23,7 +23,8 @@ TEST(SessionStatistics, MatchReference) {
     Dice dice(seed);
     for (int i = 0; i < 5; ++i)
       expect({.steps = {dice.below(steps), dice.below(steps + 2)},
-              .layer = LayerId{static_cast<std::int32_t>(dice.below(3)) - 1}});
+              .layers = {.ranges = {{.first = static_cast<std::int32_t>(dice.below(2)), .last = 1}},
+                         .outside = dice.one_in(2)}});
     if (::testing::Test::HasFailure()) return;
   }
 }

@@ -33,10 +33,10 @@ std::size_t ops_that_ran(const GraphTemplate& graph, const Step& step) {
   return all ? graph.ops.size() : step.op_ends.size();
 }
 
-bool names_layer(const GraphTemplate& graph, std::span<const Access> accesses, OpId op,
-                 LayerId layer) {
+bool names_layers(const GraphTemplate& graph, std::span<const Access> accesses, OpId op,
+                  const LayerSet& layers) {
   for (const Access& access : accesses)
-    if (access.op == op && graph.tensor(access.tensor).layer == layer) return true;
+    if (access.op == op && layers.has(graph.tensor(access.tensor).layer)) return true;
   return false;
 }
 
@@ -55,9 +55,10 @@ void expect_statistics(const SessionReader& reader, const SessionIndex& index,
     const auto graph = *reader.graph(step.graph);
     const auto accesses = accesses_of(*graph);
     for (std::uint32_t op = 0; op < ops_that_ran(*graph, step); ++op)
-      naive.ops += !query.layer || names_layer(*graph, accesses, OpId{op}, *query.layer);
+      naive.ops +=
+          query.layers == LayerSet::all() || names_layers(*graph, accesses, OpId{op}, query.layers);
     for_each_access(*graph, accesses, step, [&](const StepAccess& access) {
-      if (query.layer && graph->tensor(access.tensor).layer != *query.layer) return;
+      if (!query.layers.has(graph->tensor(access.tensor).layer)) return;
       add(*graph, step, access, naive);
       const Tensor& root = graph->tensor(graph->root(access.tensor));
       if (!owners.emplace(root.kind, root.source, root.file.file, root.file.offset, root.name)

@@ -261,6 +261,8 @@ TEST(LayerSet, ParsesListsAndRanges) {
                            "all,1", "+1", "1--2"}) {
     EXPECT_FALSE(parse_layers(text).has_value()) << text;
   }
+  for (const char* text : {"0", "0,3-5", "outside", "6,2,outside", "all"})
+    EXPECT_EQ(to_text(parse_layers(text).value()), text);
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ TEST(TensorTable, FiltersSortsAndPagesLikeReference) {
     TensorFilter filter;
     if (dice.one_in(3)) filter.kind = model.kind;
     if (dice.one_in(3)) filter.source = model.source;
-    if (dice.one_in(3)) filter.layer = model.layer;
+    if (dice.one_in(3)) filter.layers = LayerSet::one(model.layer);
     if (dice.one_in(3)) filter.component = model.component;
     if (dice.one_in(3)) filter.name = model.name.substr(0, 2);
     using Rows = std::vector<std::uint32_t>;
@@ -136,7 +136,7 @@ TEST(TensorTable, FiltersSortsAndPagesLikeReference) {
       const Tensor& t = graph.tensors[i];
       if (filter.kind && t.kind != *filter.kind) continue;
       if (filter.source && t.source != *filter.source) continue;
-      if (filter.layer && t.layer != *filter.layer) continue;
+      if (!filter.layers.has(t.layer)) continue;
       if (filter.component && t.component != *filter.component) continue;
       if (!matches_pattern(t.name, filter.name)) continue;
       passing.push_back(i);

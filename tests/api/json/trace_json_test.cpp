@@ -96,7 +96,7 @@ TEST(AccessCursor, IsAcceptedOnlyWithItsOwnQuery) {
   const AccessId place{.step = StepId{4'000'000'000}, .access = 77, .part = 3};
   AccessQuery query;
   query.filter.tensor.name = "attn q.\"%\n";
-  query.filter.tensor.layer = kNoLayer;
+  query.filter.tensor.layers = LayerSet::one(kNoLayer);
   query.order = {AccessSort::ByBytes, true};
   const std::string text = encode_cursor(place, "session-1", query);
   EXPECT_LE(text.size(), 200u);
@@ -112,7 +112,7 @@ TEST(AccessCursor, IsAcceptedOnlyWithItsOwnQuery) {
   other.order.descending = false;
   EXPECT_TRUE(rejected(text, "session-1", other));
   other = query;
-  other.filter.tensor.layer.reset();
+  other.filter.tensor.layers = LayerSet::all();
   EXPECT_TRUE(rejected(text, "session-1", other));
   other = query;
   other.filter.write = false;

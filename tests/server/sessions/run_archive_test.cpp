@@ -62,7 +62,7 @@ TEST_F(RunArchive, MatchesFilesWrittenByTt) {
   const Case cases[] = {
       {"format=folder", "--format folder -o whole", "whole"},
       {"format=folder&first_step=1&last_step=2&per_head=true",
-       "--format folder --first-step 1 --last-step 2 --per-head -o some", "some"},
+       "--format folder --from-step 1 --to-step 3 --per-head -o some", "some"},
       {"part_rows=1000", "--format parquet --part-rows 1000 -o lake", "lake"},
       {"format=arrow-file&part_rows=1000", "--format arrow-file --part-rows 1000 -o arrows",
        "arrows"},
