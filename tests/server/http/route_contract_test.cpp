@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
+#include <thread>
+
 #include "api/openapi/openapi.h"
 #include "tests/server/support/test_server.h"
 
@@ -78,6 +80,29 @@ TEST(RouteContract, ParsesShippedContract) {
   const RouteContract contract(openapi_json());
   EXPECT_EQ(contract.methods_of("/api/v1/health"), "GET, HEAD");
   EXPECT_EQ(contract.methods_of("/api/v1/sessions/x"), "DELETE, GET, HEAD, PATCH");
+}
+
+TEST(RouteContract, UndocumentedRoutesCannotBeCalled) {
+  httplib::Server http;
+  const auto handler = [](const httplib::Request&, httplib::Response& response) {
+    response.set_content("called", "text/plain");
+  };
+  http.Get("/api/v1/health", handler);
+  http.Get("/api/v1/undocumented", handler);
+  http.Get("/undocumented/:id", handler);
+  const StaticFiles files("/nonexistent");
+  const RouteContract contract(openapi_json());
+  add_page_routes(http, files, contract);
+  httplib::Client client("127.0.0.1", http.bind_to_any_port("127.0.0.1"));
+  const std::jthread listener([&http] { http.listen_after_bind(); });
+  http.wait_until_ready();
+  EXPECT_EQ(client.Get("/api/v1/health")->body, "called");
+  for (const char* path : {"/api/v1/undocumented", "/undocumented/1"}) {
+    const auto response = client.Get(path);
+    EXPECT_EQ(response->status, 404) << path;
+    EXPECT_TRUE(response->body.contains("/api/docs lists the routes")) << response->body;
+  }
+  http.stop();
 }
 
 TEST(RouteContract, IsEnforcedByServer) {

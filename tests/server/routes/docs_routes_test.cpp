@@ -16,7 +16,7 @@ TestServerOptions with_page(const std::filesystem::path& page = "/nonexistent") 
   return options;
 }
 
-TEST(Docs, ServesContractWithEtag) {
+TEST(DocsRoutes, ServesContractWithEtag) {
   TestServer server(with_page());
   auto client = server.client();
   const auto first = client.Get("/api/openapi.json");
@@ -37,7 +37,7 @@ TEST(Docs, ServesContractWithEtag) {
   EXPECT_EQ(other->status, 200);
 }
 
-TEST(Docs, MissingPageShowsBuildInstructions) {
+TEST(DocsRoutes, MissingPageShowsBuildInstructions) {
   TestServer server(with_page());
   const auto page = server.client().Get("/api/docs");
   ASSERT_TRUE(page);
@@ -46,7 +46,7 @@ TEST(Docs, MissingPageShowsBuildInstructions) {
   EXPECT_TRUE(page->body.contains("./tt build")) << page->body;
 }
 
-TEST(Docs, ServesPageWithItsOwnPolicy) {
+TEST(DocsRoutes, ServesPageWithItsOwnPolicy) {
   TempFolder dist;
   std::filesystem::create_directory(dist.path() / "docs");
   std::ofstream(dist.path() / "docs" / "index.html") << "<!doctype html><title>docs</title>";
