@@ -43,8 +43,8 @@ void add_table(const std::vector<CLI::Option*>& options, std::string& out) {
 
 // A table per group of options.
 void add_options(CLI::App& app, std::string& out) {
-  const auto positional = app.get_options(
-      [](const CLI::Option* option) { return option->get_positional(); });
+  const auto positional =
+      app.get_options([](const CLI::Option* option) { return option->get_positional(); });
   const auto options = listed_options(app);
   std::vector<std::string> groups;
   for (const CLI::Option* option : options)
