@@ -23,8 +23,8 @@ class ServedSession {
     return answer.body;
   }
   json query(const std::string& sql) {
-    const json asked = {{"sql", sql}, {"timeout_ms", 60'000}};
-    const TestResponse answer = server_.post("/api/v1/sessions/" + id_ + "/query", asked.dump());
+    const json request = {{"sql", sql}, {"timeout_ms", 60'000}};
+    const TestResponse answer = server_.post("/api/v1/sessions/" + id_ + "/query", request.dump());
     EXPECT_EQ(answer.status, 200) << answer.body;
     return answer.status == 200 ? answer.body["rows"][0] : json();
   }

@@ -65,9 +65,9 @@ class NaiveRasterBuilder {
                      const RasterQuery& query, const Raster& like)
       : reader_(reader), index_(index), query_(query), like_(like), filter_(query.filter) {
     for (const Axis axis : {Axis::Token, Axis::Time}) {
-      const bool asked =
+      const bool requested =
           like.x.axis == axis || like.y.axis == axis || all_of(axis).from > INT64_MIN;
-      groups_steps_ = groups_steps_ && (!asked || steps_are_ordered(reader, axis));
+      groups_steps_ = groups_steps_ && (!requested || steps_are_ordered(reader, axis));
     }
     out_.cells.resize(std::size_t{like.x.pixels} * like.y.pixels);
   }

@@ -200,9 +200,9 @@ TEST(Experts, ModelWithoutExpertsIsNotAnError) {
 TEST(Experts, CanBeCancelled) {
   const SmallSession session({small_step(0), small_step(1)});
   const SessionReader reader = session.reader();
-  const auto gone = [] { return false; };
-  EXPECT_EQ(expert_use(reader, std::nullopt, gone).error().kind, TraceError::Kind::Cancelled);
-  EXPECT_EQ(expert_pinning(reader, {}, gone).error().kind, TraceError::Kind::Cancelled);
+  const auto cancelled = [] { return false; };
+  EXPECT_EQ(expert_use(reader, std::nullopt, cancelled).error().kind, TraceError::Kind::Cancelled);
+  EXPECT_EQ(expert_pinning(reader, {}, cancelled).error().kind, TraceError::Kind::Cancelled);
 }
 
 // Every other read is of slice 0, the others are of new slices: an LRU cache of one slice never

@@ -294,8 +294,8 @@ TEST(SqlQuery, CanBeCancelled) {
   for (const char* statement :
        {"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
         "SELECT count(*) FROM access a, access b, access c"}) {
-    std::atomic<int> asked = 0;
-    const QueryResult ran = run(session, statement, {}, [&] { return ++asked < 3; });
+    std::atomic<int> checks = 0;
+    const QueryResult ran = run(session, statement, {}, [&] { return ++checks < 3; });
     ASSERT_TRUE(ran.error.has_value());
     EXPECT_EQ(ran.error->kind, QueryError::Kind::Cancelled);
   }

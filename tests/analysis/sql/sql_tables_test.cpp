@@ -116,10 +116,10 @@ TEST(SqlTables, InvalidUtf8InNamesIsReplaced) {
     graph.tensors[i].name += ends[i % std::size(ends)];
     graph.tensors[i].buffer += ends[(i + 1) % std::size(ends)];
   }
-  const SmallSession odd({small_step(0), small_step(1)}, SmallSession::small_info(), graph);
-  EXPECT_GT(test::expect_tables(odd.path), 60u);
-  EXPECT_GT(test::expect_views(odd.path), 30u);
-  const SqlSession session(odd.path);
+  const SmallSession unusual({small_step(0), small_step(1)}, SmallSession::small_info(), graph);
+  EXPECT_GT(test::expect_tables(unusual.path), 60u);
+  EXPECT_GT(test::expect_views(unusual.path), 30u);
+  const SqlSession session(unusual.path);
   EXPECT_EQ(session.rows("SELECT tensor_name FROM tensor WHERE tensor = 0"),
             Lines{"token_embd.weight\uFFFD"});
   EXPECT_EQ(

@@ -167,12 +167,12 @@ TEST(TensorTable, FiltersSortsAndPagesLikeReference) {
         const auto table = tensor_table(reader, TemplateId{1}, filter, {by, descending}, range);
         ASSERT_TRUE(table.has_value());
         EXPECT_EQ(table->page.total, passing.size());
-        Rows rows, wanted;
+        Rows rows, expected_rows;
         for (const TensorRow& row : table->page.rows) rows.push_back(row.tensor.v);
         for (std::size_t i = 0; i < expected.size(); ++i) {
-          if (range.contains(i)) wanted.push_back(expected[i]);
+          if (range.contains(i)) expected_rows.push_back(expected[i]);
         }
-        EXPECT_EQ(rows, wanted);
+        EXPECT_EQ(rows, expected_rows);
       }
     }
   }

@@ -294,25 +294,31 @@ TEST(Reuse, ChecksForCancellationRegularly) {
   };
   const Case cases[] = {
       {"distances", kReads,
-       [&](const ContinueCheck& wanted) { return error_of(reuse_distances(sequence, wanted)); }},
+       [&](const ContinueCheck& keep_going) {
+         return error_of(reuse_distances(sequence, keep_going));
+       }},
       {"histogram", kReads,
-       [&](const ContinueCheck& wanted) {
-         return error_of(reuse_histogram(sequence, distances, wanted));
+       [&](const ContinueCheck& keep_going) {
+         return error_of(reuse_histogram(sequence, distances, keep_going));
        }},
       {"lru", kReads,
-       [&](const ContinueCheck& wanted) {
-         return error_of(lru_curve(sequence, distances, sizes, wanted));
+       [&](const ContinueCheck& keep_going) {
+         return error_of(lru_curve(sequence, distances, sizes, keep_going));
        }},
       {"belady", 4 * kReads,
-       [&](const ContinueCheck& wanted) {
-         return error_of(belady_curve(sequence, sizes, wanted));
+       [&](const ContinueCheck& keep_going) {
+         return error_of(belady_curve(sequence, sizes, keep_going));
        }},
       {"pin", 3 * kItems,
-       [&](const ContinueCheck& wanted) { return error_of(pin_curve(sequence, sizes, wanted)); }},
+       [&](const ContinueCheck& keep_going) {
+         return error_of(pin_curve(sequence, sizes, keep_going));
+       }},
       {"all of them", 7 * kReads + 3 * kItems,
-       [&](const ContinueCheck& wanted) { return error_of(reuse(sequence, query, wanted)); }},
-      {"of experts", 11 * kReads + 3 * kItems, [&](const ContinueCheck& wanted) {
-         return error_of(expert_pinning(sequence, sizes, wanted));
+       [&](const ContinueCheck& keep_going) {
+         return error_of(reuse(sequence, query, keep_going));
+       }},
+      {"of experts", 11 * kReads + 3 * kItems, [&](const ContinueCheck& keep_going) {
+         return error_of(expert_pinning(sequence, sizes, keep_going));
        }}};
   for (const Case& one : cases) {
     SCOPED_TRACE(one.name);

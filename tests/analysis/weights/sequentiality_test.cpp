@@ -6,7 +6,7 @@
 
 #include "tests/analysis/aggregate/raster_check.h"
 #include "tests/analysis/aggregate/indexed_session.h"
-#include "tests/analysis/aggregate/statistics_check.h"
+#include "tests/analysis/aggregate/raster_check.h"
 #include "tests/support/sessions/plausible_session.h"
 
 namespace tt::test {

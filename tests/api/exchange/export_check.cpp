@@ -269,17 +269,17 @@ void expect_statistics(const std::string& parquet, const Lines& lines) {
       const auto less = [&](std::string_view a, std::string_view b) {
         return is_number ? is_smaller_integer(a, b) : a < b;
       };
-      std::vector<std::string_view> said;
+      std::vector<std::string_view> non_null;
       for (std::size_t row = 0; row < rows; ++row) {
         const std::string& field = lines[1 + line + row][c];
-        if (field != kNullField) said.push_back(field);
+        if (field != kNullField) non_null.push_back(field);
       }
       const auto statistics = group->ColumnChunk(static_cast<int>(c))->statistics();
       ASSERT_NE(statistics, nullptr);
-      EXPECT_EQ(statistics->null_count(), static_cast<std::int64_t>(rows - said.size()));
-      ASSERT_EQ(statistics->HasMinMax(), !said.empty() && type != CellType::Float);
+      EXPECT_EQ(statistics->null_count(), static_cast<std::int64_t>(rows - non_null.size()));
+      ASSERT_EQ(statistics->HasMinMax(), !non_null.empty() && type != CellType::Float);
       if (!statistics->HasMinMax()) continue;
-      const auto [least, greatest] = std::ranges::minmax(said, less);
+      const auto [least, greatest] = std::ranges::minmax(non_null, less);
       EXPECT_EQ(text_of_statistic(statistics->EncodeMin(), type), least);
       EXPECT_EQ(text_of_statistic(statistics->EncodeMax(), type), greatest);
     }

@@ -133,15 +133,15 @@ TEST(Tar, ReadsArchivesOfCommonTools) {
 }
 
 TEST(Tar, RejectsInvalidArchivesWithoutSideEffects) {
-  for (const InvalidArchive& odd : invalid_archives()) {
-    SCOPED_TRACE(odd.what);
+  for (const InvalidArchive& invalid : invalid_archives()) {
+    SCOPED_TRACE(invalid.what);
     const TempFolder folder;
     fs::create_directories(folder / "deep/out");
-    write(folder / "odd.tar", odd.bytes);
+    write(folder / "odd.tar", invalid.bytes);
     const WriteResult read =
         read_tar(folder / "odd.tar", kImportedFiles, folder / "deep/out", no_limit);
     ASSERT_FALSE(read.has_value());
-    EXPECT_TRUE(read.error().message.contains(odd.expected_error)) << read.error().message;
+    EXPECT_TRUE(read.error().message.contains(invalid.expected_error)) << read.error().message;
     for (const char c : read.error().message) EXPECT_TRUE(c >= ' ' && c <= '~');
     for (const auto& left : fs::recursive_directory_iterator(folder.path())) {
       const std::string name = left.path().lexically_relative(folder.path()).string();

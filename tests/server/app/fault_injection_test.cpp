@@ -42,8 +42,8 @@ json long_request() { return {{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_
 // The JSON log lines of one session.
 std::vector<json> log_of(const RunningServer& server, const std::string& session) {
   std::vector<json> lines;
-  std::istringstream said(server.program.stderr_text());
-  for (std::string line; std::getline(said, line);) {
+  std::istringstream log(server.program.stderr_text());
+  for (std::string line; std::getline(log, line);) {
     json parsed = json::parse(line, nullptr, false);
     EXPECT_FALSE(parsed.is_discarded()) << line;
     if (parsed.value("session", "") == session) lines.push_back(std::move(parsed));
@@ -122,11 +122,12 @@ TEST(FaultInjection, DiskFullDuringRecording) {
 // The problem document of a rejected request.
 json rejection_of(RunningServer& server, int status) {
   httplib::Client client = http_client(server.url);
-  const auto refused = client.Post("/api/v1/generate", R"({"prompt": "Once"})", "application/json");
-  if (!refused) return json::object();
-  EXPECT_EQ(refused->status, status) << refused->body;
-  EXPECT_EQ(refused->get_header_value("Content-Type"), "application/problem+json");
-  return json::parse(refused->body, nullptr, false);
+  const auto rejected =
+      client.Post("/api/v1/generate", R"({"prompt": "Once"})", "application/json");
+  if (!rejected) return json::object();
+  EXPECT_EQ(rejected->status, status) << rejected->body;
+  EXPECT_EQ(rejected->get_header_value("Content-Type"), "application/problem+json");
+  return json::parse(rejected->body, nullptr, false);
 }
 
 TEST(FaultInjection, DiskReserveReached) {

@@ -102,10 +102,10 @@ TEST(Program, OpensSessionsWithoutModel) {
     EXPECT_EQ(list["sessions"].at(0)["id"], id);
     EXPECT_EQ(server.get("/api/v1/sessions/" + id + "/steps")["total"],
               list["sessions"].at(0)["steps"]);
-    const auto refused =
+    const auto rejected =
         http_client(server.url).Post("/api/v1/generate", R"({"prompt": "a"})", "application/json");
-    ASSERT_TRUE(static_cast<bool>(refused));
-    EXPECT_GE(refused->status, 400) << refused->body;
+    ASSERT_TRUE(static_cast<bool>(rejected));
+    EXPECT_GE(rejected->status, 400) << rejected->body;
     server.program.signal(SIGTERM);
     EXPECT_EQ(server.program.wait(), 0);
   }
@@ -255,9 +255,9 @@ std::string rejection_of(const std::string& where, const std::vector<std::string
                          const std::vector<std::string>& environment) {
   Program program(arguments, environment);
   EXPECT_EQ(program.wait(), 2);
-  const std::string said = program.stderr_text(), before = "tt-server: " + where + ": ";
-  EXPECT_TRUE(said.starts_with(before)) << said;
-  return said.starts_with(before) ? said.substr(before.size()) : said;
+  const std::string output = program.stderr_text(), before = "tt-server: " + where + ": ";
+  EXPECT_TRUE(output.starts_with(before)) << output;
+  return output.starts_with(before) ? output.substr(before.size()) : output;
 }
 
 TEST(Program, RejectsOptionAndVariableValuesIdentically) {

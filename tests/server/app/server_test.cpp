@@ -287,9 +287,9 @@ TEST_F(Server, KeepsServingWhenModelIsInvalid) {
     EXPECT_NE(entry["error"].get<std::string>().find("bad.gguf"), std::string::npos)
         << entry["error"];
     EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "failed");
-    const TestResponse refused = server.post("/api/v1/generate", kShort.dump());
-    EXPECT_EQ(refused.status, 503);
-    EXPECT_EQ(refused.body["code"], "model_failed");
+    const TestResponse rejected = server.post("/api/v1/generate", kShort.dump());
+    EXPECT_EQ(rejected.status, 503);
+    EXPECT_EQ(rejected.body["code"], "model_failed");
     EXPECT_EQ(server.get("/api/v1/sessions").body["total"], 0);
   }
 }

@@ -124,10 +124,10 @@ TEST(Authenticator, WrongKeysAreRateLimitedPerPeer) {
   EXPECT_EQ(caller_of(authenticator, bearer("wrong"), now), "429");
   // The right key gets the same response; otherwise it could be recognized.
   EXPECT_EQ(caller_of(authenticator, bearer(kKey), now), "429");
-  const auto refused = authenticator.login(authenticator.create_login_code(now), "192.0.2.1", now);
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().reason, RejectionReason::TooManyAttempts);
-  EXPECT_EQ(refused.error().retry_after_s, 6);
+  const auto rejected = authenticator.login(authenticator.create_login_code(now), "192.0.2.1", now);
+  ASSERT_FALSE(rejected.has_value());
+  EXPECT_EQ(rejected.error().reason, RejectionReason::TooManyAttempts);
+  EXPECT_EQ(rejected.error().retry_after_s, 6);
   // Not limited: another address, a logged-in browser, a caller without a key.
   EXPECT_EQ(caller_of(authenticator, bearer(kKey), now, "192.0.2.2"), "authenticated");
   EXPECT_EQ(caller_of(authenticator, cookie(token), now), "authenticated");

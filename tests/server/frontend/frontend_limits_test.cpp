@@ -160,9 +160,9 @@ TEST(FrontendLimits, ConnectionsPerPeerAreLimited) {
     mine.back().send(get_request("/stream"));
     EXPECT_TRUE(wait_until([&] { return server.streams == i + 1; }));
   }
-  const RawResponse refused = RawClient(server.port).read_response();
-  EXPECT_EQ(refused.status, 503);
-  EXPECT_EQ(refused.headers.at("retry-after"), "2");
+  const RawResponse rejected = RawClient(server.port).read_response();
+  EXPECT_EQ(rejected.status, 503);
+  EXPECT_EQ(rejected.headers.at("retry-after"), "2");
   EXPECT_EQ(RawClient::from("127.0.0.3", server.port).exchange(get_request("/hello")).status, 200);
 }
 

@@ -265,9 +265,9 @@ TEST(FrontendWebSocket, WebSocketsPerPeerAreLimited) {
   TestFrontend server(options);
   std::vector<WsClient> clients;
   for (int i = 0; i < 2; ++i) clients.emplace_back(server.port);
-  const WsClient refused(server.port);
-  EXPECT_EQ(refused.handshake().status, 503);
-  EXPECT_EQ(refused.handshake().headers.at("retry-after"), "2");
+  const WsClient rejected(server.port);
+  EXPECT_EQ(rejected.handshake().status, 503);
+  EXPECT_EQ(rejected.handshake().headers.at("retry-after"), "2");
   RawClient other = RawClient::from("127.0.0.2", server.port);
   EXPECT_EQ(other.exchange(upgrade_request()).status, 101);
   clients.pop_back();

@@ -61,12 +61,12 @@ TEST(Answers, MutableResponsesAreNotCached) {
   EXPECT_EQ(running.get_header_value_count("Cache-Control"), 1u);
   EXPECT_EQ(running.get_header_value("Cache-Control"), "no-store");
 
-  httplib::Response refused;
-  EXPECT_FALSE(not_modified(request_of("/a"), refused, "state"));
-  respond(refused, Problem{ErrorCode::NotFound, "There is no step 9."});
-  EXPECT_FALSE(refused.has_header("ETag"));
-  EXPECT_EQ(refused.get_header_value_count("Cache-Control"), 1u);
-  EXPECT_EQ(refused.get_header_value("Cache-Control"), "no-store");
+  httplib::Response rejected;
+  EXPECT_FALSE(not_modified(request_of("/a"), rejected, "state"));
+  respond(rejected, Problem{ErrorCode::NotFound, "There is no step 9."});
+  EXPECT_FALSE(rejected.has_header("ETag"));
+  EXPECT_EQ(rejected.get_header_value_count("Cache-Control"), 1u);
+  EXPECT_EQ(rejected.get_header_value("Cache-Control"), "no-store");
 
   httplib::Response other;
   respond(other, Json{{"a", 1}});

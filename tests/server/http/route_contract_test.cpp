@@ -70,9 +70,9 @@ TEST(RouteContract, RejectsUnknownParameters) {
     const auto query = text.find('?');
     request.path = text.substr(0, query);
     httplib::detail::parse_query_text(std::string(text.substr(query + 1)), request.params);
-    const auto refused = contract.check_query(request);
-    EXPECT_EQ(refused.has_value(), why != nullptr);
-    EXPECT_EQ(refused.value_or(Problem{}).detail, why == nullptr ? "" : why);
+    const auto rejected = contract.check_query(request);
+    EXPECT_EQ(rejected.has_value(), why != nullptr);
+    EXPECT_EQ(rejected.value_or(Problem{}).detail, why == nullptr ? "" : why);
   }
 }
 
@@ -115,10 +115,10 @@ TEST(RouteContract, IsEnforcedByServer) {
   EXPECT_EQ(unknown.body["code"], "bad_request");
 
   for (const char* path : {"/api/v1/health", "/api/v1/sessions/x/tokens"}) {
-    const auto refused = server.client().Post(path, "{}", "application/json");
-    ASSERT_TRUE(refused);
-    EXPECT_EQ(refused->status, 405) << path;
-    EXPECT_EQ(refused->get_header_value("Allow"), "GET, HEAD") << path;
+    const auto rejected = server.client().Post(path, "{}", "application/json");
+    ASSERT_TRUE(rejected);
+    EXPECT_EQ(rejected->status, 405) << path;
+    EXPECT_EQ(rejected->get_header_value("Allow"), "GET, HEAD") << path;
   }
   const auto wrong_get = server.client().Get("/api/v1/sessions/x/restore");
   ASSERT_TRUE(wrong_get);

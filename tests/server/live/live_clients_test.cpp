@@ -282,10 +282,10 @@ TEST(LiveClients, HandlesEndedAndUnknownSessions) {
   harness.has_file = false;
   harness.send_command(kMe, subscribe({"token"}));
   harness.serve_read_request();
-  const auto refused = harness.events(kMe);
-  ASSERT_EQ(refused.size(), 1u);
-  EXPECT_EQ(refused[0]["code"], "not_live");
-  EXPECT_EQ(refused[0]["session"], "a");
+  const auto rejected = harness.events(kMe);
+  ASSERT_EQ(rejected.size(), 1u);
+  EXPECT_EQ(rejected[0]["code"], "not_live");
+  EXPECT_EQ(rejected[0]["session"], "a");
 
   // A session that another process is recording.
   harness.has_file = true;

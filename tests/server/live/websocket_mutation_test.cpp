@@ -211,7 +211,7 @@ TEST(WebSocketMutation, EveryConnectionClosesAndServerKeepsRunning) {
   // All commands: for all sessions, for a recorded one and for an unknown one.
   const std::string recorded = server.generate({{"prompt", "Once"}, {"max_tokens", 8}});
   ASSERT_EQ(server.wait_for_end(recorded)["state"], "done");
-  const std::array<std::string, 7> said = {
+  const std::array<std::string, 7> messages = {
       R"({"type":"subscribe","session":"*","kinds":["token","step","op","progress"]})",
       R"({"type":"subscribe","session":")" + recorded +
           R"(","kinds":["step","op","routing"],"thin":"latest",)"
@@ -221,7 +221,7 @@ TEST(WebSocketMutation, EveryConnectionClosesAndServerKeepsRunning) {
       R"({"type":"unsubscribe","session":"*"})",
       R"({"type":"unsubscribe","session":")" + recorded + R"("})",
       R"({"type":"unsubscribe","session":"x"})"};
-  const std::vector<std::string_view> commands(said.begin(), said.end());
+  const std::vector<std::string_view> commands(messages.begin(), messages.end());
 
   const auto one_connection = [&](Mutator& mutator) {
     ++connections;

@@ -147,15 +147,15 @@ TEST_F(Models, RequestWithoutLoadedModelExplainsWhatToDo) {
     TestServer server(of(folder));
     EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "none");
     EXPECT_EQ(server.get("/api/v1/health").body["status"], "ok");
-    const TestResponse refused = server.post("/api/v1/generate", tokens({1}, 1).dump());
-    EXPECT_EQ(refused.status, 409);
-    EXPECT_EQ(refused.body["code"], "model_not_loaded");
-    EXPECT_NE(refused.body["detail"].get<std::string>().find("--model"), std::string::npos);
+    const TestResponse rejected = server.post("/api/v1/generate", tokens({1}, 1).dump());
+    EXPECT_EQ(rejected.status, 409);
+    EXPECT_EQ(rejected.body["code"], "model_not_loaded");
+    EXPECT_NE(rejected.body["detail"].get<std::string>().find("--model"), std::string::npos);
   }
   copy_model(folder.path(), "a", "small");
   copy_model(folder.path(), "b", "small");
   TestServer server(of(folder));
-  const auto refused = [&](const json& body, int status, const char* code, const char* says) {
+  const auto rejected = [&](const json& body, int status, const char* code, const char* says) {
     const TestResponse answer = server.post("/api/v1/generate", body.dump());
     EXPECT_EQ(answer.status, status);
     EXPECT_EQ(answer.type, "application/problem+json");
@@ -164,14 +164,14 @@ TEST_F(Models, RequestWithoutLoadedModelExplainsWhatToDo) {
         << answer.body;
   };
   json body = tokens({1}, 1);
-  refused(body, 409, "model_not_loaded", "available: a, b");
+  rejected(body, 409, "model_not_loaded", "available: a, b");
   body["model"] = "a";
-  refused(body, 409, "model_not_loaded", "POST /api/v1/models/a/load");
+  rejected(body, 409, "model_not_loaded", "POST /api/v1/models/a/load");
   body["model"] = "c";
-  refused(body, 400, "bad_request", "Model \"c\" not found");
+  rejected(body, 400, "bad_request", "Model \"c\" not found");
   ASSERT_TRUE(load_and_wait(server, "a"));
   body["model"] = "b";
-  refused(body, 409, "model_not_loaded", "POST /api/v1/models/b/load");
+  rejected(body, 409, "model_not_loaded", "POST /api/v1/models/b/load");
   run(server, "a", tokens({1, 2}, 2));
   run(server, "", tokens({1, 2}, 2));
 }
@@ -197,10 +197,10 @@ TEST_F(Models, LoadingEvictsIdleModelAndKeepsResults) {
   EXPECT_EQ(entry(server, "a")["state"], "loaded");
   EXPECT_EQ(load(server, "a").status, 202) << "already loaded";
 
-  const json said = server.state_of(by_b);
-  EXPECT_EQ(said["state"], "done");
-  EXPECT_EQ(said["generated"], 3);
-  EXPECT_EQ(said["model"], "b");
+  const json last_status = server.state_of(by_b);
+  EXPECT_EQ(last_status["state"], "done");
+  EXPECT_EQ(last_status["generated"], 3);
+  EXPECT_EQ(last_status["model"], "b");
   EXPECT_EQ(server.del("/api/v1/generate/" + by_b).status, 202) << "has ended: no effect";
   const std::string by_c = run(server, "c", tokens({1, 2, 3}, 3));
   const json list = server.get("/api/v1/generate").body["generations"];
@@ -324,9 +324,9 @@ TEST_F(Models, FailedLoadReportsErrorAndCanBeRetried) {
   EXPECT_NE(entry(server, "unsupported")["error"].get<std::string>().find("unsupported.gguf"),
             std::string::npos);
   EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "failed");
-  const TestResponse refused = server.post("/api/v1/generate", tokens({1}, 1).dump());
-  EXPECT_EQ(refused.status, 503);
-  EXPECT_EQ(refused.body["code"], "model_failed");
+  const TestResponse rejected = server.post("/api/v1/generate", tokens({1}, 1).dump());
+  EXPECT_EQ(rejected.status, 503);
+  EXPECT_EQ(rejected.body["code"], "model_failed");
   // A failed model does not count as loaded.
   ASSERT_TRUE(load_and_wait(server, "good"));
   EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "loaded");
@@ -365,10 +365,10 @@ TEST_F(Models, ChangedModelFileIsDetected) {
     ASSERT_TRUE(load_and_wait(server, "a"));
     const std::string before = run(server, "", tokens({1, 2, 3}, 3));
     c.change(path);
-    const TestResponse refused = server.post("/api/v1/generate", tokens({1}, 1).dump());
-    EXPECT_EQ(refused.status, 409);
-    EXPECT_EQ(refused.body["code"], "model_changed") << refused.body;
-    EXPECT_NE(refused.body["detail"].get<std::string>().find("Load it again"), std::string::npos);
+    const TestResponse rejected = server.post("/api/v1/generate", tokens({1}, 1).dump());
+    EXPECT_EQ(rejected.status, 409);
+    EXPECT_EQ(rejected.body["code"], "model_changed") << rejected.body;
+    EXPECT_NE(rejected.body["detail"].get<std::string>().find("Load it again"), std::string::npos);
     EXPECT_FALSE(entry(server, "a")["warning"].is_null());
     const TestResponse again = load(server, "a");
     EXPECT_EQ(again.status, c.can_load ? 202 : 503) << again.body;

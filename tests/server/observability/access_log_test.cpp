@@ -23,8 +23,8 @@ using namespace test;
 // The lines of a JSON log; fails for a line that is not JSON.
 std::vector<json> lines_of(const Program& program) {
   std::vector<json> lines;
-  std::istringstream said(program.stderr_text());
-  for (std::string line; std::getline(said, line);) {
+  std::istringstream log(program.stderr_text());
+  for (std::string line; std::getline(log, line);) {
     lines.push_back(json::parse(line, nullptr, false));
     EXPECT_FALSE(lines.back().is_discarded()) << line;
   }
@@ -143,14 +143,14 @@ TEST(AccessLog, LogContainsNoPromptsResponsesOrKeys) {
   client.Get("/login?code=SECRETCODE");
   client.Get("/api/v1/sessions?q=SECRETWORDS");
   client.set_bearer_token_auth("SECRETWRONGKEY");
-  const auto refused = client.Get("/api/v1/sessions");
-  ASSERT_TRUE(static_cast<bool>(refused));
-  EXPECT_EQ(refused->status, 401);
-  line_of(server.program, refused->get_header_value("X-Request-Id"));
-  const std::string said = server.program.stderr_text();
+  const auto rejected = client.Get("/api/v1/sessions");
+  ASSERT_TRUE(static_cast<bool>(rejected));
+  EXPECT_EQ(rejected->status, 401);
+  line_of(server.program, rejected->get_header_value("X-Request-Id"));
+  const std::string log = server.program.stderr_text();
   EXPECT_GT(lines_of(server.program).size(), 20u) << "the trace level logs everything";
-  EXPECT_EQ(said.find("SECRET"), std::string::npos) << said.substr(said.find("SECRET"), 200);
-  EXPECT_EQ(said.find("KEYKEY"), std::string::npos);
+  EXPECT_EQ(log.find("SECRET"), std::string::npos) << log.substr(log.find("SECRET"), 200);
+  EXPECT_EQ(log.find("KEYKEY"), std::string::npos);
 }
 
 TEST(AccessLog, RequestsAreCountedByRoute) {

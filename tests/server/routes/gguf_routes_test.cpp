@@ -180,7 +180,7 @@ TEST(GgufRoutes, DamagedFileReturnsProblem) {
   EXPECT_EQ(xml.body["code"], "bad_request");
   EXPECT_EQ(server.get("/api/v1/models/b/gguf").status, 404);
 
-  int refused = 0;
+  int rejected = 0;
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
@@ -189,13 +189,13 @@ TEST(GgufRoutes, DamagedFileReturnsProblem) {
     write(bytes);
     const TestResponse answer = server.get("/api/v1/models/a/gguf");
     if (answer.status == 200) continue;
-    ++refused;
+    ++rejected;
     EXPECT_EQ(answer.status, 422);
     EXPECT_EQ(answer.type, "application/problem+json");
     EXPECT_EQ(answer.body["code"], "model_damaged");
     EXPECT_NE(answer.body["detail"].get<std::string>().find("a.gguf"), std::string::npos);
   }
-  EXPECT_GT(refused, 30);
+  EXPECT_GT(rejected, 30);
   EXPECT_EQ(server.get("/api/v1/health").status, 200);
 }
 

@@ -115,10 +115,10 @@ TEST(QueryRoutes, ErrorsReportReasonAndPosition) {
   EXPECT_EQ(server.query({{"sql", "SELECT * FROM acces"}}).body["position"], 14);
   for (const char* sql : {"ATTACH '/tmp/x' AS x", "PRAGMA journal_mode", "DELETE FROM step",
                           "SELECT load_extension('x')", "SELECT * FROM sqlite_schema"}) {
-    const TestResponse refused = server.query({{"sql", sql}});
-    EXPECT_EQ(refused.status, 403) << sql << refused.body;
-    EXPECT_EQ(refused.body["code"], "query_refused");
-    EXPECT_TRUE(refused.body["position"].is_number()) << sql << refused.body;
+    const TestResponse rejected = server.query({{"sql", sql}});
+    EXPECT_EQ(rejected.status, 403) << sql << rejected.body;
+    EXPECT_EQ(rejected.body["code"], "query_refused");
+    EXPECT_TRUE(rejected.body["position"].is_number()) << sql << rejected.body;
   }
   const TestResponse slow = server.query({{"sql", kEndlessQuery}, {"timeout_ms", 50}});
   EXPECT_EQ(slow.status, 422);

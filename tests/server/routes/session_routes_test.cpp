@@ -138,13 +138,13 @@ TEST_F(Sessions, RunningSessionCannotBeChanged) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = start_long_request(server);
-  for (const TestResponse& refused : {server.patch("/api/v1/sessions/" + id, {{"title", "x"}}),
-                                      server.del("/api/v1/sessions/" + id)}) {
-    EXPECT_EQ(refused.status, 409);
-    EXPECT_EQ(refused.body["code"], "session_running");
-    EXPECT_NE(refused.body["detail"].get<std::string>().find("/api/v1/generate/" + id),
+  for (const TestResponse& rejected : {server.patch("/api/v1/sessions/" + id, {{"title", "x"}}),
+                                       server.del("/api/v1/sessions/" + id)}) {
+    EXPECT_EQ(rejected.status, 409);
+    EXPECT_EQ(rejected.body["code"], "session_running");
+    EXPECT_NE(rejected.body["detail"].get<std::string>().find("/api/v1/generate/" + id),
               std::string::npos)
-        << refused.body["detail"];
+        << rejected.body["detail"];
   }
   const auto shown = server.client().Get("/api/v1/sessions/" + id);
   EXPECT_EQ(shown->get_header_value("Cache-Control"), "no-store");
@@ -240,9 +240,9 @@ TEST_F(Sessions, RestoreDoesNotOverwriteAnotherSession) {
   ASSERT_EQ(server.del("/api/v1/sessions/" + id).status, 200);
   ASSERT_EQ(import_session(server, bytes).body["id"], id);
   ASSERT_EQ(server.patch("/api/v1/sessions/" + id, {{"title", "second"}}).status, 200);
-  const TestResponse refused = server.post("/api/v1/sessions/" + id + "/restore", "");
-  EXPECT_EQ(refused.status, 409);
-  EXPECT_EQ(refused.body["code"], "session_exists");
+  const TestResponse rejected = server.post("/api/v1/sessions/" + id + "/restore", "");
+  EXPECT_EQ(rejected.status, 409);
+  EXPECT_EQ(rejected.body["code"], "session_exists");
   EXPECT_EQ(server.get("/api/v1/sessions/" + id).body["title"], "second");
   // After two deletions, the latest one is restored first.
   ASSERT_EQ(server.del("/api/v1/sessions/" + id).status, 200);
@@ -314,9 +314,9 @@ TEST_F(Sessions, ExternalFilesAreReadOnly) {
     EXPECT_EQ(answers, before);
     const std::string path = std::string("/api/v1/sessions/") + name;
     EXPECT_EQ(download(server, name), bytes);
-    for (const TestResponse& refused : {server.del(path), server.patch(path, {{"title", "x"}})}) {
-      EXPECT_EQ(refused.status, 409);
-      EXPECT_EQ(refused.body["code"], "session_elsewhere");
+    for (const TestResponse& rejected : {server.del(path), server.patch(path, {{"title", "x"}})}) {
+      EXPECT_EQ(rejected.status, 409);
+      EXPECT_EQ(rejected.body["code"], "session_elsewhere");
     }
   }
   server.retention.sweep();

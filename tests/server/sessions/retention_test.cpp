@@ -102,9 +102,9 @@ TEST(Retention, QuotaPurgesDeletedSessionsThenOldest) {
   EXPECT_EQ(folder.remaining(), (KeptIds{"c", "d"}));
   EXPECT_FALSE(retention.check_session_space());
   EXPECT_FALSE(retention.check_file_space(folder.bytes, 0));
-  const auto refused = retention.check_file_space(3 * folder.bytes, 0);
-  ASSERT_TRUE(refused.has_value());
-  EXPECT_EQ(refused->error_code, ErrorCode::QuotaReached);
+  const auto rejected = retention.check_file_space(3 * folder.bytes, 0);
+  ASSERT_TRUE(rejected.has_value());
+  EXPECT_EQ(rejected->error_code, ErrorCode::QuotaReached);
   EXPECT_EQ(folder.remaining(), (KeptIds{"c", "d"}));
 }
 
@@ -131,10 +131,10 @@ TEST(Retention, KeepsForeignRunningAndUnreadableFiles) {
   EXPECT_TRUE(fs::exists(outside / "theirs.ttrace"));
   EXPECT_TRUE(fs::exists(folder.folder / "running.ttrace"));
   // The running session exceeds the quota: new sessions are rejected with an error.
-  const auto refused = retention.check_session_space();
-  ASSERT_TRUE(refused.has_value());
-  EXPECT_EQ(refused->error_code, ErrorCode::QuotaReached);
-  EXPECT_NE(refused->detail.find("--keep-bytes"), std::string::npos) << refused->detail;
+  const auto rejected = retention.check_session_space();
+  ASSERT_TRUE(rejected.has_value());
+  EXPECT_EQ(rejected->error_code, ErrorCode::QuotaReached);
+  EXPECT_NE(rejected->detail.find("--keep-bytes"), std::string::npos) << rejected->detail;
   info.state = SessionState::Done;
   EXPECT_TRUE((*running)->finish(info, {}).has_value());
   retention.sweep();
@@ -182,7 +182,7 @@ TEST(StorageLimits, RequestIsRejectedBeforeDiskIsFull) {
       if (answer.status == 202) server.wait_for_end(answer.body["id"]);
     }
     EXPECT_EQ(server.removed, KeptIds{first});
-    const TestResponse refused = [&] {
+    const TestResponse rejected = [&] {
       for (int i = 0; i < 40; ++i) {
         more += std::string(256u << 10, 'y');
         write_bytes(folder / "more", more);
@@ -192,9 +192,9 @@ TEST(StorageLimits, RequestIsRejectedBeforeDiskIsFull) {
       }
       return TestResponse{};
     }();
-    EXPECT_EQ(refused.status, 507) << refused.body;
-    EXPECT_EQ(refused.body["code"], "quota_reached");
-    EXPECT_NE(refused.body["detail"].get<std::string>().find("--disk-reserve"), std::string::npos);
+    EXPECT_EQ(rejected.status, 507) << rejected.body;
+    EXPECT_EQ(rejected.body["code"], "quota_reached");
+    EXPECT_NE(rejected.body["detail"].get<std::string>().find("--disk-reserve"), std::string::npos);
     EXPECT_GT(server.get("/api/v1/server").body["disk_free_bytes"], 0);
     // Imports are rejected, too, and leave no files.
     const std::string bytes = download(server, kept);
@@ -213,8 +213,8 @@ TEST(StorageLimits, RequestIsRejectedBeforeDiskIsFull) {
     std::string text = download(server, before.front());
     text.resize(20u << 20);  // sent in full, larger than the disk
     const auto files = list_files(folder.path());
-    for (const TestResponse& refused : {import_session(server, text)}) {
-      EXPECT_EQ(refused.status, 507) << refused.body;
+    for (const TestResponse& rejected : {import_session(server, text)}) {
+      EXPECT_EQ(rejected.status, 507) << rejected.body;
     }
     EXPECT_EQ(list_files(folder.path()), files);
     EXPECT_EQ(session_ids(server), before);
@@ -243,10 +243,10 @@ TEST(StorageLimits, ReadOnlyFolderIsServedAndWritesFail) {
     EXPECT_EQ(all_responses(server, id), before);
     EXPECT_EQ(download(server, id), bytes);
     const std::string session = "/api/v1/sessions/" + id;
-    const TestResponse refused[] = {server.patch(session, {{"title", "x"}}), server.del(session),
-                                    server.post("/api/v1/sessions/" + deleted + "/restore", ""),
-                                    import_session(server, bytes)};
-    for (const TestResponse& one : refused) {
+    const TestResponse rejected[] = {server.patch(session, {{"title", "x"}}), server.del(session),
+                                     server.post("/api/v1/sessions/" + deleted + "/restore", ""),
+                                     import_session(server, bytes)};
+    for (const TestResponse& one : rejected) {
       EXPECT_EQ(one.status, 500) << one.body;
       EXPECT_EQ(one.body["code"], "storage_failed");
       EXPECT_NE(one.body["detail"].get<std::string>().find("permission"), std::string::npos)

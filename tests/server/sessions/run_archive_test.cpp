@@ -101,15 +101,15 @@ TEST_F(RunArchive, RejectsInvalidParameters) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
-  const auto asked = [&](const std::string& session, const std::string& query) {
+  const auto get_response = [&](const std::string& session, const std::string& query) {
     return server.get("/api/v1/sessions/" + session + "/export?" + query);
   };
-  EXPECT_EQ(asked("none", "format=folder").status, 404);
+  EXPECT_EQ(get_response("none", "format=folder").status, 404);
   for (const char* query :
        {"format=csv&part_rows=10", "format=arrow&part_rows=10", "format=folder&part_rows=10",
         "part_rows=-1", "part_rows=many", "format=Folder"}) {
-    const TestResponse refused = asked(id, query);
-    EXPECT_EQ(refused.status, 400) << query << refused.body;
+    const TestResponse rejected = get_response(id, query);
+    EXPECT_EQ(rejected.status, 400) << query << rejected.body;
   }
   EXPECT_EQ(get_export(server, id, "part_rows=0")->body.substr(0, 4), "PAR1");
 }
@@ -141,10 +141,10 @@ TEST_F(RunArchive, RespectsQuotaAndFreeDiskSpace) {
          {RetentionOptions{.max_age = {}, .keep_bytes = 20'000, .disk_reserve = 0},
           RetentionOptions{.max_age = {}, .keep_bytes = {}, .disk_reserve = 1ULL << 60}}) {
       TestServer server({.model = {}, .data = data.path(), .retention = tight});
-      const TestResponse refused = server.get("/api/v1/sessions/" + id + "/export?" + query);
-      EXPECT_EQ(refused.status, 507) << refused.body;
-      EXPECT_EQ(refused.body["code"], "quota_reached");
-      EXPECT_EQ(refused.type, "application/problem+json");
+      const TestResponse rejected = server.get("/api/v1/sessions/" + id + "/export?" + query);
+      EXPECT_EQ(rejected.status, 507) << rejected.body;
+      EXPECT_EQ(rejected.body["code"], "quota_reached");
+      EXPECT_EQ(rejected.type, "application/problem+json");
       EXPECT_EQ(list_files(data.path()), only);
     }
   }
@@ -155,8 +155,8 @@ TEST_F(RunArchive, RespectsQuotaAndFreeDiskSpace) {
   write_bytes(disk / "others", std::string(fs::space(disk.path()).available - 8192, 'x'));
   TestServer full({.model = {}, .data = disk.path()});
   for (const char* query : {"format=folder", "part_rows=1000"}) {
-    const TestResponse refused = full.get(std::string("/api/v1/sessions/s/export?") + query);
-    EXPECT_EQ(refused.status, 507) << refused.body;
+    const TestResponse rejected = full.get(std::string("/api/v1/sessions/s/export?") + query);
+    EXPECT_EQ(rejected.status, 507) << rejected.body;
     EXPECT_EQ(list_files(disk.path()), (std::vector<std::string>{"others", "s.ttrace"}));
   }
   const TestResponse no_room = send_archive(full, bytes);
@@ -184,9 +184,9 @@ TEST_F(RunArchive, QuotaAppliesToSessionNotToArchive) {
   };
   const TestResponse taken = imported_under(2 * session_bytes);
   EXPECT_EQ(taken.status, 201) << taken.body;
-  const TestResponse refused = imported_under(session_bytes / 4);
-  EXPECT_EQ(refused.status, 507) << refused.body;
-  EXPECT_EQ(refused.body["code"], "quota_reached");
+  const TestResponse rejected = imported_under(session_bytes / 4);
+  EXPECT_EQ(rejected.status, 507) << rejected.body;
+  EXPECT_EQ(rejected.body["code"], "quota_reached");
 }
 
 TEST_F(RunArchive, ImportRestoresTheSession) {
@@ -220,16 +220,16 @@ TEST_F(RunArchive, InvalidArchiveIsRejectedWithoutSideEffects) {
   fs::create_directory(folder / "data");
   TestServer server({.model = {}, .data = folder / "data"});
   const auto send = [&](const std::string& bytes, const std::string& expected_error) {
-    const TestResponse refused = send_archive(server, bytes);
-    EXPECT_EQ(refused.status, 422) << refused.body;
-    const std::string detail = refused.body.value("detail", "");
+    const TestResponse rejected = send_archive(server, bytes);
+    EXPECT_EQ(rejected.status, 422) << rejected.body;
+    const std::string detail = rejected.body.value("detail", "");
     EXPECT_TRUE(detail.contains(expected_error)) << detail;
     EXPECT_FALSE(detail.contains(folder.path().string())) << detail;
     EXPECT_TRUE(list_files(folder.path()).empty());
   };
-  for (const InvalidArchive& odd : invalid_archives()) {
-    SCOPED_TRACE(odd.what);
-    send(odd.bytes, odd.expected_error);
+  for (const InvalidArchive& invalid : invalid_archives()) {
+    SCOPED_TRACE(invalid.what);
+    send(invalid.bytes, invalid.expected_error);
   }
   // Valid archives of invalid run folders.
   const auto run = [](const std::string& metadata, const std::string& constants) {

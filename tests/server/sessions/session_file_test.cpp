@@ -252,9 +252,9 @@ TEST_F(SessionFile, ImportHasItsOwnBodyLimit) {
   ServerOptions options;
   options.max_import = 1u << 20;
   TestServer small({.frontend = frontend_options(options)});
-  const TestResponse refused = import_session(small, bytes);
-  EXPECT_EQ(refused.status, 413) << refused.body;
-  EXPECT_EQ(refused.body["code"], "body_too_large");
+  const TestResponse rejected = import_session(small, bytes);
+  EXPECT_EQ(rejected.status, 413) << rejected.body;
+  EXPECT_EQ(rejected.body["code"], "body_too_large");
   EXPECT_TRUE(session_ids(small).empty());
 }
 
@@ -303,14 +303,14 @@ TEST_F(SessionFile, InvalidFileIsRejectedAndLeavesNoFiles) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
-    const TestResponse refused = import_session(server, c.bytes);
-    EXPECT_EQ(refused.status, 422) << refused.body;
-    EXPECT_EQ(refused.body["code"], c.code) << refused.body;
-    EXPECT_EQ(refused.body["status"], 422);
+    const TestResponse rejected = import_session(server, c.bytes);
+    EXPECT_EQ(rejected.status, 422) << rejected.body;
+    EXPECT_EQ(rejected.body["code"], c.code) << rejected.body;
+    EXPECT_EQ(rejected.body["status"], 422);
     // The error does not reveal the path.
-    EXPECT_EQ(refused.body["detail"].get<std::string>().find(server.data.string()),
+    EXPECT_EQ(rejected.body["detail"].get<std::string>().find(server.data.string()),
               std::string::npos)
-        << refused.body["detail"];
+        << rejected.body["detail"];
     EXPECT_EQ(list_files(server.data), std::vector<std::string>{id + ".ttrace"});
   }
   EXPECT_EQ(server.get("/api/v1/server").body["data_bytes"], whole.size());
@@ -376,11 +376,11 @@ TEST_F(SessionFile, ImportsNdjsonLog) {
   EXPECT_EQ(broken_off.body["state"], "recovered");
   const std::vector<std::string> both = list_files(server.data);
   for (const std::string& bad : {std::string(), std::string("hello\n"), half + "{\n"}) {
-    const TestResponse refused = send_log(bad, "application/x-ndjson");
-    EXPECT_EQ(refused.status, 422) << refused.body;
-    EXPECT_EQ(refused.body["code"], "session_damaged");
-    EXPECT_FALSE(refused.body["detail"].get<std::string>().contains(server.data.string()))
-        << refused.body["detail"];
+    const TestResponse rejected = send_log(bad, "application/x-ndjson");
+    EXPECT_EQ(rejected.status, 422) << rejected.body;
+    EXPECT_EQ(rejected.body["code"], "session_damaged");
+    EXPECT_FALSE(rejected.body["detail"].get<std::string>().contains(server.data.string()))
+        << rejected.body["detail"];
     EXPECT_EQ(list_files(server.data), both);
   }
 }

@@ -93,11 +93,11 @@ std::string run_sqlite3(const fs::path& file, const std::string& sql) {
   const std::string command = "sqlite3 -batch '" + file.string() + "' \"" + sql + "\" 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return "cannot run sqlite3";
-  std::string said;
-  for (int c = 0; (c = fgetc(pipe)) != EOF;) said += static_cast<char>(c);
+  std::string output;
+  for (int c = 0; (c = fgetc(pipe)) != EOF;) output += static_cast<char>(c);
   pclose(pipe);
-  while (said.ends_with('\n')) said.pop_back();
-  return said;
+  while (output.ends_with('\n')) output.pop_back();
+  return output;
 }
 
 std::string download(TestServer& server, const std::string& id) {

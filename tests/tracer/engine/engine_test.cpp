@@ -160,16 +160,16 @@ TEST(EngineAnswers, ModelWithoutVocabularyAcceptsTokenIdsOnly) {
 
 TEST(EngineAnswers, RejectsInvalidOptions) {
   ensure_backends_loaded();
-  const auto refused = [](const ModelOptions& model, const ContextOptions& context) {
+  const auto rejected = [](const ModelOptions& model, const ContextOptions& context) {
     auto engine = Engine::load(model, context, {});
     EXPECT_FALSE(engine.has_value());
     return engine ? EngineError{} : engine.error();
   };
   ContextOptions context = TracedModel::small_context();
-  EXPECT_EQ(refused({.path = "/nowhere/model.gguf"}, context).kind, Kind::NotFound);
+  EXPECT_EQ(rejected({.path = "/nowhere/model.gguf"}, context).kind, Kind::NotFound);
 
   context.cache_type_k = "q9_9";
-  const EngineError type = refused({.path = two_layer_model("small")}, context);
+  const EngineError type = rejected({.path = two_layer_model("small")}, context);
   EXPECT_EQ(type.kind, Kind::BadOption);
   EXPECT_TRUE(type.message.contains("q9_9") && type.message.contains("q8_0")) << type.message;
 
@@ -177,7 +177,7 @@ TEST(EngineAnswers, RejectsInvalidOptions) {
   context.cache_type_v = "q8_0";
   context.flash_attention = FlashAttention::Off;
   EXPECT_TRUE(
-      refused({.path = two_layer_model("small")}, context).message.contains("flash attention"));
+      rejected({.path = two_layer_model("small")}, context).message.contains("flash attention"));
 
   auto cancelled = Engine::load({.path = two_layer_model("small")}, TracedModel::small_context(),
                                 [](float) { return false; });
@@ -234,9 +234,9 @@ TEST(EngineContext, StopsAtLastTrainedPosition) {
     const auto run = traced.run(greedy_tokens(250, 100));
     EXPECT_EQ(run.result.reason, StopReason::ContextFull);
     EXPECT_EQ(run.result.generated, 7U);
-    const auto refused = traced.engine().tokens_of(Ids(257, 5));
-    ASSERT_FALSE(refused.has_value());
-    EXPECT_EQ(refused.error().message,
+    const auto rejected = traced.engine().tokens_of(Ids(257, 5));
+    ASSERT_FALSE(rejected.has_value());
+    EXPECT_EQ(rejected.error().message,
               "The prompt has 257 tokens; the maximum is 256. Shorten it: this is the limit of "
               "the model.");
   }
@@ -294,9 +294,9 @@ TEST(EnginePhases, EmbeddingModelRunsInOneStep) {
   ASSERT_TRUE(traced.engine().facts().embedding_only);
   GenerationRequest ruled = text_request("the old sea", 4);
   ruled.sampling.grammar = "root ::= \"yes\"";
-  const auto refused = traced.engine().check(ruled);
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_TRUE(refused.error().message.contains("generates no text")) << refused.error().message;
+  const auto rejected = traced.engine().check(ruled);
+  ASSERT_FALSE(rejected.has_value());
+  EXPECT_TRUE(rejected.error().message.contains("generates no text")) << rejected.error().message;
   const auto run = traced.run(text_request("the old sea and the wind", 4));
   ASSERT_EQ(run.result.reason, StopReason::Embedded) << run.result.error;
   EXPECT_EQ(run.result.generated, 0U);
@@ -322,9 +322,9 @@ TEST(EnginePhases, EmbeddingModelReportsMaximumTextLength) {
   ContextOptions options = TracedModel::small_context();
   options.context = 4096;
   TracedModel traced(two_layer_model("bert"), options);
-  const auto refused = traced.engine().tokens_of(Ids(513, 5));
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().message,
+  const auto rejected = traced.engine().tokens_of(Ids(513, 5));
+  ASSERT_FALSE(rejected.has_value());
+  EXPECT_EQ(rejected.error().message,
             "The prompt has 513 tokens; the maximum is 512. Shorten it: this is the limit of the "
             "model.");
   options.context = 64;

@@ -126,10 +126,10 @@ TEST_F(Queue, UsesExactTimingIfSelfCheckFails) {
   const auto reader = SessionReader::open(file(job.id));
   ASSERT_TRUE(reader.has_value());
   const auto facts = reader->info()->facts;
-  const auto said =
+  const auto self_check =
       std::ranges::find(facts, "trace.self_check", [](const auto& fact) { return fact.first; });
-  ASSERT_NE(said, facts.end());
-  EXPECT_NE(said->second.find("no-such-model"), std::string::npos);
+  ASSERT_NE(self_check, facts.end());
+  EXPECT_NE(self_check->second.find("no-such-model"), std::string::npos);
   std::size_t exact = 0;
   ASSERT_TRUE(reader->for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
     EXPECT_NE(step.timing, Timing::Fast);
@@ -267,10 +267,10 @@ TEST_F(Queue, ReportsModelLoadError) {
   EXPECT_EQ(queue->load_state().phase, LoadState::Phase::Failed);
   EXPECT_TRUE(queue->load_state().error.contains("not a GGUF file")) << queue->load_state().error;
   EXPECT_FALSE(queue->facts().has_value());
-  const auto refused = queue->submit(greedy_tokens(5, 4));
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().kind, SubmitError::Kind::LoadFailed);
-  EXPECT_TRUE(refused.error().message.contains("not a GGUF file"));
+  const auto rejected = queue->submit(greedy_tokens(5, 4));
+  ASSERT_FALSE(rejected.has_value());
+  EXPECT_EQ(rejected.error().kind, SubmitError::Kind::LoadFailed);
+  EXPECT_TRUE(rejected.error().message.contains("not a GGUF file"));
   queue->stop();
 }
 

@@ -109,7 +109,7 @@ TEST(SelfCheck, DetectsEveryDeviation) {
   ensure_backends_loaded();
   struct Case {
     const char* name;
-    FakeLibrary odd;
+    FakeLibrary library;
     const char* says;
   };
   const Case cases[] = {
@@ -122,7 +122,7 @@ TEST(SelfCheck, DetectsEveryDeviation) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
-    configure_library(c.odd);
+    configure_library(c.library);
     const auto checked = self_check(kTestPaths.bundled_model);
     ASSERT_FALSE(checked.has_value());
     EXPECT_TRUE(checked.error().contains(c.says)) << checked.error();
@@ -150,9 +150,9 @@ struct Recorded {
 };
 
 // Records one session of the bundled model with this library.
-Recorded recorded_with(const FakeLibrary& odd) {
+Recorded recorded_with(const FakeLibrary& library) {
   ensure_backends_loaded();
-  configure_library(odd);
+  configure_library(library);
   const TempFolder folder;
   Silent listener;
   GenerationQueue queue({.model = {.path = kTestPaths.bundled_model},

@@ -143,7 +143,7 @@ TEST(GgufIndex, SurvivesDamagedHeaders) {
   const TempFolder folder;
   const std::string whole = bytes_of(rwkv());
   const std::uint64_t header = GgufIndex::open(rwkv())->tensors()[0].file.offset;
-  int refused = 0;
+  int rejected = 0;
   for (std::uint32_t seed = 0; seed < 150; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
@@ -154,7 +154,7 @@ TEST(GgufIndex, SurvivesDamagedHeaders) {
     std::filesystem::resize_file(path, whole.size());  // sparse: only the header matters
     const auto index = GgufIndex::open(path);
     if (!index) {
-      ++refused;
+      ++rejected;
       EXPECT_FALSE(index.error().empty());
       continue;
     }
@@ -163,7 +163,7 @@ TEST(GgufIndex, SurvivesDamagedHeaders) {
       ASSERT_LE(tensor.file.length, index->files()[0].size - tensor.file.offset);
     }
   }
-  std::printf("%d of 150 damaged headers rejected\n", refused);
+  std::printf("%d of 150 damaged headers rejected\n", rejected);
 }
 
 TEST(MappedFiles, FindsFileOfAddress) {

@@ -70,11 +70,11 @@ TEST(ModelPlan, ClassesOverrideMixAndNormsRemainF32) {
   const auto plan = plan_model(spec);
   ASSERT_TRUE(plan) << plan.error().message;
   for (const PlannedTensor& tensor : plan->tensors) {
-    const ggml_type wanted = tensor.cls == TensorClass::Experts     ? GGML_TYPE_Q4_0
-                             : tensor.cls == TensorClass::Attention ? GGML_TYPE_Q8_0
-                             : tensor.cls == TensorClass::Embedding ? GGML_TYPE_F16
-                                                                    : GGML_TYPE_F32;
-    EXPECT_EQ(tensor.type, wanted) << tensor.name;
+    const ggml_type expected_type = tensor.cls == TensorClass::Experts     ? GGML_TYPE_Q4_0
+                                    : tensor.cls == TensorClass::Attention ? GGML_TYPE_Q8_0
+                                    : tensor.cls == TensorClass::Embedding ? GGML_TYPE_F16
+                                                                           : GGML_TYPE_F32;
+    EXPECT_EQ(tensor.type, expected_type) << tensor.name;
   }
 }
 

@@ -199,13 +199,13 @@ TEST(ChatTemplate, TemplateErrorFailsOnlyTheRequest) {
   const auto before = traced.run(request);
   ASSERT_EQ(before.result.reason, StopReason::Length) << before.result.error;
 
-  GenerationRequest refused = request;
-  refused.prompt = kTwice;
-  const auto checked = traced.engine().check(refused);
+  GenerationRequest rejected = request;
+  rejected.prompt = kTwice;
+  const auto checked = traced.engine().check(rejected);
   ASSERT_FALSE(checked.has_value());
   EXPECT_EQ(checked.error().kind, EngineError::Kind::BadTemplate);
   EXPECT_TRUE(checked.error().message.contains("roles must alternate")) << checked.error().message;
-  const auto failed = traced.run(refused);
+  const auto failed = traced.run(rejected);
   EXPECT_EQ(failed.result.reason, StopReason::Error);
   EXPECT_EQ(failed.result.error, checked.error().message);
   EXPECT_EQ(failed.info.state, SessionState::Failed);

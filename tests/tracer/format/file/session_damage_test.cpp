@@ -263,11 +263,11 @@ TEST(DamagedSession, CheckCanBeCancelled) {
   ASSERT_TRUE(check_session(file, [&] { return ++questions > 0; }).value().empty());
   ASSERT_GE(questions, 302U);  // SQLite, one for each step, one at the end
   for (const std::uint64_t last : {std::uint64_t{1}, questions - 301, questions - 150, questions}) {
-    std::uint64_t asked = 0;
-    const auto problems = check_session(file, [&] { return ++asked != last; });
+    std::uint64_t checks = 0;
+    const auto problems = check_session(file, [&] { return ++checks != last; });
     ASSERT_FALSE(problems.has_value()) << last;
     EXPECT_EQ(problems.error().kind, Kind::Cancelled);
-    EXPECT_EQ(asked, last) << "continued after the cancel";
+    EXPECT_EQ(checks, last) << "continued after the cancel";
   }
 }
 
@@ -291,9 +291,9 @@ TEST(DamagedSession, CheckEndsOnTooLargeTotal) {
     const auto problems = check_session(file);
     ASSERT_TRUE(problems.has_value()) << problems.error().message;
     EXPECT_FALSE(problems->empty());
-    int asked = 0;
-    const auto withdrawn = check_session(file, [&] { return ++asked < 20; });
-    if (asked >= 20) {
+    int checks = 0;
+    const auto withdrawn = check_session(file, [&] { return ++checks < 20; });
+    if (checks >= 20) {
       EXPECT_EQ(withdrawn.error().kind, Kind::Cancelled);
     }
   }

@@ -153,17 +153,17 @@ TEST(SessionEdit, CancelledCopyLeavesNoFile) {
                     .has_value());
   }
   ASSERT_TRUE(recording.writer->commit().has_value());
-  std::vector<std::uint64_t> asked;
+  std::vector<std::uint64_t> requested;
   const auto stopped = copy_session(recording.path, copy, [&](std::uint64_t bytes) {
-    asked.push_back(bytes);
-    return asked.size() < 3 ? std::expected<void, TraceError>()
-                            : std::unexpected(TraceError{Kind::DiskFull, "no room"});
+    requested.push_back(bytes);
+    return requested.size() < 3 ? std::expected<void, TraceError>()
+                                : std::unexpected(TraceError{Kind::DiskFull, "no room"});
   });
   ASSERT_FALSE(stopped.has_value());
   EXPECT_EQ(stopped.error().message, "no room");
-  ASSERT_EQ(asked.size(), 3u);
-  EXPECT_EQ(asked[0], 0u);
-  EXPECT_LT(asked[1], asked[2]);
+  ASSERT_EQ(requested.size(), 3u);
+  EXPECT_EQ(requested[0], 0u);
+  EXPECT_LT(requested[1], requested[2]);
   for (const auto& entry : fs::directory_iterator(recording.folder.path()))
     EXPECT_FALSE(entry.path().filename().string().starts_with("copy")) << entry.path();
 }

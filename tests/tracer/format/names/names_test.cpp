@@ -67,11 +67,11 @@ TEST(Names, OfWeightsDetermineLayerComponentAndRole) {
   int names = 0;
   for (std::string line; std::getline(file, line); ++names) {
     const std::string name = line.substr(0, line.find('\t'));
-    std::ostringstream said;
-    said << name << '\t' << layer_of(name).v << '\t'
+    std::ostringstream text;
+    text << name << '\t' << layer_of(name).v << '\t'
          << to_text(component_of(name, TensorKind::Weight)) << '\t'
          << to_text(role_of(name, TensorKind::Weight));
-    EXPECT_EQ(said.str(), line);
+    EXPECT_EQ(text.str(), line);
   }
   EXPECT_GT(names, 200);
 }
