@@ -37,9 +37,10 @@ void add_model_options(CLI::App& app, ModelOptions& model) {
                "Map the model file into memory (default); otherwise read it into a buffer");
   app.add_flag("--mlock,!--no-mlock", model.mlock,
                "Lock the model in RAM so that it is not paged out");
-  app.add_flag("--repack,!--no-repack", model.repack,
-               "Convert weights at load to a layout for faster kernels (default); otherwise (-nr) "
-               "read every weight from the file mapping");
+  app.add_flag(
+      "--repack,!--no-repack", model.repack,
+      "When loading, convert weights to a layout for faster kernels (default); otherwise (-nr) "
+      "read every weight from the mapped file");
   app.add_option("--rpc", model.rpc_servers, "llama.cpp RPC servers that run layers, host:port,...")
       ->delimiter(',')
       ->check(CLI::Validator(&endpoint_error, ""))

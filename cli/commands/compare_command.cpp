@@ -178,8 +178,9 @@ RunVerb add_compare_command(CLI::App& command) {
                                             {"op_kind", Axis::OpKind},
                                             {"tensor", Axis::Tensor}};
   command
-      .add_option("--by", options->by,
-                  "Axis of the rows: phase, component, layer, op_kind or tensor (default: op_kind)")
+      .add_option(
+          "--by", options->by,
+          "What each row stands for: phase, component, layer, op_kind or tensor (default: op_kind)")
       ->transform(choice(axes))
       ->type_name("AXIS");
   add_limit_option(command, options->limit, "Maximum number of rows, largest difference first");

@@ -117,8 +117,9 @@ int run(const HeadsOptions& options) {
 RunVerb add_heads_command(CLI::App& command) {
   auto options = std::make_shared<HeadsOptions>();
   add_session_file(command, options->file);
-  command.add_flag("--kv", options->kv,
-                   "Show KV cache bytes read per step and layer instead, fresh and cached");
+  command.add_flag(
+      "--kv", options->kv,
+      "Show KV cache bytes per step and layer instead: read (fresh, cached, other), written");
   command.add_flag("--json", options->json, "Print JSON");
   command.footer("Example: tt record -m model.gguf -p Hello -o s.ttrace && tt heads s.ttrace --kv");
   return [options] { return run(*options); };

@@ -122,21 +122,26 @@ RunVerb add_hot_command(CLI::App& command) {
   const auto axes =
       enum_names(Axis::All, [](Axis axis) { return !is_byte_axis(axis) && axis != Axis::Time; });
   command
-      .add_option("--by", options->query.by,
-                  "Axis of the rows: " + join(axes | std::views::keys) + " (default: tensor)")
+      .add_option(
+          "--by", options->query.by,
+          "What each row stands for: " + join(axes | std::views::keys) + " (default: tensor)")
       ->transform(choice(axes))
       ->type_name("AXIS");
   const auto values = enum_names(Value::Faults, [](Value) { return true; });
   command
-      .add_option(
-          "--value", options->query.value,
-          "Value that ranks the rows: " + join(values | std::views::keys) + " (default: accesses)")
+      .add_option("--value", options->query.value,
+                  "Value that the rows are sorted by: " + join(values | std::views::keys) +
+                      " (default: accesses)")
       ->transform(choice(values))
       ->type_name("VALUE");
-  command.add_option("--hot", options->hot_percent, "Top N % of rows are hot")
+  command
+      .add_option("--hot", options->hot_percent,
+                  "Percentage of the rows that are hot, from the top")
       ->check(number({.name = "per cent", .min = 0, .max = 100}))
       ->capture_default_str();
-  command.add_option("--cold", options->cold_percent, "Bottom N % of rows are cold")
+  command
+      .add_option("--cold", options->cold_percent,
+                  "Percentage of the rows that are cold, from the bottom")
       ->check(number({.name = "per cent", .min = 0, .max = 100}))
       ->capture_default_str();
   command.add_option("--phase", options->phase, "Phase of the steps: prompt or generate")

@@ -141,11 +141,11 @@ int run(ModelOptions& options) {
 
 RunVerb add_model_command(CLI::App& command) {
   auto options = std::make_shared<ModelOptions>();
-  command.add_option("shape", options->shape, "Named shape (see --list)");
+  command.add_option("shape", options->shape, "Architecture and size of the model (see --list)");
   command.add_flag("--list", options->list, "List the shapes and quantizations and exit");
   command.add_option("-o,--output", options->output, "File to write (default: SHAPE.gguf)");
   command.add_option("--quant", options->spec.quant,
-                     "Quantization: a type, q4_k_m or mxfp4_moe (default: the shape's)");
+                     "Quantization: a ggml type, q4_k_m or mxfp4_moe (default: that of the shape)");
   command
       .add_option("--quant-class", options->class_types,
                   "Override --quant for one class of tensors, CLASS=TYPE; may be repeated. "

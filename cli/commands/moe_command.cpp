@@ -242,8 +242,9 @@ RunVerb add_moe_command(CLI::App& command) {
       ->transform(choice(phases))
       ->type_name("PHASE");
   command
-      .add_option("--sizes", options->sizes,
-                  "Cache sizes, like 500MB,2GiB (default: tenths of the distinct bytes read)")
+      .add_option(
+          "--sizes", options->sizes,
+          "Cache sizes, like 500MB,2GiB (default: 10 %, 20 %, ... of the distinct bytes read)")
       ->delimiter(',')
       ->transform(size_in_bytes())
       ->type_name("SIZE,...");

@@ -211,9 +211,9 @@ RunVerb add_parse_command(CLI::App& command) {
   add_limit_option(command, options->limit, "Maximum number of rows, or of weights with --stats");
   add_layers_option(command, options->layers, "Layers of the tensors",
                     "tensors outside all layers");
-  CLI::Option* stats = command.add_flag(
-      "--stats", options->stats,
-      "Summarize instead: totals, by phase, layer, op, component, source and weight");
+  CLI::Option* stats = command.add_flag("--stats", options->stats,
+                                        "Print sums instead of accesses: in total and by phase, "
+                                        "layer, op, component, source, weight");
   command
       .add_flag("--validate", options->validate,
                 "Validate the recording; exit code 1 if a check fails")

@@ -300,10 +300,10 @@ RunVerb add_record_command(CLI::App& command) {
   command.add_flag("--exact", request.exact_timing,
                    "Time each op exactly by splitting the graph after it (slower)");
   command
-      .add_option(
-          "--stats-pattern", request.stats_pattern,
-          "Regular expression for the outputs with value statistics (--level verbose), without "
-          "back references and look-aheads; empty: none")
+      .add_option("--stats-pattern", request.stats_pattern,
+                  "Regular expression: op outputs to compute value statistics of (--level "
+                  "verbose), without "
+                  "back references and look-aheads; empty: none")
       ->capture_default_str()
       ->check(utf8_text());
   command.add_flag("-q,--quiet", options->quiet, "Do not show progress or a summary");

@@ -88,8 +88,9 @@ RunVerb add_reuse_command(CLI::App& command) {
       ->transform(choice(grains))
       ->type_name("GRAIN");
   command
-      .add_option("--sizes", options->sizes,
-                  "Cache sizes, like 500MB,2GiB (default: tenths of the distinct bytes read)")
+      .add_option(
+          "--sizes", options->sizes,
+          "Cache sizes, like 500MB,2GiB (default: 10 %, 20 %, ... of the distinct bytes read)")
       ->delimiter(',')
       ->transform(size_in_bytes())
       ->type_name("SIZE,...");

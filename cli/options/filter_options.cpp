@@ -96,8 +96,8 @@ void add_filter_options(CLI::App& app, FilterOptions& options) {
   add_enum_option(app, "--component", filter.component, Component::Input, "Component of the op",
                   "COMPONENT");
   add_enum_option(app, "--kind", filter.kind, TensorKind::Input, "Kind of the tensor", "KIND");
-  add_enum_option(app, "--source", filter.source, Source::Buffer, "Source of the accessed bytes",
-                  "SOURCE");
+  add_enum_option(app, "--source", filter.source, Source::Buffer,
+                  "Memory source of the accessed bytes", "SOURCE");
   add_range_options(app, "token", options.tokens, "token (0-based)");
   add_range_options(app, "step", options.steps, "step (0-based)");
   add_range_options(app, "ns", options.time, "nanosecond of the session time");
@@ -117,7 +117,7 @@ std::vector<CLI::Option*> add_access_options(CLI::App& app, AccessQuery& query) 
           add_enum_option(app, "--kind", filter.tensor.kind, TensorKind::Input,
                           "Kind of the tensor", "KIND"),
           add_enum_option(app, "--source", filter.tensor.source, Source::Buffer,
-                          "Source of the tensor", "SOURCE"),
+                          "Memory source of the tensor", "SOURCE"),
           app.add_option("--expert", filter.expert, "Expert to include")
               ->check(whole_number(0, kMaxInt32))
               ->type_name("N"),

@@ -76,7 +76,7 @@ std::unique_ptr<CLI::App> make_server_app(ServerOptions& options) {
       ->check(existing_folder())
       ->type_name("DIR");
   app->add_option("--models-max", options.models_max,
-                  "Maximum number of loaded models; loading another unloads the longest idle one")
+                  "Maximum number of loaded models; loading another unloads the one idle longest")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
   app->add_flag("--no-model", options.no_model, "Do not load a model at startup")->excludes(model);
@@ -96,7 +96,7 @@ std::unique_ptr<CLI::App> make_server_app(ServerOptions& options) {
   app->add_option("--api-key", options.api_key.key,
                   "API key that programs send (Authorization: Bearer KEY), at least 16 characters. "
                   "Prefer TT_API_KEY or --api-key-file: other users can see arguments. Without a "
-                  "key, loopback needs no login, and other addresses accept only login links")
+                  "key, a loopback address needs no login; any other address needs the login link")
       ->type_name("KEY");
   auto* key = app->get_option("--api-key");
   app->add_option("--api-key-file", options.api_key.file,
@@ -126,7 +126,8 @@ std::unique_ptr<CLI::App> make_server_app(ServerOptions& options) {
       ->type_name("DIR")
       ->capture_default_str();
   app->add_option("--keep-days", options.keep_days,
-                  "Remove sessions this many days after they ended (default: never)")
+                  "Remove a session this many days after it ended, was renamed or was imported "
+                  "(default: never)")
       ->check(number_above_zero(kMaxDays))
       ->type_name("DAYS");
   app->add_option("--keep-bytes", options.keep_bytes,

@@ -126,7 +126,7 @@ RequestDecision authorize_login(const RequestHead& head, const FrontendRules& ru
   return login_reply(*token, rules.https);
 }
 
-// Returns nullopt when the request is allowed. Sets `stranger` when it is allowed without
+// Returns nullopt when the request is allowed. Sets `unauthenticated` when it is allowed without
 // authentication.
 std::optional<RequestDecision> check_authentication(const RequestHead& head,
                                                     const FrontendRules& rules,
