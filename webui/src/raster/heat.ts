@@ -1,9 +1,5 @@
-// Computes the colour levels of the heat map. A cell is the time or bytes of one token in one
-// layer. The total of a step with several tokens is divided equally among them, so that prompt and
-// generated tokens are comparable.
-import type { Metric } from '../state/settings';
-import type { TraceData } from '../state/trace_data';
-import { IN_FLIGHT, NO_STEP, type Columns } from './columns';
+// Computes the colour levels of the heat map from the values of its cells.
+import { EVALUATED, MARK, TOTAL, type LayerValues } from './layer_values';
 
 export interface Scale {
   readonly min: number; // the darkest colour; lower values are clamped
@@ -12,51 +8,18 @@ export interface Scale {
   readonly log: boolean;
 }
 
-// The value of a cell; NaN if there is none.
-export function cellValue(
-  data: TraceData,
-  columns: Columns,
-  metric: Metric,
-  column: number,
-  row: number,
-): number {
-  const index = columns.step[column] ?? NO_STEP;
-  if (index === NO_STEP) return NaN;
-  if (index === IN_FLIGHT) {
-    return metric === 'ns' ? (data.flight?.layersNs?.[row] ?? NaN) : NaN;
-  }
-  const step = data.steps[index];
-  if (!step || (metric === 'ns' && step.dropped)) return NaN;
-  return (step.layers[metric][row] ?? NaN) / step.n_tokens;
-}
-
-const SAMPLES = 4096;
-
 // `max` is the maximum, or the 99.5th percentile if the maximum is more than twice as large: a
-// single slow step (first read from disk) must not compress the colour scale. Percentiles are
-// estimated from a few thousand samples.
-export function scaleOf(data: TraceData, metric: Metric, log: boolean): Scale {
-  const rows = data.rows();
-  const stride = Math.max(1, Math.ceil((data.steps.length * rows) / SAMPLES));
-  const samples: number[] = [];
-  let largest = 0;
-  let at = 0;
-  for (const step of data.steps) {
-    if (!step || (metric === 'ns' && step.dropped)) continue;
-    for (const total of step.layers[metric]) {
-      const value = total / step.n_tokens;
-      if (value > largest) largest = value;
-      if (at % stride === 0 && value > 0) samples.push(value);
-      at += 1;
-    }
-  }
-  samples.sort((a, b) => a - b);
-  const quantile = (q: number): number => samples[Math.floor(q * (samples.length - 1))] ?? 0;
-  const high = quantile(0.995);
+// single slow step (first read from disk) must not compress the colour scale.
+export function scaleOf({ distribution }: LayerValues, log: boolean): Scale {
+  const { largest } = distribution;
+  const high = distribution.quantile(0.995);
   const max = largest > 2 * high ? high : largest;
-  const min = log ? Math.min(quantile(0.005), max) : 0;
+  const min = log ? Math.min(distribution.quantile(0.005), max) : 0;
   return { min, max, clips: max < largest, log };
 }
+
+export const sameScale = (a: Scale, b: Scale): boolean =>
+  a.min === b.min && a.max === b.max && a.clips === b.clips && a.log === b.log;
 
 // 1..255; 0: no value.
 export function levelOf(value: number, scale: Scale): number {
@@ -75,57 +38,60 @@ export interface Raster {
   readonly width: number; // pixels; each covers one or more columns
   readonly rows: number;
   readonly levels: Uint8Array; // row-major
+  // By pixel:
+  readonly totals: Float32Array; // the maximum column total
+  readonly marks: Uint8Array; // the Mark of the slowest timing; 0: no step
+  readonly evaluated: Uint8Array; // 1: some column has a step with times
 }
 
-// Columns first..last-1 in at most maxWidth pixels. A pixel of several columns shows their
+interface Range {
+  readonly first: number;
+  readonly last: number; // one past the last column
+}
+
+// The columns of a range in at most maxWidth pixels. A pixel of several columns shows their
 // maximum, so that peaks stay visible.
 export function rasterOf(
-  data: TraceData,
-  columns: Columns,
-  metric: Metric,
+  values: LayerValues,
   scale: Scale,
-  range: { readonly first: number; readonly last: number; readonly maxWidth: number },
+  { first, last, maxWidth }: Range & { readonly maxWidth: number },
 ): Raster {
-  const count = Math.max(0, range.last - range.first);
-  const width = Math.min(count, Math.max(1, range.maxWidth));
-  const rows = data.rows();
+  const count = Math.max(0, last - first);
+  const width = Math.min(count, Math.max(1, maxWidth));
+  const { rows } = values;
   const levels = new Uint8Array(width * rows);
-  for (let i = 0; i < count; i += 1) {
-    const column = range.first + i;
-    const x = Math.floor((i * width) / count);
-    for (let row = 0; row < rows; row += 1) {
-      const level = levelOf(cellValue(data, columns, metric, column, row), scale);
-      const at = row * width + x;
-      if (level > (levels[at] ?? 0)) levels[at] = level;
-    }
+  const totals = new Float32Array(width);
+  const marks = new Uint8Array(width);
+  const evaluated = new Uint8Array(width);
+  const maxima = new Float32Array(values.stride);
+  for (let x = 0; x < width; x += 1) {
+    const from = first + Math.ceil((x * count) / width);
+    const to = first + Math.ceil(((x + 1) * count) / width);
+    values.maxima(from, to, maxima);
+    for (let row = 0; row < rows; row += 1)
+      levels[row * width + x] = levelOf(maxima[row] ?? 0, scale);
+    totals[x] = Math.max(0, maxima[rows + TOTAL] ?? 0);
+    marks[x] = Math.max(0, maxima[rows + MARK] ?? 0);
+    evaluated[x] = Math.max(0, maxima[rows + EVALUATED] ?? 0);
   }
-  return { width, rows, levels };
+  return { width, rows, levels, totals, marks, evaluated };
 }
 
-// sums: by raster pixel, the maximum column total. means: by row, the mean over the columns with a
-// value.
-export function totalsOf(
-  data: TraceData,
-  columns: Columns,
-  metric: Metric,
-  range: { readonly first: number; readonly last: number; readonly width: number },
-): { readonly sums: readonly number[]; readonly means: readonly number[] } {
-  const { first, last, width } = range;
-  const rows = data.rows();
-  const sums = new Array<number>(width).fill(0);
-  const means = new Array<number>(rows).fill(0);
-  let counted = 0;
-  for (let column = first; column < last; column += 1) {
-    let sum = 0;
-    for (let row = 0; row < rows; row += 1) {
-      const value = cellValue(data, columns, metric, column, row);
-      if (!(value >= 0)) continue;
-      sum += value;
-      means[row] = (means[row] ?? 0) + value;
+const SAMPLES = 512;
+
+// By row: the median over the columns of a range with a value. Of more than SAMPLES columns, every
+// 2nd, 4th... is read.
+export function mediansOf(values: LayerValues, { first, last }: Range): readonly number[] {
+  let stride = 1;
+  while ((last - first) / stride > SAMPLES) stride *= 2;
+  const begin = Math.ceil(first / stride) * stride;
+  return Array.from({ length: values.rows }, (_, row) => {
+    const sample: number[] = [];
+    for (let column = begin; column < last; column += stride) {
+      const value = values.value(column, row);
+      if (value >= 0) sample.push(value);
     }
-    if (sum > 0) counted += 1;
-    const x = Math.floor(((column - first) * width) / (last - first));
-    sums[x] = Math.max(sums[x] ?? 0, sum);
-  }
-  return { sums, means: means.map((sum) => (counted > 0 ? sum / counted : 0)) };
+    sample.sort((a, b) => a - b);
+    return sample[sample.length >> 1] ?? 0;
+  });
 }

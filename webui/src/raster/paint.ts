@@ -1,8 +1,9 @@
 // Paints the heat map into a canvas. Layout, levels and selection are computed before.
 import { visibleText } from '../format';
 import type { TraceData } from '../state/trace_data';
-import { IN_FLIGHT, NO_STEP, type Columns } from './columns';
+import type { Columns } from './columns';
 import type { Raster } from './heat';
+import { Mark } from './layer_values';
 import { LUT } from './lut';
 import { columnX, MIN_TEXT_CELL_W, tickStep, type HeatLayout, type Hit, type Rect } from './view';
 
@@ -13,9 +14,8 @@ export interface HeatScene {
   readonly raster: Raster;
   readonly first: number; // column of the raster's left edge
   readonly last: number; // one past its right edge
-  readonly sums: readonly number[]; // by raster pixel: maximum column total
-  readonly means: readonly number[]; // by row
-  readonly meanText: (value: number) => string;
+  readonly medians: readonly number[]; // by row
+  readonly valueText: (value: number) => string;
   readonly selectedStep: number | null;
   readonly selectedRow: number | null; // the selected layer
   readonly hover: Hit | null;
@@ -51,6 +51,8 @@ export function paletteOf(element: Element): Palette {
   };
 }
 
+const MIN_LINE_CELL_W = 4; // minimum column width for lines between steps
+
 type Ctx = CanvasRenderingContext2D;
 
 export function paintHeat(ctx: Ctx, scene: HeatScene, palette: Palette): void {
@@ -66,7 +68,7 @@ export function paintHeat(ctx: Ctx, scene: HeatScene, palette: Palette): void {
     paintSelection(ctx, scene, palette);
   });
   paintLayers(ctx, scene, palette);
-  paintMeans(ctx, scene, palette);
+  paintMedians(ctx, scene, palette);
 }
 
 // The clip rectangle for everything that belongs to columns: the plot's width, unlimited height.
@@ -101,10 +103,8 @@ function paintRaster(ctx: Ctx, { raster, layout, first, last }: HeatScene): void
 // low value.
 function paintGaps(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   const { plot } = scene.layout;
-  for (const [from, to, step] of runs(scene)) {
-    if (step !== NO_STEP && !scene.data.steps[step]?.dropped) continue;
-    const x0 = columnX(scene.layout, from);
-    const x1 = columnX(scene.layout, to);
+  for (const { x0, x1, code } of runs(scene, scene.raster.evaluated)) {
+    if (code === 1) continue;
     clipped(ctx, { x: x0, y: plot.y, w: x1 - x0, h: plot.h }, () => {
       ctx.strokeStyle = palette.line;
       ctx.lineWidth = 1;
@@ -118,15 +118,27 @@ function paintGaps(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   }
 }
 
-// Runs of visible columns of one step: [first column, one past the last, step].
-function* runs({ columns, first, last }: HeatScene): Generator<[number, number, number]> {
-  let from = first;
-  for (let at = first + 1; at <= last; at += 1) {
-    const step = columns.step[from] ?? NO_STEP;
-    if (at === last || columns.step[at] !== step) {
-      yield [from, at, step];
-      from = at;
-    }
+interface Run {
+  readonly x0: number;
+  readonly x1: number;
+  readonly code: number;
+}
+
+// Adjacent raster pixels with the same code; wide columns also end where their step ends.
+function* runs(scene: HeatScene, codes: Uint8Array): Generator<Run> {
+  const { layout, columns, raster, first, last } = scene;
+  const each = (columnX(layout, last) - columnX(layout, first)) / raster.width;
+  const steps = layout.cellW >= MIN_LINE_CELL_W ? columns.step : null;
+  let from = 0;
+  for (let at = 1; at <= raster.width; at += 1) {
+    const isEnd =
+      at === raster.width ||
+      codes[at] !== codes[from] ||
+      (steps && steps.at(first + at) !== steps.at(first + from));
+    if (!isEnd) continue;
+    const x0 = columnX(layout, first) + from * each;
+    yield { x0, x1: x0 + (at - from) * each, code: codes[from] ?? 0 };
+    from = at;
   }
 }
 
@@ -141,20 +153,20 @@ function paintGrid(ctx: Ctx, scene: HeatScene, palette: Palette): void {
       ctx.fillRect(plot.x, Math.round(plot.y + row * cellH) - (thick >> 1), plot.w, thick);
     }
   }
-  if (cellW < 4) return;
-  for (const [from] of runs(scene)) {
-    ctx.fillRect(Math.round(columnX(layout, from)) - 1, plot.y, 1, plot.h);
+  if (cellW < MIN_LINE_CELL_W) return;
+  for (const { x0 } of runs(scene, scene.raster.evaluated)) {
+    ctx.fillRect(Math.round(x0) - 1, plot.y, 1, plot.h);
   }
 }
 
 function paintSums(ctx: Ctx, scene: HeatScene, palette: Palette): void {
-  const { layout, sums, first, last, raster } = scene;
-  const max = sums.reduce((a, b) => Math.max(a, b), 0);
+  const { layout, first, last, raster } = scene;
+  const max = raster.totals.reduce((a, b) => Math.max(a, b), 0);
   if (!(max > 0)) return;
   const each = (columnX(layout, last) - columnX(layout, first)) / raster.width;
   const gap = each >= 4 ? 1 : 0;
   ctx.fillStyle = palette.bar;
-  sums.forEach((sum, i) => {
+  raster.totals.forEach((sum, i) => {
     const h = (sum / max) * layout.sums.h;
     const x = columnX(layout, first) + i * each;
     ctx.fillRect(x, layout.sums.y + layout.sums.h - h, each - gap, h);
@@ -165,15 +177,12 @@ function paintSums(ctx: Ctx, scene: HeatScene, palette: Palette): void {
 // low bar, exact a full bar.
 function paintMarks(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   const { marks } = scene.layout;
-  for (const [from, to, index] of runs(scene)) {
-    if (index === NO_STEP) continue;
-    const timing = index === IN_FLIGHT ? 'flight' : scene.data.steps[index]?.timing;
-    const x = columnX(scene.layout, from);
-    const w = Math.max(1, columnX(scene.layout, to) - x - 1);
-    const h = timing === 'exact' ? marks.h : timing === 'learned' ? 4 : 1.5;
+  for (const { x0, x1, code } of runs(scene, scene.raster.marks)) {
+    if (code === 0) continue;
+    const h = code === Mark.exact ? marks.h : code === Mark.learned ? 4 : 1.5;
     ctx.fillStyle =
-      timing === 'exact' ? palette.exact : timing === 'learned' ? palette.learned : palette.line;
-    ctx.fillRect(x, marks.y + marks.h - h, w, h);
+      code === Mark.exact ? palette.exact : code === Mark.learned ? palette.learned : palette.line;
+    ctx.fillRect(x0, marks.y + marks.h - h, Math.max(1, x1 - x0 - 1), h);
   }
 }
 
@@ -189,7 +198,7 @@ function paintTokens(ctx: Ctx, scene: HeatScene, palette: Palette): void {
     for (let column = Math.ceil(scene.first / step) * step; column < scene.last; column += step) {
       const x = columnX(layout, column + 0.5);
       ctx.fillRect(Math.round(x), top + 2, 1, 4);
-      ctx.fillText(String(columns.token[column] ?? ''), x, top + 9);
+      ctx.fillText(String(columns.token.at(column) ?? ''), x, top + 9);
     }
     return;
   }
@@ -197,7 +206,7 @@ function paintTokens(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   ctx.textAlign = 'right';
   ctx.textBaseline = 'middle';
   for (let column = scene.first; column < scene.last; column += 1) {
-    const index = columns.token[column] ?? -1;
+    const index = columns.token.at(column) ?? -1;
     const token = data.tokens[index];
     const text = token ? visibleText(token.text) || `#${token.id}` : '';
     ctx.save();
@@ -226,7 +235,7 @@ function paintSelection(ctx: Ctx, scene: HeatScene, palette: Palette): void {
     }
   }
   const step = selectedStep === null ? undefined : data.steps[selectedStep];
-  const from = step && columns.firstOfStep[step.step];
+  const from = step && columns.firstOfStep.at(step.step);
   if (step && from !== undefined && from >= 0) {
     const x = Math.round(columnX(layout, from)) - 1;
     const w = Math.max(2, Math.round(step.n_tokens * layout.cellW));
@@ -277,24 +286,24 @@ function paintLayers(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   ctx.fillText('layer', 10, plot.y - 4);
 }
 
-function paintMeans(ctx: Ctx, scene: HeatScene, palette: Palette): void {
-  const { means: box, cellH } = scene.layout;
-  const max = scene.means.reduce((a, b) => Math.max(a, b), 0);
+function paintMedians(ctx: Ctx, scene: HeatScene, palette: Palette): void {
+  const { medians: box, cellH } = scene.layout;
+  const max = scene.medians.reduce((a, b) => Math.max(a, b), 0);
   if (!(max > 0)) return;
   ctx.font = `11px ${palette.sans}`;
   ctx.textAlign = 'left';
   ctx.textBaseline = 'alphabetic';
   ctx.fillStyle = palette.dim;
-  ctx.fillText('mean / token', box.x, box.y - 4);
-  scene.means.forEach((mean, row) => {
+  ctx.fillText('median / token', box.x, box.y - 4);
+  scene.medians.forEach((median, row) => {
     const y = box.y + row * cellH;
     const h = Math.max(1, Math.min(14, cellH - (cellH >= 5 ? 1 : 0)));
     ctx.fillStyle = palette.bar;
-    ctx.fillRect(box.x, y + (cellH - h) / 2, (mean / max) * box.w, h);
-    if (scene.hover?.row === row && mean > 0) {
+    ctx.fillRect(box.x, y + (cellH - h) / 2, (median / max) * box.w, h);
+    if (scene.hover?.row === row && median > 0) {
       ctx.fillStyle = palette.text;
       ctx.textBaseline = 'middle';
-      ctx.fillText(scene.meanText(mean), box.x + 4, y + cellH / 2);
+      ctx.fillText(scene.valueText(median), box.x + 4, y + cellH / 2);
     }
   });
 }

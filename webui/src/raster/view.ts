@@ -17,7 +17,7 @@ export interface HeatLayout {
   readonly plot: Rect;
   readonly sums: Rect; // bars by column, above the plot
   readonly marks: Rect; // timing of each step, between `sums` and the plot
-  readonly means: Rect; // bars by row, right of the plot
+  readonly medians: Rect; // bars by row, right of the plot
   readonly cellW: number;
   readonly cellH: number;
   readonly view: View;
@@ -59,7 +59,7 @@ export function heatLayout(box: Box, rows: number, view: View): HeatLayout {
     plot: { x: LEFT, y: top, w, h },
     sums: { x: LEFT, y: 4, w, h: SUMS - 4 },
     marks: { x: LEFT, y: SUMS + GAP, w, h: MARKS },
-    means: { x: LEFT + w + 8, y: top, w: RIGHT - 16, h },
+    medians: { x: LEFT + w + 8, y: top, w: RIGHT - 16, h },
     cellW,
     cellH,
     view,

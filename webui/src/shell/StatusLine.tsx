@@ -1,11 +1,10 @@
 // The status line: what was recorded of the open session, how its steps were timed, and all
 // losses.
-import { useMemo } from 'preact/hooks';
 import { exactBytes, formatBytes, formatCount, plural } from '../format';
 import type { Session } from '../net/types';
 import type { OpenSession } from '../state/open_session';
 import type { Store } from '../state/store';
-import type { TraceData } from '../state/trace_data';
+import type { StepTotals } from '../state/step_totals';
 
 export function StatusLine({ store }: { store: Store }) {
   const health = store.models.health.value;
@@ -30,8 +29,8 @@ export function StatusLine({ store }: { store: Store }) {
 }
 
 function SessionStatus({ session }: { session: OpenSession }) {
-  const version = session.feed.version.value;
-  const counts = useMemo(() => countSteps(session.data), [session, version]);
+  void session.feed.version.value;
+  const counts = session.data.stepTotals;
   const info = session.info.value.is === 'ready' ? session.info.value.value : null;
   const lost = session.feed.skippedMessages.value;
   return (
@@ -43,7 +42,7 @@ function SessionStatus({ session }: { session: OpenSession }) {
         {plural(counts.steps, 'step')}, {plural(session.data.tokens.length, 'token')}
       </span>
       {counts.accesses > 0 && <span>{plural(counts.accesses, 'access', 'accesses')}</span>}
-      <Timings counts={counts} />
+      <Timings {...timingCounts(counts)} />
       {info && (
         <span title={exactBytes(info.file_bytes)}>{formatBytes(info.file_bytes)} on disk</span>
       )}
@@ -94,29 +93,6 @@ function Losses(props: {
   );
 }
 
-interface Counts {
-  readonly steps: number;
-  readonly accesses: number;
-  readonly dropped: number;
-  readonly timing: Readonly<Record<string, number>>;
-}
-
-function countSteps(data: TraceData): Counts {
-  const timing: Record<string, number> = {};
-  let steps = 0;
-  let accesses = 0;
-  let dropped = 0;
-  for (const step of data.steps) {
-    if (!step) continue;
-    steps += 1;
-    accesses += step.accesses;
-    // A dropped step with several generated tokens joins that many evaluations.
-    if (step.dropped) dropped += step.phase === 'generate' ? step.n_tokens : 1;
-    timing[step.timing] = (timing[step.timing] ?? 0) + 1;
-  }
-  return { steps, accesses, dropped, timing };
-}
-
 const TIMING_HINT =
   'fast: timed at full speed, counts verified. learned: first step of a graph, slower because it is verified while timed. exact: timed op by op.';
 
@@ -126,15 +102,27 @@ const TIMING_NAMES: Readonly<Record<string, string>> = {
   exact: 'exact',
 };
 
-function Timings({ counts }: { counts: Counts }) {
-  const known = ['fast', 'learned', 'exact'].filter((name) => (counts.timing[name] ?? 0) > 0);
+interface TimingCounts {
+  readonly fast: number;
+  readonly learned: number;
+  readonly exact: number;
+}
+
+const timingCounts = ({ timing }: StepTotals): TimingCounts => ({
+  fast: timing.get('fast') ?? 0,
+  learned: timing.get('learned') ?? 0,
+  exact: timing.get('exact') ?? 0,
+});
+
+function Timings(counts: TimingCounts) {
+  const known = (['fast', 'learned', 'exact'] as const).filter((name) => counts[name] > 0);
   if (known.length === 0) return null;
   return (
     <span class="timings" title={TIMING_HINT}>
       {known.map((name) => (
         <span key={name}>
           <i class={`timing timing-${name}`} aria-hidden="true" />
-          {formatCount(counts.timing[name] ?? 0)} {TIMING_NAMES[name]}
+          {formatCount(counts[name])} {TIMING_NAMES[name]}
         </span>
       ))}
     </span>

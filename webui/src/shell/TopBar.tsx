@@ -2,6 +2,7 @@
 // the state of the connection.
 import { useSignal, useSignalEffect } from '@preact/signals';
 import { formatCount } from '../format';
+import type { Phase } from '../net/types';
 import type { OpenSession } from '../state/open_session';
 import type { ThemeChoice } from '../state/settings';
 import type { Store } from '../state/store';
@@ -60,7 +61,12 @@ function ViewNavigation({ store, session }: { store: Store; session: OpenSession
     void session.feed.version.value;
     return session.data.steps.length;
   });
-  const phases = usePart(() => phasesOf(session));
+  const hasPhase = (one: Phase): boolean =>
+    usePart(() => {
+      void session.feed.version.value;
+      return session.data.stepTotals.has(one);
+    });
+  const [hasPrompt, hasGenerate] = [hasPhase('prompt'), hasPhase('generate')];
   return (
     <nav class="where" aria-label="Phase, step and layer">
       <Segmented
@@ -72,13 +78,13 @@ function ViewNavigation({ store, session }: { store: Store; session: OpenSession
             value: 'prompt',
             text: 'Prompt',
             hint: 'Only steps that process the prompt',
-            disabled: !phases.includes('prompt'),
+            disabled: !hasPrompt,
           },
           {
             value: 'generate',
             text: 'Generate',
             hint: 'Only steps that generate a token',
-            disabled: !phases.includes('generate'),
+            disabled: !hasGenerate,
           },
         ]}
         choose={(value: PhaseFilter) => {
@@ -111,12 +117,6 @@ function ViewNavigation({ store, session }: { store: Store; session: OpenSession
       />
     </nav>
   );
-}
-
-function phasesOf(session: OpenSession): string {
-  void session.feed.version.value;
-  const found = new Set(session.data.steps.map((step) => step?.phase));
-  return [...found].join(' ');
 }
 
 function Stepper(props: {

@@ -217,7 +217,7 @@ export const isInPhase = (step: StepSummary, phase: PhaseFilter): boolean =>
   phase === 'all' || step.phase === phase;
 
 export function lastStepOf(data: TraceData, phase: PhaseFilter): StepSummary | undefined {
-  return data.steps.findLast((step) => step !== undefined && isInPhase(step, phase));
+  return data.steps[data.stepTotals.last(phase)];
 }
 
 // The next (by 1) or previous (by -1) step of the phase; null if none.
@@ -232,12 +232,4 @@ export function adjacentStep(
     if (step && isInPhase(step, phase)) return at;
   }
   return null;
-}
-
-// The step that processed a token as input; null if none did.
-export function stepOfToken(data: TraceData, token: number): number | null {
-  const step = data.steps.find(
-    (one) => one && token >= one.first_token && token < one.first_token + one.n_tokens,
-  );
-  return step?.step ?? null;
 }

@@ -11,7 +11,7 @@ import { Chat } from './chat';
 import { Connection } from './connection';
 import { Models } from './models';
 import { Navigation, type Browser, type HistoryMode } from './navigation';
-import { OpenSession, adjacentStep, stepOfToken } from './open_session';
+import { OpenSession, adjacentStep } from './open_session';
 import { sameSelection, type Selection } from './selection';
 import { SessionList } from './session_list';
 import { SettingsStore, type Theme } from './settings';
@@ -152,7 +152,7 @@ export class Store implements LiveSink {
 
   // Selects a token, the step that processed it and optionally a layer.
   selectToken(session: OpenSession, token: number, layer: number | null = null): void {
-    const step = stepOfToken(session.data, token);
+    const step = session.data.stepOfToken(token);
     const view = withStep(this.navigation.view.peek(), step ?? this.navigation.view.peek().step);
     this.navigation.go({
       ...view,

@@ -1,8 +1,11 @@
 // The tokens and step summaries of the open session. They arrive live in order, or over HTTP in
 // any order and possibly repeatedly. The arrays may have tens of thousands of entries and are
-// changed in place; SessionFeed increments a version for the views.
+// changed in place; SessionFeed increments a version for the views. Views read only what is new:
+// entries normally arrive at the end, and `tokenRewrites` and `stepRewrites` count all others.
 import type { OpsFrame } from '../net/frames';
 import type { Op, StepSummary, Token } from '../net/types';
+import { growingInts } from './growing';
+import { StepTotals, TokenTotals } from './step_totals';
 
 // The step in flight, i.e. the step that the model is computing now.
 export interface StepInFlight {
@@ -17,7 +20,16 @@ export interface StepInFlight {
 export class TraceData {
   readonly tokens: (Token | undefined)[] = [];
   readonly steps: (StepSummary | undefined)[] = [];
+  readonly stepTotals = new StepTotals();
+  readonly tokenTotals = new TokenTotals();
+  // Number of entries that were replaced or arrived before the end.
+  tokenRewrites = 0;
+  stepRewrites = 0;
   flight: StepInFlight | null = null;
+  private readonly firstStepOfToken = growingInts(); // -1: none
+  private completeTokens = 0; // all tokens before this index have arrived
+  private completeSteps = 0;
+  private newestToken = -1; // the highest index that has arrived
   // Row of each op by template: its layer, or the row after the last layer for ops without one.
   private readonly rowOfOp = new Map<number, Int32Array>();
 
@@ -26,7 +38,12 @@ export class TraceData {
     // A token streamed with empty text (an incomplete character) is not replaced by the placeholder
     // of the recorded token.
     if (known?.id === token.id && known.generated && known.text === '') return;
+    if (known && sameToken(known, token)) return;
+    if (known) this.tokenTotals.count(known, -1);
+    if (token.index <= this.newestToken) this.tokenRewrites += 1;
+    this.newestToken = Math.max(this.newestToken, token.index);
     this.tokens[token.index] = token;
+    this.tokenTotals.count(token, 1);
   }
 
   // Notes that a prompt token exists. Its live event has no text; the token is read over HTTP.
@@ -35,8 +52,28 @@ export class TraceData {
   }
 
   addStep(step: StepSummary): void {
+    const known = this.steps[step.step];
+    if (known) this.stepTotals.remove(known);
+    if (step.step < this.steps.length) this.stepRewrites += 1;
     this.steps[step.step] = step;
+    this.stepTotals.add(step);
+    this.noteTokens(step);
     if (this.flight && step.step >= this.flight.step) this.flight = null;
+  }
+
+  // The first step that processed a token as input; null if none did.
+  stepOfToken(token: number): number | null {
+    const step = this.firstStepOfToken.at(token) ?? -1;
+    return step < 0 ? null : step;
+  }
+
+  private noteTokens({ step, first_token, n_tokens }: StepSummary): void {
+    const list = this.firstStepOfToken;
+    list.resize(Math.max(list.length, first_token + n_tokens), -1);
+    for (let token = first_token; token < first_token + n_tokens; token += 1) {
+      const known = list.at(token) ?? -1;
+      if (known < 0 || step < known) list.set(token, step);
+    }
   }
 
   // The first index at or after `from` that has not arrived.
@@ -49,7 +86,9 @@ export class TraceData {
   }
 
   hasGaps(): boolean {
-    return this.missingToken(0) < this.tokens.length || this.missingStep(0) < this.steps.length;
+    this.completeTokens = firstGap(this.tokens, this.completeTokens);
+    this.completeSteps = firstGap(this.steps, this.completeSteps);
+    return this.completeTokens < this.tokens.length || this.completeSteps < this.steps.length;
   }
 
   lastStep(): StepSummary | undefined {
@@ -100,6 +139,9 @@ export class TraceData {
     return layers;
   }
 }
+
+const sameToken = (a: Token, b: Token): boolean =>
+  a.id === b.id && a.text === b.text && a.generated === b.generated && a.reused === b.reused;
 
 function firstGap(list: readonly unknown[], from: number): number {
   let at = from;

@@ -55,3 +55,14 @@ export function op(index: number, part: Partial<Op> = {}): Op {
     ...part,
   };
 }
+
+// Numbers in [0, 1) that depend on the seed only (mulberry32).
+export function randomOf(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { columnsOf, IN_FLIGHT, NO_STEP } from '../../src/raster/columns';
-import { cellValue, fractionOf, levelOf, rasterOf, scaleOf } from '../../src/raster/heat';
+import { Columns, columnsOf, IN_FLIGHT, NO_STEP } from '../../src/raster/columns';
+import { Distribution } from '../../src/raster/distribution';
+import { fractionOf, levelOf, mediansOf, rasterOf, scaleOf } from '../../src/raster/heat';
+import { LayerValues, Mark, cellValue } from '../../src/raster/layer_values';
 import { LUT, viridis } from '../../src/raster/lut';
 import { fitView, heatLayout, hit, panView, tickStep, zoomView } from '../../src/raster/view';
 import { TraceData } from '../../src/state/trace_data';
-import { op, step, token } from './make';
+import { op, randomOf, step, token } from './make';
 
 function dataOf(tokens: number, steps: readonly ReturnType<typeof step>[]): TraceData {
   const data = new TraceData();
@@ -13,26 +15,32 @@ function dataOf(tokens: number, steps: readonly ReturnType<typeof step>[]): Trac
   return data;
 }
 
+function valuesOf(data: TraceData, metric: 'ns' | 'bytes' = 'ns'): LayerValues {
+  const values = new LayerValues(metric);
+  values.update(data, columnsOf(data));
+  return values;
+}
+
 describe('columnsOf', () => {
   it('has one column per prompt token, and no step for the last sampled token', () => {
     const prompt = step(0, { phase: 'prompt', first_token: 0, n_tokens: 3 });
     const columns = columnsOf(dataOf(5, [prompt, step(1, { first_token: 3 })]));
-    expect([...columns.step]).toEqual([0, 0, 0, 1, NO_STEP]);
-    expect([...columns.token]).toEqual([0, 1, 2, 3, 4]);
-    expect([...columns.firstOfStep]).toEqual([0, 3]);
+    expect([...columns.step.copy()]).toEqual([0, 0, 0, 1, NO_STEP]);
+    expect([...columns.token.copy()]).toEqual([0, 1, 2, 3, 4]);
+    expect([...columns.firstOfStep.copy()]).toEqual([0, 3]);
   });
 
   it('has columns for tokens taken from the cache', () => {
     const columns = columnsOf(dataOf(4, [step(0, { first_token: 2, n_tokens: 2 })]));
-    expect([...columns.step]).toEqual([NO_STEP, NO_STEP, 0, 0]);
+    expect([...columns.step.copy()]).toEqual([NO_STEP, NO_STEP, 0, 0]);
   });
 
   it('has two columns for a token processed by encoder and decoder', () => {
     const encode = step(0, { phase: 'encode', first_token: 0, n_tokens: 2 });
     const decode = step(1, { phase: 'prompt', first_token: 0, n_tokens: 2 });
     const columns = columnsOf(dataOf(2, [encode, decode]));
-    expect([...columns.token]).toEqual([0, 1, 0, 1]);
-    expect([...columns.ofToken]).toEqual([2, 3]);
+    expect([...columns.token.copy()]).toEqual([0, 1, 0, 1]);
+    expect([...columns.ofToken.copy()]).toEqual([2, 3]);
   });
 
   it('adds the step in flight when its layers are known', () => {
@@ -49,33 +57,33 @@ describe('columnsOf', () => {
       endNs: Float64Array.of(5, 12),
     });
     const columns = columnsOf(data);
-    expect([...columns.step]).toEqual([0, IN_FLIGHT]);
+    expect([...columns.step.copy()]).toEqual([0, IN_FLIGHT]);
     expect(cellValue(data, columns, 'ns', 1, 0)).toBe(7);
     expect(cellValue(data, columns, 'ns', 1, 2)).toBe(5);
     expect(cellValue(data, columns, 'bytes', 1, 0)).toBeNaN();
     data.addStep(step(1));
-    expect([...columnsOf(data).step]).toEqual([0, 1]);
+    expect([...columnsOf(data).step.copy()]).toEqual([0, 1]);
   });
 });
 
 describe('scaleOf and levelOf', () => {
   it('covers the values per token', () => {
     const data = dataOf(3, [step(0, { n_tokens: 2 }), step(1, { first_token: 2 })]);
-    expect(scaleOf(data, 'ns', true)).toEqual({ min: 5, max: 30, clips: false, log: true });
-    expect(scaleOf(data, 'ns', false).min).toBe(0);
+    expect(scaleOf(valuesOf(data), true)).toEqual({ min: 5, max: 30, clips: false, log: true });
+    expect(scaleOf(valuesOf(data), false).min).toBe(0);
   });
 
   it('clips the value of a single slow step', () => {
     const steps = Array.from({ length: 300 }, (_, i) => step(i));
     steps[0] = step(0, { layers: { ns: [9000, 10, 10], bytes: [1, 1, 1] } });
-    expect(scaleOf(dataOf(300, steps), 'ns', true)).toMatchObject({ max: 30, clips: true });
+    expect(scaleOf(valuesOf(dataOf(300, steps)), true)).toMatchObject({ max: 30, clips: true });
   });
 
   it('has no time values for a step that lost its times', () => {
     const data = dataOf(1, [step(0, { dropped: true })]);
     expect(cellValue(data, columnsOf(data), 'ns', 0, 0)).toBeNaN();
     expect(cellValue(data, columnsOf(data), 'bytes', 0, 0)).toBe(1);
-    expect(scaleOf(data, 'ns', true)).toMatchObject({ min: 0, max: 0 });
+    expect(scaleOf(valuesOf(data), true)).toMatchObject({ min: 0, max: 0 });
   });
 
   it.each([
@@ -99,23 +107,102 @@ describe('scaleOf and levelOf', () => {
 });
 
 describe('rasterOf', () => {
-  const peak = step(5, { layers: { ns: [10, 20, 500], bytes: [1, 1, 1] } });
+  const peak = step(5, { timing: 'learned', layers: { ns: [10, 20, 500], bytes: [1, 1, 1] } });
   const data = dataOf(
-    12,
+    13,
     Array.from({ length: 12 }, (_, i) => (i === 5 ? peak : step(i))),
   );
-  const columns = columnsOf(data);
+  const values = valuesOf(data);
   const scale = { min: 0, max: 500, clips: false, log: false };
 
   it('has one pixel per column if the width allows', () => {
-    const raster = rasterOf(data, columns, 'ns', scale, { first: 2, last: 7, maxWidth: 100 });
+    const raster = rasterOf(values, scale, { first: 2, last: 7, maxWidth: 100 });
     expect([raster.width, raster.rows]).toEqual([5, 3]);
     expect(raster.levels[2 * 5 + 3]).toBe(255); // column 5
+    expect([...raster.totals]).toEqual([60, 60, 60, 530, 60]);
   });
 
   it('shows the maximum in a pixel of several columns', () => {
-    const raster = rasterOf(data, columns, 'ns', scale, { first: 0, last: 12, maxWidth: 3 });
+    const raster = rasterOf(values, scale, { first: 0, last: 12, maxWidth: 3 });
     expect([...raster.levels.slice(6, 9)]).toEqual([16, 255, 16]);
+    expect([...raster.marks]).toEqual([Mark.fast, Mark.learned, Mark.fast]);
+  });
+
+  it('distinguishes columns without a step', () => {
+    const raster = rasterOf(values, scale, { first: 11, last: 13, maxWidth: 100 });
+    expect([...raster.evaluated]).toEqual([1, 0]);
+    expect([...raster.marks]).toEqual([Mark.fast, 0]);
+  });
+
+  it('has the median of each row, not distorted by a slow step', () => {
+    expect(mediansOf(values, { first: 0, last: 12 })).toEqual([10, 20, 30]);
+  });
+});
+
+// The incremental structures against the plain definition, in random order of arrival.
+describe('a growing session', () => {
+  it.each([1, 2, 3, 4])('has the same picture as the finished one (seed %i)', (seed) => {
+    const random = randomOf(seed);
+    const count = 120;
+    const steps = Array.from({ length: count }, (_, i) =>
+      step(i, {
+        phase: i === 0 ? 'prompt' : 'generate',
+        first_token: i === 0 ? 0 : i + 6,
+        n_tokens: i === 0 ? 7 : 1,
+        dropped: random() < 0.05,
+        layers: { ns: [1, 2, 3].map(() => 1 + Math.floor(1000 * random())), bytes: [1, 2, 3] },
+      }),
+    );
+    const order = steps.map((_, i) => i);
+    for (let i = 0; i < 10; i += 1) {
+      const [a, b] = [Math.floor(random() * count), Math.floor(random() * count)];
+      [order[a], order[b]] = [order[b] ?? 0, order[a] ?? 0];
+    }
+    const data = new TraceData();
+    const columns = new Columns();
+    const values = new LayerValues('ns');
+    for (const index of order) {
+      const one = steps[index];
+      if (one) data.addStep(one);
+      for (let i = 0; i < 3; i += 1) data.addToken(token(Math.floor(random() * (count + 8))));
+      columns.update(data);
+      values.update(data, columns);
+      if (random() < 0.8) continue;
+      const fresh = columnsOf(data);
+      expect([...columns.step.copy()]).toEqual([...fresh.step.copy()]);
+      expect([...columns.token.copy()]).toEqual([...fresh.token.copy()]);
+      const scale = scaleOf(values, true);
+      expect(scale).toEqual(scaleOf(valuesOf(data), true));
+      const first = Math.floor(random() * columns.count);
+      const last = first + 1 + Math.floor(random() * (columns.count - first));
+      const maxWidth = 1 + Math.floor(random() * 40);
+      const raster = rasterOf(values, scale, { first, last, maxWidth });
+      const wanted = new Uint8Array(raster.width * 3);
+      for (let column = first; column < last; column += 1) {
+        const x = Math.floor(((column - first) * raster.width) / (last - first));
+        for (let row = 0; row < 3; row += 1) {
+          const level = levelOf(cellValue(data, columns, 'ns', column, row), scale);
+          wanted[row * raster.width + x] = Math.max(wanted[row * raster.width + x] ?? 0, level);
+        }
+      }
+      expect([...raster.levels]).toEqual([...wanted]);
+    }
+  });
+});
+
+describe('Distribution', () => {
+  it('has quantiles within 1.1 %', () => {
+    const random = randomOf(5);
+    const numbers = Array.from({ length: 2000 }, () => Math.exp(20 * random()));
+    const distribution = new Distribution();
+    for (const number of numbers) distribution.add(number);
+    const sorted = [...numbers].sort((a, b) => a - b);
+    for (const share of [0, 0.005, 0.25, 0.5, 0.995, 1]) {
+      const exact = sorted[Math.floor(share * (numbers.length - 1))] ?? 0;
+      expect(distribution.quantile(share)).toBeGreaterThanOrEqual(exact);
+      expect(distribution.quantile(share)).toBeLessThanOrEqual(exact * 1.011);
+    }
+    expect(distribution.quantile(1)).toBe(distribution.largest);
   });
 });
 

@@ -30,9 +30,10 @@ function Transcript({ store }: { store: Store }) {
   const turns = store.chat.turns.value;
   const isTurn = turns.some((turn) => turn.session === session?.id);
   const box = useRef<HTMLDivElement>(null);
+  const end = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const grows = (): boolean => store.open.peek()?.active.peek() === true;
-    return box.current ? keepAtEnd(box.current, grows) : undefined;
+    return box.current && end.current ? keepAtEnd(box.current, end.current, grows) : undefined;
   }, [store]);
   return (
     <div
@@ -50,23 +51,39 @@ function Transcript({ store }: { store: Store }) {
       ) : (
         <Welcome store={store} />
       )}
+      <div ref={end} class="transcript-end" />
     </div>
   );
 }
 
-// Scrolls with a growing answer while its end is in view.
-function keepAtEnd(box: HTMLElement, grows: () => boolean): () => void {
-  let atEnd = true;
+// Keeps `end`, the last element of `box`, in view while the answer grows, until the user scrolls
+// up. The browser does it by scroll anchoring (chat.css); the observer scrolls when the text first
+// exceeds the box, and in browsers without scroll anchoring. Reads no layout while text is added.
+function keepAtEnd(box: HTMLElement, end: HTMLElement, grows: () => boolean): () => void {
+  let pinned = true;
+  let top = 0;
   const look = (): void => {
-    atEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 32;
+    const moved = box.scrollTop;
+    if (moved < top) pinned = false;
+    top = moved;
   };
-  const grown = new MutationObserver(() => {
-    if (atEnd && grows()) box.scrollTop = box.scrollHeight;
-  });
-  grown.observe(box, { childList: true, subtree: true, characterData: true });
+  const seen = new IntersectionObserver(
+    (entries) => {
+      if (entries.at(-1)?.isIntersecting) {
+        pinned = true;
+      } else if (pinned && grows()) {
+        box.scrollTop = Number.MAX_SAFE_INTEGER;
+        top = 0;
+        seen.unobserve(end); // observe() reports the state again
+        seen.observe(end);
+      }
+    },
+    { root: box, rootMargin: '0px 0px 32px 0px' },
+  );
+  seen.observe(end);
   box.addEventListener('scroll', look, { passive: true });
   return () => {
-    grown.disconnect();
+    seen.disconnect();
     box.removeEventListener('scroll', look);
   };
 }

@@ -48,7 +48,7 @@ function OpenTurn({ store, session }: { store: Store; session: OpenSession }) {
   const run = session.run.value;
   const reused = usePart(() => {
     void session.feed.version.value;
-    return session.data.tokens.filter((token) => token?.reused).length;
+    return session.data.tokenTotals.reused;
   });
   return (
     <>

@@ -47,12 +47,13 @@ function ContinueButton({ store, session }: { store: Store; session: Session }) 
   if (model?.state !== 'loaded' || model.has_chat_template !== true) return null;
   if (session.state === 'running') return null;
   const conversation = (): ReturnType<typeof conversationOf> => {
-    const tokens = store.open.peek()?.data.tokens ?? [];
+    const data = store.open.peek()?.data;
+    const tokens = data?.tokens ?? [];
     const run: Run = { ...EMPTY_RUN, id: session.id, state: 'done', text: streamedText(tokens) };
     return conversationOf(session, {
       ...run,
-      generated: tokens.filter((token) => token?.generated).length,
-      prompt_tokens: tokens.filter((token) => token?.generated === false).length,
+      generated: data?.tokenTotals.generated ?? 0,
+      prompt_tokens: data?.tokenTotals.prompt ?? 0,
       reused_tokens: session.reused_tokens ?? 0,
     });
   };

@@ -3,11 +3,12 @@
 import { effect } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { formatCount, plural } from '../../format';
+import type { Run, Token } from '../../net/types';
 import { streamDiffers, unstreamedText } from '../../state/answer_text';
 import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
 import { usePart } from '../../ui/hooks';
-import { TokenPainter } from './token_painter';
+import { TokenFlow } from './token_flow';
 
 interface Props {
   readonly store: Store;
@@ -17,10 +18,9 @@ interface Props {
 export function PromptTokens({ store, session, open = false }: Props & { open?: boolean }) {
   const counts = usePart(() => {
     void session.feed.version.value;
-    const prompt = session.data.tokens.filter((token) => token?.generated === false);
-    const reused = prompt.filter((token) => token?.reused).length;
+    const { prompt, reused } = session.data.tokenTotals;
     const from = reused > 0 ? `, ${formatCount(reused)} from the cache` : '';
-    return prompt.length === 0 ? '' : `${plural(prompt.length, 'token')}${from}`;
+    return prompt === 0 ? '' : `${plural(prompt, 'token')}${from}`;
   });
   return (
     <details class="prompt-tokens" open={open} hidden={counts === ''}>
@@ -33,74 +33,94 @@ export function PromptTokens({ store, session, open = false }: Props & { open?: 
 }
 
 // Updates the DOM directly, without JSX: an answer has thousands of tokens and grows many times a
-// second. Only new tokens are changed.
+// second. Only new text is added.
 export function TokenText({ store, session, part }: Props & { part: 'prompt' | 'answer' }) {
   const host = useRef<HTMLDivElement>(null);
   const active = session.active.value;
   useEffect(() => {
     const box = host.current;
-    const [list, tail] = box?.children ?? [];
-    if (!box || !(list instanceof HTMLElement) || !tail) return;
-    const painter = new TokenPainter(list, part);
+    if (!box) return;
+    const flow = new TokenFlow(box, part);
     const stops = [
       effect(() => {
         void session.feed.version.value;
-        painter.show(session.data.tokens);
+        const { data } = session;
+        const { tail, instead } =
+          part === 'answer' ? restOf(session.run.value, session) : { tail: '', instead: null };
+        flow.update(data, tail, instead);
         const { step } = session;
-        const shown = step.value === null ? undefined : session.data.steps[step.value];
-        painter.select(shown?.first_token ?? 0, shown?.n_tokens ?? 0);
+        const shown = step.value === null ? undefined : data.steps[step.value];
+        flow.select(shown?.first_token ?? 0, shown?.n_tokens ?? 0);
       }),
       effect(() => {
-        void session.feed.version.value;
-        const run = session.run.value;
-        const { tokens } = session.data;
-        // If tokens are missing and there is no file, show the run's text instead.
-        const incomplete =
-          part === 'answer' && session.unrecorded.value && streamDiffers(run, tokens);
-        list.hidden = incomplete;
-        const rest = part === 'answer' ? unstreamedText(run, tokens) : '';
-        const text = incomplete ? (run?.text ?? '') : rest;
-        if (tail.textContent !== text) tail.textContent = text;
+        flow.hover(store.hoverToken.value);
       }),
-      effect(() => {
-        painter.hover(store.hoverToken.value);
-      }),
-      listen(box, store, session),
+      listen(box, flow, store, session),
     ];
     return () => {
       for (const stop of stops) stop();
+      flow.destroy();
     };
   }, [store, session, part]);
   return (
-    <div ref={host} class="token-text" data-part={part} data-active={part === 'answer' && active}>
-      <span />
-      <span />
-    </div>
+    <div ref={host} class="token-text" data-part={part} data-active={part === 'answer' && active} />
   );
 }
 
-function listen(box: HTMLElement, store: Store, session: OpenSession): () => void {
-  const tokenAt = (event: Event): number | null => {
-    const index = event.target instanceof HTMLElement ? event.target.dataset.index : undefined;
-    return index === undefined ? null : Number(index);
+// The text after the tokens, and the text shown instead of them: if tokens are missing and there
+// is no file, the run's text.
+function restOf(
+  run: Run | null,
+  session: OpenSession,
+): { readonly tail: string; readonly instead: string | null } {
+  const { tokens } = session.data;
+  const unrecorded = session.unrecorded.value;
+  if (unrecorded && streamDiffers(run, tokens)) return { tail: '', instead: run?.text ?? '' };
+  return { tail: unstreamedText(run, tokens), instead: null };
+}
+
+function listen(box: HTMLElement, flow: TokenFlow, store: Store, session: OpenSession): () => void {
+  let frame = 0;
+  const hover = (token: number | null): void => {
+    store.hoverToken.value = token;
+    const known = token === null ? undefined : session.data.tokens[token];
+    box.title = known ? titleOf(known) : '';
   };
-  const over = (event: Event): void => {
-    store.hoverToken.value = tokenAt(event);
+  const over = ({ clientX, clientY }: PointerEvent): void => {
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(() => {
+      hover(flow.tokenAt(clientX, clientY));
+    });
   };
   const leave = (): void => {
-    store.hoverToken.value = null;
+    cancelAnimationFrame(frame);
+    hover(null);
   };
-  const click = (event: Event): void => {
-    const token = tokenAt(event);
-    if (token === null || getSelection()?.isCollapsed === false) return;
-    store.selectToken(session, token);
+  const click = ({ clientX, clientY }: MouseEvent): void => {
+    if (getSelection()?.isCollapsed === false) return;
+    const token = flow.tokenAt(clientX, clientY);
+    if (token !== null) store.selectToken(session, token);
   };
-  box.addEventListener('pointerover', over);
+  const copy = (event: ClipboardEvent): void => {
+    const text = flow.selectedText();
+    if (text === null) return;
+    event.clipboardData?.setData('text/plain', text);
+    event.preventDefault();
+  };
+  box.addEventListener('pointermove', over);
   box.addEventListener('pointerleave', leave);
   box.addEventListener('click', click);
+  box.addEventListener('copy', copy);
   return () => {
-    box.removeEventListener('pointerover', over);
+    cancelAnimationFrame(frame);
+    box.removeEventListener('pointermove', over);
     box.removeEventListener('pointerleave', leave);
     box.removeEventListener('click', click);
+    box.removeEventListener('copy', copy);
   };
+}
+
+function titleOf({ index, id, generated, reused }: Token): string {
+  const origin = generated ? 'generated' : reused ? 'prompt, from the cache' : 'prompt';
+  return `token ${index}, id ${id}, ${origin}`;
 }

@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals';
+import { signal, type Signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Scale } from '../../raster/heat';
 import { ZoomButtons } from '../../ui/ZoomButtons';
@@ -8,7 +8,7 @@ import { CellTip } from './CellTip';
 import { HeatChart, type Tip } from './heat_chart';
 import { listenToHeat } from './heat_input';
 
-export function HeatMap({ store, session, panel, scale }: SessionProps & { scale: Scale }) {
+export function HeatMap({ store, session, panel, scale }: SessionProps & { scale: Signal<Scale> }) {
   const host = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const chart = useRef<HeatChart | null>(null);
@@ -17,9 +17,8 @@ export function HeatMap({ store, session, panel, scale }: SessionProps & { scale
 
   useEffect(() => {
     if (!host.current || !canvas.current) return;
-    const parts = { store, session, panel, host: host.current, canvas: canvas.current, tip };
+    const parts = { store, session, panel, host: host.current, canvas: canvas.current, tip, scale };
     const made = new HeatChart(parts);
-    made.setScale(scale);
     chart.current = made;
     const stopListening = listenToHeat(canvas.current, made);
     const unregister = store.shell.registerViewport(panel, made);
@@ -29,10 +28,6 @@ export function HeatMap({ store, session, panel, scale }: SessionProps & { scale
       made.destroy();
     };
   }, [store, session]);
-
-  useEffect(() => {
-    chart.current?.setScale(scale);
-  }, [scale]);
 
   return (
     <div class="heatmap" ref={host}>

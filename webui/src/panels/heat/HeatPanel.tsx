@@ -1,8 +1,11 @@
 // The heat map of tokens by layers; it grows during a run.
-import { useMemo } from 'preact/hooks';
+import { signal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
 import { plural } from '../../format';
-import { scaleOf } from '../../raster/heat';
+import type { Scale } from '../../raster/heat';
+import type { OpenSession } from '../../state/open_session';
 import type { Metric } from '../../state/settings';
+import { usePart } from '../../ui/hooks';
 import { Segmented } from '../../ui/Segmented';
 import { Empty } from '../../ui/States';
 import type { SessionProps } from '../panel';
@@ -11,18 +14,18 @@ import { Legend } from './Legend';
 
 export function HeatPanel(props: SessionProps) {
   const { store, session } = props;
-  const version = session.feed.version.value;
   const { metric, log } = store.settings.current.value;
-  const scale = useMemo(() => scaleOf(session.data, metric, log), [session, version, metric, log]);
+  const scale = useRef(signal<Scale>({ min: 0, max: 0, clips: false, log })).current;
+  const hasLayers = usePart(() => {
+    void session.feed.version.value;
+    return session.data.stepTotals.withLayers > 0;
+  });
   return (
     <>
       <div class="toolbar">
-        <span class="dim">
-          {plural(session.data.tokens.length, 'token')},{' '}
-          {plural(Math.max(0, session.data.rows() - 1), 'layer')}
-        </span>
+        <Size session={session} />
         <span class="toolbar-end" />
-        {scale.max > 0 && <Legend scale={scale} metric={metric} />}
+        <Legend scale={scale} metric={metric} />
         <Segmented
           label="Value"
           value={metric}
@@ -45,11 +48,21 @@ export function HeatPanel(props: SessionProps) {
           log
         </label>
       </div>
-      {scale.max > 0 || session.active.value ? (
+      {hasLayers || session.active.value ? (
         <HeatMap {...props} scale={scale} />
       ) : (
         <Empty>No data per layer: the trace level was minimal, or the step times were lost.</Empty>
       )}
     </>
+  );
+}
+
+function Size({ session }: { session: OpenSession }) {
+  void session.feed.version.value;
+  return (
+    <span class="dim">
+      {plural(session.data.tokens.length, 'token')},{' '}
+      {plural(Math.max(0, session.data.rows() - 1), 'layer')}
+    </span>
   );
 }

@@ -1,4 +1,5 @@
 // The colour scale with its end values.
+import type { ReadonlySignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { exactBytes, exactNs, formatBytes, formatNs } from '../../format';
 import type { Scale } from '../../raster/heat';
@@ -7,7 +8,11 @@ import type { Metric } from '../../state/settings';
 
 const WIDTH = 96;
 
-export function Legend(props: { scale: Scale; metric: Metric }) {
+export function Legend({ scale, metric }: { scale: ReadonlySignal<Scale>; metric: Metric }) {
+  return scale.value.max > 0 ? <Colours scale={scale.value} metric={metric} /> : null;
+}
+
+function Colours(props: { scale: Scale; metric: Metric }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     const ctx = canvas.current?.getContext('2d');

@@ -1,7 +1,7 @@
 // The description of a heat map cell, for the tooltip and for screen readers.
 import { exactBytes, exactNs, formatBytes, formatNs, plural, visibleText } from '../../format';
-import { cellValue } from '../../raster/heat';
 import { IN_FLIGHT, type Columns } from '../../raster/columns';
+import { cellValue } from '../../raster/layer_values';
 import type { Hit } from '../../raster/view';
 import type { Metric } from '../../state/settings';
 import type { TraceData } from '../../state/trace_data';
@@ -18,9 +18,9 @@ export function describeCell(
   metric: Metric,
   { column, row }: Hit,
 ): CellText {
-  const index = columns.token[column] ?? 0;
+  const index = columns.token.at(column) ?? 0;
   const token = data.tokens[index];
-  const stepIndex = columns.step[column] ?? -1;
+  const stepIndex = columns.step.at(column) ?? -1;
   const step = stepIndex >= 0 ? data.steps[stepIndex] : undefined;
   const outside = row === data.rows() - 1;
   const lines: [string, string][] = [];

@@ -1,9 +1,10 @@
 // The heat map on its canvas: observes state, size and pointer, and paints at most once per frame.
-import { effect, signal } from '@preact/signals';
+import { computed, effect, signal, type Signal } from '@preact/signals';
 import { formatBytes, formatNs } from '../../format';
-import { columnsOf, type Columns } from '../../raster/columns';
-import { rasterOf, totalsOf, type Scale } from '../../raster/heat';
-import { paintHeat, paletteOf, type HeatScene } from '../../raster/paint';
+import { Columns } from '../../raster/columns';
+import { mediansOf, rasterOf, sameScale, scaleOf, type Scale } from '../../raster/heat';
+import { LayerValues } from '../../raster/layer_values';
+import { paintHeat, paletteOf, type HeatScene, type Palette } from '../../raster/paint';
 import {
   columnX,
   fitView,
@@ -36,30 +37,29 @@ export interface HeatParts {
   readonly host: HTMLElement;
   readonly canvas: HTMLCanvasElement;
   readonly tip: { value: Tip | null };
+  readonly scale: Signal<Scale>; // set by the chart
 }
 
 export class HeatChart implements Viewport {
   private readonly parts: HeatParts;
   private readonly box = signal<Box>({ w: 0, h: 0 });
   private readonly hover = signal<Hit | null>(null);
-  private readonly scale = signal<Scale | null>(null);
   private readonly stops: (() => void)[] = [];
   private frame = 0;
   private columns: Columns;
+  private values: LayerValues;
+  private palette: Palette | null = null;
 
   constructor(parts: HeatParts) {
     this.parts = parts;
-    this.columns = this.currentColumns();
+    this.columns = new Columns(parts.store.navigation.view.peek().phase);
+    this.values = new LayerValues(parts.store.settings.current.peek().metric);
     this.watch();
   }
 
   destroy(): void {
     cancelAnimationFrame(this.frame);
     for (const stop of this.stops) stop();
-  }
-
-  setScale(scale: Scale): void {
-    this.scale.value = scale;
   }
 
   // ---- Visible range ---------------------------------------------------------------
@@ -126,14 +126,14 @@ export class HeatChart implements Viewport {
   setHover(at: Hit | null, x: number, y: number): void {
     const { store, tip } = this.parts;
     this.hover.value = at;
-    store.hoverToken.value = at ? (this.columns.token[at.column] ?? null) : null;
+    store.hoverToken.value = at ? (this.columns.token.at(at.column) ?? null) : null;
     const { w, h } = this.box.peek();
     tip.value = at && { text: this.describe(at), x, y, width: w, height: h };
   }
 
   select(at: Hit | null): void {
     const { store, session } = this.parts;
-    const token = at ? this.columns.token[at.column] : undefined;
+    const token = at ? this.columns.token.at(at.column) : undefined;
     if (!at || token === undefined) return;
     const outside = at.row === session.data.rows() - 1;
     store.selectToken(session, token, at.row === null || outside ? null : at.row);
@@ -170,14 +170,11 @@ export class HeatChart implements Viewport {
 
   // ---- Painting -------------------------------------------------------------------
 
-  private currentColumns(): Columns {
-    const { store, session } = this.parts;
-    return columnsOf(session.data, store.navigation.view.peek().phase);
-  }
-
   private watch(): void {
-    const { store, session, host } = this.parts;
+    const { store, session, host, scale } = this.parts;
     const { view } = store.navigation;
+    const phase = computed(() => view.value.phase);
+    const metric = computed(() => store.settings.current.value.metric);
     const size = new ResizeObserver(() => {
       this.box.value = { w: host.clientWidth, h: host.clientHeight };
     });
@@ -187,13 +184,24 @@ export class HeatChart implements Viewport {
         size.disconnect();
       },
       effect(() => {
-        void [session.feed.version.value, view.value.phase];
-        this.columns = this.currentColumns();
+        void session.feed.version.value;
+        if (phase.value !== this.columns.phase || metric.value !== this.values.metric) {
+          this.columns = new Columns(phase.value);
+          this.values = new LayerValues(metric.value);
+        }
+        this.columns.update(session.data);
+        this.values.update(session.data, this.columns);
+        const next = scaleOf(this.values, store.settings.current.value.log);
+        if (!sameScale(next, scale.peek())) scale.value = next;
         this.requestPaint();
       }),
       effect(() => {
-        void [session.step.value, store.settings.current.value, this.box.value, view.value];
-        void [this.hover.value, this.scale.value, store.theme.value, store.hoverToken.value];
+        void store.theme.value;
+        this.palette = null;
+      }),
+      effect(() => {
+        void [session.step.value, this.box.value, view.value];
+        void [this.hover.value, scale.value, store.theme.value, store.hoverToken.value];
         this.requestPaint();
       }),
     );
@@ -219,30 +227,27 @@ export class HeatChart implements Viewport {
     }
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     const scene = this.scene(ratio);
-    if (scene) paintHeat(ctx, scene, paletteOf(canvas));
+    this.palette ??= paletteOf(canvas);
+    if (scene) paintHeat(ctx, scene, this.palette);
   }
 
   private scene(ratio: number): HeatScene | null {
-    const { columns } = this;
+    const { columns, values } = this;
     const { store, session } = this.parts;
-    const { data } = session;
     const { metric } = store.settings.current.peek();
-    const scale = this.scale.peek();
-    if (!scale) return null;
     const layout = this.layout();
     const first = Math.max(0, Math.floor(layout.view.from));
     const last = Math.min(columns.count, Math.ceil(layout.view.to));
     const maxWidth = Math.round(layout.plot.w * ratio);
-    const raster = rasterOf(data, columns, metric, scale, { first, last, maxWidth });
     return {
       layout,
       columns,
-      data,
-      raster,
+      data: session.data,
+      raster: rasterOf(values, this.parts.scale.peek(), { first, last, maxWidth }),
       first,
       last,
-      ...totalsOf(data, columns, metric, { first, last, width: raster.width }),
-      meanText: metric === 'ns' ? formatNs : (value) => formatBytes(Math.round(value)),
+      medians: mediansOf(values, { first, last }),
+      valueText: metric === 'ns' ? formatNs : (value) => formatBytes(Math.round(value)),
       selectedStep: session.step.peek(),
       selectedRow: store.navigation.view.peek().layer,
       hover: this.hover.peek() ?? this.hoverFromText(),
@@ -252,7 +257,7 @@ export class HeatChart implements Viewport {
   // The token under the pointer in the answer.
   private hoverFromText(): Hit | null {
     const token = this.parts.store.hoverToken.peek();
-    const column = token === null ? undefined : this.columns.ofToken[token];
+    const column = token === null ? undefined : this.columns.ofToken.at(token);
     return column === undefined || column < 0 ? null : { column, row: null };
   }
 }

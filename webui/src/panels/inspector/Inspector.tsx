@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { exactBytes, formatBytes, plural } from '../../format';
 import type { Access } from '../../net/types';
-import { stepOfToken, type OpenSession } from '../../state/open_session';
+import type { OpenSession } from '../../state/open_session';
 import { accessesOf, graphOf, opsOf } from '../../state/per_session';
 import type { Selection } from '../../state/selection';
 import type { Store } from '../../state/store';
@@ -62,7 +62,7 @@ function TokenDetails({ store, session, token }: Props & { token: number }) {
   void session.feed.version.value;
   const { data } = session;
   if (token >= data.tokens.length) return <NotFound store={store} session={session} what="token" />;
-  const step = stepOfToken(data, token);
+  const step = data.stepOfToken(token);
   const summary = step === null ? undefined : data.steps[step];
   return <InspectionView store={store} what={inspectToken(data, token, summary)} />;
 }

@@ -1,0 +1,29 @@
+// Marks ranges of text without changing the document (CSS Custom Highlight API). Several token
+// texts share the page's highlights: each adds and removes its own ranges.
+
+export type Mark = 'token-selected' | 'token-hovered' | 'token-reused';
+
+const made = new Map<Mark, Highlight>();
+
+function highlightOf(mark: Mark): Highlight | null {
+  // An old browser shows the text without marks.
+  if (typeof Highlight === 'undefined') return null;
+  const known = made.get(mark);
+  if (known) return known;
+  const highlight = new Highlight();
+  highlight.priority = mark === 'token-hovered' ? 2 : mark === 'token-selected' ? 1 : 0;
+  CSS.highlights.set(mark, highlight);
+  made.set(mark, highlight);
+  return highlight;
+}
+
+// Replaces the ranges `before` by `after`.
+export function mark(
+  name: Mark,
+  before: readonly StaticRange[],
+  after: readonly StaticRange[],
+): void {
+  const highlight = highlightOf(name);
+  for (const range of before) highlight?.delete(range);
+  for (const range of after) highlight?.add(range);
+}

@@ -1,0 +1,281 @@
+// Displays the tokens of the prompt or the answer as plain text in few elements: chunks of about
+// 2,000 characters, each a block with one text node. Appending lays out the last chunk only. A
+// chunk ends at a newline, or where a displayed line ends, so that the text looks like one flow;
+// after a change of width the latter are divided again. Marks are highlights, and the token at a
+// point is found from the character there, so a token needs no element.
+import type { TraceData } from '../../state/trace_data';
+import type { Token } from '../../net/types';
+import { mark, type Mark } from './highlights';
+import { CHUNK, TokenOffsets, cutsOf, lastAtOrBefore } from './token_text';
+
+interface Chunk {
+  readonly block: HTMLElement;
+  readonly node: Text;
+  readonly start: number; // offset of its first character
+  readonly soft: boolean; // begins where a displayed line of the previous chunk ended
+}
+
+const REFLOW_MS = 150;
+
+export class TokenFlow {
+  private readonly host: HTMLElement;
+  private readonly generated: boolean; // which tokens are shown
+  private offsets = new TokenOffsets();
+  private chunks: Chunk[] = [];
+  private next = 0; // the first token that is not shown yet
+  private rewrites = 0;
+  private ids = false; // show IDs, because no token has text
+  private tail = ''; // text after the tokens
+  private replaced: string | null = null; // text shown instead of the tokens
+  private readonly marks = new Map<Mark, readonly StaticRange[]>();
+  private selected: readonly [number, number] = [0, 0];
+  private hovered: number | null = null;
+  private reusedUntil = 0; // reused tokens are the first ones of the prompt
+  private readonly size: ResizeObserver;
+  private width = 0;
+  private timer: ReturnType<typeof setTimeout> | null = null;
+
+  constructor(host: HTMLElement, part: 'prompt' | 'answer') {
+    this.host = host;
+    this.generated = part === 'answer';
+    this.size = new ResizeObserver(([entry]) => {
+      const width = entry?.contentRect.width ?? 0;
+      if (width === this.width) return;
+      this.width = width;
+      if (this.timer !== null) clearTimeout(this.timer);
+      if (width > 0) this.timer = setTimeout(() => { this.reflow(); }, REFLOW_MS); // prettier-ignore
+    });
+    this.size.observe(host);
+  }
+
+  destroy(): void {
+    this.size.disconnect();
+    if (this.timer !== null) clearTimeout(this.timer);
+    for (const name of this.marks.keys()) this.show(name, []);
+  }
+
+  // `tail`: text after the last token. `instead`: text that replaces the tokens.
+  update(data: TraceData, tail: string, instead: string | null): void {
+    const ids = data.tokenTotals.withText === 0;
+    const isNew =
+      data.tokenRewrites === this.rewrites && ids === this.ids && instead === this.replaced;
+    if (!isNew || !tail.startsWith(this.tail)) this.clear();
+    this.rewrites = data.tokenRewrites;
+    this.ids = ids;
+    this.replaced = instead;
+    if (instead !== null) {
+      if (this.chunks.length === 0) this.append(instead);
+      this.host.dataset.tokens = '0';
+      return;
+    }
+    let added = '';
+    let reused = false;
+    for (; this.next < data.tokens.length; this.next += 1) {
+      const token = data.tokens[this.next];
+      if (!token) {
+        if (this.next + 1 === data.tokens.length) break; // announced, arrives later
+        continue;
+      }
+      if (token.generated !== this.generated) continue;
+      const text = this.ids ? `${token.id} ` : token.text;
+      this.offsets.append(token.index, text);
+      added += text;
+      reused ||= token.reused;
+    }
+    this.append(added + tail.slice(this.tail.length));
+    this.tail = tail;
+    if (reused) this.markReused(data.tokens);
+    this.mark();
+    this.host.dataset.tokens = String(this.offsets.count);
+  }
+
+  select(first: number, count: number): void {
+    if (first === this.selected[0] && count === this.selected[1]) return;
+    this.selected = [first, count];
+    this.mark();
+  }
+
+  hover(token: number | null): void {
+    if (token === this.hovered) return;
+    this.hovered = token;
+    this.mark();
+  }
+
+  // The token at a point of the window.
+  tokenAt(x: number, y: number): number | null {
+    const caret = caretAt(x, y);
+    const chunk = caret && this.chunks.find(({ node }) => node === caret.node);
+    if (!chunk) return null;
+    // The caret is at one side of the character.
+    for (const offset of [caret.offset, caret.offset - 1]) {
+      if (offset >= 0 && offset < chunk.node.length && covers(chunk.node, offset, x, y)) {
+        return this.offsets.tokenAt(chunk.start + offset);
+      }
+    }
+    return null;
+  }
+
+  // The text of the document's selection without the line breaks between chunks; null if the
+  // selection is empty or not inside this text.
+  selectedText(): string | null {
+    const selection = getSelection();
+    if (!selection || selection.isCollapsed || selection.rangeCount === 0) return null;
+    const { startContainer, startOffset, endContainer, endOffset } = selection.getRangeAt(0);
+    const from = this.offsetOf(startContainer, startOffset);
+    const to = this.offsetOf(endContainer, endOffset);
+    if (from === null || to === null) return null;
+    return (this.replaced ?? this.offsets.text + this.tail).slice(from, to);
+  }
+
+  private offsetOf(container: globalThis.Node, offset: number): number | null {
+    const chunk = this.chunks.find(({ node }) => node === container);
+    return chunk ? chunk.start + offset : null;
+  }
+
+  // ---- Chunks -----------------------------------------------------------------------
+
+  private clear(): void {
+    this.chunks = [];
+    this.host.replaceChildren();
+    this.offsets = new TokenOffsets();
+    this.next = 0;
+    this.tail = '';
+  }
+
+  private append(text: string): void {
+    if (text === '') return;
+    const last = this.chunks.at(-1) ?? this.addChunk('', 0, false);
+    last.node.appendData(text);
+    if (last.node.length > 2 * CHUNK) this.divide(this.chunks.length - 1);
+  }
+
+  private addChunk(text: string, start: number, soft: boolean, at = this.chunks.length): Chunk {
+    const block = document.createElement('div');
+    block.className = 'token-chunk';
+    const node = document.createTextNode(text);
+    block.append(node);
+    const chunk = { block, node, start, soft };
+    const following = this.chunks[at]?.block ?? null;
+    this.host.insertBefore(block, following);
+    this.chunks.splice(at, 0, chunk);
+    return chunk;
+  }
+
+  private divide(index: number): void {
+    const chunk = this.chunks[index];
+    if (!chunk) return;
+    const { node } = chunk;
+    const displayed = this.host.getClientRects().length > 0;
+    const cuts = cutsOf(node.data, (offset, after) =>
+      displayed ? lineStart(node, offset, after) : null,
+    );
+    const text = node.data;
+    cuts.forEach(({ at, soft }, i) => {
+      const end = cuts[i + 1]?.at ?? text.length;
+      this.addChunk(text.slice(at, end), chunk.start + at, soft, index + 1 + i);
+    });
+    if (cuts[0]) node.data = text.slice(0, cuts[0].at);
+    if (cuts.length > 0) this.mark(true);
+  }
+
+  // Divides again what was divided at displayed lines.
+  private reflow(): void {
+    for (let i = this.chunks.length - 1; i > 0; i -= 1) {
+      const chunk = this.chunks[i];
+      const before = this.chunks[i - 1];
+      if (!chunk?.soft || !before) continue;
+      before.node.appendData(chunk.node.data);
+      chunk.block.remove();
+      this.chunks.splice(i, 1);
+    }
+    for (let i = this.chunks.length - 1; i >= 0; i -= 1) this.divide(i);
+    this.mark(true);
+  }
+
+  // ---- Marks ------------------------------------------------------------------------
+
+  private mark(moved = false): void {
+    const [first, count] = this.selected;
+    this.show('token-selected', this.rangesOf(first, first + count - 1));
+    const { hovered } = this;
+    this.show('token-hovered', hovered === null ? [] : this.rangesOf(hovered, hovered));
+    if (moved) this.show('token-reused', this.rangesOf(0, this.reusedUntil - 1));
+  }
+
+  private markReused(tokens: readonly (Token | undefined)[]): void {
+    while (tokens[this.reusedUntil]?.reused) this.reusedUntil += 1;
+    this.show('token-reused', this.rangesOf(0, this.reusedUntil - 1));
+  }
+
+  private show(name: Mark, ranges: readonly StaticRange[]): void {
+    const before = this.marks.get(name) ?? [];
+    if (before.length === ranges.length && before.every((one, i) => sameRange(one, ranges[i])))
+      return;
+    mark(name, before, ranges);
+    this.marks.set(name, ranges);
+  }
+
+  private rangesOf(first: number, last: number): readonly StaticRange[] {
+    const found = this.replaced === null ? this.offsets.rangeOf(first, last) : null;
+    if (!found) return [];
+    const [from, to] = found;
+    const starts = this.chunks.map(({ start }) => start);
+    const ranges: StaticRange[] = [];
+    for (let i = lastAtOrBefore(starts, from); i < this.chunks.length; i += 1) {
+      const chunk = this.chunks[i];
+      if (!chunk || chunk.start >= to) break;
+      ranges.push(
+        new StaticRange({
+          startContainer: chunk.node,
+          startOffset: Math.max(0, from - chunk.start),
+          endContainer: chunk.node,
+          endOffset: Math.min(chunk.node.length, to - chunk.start),
+        }),
+      );
+    }
+    return ranges;
+  }
+}
+
+const sameRange = (a: StaticRange, b: StaticRange | undefined): boolean =>
+  a.startContainer === b?.startContainer &&
+  a.startOffset === b.startOffset &&
+  a.endOffset === b.endOffset;
+
+interface Caret {
+  readonly node: globalThis.Node;
+  readonly offset: number;
+}
+
+function caretAt(x: number, y: number): Caret | null {
+  const caret = document.caretPositionFromPoint(x, y);
+  return caret && { node: caret.offsetNode, offset: caret.offset };
+}
+
+const probe = typeof document === 'undefined' ? null : document.createRange();
+
+function rectsOf(node: Text, offset: number): DOMRectList | null {
+  probe?.setStart(node, offset);
+  probe?.setEnd(node, offset + 1);
+  return probe?.getClientRects() ?? null;
+}
+
+function covers(node: Text, offset: number, x: number, y: number): boolean {
+  return [...(rectsOf(node, offset) ?? [])].some(
+    ({ left, right, top, bottom }) => x >= left && x < right && y >= top && y < bottom,
+  );
+}
+
+// The start of the displayed line of the character at `offset`; null: it is before `after`.
+function lineStart(node: Text, offset: number, after: number): number | null {
+  const top = (at: number): number => rectsOf(node, at)?.[0]?.top ?? -Infinity;
+  const line = top(offset);
+  let low = after;
+  let high = offset;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (top(middle) >= line - 1) high = middle;
+    else low = middle + 1;
+  }
+  return low > after ? low : null;
+}

@@ -1,0 +1,64 @@
+// Counts over all steps and tokens that arrived, updated with each of them: no view has to read
+// the whole session again when it grows.
+import type { Phase, StepSummary, Token } from '../net/types';
+import type { PhaseFilter } from './view';
+
+export class StepTotals {
+  steps = 0;
+  accesses = 0;
+  dropped = 0; // evaluations whose times were lost
+  withLayers = 0; // steps with times or bytes per layer
+  readonly timing = new Map<string, number>(); // number of steps
+  private readonly byPhase = new Map<Phase, { steps: number; last: number }>();
+
+  add(step: StepSummary): void {
+    this.count(step, 1);
+    const phase = this.byPhase.get(step.phase) ?? { steps: 0, last: -1 };
+    phase.steps += 1;
+    phase.last = Math.max(phase.last, step.step);
+    this.byPhase.set(step.phase, phase);
+  }
+
+  // `step` is replaced by another summary of the same step.
+  remove(step: StepSummary): void {
+    this.count(step, -1);
+    const phase = this.byPhase.get(step.phase);
+    if (phase) phase.steps -= 1;
+  }
+
+  has(phase: Phase): boolean {
+    return (this.byPhase.get(phase)?.steps ?? 0) > 0;
+  }
+
+  // The newest step of a phase; -1: none.
+  last(phase: PhaseFilter): number {
+    if (phase !== 'all') return this.byPhase.get(phase)?.last ?? -1;
+    return Math.max(-1, ...[...this.byPhase.values()].map(({ last }) => last));
+  }
+
+  private count(step: StepSummary, by: 1 | -1): void {
+    this.steps += by;
+    this.accesses += by * step.accesses;
+    // A dropped step with several generated tokens joins that many evaluations.
+    if (step.dropped) this.dropped += by * (step.phase === 'generate' ? step.n_tokens : 1);
+    if (hasValues(step.layers)) this.withLayers += by;
+    this.timing.set(step.timing, (this.timing.get(step.timing) ?? 0) + by);
+  }
+}
+
+const hasValues = ({ ns, bytes }: StepSummary['layers']): boolean =>
+  ns.some((value) => value > 0) || bytes.some((value) => value > 0);
+
+export class TokenTotals {
+  prompt = 0;
+  generated = 0;
+  reused = 0;
+  withText = 0;
+
+  count(token: Token, by: 1 | -1): void {
+    if (token.generated) this.generated += by;
+    else this.prompt += by;
+    if (token.reused) this.reused += by;
+    if (token.text !== '') this.withText += by;
+  }
+}
