@@ -24,7 +24,7 @@ export interface WatchOptions {
 }
 
 interface Subscription extends WatchOptions {
-  readonly kinds: readonly LiveKind[];
+  kinds: readonly LiveKind[];
   position: LivePosition | null; // null: "subscribed" has not arrived
 }
 
@@ -80,9 +80,17 @@ export class Live {
     this.subscriptions.clear();
     this.sessionOf.clear();
     if (session === null) return;
-    const watched = { ...options, kinds, position: null };
+    const watched: Subscription = { ...options, kinds, position: null };
     this.subscriptions.set(session, watched);
     this.subscribe(session, watched);
+  }
+
+  // Changes the kinds of events of a watched session; the server keeps the position.
+  setKinds(session: string, kinds: readonly LiveKind[]): void {
+    const watched = this.subscriptions.get(session);
+    if (!watched || watched.kinds === kinds) return;
+    watched.kinds = kinds;
+    this.subscribe(session, { ...watched, position: null });
   }
 
   private subscribe(session: string, { kinds, position, thin }: Subscription): void {

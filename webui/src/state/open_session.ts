@@ -1,6 +1,6 @@
 // The open session: its metadata, its run, the data received so far and the selected step. One
 // object per session. Responses that arrive after `close` are ignored.
-import { computed, effect, signal, type ReadonlySignal } from '@preact/signals';
+import { computed, effect, signal, untracked, type ReadonlySignal } from '@preact/signals';
 import { isNotFound, type Api, type ApiError } from '../net/api';
 import type { OpsFrame } from '../net/frames';
 import type { LiveEvent } from '../net/live_events';
@@ -19,7 +19,7 @@ export interface SessionContext {
   readonly fault: (text: string) => void;
 }
 
-const FOLLOW_MS = 500; // minimum interval between changes of the followed step
+const FOLLOW_MS = 1000; // minimum interval between changes of the followed step
 
 export class OpenSession {
   readonly id: string;
@@ -42,6 +42,7 @@ export class OpenSession {
   private followTimer: ReturnType<typeof setTimeout> | null = null;
   private followAt = 0;
   private closed = false;
+  private infoRequested = false;
 
   constructor(id: string, run: Run | null, around: SessionContext) {
     this.id = id;
@@ -63,7 +64,10 @@ export class OpenSession {
     this.stopWatching = effect(() => {
       void this.feed.version.value;
       void view.value.phase;
-      this.follow();
+      untracked(() => {
+        this.follow();
+        this.countGenerated();
+      });
     });
     // A request that was just sent has no file yet; its live events arrive first.
     if (!run) void this.refresh();
@@ -119,7 +123,7 @@ export class OpenSession {
         return;
       case 'step':
         this.feed.addStep(event);
-        if (this.latestInfo.peek().is !== 'ready') void this.refreshInfo();
+        if (this.latestInfo.peek().is !== 'ready' && !this.infoRequested) void this.refreshInfo();
         return;
       case 'loss':
         this.feed.addLoss(event.frames);
@@ -152,6 +156,13 @@ export class OpenSession {
     if (run) this.latestRun.value = { ...run, ...change };
   }
 
+  // The page may not receive progress events.
+  private countGenerated(): void {
+    const { generated } = this.data.tokenTotals;
+    if (this.active.peek() && generated > (this.latestRun.peek()?.generated ?? 0))
+      this.changeRun({ generated });
+  }
+
   // Stores the run. Returns null if it could not be read.
   private applyRun(answer: Awaited<ReturnType<Api['run']>>): Run | null {
     if (this.closed) return null;
@@ -171,7 +182,9 @@ export class OpenSession {
   }
 
   private async refreshInfo(): Promise<void> {
+    this.infoRequested = true;
     const result = await this.context.api.session(this.id);
+    this.infoRequested = false;
     if (this.closed) return;
     // A queued request has no session file yet. Its first step triggers another refresh.
     if (!result.ok && isNotFound(result.error) && this.active.peek()) return;

@@ -1,12 +1,12 @@
 // Fills a session's TraceData from live events, and over HTTP with the missing data: after
-// opening, after skipped messages and at the end. Views are notified at most once per frame.
+// opening, after skipped messages and at the end. Views are notified at a limited rate.
 import { signal, type ReadonlySignal } from '@preact/signals';
 import type { Api, ApiError } from '../net/api';
 import type { OpsFrame } from '../net/frames';
 import type { StepSummary, Token } from '../net/types';
+import { Pacer } from './pacer';
 import { TraceData } from './trace_data';
 
-const FRAME_MS = 33;
 const PULL_INTERVAL_MS = 500; // minimum interval between requests for missing data
 const TOKENS_PAGE = 1000;
 const STEPS_PAGE = 200;
@@ -27,7 +27,9 @@ export class SessionFeed {
   private readonly stepsFailed = signal<ApiError | null>(null);
   private readonly api: Pick<Api, 'tokens' | 'steps'>;
   private readonly id: string;
-  private timer: ReturnType<typeof setTimeout> | null = null;
+  private readonly pacer = new Pacer(() => {
+    this.notify();
+  });
   private pulling: Promise<void> | null = null;
   private pullAgain = false;
   private nextPullMs = 0;
@@ -45,24 +47,24 @@ export class SessionFeed {
 
   close(): void {
     this.closed = true;
-    if (this.timer !== null) clearTimeout(this.timer);
+    this.pacer.cancel();
   }
 
   addToken(token: Token): void {
     // The live event of a prompt token has no text; it is read over HTTP.
     if (token.generated) this.data.addToken(token);
     else this.data.announceToken(token.index);
-    this.notifyLater();
+    this.pacer.request();
   }
 
   addStep(step: StepSummary): void {
     this.data.addStep(step);
-    this.notifyLater();
+    this.pacer.request();
   }
 
   addOps(frame: OpsFrame): void {
     this.data.addOps(frame);
-    this.notifyLater();
+    this.pacer.request();
   }
 
   addLoss(total: number): void {
@@ -100,7 +102,7 @@ export class SessionFeed {
       this.tokensFailed.value = page.ok ? null : page.error;
       if (!page.ok) return;
       for (const token of page.value.tokens) data.addToken(token);
-      this.notifyLater();
+      this.pacer.request();
       const last = page.value.tokens.at(-1);
       if (!last || last.index + 1 >= page.value.total) return;
       from = data.missingToken(last.index + 1);
@@ -115,7 +117,7 @@ export class SessionFeed {
       this.stepsFailed.value = page.ok ? null : page.error;
       if (!page.ok) return;
       for (const step of page.value.steps) data.addStep(step);
-      this.notifyLater();
+      this.pacer.request();
       const last = page.value.steps.at(-1);
       if (!last || last.step + 1 >= page.value.total) {
         this.stepsRead.value = page.value.total;
@@ -125,16 +127,11 @@ export class SessionFeed {
     }
   }
 
-  // A timer, because hidden tabs get no animation frames.
-  private notifyLater(): void {
-    this.timer ??= setTimeout(() => {
-      this.timer = null;
-      if (this.closed) return;
-      this.versionCount.value += 1;
-      // Data sent before the subscription may not have been on disk at the first request.
-      if (!this.data.hasGaps() || Date.now() < this.nextPullMs) return;
-      this.nextPullMs = Date.now() + PULL_INTERVAL_MS;
-      void this.pull();
-    }, FRAME_MS);
+  private notify(): void {
+    this.versionCount.value += 1;
+    // Data sent before the subscription may not have been on disk at the first request.
+    if (!this.data.hasGaps() || Date.now() < this.nextPullMs) return;
+    this.nextPullMs = Date.now() + PULL_INTERVAL_MS;
+    void this.pull();
   }
 }

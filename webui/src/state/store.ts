@@ -16,6 +16,7 @@ import { sameSelection, type Selection } from './selection';
 import { SessionList } from './session_list';
 import { SettingsStore, type Theme } from './settings';
 import { Shell } from './shell';
+import { speedOf } from './speed';
 import { Toasts } from './toasts';
 import type { KnownPanels } from './url';
 import { withStep, withKey } from './view';
@@ -24,6 +25,7 @@ import { withStep, withKey } from './view';
 export interface Watcher {
   connect(): void;
   watch(session: string | null, kinds: readonly LiveKind[], options?: WatchOptions): void;
+  setKinds(session: string, kinds: readonly LiveKind[]): void;
 }
 
 export interface StoreParts {
@@ -36,6 +38,10 @@ export interface StoreParts {
 }
 
 const KINDS: readonly LiveKind[] = ['token', 'step', 'op', 'progress'];
+// While steps are shorter than a glance, their ops and the progress are more messages than help:
+// the steps show the same a moment later.
+const KINDS_OF_FAST_STEPS: readonly LiveKind[] = ['token', 'step'];
+const FAST_PER_SECOND = 20; // tokens; with half of it, all kinds are received again
 const POLL_MS = 1000; // interval for polling a run without WebSocket
 const CLOCK_MS = 10_000;
 
@@ -110,6 +116,11 @@ export class Store implements LiveSink {
       untracked(() => {
         this.reloadAll();
       });
+    });
+    effect(() => {
+      const open = this.current.value;
+      void open?.feed.version.value;
+      if (open) this.chooseKinds(open);
     });
     live.connect();
     void this.models.watch();
@@ -273,6 +284,12 @@ export class Store implements LiveSink {
         this.toasts.error(text);
       },
     });
+  }
+
+  private chooseKinds({ id, data }: OpenSession): void {
+    const speed = speedOf(data) ?? 0;
+    if (speed > FAST_PER_SECOND) this.live?.setKinds(id, KINDS_OF_FAST_STEPS);
+    else if (speed < FAST_PER_SECOND / 2) this.live?.setKinds(id, KINDS);
   }
 
   private reloadAll(): void {

@@ -25,11 +25,11 @@ export class TraceData {
   // Number of entries that were replaced or arrived before the end.
   tokenRewrites = 0;
   stepRewrites = 0;
+  newestToken = -1; // the highest index that has arrived
   flight: StepInFlight | null = null;
   private readonly firstStepOfToken = growingInts(); // -1: none
   private completeTokens = 0; // all tokens before this index have arrived
   private completeSteps = 0;
-  private newestToken = -1; // the highest index that has arrived
   // Row of each op by template: its layer, or the row after the last layer for ops without one.
   private readonly rowOfOp = new Map<number, Int32Array>();
 

@@ -6,6 +6,7 @@ export function Grid<Row>(props: {
   label: string;
   columns: readonly Column<Row>[];
   rows: readonly Row[];
+  version?: number; // changes when `rows` changed in place
   sort: Sort | null;
   active: number | null;
   onSort: (key: string) => void;
@@ -37,7 +38,15 @@ export function Grid<Row>(props: {
   useEffect(() => {
     grid.current?.show(props.label, props.columns, props.rows, props.sort, props.active);
     if (props.revealActive && props.active !== null) grid.current?.reveal(props.active);
-  }, [props.label, props.columns, props.rows, props.sort, props.active, props.revealActive]);
+  }, [
+    props.label,
+    props.columns,
+    props.rows,
+    props.version,
+    props.sort,
+    props.active,
+    props.revealActive,
+  ]);
 
   return <div ref={host} />;
 }

@@ -92,8 +92,8 @@ export class PageFixture {
   get log(): Locator {
     return this.page.getByRole('log', { name: 'Prompt and answer' });
   }
-  get generated(): Locator {
-    return this.page.locator('.token[data-origin=generated]');
+  get answer(): Locator {
+    return this.page.locator('.token-text[data-part=answer]');
   }
   get ops(): Locator {
     return this.page.getByRole('grid', { name: /Ops of step/ });
@@ -109,6 +109,47 @@ export class PageFixture {
   }
   row(title: string): Locator {
     return this.page.locator('.session', { hasText: title });
+  }
+
+  // A REST route of the open session.
+  get<T>(path: string): Promise<T> {
+    return this.page.evaluate(
+      async (url) => (await (await fetch(url)).json()) as T,
+      `api/v1/sessions/${this.session ?? ''}/${path}`,
+    );
+  }
+
+  // Number of generated tokens on the page.
+  async shownTokens(): Promise<number> {
+    const shown = await this.answer.evaluateAll((all) =>
+      all.map((one) => (one instanceof HTMLElement ? one.dataset.tokens : '')),
+    );
+    return Number(shown[0] ?? 0);
+  }
+
+  // The middle of a character of the answer, which is scrolled into view.
+  pointInAnswer(offset: number): Promise<{ readonly x: number; readonly y: number }> {
+    return this.answer.evaluate((answer, at) => {
+      let left = at;
+      for (const chunk of answer.children) {
+        const text = chunk.firstChild;
+        if (!(text instanceof Text)) continue;
+        if (left < text.length) {
+          const range = document.createRange();
+          range.setStart(text, left);
+          range.setEnd(text, left + 1);
+          const box = answer.closest('.transcript');
+          box?.scrollBy(
+            0,
+            range.getBoundingClientRect().top - box.getBoundingClientRect().top - 80,
+          );
+          const { x, y, width, height } = range.getBoundingClientRect();
+          return { x: x + width / 2, y: y + height / 2 };
+        }
+        left -= text.length;
+      }
+      throw new Error(`the answer has no character ${at}`);
+    }, offset);
   }
 
   // ---- User actions -----------------------------------------------------------------
@@ -139,8 +180,8 @@ export class PageFixture {
     await settings.click();
   }
 
-  async waitDone(): Promise<void> {
-    await this.progress.getByText(/^Done: /).waitFor({ timeout: 40_000 });
+  async waitDone(timeout = 40_000): Promise<void> {
+    await this.progress.getByText(/^Done: /).waitFor({ timeout });
   }
 
   async runTextToEnd(prompt: string, tokens: number): Promise<void> {

@@ -35,6 +35,10 @@ class FakeLive {
   watch(id: string | null): void {
     this.watched.push(id);
   }
+  kinds: readonly string[] = [];
+  setKinds(_id: string, kinds: readonly string[]): void {
+    this.kinds = kinds;
+  }
 }
 
 // The data of the server.

@@ -86,6 +86,29 @@ describe('Live', () => {
     expect(socket().sent).toEqual([subscribe]);
   });
 
+  it('changes the kinds and keeps the position of the server', () => {
+    const live = new Live('ws://x', sink);
+    live.connect();
+    socket().receive(HELLO);
+    const all = ['token', 'op'] as const;
+    live.watch('s1', all, { thin: 'latest' });
+    socket().receive({ type: 'subscribed', number: 1, session: 's1', kinds: all, from: FROM });
+    live.setKinds('s1', all);
+    live.setKinds('another', ['token']);
+    expect(socket().sent).toHaveLength(1);
+    live.setKinds('s1', ['token']);
+    expect(JSON.parse(socket().sent.at(-1) ?? '')).toEqual({
+      type: 'subscribe',
+      session: 's1',
+      kinds: ['token'],
+      thin: 'latest',
+    });
+    socket().close();
+    vi.advanceTimersByTime(500);
+    socket().receive(HELLO);
+    expect(JSON.parse(socket().sent.at(-1) ?? '')).toMatchObject({ kinds: ['token'], from: FROM });
+  });
+
   it('doubles the retry delay after each failure and resets it after a success', () => {
     const live = new Live('ws://x', sink);
     live.connect();

@@ -53,13 +53,33 @@ describe('an open session', () => {
     const store = await startStore(server(has), new FakeBrowser('#1&session=a'));
     const open = store.open.value;
     store.event({ type: 'step', session: 'a', ...step(1) });
-    await vi.advanceTimersByTimeAsync(600);
+    await vi.advanceTimersByTimeAsync(1100);
     expect(open?.step.value).toBe(1);
     store.moveStep(-1, false);
     store.event({ type: 'step', session: 'a', ...step(2) });
-    await vi.advanceTimersByTimeAsync(600);
+    await vi.advanceTimersByTimeAsync(1100);
     expect(open?.step.value).toBe(0);
     expect(open?.following.value).toBe(false);
+  });
+
+  it('receives fewer kinds of events while its steps are short', async () => {
+    const runs = new Map([['a', run('a', { state: 'running', max_tokens: 99 })]]);
+    const store = await startStore(server({ runs }), new FakeBrowser('#1&session=a'));
+    const send = async (from: number, seconds: number): Promise<void> => {
+      for (let i = from; i < from + 20; i += 1) {
+        const end_ns = (i - from) * seconds * 1e9 + from * 1e12;
+        store.event({ type: 'step', session: 'a', ...step(i, { end_ns }) });
+        store.event({ type: 'token', session: 'a', ...token(i, { generated: true }) });
+      }
+      await vi.advanceTimersByTimeAsync(100);
+    };
+    await send(0, 0.01);
+    expect(live.kinds).toEqual(['token', 'step']);
+    expect(store.open.value?.run.value?.generated).toBe(20);
+    await send(20, 0.07); // in between: no change
+    expect(live.kinds).toEqual(['token', 'step']);
+    await send(40, 0.3);
+    expect(live.kinds).toContain('op');
   });
 
   it('moves only between steps of the phase', async () => {

@@ -60,17 +60,23 @@ function Transcript({ store }: { store: Store }) {
 // up. The browser does it by scroll anchoring (chat.css); the observer scrolls when the text first
 // exceeds the box, and in browsers without scroll anchoring. Reads no layout while text is added.
 function keepAtEnd(box: HTMLElement, end: HTMLElement, grows: () => boolean): () => void {
-  let pinned = true;
+  let pinned = false;
   let top = 0;
+  const pin = (value: boolean): void => {
+    if (value === pinned) return;
+    pinned = value;
+    box.dataset.pinned = String(value);
+  };
   const look = (): void => {
     const moved = box.scrollTop;
-    if (moved < top) pinned = false;
+    if (moved < top) pin(false);
     top = moved;
   };
+  pin(true);
   const seen = new IntersectionObserver(
     (entries) => {
       if (entries.at(-1)?.isIntersecting) {
-        pinned = true;
+        pin(true);
       } else if (pinned && grows()) {
         box.scrollTop = Number.MAX_SAFE_INTEGER;
         top = 0;

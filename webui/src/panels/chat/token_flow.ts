@@ -70,13 +70,10 @@ export class TokenFlow {
     }
     let added = '';
     let reused = false;
-    for (; this.next < data.tokens.length; this.next += 1) {
+    // Later tokens are announced, but have not arrived.
+    for (; this.next <= data.newestToken; this.next += 1) {
       const token = data.tokens[this.next];
-      if (!token) {
-        if (this.next + 1 === data.tokens.length) break; // announced, arrives later
-        continue;
-      }
-      if (token.generated !== this.generated) continue;
+      if (token?.generated !== this.generated) continue;
       const text = this.ids ? `${token.id} ` : token.text;
       this.offsets.append(token.index, text);
       added += text;

@@ -2,6 +2,7 @@
 import { useMemo } from 'preact/hooks';
 import { exactBytes, exactNs, formatBytes, formatCount, formatNs, visibleText } from '../../format';
 import { nextSort, sortOf, sortText, type Column, type Sort } from '../../grid/vgrid';
+import { SortedRows } from '../../grid/sorted_rows';
 import type { StepSummary } from '../../net/types';
 import { isInPhase, type OpenSession } from '../../state/open_session';
 import type { TraceData } from '../../state/trace_data';
@@ -36,17 +37,20 @@ export function StepsPanel({ store, session, panel }: SessionProps) {
   const phase = usePart(() => navigation.view.value.phase);
   const order = usePart(() => navigation.view.value.sorts[panel] ?? 'step');
   const sort = useMemo(() => sortOf(order), [order]);
-  const rows = useMemo(() => sorted(session.data, phase, sort), [session, version, phase, sort]);
+  const steps = useMemo(() => new SortedSteps(phase, sort), [session, phase, sort]);
+  steps.update(session.data);
+  const { rows } = steps;
   const columns = useMemo(() => columnsFor(session), [session]);
-  const active = rows.findIndex((step) => step.step === selected);
+  const active = steps.indexOf(session.data, selected);
   return (
     <div class="table">
       <Grid
         label="Steps of the session"
         columns={columns}
         rows={rows}
+        version={version}
         sort={sort}
-        active={active < 0 ? null : active}
+        active={active}
         onSort={(key) => {
           navigation.setSort(panel, sortText(nextSort(sort, key, DESCENDING_FIRST)));
         }}
@@ -58,16 +62,45 @@ export function StepsPanel({ store, session, panel }: SessionProps) {
   );
 }
 
-function sorted(data: TraceData, phase: PhaseFilter, sort: Sort): readonly StepSummary[] {
-  const key = KEYS[sort.key] ?? ((step: StepSummary) => step.step);
-  const sign = sort.descending ? -1 : 1;
-  return data.steps
-    .filter((step) => step !== undefined)
-    .filter((step) => isInPhase(step, phase))
-    .sort((a, b) => {
+// The steps of a phase in order. New steps are inserted; only replaced steps sort all again.
+class SortedSteps {
+  private sorted: SortedRows<StepSummary>;
+  private next = 0; // first step of the session that was not read
+  private rewrites = 0;
+  private readonly phase: PhaseFilter;
+  private readonly compare: (a: StepSummary, b: StepSummary) => number;
+
+  constructor(phase: PhaseFilter, sort: Sort) {
+    const key = KEYS[sort.key] ?? ((step: StepSummary) => step.step);
+    const sign = sort.descending ? -1 : 1;
+    this.phase = phase;
+    this.compare = (a, b) => {
       const [x, y] = [key(a), key(b)];
       return x === y ? a.step - b.step : x < y ? -sign : sign;
-    });
+    };
+    this.sorted = new SortedRows(this.compare);
+  }
+
+  get rows(): readonly StepSummary[] {
+    return this.sorted.rows;
+  }
+
+  update(data: TraceData): void {
+    if (data.stepRewrites !== this.rewrites) {
+      this.next = 0;
+      this.sorted = new SortedRows(this.compare);
+    }
+    this.rewrites = data.stepRewrites;
+    for (; this.next < data.steps.length; this.next += 1) {
+      const step = data.steps[this.next];
+      if (step && isInPhase(step, this.phase)) this.sorted.add(step);
+    }
+  }
+
+  indexOf(data: TraceData, selected: number | null): number | null {
+    const step = selected === null ? undefined : data.steps[selected];
+    return step && isInPhase(step, this.phase) ? this.sorted.indexOf(step) : null;
+  }
 }
 
 function columnsFor({ data }: OpenSession): readonly Column<StepSummary>[] {

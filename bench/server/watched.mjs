@@ -1,0 +1,92 @@
+// Does watching a run in the browser slow the model down? Budget: tokens per second at least 0.9 of
+// the value without a page (`--model small`), 0.97 with `--model tinyllama-1.1b`; the page's main
+// thread at most 25 % busy.
+//
+// One inference thread; headless Chromium with software rendering, the whole page open. Runs with
+// and without the page alternate. Speeds are those of the recorded steps. Also prints the
+// processor time of all browser processes and of the server per second of a watched run.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { machine, median, options, sleep, startOurs } from './harness.mjs';
+
+const require = createRequire(new URL('../../webui/package.json', import.meta.url));
+const { chromium } = require('playwright-core');
+
+const o = options({
+  model: 'small',
+  rounds: 6,
+  threads: 1,
+  context: 8192,
+  tokens: 600,
+  browser: process.env.TT_CHROMIUM ?? '/usr/bin/chromium',
+  profile: '', // file that receives a CPU profile of the page of the last round
+});
+const server = await startOurs(o);
+const browser = await chromium.launch({
+  executablePath: o.browser,
+  args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking'],
+});
+const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+const devtools = await page.context().newCDPSession(page);
+const whole = await browser.newBrowserCDPSession();
+await devtools.send('Performance.enable');
+
+const api = async (path, body) => {
+  const init = body && { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
+  return (await fetch(`${server.url}/api/v1${path}`, init)).json();
+};
+const body = { prompt: 'Once upon a time', max_tokens: o.tokens, temperature: 0, ignore_eos: true, reuse_prefix: false };
+
+const taskSeconds = async () =>
+  (await devtools.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value;
+const browserSeconds = async () =>
+  (await whole.send('SystemInfo.getProcessInfo')).processInfo.reduce((sum, { cpuTime }) => sum + cpuTime, 0);
+const serverSeconds = () => {
+  const fields = readFileSync(`/proc/${server.child.pid}/stat`, 'utf8').split(') ')[1].split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+};
+
+async function run(watched) {
+  const { id } = await api('/generate', body);
+  if (watched) await page.evaluate((session) => { location.hash = `#1&session=${session}`; }, id);
+  while ((await api(`/generate/${id}`)).generated < o.tokens / 10) await sleep(50);
+  const before = { wall: performance.now(), task: await taskSeconds(), browser: await browserSeconds(), server: serverSeconds() };
+  while (['queued', 'running'].includes((await api(`/generate/${id}`)).state)) await sleep(200);
+  const seconds = (performance.now() - before.wall) / 1000;
+  const used = {
+    main: ((await taskSeconds()) - before.task) / seconds,
+    browser: ((await browserSeconds()) - before.browser) / seconds,
+    server: (serverSeconds() - before.server) / seconds,
+  };
+  const { steps } = await api(`/sessions/${id}/steps?limit=10000&from=${Math.floor(o.tokens / 10)}`);
+  const speed = ((steps.length - 1) * 1e9) / (steps.at(-1).end_ns - steps[0].end_ns);
+  return { speed, ...used };
+}
+
+await run(false); // warm
+const results = { without: [], with: [] };
+for (let round = 0; round < o.rounds; ++round) {
+  await page.goto('about:blank');
+  results.without.push(await run(false));
+  await page.goto(server.url);
+  await page.locator('.composer').waitFor();
+  const last = o.profile !== '' && round + 1 === o.rounds;
+  if (last) {
+    await devtools.send('Profiler.enable');
+    await devtools.send('Profiler.start');
+  }
+  results.with.push(await run(true));
+  if (last) {
+    const { writeFileSync } = await import('node:fs');
+    writeFileSync(o.profile, JSON.stringify((await devtools.send('Profiler.stop')).profile));
+  }
+}
+const nodes = await page.evaluate(() => document.querySelectorAll('*').length);
+await browser.close();
+await server.stop();
+
+const of = (kind, key) => median(results[kind].map((one) => one[key]));
+const ratios = results.with.map(({ speed }, i) => speed / results.without[i].speed);
+console.log(`${machine()}; ${o.model}, ${o.threads} thread, ${o.tokens} tokens, ${o.rounds} rounds`);
+console.log(`tokens/s: ${of('without', 'speed').toFixed(1)} without the page, ${of('with', 'speed').toFixed(1)} with it; ratio ${median(ratios).toFixed(3)} (${ratios.map((r) => r.toFixed(2)).join(' ')})`);
+console.log(`watched: main thread ${(100 * of('with', 'main')).toFixed(0)} % busy, browser ${of('with', 'browser').toFixed(2)} cores, server ${of('with', 'server').toFixed(2)} cores (unwatched ${of('without', 'server').toFixed(2)}), ${nodes} elements`);
