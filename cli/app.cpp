@@ -24,10 +24,13 @@ std::unique_ptr<CLI::App> make_app(int& exit_code) {
   return app;
 }
 
-std::vector<std::string> replace_help_verb(std::vector<std::string> arguments) {
+std::vector<std::string> replace_help_verb(const CLI::App& app,
+                                           std::vector<std::string> arguments) {
   if (arguments.empty() || arguments.front() != "help") return arguments;
   arguments.erase(arguments.begin());
-  arguments.emplace_back("--help");
+  // The parser reports an unknown verb.
+  if (arguments.empty() || app.get_subcommand_no_throw(arguments.front()) != nullptr)
+    arguments.emplace_back("--help");
   return arguments;
 }
 

@@ -13,6 +13,6 @@ namespace tt::cli {
 std::unique_ptr<CLI::App> make_app(int& exit_code);
 
 // Replaces "help" by "--help", and "help VERB" by "VERB --help".
-std::vector<std::string> replace_help_verb(std::vector<std::string> arguments);
+std::vector<std::string> replace_help_verb(const CLI::App& app, std::vector<std::string> arguments);
 
 }  // namespace tt::cli

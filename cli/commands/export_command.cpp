@@ -183,9 +183,11 @@ RunVerb add_export_command(CLI::App& command) {
       ->type_name("LEVEL");
   command.add_flag("--per-head", options->options.range.per_head,
                    "Write one row per head for reads of Q, K, V and O weights");
-  command.add_option("--part-rows", options->part_rows,
-                     "Number of rows after which a new file starts (parquet, arrow-file): writes "
-                     "OUTPUT/session=ID/steps=A-B/part.parquet or part.arrow");
+  command
+      .add_option("--part-rows", options->part_rows,
+                  "Number of rows after which a new file starts (parquet, arrow-file): writes "
+                  "OUTPUT/session=ID/steps=A-B/part.parquet or part.arrow")
+      ->type_name("N");
   command.add_flag("--force", options->force, "Replace an existing file");
   command.add_flag("-q,--quiet", options->quiet, "Do not show progress");
   command.footer(

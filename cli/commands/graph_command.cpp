@@ -67,10 +67,13 @@ int run(const GraphOptions& options) {
 RunVerb add_graph_command(CLI::App& command) {
   auto options = std::make_shared<GraphOptions>();
   add_session_file(command, options->file);
-  auto* step = command.add_option("--step", options->step,
-                                  "Step of the graph (default: last step with a recorded graph)");
+  auto* step = command
+                   .add_option("--step", options->step,
+                               "Step of the graph (default: last step with a recorded graph)")
+                   ->type_name("N");
   command.add_option("--template", options->graph, "Template to print; ids start at 1")
-      ->excludes(step);
+      ->excludes(step)
+      ->type_name("N");
   add_layers_option(command, options->layers, "Layers to print, with their inputs and consumers",
                     "nodes outside all layers");
   command.add_flag("--collapse", options->collapse,

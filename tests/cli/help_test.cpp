@@ -85,7 +85,6 @@ TEST(Help, HelpVerbPrintsTheSameAsHelpOption) {
     const Result help = run_tt(folder, std::string("help ") + verb.name);
     EXPECT_EQ(help.code, 0);
     EXPECT_EQ(help.out, run_tt(folder, std::string(verb.name) + " --help").out);
-    EXPECT_TRUE(help.out.contains(verb.description)) << help.out;
   }
   const Result unknown = run_tt(folder, "help frobnicate");
   EXPECT_EQ(unknown.code, 2);

@@ -70,7 +70,9 @@ std::string command_line_reference() {
   int exit_code = 0;
   const auto app = cli::make_app(exit_code);
   for (CLI::App* verb : app->get_subcommands({})) {
-    out += std::format("## tt {}\n\n{}.\n\n", verb->get_name(), verb->get_description());
+    const std::string description = verb->get_description();
+    out += std::format("## tt {}\n\n{}{}\n\n", verb->get_name(), description,
+                       description.ends_with('.') ? "" : ".");
     add_options(*verb, out);
     out += std::format("```\n{}\n```\n\n", verb->get_footer());
   }
