@@ -14,19 +14,24 @@ namespace tt {
 
 namespace {
 
-// A matching access, and the template and allocation that complete its row.
+// A matching access, and the step that completes its row.
 struct Found {
   AccessKey key;
   StepAccess access;
-  TemplateId graph;
+  Ns begin{};
+  std::optional<Ns> duration{};
+  std::shared_ptr<const StepFacts> step;
   AllocationId allocation;
 };
 
-std::uint64_t address_of(const Allocation& allocation, const Access& access, std::int32_t expert) {
-  if (access.tensor.v >= allocation.addresses.size()) return 0;
-  const std::uint64_t address = allocation.addresses[access.tensor.v];
-  if (address == 0 || expert < 0) return address;
-  return address + static_cast<std::uint64_t>(expert) * access.stride;
+Found found_at(const Step& step, std::shared_ptr<const StepFacts> facts, const StepAccess& access,
+               AccessKey key) {
+  return {.key = std::move(key),
+          .access = access,
+          .begin = step.op_begin(access.op),
+          .duration = step.op_duration(access.op),
+          .step = std::move(facts),
+          .allocation = step.allocation};
 }
 
 // The rows of the matches, in the same order. Reads each template and allocation only once,
@@ -36,16 +41,19 @@ std::expected<std::vector<AccessRow>, TraceError> rows_of(const SessionReader& r
                                                           const std::vector<Found>& found) {
   std::vector<std::size_t> order(found.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {},
-                    [&](std::size_t i) { return std::tie(found[i].graph, found[i].allocation); });
+  std::ranges::sort(order, {}, [&](std::size_t i) {
+    return std::tie(found[i].step->graph, found[i].allocation);
+  });
   std::vector<AccessRow> rows(found.size());
+  const auto info = reader.info();
+  if (!info) return std::unexpected(info.error());
   TemplateId graph_id{};
   std::shared_ptr<const DerivedGraph> derived;
   Allocation allocation;
   for (const std::size_t i : order) {
     const Found& match = found[i];
-    if (match.graph != graph_id) {
-      const auto read = graphs.of(graph_id = match.graph);
+    if (match.step->graph != graph_id) {
+      const auto read = graphs.of(graph_id = match.step->graph);
       if (!read) return std::unexpected(read.error());
       derived = *read;
     }
@@ -58,17 +66,17 @@ std::expected<std::vector<AccessRow>, TraceError> rows_of(const SessionReader& r
       }
     }
     const StepAccess& access = match.access;
-    const Tensor& tensor = derived->graph->tensor(access.tensor);
     rows[i] = {.place = match.key.place,
                .access = access,
-               .address = address_of(allocation, derived->accesses[access.access], access.expert),
-               .category = derived->categories[access.tensor.v],
-               .name = tensor.name,
-               .kind = tensor.kind,
-               .source = tensor.source,
-               .layer = tensor.layer,
-               .component = tensor.component,
-               .role = tensor.role};
+               .step = match.step,
+               .derived = derived,
+               .begin = match.begin,
+               .duration = match.duration,
+               .address = address_of(allocation.addresses, derived->accesses[access.access],
+                                     access.expert),
+               .heads = head_geometry(derived->graph->tensor(access.tensor), derived->heads,
+                                      {info->n_heads, info->n_heads_kv})
+                            .count};
   }
   return rows;
 }
@@ -132,11 +140,9 @@ class Walk {
     if (!accesses) return std::unexpected(accesses.error());
     if (!*accesses) return {};
     ++steps_derived_;
+    const auto facts = std::make_shared<const StepFacts>(facts_of(step));
     (*accesses)->for_each(step, [&](const StepAccess& access, const AccessId& place) {
-      row(Found{.key = (*accesses)->key_of(access, place, query_.order.by),
-                .access = access,
-                .graph = step.graph,
-                .allocation = step.allocation});
+      row(found_at(step, facts, access, (*accesses)->key_of(access, place, query_.order.by)));
     });
     return {};
   }
@@ -301,13 +307,11 @@ std::expected<Page<AccessRow>, TraceError> access_table(const SessionReader& rea
 
   const MatchingAccesses picked(*std::move(derived), filter);
   const bool in_order = order == Order<AccessSort>{};
+  const auto facts = std::make_shared<const StepFacts>(facts_of(*step));
   std::vector<Found> found;
   picked.for_each(*step, [&](const StepAccess& access, const AccessId& place) {
     if (const std::uint64_t at = page.total++; in_order && !range.contains(at)) return;
-    found.push_back({.key = picked.key_of(access, place, order.by),
-                     .access = access,
-                     .graph = step->graph,
-                     .allocation = step->allocation});
+    found.push_back(found_at(*step, facts, access, picked.key_of(access, place, order.by)));
   });
   if (!in_order) {
     std::ranges::sort(

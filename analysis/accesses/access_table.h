@@ -5,33 +5,34 @@
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "analysis/accesses/access_filter.h"
+#include "analysis/common/derived_graphs.h"
 #include "analysis/common/page.h"
+#include "analysis/common/step_facts.h"
 #include "analysis/index/session_index.h"
 #include "tracer/format/access/access.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
 
-// Self-contained: needs no template to interpret.
+// Self-contained: shares the ownership of its step and template.
 struct AccessRow {
   AccessId place;
   StepAccess access;
-  // Address of the tensor data as the op sees it, or of the expert's slice for
-  // Extent::Experts; 0: not recorded.
-  std::uint64_t address = 0;
-  Category category = Category::Layer;
-  // Attributes of the tensor.
-  std::string name;
-  TensorKind kind = TensorKind::Intermediate;
-  Source source = Source::Compute;
-  LayerId layer = kNoLayer;
-  Component component = Component::Other;
-  Role role = Role::None;
+  std::shared_ptr<const StepFacts> step;
+  std::shared_ptr<const DerivedGraph> derived;
+  // Of the op; no duration: not recorded.
+  Ns begin{};
+  std::optional<Ns> duration{};
+  std::uint64_t address = 0;  // address_of(); 0: not recorded
+  std::uint32_t heads = 0;    // that the tensor is divided into; 0: not divided
+
+  const GraphTemplate& graph() const { return *derived->graph; }
+  const Tensor& tensor() const { return graph().tensor(access.tensor); }
 };
 
 // The rows `range` of the accesses of one step that pass the filter.

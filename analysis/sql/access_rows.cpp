@@ -4,15 +4,13 @@
 // have in common is computed once per scan (CandidateAccesses); a step only adds the rows that its
 // slots select; column values are computed on demand.
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <span>
 
+#include "analysis/columns/access_columns.h"
 #include "analysis/sql/step_walk.h"
 #include "analysis/sql/tables.h"
-#include "analysis/tables/tensor_table.h"
 #include "tracer/format/access/access.h"
 
 namespace tt::sql {
@@ -39,153 +37,49 @@ struct CandidateAccesses {
 struct Row {
   const SessionInfo& session;
   const CandidateAccesses& candidates;
-  const Step& step;
+  const Step& of_step;
   const Allocation* allocation;
   const StepAccess* rows;  // rows of the step
   std::size_t at;          // index of this row
 
   const StepAccess& access() const { return rows[at]; }
   const Access& rule() const { return candidates.accesses[access().access]; }
-  const GraphTemplate& graph() const { return candidates.graph->graph(); }
-  const Tensor& tensor() const { return graph().tensor(access().tensor); }
-  const Op& op() const { return graph().op(access().op); }
-  bool has_time() const { return access().op.v < step.op_ends.size(); }
+  std::uint32_t place() const { return candidates.places[access().access]; }
   std::uint32_t part() const {
     std::size_t first = at;
     while (first > 0 && rows[first - 1].access == access().access) --first;
     return static_cast<std::uint32_t>(at - first);
   }
+  OpId op_id() const { return access().op; }
+  TensorId tensor_id() const { return access().tensor; }
+  bool is_write() const { return access().write; }
+  const GraphTemplate& graph() const { return candidates.graph->graph(); }
+  const Op& op() const { return graph().op(op_id()); }
+  const Tensor& tensor() const { return graph().tensor(tensor_id()); }
+  Category category() const { return candidates.graph->derived->categories[tensor_id().v]; }
+  std::string_view operation_type() const { return candidates.graph->ops[op_id().v]; }
+  std::string_view device() const { return candidates.graph->devices[op_id().v]; }
+  std::string_view tensor_name() const { return candidates.graph->tensors[tensor_id().v]; }
+  std::string_view tensor_type() const { return candidates.graph->types[tensor_id().v]; }
+  Ns begin() const { return step().op_begin(op_id()); }
+  std::optional<Ns> duration() const { return step().op_duration(op_id()); }
+  std::uint64_t address() const {
+    return allocation == nullptr ? 0 : address_of(allocation->addresses, rule(), access().expert);
+  }
+  std::optional<std::int32_t> head() const { return std::nullopt; }
+  std::uint32_t heads() const {
+    return head_geometry(tensor(), candidates.graph->derived->heads,
+                         {session.n_heads, session.n_heads_kv})
+        .count;
+  }
+  // A copy: SessionSource keeps only names for the lifetime of the connection.
+  std::string session_id() const { return session.id; }
+  const Step& step() const { return of_step; }
 };
 
-void qkv_or_null(Role role, Output& out) {
-  switch (role) {
-    case Role::Q:
-    case Role::K:
-    case Role::V:
-    case Role::Qkv:
-    case Role::O:
-      return out.text_ref(to_text(role));
-    default:
-      return out.null();
-  }
-}
-
-const char* text_of(Extent extent) {
-  static constexpr std::array kWords = {"all", "rows", "experts", "cells"};
-  return kWords[static_cast<std::size_t>(extent)];
-}
-
-void address(const Row& row, Output& out) {
-  const StepAccess& access = row.access();
-  if (row.allocation == nullptr || access.tensor.v >= row.allocation->addresses.size())
-    return out.null();
-  const std::uint64_t at = row.allocation->addresses[access.tensor.v];
-  if (at == 0) return out.null();
-  const auto expert = static_cast<std::uint64_t>(std::max(0, access.expert));
-  out.u64(at + expert * row.rule().stride);
-}
-
-using R = const Row&;
 using enum Pushdown;
 
-// Names, meanings and nulls match the exported columns (docs/exports.md).
-constexpr std::array kColumns = {
-    Column<Row>{"step", "INTEGER", [](R r, Output& o) { o.integer(r.step.id.v); }, Chunks},
-    Column<Row>{"op", "INTEGER", [](R r, Output& o) { o.integer(r.access().op.v); }, Rows},
-    Column<Row>{"access", "INTEGER",
-                [](R r, Output& o) { o.integer(r.candidates.places[r.access().access]); }, Rows},
-    Column<Row>{"part", "INTEGER", [](R r, Output& o) { o.integer(r.part()); }},
-    Column<Row>{"timestamp_ns", "INTEGER",
-                [](R r, Output& o) { o.integer(r.step.op_begin(r.access().op).v); }, Chunks},
-    Column<Row>{"duration_ns", "INTEGER",
-                [](R r, Output& o) {
-                  const OpId op = r.access().op;
-                  if (!r.has_time()) return o.null();
-                  o.integer((r.step.op_ends[op.v] - r.step.op_begin(op)).v);
-                }},
-    Column<Row>{"token_id", "INTEGER", [](R r, Output& o) { o.integer(r.step.first_token); }, Chunks},
-    Column<Row>{"token_count", "INTEGER", [](R r, Output& o) { o.integer(r.step.n_tokens); }},
-    Column<Row>{"phase", "TEXT", [](R r, Output& o) { o.text_ref(to_text(r.step.phase)); }, Chunks},
-    Column<Row>{"timing", "TEXT", [](R r, Output& o) { o.text_ref(to_text(r.step.timing)); }},
-    Column<Row>{"template", "INTEGER", [](R r, Output& o) { o.integer(r.step.graph.v); }, Chunks},
-    Column<Row>{"operation_type", "TEXT",
-                [](R r, Output& o) { o.text_ref(r.candidates.graph->ops[r.access().op.v]); }, Rows},
-    Column<Row>{"op_layer_id", "INTEGER", [](R r, Output& o) { o.id(r.op().layer, kNoLayer); }, Rows},
-    Column<Row>{"device", "TEXT",
-                [](R r, Output& o) { o.text_ref(r.candidates.graph->devices[r.access().op.v]); }, Rows},
-    Column<Row>{"write", "INTEGER", [](R r, Output& o) { o.integer(r.access().write); }, Rows},
-    Column<Row>{"tensor", "INTEGER", [](R r, Output& o) { o.integer(r.access().tensor.v); }, Rows},
-    Column<Row>{"tensor_name", "TEXT",
-                [](R r, Output& o) { o.text_ref(r.candidates.graph->tensors[r.access().tensor.v]); }, Rows},
-    Column<Row>{"tensor_type", "TEXT",
-                [](R r, Output& o) { o.text_ref(r.candidates.graph->types[r.access().tensor.v]); }, Rows},
-    Column<Row>{"tensor_kind", "TEXT", [](R r, Output& o) { o.text_ref(to_text(r.tensor().kind)); }, Rows},
-    Column<Row>{"tensor_bytes", "INTEGER", [](R r, Output& o) { o.u64(size_of(r.tensor()).v); }},
-    Column<Row>{"tensor_ptr", "INTEGER", address},
-    Column<Row>{"layer_id", "INTEGER", [](R r, Output& o) { o.id(r.tensor().layer, kNoLayer); }, Rows},
-    Column<Row>{"component", "TEXT", [](R r, Output& o) { o.text_ref(to_text(r.tensor().component)); },
-                Rows},
-    Column<Row>{"role", "TEXT", [](R r, Output& o) { o.text_ref(to_text(r.tensor().role)); }, Rows},
-    Column<Row>{"category", "TEXT",
-                [](R r, Output& o) {
-                  o.text_ref(to_text(r.candidates.graph->derived->categories[r.access().tensor.v]));
-                },
-                Rows},
-    Column<Row>{"memory_source", "TEXT", [](R r, Output& o) { o.text_ref(to_text(r.tensor().source)); },
-                Rows},
-    Column<Row>{"model_file", "INTEGER",
-                [](R r, Output& o) {
-                  if (r.rule().range.empty()) return o.null();
-                  o.integer(r.rule().range.file);
-                }},
-    Column<Row>{"file_offset", "INTEGER",
-                [](R r, Output& o) {
-                  if (r.access().range.empty()) return o.null();
-                  o.u64(r.access().range.offset);
-                }},
-    Column<Row>{"file_bytes", "INTEGER",
-                [](R r, Output& o) {
-                  if (r.access().range.empty()) return o.null();
-                  o.u64(r.access().range.length);
-                }},
-    Column<Row>{"tensor_file_offset", "INTEGER",
-                [](R r, Output& o) {
-                  if (r.rule().range.empty()) return o.null();
-                  o.u64(r.rule().range.offset);
-                }},
-    Column<Row>{"size_bytes", "INTEGER", [](R r, Output& o) { o.u64(r.access().touched.v); }},
-    Column<Row>{"extent", "TEXT", [](R r, Output& o) { o.text_ref(text_of(r.rule().extent)); }, Rows},
-    Column<Row>{"unit_bytes", "INTEGER", [](R r, Output& o) { o.u64(r.rule().unit.v); }},
-    Column<Row>{"qkv_type", "TEXT", [](R r, Output& o) { qkv_or_null(r.tensor().role, o); }, Rows},
-    Column<Row>{"attention_head", "INTEGER", [](R, Output& o) { o.null(); }},
-    Column<Row>{"attention_heads", "INTEGER",
-                [](R r, Output& o) {
-                  const std::uint32_t heads =
-                      head_geometry(r.tensor(), r.candidates.graph->derived->heads,
-                                    {r.session.n_heads, r.session.n_heads_kv})
-                          .count;
-                  if (heads == 0) return o.null();
-                  o.integer(heads);
-                }},
-    Column<Row>{"expert_id", "INTEGER",
-                [](R r, Output& o) {
-                  if (r.access().expert < 0) return o.null();
-                  o.integer(r.access().expert);
-                },
-                Rows},
-    Column<Row>{"expert_rank", "INTEGER",
-                [](R r, Output& o) {
-                  if (r.access().expert < 0 || r.access().rank < 0) return o.null();
-                  o.integer(r.access().rank);
-                }},
-    Column<Row>{"routing_score", "REAL",
-                [](R r, Output& o) {
-                  if (r.access().expert < 0 || std::isnan(r.access().score)) return o.null();
-                  o.real(static_cast<double>(r.access().score));
-                }},
-    Column<Row>{"bytes", "INTEGER HIDDEN", [](R r, Output& o) { o.u64(r.access().touched.v); }},
-    Column<Row>{"session", "TEXT HIDDEN", [](R r, Output& o) { o.text_copy(r.session.id); }},
-};
+constexpr auto kColumns = sql_columns<Row, columns::access_columns>();
 
 constexpr std::size_t kTime = column_index(kColumns, "timestamp_ns");
 constexpr std::size_t kExpert = column_index(kColumns, "expert_id");

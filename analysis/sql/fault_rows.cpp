@@ -64,15 +64,15 @@ constexpr auto of_access = [](auto value) { return if_has<&FaultRow::has_access>
 
 constexpr std::array kColumns = {
     Column<FaultRow>{"step", "INTEGER", [](F r, Output& o) { o.integer(r.step->id.v); }, Chunks},
-    Column<FaultRow>{"phase", "TEXT", [](F r, Output& o) { o.text_ref(to_text(r.step->phase)); }},
+    Column<FaultRow>{"phase", "TEXT", [](F r, Output& o) { o.text(to_text(r.step->phase)); }},
     Column<FaultRow>{"token_id", "INTEGER", [](F r, Output& o) { o.integer(r.step->first_token); }},
     Column<FaultRow>{"timestamp_ns", "INTEGER",
                      [](F r, Output& o) { r.has_details ? o.integer(r.fault.at.v) : o.null(); }},
-    Column<FaultRow>{"kind", "TEXT", [](F, Output& o) { o.text_ref("major"); }},
-    Column<FaultRow>{"count", "INTEGER", [](F r, Output& o) { o.u64(r.count); }},
+    Column<FaultRow>{"kind", "TEXT", [](F, Output& o) { o.text("major"); }},
+    Column<FaultRow>{"count", "INTEGER", [](F r, Output& o) { o.count(r.count); }},
     Column<FaultRow>{"op", "INTEGER", of_op([](F r, Output& o) { o.integer(r.place.op); })},
     Column<FaultRow>{"operation_type", "TEXT",
-                     of_op([](F r, Output& o) { o.text_ref(r.target->graph->ops[r.place.op]); })},
+                     of_op([](F r, Output& o) { o.text(r.target->graph->ops[r.place.op]); })},
     Column<FaultRow>{"op_layer_id", "INTEGER", of_op([](F r, Output& o) {
                        o.id(r.target->outline->ops[r.place.op].layer, kNoLayer);
                      })},
@@ -84,14 +84,14 @@ constexpr std::array kColumns = {
     Column<FaultRow>{"layer_id", "INTEGER",
                      of_access([](F r, Output& o) { o.id(r.tensor().layer, kNoLayer); })},
     Column<FaultRow>{"component", "TEXT",
-                     of_access([](F r, Output& o) { o.text_ref(to_text(r.tensor().component)); })},
+                     of_access([](F r, Output& o) { o.text(to_text(r.tensor().component)); })},
     Column<FaultRow>{"expert_id", "INTEGER", of_access([](F r, Output& o) {
                        const bool is_expert = r.place.part != kNone &&
                                               r.target->outline->rules[r.access().rule].experts();
                        is_expert ? o.integer(r.place.part) : o.null();
                      })},
     Column<FaultRow>{"address", "INTEGER",
-                     [](F r, Output& o) { r.has_details ? o.u64(r.fault.address) : o.null(); }},
+                     [](F r, Output& o) { r.has_details ? o.count(r.fault.address) : o.null(); }},
     Column<FaultRow>{"model_file", "INTEGER",
                      [](F r, Output& o) {
                        const FileRange file = r.file();
@@ -100,7 +100,7 @@ constexpr std::array kColumns = {
     Column<FaultRow>{"file_offset", "INTEGER",
                      [](F r, Output& o) {
                        const FileRange file = r.file();
-                       file.empty() ? o.null() : o.u64(file.offset);
+                       file.empty() ? o.null() : o.count(file.offset);
                      }},
 };
 

@@ -3,10 +3,10 @@
 #include <format>
 #include <memory>
 
+#include "analysis/columns/tensor_columns.h"
 #include "analysis/graph/dependencies.h"
 #include "analysis/sql/session_source.h"
 #include "analysis/sql/tables.h"
-#include "analysis/tables/tensor_table.h"
 #include "tracer/text/utf8.h"
 
 namespace tt::sql {
@@ -73,12 +73,14 @@ constexpr std::array kTemplateColumns = {
         "fingerprint", "TEXT",
         [](G r, Output& o) { o.text_copy(std::format("{:016x}", r.graph().fingerprint)); }},
     Column<TemplateRow>{"tensors", "INTEGER",
-                        [](G r, Output& o) { o.u64(r.graph().tensors.size()); }},
-    Column<TemplateRow>{"nodes", "INTEGER", [](G r, Output& o) { o.u64(r.graph().nodes.size()); }},
-    Column<TemplateRow>{"ops", "INTEGER", [](G r, Output& o) { o.u64(r.graph().ops.size()); }},
-    Column<TemplateRow>{"slots", "INTEGER", [](G r, Output& o) { o.u64(r.graph().slots.size()); }},
+                        [](G r, Output& o) { o.count(r.graph().tensors.size()); }},
+    Column<TemplateRow>{"nodes", "INTEGER",
+                        [](G r, Output& o) { o.count(r.graph().nodes.size()); }},
+    Column<TemplateRow>{"ops", "INTEGER", [](G r, Output& o) { o.count(r.graph().ops.size()); }},
+    Column<TemplateRow>{"slots", "INTEGER",
+                        [](G r, Output& o) { o.count(r.graph().slots.size()); }},
     Column<TemplateRow>{"accesses", "INTEGER",
-                        [](G r, Output& o) { o.u64(r.named->derived->accesses.size()); }},
+                        [](G r, Output& o) { o.count(r.named->derived->accesses.size()); }},
 };
 
 class TemplateCursor final : public GraphCursor<TemplateRow> {
@@ -94,81 +96,20 @@ class TemplateCursor final : public GraphCursor<TemplateRow> {
 
 struct TensorRow {
   std::int64_t row_id = 0;
-  TemplateId id{};
+  TemplateId graph{};
   const NamedGraph* named = nullptr;
-  TensorId tensor{};
-  const Tensor& it() const { return named->graph().tensor(tensor); }
-};
-using T = const TensorRow&;
+  TensorId id{};
 
-template <std::size_t I>
-void elements(T row, Output& out) {
-  out.integer(row.it().ne[I]);
-}
-template <std::size_t I>
-void stride(T row, Output& out) {
-  out.u64(row.it().nb[I]);
-}
-
-constexpr std::array kTensorColumns = {
-    Column<TensorRow>{"template", "INTEGER", [](T r, Output& o) { o.integer(r.id.v); }, Chunks},
-    Column<TensorRow>{"tensor", "INTEGER", [](T r, Output& o) { o.integer(r.tensor.v); }, Rows},
-    Column<TensorRow>{"tensor_name", "TEXT",
-                      [](T r, Output& o) { o.text_ref(r.named->tensors[r.tensor.v]); }, Rows},
-    Column<TensorRow>{"tensor_type", "TEXT",
-                      [](T r, Output& o) { o.text_ref(r.named->types[r.tensor.v]); }},
-    Column<TensorRow>{"tensor_kind", "TEXT",
-                      [](T r, Output& o) { o.text_ref(to_text(r.it().kind)); }, Rows},
-    Column<TensorRow>{"layer_id", "INTEGER", [](T r, Output& o) { o.id(r.it().layer, kNoLayer); },
-                      Rows},
-    Column<TensorRow>{"component", "TEXT",
-                      [](T r, Output& o) { o.text_ref(to_text(r.it().component)); }, Rows},
-    Column<TensorRow>{"role", "TEXT", [](T r, Output& o) { o.text_ref(to_text(r.it().role)); },
-                      Rows},
-    Column<TensorRow>{
-        "category", "TEXT",
-        [](T r, Output& o) { o.text_ref(to_text(r.named->derived->categories[r.tensor.v])); }},
-    Column<TensorRow>{"input", "TEXT",
-                      [](T r, Output& o) {
-                        if (r.it().input == InputLabel::None) return o.null();
-                        o.text_ref(to_text(r.it().input));
-                      }},
-    Column<TensorRow>{"memory_source", "TEXT",
-                      [](T r, Output& o) { o.text_ref(to_text(r.it().source)); }, Rows},
-    Column<TensorRow>{"buffer", "TEXT",
-                      [](T r, Output& o) { o.text_copy(to_valid_utf8(r.it().buffer)); }},
-    Column<TensorRow>{"tensor_bytes", "INTEGER", [](T r, Output& o) { o.u64(size_of(r.it()).v); }},
-    Column<TensorRow>{"ne0", "INTEGER", elements<0>},
-    Column<TensorRow>{"ne1", "INTEGER", elements<1>},
-    Column<TensorRow>{"ne2", "INTEGER", elements<2>},
-    Column<TensorRow>{"ne3", "INTEGER", elements<3>},
-    Column<TensorRow>{"nb0", "INTEGER", stride<0>},
-    Column<TensorRow>{"nb1", "INTEGER", stride<1>},
-    Column<TensorRow>{"nb2", "INTEGER", stride<2>},
-    Column<TensorRow>{"nb3", "INTEGER", stride<3>},
-    Column<TensorRow>{"view_of", "INTEGER",
-                      [](T r, Output& o) { o.id(r.it().view_of, kNoTensor); }},
-    Column<TensorRow>{"view_offset", "INTEGER",
-                      [](T r, Output& o) {
-                        if (r.it().view_of == kNoTensor) return o.null();
-                        o.u64(r.it().view_offset);
-                      }},
-    Column<TensorRow>{"model_file", "INTEGER",
-                      [](T r, Output& o) {
-                        if (r.it().file.empty()) return o.null();
-                        o.integer(r.it().file.file);
-                      }},
-    Column<TensorRow>{"file_offset", "INTEGER",
-                      [](T r, Output& o) {
-                        if (r.it().file.empty()) return o.null();
-                        o.u64(r.it().file.offset);
-                      }},
-    Column<TensorRow>{"file_bytes", "INTEGER",
-                      [](T r, Output& o) {
-                        if (r.it().file.empty()) return o.null();
-                        o.u64(r.it().file.length);
-                      }},
+  TemplateId template_id() const { return graph; }
+  TensorId tensor_id() const { return id; }
+  const Tensor& tensor() const { return named->graph().tensor(id); }
+  Category category() const { return named->derived->categories[id.v]; }
+  std::string_view tensor_name() const { return named->tensors[id.v]; }
+  std::string_view tensor_type() const { return named->types[id.v]; }
+  std::string buffer() const { return to_valid_utf8(tensor().buffer); }
 };
+
+constexpr auto kTensorColumns = sql_columns<TensorRow, columns::tensor_columns>();
 
 class TensorCursor final : public GraphCursor<TensorRow> {
  public:
@@ -179,7 +120,7 @@ class TensorCursor final : public GraphCursor<TensorRow> {
   void add(std::vector<TensorRow>& rows, TemplateId id, const NamedGraph& graph) override {
     for (TensorId tensor{0}; tensor.v < graph.tensors.size(); ++tensor.v)
       rows.push_back(
-          {.row_id = graph_row_id(id, tensor.v), .id = id, .named = &graph, .tensor = tensor});
+          {.row_id = graph_row_id(id, tensor.v), .graph = id, .named = &graph, .id = tensor});
   }
 };
 
@@ -197,9 +138,9 @@ constexpr std::array kEdgeColumns = {
                     Rows},
     Column<EdgeRow>{"to_tensor", "INTEGER", [](D r, Output& o) { o.integer(r.edge.to.v); }, Rows},
     Column<EdgeRow>{"from_name", "TEXT",
-                    [](D r, Output& o) { o.text_ref(r.named->tensors[r.edge.from.v]); }, Rows},
+                    [](D r, Output& o) { o.text(r.named->tensors[r.edge.from.v]); }, Rows},
     Column<EdgeRow>{"to_name", "TEXT",
-                    [](D r, Output& o) { o.text_ref(r.named->tensors[r.edge.to.v]); }, Rows},
+                    [](D r, Output& o) { o.text(r.named->tensors[r.edge.to.v]); }, Rows},
     Column<EdgeRow>{
         "from_layer_id", "INTEGER",
         [](D r, Output& o) { o.id(r.named->graph().tensor(r.edge.from).layer, kNoLayer); }, Rows},

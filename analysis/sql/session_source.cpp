@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "analysis/common/op_info.h"
 #include "tracer/text/utf8.h"
 
 namespace tt::sql {
@@ -59,6 +58,7 @@ std::expected<std::shared_ptr<const NamedGraph>, TraceError> SessionSource::grap
     if (auto added = add(named->types, tensor.type); !added) return std::unexpected(added.error());
   }
   for (const Op& op : named->graph().ops) {
+    named->roles.push_back(op_role_of(named->graph(), op));
     if (auto added = add(named->ops, op_name(named->graph(), op)); !added)
       return std::unexpected(added.error());
     if (auto added = add(named->devices, op.device); !added) return std::unexpected(added.error());

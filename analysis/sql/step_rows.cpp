@@ -5,6 +5,8 @@
 #include <memory>
 #include <ranges>
 
+#include "analysis/columns/op_columns.h"
+#include "analysis/columns/step_columns.h"
 #include "analysis/experts/routing.h"
 #include "analysis/sql/step_walk.h"
 #include "analysis/sql/tables.h"
@@ -23,36 +25,28 @@ std::unique_ptr<Cursor> open_cursor(SessionSource& source) {
 
 struct StepRow {
   std::int64_t row_id = 0;
-  std::shared_ptr<const Step> step;
+  std::shared_ptr<const Step> of_step;
   AccessTotals totals{};
-};
-using S = const StepRow&;
 
-constexpr std::array kStepColumns = {
-    Column<StepRow>{"step", "INTEGER", [](S r, Output& o) { o.integer(r.step->id.v); }, Chunks},
-    Column<StepRow>{"phase", "TEXT", [](S r, Output& o) { o.text_ref(to_text(r.step->phase)); },
-                    Chunks},
-    Column<StepRow>{"timing", "TEXT", [](S r, Output& o) { o.text_ref(to_text(r.step->timing)); }},
-    Column<StepRow>{"template", "INTEGER",
-                    [](S r, Output& o) { o.id(r.step->graph, TemplateId{0}); }, Chunks},
-    Column<StepRow>{"token_id", "INTEGER", [](S r, Output& o) { o.integer(r.step->first_token); },
-                    Chunks},
-    Column<StepRow>{"token_count", "INTEGER", [](S r, Output& o) { o.integer(r.step->n_tokens); }},
-    Column<StepRow>{"begin_ns", "INTEGER", [](S r, Output& o) { o.integer(r.step->begin.v); },
-                    Rows},
-    Column<StepRow>{"end_ns", "INTEGER", [](S r, Output& o) { o.integer(r.step->end.v); }, Rows},
-    Column<StepRow>{"duration_ns", "INTEGER",
-                    [](S r, Output& o) { o.integer((r.step->end - r.step->begin).v); }},
-    Column<StepRow>{"first_op_ns", "INTEGER",
-                    [](S r, Output& o) { o.integer(r.step->first_op.v); }},
-    Column<StepRow>{"threads", "INTEGER", [](S r, Output& o) { o.integer(r.step->threads); }},
-    Column<StepRow>{"ops_timed", "INTEGER", [](S r, Output& o) { o.u64(r.step->op_ends.size()); }},
-    Column<StepRow>{"accesses", "INTEGER", [](S r, Output& o) { o.u64(r.totals.accesses); }},
-    Column<StepRow>{"read_bytes", "INTEGER", [](S r, Output& o) { o.u64(r.totals.read.v); }},
-    Column<StepRow>{"written_bytes", "INTEGER", [](S r, Output& o) { o.u64(r.totals.written.v); }},
-    Column<StepRow>{"dropped", "INTEGER", [](S r, Output& o) { o.integer(r.step->dropped); }},
-    Column<StepRow>{"aborted", "INTEGER", [](S r, Output& o) { o.integer(r.step->aborted); }},
+  const Step& step() const { return *of_step; }
+  std::uint64_t ops_timed() const { return of_step->op_ends.size(); }
+  std::uint64_t accesses() const { return totals.accesses; }
+  Bytes read() const { return totals.read; }
+  Bytes written() const { return totals.written; }
 };
+
+constexpr auto kStepColumns = sql_columns<StepRow, columns::step_columns>();
+
+// The columns that need the accesses of the step or op.
+template <class Columns>
+constexpr bool uses_bytes(const Columns& columns, const Conditions& conditions) {
+  return std::ranges::any_of(std::views::iota(std::size_t{0}, columns.size()), [&](std::size_t i) {
+    const std::string_view name = columns[i].name;
+    return conditions.uses(i) &&
+           (name == "accesses" || name == "bytes_read" || name == "bytes_written" ||
+            name == "read_bytes" || name == "written_bytes");
+  });
+}
 
 class StepCursor final : public ChunkCursor<StepRow> {
  public:
@@ -65,21 +59,19 @@ class StepCursor final : public ChunkCursor<StepRow> {
 
  private:
   Status begin(const Conditions& conditions) override {
-    totals_ = conditions.uses(column_index(kStepColumns, "accesses")) ||
-              conditions.uses(column_index(kStepColumns, "read_bytes")) ||
-              conditions.uses(column_index(kStepColumns, "written_bytes"));
+    totals_ = uses_bytes(kStepColumns, conditions);
     return walk_.begin(conditions);
   }
   Expected<bool> next_chunk(std::vector<StepRow>& rows) override {
     auto step = walk_.next();
     if (!step) return std::unexpected(step.error());
     if (*step == nullptr) return false;
-    StepRow row{.row_id = (*step)->id.v, .step = *std::move(step)};
+    StepRow row{.row_id = (*step)->id.v, .of_step = *std::move(step)};
     if (totals_) {
-      const auto graph = walk_.source().graph(row.step->graph);
+      const auto graph = walk_.source().graph(row.step().graph);
       if (!graph) return std::unexpected(graph.error());
       if (*graph != nullptr)
-        row.totals = totals_of((*graph)->graph(), (*graph)->derived->accesses, *row.step);
+        row.totals = totals_of((*graph)->graph(), (*graph)->derived->accesses, row.step());
     }
     rows.push_back(std::move(row));
     return true;
@@ -91,63 +83,30 @@ class StepCursor final : public ChunkCursor<StepRow> {
 // One executed op of one step.
 struct OpRow {
   std::int64_t row_id = 0;
-  const Step* step = nullptr;
-  const NamedGraph* graph = nullptr;
-  OpId op;
-  Bytes read{}, written{};
-  const ValueStats* stats = nullptr;  // null: not recorded (below level VERBOSE)
+  const Step* of_step = nullptr;
+  const NamedGraph* named = nullptr;
+  OpId id;
+  AccessTotals totals{};
+  const ValueStats* of_output = nullptr;  // null: not recorded (below level VERBOSE)
 
-  TensorId output() const { return graph->graph().node(graph->graph().op(op).last()).output; }
-  const Tensor& tensor() const { return graph->graph().tensor(output()); }
+  const Step& step() const { return *of_step; }
+  OpId op_id() const { return id; }
+  const Op& op() const { return named->graph().op(id); }
+  TensorId tensor_id() const { return named->graph().node(op().last()).output; }
+  const Tensor& tensor() const { return named->graph().tensor(tensor_id()); }
+  std::string_view operation_type() const { return named->ops[id.v]; }
+  std::string_view device() const { return named->devices[id.v]; }
+  std::string_view tensor_name() const { return named->tensors[tensor_id().v]; }
+  std::string_view tensor_type() const { return named->types[tensor_id().v]; }
+  OpRole role() const { return named->roles[id.v]; }
+  Ns begin() const { return of_step->op_begin(id); }
+  std::optional<Ns> duration() const { return of_step->op_duration(id); }
+  Bytes read() const { return totals.read; }
+  Bytes written() const { return totals.written; }
+  const ValueStats* stats() const { return of_output; }
 };
-using O = const OpRow&;
 
-// NULL if the statistics are not finite, because no value was a number.
-void number(O row, float ValueStats::* of, Output& out) {
-  if (row.stats == nullptr || !std::isfinite(row.stats->*of)) return out.null();
-  out.real(static_cast<double>(row.stats->*of));
-}
-void count(O row, std::uint64_t ValueStats::* of, Output& out) {
-  if (row.stats == nullptr) return out.null();
-  out.u64(row.stats->*of);
-}
-
-constexpr std::array kOpColumns = {
-    Column<OpRow>{"step", "INTEGER", [](O r, Output& o) { o.integer(r.step->id.v); }, Chunks},
-    Column<OpRow>{"op", "INTEGER", [](O r, Output& o) { o.integer(r.op.v); }, Rows},
-    Column<OpRow>{"phase", "TEXT", [](O r, Output& o) { o.text_ref(to_text(r.step->phase)); },
-                  Chunks},
-    Column<OpRow>{"template", "INTEGER", [](O r, Output& o) { o.integer(r.step->graph.v); },
-                  Chunks},
-    Column<OpRow>{"token_id", "INTEGER", [](O r, Output& o) { o.integer(r.step->first_token); },
-                  Chunks},
-    Column<OpRow>{"operation_type", "TEXT",
-                  [](O r, Output& o) { o.text_ref(r.graph->ops[r.op.v]); }, Rows},
-    Column<OpRow>{"op_layer_id", "INTEGER",
-                  [](O r, Output& o) { o.id(r.graph->graph().op(r.op).layer, kNoLayer); }, Rows},
-    Column<OpRow>{"device", "TEXT", [](O r, Output& o) { o.text_ref(r.graph->devices[r.op.v]); },
-                  Rows},
-    Column<OpRow>{"tensor", "INTEGER", [](O r, Output& o) { o.integer(r.output().v); }, Rows},
-    Column<OpRow>{"tensor_name", "TEXT",
-                  [](O r, Output& o) { o.text_ref(r.graph->tensors[r.output().v]); }, Rows},
-    Column<OpRow>{"component", "TEXT",
-                  [](O r, Output& o) { o.text_ref(to_text(r.tensor().component)); }, Rows},
-    Column<OpRow>{"timestamp_ns", "INTEGER",
-                  [](O r, Output& o) { o.integer(r.step->op_begin(r.op).v); }, Chunks},
-    Column<OpRow>{"duration_ns", "INTEGER",
-                  [](O r, Output& o) {
-                    if (r.op.v >= r.step->op_ends.size()) return o.null();
-                    o.integer((r.step->op_ends[r.op.v] - r.step->op_begin(r.op)).v);
-                  }},
-    Column<OpRow>{"read_bytes", "INTEGER", [](O r, Output& o) { o.u64(r.read.v); }},
-    Column<OpRow>{"written_bytes", "INTEGER", [](O r, Output& o) { o.u64(r.written.v); }},
-    Column<OpRow>{"output_min", "REAL", [](O r, Output& o) { number(r, &ValueStats::min, o); }},
-    Column<OpRow>{"output_max", "REAL", [](O r, Output& o) { number(r, &ValueStats::max, o); }},
-    Column<OpRow>{"output_mean", "REAL", [](O r, Output& o) { number(r, &ValueStats::mean, o); }},
-    Column<OpRow>{"output_std", "REAL", [](O r, Output& o) { number(r, &ValueStats::std, o); }},
-    Column<OpRow>{"output_nan", "INTEGER", [](O r, Output& o) { count(r, &ValueStats::nan, o); }},
-    Column<OpRow>{"output_inf", "INTEGER", [](O r, Output& o) { count(r, &ValueStats::inf, o); }},
-};
+constexpr auto kOpColumns = sql_columns<OpRow, columns::op_columns>();
 
 class OpCursor final : public ChunkCursor<OpRow> {
  public:
@@ -161,8 +120,7 @@ class OpCursor final : public ChunkCursor<OpRow> {
 
  private:
   Status begin(const Conditions& conditions) override {
-    bytes_ = conditions.uses(column_index(kOpColumns, "read_bytes")) ||
-             conditions.uses(column_index(kOpColumns, "written_bytes"));
+    bytes_ = uses_bytes(kOpColumns, conditions);
     return walk_.begin(conditions);
   }
   Expected<bool> next_chunk(std::vector<OpRow>& rows) override {
@@ -176,27 +134,22 @@ class OpCursor final : public ChunkCursor<OpRow> {
     if (graph_ == nullptr) return true;
     const auto all = static_cast<std::uint32_t>(graph_->graph().ops.size());
     const std::size_t ran = step_->ops_run(all);
-    std::vector<Bytes> read(bytes_ ? all : 0), written(read);
+    const std::size_t first = rows.size();
+    for (OpId op{0}; op.v < ran; ++op.v) {
+      rows.push_back({.row_id = step_row_id(step_->id, op.v),
+                      .of_step = step_.get(),
+                      .named = graph_.get(),
+                      .id = op});
+    }
     if (bytes_) {
       for_each_access(graph_->graph(), graph_->derived->accesses, *step_,
                       [&](const StepAccess& access) {
-                        (access.write ? written : read)[access.op.v] += access.touched;
+                        AccessTotals& totals = rows[first + access.op.v].totals;
+                        (access.write ? totals.written : totals.read) += access.touched;
                       });
     }
-    const std::size_t first = rows.size();
-    for (OpId op{0}; op.v < ran; ++op.v) {
-      OpRow row{.row_id = step_row_id(step_->id, op.v),
-                .step = step_.get(),
-                .graph = graph_.get(),
-                .op = op};
-      if (bytes_) {
-        row.read = read[op.v];
-        row.written = written[op.v];
-      }
-      rows.push_back(row);
-    }
     for (const ValueStats& stats : step_->stats | std::views::reverse)  // the first one counts
-      if (stats.op.v < ran) rows[first + stats.op.v].stats = &stats;
+      if (stats.op.v < ran) rows[first + stats.op.v].of_output = &stats;
     return true;
   }
   StepWalk walk_;
@@ -224,7 +177,7 @@ constexpr std::array kExpertColumns = {
                         o.integer(r.routed.token);
                       },
                       Rows},
-    Column<ExpertRow>{"phase", "TEXT", [](E r, Output& o) { o.text_ref(to_text(r.step->phase)); },
+    Column<ExpertRow>{"phase", "TEXT", [](E r, Output& o) { o.text(to_text(r.step->phase)); },
                       Chunks},
     Column<ExpertRow>{"expert_id", "INTEGER", [](E r, Output& o) { o.integer(r.routed.expert); },
                       Rows},

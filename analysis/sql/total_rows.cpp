@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/columns/op_columns.h"
 #include "analysis/index/session_totals.h"
 #include "analysis/sql/session_source.h"
 #include "analysis/sql/tables.h"
@@ -16,8 +17,6 @@
 namespace tt::sql {
 
 namespace {
-
-using enum Pushdown;
 
 // The steps with the same phase and template are summed together.
 struct Group {
@@ -93,58 +92,44 @@ Expected<Totals> totals_of_session(SessionSource& source, SessionTotals::Times t
 struct AccessTotalRow {
   std::int64_t row_id = 0;
   Group group;
-  const NamedGraph* graph = nullptr;
-  std::uint32_t access = 0;
-  std::int32_t expert = -1;
+  const NamedGraph* named = nullptr;
+  std::uint32_t index = 0;  // of the access
+  struct Routed {
+    std::int32_t expert = -1;
+  } routed{};
   Sum sum;
 
-  const Access& rule() const { return graph->derived->accesses[access]; }
-  const Tensor& tensor() const { return graph->graph().tensor(rule().tensor); }
-  const Op& op() const { return graph->graph().op(rule().op); }
+  const Group& step() const { return group; }
+  const Routed& access() const { return routed; }
+  std::uint32_t place() const { return index; }
+  const Access& rule() const { return named->derived->accesses[place()]; }
+  OpId op_id() const { return rule().op; }
+  TensorId tensor_id() const { return rule().tensor; }
+  bool is_write() const { return rule().write; }
+  const Op& op() const { return named->graph().op(op_id()); }
+  const Tensor& tensor() const { return named->graph().tensor(tensor_id()); }
+  std::string_view operation_type() const { return named->ops[op_id().v]; }
+  std::string_view device() const { return named->devices[op_id().v]; }
+  std::string_view tensor_name() const { return named->tensors[tensor_id().v]; }
+  std::string_view tensor_type() const { return named->types[tensor_id().v]; }
 };
-using A = const AccessTotalRow&;
 
-constexpr std::array kAccessColumns = {
-    Column<AccessTotalRow>{"phase", "TEXT",
-                           [](A r, Output& o) { o.text_ref(to_text(r.group.phase)); }, Rows},
-    Column<AccessTotalRow>{"template", "INTEGER",
-                           [](A r, Output& o) { o.integer(r.group.graph.v); }, Rows},
-    Column<AccessTotalRow>{"access", "INTEGER", [](A r, Output& o) { o.integer(r.access); }, Rows},
-    Column<AccessTotalRow>{"op", "INTEGER", [](A r, Output& o) { o.integer(r.rule().op.v); }, Rows},
-    Column<AccessTotalRow>{"operation_type", "TEXT",
-                           [](A r, Output& o) { o.text_ref(r.graph->ops[r.rule().op.v]); }, Rows},
-    Column<AccessTotalRow>{"op_layer_id", "INTEGER",
-                           [](A r, Output& o) { o.id(r.op().layer, kNoLayer); }, Rows},
-    Column<AccessTotalRow>{"device", "TEXT",
-                           [](A r, Output& o) { o.text_ref(r.graph->devices[r.rule().op.v]); }},
-    Column<AccessTotalRow>{"write", "INTEGER", [](A r, Output& o) { o.integer(r.rule().write); },
-                           Rows},
-    Column<AccessTotalRow>{"tensor", "INTEGER",
-                           [](A r, Output& o) { o.integer(r.rule().tensor.v); }, Rows},
-    Column<AccessTotalRow>{"tensor_name", "TEXT",
-                           [](A r, Output& o) { o.text_ref(r.graph->tensors[r.rule().tensor.v]); },
-                           Rows},
-    Column<AccessTotalRow>{"tensor_type", "TEXT",
-                           [](A r, Output& o) { o.text_ref(r.graph->types[r.rule().tensor.v]); }},
-    Column<AccessTotalRow>{"tensor_kind", "TEXT",
-                           [](A r, Output& o) { o.text_ref(to_text(r.tensor().kind)); }, Rows},
-    Column<AccessTotalRow>{"layer_id", "INTEGER",
-                           [](A r, Output& o) { o.id(r.tensor().layer, kNoLayer); }, Rows},
-    Column<AccessTotalRow>{"component", "TEXT",
-                           [](A r, Output& o) { o.text_ref(to_text(r.tensor().component)); }, Rows},
-    Column<AccessTotalRow>{"role", "TEXT",
-                           [](A r, Output& o) { o.text_ref(to_text(r.tensor().role)); }, Rows},
-    Column<AccessTotalRow>{"memory_source", "TEXT",
-                           [](A r, Output& o) { o.text_ref(to_text(r.tensor().source)); }, Rows},
-    Column<AccessTotalRow>{"expert_id", "INTEGER",
-                           [](A r, Output& o) {
-                             if (r.expert < 0) return o.null();
-                             o.integer(r.expert);
-                           },
-                           Rows},
-    Column<AccessTotalRow>{"accesses", "INTEGER", [](A r, Output& o) { o.u64(r.sum.count); }},
-    Column<AccessTotalRow>{"size_bytes", "INTEGER", [](A r, Output& o) { o.u64(r.sum.bytes); }},
-};
+constexpr auto access_group_columns() {
+  return columns::pick<columns::access_columns, "phase", "template", "access", "op",
+                       "operation_type", "op_layer_id", "device", "write", "tensor", "tensor_name",
+                       "tensor_type", "tensor_kind", "layer_id", "component", "role",
+                       "memory_source", "expert_id">();
+}
+constexpr auto kAccessColumns =
+    joined(sql_columns<AccessTotalRow, access_group_columns>(),
+           std::array{
+               Column<AccessTotalRow>{
+                   "accesses", "INTEGER",
+                   [](const AccessTotalRow& row, Output& out) { out.count(row.sum.count); }},
+               Column<AccessTotalRow>{
+                   "size_bytes", "INTEGER",
+                   [](const AccessTotalRow& row, Output& out) { out.count(row.sum.bytes); }},
+           });
 
 // Every scan gets the totals again, because the session may be growing.
 template <class Row>
@@ -188,13 +173,13 @@ class AccessTotalCursor final : public TotalCursor<AccessTotalRow> {
     for (std::uint32_t i = 0; i < of.accesses.size(); ++i) {
       if (of.accesses[i].count != 0)
         rows.push_back(
-            {.group = group, .graph = of.graph.get(), .access = i, .sum = of.accesses[i]});
+            {.group = group, .named = of.graph.get(), .index = i, .sum = of.accesses[i]});
       for (auto at = of.experts.lower_bound({i, 0}); at != of.experts.end() && at->first.first == i;
            ++at)
         rows.push_back({.group = group,
-                        .graph = of.graph.get(),
-                        .access = i,
-                        .expert = at->first.second,
+                        .named = of.graph.get(),
+                        .index = i,
+                        .routed = {at->first.second},
                         .sum = at->second});
     }
   }
@@ -203,42 +188,43 @@ class AccessTotalCursor final : public TotalCursor<AccessTotalRow> {
 struct OpTotalRow {
   std::int64_t row_id = 0;
   Group group;
-  const NamedGraph* graph = nullptr;
-  std::uint32_t op = 0;
+  const NamedGraph* named = nullptr;
+  OpId id;
   std::uint64_t executions = 0, timed = 0, ns = 0, read = 0, written = 0;
 
-  TensorId output() const { return graph->graph().node(graph->graph().ops[op].last()).output; }
+  const Group& step() const { return group; }
+  OpId op_id() const { return id; }
+  const Op& op() const { return named->graph().op(id); }
+  OpRole role() const { return named->roles[id.v]; }
+  std::string_view operation_type() const { return named->ops[id.v]; }
+  std::string_view device() const { return named->devices[id.v]; }
+  std::string_view tensor_name() const {
+    return named->tensors[named->graph().node(op().last()).output.v];
+  }
 };
 using O = const OpTotalRow&;
 
-constexpr std::array kOpColumns = {
-    Column<OpTotalRow>{"phase", "TEXT", [](O r, Output& o) { o.text_ref(to_text(r.group.phase)); },
-                       Rows},
-    Column<OpTotalRow>{"template", "INTEGER", [](O r, Output& o) { o.integer(r.group.graph.v); },
-                       Rows},
-    Column<OpTotalRow>{"op", "INTEGER", [](O r, Output& o) { o.integer(r.op); }, Rows},
-    Column<OpTotalRow>{"operation_type", "TEXT",
-                       [](O r, Output& o) { o.text_ref(r.graph->ops[r.op]); }, Rows},
-    Column<OpTotalRow>{"op_layer_id", "INTEGER",
-                       [](O r, Output& o) { o.id(r.graph->graph().ops[r.op].layer, kNoLayer); },
-                       Rows},
-    Column<OpTotalRow>{"device", "TEXT",
-                       [](O r, Output& o) { o.text_ref(r.graph->devices[r.op]); }},
-    Column<OpTotalRow>{"tensor_name", "TEXT",
-                       [](O r, Output& o) { o.text_ref(r.graph->tensors[r.output().v]); }, Rows},
-    Column<OpTotalRow>{
-        "component", "TEXT",
-        [](O r, Output& o) { o.text_ref(to_text(r.graph->graph().tensor(r.output()).component)); },
-        Rows},
-    Column<OpTotalRow>{"executions", "INTEGER", [](O r, Output& o) { o.u64(r.executions); }},
-    Column<OpTotalRow>{"duration_ns", "INTEGER",
-                       [](O r, Output& o) {
-                         if (r.timed == 0) return o.null();
-                         o.u64(r.ns);
-                       }},
-    Column<OpTotalRow>{"read_bytes", "INTEGER", [](O r, Output& o) { o.u64(r.read); }},
-    Column<OpTotalRow>{"written_bytes", "INTEGER", [](O r, Output& o) { o.u64(r.written); }},
-};
+constexpr auto op_group_columns() {
+  return columns::pick<columns::op_columns, "phase", "template", "op", "operation_type",
+                       "op_layer_id", "device", "tensor_name", "component">();
+}
+void bytes_read(O row, Output& out) { out.count(row.read); }
+void bytes_written(O row, Output& out) { out.count(row.written); }
+constexpr auto kOpColumns =
+    joined(sql_columns<OpTotalRow, op_group_columns>(),
+           std::array{
+               Column<OpTotalRow>{"executions", "INTEGER",
+                                  [](O row, Output& out) { out.count(row.executions); }},
+               Column<OpTotalRow>{"duration_ns", "INTEGER",
+                                  [](O row, Output& out) {
+                                    if (row.timed == 0) return out.null();
+                                    out.count(row.ns);
+                                  }},
+               Column<OpTotalRow>{"bytes_read", "INTEGER", bytes_read},
+               Column<OpTotalRow>{"bytes_written", "INTEGER", bytes_written},
+               Column<OpTotalRow>{"read_bytes", "INTEGER HIDDEN", bytes_read},
+               Column<OpTotalRow>{"written_bytes", "INTEGER HIDDEN", bytes_written},
+           });
 
 class OpTotalCursor final : public TotalCursor<OpTotalRow> {
  public:
@@ -250,8 +236,8 @@ class OpTotalCursor final : public TotalCursor<OpTotalRow> {
     for (std::uint32_t i = 0; i < of.executions.size(); ++i) {
       if (of.executions[i] == 0) continue;
       rows.push_back({.group = group,
-                      .graph = of.graph.get(),
-                      .op = i,
+                      .named = of.graph.get(),
+                      .id = OpId{i},
                       .executions = of.executions[i],
                       .timed = of.timed[i],
                       .ns = of.ns[i],

@@ -34,14 +34,14 @@ constexpr std::array kViews = {
          "role"},
     View{"access_by_layer",
          "SELECT layer_id, sum(accesses) AS accesses, sum(size_bytes) AS size_bytes, "
-         "sum(size_bytes) FILTER (WHERE NOT write) AS read_bytes, "
-         "sum(size_bytes) FILTER (WHERE write) AS written_bytes, "
+         "sum(size_bytes) FILTER (WHERE NOT write) AS bytes_read, "
+         "sum(size_bytes) FILTER (WHERE write) AS bytes_written, "
          "sum(size_bytes) FILTER (WHERE memory_source = 'disk') AS disk_bytes "
          "FROM access_total GROUP BY layer_id"},
     View{"access_by_op",
          "SELECT operation_type, sum(accesses) AS accesses, sum(size_bytes) AS size_bytes, "
-         "sum(size_bytes) FILTER (WHERE NOT write) AS read_bytes, "
-         "sum(size_bytes) FILTER (WHERE write) AS written_bytes "
+         "sum(size_bytes) FILTER (WHERE NOT write) AS bytes_read, "
+         "sum(size_bytes) FILTER (WHERE write) AS bytes_written "
          "FROM access_total GROUP BY operation_type"},
     View{"access_by_expert",
          "SELECT layer_id, expert_id, sum(accesses) AS accesses, sum(size_bytes) AS size_bytes "
@@ -53,8 +53,8 @@ constexpr std::array kViews = {
     View{"hottest_tensors", "SELECT * FROM access_by_tensor ORDER BY size_bytes DESC, tensor_name"},
     View{"op_time",
          "SELECT operation_type, sum(executions) AS executions, sum(duration_ns) AS duration_ns, "
-         "sum(read_bytes) AS read_bytes, sum(written_bytes) AS written_bytes, "
-         "1e9 * (sum(read_bytes) + sum(written_bytes)) / nullif(sum(duration_ns), 0) "
+         "sum(bytes_read) AS bytes_read, sum(bytes_written) AS bytes_written, "
+         "1e9 * (sum(bytes_read) + sum(bytes_written)) / nullif(sum(duration_ns), 0) "
          "AS bytes_per_s FROM op_total GROUP BY operation_type"},
     View{"expert_use",
          "SELECT layer_id, expert_id, count(*) AS tokens, sum(expert_rank = 0) AS first_choices, "
@@ -66,7 +66,7 @@ constexpr std::array kViews = {
     View{"phase_totals",
          "SELECT phase, count(*) AS steps, sum(token_count) AS tokens, "
          "sum(duration_ns) AS duration_ns, sum(accesses) AS accesses, "
-         "sum(read_bytes) AS read_bytes, sum(written_bytes) AS written_bytes "
+         "sum(bytes_read) AS bytes_read, sum(bytes_written) AS bytes_written "
          "FROM step GROUP BY phase"},
 };
 constexpr auto kViewNames = [] {

@@ -156,9 +156,10 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
       const bool list = sqlite3_vtab_in(info, i, 1) != 0;
       info->aConstraintUsage[i].argvIndex = ++arguments;
       plan += std::format(" {}{}{}", constraint.iColumn, sign, list ? "*" : "");
-      const double share = sign != '='                          ? 0.25
-                           : field.pushdown == Pushdown::Chunks ? 1 / table.chunks
-                                                                : 0.01;
+      const double share = sign != '=' ? 0.25
+                           : field.pushdown == Pushdown::Chunks && table.chunks > 1
+                               ? 1 / table.chunks
+                               : 0.01;
       rows *= share;
       if (field.pushdown == Pushdown::Chunks) read *= share;
     }

@@ -14,6 +14,8 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <expected>
 #include <limits>
@@ -26,6 +28,7 @@
 #include <variant>
 #include <vector>
 
+#include "analysis/columns/column.h"
 #include "tracer/format/model/trace_error.h"
 
 namespace tt::sql {
@@ -55,7 +58,8 @@ class Output {
       sqlite3_result_int64(context_, v);
     }
   }
-  void u64(std::uint64_t v) { integer(static_cast<std::int64_t>(v)); }
+  void flag(bool v) { integer(v); }
+  void count(std::uint64_t v) { integer(static_cast<std::int64_t>(v)); }
   void real(double v) {
     if (cell_ != nullptr) {
       *cell_ = v;
@@ -63,10 +67,10 @@ class Output {
       sqlite3_result_double(context_, v);
     }
   }
-  // `v` must be UTF-8: SQLite does not check it, but its clients require it. text_ref() does not
+  // `v` must be UTF-8: SQLite does not check it, but its clients require it. text() does not
   // copy; `v` must outlive the connection: a string constant, or a name of SessionSource.
-  void text_ref(std::string_view v) { text(v, SQLITE_STATIC); }
-  void text_copy(std::string_view v) { text(v, SQLITE_TRANSIENT); }
+  void text(std::string_view v) { set_text(v, SQLITE_STATIC); }
+  void text_copy(std::string_view v) { set_text(v, SQLITE_TRANSIENT); }
   // An id; NULL if it equals `none`.
   template <class Id>
   void id(Id id, Id none) {
@@ -75,7 +79,7 @@ class Output {
   }
 
  private:
-  void text(std::string_view v, sqlite3_destructor_type lifetime) {
+  void set_text(std::string_view v, sqlite3_destructor_type lifetime) {
     if (cell_ != nullptr) {
       *cell_ = v;
     } else {
@@ -86,12 +90,13 @@ class Output {
   Cell* cell_ = nullptr;
 };
 
-// What conditions on a column are pushed down to.
-enum class Pushdown : std::uint8_t {
-  None,   // not pushed down
-  Rows,   // filters rows within a chunk
-  Chunks  // skips complete chunks (steps, templates), and filters rows
-};
+using columns::Pushdown;
+
+consteval const char* sql_type(columns::Type type, bool hidden) {
+  if (type == columns::Type::Text) return hidden ? "TEXT HIDDEN" : "TEXT";
+  if (type == columns::Type::Float) return hidden ? "REAL HIDDEN" : "REAL";
+  return hidden ? "INTEGER HIDDEN" : "INTEGER";
+}
 
 template <class Row>
 struct Column {
@@ -100,6 +105,37 @@ struct Column {
   void (*value)(const Row& row, Output& out);
   Pushdown pushdown = Pushdown::None;
 };
+
+// The columns of a definition (analysis/columns) for rows of type `Row`: first the visible ones,
+// then the hidden ones: former names, and columns with the same value in all rows.
+template <class Row, auto table>
+consteval auto sql_columns() {
+  constexpr auto bound = columns::bind<Row, Output>(table());
+  constexpr auto former = std::ranges::count_if(
+      bound, [](const columns::ColumnInfo& info) { return info.former_name != nullptr; });
+  std::array<Column<Row>, bound.size() + static_cast<std::size_t>(former)> list{};
+  std::size_t n = 0;
+  for (const bool hidden : {false, true}) {
+    for (const auto& column : bound) {
+      if (column.per_session == hidden)
+        list[n++] = {column.name, sql_type(column.type, hidden), column.value, column.pushdown};
+      if (hidden && column.former_name != nullptr)
+        list[n++] = {column.former_name, sql_type(column.type, hidden), column.value,
+                     Pushdown::None};
+    }
+  }
+  return list;
+}
+
+// The columns of two lists, in this order.
+template <class Row, std::size_t N, std::size_t M>
+consteval std::array<Column<Row>, N + M> joined(const std::array<Column<Row>, N>& first,
+                                                const std::array<Column<Row>, M>& second) {
+  std::array<Column<Row>, N + M> list{};
+  std::ranges::copy(first, list.begin());
+  std::ranges::copy(second, list.begin() + N);
+  return list;
+}
 
 // The constraint on one column: a closed range of integers, or a list of texts. If a
 // constraint is set, NULL does not match.
@@ -240,13 +276,7 @@ Table table_of(const char* name, std::span<const Column<Row>> columns) {
   return table;
 }
 
-// The index of a column in its list; an unknown name is a compile error.
-template <class Columns>
-consteval std::size_t column_index(const Columns& columns, std::string_view name) {
-  for (std::size_t i = 0; i < columns.size(); ++i)
-    if (name == columns[i].name) return i;
-  throw "no such column";
-}
+using columns::column_index;
 
 // Registers `table` with a connection under its own name. `sources` provides the session.
 // Returns an SQLite result code.

@@ -7,7 +7,6 @@
 #include "analysis/common/derived_graphs.h"
 #include "analysis/common/op_info.h"
 #include "analysis/common/tensor_filter.h"
-#include "analysis/tables/step_summary.h"
 
 namespace tt {
 
@@ -15,12 +14,11 @@ namespace {
 
 OpRow row_of(const GraphTemplate& graph, const Step& step, OpId id) {
   const Op& op = graph.op(id);
-  const bool timed = id.v < step.op_ends.size();
   OpRow row{.op = id,
             .name = op_name(graph, op),
             .output = graph.node(op.last()).output,
             .begin = step.op_begin(id),
-            .end = timed ? step.op_ends[id.v] : step.end,
+            .duration = step.op_duration(id),
             .read = {},
             .written = {},
             .sources = op_sources(graph, op)};
@@ -48,7 +46,8 @@ bool comes_before(const GraphTemplate& graph, const OpRow& a, const OpRow& b, Or
     case OpSort::ByName:
       return in_order(a.name, b.name);
     case OpSort::ByDuration:
-      return in_order(a.end - a.begin, b.end - b.begin);
+      if (a.duration.has_value() != b.duration.has_value()) return a.duration.has_value();
+      return in_order(a.duration, b.duration);
     case OpSort::ByBytes:
       return in_order(a.read + a.written, b.read + b.written);
     case OpSort::ByLayer: {
@@ -70,7 +69,7 @@ std::expected<OpTable, TraceError> op_table(const SessionReader& reader, StepId 
   DerivedGraphCache graphs(reader);
   const auto derived = graphs.of(step->graph);
   if (!derived) return std::unexpected(derived.error());
-  OpTable table;
+  OpTable table{.step = facts_of(*step), .graph = nullptr, .page = {}};
   if (*derived == nullptr) return table;
 
   const GraphTemplate& graph = *(*derived)->graph;

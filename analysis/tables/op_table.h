@@ -9,6 +9,7 @@
 
 #include "analysis/common/op_info.h"
 #include "analysis/common/page.h"
+#include "analysis/common/step_facts.h"
 #include "tracer/format/file/session_reader.h"
 #include "tracer/format/model/graph_template.h"
 #include "tracer/format/model/step.h"
@@ -22,7 +23,8 @@ struct OpRow {
   // As op_role_of().
   Component component = Component::Other;
   Role role = Role::None;
-  Ns begin{}, end{};  // those of the step if its timing is None
+  Ns begin{};                    // that of the step if the op has no time
+  std::optional<Ns> duration{};  // none: no time was recorded
   Bytes read{}, written{};
   std::vector<TensorId> sources;      // op_sources()
   std::optional<ValueStats> stats{};  // of the output's values, if recorded (level VERBOSE)
@@ -31,6 +33,7 @@ struct OpRow {
 
 // TensorIds in the rows are indices into `graph`.
 struct OpTable {
+  StepFacts step;
   std::shared_ptr<const GraphTemplate> graph;  // null: no template was recorded; no rows
   Page<OpRow> page;
 };
@@ -41,7 +44,7 @@ struct OpFilter {
   std::optional<Component> component{};
 };
 
-// ByOp: execution order. ByBytes: read plus written. Rows may lack only the layer.
+// ByOp: execution order. ByBytes: read plus written. Rows may lack the duration and the layer.
 enum class OpSort { ByOp, ByName, ByDuration, ByBytes, ByLayer };
 
 // The rows `range` of the ops of one step that pass the filter. An op that did not run

@@ -25,22 +25,14 @@ std::size_t layer_entry(const GraphTemplate& graph, OpId op, std::uint32_t n_lay
 
 StepSummary step_summary(const GraphTemplate* graph, std::span<const Access> accesses,
                          const Step& step, std::uint32_t n_layers) {
-  StepSummary out{.step = step.id,
-                  .phase = step.phase,
-                  .timing = step.timing,
-                  .graph = step.graph,
-                  .begin = step.begin,
-                  .end = step.end,
-                  .first_token = step.first_token,
-                  .n_tokens = step.n_tokens,
-                  .dropped = step.dropped,
-                  .aborted = step.aborted,
-                  .layer_ns = std::vector<Ns>(n_layers + std::size_t{1}),
-                  .layer_bytes = std::vector<Bytes>(n_layers + std::size_t{1})};
+  StepSummary out;
+  out.StepFacts::operator=(facts_of(step));
+  out.layer_ns.resize(n_layers + std::size_t{1});
+  out.layer_bytes.resize(n_layers + std::size_t{1});
   if (graph == nullptr) return out;
 
-  out.ops = std::min(step.op_ends.size(), graph->ops.size());
-  for (std::uint32_t i = 0; i < out.ops; ++i) {
+  out.ops_timed = std::min(step.op_ends.size(), graph->ops.size());
+  for (std::uint32_t i = 0; i < out.ops_timed; ++i) {
     Ns& ns = out.layer_ns[layer_entry(*graph, OpId{i}, n_layers)];
     ns = ns + (step.op_ends[i] - step.op_begin(OpId{i}));
   }

@@ -8,22 +8,16 @@
 #include <vector>
 
 #include "analysis/common/page.h"
+#include "analysis/common/step_facts.h"
 #include "tracer/format/access/access.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
 
-struct StepSummary {
-  StepId step;
-  Phase phase = Phase::Other;
-  Timing timing = Timing::None;
-  TemplateId graph{};  // 0: none
-  Ns begin{}, end{};
-  std::uint32_t first_token = 0, n_tokens = 0;
-  std::uint64_t ops = 0;       // ops with a time
-  std::uint64_t accesses = 0;  // of all executed ops
+struct StepSummary : StepFacts {
+  std::uint64_t ops_timed = 0;  // ops with a time
+  std::uint64_t accesses = 0;   // of all executed ops
   Bytes read{}, written{};
-  bool dropped = false, aborted = false;
   // One entry per layer 0..n_layers-1, then one for ops outside of layers and for layer
   // numbers >= n_layers.
   std::vector<Ns> layer_ns;

@@ -4,8 +4,6 @@
 #include <compare>
 #include <tuple>
 
-#include "tracer/format/access/footprint.h"
-
 namespace tt {
 
 namespace {
@@ -33,8 +31,6 @@ std::weak_ordering by_key(const Tensor& a, const Tensor& b, TensorSort by) {
 
 }  // namespace
 
-Bytes size_of(const Tensor& tensor) { return Bytes{span_of(tensor)}; }
-
 std::expected<TensorTable, TraceError> tensor_table(const SessionReader& reader, TemplateId id,
                                                     const TensorFilter& filter,
                                                     Order<TensorSort> order, PageRange range) {
@@ -55,7 +51,8 @@ std::expected<TensorTable, TraceError> tensor_table(const SessionReader& reader,
     return left < right;
   });
 
-  TensorTable table{.graph = *std::move(read), .page = {.total = passing.size(), .rows = {}}};
+  TensorTable table{
+      .id = id, .graph = *std::move(read), .page = {.total = passing.size(), .rows = {}}};
   const std::vector<Category> categories = categories_of(*table.graph);
   for (std::uint64_t i = range.from; i < passing.size() && range.contains(i); ++i)
     table.page.rows.push_back({.tensor = passing[i], .category = categories[passing[i].v]});

@@ -18,6 +18,7 @@ struct TensorRow {
 };
 
 struct TensorTable {
+  TemplateId id;
   std::shared_ptr<const GraphTemplate> graph;
   Page<TensorRow> page;
 };
@@ -29,8 +30,5 @@ enum class TensorSort { ByTensor, ByName, ByLayer, BySize, ByOffset };
 std::expected<TensorTable, TraceError> tensor_table(const SessionReader& reader, TemplateId graph,
                                                     const TensorFilter& filter,
                                                     Order<TensorSort> order, PageRange range);
-
-// The number of bytes from the first to the last byte of the tensor: ggml_nbytes().
-Bytes size_of(const Tensor& tensor);
 
 }  // namespace tt

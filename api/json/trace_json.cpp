@@ -1,16 +1,16 @@
 #include "api/json/trace_json.h"
 
-#include <cmath>
 #include <format>
 
+#include "analysis/columns/op_columns.h"
+#include "analysis/columns/step_columns.h"
+#include "analysis/columns/tensor_columns.h"
 #include "api/json/access_cursor.h"
+#include "api/json/column_json.h"
 
 namespace tt {
 
 namespace {
-
-Json number_or_null(std::int32_t v) { return v < 0 ? Json() : Json(v); }
-Json number_or_null(float v) { return std::isfinite(v) ? Json(v) : Json(); }
 
 // kNone is null.
 template <class Id>
@@ -18,18 +18,85 @@ Json id_json(Id id) {
   return id.v == kNone ? Json() : Json(id.v);
 }
 
-Json source_json(const Tensor& tensor) {
-  return {{"tensor", tensor.name},
-          {"type", tensor.type},
-          {"shape", tensor.ne},
-          {"kind", to_text(tensor.kind)},
-          {"source", to_text(tensor.source)}};
-}
-
 Json range_json(const FileRange& range) {
   if (range.empty()) return nullptr;
   return {{"index", range.file}, {"offset", range.offset}, {"length", range.length}};
 }
+
+// The rows of analysis/columns; their heads list the accessors.
+
+struct StepColumnsRow {
+  const StepSummary& row;
+  const StepFacts& step() const { return row; }
+  std::uint64_t ops_timed() const { return row.ops_timed; }
+  std::uint64_t accesses() const { return row.accesses; }
+  Bytes read() const { return row.read; }
+  Bytes written() const { return row.written; }
+};
+
+struct OpColumnsRow {
+  const OpTable& table;
+  const OpRow& row;
+  const StepFacts& step() const { return table.step; }
+  OpId op_id() const { return row.op; }
+  const Op& op() const { return table.graph->op(row.op); }
+  TensorId tensor_id() const { return row.output; }
+  const Tensor& tensor() const { return table.graph->tensor(row.output); }
+  std::string_view operation_type() const { return row.name; }
+  std::string_view device() const { return op().device; }
+  std::string_view tensor_name() const { return tensor().name; }
+  std::string_view tensor_type() const { return tensor().type; }
+  OpRole role() const { return {row.component, row.role}; }
+  Ns begin() const { return row.begin; }
+  std::optional<Ns> duration() const { return row.duration; }
+  Bytes read() const { return row.read; }
+  Bytes written() const { return row.written; }
+  const ValueStats* stats() const { return row.stats ? &*row.stats : nullptr; }
+};
+
+struct OutputColumnsRow {
+  const ValueStats& of;
+  const ValueStats* stats() const { return &of; }
+};
+
+struct TensorColumnsRow {
+  const GraphTemplate& graph;
+  TemplateId id;
+  TensorId place;
+  Category in_graph;
+  TemplateId template_id() const { return id; }
+  TensorId tensor_id() const { return place; }
+  const Tensor& tensor() const { return graph.tensor(place); }
+  Category category() const { return in_graph; }
+  std::string_view tensor_name() const { return tensor().name; }
+  std::string_view tensor_type() const { return tensor().type; }
+  std::string_view buffer() const { return tensor().buffer; }
+};
+
+struct AccessColumnsRow {
+  const AccessRow& row;
+  const StepFacts& step() const { return *row.step; }
+  const StepAccess& access() const { return row.access; }
+  std::uint32_t place() const { return row.place.access; }
+  std::uint32_t part() const { return row.place.part; }
+  const Access& rule() const { return row.derived->accesses[place()]; }
+  OpId op_id() const { return row.access.op; }
+  TensorId tensor_id() const { return row.access.tensor; }
+  bool is_write() const { return row.access.write; }
+  const Op& op() const { return row.graph().op(op_id()); }
+  const Tensor& tensor() const { return row.tensor(); }
+  Category category() const { return row.derived->categories[tensor_id().v]; }
+  std::string operation_type() const { return op_name(row.graph(), op()); }
+  std::string_view device() const { return op().device; }
+  std::string_view tensor_name() const { return tensor().name; }
+  std::string_view tensor_type() const { return tensor().type; }
+  Ns begin() const { return row.begin; }
+  std::optional<Ns> duration() const { return row.duration; }
+  std::uint64_t address() const { return row.address; }
+  std::optional<std::int32_t> head() const { return std::nullopt; }
+  std::uint32_t heads() const { return row.heads; }
+  std::string_view session_id() const { return {}; }  // not a column of REST
+};
 
 // Common first fields of both graph forms.
 Json head_json(const GraphPart& part) {
@@ -49,73 +116,28 @@ Json to_json(const StepSummary& step) {
   Json ns = Json::array(), bytes = Json::array();
   for (const Ns n : step.layer_ns) ns.push_back(n.v);
   for (const Bytes b : step.layer_bytes) bytes.push_back(b.v);
-  return {{"step", step.step.v},
-          {"phase", to_text(step.phase)},
-          {"timing", to_text(step.timing)},
-          {"template", step.graph.v},
-          {"begin_ns", step.begin.v},
-          {"end_ns", step.end.v},
-          {"first_token", step.first_token},
-          {"n_tokens", step.n_tokens},
-          {"ops", step.ops},
-          {"accesses", step.accesses},
-          {"bytes_read", step.read.v},
-          {"bytes_written", step.written.v},
-          {"dropped", step.dropped},
-          {"aborted", step.aborted},
-          {"layers", {{"ns", std::move(ns)}, {"bytes", std::move(bytes)}}}};
+  Json json = row_json<columns::step_columns>(StepColumnsRow{step});
+  json["layers"] = {{"ns", std::move(ns)}, {"bytes", std::move(bytes)}};
+  return json;
 }
 
-Json to_json(const ValueStats& stats) {
-  return {{"min", number_or_null(stats.min)},
-          {"max", number_or_null(stats.max)},
-          {"mean", number_or_null(stats.mean)},
-          {"std", number_or_null(stats.std)},
-          {"nan", stats.nan},
-          {"inf", stats.inf}};
+Json output_json(const ValueStats& stats) {
+  return row_json<columns::output_columns>(OutputColumnsRow{stats});
 }
 
-Json to_json(const GraphTemplate& graph, const OpRow& row) {
-  const Op& op = graph.op(row.op);
-  const Tensor& output = graph.tensor(row.output);
+Json to_json(const OpTable& table, const OpRow& row) {
   Json sources = Json::array();
-  for (const TensorId source : row.sources) sources.push_back(source_json(graph.tensor(source)));
-  return {{"op", row.op.v},
-          {"name", row.name},
-          {"tensor", output.name},
-          {"type", output.type},
-          {"shape", output.ne},
-          {"layer", layer_json(op.layer)},
-          {"component", to_text(row.component)},
-          {"role", to_text(row.role)},
-          {"device", op.device},
-          {"begin_ns", row.begin.v},
-          {"end_ns", row.end.v},
-          {"nodes", op.nodes},
-          {"bytes_read", row.read.v},
-          {"bytes_written", row.written.v},
-          {"sources", std::move(sources)},
-          {"stats", row.stats ? to_json(*row.stats) : Json()}};
+  for (const TensorId source : row.sources) {
+    sources.push_back(row_json<columns::source_columns>(TensorColumnsRow{
+        .graph = *table.graph, .id = table.step.graph, .place = source, .in_graph = {}}));
+  }
+  Json json = row_json<columns::op_columns>(OpColumnsRow{table, row});
+  json["sources"] = std::move(sources);
+  return json;
 }
 
 Json to_json(const AccessRow& row) {
-  const StepAccess& access = row.access;
-  const bool scored = access.expert >= 0 && !std::isnan(access.score);
-  return {{"op", access.op.v},
-          {"tensor", row.name},
-          {"kind", to_text(row.kind)},
-          {"write", access.write},
-          {"bytes", access.touched.v},
-          {"source", to_text(row.source)},
-          {"file", range_json(access.range)},
-          {"address", row.address == 0 ? Json() : Json(std::format("0x{:x}", row.address))},
-          {"layer", layer_json(row.layer)},
-          {"component", to_text(row.component)},
-          {"role", to_text(row.role)},
-          {"category", to_text(row.category)},
-          {"expert", number_or_null(access.expert)},
-          {"rank", number_or_null(access.rank)},
-          {"score", scored ? Json(access.score) : Json()}};
+  return row_json<columns::access_columns>(AccessColumnsRow{row});
 }
 
 Json to_json(const TemplateRow& row) {
@@ -138,24 +160,9 @@ Json to_json(const GraphTemplate& graph, const NodeRow& row) {
           {"executed_op", id_json(row.op)}};
 }
 
-Json to_json(const GraphTemplate& graph, const TensorRow& row) {
-  const Tensor& tensor = graph.tensor(row.tensor);
-  return {{"tensor", row.tensor.v},
-          {"name", tensor.name},
-          {"label", to_text(tensor.input)},
-          {"type", tensor.type},
-          {"shape", tensor.ne},
-          {"strides", tensor.nb},
-          {"size", size_of(tensor).v},
-          {"kind", to_text(tensor.kind)},
-          {"source", to_text(tensor.source)},
-          {"category", to_text(row.category)},
-          {"view_of", id_json(tensor.view_of)},
-          {"buffer", tensor.buffer},
-          {"layer", layer_json(tensor.layer)},
-          {"component", to_text(tensor.component)},
-          {"role", to_text(tensor.role)},
-          {"file", range_json(tensor.file)}};
+Json to_json(const TensorTable& table, const TensorRow& row) {
+  return row_json<columns::tensor_columns>(TensorColumnsRow{
+      .graph = *table.graph, .id = table.id, .place = row.tensor, .in_graph = row.category});
 }
 
 Json to_json(const GraphPart& part) {
@@ -220,7 +227,7 @@ Json to_json(const Page<StepSummary>& steps) {
   return page_json("steps", steps, [](const StepSummary& row) { return to_json(row); });
 }
 Json to_json(const OpTable& ops) {
-  return page_json("ops", ops.page, [&](const OpRow& row) { return to_json(*ops.graph, row); });
+  return page_json("ops", ops.page, [&](const OpRow& row) { return to_json(ops, row); });
 }
 Json to_json(const std::vector<TemplateRow>& templates) {
   Json rows = Json::array();
@@ -233,7 +240,7 @@ Json to_json(const NodeTable& nodes) {
 }
 Json to_json(const TensorTable& tensors) {
   return page_json("tensors", tensors.page,
-                   [&](const TensorRow& row) { return to_json(*tensors.graph, row); });
+                   [&](const TensorRow& row) { return to_json(tensors, row); });
 }
 Json to_json(const Page<AccessRow>& accesses) {
   return page_json("accesses", accesses, [](const AccessRow& row) { return to_json(row); });
@@ -241,11 +248,7 @@ Json to_json(const Page<AccessRow>& accesses) {
 
 Json accesses_json(const AccessPage& page, const std::string& session, const AccessQuery& query) {
   Json rows = Json::array();
-  for (const AccessRow& row : page.rows) {
-    Json json{{"step", row.place.step.v}};
-    json.update(to_json(row));
-    rows.push_back(std::move(json));
-  }
+  for (const AccessRow& row : page.rows) rows.push_back(to_json(row));
   return {{"next", page.next ? Json(encode_cursor(*page.next, session, query)) : Json()},
           {"accesses", std::move(rows)}};
 }

@@ -1,5 +1,5 @@
 // Recorded data of a session as JSON: tokens, templates, nodes, tensors, steps, ops, accesses,
-// graphs.
+// graphs. Rows of tensors, steps, ops and accesses have the columns of analysis/columns.
 #pragma once
 
 #include "analysis/accesses/access_table.h"
@@ -16,11 +16,12 @@ namespace tt {
 Json to_json(const Token& token);
 Json to_json(const TemplateRow& row);
 Json to_json(const GraphTemplate& graph, const NodeRow& row);
-Json to_json(const GraphTemplate& graph, const TensorRow& row);
-Json to_json(const StepSummary& step);
-Json to_json(const ValueStats& stats);
-Json to_json(const GraphTemplate& graph, const OpRow& row);
+Json to_json(const TensorTable& table, const TensorRow& row);
+Json to_json(const StepSummary& step);  // also "layers": {"ns": [...], "bytes": [...]}
+Json to_json(const OpTable& table, const OpRow& row);  // also "sources": [...]
 Json to_json(const AccessRow& row);
+// The fields output_min to output_inf of an op.
+Json output_json(const ValueStats& stats);
 Json to_json(const GraphPart& part);
 // {"step", "template", "layers", "groups": [...], "edges": [...]}: collapsed().
 Json collapsed_json(const GraphPart& part);
@@ -34,7 +35,7 @@ Json to_json(const Page<StepSummary>& steps);
 Json to_json(const OpTable& ops);
 Json to_json(const Page<AccessRow>& accesses);
 
-// {"next": cursor or null, "accesses": [...]}; each access has its step.
+// {"next": cursor or null, "accesses": [...]}
 Json accesses_json(const AccessPage& page, const std::string& session, const AccessQuery& query);
 
 }  // namespace tt

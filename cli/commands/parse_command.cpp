@@ -59,10 +59,11 @@ void print_rows(const AccessPage& page) {
                    {"expert", Align::Right}});
   for (const AccessRow& row : page.rows) {
     const StepAccess& access = row.access;
+    const Tensor& tensor = row.tensor();
     table.add({std::to_string(row.place.step.v), std::to_string(access.op.v),
-               access.write ? "write" : "read", row.name,
-               row.layer == kNoLayer ? "" : std::to_string(row.layer.v), to_text(row.component),
-               std::to_string(access.touched.v), to_text(row.source),
+               access.write ? "write" : "read", tensor.name,
+               tensor.layer == kNoLayer ? "" : std::to_string(tensor.layer.v),
+               to_text(tensor.component), std::to_string(access.touched.v), to_text(tensor.source),
                file_offset_text(access.range),
                access.expert < 0 ? "" : std::to_string(access.expert)});
   }

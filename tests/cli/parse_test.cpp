@@ -39,7 +39,7 @@ TEST_F(Parse, ListsFirstAccessesOfLayer) {
   const Result json_result = run_tt(folder, "parse a.ttrace --layers 2 --limit 3 --json");
   const json rows = json::parse(json_result.out)["accesses"];
   ASSERT_EQ(rows.size(), 3U);
-  for (const json& row : rows) EXPECT_EQ(row["layer"], 2);
+  for (const json& row : rows) EXPECT_EQ(row["layer_id"], 2);
 }
 
 // Compares each filter with filtering all rows in the test.
@@ -60,17 +60,17 @@ TEST_F(Parse, FiltersRows) {
     EXPECT_EQ(rows_of(options), expected);
   };
   expect("--tensor ATTN_Q",
-         [](const json& row) { return row["tensor"].get<std::string>().contains("attn_q"); });
+         [](const json& row) { return row["tensor_name"].get<std::string>().contains("attn_q"); });
   expect("--component ffn", [](const json& row) { return row["component"] == "ffn"; });
-  expect("--kind kv", [](const json& row) { return row["kind"] == "kv"; });
-  expect("--source disk", [](const json& row) { return row["source"] == "disk"; });
+  expect("--kind kv", [](const json& row) { return row["tensor_kind"] == "kv"; });
+  expect("--source disk", [](const json& row) { return row["memory_source"] == "disk"; });
   expect("--access write", [](const json& row) { return row["write"] == true; });
   for (const char* option : {"--layers 1,3-4", "--layer 1,3-4"})  // --layer is an alias
     expect(option, [](const json& row) {
-      return row["layer"] == 1 || row["layer"] == 3 || row["layer"] == 4;
+      return row["layer_id"] == 1 || row["layer_id"] == 3 || row["layer_id"] == 4;
     });
   expect("--access read --layers 1 --source disk", [](const json& row) {
-    return row["write"] == false && row["layer"] == 1 && row["source"] == "disk";
+    return row["write"] == false && row["layer_id"] == 1 && row["memory_source"] == "disk";
   });
   for (const char* options :
        {"--from-step 2 --to-step 4", "--first-step 2 --last-step 3"})  // as in version 0.1
@@ -93,7 +93,7 @@ TEST_F(Parse, RejectsUnknownLayers) {
   const json rows = json::parse(
       run_tt(folder, "parse a.ttrace --layers outside --limit 9 --json").out)["accesses"];
   ASSERT_EQ(rows.size(), 9U);
-  for (const json& row : rows) EXPECT_TRUE(row["layer"].is_null()) << row;
+  for (const json& row : rows) EXPECT_TRUE(row["layer_id"].is_null()) << row;
   EXPECT_EQ(run_tt(folder, "parse a.ttrace --layers x").code, 2);
 }
 
@@ -135,14 +135,14 @@ struct Counted {
     for (const json& row : rows) {
       const auto add = [&](Sums& sums) {
         ++sums.accesses;
-        (row["write"] ? sums.written : sums.read) += row["bytes"].get<std::uint64_t>();
+        (row["write"] ? sums.written : sums.read) += row["size_bytes"].get<std::uint64_t>();
       };
-      const std::string layer = row["layer"].is_null() ? "none" : row["layer"].dump();
+      const std::string layer = row["layer_id"].is_null() ? "none" : row["layer_id"].dump();
       add(all);
       add(layers[layer]);
       add(components[row["component"]]);
-      add(sources[row["source"]]);
-      if (row["kind"] == "weight") add(weights[row["tensor"]]);
+      add(sources[row["memory_source"]]);
+      if (row["tensor_kind"] == "weight") add(weights[row["tensor_name"]]);
       ops.emplace(row["step"], row["op"]);
     }
   }

@@ -26,7 +26,7 @@ TEST(SqlCommand, PrintsTableJsonAndCsv) {
   const Result rows =
       run_tt(folder,
              "sql a.ttrace --json 'SELECT sum(size_bytes), (SELECT sum(size_bytes) FROM "
-             "access_total), (SELECT sum(read_bytes + written_bytes) FROM op) FROM access'");
+             "access_total), (SELECT sum(bytes_read + bytes_written) FROM op) FROM access'");
   ASSERT_EQ(rows.code, 0) << rows.err;
   const json sums = json::parse(rows.out)["rows"][0];
   EXPECT_GT(sums[0], 0);

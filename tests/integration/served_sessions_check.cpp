@@ -44,11 +44,11 @@ FiveTotals totals_of_pages(ServedSession& session) {
   while (true) {
     const json page = session.ask("accesses?limit=1000" + cursor);
     for (const json& access : page["accesses"]) {
-      const std::uint64_t bytes = access["bytes"];
+      const std::uint64_t bytes = access["size_bytes"];
       ++totals.accesses;
       (access["write"].get<bool>() ? totals.written : totals.read) += bytes;
-      if (!access["file"].is_null()) totals.from_file += bytes;
-      totals.of_experts += !access["expert"].is_null();
+      if (!access["file_offset"].is_null()) totals.from_file += bytes;
+      totals.of_experts += !access["expert_id"].is_null();
     }
     if (!page["next"].is_string()) return totals;
     cursor = "&cursor=" + page["next"].get<std::string>();

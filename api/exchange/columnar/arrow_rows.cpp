@@ -65,7 +65,7 @@ std::expected<std::shared_ptr<arrow::Schema>, TraceError> arrow_schema(const Ses
   for (const StepColumns::Column& column : columns.columns()) {
     const AccessColumn& of = *column.definition;
     fields.push_back(
-        arrow::field(of.name, arrow_type(of.type), of.nullable,
+        arrow::field(of.name, arrow_type(of.type), of.nullable(),
                      *of.unit == '\0' ? nullptr : arrow::key_value_metadata({{"unit", of.unit}})));
   }
   const auto facts = session_metadata(rows);
@@ -105,7 +105,7 @@ std::expected<std::shared_ptr<arrow::RecordBatch>, TraceError> ArrowRows::take()
   std::vector<std::shared_ptr<arrow::ArrayData>> arrays;
   for (Column& column : columns_) {
     std::shared_ptr<arrow::Buffer> valid, values;
-    if (column.definition->nullable) {
+    if (column.definition->nullable()) {
       auto bits = bits_from(column.valid);
       if (!bits) return std::unexpected(trace_error(bits.error()));
       valid = *std::move(bits);

@@ -201,7 +201,7 @@ SharedPage PageEncoder::encode(std::vector<SharedValues> steps, PageScratch& scr
   for (const SharedValues& step : steps_) page.rows += step->bits.size();
   std::vector<std::uint8_t>& body = scratch.body;
   body.clear();
-  if (column_->definition->nullable) put_levels(scratch);
+  if (column_->definition->nullable()) put_levels(scratch);
   put_values(page, scratch);
 
   page.uncompressed_bytes = body.size();

@@ -1,5 +1,5 @@
-// The exported access row: one table of columns, in this order, for CSV, JSON, the log,
-// Parquet and Arrow. docs/exports.md documents each column.
+// The exported access row: the columns of analysis/columns/access_columns.h in this order, for
+// CSV, JSON, the log, Parquet and Arrow.
 //
 // Each column declares how its value varies (Varies), so that a writer evaluates it once per
 // step or once per access of a template and copies it otherwise: most of a row is the same in
@@ -8,12 +8,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "analysis/columns/column.h"
 #include "analysis/common/derived_graphs.h"
 #include "tracer/format/access/access.h"
 #include "tracer/format/model/session.h"
@@ -44,22 +46,17 @@ struct RowScope {
   std::span<const std::uint64_t> addresses{};  // per tensor of the template; empty: not recorded
 };
 
-enum class CellType : std::uint8_t { Text, Flag, Int32, UInt32, Int64, UInt64, Float };
-// PerRow: depends on the row and on the tensor address. PerTime: also on the op times.
-enum class Varies : std::uint8_t { PerStep, PerAccess, PerRow, PerTime };
+using CellType = columns::Type;
+using columns::Varies;
 
 // Monostate: null. Texts live as long as the scope and may be invalid UTF-8.
 using Cell =
     std::variant<std::monostate, bool, std::int64_t, std::uint64_t, float, std::string_view>;
 
-struct AccessColumn {
-  const char* name;
-  CellType type;  // Int*: the cell holds int64_t; UInt*: uint64_t
-  Varies varies;
-  const char* unit;
-  bool nullable;
-  // A PerStep column may use only row fields that every row has; a PerAccess column only
-  // access.access.
+// A cell of type Int* holds an int64_t, one of type UInt* a uint64_t.
+struct AccessColumn : columns::ColumnInfo {
+  // For a PerStep column, `row` may be empty; for a PerAccess column only its access.access is
+  // used.
   Cell (*cell)(const RowScope& scope, const ExportRow& row);
 };
 
@@ -70,8 +67,8 @@ std::span<const AccessColumn> access_columns();
 // a head. 0: not recorded.
 std::uint64_t address_of(const RowScope& scope, const ExportRow& row);
 
-// All values that PerStep text columns can have: phases, timings, the session id. Texts of
-// other columns come from the templates.
-std::vector<std::string> step_text_values(const SessionInfo& session);
+// All values that a PerStep text column can have. Texts of other columns come from the
+// templates.
+std::vector<std::string> step_text_values(const AccessColumn& column, const SessionInfo& session);
 
 }  // namespace tt::exchange

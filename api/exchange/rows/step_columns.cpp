@@ -64,7 +64,7 @@ bool same_row(const ExportRow& a, const ExportRow& b) {
 std::expected<StepColumns, TraceError> StepColumns::make(SessionRows& rows, bool with_session) {
   StepColumns out;
   for (const AccessColumn& definition : access_columns()) {
-    if (!with_session && std::string_view(definition.name) == "session") continue;
+    if (!with_session && definition.per_session) continue;
     out.columns_.push_back({.definition = &definition, .words = {}, .places = {}});
   }
   out.values_.resize(out.columns_.size());
@@ -75,7 +75,8 @@ std::expected<StepColumns, TraceError> StepColumns::make(SessionRows& rows, bool
     }
   };
   texts(Varies::PerStep, [&](Column& column) {
-    for (const std::string& word : step_text_values(rows.session())) add_word(column, word);
+    for (const std::string& word : step_text_values(*column.definition, rows.session()))
+      add_word(column, word);
   });
   const WriteResult read = rows.for_each_template([&](TemplateId, const RowTemplate& graph) {
     const RowScope scope{
@@ -117,7 +118,7 @@ void StepColumns::per_access(std::size_t column, const StepRows& step) {
   made_.bits.clear();
   made_.valid.clear();
   for (const ExportRow& row : rows_) made_.bits.push_back(bits[row.access.access]);
-  if (of.definition->nullable)
+  if (of.definition->nullable())
     for (const ExportRow& row : rows_) made_.valid.push_back(valid[row.access.access]);
   set(column, made_);
 }
@@ -132,12 +133,12 @@ void StepColumns::per_row(std::size_t column, const StepRows& step,
     made_ = *values_[column];
   } else {
     made_.bits.resize(n);
-    made_.valid.resize(of.definition->nullable ? n : 0);
+    made_.valid.resize(of.definition->nullable() ? n : 0);
   }
   for (const std::uint32_t i : rows) {
     const Cell cell = of.definition->cell(step.scope, step.rows[i]);
     made_.bits[i] = bits_of(of, cell);
-    if (of.definition->nullable) made_.valid[i] = !is_null(cell);
+    if (of.definition->nullable()) made_.valid[i] = !is_null(cell);
   }
   set(column, made_);
 }

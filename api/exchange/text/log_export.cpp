@@ -25,6 +25,13 @@ void append_line(std::string& to, const Json& json) {
   to += '\n';
 }
 
+// The fields of a JSON object, each after a comma.
+void append_fields(std::string& to, const Json& object) {
+  const std::string text = text_of(object);
+  to += ',';
+  to.append(text, 1, text.size() - 2);
+}
+
 const ValueStats* stats_of(const Step& step, OpId op) {
   const auto found = std::ranges::find(step.stats, op, &ValueStats::op);
   return found == step.stats.end() ? nullptr : &*found;
@@ -63,10 +70,7 @@ WriteResult export_log(SessionRows& rows, LogLevel level, const ByteSink& sink,
           const ValueStats* stats = level == LogLevel::Verbose && row.access.write
                                         ? stats_of(step, row.access.op)
                                         : nullptr;
-          if (stats != nullptr) {
-            out.text() += ",\"stats\":";
-            out.text() += text_of(to_json(*stats));
-          }
+          if (stats != nullptr) append_fields(out.text(), output_json(*stats));
           out.text() += "}\n";
           if (const WriteResult written = out.flush_if_full(); !written) return written;
         }

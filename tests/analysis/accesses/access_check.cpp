@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -31,6 +32,8 @@ struct Row {
   Phase phase;
   StepAccess access;
   std::uint64_t address = 0;
+  Ns begin;  // of the op
+  std::optional<Ns> duration;
   std::shared_ptr<const Named> of;
 };
 
@@ -69,6 +72,7 @@ std::vector<Row> all_rows(const SessionReader& reader) {
       if (address != 0 && access.expert >= 0) {
         address += static_cast<std::uint64_t>(access.expert) * accesses[access.access].stride;
       }
+      const bool timed = access.op.v < step.op_ends.size();
       auto& of = known[{step.graph, access.access}];
       if (of == nullptr) of = tensor_and_op_names(*graph, access);
       rows.push_back(
@@ -76,7 +80,12 @@ std::vector<Row> all_rows(const SessionReader& reader) {
            .phase = step.phase,
            .access = access,
            .address = address,
+           .begin = !timed             ? step.begin
+                    : access.op.v == 0 ? step.first_op
+                                       : step.op_ends[access.op.v - 1],
+           .duration = std::nullopt,
            .of = of});
+      if (timed) rows.back().duration = step.op_ends[access.op.v] - rows.back().begin;
     });
     return true;
   });
@@ -137,12 +146,12 @@ void expect_same(const AccessRow& row, const Row& expected) {
   EXPECT_TRUE(row.access.score == expected.access.score || std::isnan(expected.access.score));
   EXPECT_EQ(row.address, expected.address);
   const Tensor& tensor = expected.of->tensor;
-  EXPECT_EQ(row.name, tensor.name);
-  EXPECT_EQ(row.kind, tensor.kind);
-  EXPECT_EQ(row.source, tensor.source);
-  EXPECT_EQ(row.layer, tensor.layer);
-  EXPECT_EQ(row.component, tensor.component);
-  EXPECT_EQ(row.role, tensor.role);
+  EXPECT_EQ(row.tensor().name, tensor.name);
+  EXPECT_EQ(row.tensor(), tensor);
+  EXPECT_EQ(row.step->id, expected.place.step);
+  EXPECT_EQ(row.step->phase, expected.phase);
+  EXPECT_EQ(row.begin, expected.begin);
+  EXPECT_EQ(row.duration, expected.duration);
 }
 
 constexpr Order<AccessSort> kOrders[] = {

@@ -5,10 +5,9 @@
 #include <cmath>
 #include <format>
 
+#include "analysis/common/op_info.h"
 #include "analysis/experts/routing.h"
 #include "analysis/graph/dependencies.h"
-#include "analysis/tables/op_table.h"
-#include "analysis/tables/tensor_table.h"
 #include "tests/analysis/aggregate/naive_faults.h"
 #include "tests/analysis/sql/sql_line.h"
 #include "tracer/format/access/access.h"
@@ -118,8 +117,11 @@ Lines naive_ops(const SessionContents& all) {
       Line line;
       line.number(step.id.v).number(i).text(to_text(step.phase)).number(step.graph.v);
       line.number(step.first_token).text(op_name(*graph, op)).layer(op.layer).text(op.device);
-      line.number(output.v).text(graph->tensor(output).name);
-      line.text(to_text(graph->tensor(output).component));
+      line.number(op.nodes).number(output.v).text(graph->tensor(output).name);
+      line.text(graph->tensor(output).type);
+      for (const auto ne : graph->tensor(output).ne) line.number(ne);
+      const OpRole role = op_role_of(*graph, op);
+      line.text(to_text(role.component)).text(to_text(role.role));
       line.number(begin_of(step, OpId{i}));
       line.number_or_null(
           !whole, whole ? 0 : wrapping_difference(step.op_ends[i], Ns{begin_of(step, OpId{i})}));
@@ -332,7 +334,8 @@ Lines naive_op_totals(const SessionContents& all) {
     const Tensor& output = graph.tensor(graph.node(op.last()).output);
     Line line;
     line.text(to_text(phase)).number(id.v).number(index).text(op_name(graph, op)).layer(op.layer);
-    line.text(op.device).text(output.name).text(to_text(output.component)).u64(sum.executions);
+    line.text(op.device).text(output.name).text(to_text(op_role_of(graph, op).component));
+    line.u64(sum.executions);
     line.number_or_null(sum.timed, static_cast<std::int64_t>(sum.ns));
     lines.push_back(line.u64(sum.read).u64(sum.written).take());
   }

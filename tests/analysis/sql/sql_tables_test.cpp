@@ -54,8 +54,8 @@ TEST(SqlTables, AnswerTypicalQueries) {
   const SmallSession small({small_step(0), small_step(1), small_step(2)});
   const SqlSession session(small.path);
   EXPECT_EQ(session.rows("SELECT count(*), sum(bytes), sum(size_bytes) FROM access"),
-            Lines{"48|" + session.rows("SELECT sum(read_bytes + written_bytes) FROM step")[0] +
-                  "|" + session.rows("SELECT sum(read_bytes + written_bytes) FROM op")[0]});
+            Lines{"48|" + session.rows("SELECT sum(bytes_read + bytes_written) FROM step")[0] +
+                  "|" + session.rows("SELECT sum(bytes_read + bytes_written) FROM op")[0]});
   EXPECT_EQ(session.rows("SELECT DISTINCT tensor_name FROM access WHERE memory_source = 'disk' AND "
                          "layer_id = 0 AND step = 1 ORDER BY 1"),
             (Lines{"blk.0.attn_norm.weight", "blk.0.attn_q.weight"}));
@@ -340,6 +340,26 @@ std::string documented_type(const std::string& part, const std::string& column) 
     type = line.substr(end + 3, line.find(" |", end + 3) - end - 3);
   }
   return type;
+}
+
+TEST(SqlTables, FormerColumnNamesAreHidden) {
+  const SmallSession small({small_step(0)});
+  const SqlSession session(small.path);
+  for (const auto& [table, former, name] : {std::tuple{"access", "bytes", "size_bytes"},
+                                            {"op", "read_bytes", "bytes_read"},
+                                            {"op", "written_bytes", "bytes_written"},
+                                            {"step", "read_bytes", "bytes_read"},
+                                            {"step", "written_bytes", "bytes_written"},
+                                            {"op_total", "read_bytes", "bytes_read"},
+                                            {"op_total", "written_bytes", "bytes_written"}}) {
+    SCOPED_TRACE(std::format("{}.{}", table, former));
+    EXPECT_EQ(session.rows(std::format("SELECT {} FROM {}", former, table)),
+              session.rows(std::format("SELECT {} FROM {}", name, table)));
+    EXPECT_EQ(session.rows(std::format("SELECT hidden FROM pragma_table_xinfo('{}') "
+                                       "WHERE name = '{}'",
+                                       table, former)),
+              Lines{"1"});
+  }
 }
 
 TEST(SqlTables, EveryTableColumnIsDocumented) {

@@ -154,10 +154,13 @@ StatsOfOps logged_stats(const SessionReader& reader, LogLevel level) {
   std::istringstream lines(export_text(reader, {.format = Format::Ndjson, .level = level}));
   for (std::string line; std::getline(lines, line);) {
     const json entry = json::parse(line);
-    if (!entry.contains("stats")) continue;
+    if (!entry.contains("output_min")) continue;
     EXPECT_EQ(entry["event"], "tensor_log");
     EXPECT_EQ(entry["write"], true);
-    const bool is_new = stats.try_emplace({entry["step"], entry["op"]}, entry["stats"]).second;
+    json of_output;
+    for (const auto& [name, value] : entry.items())
+      if (name.starts_with("output_")) of_output[name.substr(7)] = value;
+    const bool is_new = stats.try_emplace({entry["step"], entry["op"]}, of_output).second;
     EXPECT_TRUE(is_new) << line;
   }
   return stats;

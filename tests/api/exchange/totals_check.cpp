@@ -76,7 +76,7 @@ void expect_totals_agree(const std::filesystem::path& file) {
   const Numbers bytes{walked.read, walked.written};
   for (const char* table : {"op", "op_total", "phase_totals"}) {
     EXPECT_EQ(
-        query_row(file, std::string("SELECT sum(read_bytes), sum(written_bytes) FROM ") + table),
+        query_row(file, std::string("SELECT sum(bytes_read), sum(bytes_written) FROM ") + table),
         bytes);
   }
 

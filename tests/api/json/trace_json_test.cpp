@@ -12,6 +12,10 @@
 namespace tt {
 namespace {
 
+OpTable table_of(const GraphTemplate& graph) {
+  return {.step = {}, .graph = std::make_shared<const GraphTemplate>(graph), .page = {}};
+}
+
 TEST(TraceJson, ReplacesInvalidUtf8) {
   const Token half{.index = 0, .id = 1, .text = "a\xc3"};
   EXPECT_EQ(text_of(to_json(half)),
@@ -20,36 +24,47 @@ TEST(TraceJson, ReplacesInvalidUtf8) {
   test::GraphMaker m;
   const TensorId out = m.node("\xff", "\xfe-0", {4}, {});
   const OpRow row{.op = OpId{0}, .name = "\xff", .output = out, .sources = {out}};
-  EXPECT_NO_THROW(text_of(to_json(m.graph, row)));
+  EXPECT_NO_THROW(text_of(to_json(table_of(m.graph), row)));
 }
 
 TEST(TraceJson, MissingAccessFieldsAreNull) {
+  test::GraphMaker m;
+  const TensorId weight = m.weight("blk.3.ffn_up_exps.weight", {4, 4});
+  m.node("MUL_MAT_ID", "ffn_up-3", {4}, {weight});
+  m.graph.tensors[weight.v].layer = LayerId{3};
   AccessRow row;
-  row.name = "blk.3.ffn_up_exps.weight";
-  row.layer = LayerId{3};
+  row.derived = derive_graph(std::make_shared<const GraphTemplate>(m.graph));
+  row.step = std::make_shared<const StepFacts>(StepFacts{.id = StepId{7}});
+  row.access.tensor = weight;
   row.access.touched = Bytes{64};
   Json json = to_json(row);
-  EXPECT_EQ(json["tensor"], "blk.3.ffn_up_exps.weight");
-  EXPECT_TRUE(json["file"].is_null());
-  EXPECT_TRUE(json["address"].is_null());
-  EXPECT_TRUE(json["expert"].is_null());
-  EXPECT_TRUE(json["score"].is_null());
-  EXPECT_EQ(json["layer"], 3);
+  EXPECT_EQ(json["step"], 7);
+  EXPECT_EQ(json["operation_type"], "MUL_MAT_ID");
+  EXPECT_EQ(json["tensor_name"], "blk.3.ffn_up_exps.weight");
+  EXPECT_EQ(json["layer_id"], 3);
+  EXPECT_EQ(json["size_bytes"], 64);
+  for (const char* missing : {"duration_ns", "tensor_ptr", "file_offset", "file_bytes",
+                              "attention_head", "expert_id", "expert_rank", "routing_score"})
+    EXPECT_TRUE(json.at(missing).is_null()) << missing;
+  EXPECT_FALSE(json.contains("session"));
 
+  row.duration = Ns{5};
   row.address = 0x7f0000001000;
   row.access.range = {.file = 1, .offset = std::uint64_t{1} << 40, .length = 64};
   row.access.expert = 5;
   row.access.rank = 0;
   row.access.score = 0.25F;
   json = to_json(row);
-  EXPECT_EQ(json["address"], "0x7f0000001000");
-  EXPECT_EQ(text_of(json["file"]), R"({"index":1,"offset":1099511627776,"length":64})");
-  EXPECT_EQ(json["expert"], 5);
-  EXPECT_EQ(json["rank"], 0);
-  EXPECT_EQ(json["score"], 0.25F);
+  EXPECT_EQ(json["duration_ns"], 5);
+  EXPECT_EQ(json["tensor_ptr"], 0x7f0000001000);
+  EXPECT_EQ(json["file_offset"], std::uint64_t{1} << 40);
+  EXPECT_EQ(json["file_bytes"], 64);
+  EXPECT_EQ(json["expert_id"], 5);
+  EXPECT_EQ(json["expert_rank"], 0);
+  EXPECT_EQ(json["routing_score"], 0.25F);
 
   row.access.score = std::numeric_limits<float>::quiet_NaN();  // not recorded
-  EXPECT_TRUE(to_json(row)["score"].is_null());
+  EXPECT_TRUE(to_json(row)["routing_score"].is_null());
 }
 
 TEST(TraceJson, NodeFieldsAreNullWhenNotComputed) {
@@ -130,7 +145,7 @@ TEST(TraceJson, OpOutsideLayersHasNullLayer) {
   test::GraphMaker m;
   const TensorId out = m.node("ADD", "sum", {4}, {});
   const OpRow row{.op = OpId{0}, .name = "ADD", .output = out, .sources = {}};
-  EXPECT_TRUE(to_json(m.graph, row)["layer"].is_null());
+  EXPECT_TRUE(to_json(table_of(m.graph), row)["op_layer_id"].is_null());
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST(LiveEvents, MatchProtocol) {
   running.max_tokens = 9;
   const Token token{.index = 6, .id = 42, .position = 6, .generated = true, .text = "raw"};
   EXPECT_EQ(hello_event(524288),
-            R"({"type":"hello","protocol":2,"server":"tensor-trace )" TT_VERSION
+            R"({"type":"hello","protocol":3,"server":"tensor-trace )" TT_VERSION
             R"(","window":524288})");
   EXPECT_EQ(subscribed_event({.session = "s",
                               .kinds = {.token = true, .step = true},

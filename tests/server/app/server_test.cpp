@@ -96,17 +96,17 @@ TEST_F(Server, OpAndAccessTotalsMatchStep) {
     ++looked_at;
     const std::string of_step = path + "/" + std::to_string(step["step"].get<int>());
     const json ops = server.get(of_step + "/ops").body;
-    EXPECT_EQ(ops["total"], step["ops"]);
+    EXPECT_EQ(ops["total"], step["ops_timed"]);
     std::uint64_t read = 0, written = 0;
     std::int64_t ns = 0, end = -1;
     for (const json& op : ops["ops"]) {
       read += op["bytes_read"].get<std::uint64_t>();
       written += op["bytes_written"].get<std::uint64_t>();
-      ns += op["end_ns"].get<std::int64_t>() - op["begin_ns"].get<std::int64_t>();
+      ns += op["duration_ns"].get<std::int64_t>();
       if (end >= 0) {
-        EXPECT_EQ(op["begin_ns"], end);
+        EXPECT_EQ(op["timestamp_ns"], end);
       }
-      end = op["end_ns"];
+      end = op["timestamp_ns"].get<std::int64_t>() + op["duration_ns"].get<std::int64_t>();
     }
     EXPECT_EQ(read, step["bytes_read"]);
     EXPECT_EQ(written, step["bytes_written"]);
@@ -118,9 +118,9 @@ TEST_F(Server, OpAndAccessTotalsMatchStep) {
     EXPECT_EQ(accesses["total"], step["accesses"]);
     std::uint64_t touched = 0;
     for (const json& access : accesses["accesses"]) {
-      touched += access["bytes"].get<std::uint64_t>();
-      if (access["kind"] == "weight" && access["source"] == "disk") {
-        EXPECT_FALSE(access["file"].is_null()) << access;
+      touched += access["size_bytes"].get<std::uint64_t>();
+      if (access["tensor_kind"] == "weight" && access["memory_source"] == "disk") {
+        EXPECT_FALSE(access["file_offset"].is_null()) << access;
       }
     }
     EXPECT_EQ(touched, read + written);

@@ -112,7 +112,7 @@ TEST_F(Live, DeliversTokensStepsAndOpsExactlyOnce) {
   LiveClient client(server.port);
   const json hello = client.read_event();
   EXPECT_EQ(hello["type"], "hello");
-  EXPECT_EQ(hello["protocol"], 2);
+  EXPECT_EQ(hello["protocol"], 3);
   EXPECT_EQ(hello["window"], 512 << 10);
   client.send_command({{"type", "subscribe"}, {"session", "*"}, {"kinds", kAllKinds}});
   EXPECT_EQ(client.read_event()["number"], 0);

@@ -30,7 +30,7 @@ int evaluated_prompt_tokens(TestServer& server, const Turn& turn) {
   int tokens = 0;
   const std::string id = turn.session["id"];
   for (const json& step : server.get("/api/v1/sessions/" + id + "/steps").body["steps"])
-    if (step["phase"] == "prompt") tokens += step["n_tokens"].get<int>();
+    if (step["phase"] == "prompt") tokens += step["token_count"].get<int>();
   return tokens;
 }
 

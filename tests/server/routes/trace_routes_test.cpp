@@ -53,9 +53,9 @@ TEST(TraceRoutes, TemplatesNodesAndTensors) {
 
   const json tensors = server.ask("templates/1/tensors?kind=weight&sort=-offset&limit=2").body;
   EXPECT_EQ(tensors["total"], 5);
-  EXPECT_EQ(join_field(tensors["tensors"], "name"), "output.weight blk.1.ffn_down.weight");
+  EXPECT_EQ(join_field(tensors["tensors"], "tensor_name"), "output.weight blk.1.ffn_down.weight");
   EXPECT_EQ(tensors["tensors"][0]["category"], "output");
-  EXPECT_EQ(tensors["tensors"][0]["size"], 512);
+  EXPECT_EQ(tensors["tensors"][0]["tensor_bytes"], 512);
   EXPECT_EQ(server.ask("templates/1/tensors?name=ATTN_Q").body["total"], 1);
   EXPECT_EQ(server.ask("templates/1/tensors?layer=1&component=ffn&source=disk").body["total"], 1);
 }
@@ -77,7 +77,7 @@ TEST(TraceRoutes, AccessesOfAStepWithFilterAndOrder) {
   const json of_weights =
       server.ask("steps/1/accesses?source=disk&sort=-offset&layer=none&limit=2").body;
   EXPECT_EQ(of_weights["total"], 3) << "two rows of the embedding, the output";
-  EXPECT_EQ(join_field(of_weights["accesses"], "tensor"), "output.weight token_embd.weight");
+  EXPECT_EQ(join_field(of_weights["accesses"], "tensor_name"), "output.weight token_embd.weight");
   EXPECT_EQ(server.ask("steps/1/accesses?write=true").body["total"], 5);
   EXPECT_EQ(server.ask("steps/1/accesses?tensor=Attn&component=norm").body["total"], 1);
   EXPECT_EQ(server.ask("steps/1/accesses?expert=0").body["total"], 0);
@@ -97,7 +97,7 @@ TEST(TraceRoutes, AccessesFilteredByTensorKind) {
     const json of_all = server.ask("accesses?kind=" + kind).body;
     ASSERT_TRUE(of_all["accesses"].is_array()) << of_all;
     EXPECT_EQ(of_all["accesses"].size(), 3 * count);
-    for (const json& access : of_all["accesses"]) EXPECT_EQ(access["kind"], kind);
+    for (const json& access : of_all["accesses"]) EXPECT_EQ(access["tensor_kind"], kind);
   }
   const json first = server.ask("accesses?kind=weight&limit=10").body;
   const std::string cursor = "&cursor=" + first["next"].get<std::string>();

@@ -280,6 +280,16 @@ void for_each_access(const GraphTemplate& graph, std::span<const Access> accesse
   }
 }
 
+std::uint64_t address_of(std::span<const std::uint64_t> addresses, const Access& access,
+                         std::int32_t expert) {
+  if (access.tensor.v >= addresses.size()) return 0;
+  const std::uint64_t address = addresses[access.tensor.v];
+  if (address == 0 || expert < 0) return address;
+  return address + static_cast<std::uint64_t>(expert) * access.stride;
+}
+
+Bytes size_of(const Tensor& tensor) { return Bytes{span_of(tensor)}; }
+
 AccessTotals totals_of(const GraphTemplate& graph, std::span<const Access> accesses,
                        const Step& step) {
   AccessTotals totals;

@@ -61,6 +61,11 @@ struct StepAccess {
 void for_each_access(const GraphTemplate& graph, std::span<const Access> accesses, const Step& step,
                      const std::function<void(const StepAccess&)>& row);
 
+// Address of the accessed data: of the tensor as the op sees it, or of the slice of `expert` (-1:
+// no expert). `addresses`: per tensor (Allocation). 0: not recorded.
+std::uint64_t address_of(std::span<const std::uint64_t> addresses, const Access& access,
+                         std::int32_t expert);
+
 // Number and bytes of the rows of for_each_access(), without a call per row.
 struct AccessTotals {
   std::uint64_t accesses = 0;
@@ -114,6 +119,9 @@ LayerHeads heads_of_layers(const GraphTemplate& graph);
 // Otherwise layers that are not in `layers` have no heads.
 HeadGeometry head_geometry(const Tensor& weight, const LayerHeads& layers, HeadCounts model);
 
+// The number of bytes from the first to the last byte of the tensor: ggml_nbytes().
+Bytes size_of(const Tensor& tensor);
+
 // Category of a tensor in the whole graph, or relative to a selected layer.
 enum class Category : std::uint8_t {
   Layer,
@@ -127,5 +135,6 @@ enum class Category : std::uint8_t {
 std::vector<Category> categories_of(const GraphTemplate& graph);
 
 const char* to_text(Category);
+const char* to_text(Extent);
 
 }  // namespace tt

@@ -69,5 +69,9 @@ const char* to_text(Category v) {
                                        "output", "cross_layer_input", "cross_layer_output"};
   return name_of(names, v);
 }
+const char* to_text(Extent v) {
+  static constexpr std::array names = {"all", "rows", "experts", "cells"};
+  return name_of(names, v);
+}
 
 }  // namespace tt

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,10 @@ struct Step {
   Ns op_begin(OpId op) const {
     if (op.v >= op_ends.size()) return begin;
     return op.v == 0 ? first_op : op_ends[op.v - 1];
+  }
+  std::optional<Ns> op_duration(OpId op) const {
+    if (op.v >= op_ends.size()) return std::nullopt;
+    return op_ends[op.v] - op_begin(op);
   }
   friend bool operator==(const Step&, const Step&) = default;
 };

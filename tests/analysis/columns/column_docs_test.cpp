@@ -1,0 +1,216 @@
+// docs/sql.md, docs/exports.md and api/openapi.yaml contain text that is generated from
+// analysis/columns. UPDATE_DOCS=1 rewrites it.
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <cstdlib>
+#include <format>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/columns/access_columns.h"
+#include "analysis/columns/op_columns.h"
+#include "analysis/columns/step_columns.h"
+#include "analysis/columns/tensor_columns.h"
+#include "tests/support/test_paths.h"
+
+namespace tt::test {
+namespace {
+
+using columns::ColumnInfo;
+using columns::Enumeration;
+using columns::Type;
+
+constexpr auto kAccess = columns::infos_of(columns::access_columns());
+constexpr auto kOp = columns::infos_of(columns::op_columns());
+constexpr auto kStep = columns::infos_of(columns::step_columns());
+constexpr auto kSource = columns::infos_of(columns::source_columns());
+constexpr auto kTensor = columns::infos_of(columns::tensor_columns());
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
+  return list;
+}
+
+std::vector<std::string> words_of(const Enumeration& of) {
+  std::vector<std::string> words;
+  for (int i = 0; i < of.count; ++i) words.emplace_back(of.word(i));
+  return words;
+}
+
+void append_sentence(std::string& to, const std::string& part) {
+  to += (to.empty() || part.empty() ? "" : "; ") + part;
+}
+
+// The cell of a Markdown table. `null` is how the format writes a null.
+std::string description(const ColumnInfo& info, const char* null) {
+  std::string text = info.meaning;
+  if (info.words != nullptr) {
+    std::vector<std::string> words = words_of(*info.words);
+    for (std::string& word : words) word = "`" + word + "`";
+    text += (text.empty() ? "" : ": ") + joined(words);
+  }
+  if (info.nullable()) append_sentence(text, std::format("{}: {}", null, info.null));
+  return text;
+}
+
+std::string cell(const std::string& text) { return text.empty() ? " " : " " + text + " "; }
+
+std::string type_and_unit(const char* type, const ColumnInfo& info) {
+  const std::string unit = info.type == Type::Flag ? "flag" : info.unit;
+  return unit.empty() ? type : std::format("{}, {}", type, unit);
+}
+
+const char* sql_type(Type type) {
+  return type == Type::Text ? "TEXT" : type == Type::Float ? "REAL" : "INTEGER";
+}
+
+std::string sql_table(std::span<const ColumnInfo> infos) {
+  std::string text = "| column | type, unit | |\n|---|---|---|\n", hidden;
+  for (const ColumnInfo& info : infos) {
+    const std::string type = type_and_unit(sql_type(info.type), info);
+    std::string meaning = description(info, "NULL");
+    if (info.per_session) append_sentence(meaning, "not in `SELECT *`");
+    (info.per_session ? hidden : text) +=
+        std::format("| `{}` | {} |{}|\n", info.name, type, cell(meaning));
+    if (info.former_name != nullptr) {
+      hidden += std::format("| `{}` | {} | former name of `{}`; not in `SELECT *` |\n",
+                            info.former_name, type, info.name);
+    }
+  }
+  return text + hidden;
+}
+
+std::string export_table(std::span<const ColumnInfo> infos) {
+  static constexpr const char* kTypes[] = {"text", "bool", "i32", "u32", "i64", "u64", "f32"};
+  std::string text = "| column | type, unit | |\n|---|---|---|\n";
+  for (const ColumnInfo& info : infos) {
+    const char* type = kTypes[static_cast<int>(info.type)];
+    text += std::format("| `{}` | {} |{}|\n", info.name,
+                        *info.unit == '\0' ? type : std::format("{}, {}", type, info.unit),
+                        cell(description(info, "null")));
+  }
+  return text;
+}
+
+std::string yaml_text(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "''" : std::string(1, c);
+  return out + "'";
+}
+
+std::string property(const ColumnInfo& info) {
+  std::string schema;
+  if (info.words != nullptr) {
+    schema = std::format("$ref: '#/components/schemas/{}'", info.words->schema);
+    if (info.nullable()) schema = std::format("anyOf: [{{ {} }}, {{ type: 'null' }}]", schema);
+  } else {
+    const bool is_number = info.type != Type::Text && info.type != Type::Flag;
+    const std::string type = info.type == Type::Text    ? "string"
+                             : info.type == Type::Flag  ? "boolean"
+                             : info.type == Type::Float ? "number"
+                                                        : "integer";
+    schema = "type: " + (info.nullable() ? std::format("[{}, 'null']", type) : type);
+    if (is_number && (info.type == Type::UInt32 || info.type == Type::UInt64))
+      schema += ", minimum: 0";
+  }
+  std::string meaning = info.meaning;
+  if (info.nullable()) append_sentence(meaning, std::string("null: ") + info.null);
+  if (!meaning.empty()) {
+    meaning[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(meaning[0])));
+    schema += ", description: " + yaml_text(meaning);
+  }
+  return std::format("        {}: {{ {} }}\n", info.name, schema);
+}
+
+// An object schema without its name. `more`: fields that follow in the file and are no columns.
+std::string schema_of(std::span<const ColumnInfo> infos, const std::vector<std::string>& more) {
+  std::vector<std::string> names;
+  std::string properties;
+  for (const ColumnInfo& info : infos) {
+    if (info.per_session) continue;
+    names.emplace_back(info.name);
+    properties += property(info);
+  }
+  names.insert(names.end(), more.begin(), more.end());
+  return std::format("      type: object\n      required: [{}]\n      properties:\n{}",
+                     joined(names), properties);
+}
+
+std::string enumerations() {
+  std::string text;
+  for (const Enumeration* of :
+       {&columns::kPhases, &columns::kTimings, &columns::kComponents, &columns::kCategories,
+        &columns::kTensorKinds, &columns::kSources, &columns::kExtents, &columns::kQkvTypes})
+    text += std::format("    {}: {{ enum: [{}] }}\n", of->schema, joined(words_of(*of)));
+  return text;
+}
+
+// Compares the lines between "generated from analysis/columns: NAME" and "end of generated
+// text" with `text`.
+void expect_generated(const std::string& file, const std::string& name, const std::string& text) {
+  SCOPED_TRACE(file + ", " + name);
+  const std::string path = source_path(file);
+  std::ifstream in(path, std::ios::binary);
+  std::string document{std::istreambuf_iterator<char>(in), {}};
+  const auto marker = document.find("generated from analysis/columns: " + name);
+  ASSERT_NE(marker, std::string::npos) << "no marker";
+  const auto begin = document.find('\n', marker) + 1;
+  const auto end = document.rfind('\n', document.find("end of generated text", begin)) + 1;
+  ASSERT_LE(begin, end) << "no end marker";
+  if (std::getenv("UPDATE_DOCS") != nullptr) {
+    document.replace(begin, end - begin, text);
+    std::ofstream(path, std::ios::binary) << document;
+    return;
+  }
+  EXPECT_EQ(document.substr(begin, end - begin), text) << "UPDATE_DOCS=1 rewrites the file";
+}
+
+TEST(ColumnDocs, SqlTablesMatchTheDefinitions) {
+  expect_generated("docs/sql.md", "access", sql_table(kAccess));
+  expect_generated("docs/sql.md", "op", sql_table(kOp));
+  expect_generated("docs/sql.md", "step", sql_table(kStep));
+  expect_generated("docs/sql.md", "tensor", sql_table(kTensor));
+}
+
+TEST(ColumnDocs, ExportTableMatchesTheDefinition) {
+  expect_generated("docs/exports.md", "access", export_table(kAccess));
+}
+
+TEST(ColumnDocs, OpenapiSchemasMatchTheDefinitions) {
+  expect_generated("api/openapi.yaml", "words", enumerations());
+  expect_generated("api/openapi.yaml", "Access", schema_of(kAccess, {}));
+  expect_generated("api/openapi.yaml", "Op", schema_of(kOp, {"sources"}));
+  expect_generated("api/openapi.yaml", "OpSource", schema_of(kSource, {}));
+  expect_generated("api/openapi.yaml", "Step", schema_of(kStep, {"layers"}));
+  expect_generated("api/openapi.yaml", "Tensor", schema_of(kTensor, {}));
+}
+
+// One name, one meaning: a column of several tables has one type in all of them.
+TEST(ColumnDocs, SameNameHasTheSameTypeInAllTables) {
+  std::vector<ColumnInfo> known;
+  for (const std::span<const ColumnInfo> table :
+       {std::span<const ColumnInfo>(kAccess), {kOp}, {kStep}, {kTensor}}) {
+    for (const ColumnInfo& info : table) {
+      const auto same =
+          std::ranges::find(known, std::string_view(info.name),
+                            [](const ColumnInfo& of) { return std::string_view(of.name); });
+      if (same == known.end()) {
+        known.push_back(info);
+        continue;
+      }
+      SCOPED_TRACE(info.name);
+      EXPECT_EQ(info.type, same->type);
+      EXPECT_STREQ(info.unit, same->unit);
+      EXPECT_EQ(info.words, same->words);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tt::test
