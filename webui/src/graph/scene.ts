@@ -2,7 +2,13 @@
 // is drawn as a stub next to each reader, so that its edges do not cross the whole graph. Pure
 // functions.
 import { formatShape } from '../format';
-import type { Category, GraphNode, LayerSubgraph, Op } from '../net/types';
+import {
+  durationOf,
+  type Category,
+  type GraphNode,
+  type LayerSubgraph,
+  type Op,
+} from '../net/types';
 import type { Layout, LayoutGraph } from './layout';
 
 // The origin of a node: computed by an op, a view without computation, or not part of this graph's
@@ -126,7 +132,7 @@ export function timesOf({ items }: Scene, ops: readonly Op[]): Float64Array {
   const times = new Float64Array(items.length);
   for (const op of ops) {
     const item = last.get(op.op);
-    if (item !== undefined) times[item] = op.end_ns - op.begin_ns;
+    if (item !== undefined) times[item] = durationOf(op);
   }
   return times;
 }

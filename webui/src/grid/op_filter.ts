@@ -12,16 +12,19 @@ export interface Term {
 
 // `whole`: the value must be equal (layer:1 does not match layer 11), else contain the text.
 const FIELDS: Readonly<Record<string, { text: (op: Op) => string; whole?: boolean }>> = {
-  op: { text: (op) => op.name },
+  op: { text: (op) => op.operation_type },
   n: { text: (op) => String(op.op), whole: true },
-  tensor: { text: (op) => op.tensor },
-  type: { text: (op) => op.type },
-  layer: { text: (op) => (op.layer === null ? 'none' : String(op.layer)), whole: true },
+  tensor: { text: (op) => op.tensor_name },
+  type: { text: (op) => op.tensor_type },
+  layer: { text: (op) => (op.op_layer_id === null ? 'none' : String(op.op_layer_id)), whole: true },
   component: { text: (op) => op.component },
   role: { text: (op) => op.role },
   device: { text: (op) => op.device },
   source: {
-    text: (op) => op.sources.map((s) => `${s.tensor} ${s.type} ${s.kind} ${s.source}`).join(' '),
+    text: (op) =>
+      op.sources
+        .map((s) => `${s.tensor_name} ${s.tensor_type} ${s.tensor_kind} ${s.memory_source}`)
+        .join(' '),
   },
 };
 

@@ -313,7 +313,7 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** Export a session. The file is generated while it is sent; folders are generated first. A response without its final chunk is incomplete */
+        /** Export a session. The file is generated while it is sent; folders are generated first. If the final chunk is missing, the response is incomplete */
         readonly get: operations["export"];
         readonly put?: never;
         readonly post?: never;
@@ -823,9 +823,9 @@ export interface paths {
             readonly query?: {
                 readonly by?: components["schemas"]["RowAxis"];
                 readonly value?: components["schemas"]["TraceValue"];
-                /** @description The top N % of the rows are hot */
+                /** @description Percentage of the rows that are hot, counted from the highest value */
                 readonly hot_percent?: number;
-                /** @description The bottom N % of the rows are cold */
+                /** @description Percentage of the rows that are cold, counted from the lowest value */
                 readonly cold_percent?: number;
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
@@ -1428,7 +1428,7 @@ export interface components {
             readonly largest: number;
             /** @description Sum of the cells */
             readonly shown: number;
-            /** @description Sum over everything that matches the filter, including data outside the range or on no row */
+            /** @description Sum over everything that matches the filter and is in the range of the time, step or token axis, including data outside the range of the other axis or on no row of it */
             readonly total: number;
             /** @description Number of damaged steps, excluded from all sums */
             readonly damaged_steps: number;
@@ -1508,7 +1508,7 @@ export interface components {
         /** @description Nanoseconds since the start of the session */
         readonly Ns: number;
         readonly Bytes: number;
-        /** @description N of blk.N; null if outside any layer */
+        /** @description Layer number (the N of blk.N in tensor names); null outside all layers */
         readonly Layer: number | null;
         readonly Problem: {
             /** @constant */
@@ -1653,7 +1653,7 @@ export interface components {
              */
             readonly timing?: "fast" | "exact";
             /**
-             * @description Only for level verbose. Regular expression that selects the outputs to compute statistics of, without back references and look-ahead; empty: none
+             * @description Only for level verbose. Regular expression that selects the op outputs to compute value statistics of; it cannot contain back references or look-aheads. Empty: no statistics
              * @default attn_out|ffn_out|ffn_moe_out|l_out|result_
              */
             readonly stats_pattern?: string;
@@ -1740,26 +1740,39 @@ export interface components {
             /** @description Text of the token; invalid UTF-8 is replaced */
             readonly text: string;
         };
-        readonly StepSummary: {
+        readonly Step: {
+            /** @description Index of the step in the session */
             readonly step: number;
+            /** @description Of the step */
             readonly phase: components["schemas"]["Phase"];
-            /** @enum {unknown} */
-            readonly timing: "fast" | "learned" | "exact" | "none";
-            /** @description The graph that the step evaluated; 0: not recorded */
-            readonly template: number;
-            readonly begin_ns: components["schemas"]["Ns"];
-            readonly end_ns: components["schemas"]["Ns"];
-            /** @description Index of the first evaluated token */
-            readonly first_token: number;
-            readonly n_tokens: number;
-            /** @description Number of ops with a recorded time */
-            readonly ops: number;
+            /** @description How the times of the step were taken */
+            readonly timing: components["schemas"]["Timing"];
+            /** @description Number of the graph in the session; null: not recorded */
+            readonly template: number | null;
+            /** @description Index in the session of the first token that the step evaluated */
+            readonly token_id: number;
+            /** @description Number of tokens that the step evaluated */
+            readonly token_count: number;
+            /** @description Since the start of the session */
+            readonly begin_ns: number;
+            /** @description Since the start of the session */
+            readonly end_ns: number;
+            readonly duration_ns: number;
+            /** @description When its first op could begin, since the start of the session */
+            readonly first_op_ns: number;
+            /** @description Number of threads */
+            readonly threads: number;
+            /** @description Number of ops with a time */
+            readonly ops_timed: number;
+            /** @description Number of its accesses */
             readonly accesses: number;
-            readonly bytes_read: components["schemas"]["Bytes"];
-            readonly bytes_written: components["schemas"]["Bytes"];
-            /** @description The disk or the processor did not keep up, so times are missing. Such a step may represent several consecutive evaluations */
+            /** @description Sum over its accesses */
+            readonly bytes_read: number;
+            /** @description Sum over its accesses */
+            readonly bytes_written: number;
+            /** @description Times are missing because the disk or the processor did not keep up; such a step may stand for several consecutive evaluations */
             readonly dropped: boolean;
-            /** @description Cancelled or failed during evaluation */
+            /** @description It was cancelled, or failed, during the evaluation */
             readonly aborted: boolean;
             /** @description One entry per layer, then one for ops outside any layer */
             readonly layers: {
@@ -1768,11 +1781,23 @@ export interface components {
             };
         };
         /** @enum {unknown} */
-        readonly SessionState: "running" | "done" | "cancelled" | "failed" | "recovered" | "unreadable";
-        /** @enum {unknown} */
         readonly Phase: "prompt" | "generate" | "encode" | "embed" | "other";
         /** @enum {unknown} */
+        readonly Timing: "fast" | "learned" | "exact" | "none";
+        /** @enum {unknown} */
         readonly Component: "other" | "embedding" | "attention" | "ffn" | "moe" | "ssm" | "norm" | "output" | "kv-cache" | "input";
+        /** @enum {unknown} */
+        readonly Category: "layer" | "infrastructure" | "embedding" | "output";
+        /** @enum {unknown} */
+        readonly TensorKind: "intermediate" | "weight" | "kv" | "input";
+        /** @enum {unknown} */
+        readonly Source: "disk" | "repacked" | "kv" | "compute" | "input" | "device" | "buffer";
+        /** @enum {unknown} */
+        readonly Extent: "all" | "rows" | "experts" | "cells";
+        /** @enum {unknown} */
+        readonly QkvType: "Q" | "K" | "V" | "QKV" | "O";
+        /** @enum {unknown} */
+        readonly SessionState: "running" | "done" | "cancelled" | "failed" | "recovered" | "unreadable";
         /** @description Byte range in the model files; null if the data is not from a file */
         readonly FileRange: null | {
             /** @description Index into model.files of the session */
@@ -1782,76 +1807,157 @@ export interface components {
         };
         /** @description Number of elements per dimension, innermost first */
         readonly Shape: readonly number[];
-        /** @enum {unknown} */
-        readonly TensorKind: "intermediate" | "weight" | "kv" | "input";
-        /**
-         * @description Memory that holds the bytes; disk is the memory-mapped model file
-         * @enum {unknown}
-         */
-        readonly Source: "disk" | "repacked" | "kv" | "compute" | "input" | "device" | "buffer";
         readonly Op: {
+            /** @description Index of the step in the session */
+            readonly step: number;
+            /** @description Index of the op in the template */
             readonly op: number;
-            /** @description ggml op name; for a fused op all names, for example RMS_NORM+MUL */
-            readonly name: string;
-            /** @description Name of the output */
-            readonly tensor: string;
-            readonly type: string;
-            readonly shape: components["schemas"]["Shape"];
-            readonly layer: components["schemas"]["Layer"];
-            readonly component: string;
-            /** @description Empty if the tensor has no role */
-            readonly role: string;
+            /** @description Of the step */
+            readonly phase: components["schemas"]["Phase"];
+            /** @description Number of the graph in the session */
+            readonly template: number;
+            /** @description Index in the session of the first token that the step evaluated */
+            readonly token_id: number;
+            /** @description Name of the op in ggml; for a fused op all names, joined: RMS_NORM+MUL */
+            readonly operation_type: string;
+            /** @description Layer of the op; null: outside of layers */
+            readonly op_layer_id: number | null;
+            /** @description Device that executed the op */
             readonly device: string;
-            /** @description End of the previous op, so the wait at its barrier is included. If the timing of the step is none, the start of the step */
-            readonly begin_ns: components["schemas"]["Ns"];
-            readonly end_ns: components["schemas"]["Ns"];
-            /** @description Number of graph nodes executed as this op */
+            /** @description Number of graph nodes that ran as this op */
             readonly nodes: number;
-            readonly bytes_read: components["schemas"]["Bytes"];
-            readonly bytes_written: components["schemas"]["Bytes"];
-            readonly sources: readonly {
-                readonly tensor: string;
-                readonly type: string;
-                readonly shape: components["schemas"]["Shape"];
-                readonly kind: components["schemas"]["TensorKind"];
-                readonly source: components["schemas"]["Source"];
-            }[];
-            readonly stats: null | components["schemas"]["ValueStats"];
+            /** @description Index of its output in the template */
+            readonly tensor: number;
+            /** @description Name of its output in ggml; not unique */
+            readonly tensor_name: string;
+            /** @description Type of its output in ggml */
+            readonly tensor_type: string;
+            /** @description Shape of its output, innermost dimension first */
+            readonly ne0: number;
+            readonly ne1: number;
+            readonly ne2: number;
+            readonly ne3: number;
+            /** @description Part of the model: that of its output, or, if the output has none, of the first weight that it reads */
+            readonly component: components["schemas"]["Component"];
+            /** @description Purpose in the component: Q, up, router, ...; empty: none */
+            readonly role: string;
+            /** @description Start of the op, since the start of the session; start of the step if the time of the op was not recorded */
+            readonly timestamp_ns: number;
+            /** @description Duration of the op, not of one access. Fast times include the wait at the barrier of the previous op; null: not recorded */
+            readonly duration_ns: number | null;
+            /** @description Sum over its accesses */
+            readonly bytes_read: number;
+            /** @description Sum over its accesses */
+            readonly bytes_written: number;
+            /** @description Over the finite values of its output; null: no finite values, or not recorded (level verbose only) */
+            readonly output_min: number | null;
+            /** @description Over the finite values of its output; null: no finite values, or not recorded (level verbose only) */
+            readonly output_max: number | null;
+            /** @description Over the finite values of its output; null: no finite values, or not recorded (level verbose only) */
+            readonly output_mean: number | null;
+            /** @description Standard deviation of the finite values of its output; null: no finite values, or not recorded (level verbose only) */
+            readonly output_std: number | null;
+            /** @description Number of NaN values in its output; null: not recorded (level verbose only) */
+            readonly output_nan: number | null;
+            /** @description Number of infinite values in its output; null: not recorded (level verbose only) */
+            readonly output_inf: number | null;
+            /** @description The tensors that it reads, in ggml's order */
+            readonly sources: readonly components["schemas"]["OpSource"][];
         };
-        /** @description Statistics of the output values of an op, recorded at level verbose; null if not recorded for this op */
-        readonly ValueStats: {
-            /** @description Minimum of the finite values; null if there are none */
-            readonly min: number | null;
-            readonly max: number | null;
-            readonly mean: number | null;
-            readonly std: number | null;
-            /** @description Number of NaN values */
-            readonly nan: number;
-            /** @description Number of infinite values */
-            readonly inf: number;
+        readonly OpSource: {
+            /** @description Index of the tensor in the template; possibly a view */
+            readonly tensor: number;
+            /** @description Name of the tensor in ggml; not unique */
+            readonly tensor_name: string;
+            /** @description Type of the tensor in ggml: Q4_K, F32, ... */
+            readonly tensor_type: string;
+            readonly tensor_kind: components["schemas"]["TensorKind"];
+            /** @description Where the bytes of the tensor are (disk: the mapped model file) */
+            readonly memory_source: components["schemas"]["Source"];
+            /** @description Shape, innermost dimension first */
+            readonly ne0: number;
+            readonly ne1: number;
+            readonly ne2: number;
+            readonly ne3: number;
         };
         readonly Access: {
+            /** @description Index of the step in the session */
+            readonly step: number;
+            /** @description Index of the op in the template */
             readonly op: number;
-            readonly tensor: string;
-            readonly kind: components["schemas"]["TensorKind"];
+            /** @description Index of the access in the template */
+            readonly access: number;
+            /** @description Index of the row within the access: an expert, a row of a matrix, a head */
+            readonly part: number;
+            /** @description Start of the op, since the start of the session; start of the step if the time of the op was not recorded */
+            readonly timestamp_ns: number;
+            /** @description Duration of the op, not of one access. Fast times include the wait at the barrier of the previous op; null: not recorded */
+            readonly duration_ns: number | null;
+            /** @description Index in the session of the first token that the step evaluated */
+            readonly token_id: number;
+            /** @description Number of tokens that the step evaluated */
+            readonly token_count: number;
+            /** @description Of the step */
+            readonly phase: components["schemas"]["Phase"];
+            /** @description How the times of the step were taken */
+            readonly timing: components["schemas"]["Timing"];
+            /** @description Number of the graph in the session */
+            readonly template: number;
+            /** @description Name of the op in ggml; for a fused op all names, joined: RMS_NORM+MUL */
+            readonly operation_type: string;
+            /** @description Layer of the op; null: outside of layers */
+            readonly op_layer_id: number | null;
+            /** @description Device that executed the op */
+            readonly device: string;
+            /** @description Whether the access writes; otherwise it reads */
             readonly write: boolean;
-            /** @description Bytes touched; each byte counts once per op */
-            readonly bytes: components["schemas"]["Bytes"];
-            readonly source: components["schemas"]["Source"];
-            readonly file: components["schemas"]["FileRange"];
-            /** @description Memory address of the data, hexadecimal */
-            readonly address: string | null;
-            readonly layer: components["schemas"]["Layer"];
-            readonly component: string;
+            /** @description Index of the tensor in the template; possibly a view */
+            readonly tensor: number;
+            /** @description Name of the tensor in ggml; not unique */
+            readonly tensor_name: string;
+            /** @description Type of the tensor in ggml: Q4_K, F32, ... */
+            readonly tensor_type: string;
+            readonly tensor_kind: components["schemas"]["TensorKind"];
+            /** @description From the first to the last byte of the tensor */
+            readonly tensor_bytes: number;
+            /** @description Address of the data during the recording: of the tensor, of the slice of the expert, or of the rows of the head; null: not recorded */
+            readonly tensor_ptr: number | null;
+            /** @description Layer of the tensor; null: outside of layers */
+            readonly layer_id: number | null;
+            /** @description Part of the model that the tensor belongs to */
+            readonly component: components["schemas"]["Component"];
+            /** @description Purpose of the tensor in the component: Q, up, router, ...; empty: none */
             readonly role: string;
-            /** @enum {unknown} */
-            readonly category: "layer" | "infrastructure" | "embedding" | "output";
-            /** @description Expert index, if the access reads the slice of a routed expert */
-            readonly expert: number | null;
-            /** @description Best rank among the tokens; 0: first choice */
-            readonly rank: number | null;
-            /** @description Routing weight at that rank */
-            readonly score: number | null;
+            /** @description Place of the tensor in the whole graph */
+            readonly category: components["schemas"]["Category"];
+            /** @description Where the bytes of the tensor are (disk: the mapped model file) */
+            readonly memory_source: components["schemas"]["Source"];
+            /** @description Index of the file of a split model; null: not in a file */
+            readonly model_file: number | null;
+            /** @description Start of the touched range of the file; null: not in a file */
+            readonly file_offset: number | null;
+            /** @description Length of the touched range of the file; null: not in a file */
+            readonly file_bytes: number | null;
+            /** @description Offset of the whole tensor, as the op sees it; rows and experts of the tensor are relative to it; null: not in a file */
+            readonly tensor_file_offset: number | null;
+            /** @description Bytes touched; each byte counts once per op */
+            readonly size_bytes: number;
+            /** @description Part of the tensor that is touched */
+            readonly extent: components["schemas"]["Extent"];
+            /** @description Bytes per row, expert or cell; for the extent all, the touched bytes */
+            readonly unit_bytes: number;
+            /** @description Part of the attention; null: not part of an attention */
+            readonly qkv_type: components["schemas"]["QkvType"] | null;
+            /** @description Head of the row; only in exports with one row per head; null: all heads */
+            readonly attention_head: number | null;
+            /** @description Number of heads that the tensor is divided into; null: not divided */
+            readonly attention_heads: number | null;
+            /** @description Routed expert; null: not an access of an expert */
+            readonly expert_id: number | null;
+            /** @description Best rank of the expert among the tokens of the step; 0: first choice; null: unknown, or not an access of an expert */
+            readonly expert_rank: number | null;
+            /** @description Weight from the router at that rank; null: unknown, or not an access of an expert */
+            readonly routing_score: number | null;
         };
         readonly Version: {
             readonly server: string;
@@ -1935,26 +2041,51 @@ export interface components {
             readonly executed_op: number | null;
         };
         readonly Tensor: {
+            /** @description Number of the graph in the session */
+            readonly template: number;
+            /** @description Index of the tensor in the template; possibly a view */
             readonly tensor: number;
-            /** @description ggml name; not unique */
-            readonly name: string;
-            /** @description Meaning of an input tensor; otherwise empty */
-            readonly label: string;
-            readonly type: string;
-            readonly shape: components["schemas"]["Shape"];
-            readonly strides: readonly components["schemas"]["Bytes"][];
-            readonly size: components["schemas"]["Bytes"];
-            readonly kind: components["schemas"]["TensorKind"];
-            readonly source: components["schemas"]["Source"];
-            /** @enum {unknown} */
-            readonly category: "layer" | "infrastructure" | "embedding" | "output";
-            readonly view_of: number | null;
-            /** @description ggml buffer name */
-            readonly buffer: string;
-            readonly layer: components["schemas"]["Layer"];
+            /** @description Name of the tensor in ggml; not unique */
+            readonly tensor_name: string;
+            /** @description Type of the tensor in ggml: Q4_K, F32, ... */
+            readonly tensor_type: string;
+            readonly tensor_kind: components["schemas"]["TensorKind"];
+            /** @description Layer of the tensor; null: outside of layers */
+            readonly layer_id: number | null;
+            /** @description Part of the model that the tensor belongs to */
             readonly component: components["schemas"]["Component"];
+            /** @description Purpose of the tensor in the component: Q, up, router, ...; empty: none */
             readonly role: string;
-            readonly file: components["schemas"]["FileRange"];
+            /** @description Place of the tensor in the whole graph */
+            readonly category: components["schemas"]["Category"];
+            /** @description Meaning of an input tensor: token_ids, mask, ...; null: no input */
+            readonly input: string | null;
+            /** @description Where the bytes of the tensor are (disk: the mapped model file) */
+            readonly memory_source: components["schemas"]["Source"];
+            /** @description Name of its buffer in ggml */
+            readonly buffer: string;
+            /** @description From its first to its last byte */
+            readonly tensor_bytes: number;
+            /** @description Shape, innermost dimension first */
+            readonly ne0: number;
+            readonly ne1: number;
+            readonly ne2: number;
+            readonly ne3: number;
+            /** @description Strides, innermost dimension first */
+            readonly nb0: number;
+            readonly nb1: number;
+            readonly nb2: number;
+            readonly nb3: number;
+            /** @description Index of the tensor that owns the bytes; null: no view */
+            readonly view_of: number | null;
+            /** @description Offset in that tensor; null: no view */
+            readonly view_offset: number | null;
+            /** @description Index of the file of a split model that has the weight; null: not in a file */
+            readonly model_file: number | null;
+            /** @description Its start in the file; null: not in a file */
+            readonly file_offset: number | null;
+            /** @description Its length in the file; null: not in a file */
+            readonly file_bytes: number | null;
         };
         readonly Validation: {
             /** @description No check failed */
@@ -1997,7 +2128,7 @@ export interface components {
             readonly generated: boolean;
             readonly reused: boolean;
             readonly text: string;
-            /** @description Share of the time of the step that evaluated the token; null if no step did */
+            /** @description Time of the token: an equal share of the time of its step; null if no step evaluated it */
             readonly ns: number | null;
         } | null;
         readonly ComparedGraph: {
@@ -2067,7 +2198,7 @@ export interface components {
                 readonly text: readonly string[];
                 readonly columns: readonly {
                     readonly name: string;
-                    /** @description The column contains numbers */
+                    /** @description Align the column to the right because it contains numbers */
                     readonly right: boolean;
                 }[];
                 readonly rows: readonly (readonly string[])[];
@@ -2200,9 +2331,9 @@ export interface components {
             readonly gini: number;
             /** @description Share of the experts that were chosen at least once */
             readonly coverage: number;
-            /** @description Number of choices for tokens whose preceding token was also routed here */
+            /** @description Number of choices for tokens whose preceding token in the session was also routed by this router */
             readonly followed: number;
-            /** @description Share of these choices that the preceding token did not have */
+            /** @description Share of the choices counted in `followed` whose expert was not chosen for the preceding token */
             readonly turnover: number | null;
             /** @description Experts chosen at least once, sorted by number */
             readonly used: readonly components["schemas"]["ExpertCount"][];
@@ -2213,7 +2344,7 @@ export interface components {
             readonly choices: number;
             /** @description Share of the choices of its router */
             readonly share: number;
-            /** @description Number of times as the first choice */
+            /** @description Number of times that the expert was the first choice */
             readonly first: number;
             /** @description Mean routing weight; null if not recorded */
             readonly mean_score: number | null;
@@ -2225,7 +2356,7 @@ export interface components {
                 readonly choices: number;
                 /** @description Number of times that this token was routed */
                 readonly times: number;
-                /** @description Share of the expert for this token divided by its share for all tokens */
+                /** @description How often the expert is chosen for this token (choices / times), divided by how often it is chosen for any token. Above 1: the expert prefers this token */
                 readonly lift: number;
             }[];
         };
@@ -2253,7 +2384,7 @@ export interface components {
                 readonly score: number;
             }[];
         };
-        /** @description Reads of expert slices. The `tried` fields cover the second half of the reads, with the experts pinned that were selected from the first half. */
+        /** @description Reads of expert slices. For the `tried` fields, the slices to pin are selected by the first half of the reads, and the saved bytes are counted in the second half. */
         readonly Pinning: {
             readonly weight_bytes_read: components["schemas"]["Bytes"];
             readonly expert_bytes_read: components["schemas"]["Bytes"];
@@ -2272,10 +2403,15 @@ export interface components {
                 readonly capacity_bytes: components["schemas"]["Bytes"];
                 /** @description Number of whole slices that fit, most read first */
                 readonly slices: number;
+                /** @description Bytes served by an LRU cache */
                 readonly lru_saved: components["schemas"]["Bytes"];
+                /** @description Bytes served if the most read slices are pinned; selected with knowledge of all reads */
                 readonly pinned_saved: components["schemas"]["Bytes"];
+                /** @description Bytes served by the optimal policy (Belady) with knowledge of all reads */
                 readonly best_saved: components["schemas"]["Bytes"];
+                /** @description Bytes of the second half served by an LRU cache that has run since the first read */
                 readonly tried_lru_saved: components["schemas"]["Bytes"];
+                /** @description Bytes of the second half served if the most read slices of the first half are pinned */
                 readonly tried_pinned_saved: components["schemas"]["Bytes"];
             }[];
         };
@@ -2320,11 +2456,11 @@ export interface components {
             readonly items: number;
             readonly reads: number;
             readonly bytes_read: components["schemas"]["Bytes"];
-            /** @description Total size of all items; with a cache of this size only first reads remain */
+            /** @description Total size of the distinct items. A cache of this size serves every read except the first read of each item */
             readonly distinct_bytes: components["schemas"]["Bytes"];
             /** @description First reads, which no cache can save */
             readonly first: components["schemas"]["ReadCount"];
-            /** @description Histogram of reuse distances: bytes of distinct items read since the previous read of the same item, including the item itself */
+            /** @description Histogram of reuse distances. The reuse distance of a read is the total size of the distinct items read since the previous read of the same item, including the item itself */
             readonly distances: readonly {
                 readonly from_bytes: components["schemas"]["Bytes"];
                 readonly to_bytes: components["schemas"]["Bytes"];
@@ -2344,7 +2480,7 @@ export interface components {
             /** @description Number of pairs of consecutive generated tokens */
             readonly pairs: number;
             readonly identical: number;
-            /** @description Pairs that differ at most in rows of weights and cells of caches */
+            /** @description Pairs that differ only by the causes token and kv-window or not at all */
             readonly same_weights: number;
             /** @description Number of accesses compared */
             readonly accesses: number;
@@ -2352,7 +2488,7 @@ export interface components {
             readonly differing: {
                 /** @description Another row of a weight */
                 readonly token: number;
-                /** @description Other cells of a cache, and tensors whose size depends on them */
+                /** @description Other cells of a cache, or a tensor whose size depends on the number of cells */
                 readonly "kv-window": number;
                 readonly experts: number;
                 /** @description Other ops */
@@ -2418,7 +2554,7 @@ export interface components {
                 readonly layer: components["schemas"]["Layer"];
                 /** @description Bytes read that this step wrote */
                 readonly fresh: components["schemas"]["Bytes"];
-                /** @description Bytes read that an earlier step wrote last */
+                /** @description Bytes read that were last written by an earlier step */
                 readonly cached: components["schemas"]["Bytes"];
                 /** @description Bytes read that no step of this session wrote: padding, or a reused prefix */
                 readonly other: components["schemas"]["Bytes"];
@@ -3318,7 +3454,7 @@ export interface operations {
                 content: {
                     readonly "application/json": {
                         readonly total: components["schemas"]["Total"];
-                        readonly steps: readonly components["schemas"]["StepSummary"][];
+                        readonly steps: readonly components["schemas"]["Step"][];
                     };
                 };
             };
@@ -3468,9 +3604,7 @@ export interface operations {
                     readonly "application/json": {
                         /** @description Cursor of the next page; null on the last page */
                         readonly next: string | null;
-                        readonly accesses: readonly (components["schemas"]["Access"] & {
-                            readonly step: number;
-                        })[];
+                        readonly accesses: readonly components["schemas"]["Access"][];
                     };
                 };
             };
@@ -3793,9 +3927,9 @@ export interface operations {
             readonly query?: {
                 readonly by?: components["schemas"]["RowAxis"];
                 readonly value?: components["schemas"]["TraceValue"];
-                /** @description The top N % of the rows are hot */
+                /** @description Percentage of the rows that are hot, counted from the highest value */
                 readonly hot_percent?: number;
-                /** @description The bottom N % of the rows are cold */
+                /** @description Percentage of the rows that are cold, counted from the lowest value */
                 readonly cold_percent?: number;
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];

@@ -15,11 +15,10 @@ export type RunState = Run['state'];
 export type Session = Schemas['Session'];
 export type SessionState = Schemas['SessionState'];
 export type Token = Schemas['Token'];
-export type StepSummary = Schemas['StepSummary'];
+export type StepSummary = Schemas['Step'];
 export type Phase = Schemas['Phase'];
 export type Op = Schemas['Op'];
-export type ValueStats = Schemas['ValueStats'];
-export type OpSource = Op['sources'][number];
+export type OpSource = Schemas['OpSource'];
 export type Access = Schemas['Access'];
 export type Node = Schemas['Node'];
 export type Tensor = Schemas['Tensor'];
@@ -30,6 +29,16 @@ export type Category = GraphNode['category'];
 export type ProblemCode = Schemas['Problem']['code'];
 export type Level = NonNullable<GenerateRequest['level']>;
 export type TimingMode = NonNullable<GenerateRequest['timing']>;
+
+// The shape of a tensor, innermost dimension first.
+export const shapeOf = (of: Pick<Tensor, 'ne0' | 'ne1' | 'ne2' | 'ne3'>): readonly number[] => [
+  of.ne0,
+  of.ne1,
+  of.ne2,
+  of.ne3,
+];
+// 0 if the time of the op was not recorded.
+export const durationOf = (op: Op): number => op.duration_ns ?? 0;
 
 export type SessionQuery = NonNullable<operations['sessions']['parameters']['query']>;
 export type SessionSort = NonNullable<SessionQuery['sort']>;
@@ -73,11 +82,12 @@ export const stepSummary = object<StepSummary>({
   step: num,
   phase: str,
   timing: str,
-  template: num,
+  template: nullable(num),
+  token_id: num,
+  token_count: num,
   begin_ns: num,
   end_ns: num,
-  first_token: num,
-  n_tokens: num,
+  duration_ns: num,
   layers: object<StepSummary['layers']>({ ns: list(num), bytes: list(num) }),
 });
 export const steps = object<{ total: number; steps: readonly StepSummary[] }>({
@@ -87,19 +97,24 @@ export const steps = object<{ total: number; steps: readonly StepSummary[] }>({
 
 export const op = object<Op>({
   op: num,
-  name: str,
-  tensor: str,
-  shape: list(num),
-  layer: nullable(num),
-  begin_ns: num,
-  end_ns: num,
+  operation_type: str,
+  tensor_name: str,
+  ne0: num,
+  op_layer_id: nullable(num),
+  timestamp_ns: num,
+  duration_ns: nullable(num),
   bytes_read: num,
   bytes_written: num,
-  sources: list(object<OpSource>({ tensor: str, shape: list(num) })),
+  sources: list(object<OpSource>({ tensor_name: str, ne0: num })),
 });
 export const ops = object<{ total: number; ops: readonly Op[] }>({ total: num, ops: list(op) });
 
-export const access = object<Access>({ op: num, tensor: str, write: bool, bytes: num });
+export const access = object<Access>({
+  op: num,
+  tensor_name: str,
+  write: bool,
+  size_bytes: num,
+});
 export const accesses = object<{ total: number; accesses: readonly Access[] }>({
   total: num,
   accesses: list(access),
@@ -110,7 +125,12 @@ export const nodes = object<{ total: number; nodes: readonly Node[] }>({
   total: num,
   nodes: list(node),
 });
-export const tensor = object<Tensor>({ tensor: num, name: str, shape: list(num), size: num });
+export const tensor = object<Tensor>({
+  tensor: num,
+  tensor_name: str,
+  ne0: num,
+  tensor_bytes: num,
+});
 export const tensors = object<{ total: number; tensors: readonly Tensor[] }>({
   total: num,
   tensors: list(tensor),

@@ -51,10 +51,10 @@ export class Columns {
     const one = data.steps[this.nextStep];
     this.firstOfStep.push(-1);
     if (!one || (this.phase !== 'all' && one.phase !== this.phase)) return;
-    this.gapUntil(one.first_token);
+    this.gapUntil(one.token_id);
     this.firstOfStep.set(one.step, this.count);
-    for (let i = 0; i < one.n_tokens; i += 1) this.push(one.step, one.first_token + i);
-    this.nextToken = Math.max(this.nextToken, one.first_token + one.n_tokens);
+    for (let i = 0; i < one.token_count; i += 1) this.push(one.step, one.token_id + i);
+    this.nextToken = Math.max(this.nextToken, one.token_id + one.token_count);
   }
 
   private addProvisional(data: TraceData): void {

@@ -22,7 +22,7 @@ export function cellValue(
   if (index === IN_FLIGHT) return metric === 'ns' ? (data.flight?.layersNs?.[row] ?? NaN) : NaN;
   const step = data.steps[index];
   if (!step || (metric === 'ns' && step.dropped)) return NaN;
-  return (step.layers[metric][row] ?? NaN) / step.n_tokens;
+  return (step.layers[metric][row] ?? NaN) / step.token_count;
 }
 
 const FAN = 4; // columns of one level per column of the next

@@ -238,7 +238,7 @@ function paintSelection(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   const from = step && columns.firstOfStep.at(step.step);
   if (step && from !== undefined && from >= 0) {
     const x = Math.round(columnX(layout, from)) - 1;
-    const w = Math.max(2, Math.round(step.n_tokens * layout.cellW));
+    const w = Math.max(2, Math.round(step.token_count * layout.cellW));
     // White with a black outline is visible on every colour of the map.
     for (const [width, colour] of [
       [4, '#000'],

@@ -45,7 +45,7 @@ export const opsOf = perSession((session) => {
       const rows = await api.ops(session.id, step, order, signal);
       if (!rows.ok) return rows;
       const template = session.data.steps[step]?.template;
-      if (template !== undefined) session.data.learnTemplate(template, rows.value);
+      if (typeof template === 'number') session.data.learnTemplate(template, rows.value);
       return ok({ step, sort: order, rows: rows.value });
     },
     reconnects,

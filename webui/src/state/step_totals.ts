@@ -40,7 +40,7 @@ export class StepTotals {
     this.steps += by;
     this.accesses += by * step.accesses;
     // A dropped step with several generated tokens joins that many evaluations.
-    if (step.dropped) this.dropped += by * (step.phase === 'generate' ? step.n_tokens : 1);
+    if (step.dropped) this.dropped += by * (step.phase === 'generate' ? step.token_count : 1);
     if (hasValues(step.layers)) this.withLayers += by;
     this.timing.set(step.timing, (this.timing.get(step.timing) ?? 0) + by);
   }

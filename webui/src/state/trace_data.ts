@@ -67,10 +67,10 @@ export class TraceData {
     return step < 0 ? null : step;
   }
 
-  private noteTokens({ step, first_token, n_tokens }: StepSummary): void {
+  private noteTokens({ step, token_id, token_count }: StepSummary): void {
     const list = this.firstStepOfToken;
-    list.resize(Math.max(list.length, first_token + n_tokens), -1);
-    for (let token = first_token; token < first_token + n_tokens; token += 1) {
+    list.resize(Math.max(list.length, token_id + token_count), -1);
+    for (let token = token_id; token < token_id + token_count; token += 1) {
       const known = list.at(token) ?? -1;
       if (known < 0 || step < known) list.set(token, step);
     }
@@ -104,7 +104,7 @@ export class TraceData {
     if (this.rowOfOp.has(template)) return;
     const outside = this.rows() - 1;
     const rows = new Int32Array(ops.length).fill(outside);
-    for (const op of ops) if (op.layer !== null) rows[op.op] = op.layer;
+    for (const op of ops) if (op.op_layer_id !== null) rows[op.op] = op.op_layer_id;
     this.rowOfOp.set(template, rows);
   }
 
@@ -128,7 +128,7 @@ export class TraceData {
     // Assumes that the step in flight has the same graph as the step before it, which is nearly
     // always true. Its summary corrects the column.
     const last = this.lastStep();
-    const rowOf = last?.phase === 'generate' ? this.rowOfOp.get(last.template) : undefined;
+    const rowOf = last?.phase === 'generate' ? this.rowOfOp.get(last.template ?? 0) : undefined;
     if (!rowOf || (frame.firstOp > 0 && !begun?.layersNs)) return null;
     const layers = begun?.layersNs ? [...begun.layersNs] : new Array<number>(this.rows()).fill(0);
     for (let i = 0; i < frame.op.length; i += 1) {

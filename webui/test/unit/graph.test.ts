@@ -158,7 +158,7 @@ describe('a layer’s scene', () => {
         node.name === 'norm-5' || node.name === 'attn_norm-5' ? { ...node, executed_op: 9 } : node,
       ),
     });
-    const times = timesOf(fused, [op(9, { begin_ns: 0, end_ns: 40 })]);
+    const times = timesOf(fused, [op(9, { duration_ns: 40 })]);
     expect(times[norm]).toBe(0);
     expect(times[attn]).toBe(40);
   });

@@ -236,7 +236,7 @@ describe('Live', () => {
     socket().receive({ type: 'text', session: 's1', index: 5, text: 'rest' });
     const layers = { ns: [], bytes: [] };
     const step = { step: 2, phase: 'generate', timing: 'fast', template: 1, begin_ns: 0, layers };
-    const sizes = { end_ns: 1, first_token: 4, n_tokens: 1, ops: 8, accesses: 0 };
+    const sizes = { end_ns: 1, duration_ns: 1, token_id: 4, token_count: 1, accesses: 0 };
     const rest = { bytes_read: 0, bytes_written: 0, dropped: false, aborted: false };
     socket().receive({ type: 'step', session: 's1', ...step, ...sizes, ...rest });
     expect(afterReconnect()).toMatchObject({ from: { token: 6, step: 3, op: 0 } });

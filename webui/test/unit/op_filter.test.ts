@@ -5,24 +5,27 @@ import type { OpSource } from '../../src/net/types';
 import { op } from './make';
 
 const weight: OpSource = {
-  tensor: 'blk.0.attn_q.weight',
-  type: 'Q4_K',
-  shape: [8],
-  kind: 'weight',
-  source: 'disk',
+  tensor: 1,
+  tensor_name: 'blk.0.attn_q.weight',
+  tensor_type: 'Q4_K',
+  tensor_kind: 'weight',
+  memory_source: 'disk',
+  ne0: 8,
+  ne1: 1,
+  ne2: 1,
+  ne3: 1,
 };
 const OPS = [
-  op(0, { name: 'GET_ROWS', tensor: 'embd', begin_ns: 0, end_ns: 2 }),
+  op(0, { operation_type: 'GET_ROWS', tensor_name: 'embd' }),
   op(1, {
-    tensor: 'Qcur-0',
-    layer: 0,
+    tensor_name: 'Qcur-0',
+    op_layer_id: 0,
     component: 'attention',
     role: 'Q',
     sources: [weight],
-    end_ns: 90,
   }),
-  op(2, { tensor: 'ffn_up-1', layer: 1, component: 'ffn', end_ns: 60 }),
-  op(3, { name: 'ADD', tensor: 'l_out-11', layer: 11, begin_ns: 0, end_ns: 2 }),
+  op(2, { tensor_name: 'ffn_up-1', op_layer_id: 1, component: 'ffn' }),
+  op(3, { operation_type: 'ADD', tensor_name: 'l_out-11', op_layer_id: 11 }),
 ];
 const found = (filter: string): number[] =>
   filterOps(OPS, parseFilter(filter)).map((one) => one.op);

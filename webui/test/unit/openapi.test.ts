@@ -78,7 +78,7 @@ const CHECKS: readonly (readonly [string, Check<unknown>])[] = [
   ['Generation', wire.run],
   ['Session', wire.session],
   ['Token', wire.token],
-  ['StepSummary', wire.stepSummary],
+  ['Step', wire.stepSummary],
   ['Op', wire.op],
   ['Access', wire.access],
   ['Node', wire.node],

@@ -23,21 +23,21 @@ function valuesOf(data: TraceData, metric: 'ns' | 'bytes' = 'ns'): LayerValues {
 
 describe('columnsOf', () => {
   it('has one column per prompt token, and no step for the last sampled token', () => {
-    const prompt = step(0, { phase: 'prompt', first_token: 0, n_tokens: 3 });
-    const columns = columnsOf(dataOf(5, [prompt, step(1, { first_token: 3 })]));
+    const prompt = step(0, { phase: 'prompt', token_id: 0, token_count: 3 });
+    const columns = columnsOf(dataOf(5, [prompt, step(1, { token_id: 3 })]));
     expect([...columns.step.copy()]).toEqual([0, 0, 0, 1, NO_STEP]);
     expect([...columns.token.copy()]).toEqual([0, 1, 2, 3, 4]);
     expect([...columns.firstOfStep.copy()]).toEqual([0, 3]);
   });
 
   it('has columns for tokens taken from the cache', () => {
-    const columns = columnsOf(dataOf(4, [step(0, { first_token: 2, n_tokens: 2 })]));
+    const columns = columnsOf(dataOf(4, [step(0, { token_id: 2, token_count: 2 })]));
     expect([...columns.step.copy()]).toEqual([NO_STEP, NO_STEP, 0, 0]);
   });
 
   it('has two columns for a token processed by encoder and decoder', () => {
-    const encode = step(0, { phase: 'encode', first_token: 0, n_tokens: 2 });
-    const decode = step(1, { phase: 'prompt', first_token: 0, n_tokens: 2 });
+    const encode = step(0, { phase: 'encode', token_id: 0, token_count: 2 });
+    const decode = step(1, { phase: 'prompt', token_id: 0, token_count: 2 });
     const columns = columnsOf(dataOf(2, [encode, decode]));
     expect([...columns.token.copy()]).toEqual([0, 1, 0, 1]);
     expect([...columns.ofToken.copy()]).toEqual([2, 3]);
@@ -45,7 +45,7 @@ describe('columnsOf', () => {
 
   it('adds the step in flight when its layers are known', () => {
     const data = dataOf(2, [step(0)]);
-    data.learnTemplate(1, [op(0), op(1, { layer: 0 }), op(2, { layer: 1 })]);
+    data.learnTemplate(1, [op(0), op(1, { op_layer_id: 0 }), op(2, { op_layer_id: 1 })]);
     data.addOps({
       subscription: 1,
       step: 1,
@@ -68,7 +68,7 @@ describe('columnsOf', () => {
 
 describe('scaleOf and levelOf', () => {
   it('covers the values per token', () => {
-    const data = dataOf(3, [step(0, { n_tokens: 2 }), step(1, { first_token: 2 })]);
+    const data = dataOf(3, [step(0, { token_count: 2 }), step(1, { token_id: 2 })]);
     expect(scaleOf(valuesOf(data), true)).toEqual({ min: 5, max: 30, clips: false, log: true });
     expect(scaleOf(valuesOf(data), false).min).toBe(0);
   });
@@ -147,8 +147,8 @@ describe('a growing session', () => {
     const steps = Array.from({ length: count }, (_, i) =>
       step(i, {
         phase: i === 0 ? 'prompt' : 'generate',
-        first_token: i === 0 ? 0 : i + 6,
-        n_tokens: i === 0 ? 7 : 1,
+        token_id: i === 0 ? 0 : i + 6,
+        token_count: i === 0 ? 7 : 1,
         dropped: random() < 0.05,
         layers: { ns: [1, 2, 3].map(() => 1 + Math.floor(1000 * random())), bytes: [1, 2, 3] },
       }),

@@ -179,7 +179,7 @@ describe('an open session', () => {
   });
 
   it('selects a token with the step that processed it', async () => {
-    const steps = [step(0, { n_tokens: 2, first_token: 0 }), step(1, { first_token: 2 })];
+    const steps = [step(0, { token_count: 2, token_id: 0 }), step(1, { token_id: 2 })];
     const has = { sessions: [session('a')], steps };
     const store = await startStore(server(has), new FakeBrowser('#1&session=a'));
     const open = store.open.value;

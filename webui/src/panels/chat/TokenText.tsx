@@ -50,7 +50,7 @@ export function TokenText({ store, session, part }: Props & { part: 'prompt' | '
         flow.update(data, tail, instead);
         const { step } = session;
         const shown = step.value === null ? undefined : data.steps[step.value];
-        flow.select(shown?.first_token ?? 0, shown?.n_tokens ?? 0);
+        flow.select(shown?.token_id ?? 0, shown?.token_count ?? 0);
       }),
       effect(() => {
         flow.hover(store.hoverToken.value);

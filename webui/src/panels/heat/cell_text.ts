@@ -27,19 +27,19 @@ export function describeCell(
   if (row !== null) lines.push(['layer', outside ? 'none (embedding or output)' : String(row)]);
   const value = row === null ? NaN : cellValue(data, columns, metric, column, row);
   if (value >= 0) {
-    const share = step && step.n_tokens > 1;
+    const share = step && step.token_count > 1;
     const name = metric === 'ns' ? 'time' : 'bytes';
     lines.push([share ? `${name} (average)` : name, withExact(value, metric)]);
     if (share) {
-      lines.push([`${step.n_tokens} tokens together`, withExact(value * step.n_tokens, metric)]);
+      lines.push([
+        `${step.token_count} tokens together`,
+        withExact(value * step.token_count, metric),
+      ]);
     }
   }
   if (step) {
-    lines.push(['step', `${step.step}, ${step.phase}, ${plural(step.ops, 'op')}`]);
-    lines.push([
-      'whole step',
-      step.dropped ? 'times lost' : withExact(step.end_ns - step.begin_ns, 'ns'),
-    ]);
+    lines.push(['step', `${step.step}, ${step.phase}, ${plural(step.ops_timed, 'op')}`]);
+    lines.push(['whole step', step.dropped ? 'times lost' : withExact(step.duration_ns, 'ns')]);
     lines.push(['timing', step.aborted ? `${step.timing}, aborted` : step.timing]);
   } else {
     const why = token?.reused

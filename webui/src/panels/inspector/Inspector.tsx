@@ -315,14 +315,14 @@ function Accesses({ store, rows }: { store: Store; rows: readonly Access[] }) {
               type="button"
               class="jump access"
               data-write={access.write}
-              title={`${access.tensor}: ${exactBytes(access.bytes)} ${access.write ? 'written' : 'read'}`}
+              title={`${access.tensor_name}: ${exactBytes(access.size_bytes)} ${access.write ? 'written' : 'read'}`}
               onClick={() => {
                 store.select({ kind: 'access', op: access.op, index });
               }}
             >
               <span class="access-way">{access.write ? 'write' : 'read'}</span>
-              <span class="mono">{access.tensor}</span>
-              <span class="access-bytes">{formatBytes(access.bytes)}</span>
+              <span class="mono">{access.tensor_name}</span>
+              <span class="access-bytes">{formatBytes(access.size_bytes)}</span>
               <span class="access-where dim">{whereOf(access)}</span>
             </button>
           </li>
@@ -335,10 +335,11 @@ function Accesses({ store, rows }: { store: Store; rows: readonly Access[] }) {
   );
 }
 
-function whereOf({ kind, source, expert, rank, score }: Access): string {
+function whereOf(access: Access): string {
+  const { expert_id: expert, expert_rank: rank, routing_score: score } = access;
   const routed =
     expert === null
       ? ''
       : `expert ${expert}${rank === null ? '' : `, rank ${rank}`}${score === null ? '' : `, score ${score.toFixed(3)}`}`;
-  return [kind, source, routed].filter(Boolean).join(', ');
+  return [access.tensor_kind, access.memory_source, routed].filter(Boolean).join(', ');
 }

@@ -1,6 +1,15 @@
 // Details of ops, accesses, nodes and tensors, with their inputs and outputs.
 import { exactBytes, exactNs, formatBytes, formatCount, formatNs, formatShape } from '../../format';
-import type { Access, Node, Op, Session, Tensor, ValueStats } from '../../net/types';
+import {
+  durationOf,
+  shapeOf,
+  type Access,
+  type Node,
+  type Op,
+  type OpSource,
+  type Session,
+  type Tensor,
+} from '../../net/types';
 import type { TemplateGraph } from '../../state/per_session';
 import { fact, type Fact, type Inspection, type Jump, type Links } from './inspection';
 
@@ -9,52 +18,50 @@ export function inspectOp(
   graph: TemplateGraph | null,
   accesses: readonly Access[] | null,
 ): Inspection {
-  const time = op.end_ns - op.begin_ns;
+  const time = durationOf(op);
   const bytes = op.bytes_read + op.bytes_written;
   return {
     kind: 'Op',
-    title: op.name,
+    title: op.operation_type,
     facts: [
-      ...fact('output', op.tensor, { mono: true }),
-      ...fact('shape', `${op.type} ${formatShape(op.shape)}`),
+      ...fact('output', op.tensor_name, { mono: true }),
+      ...fact('shape', `${op.tensor_type} ${formatShape(shapeOf(op))}`),
       ...fact('index', `${op.op} of the step`),
-      ...locationFacts(op),
+      ...locationFacts(op.op_layer_id, op),
       ...fact('duration', formatNs(time), { exact: exactNs(time) }),
-      ...fact('begin', formatNs(op.begin_ns), { exact: exactNs(op.begin_ns) }),
+      ...fact('begin', formatNs(op.timestamp_ns), { exact: exactNs(op.timestamp_ns) }),
       ...fact('read', formatBytes(op.bytes_read), { exact: exactBytes(op.bytes_read) }),
       ...fact('written', formatBytes(op.bytes_written), { exact: exactBytes(op.bytes_written) }),
       ...(time > 0 ? fact('rate', `${formatBytes((bytes / time) * 1e9)}/s`) : []),
       ...fact('device', op.device),
       ...(op.nodes > 1 ? fact('fused', `${op.nodes} nodes, executed as this op`) : []),
     ],
-    groups: op.stats ? [{ title: 'output values', facts: valueFacts(op.stats) }] : [],
+    groups: op.output_nan === null ? [] : [{ title: 'output values', facts: valueFacts(op) }],
     links: graph ? linksOfOp(op, graph) : sourceNameLinks(op),
-    layer: op.layer,
+    layer: op.op_layer_id,
     json: accesses ? { ...op, accesses } : op,
   };
 }
 
 // Statistics of an output, recorded at trace level verbose.
-function valueFacts({ min, max, mean, std, nan, inf }: ValueStats): readonly Fact[] {
+function valueFacts(op: Op): readonly Fact[] {
   const number = (value: number | null): string =>
     value === null ? 'none' : String(Number(value.toPrecision(4)));
   const exact = (value: number | null) => ({ exact: String(value) });
   return [
-    ...fact('min', number(min), exact(min)),
-    ...fact('max', number(max), exact(max)),
-    ...fact('mean', number(mean), exact(mean)),
-    ...fact('std', number(std), exact(std)),
-    ...fact('NaN', formatCount(nan)),
-    ...fact('Inf', formatCount(inf)),
+    ...fact('min', number(op.output_min), exact(op.output_min)),
+    ...fact('max', number(op.output_max), exact(op.output_max)),
+    ...fact('mean', number(op.output_mean), exact(op.output_mean)),
+    ...fact('std', number(op.output_std), exact(op.output_std)),
+    ...fact('NaN', formatCount(op.output_nan ?? 0)),
+    ...fact('Inf', formatCount(op.output_inf ?? 0)),
   ];
 }
 
-function locationFacts(one: {
-  readonly layer: number | null;
-  readonly component: string;
-  readonly role: string;
-}): readonly Fact[] {
-  const { layer, component, role } = one;
+function locationFacts(
+  layer: number | null,
+  { component, role }: { readonly component: string; readonly role: string },
+): readonly Fact[] {
   return [
     ...fact('layer', layer ?? 'none (embedding or output)'),
     ...fact('component', role === '' || role === component ? component : `${component}, ${role}`),
@@ -63,9 +70,9 @@ function locationFacts(one: {
 
 // Used until the graph has arrived: names without links.
 function sourceNameLinks(op: Op): readonly Links[] {
-  const jumps = op.sources.map(({ tensor, type, shape, kind }) => ({
-    text: tensor,
-    detail: `${kind}, ${type} ${formatShape(shape)}`,
+  const jumps = op.sources.map((source) => ({
+    text: source.tensor_name,
+    detail: describe(source),
     to: null,
   }));
   return [{ title: 'Inputs', jumps }];
@@ -95,7 +102,7 @@ export function inspectNode(
   session: Session | null,
 ): Inspection {
   const tensor = graph.tensors[node.tensor];
-  const time = op ? op.end_ns - op.begin_ns : 0;
+  const time = op ? durationOf(op) : 0;
   return {
     kind: 'Node',
     title: node.op,
@@ -107,7 +114,7 @@ export function inspectNode(
       ...(tensor ? tensorFacts(tensor, session) : []),
     ],
     links: [...linksOfTensor(graph, node.tensor), ...executedByLinks(node)],
-    layer: tensor?.layer ?? null,
+    layer: tensor?.layer_id ?? null,
     json: { ...node, output: tensor },
   };
 }
@@ -120,8 +127,8 @@ export function inspectTensor(
   const node = graph.producers.get(tensor.tensor);
   const reader = graph.readers.get(tensor.tensor)?.[0];
   return {
-    kind: KINDS[tensor.kind],
-    title: tensor.name,
+    kind: KINDS[tensor.tensor_kind],
+    title: tensor.tensor_name,
     facts: tensorFacts(tensor, session),
     links: [
       ...linksOfTensor(graph, tensor.tensor),
@@ -129,12 +136,12 @@ export function inspectTensor(
         ? [{ title: 'Produced by', jumps: [jumpToNode(node)] }, ...executedByLinks(node)]
         : []),
     ],
-    layer: tensor.layer ?? (reader ? (graph.tensors[reader.tensor]?.layer ?? null) : null),
+    layer: tensor.layer_id ?? (reader ? (graph.tensors[reader.tensor]?.layer_id ?? null) : null),
     json: tensor,
   };
 }
 
-const KINDS: Readonly<Record<Tensor['kind'], string>> = {
+const KINDS: Readonly<Record<Tensor['tensor_kind'], string>> = {
   intermediate: 'Tensor',
   weight: 'Weight',
   kv: 'KV cache',
@@ -142,27 +149,40 @@ const KINDS: Readonly<Record<Tensor['kind'], string>> = {
 };
 
 function tensorFacts(tensor: Tensor, session: Session | null): readonly Fact[] {
-  const { file } = tensor;
-  const path = file ? session?.model?.files[file.index]?.path : undefined;
   return [
-    ...fact('meaning', tensor.label),
-    ...fact('shape', `${tensor.type} ${formatShape(tensor.shape)}`),
-    ...fact('size', formatBytes(tensor.size), { exact: exactBytes(tensor.size) }),
-    ...fact('kind', tensor.kind),
-    ...fact('source', tensor.source),
-    ...locationFacts(tensor),
+    ...fact('meaning', tensor.input),
+    ...fact('shape', `${tensor.tensor_type} ${formatShape(shapeOf(tensor))}`),
+    ...fact('size', formatBytes(tensor.tensor_bytes), { exact: exactBytes(tensor.tensor_bytes) }),
+    ...fact('kind', tensor.tensor_kind),
+    ...fact('source', tensor.memory_source),
+    ...locationFacts(tensor.layer_id, tensor),
     ...fact('category', tensor.category),
     ...fact('buffer', tensor.buffer),
-    ...(file
-      ? [
-          ...fact('file', path ?? `file ${file.index}`, { mono: true }),
-          ...fact('offset', formatCount(file.offset), { exact: String(file.offset) }),
-          ...fact('length', formatBytes(file.length), { exact: exactBytes(file.length) }),
-        ]
-      : []),
-    ...fact('strides', tensor.strides.join(', '), { mono: true }),
+    ...fileFacts(tensor, session),
+    ...fact('strides', [tensor.nb0, tensor.nb1, tensor.nb2, tensor.nb3].join(', '), { mono: true }),
   ];
 }
+
+// `session`: for the path of the file; without it, its index.
+function fileFacts(
+  range: Pick<Access, 'model_file' | 'file_offset' | 'file_bytes'>,
+  session: Session | null,
+): readonly Fact[] {
+  const { model_file: file, file_offset: offset, file_bytes: length } = range;
+  if (file === null || offset === null || length === null) return [];
+  const path = session?.model?.files[file]?.path;
+  return [
+    ...fact('file', path ?? `file ${file}`, { mono: path !== undefined }),
+    ...fact('offset', formatCount(offset), { exact: String(offset) }),
+    ...fact('length', formatBytes(length), { exact: exactBytes(length) }),
+  ];
+}
+
+const addressText = (address: number | null): string | null =>
+  address === null ? null : `0x${address.toString(16)}`;
+
+const describe = (tensor: OpSource): string =>
+  `${tensor.tensor_kind}, ${tensor.tensor_type} ${formatShape(shapeOf(tensor))}`;
 
 function linksOfTensor(graph: TemplateGraph, tensor: number): readonly Links[] {
   const sources = graph.producers.get(tensor)?.sources ?? [];
@@ -192,48 +212,41 @@ function jumpToTensor(graph: TemplateGraph, index: number): Jump {
   if (node) return jumpToNode(node);
   const tensor = graph.tensors[index];
   return {
-    text: tensor?.name ?? `tensor ${index}`,
-    detail: tensor ? `${tensor.kind}, ${tensor.type} ${formatShape(tensor.shape)}` : '',
+    text: tensor?.tensor_name ?? `tensor ${index}`,
+    detail: tensor ? describe(tensor) : '',
     to: { kind: 'tensor', tensor: index },
   };
 }
 
 export function inspectAccess(access: Access, op: Op | undefined): Inspection {
-  const { file } = access;
   return {
     kind: access.write ? 'Write' : 'Read',
-    title: access.tensor,
+    title: access.tensor_name,
     facts: [
-      ...fact('bytes', formatBytes(access.bytes), { exact: exactBytes(access.bytes) }),
-      ...fact('kind', access.kind),
-      ...fact('source', access.source),
-      ...locationFacts(access),
+      ...fact('bytes', formatBytes(access.size_bytes), { exact: exactBytes(access.size_bytes) }),
+      ...fact('kind', access.tensor_kind),
+      ...fact('source', access.memory_source),
+      ...locationFacts(access.layer_id, access),
       ...fact('category', access.category),
-      ...fact('expert', access.expert),
-      ...fact('rank', access.rank),
-      ...fact('score', access.score?.toFixed(4)),
-      ...fact('address', access.address, { mono: true }),
-      ...(file
-        ? [
-            ...fact('file', file.index),
-            ...fact('offset', formatCount(file.offset), { exact: String(file.offset) }),
-            ...fact('length', formatBytes(file.length), { exact: exactBytes(file.length) }),
-          ]
-        : []),
+      ...fact('expert', access.expert_id),
+      ...fact('rank', access.expert_rank),
+      ...fact('score', access.routing_score?.toFixed(4)),
+      ...fact('address', addressText(access.tensor_ptr), { mono: true }),
+      ...fileFacts(access, null),
     ],
     links: [
       {
         title: 'Accessed by',
         jumps: [
           {
-            text: op?.name ?? `op ${access.op}`,
-            detail: op?.tensor ?? '',
+            text: op?.operation_type ?? `op ${access.op}`,
+            detail: op?.tensor_name ?? '',
             to: { kind: 'op', op: access.op },
           },
         ],
       },
     ],
-    layer: access.layer,
+    layer: access.layer_id,
     json: access,
   };
 }

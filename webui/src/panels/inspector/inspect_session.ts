@@ -8,7 +8,7 @@ import {
   plural,
   visibleText,
 } from '../../format';
-import type { Op, Session, StepSummary } from '../../net/types';
+import { durationOf, type Op, type Session, type StepSummary } from '../../net/types';
 import type { TraceData } from '../../state/trace_data';
 import { fact, type Fact, type FactGroup, type Inspection, type Jump } from './inspection';
 
@@ -45,22 +45,22 @@ function jumpToToken(data: TraceData, index: number): readonly Jump[] {
 }
 
 function stepFacts(step: StepSummary): readonly Fact[] {
-  const time = step.end_ns - step.begin_ns;
-  const { n_tokens } = step;
+  const time = step.duration_ns;
+  const { token_count: tokens } = step;
   return [
     ...fact(
       'read by step',
-      `${step.step}, ${step.phase}${n_tokens > 1 ? `, with ${n_tokens} tokens` : ''}`,
+      `${step.step}, ${step.phase}${tokens > 1 ? `, with ${tokens} tokens` : ''}`,
     ),
     ...(step.dropped
       ? fact('step time', 'lost: the disk or the CPU did not keep up')
       : fact('step time', formatNs(time), { exact: exactNs(time) })),
     ...fact('timing', step.aborted ? `${step.timing}, aborted` : step.timing),
-    ...fact('ops', formatCount(step.ops)),
+    ...fact('ops', formatCount(step.ops_timed)),
     ...fact('accesses', formatCount(step.accesses)),
     ...fact('read', formatBytes(step.bytes_read), { exact: exactBytes(step.bytes_read) }),
     ...fact('written', formatBytes(step.bytes_written), { exact: exactBytes(step.bytes_written) }),
-    ...fact('graph', step.template === 0 ? 'not recorded' : step.template),
+    ...fact('graph', step.template ?? 'not recorded'),
   ];
 }
 
@@ -70,7 +70,7 @@ export function inspectLayer(
   step: StepSummary | undefined,
   ops: readonly Op[],
 ): Inspection {
-  const own = ops.filter((op) => op.layer === layer);
+  const own = ops.filter((op) => op.op_layer_id === layer);
   const time = step?.layers.ns[layer] ?? 0;
   const whole = step?.layers.ns.reduce((sum, ns) => sum + ns, 0) ?? 0;
   const jump = (to: number): readonly Jump[] =>
@@ -107,7 +107,7 @@ function components(ops: readonly Op[]): readonly Fact[] {
   const times = new Map<string, number>();
   for (const op of ops) {
     const before = times.get(op.component) ?? 0;
-    times.set(op.component, before + op.end_ns - op.begin_ns);
+    times.set(op.component, before + durationOf(op));
   }
   return [...times]
     .sort(([, a], [, b]) => b - a)

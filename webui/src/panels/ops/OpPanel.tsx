@@ -3,7 +3,7 @@ import { useMemo } from 'preact/hooks';
 import { formatBytes, formatCount, formatNs, plural } from '../../format';
 import { filterOps, parseFilter } from '../../grid/op_filter';
 import { nextSort, sortOf, sortText } from '../../grid/vgrid';
-import type { Op, StepSummary } from '../../net/types';
+import { durationOf, type Op, type StepSummary } from '../../net/types';
 import type { OpenSession } from '../../state/open_session';
 import { graphOf, opsOf } from '../../state/per_session';
 import { opOf } from '../../state/selection';
@@ -134,9 +134,9 @@ interface NoteProps {
 
 function StepNote({ session, step, rows, total }: NoteProps) {
   const summary = session.data.steps[step];
-  const time = rows.reduce((sum, op) => sum + op.end_ns - op.begin_ns, 0);
+  const time = rows.reduce((sum, op) => sum + durationOf(op), 0);
   const bytes = rows.reduce((sum, op) => sum + op.bytes_read + op.bytes_written, 0);
-  const whole = summary ? summary.end_ns - summary.begin_ns : 0; // used if the step has no ops
+  const whole = summary?.duration_ns ?? 0; // used if the step has no ops
   return (
     <span class="note">
       <b>step {step}</b>

@@ -11,21 +11,19 @@ import { Grid } from '../../ui/Grid';
 import { usePart } from '../../ui/hooks';
 import type { SessionProps } from '../panel';
 
-const duration = (step: StepSummary): number => step.end_ns - step.begin_ns;
-
 const DESCENDING_FIRST = ['duration', 'read', 'written', 'ops', 'accesses', 'tokens'];
 
 const KEYS: Readonly<Record<string, (step: StepSummary) => number | string>> = {
   step: (s) => s.step,
   phase: (s) => s.phase,
   timing: (s) => s.timing,
-  tokens: (s) => s.n_tokens,
-  text: (s) => s.first_token,
-  ops: (s) => s.ops,
+  tokens: (s) => s.token_count,
+  text: (s) => s.token_id,
+  ops: (s) => s.ops_timed,
   accesses: (s) => s.accesses,
-  template: (s) => s.template,
+  template: (s) => s.template ?? 0,
   begin: (s) => s.begin_ns,
-  duration,
+  duration: (s) => s.duration_ns,
   read: (s) => s.bytes_read,
   written: (s) => s.bytes_written,
 };
@@ -105,7 +103,7 @@ class SortedSteps {
 
 function columnsFor({ data }: OpenSession): readonly Column<StepSummary>[] {
   const text = (step: StepSummary): string => {
-    const tokens = data.tokens.slice(step.first_token, step.first_token + step.n_tokens);
+    const tokens = data.tokens.slice(step.token_id, step.token_id + step.token_count);
     return visibleText(tokens.map((token) => token?.text ?? '').join(''));
   };
   const flags = (step: StepSummary): string =>
@@ -117,14 +115,14 @@ function columnsFor({ data }: OpenSession): readonly Column<StepSummary>[] {
     { key: 'step', title: 'step', width: 56, align: 'right', text: (s) => String(s.step) },
     { key: 'phase', title: 'phase', width: 80, text: (s) => s.phase },
     { key: 'timing', title: 'timing', width: 76, text: flags, tone: (s) => s.timing },
-    { key: 'tokens', title: 'tokens', width: 62, align: 'right', text: (s) => formatCount(s.n_tokens) },
+    { key: 'tokens', title: 'tokens', width: 62, align: 'right', text: (s) => formatCount(s.token_count) },
     { key: 'text', title: 'text', width: 120, grow: 1, mono: true, text },
-    { key: 'duration', title: 'duration', width: 88, align: 'right', text: (s) => formatNs(duration(s)), exact: (s) => exactNs(duration(s)) },
+    { key: 'duration', title: 'duration', width: 88, align: 'right', text: (s) => formatNs(s.duration_ns), exact: (s) => exactNs(s.duration_ns) },
     { key: 'read', title: 'read', width: 84, align: 'right', text: (s) => formatBytes(s.bytes_read), exact: (s) => exactBytes(s.bytes_read) },
     { key: 'written', title: 'written', width: 84, align: 'right', text: (s) => formatBytes(s.bytes_written), exact: (s) => exactBytes(s.bytes_written) },
     { key: 'accesses', title: 'accesses', width: 78, align: 'right', text: (s) => formatCount(s.accesses) },
-    { key: 'ops', title: 'ops', width: 62, align: 'right', text: (s) => formatCount(s.ops) },
-    { key: 'template', title: 'graph', width: 58, align: 'right', text: (s) => String(s.template) },
+    { key: 'ops', title: 'ops', width: 62, align: 'right', text: (s) => formatCount(s.ops_timed) },
+    { key: 'template', title: 'graph', width: 58, align: 'right', text: (s) => (s.template === null ? '–' : String(s.template)) },
     { key: 'begin', title: 'begin', width: 84, align: 'right', text: (s) => formatNs(s.begin_ns), exact: (s) => exactNs(s.begin_ns) },
   ];
 }
