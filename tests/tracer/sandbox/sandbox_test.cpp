@@ -7,11 +7,12 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <functional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/support/wait.h"
 
 namespace tt {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using Kind = JobError::Kind;
+using test::wait_until;
 
 class SandboxTest : public ::testing::Test {
  protected:
@@ -28,15 +30,6 @@ class SandboxTest : public ::testing::Test {
   }
   Sandbox sandbox_{worker()};
 };
-
-bool eventually(const std::function<bool()>& condition) {
-  const auto deadline = Clock::now() + 10s;
-  while (!condition()) {
-    if (Clock::now() > deadline) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
 
 bool is_running(pid_t pid) { return ::kill(pid, 0) == 0; }
 
@@ -124,14 +117,10 @@ TEST_F(SandboxTest, ReportsCrashes) {
 }
 
 TEST_F(SandboxTest, CancelsWithinMilliseconds) {
-  std::atomic<bool> cancelled = false;
-  std::jthread soon([&] {
-    std::this_thread::sleep_for(100ms);
-    cancelled = true;
-  });
+  int checks = 0;
   const auto began = Clock::now();
   const auto result =
-      sandbox_.run("loop", "", {.time = 60s, .cpu_time = 60s}, [&] { return !cancelled; });
+      sandbox_.run("loop", "", {.time = 60s, .cpu_time = 60s}, [&] { return ++checks < 10; });
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().kind, Kind::Cancelled);
   EXPECT_LT(Clock::now() - began, 2s);
@@ -157,7 +146,7 @@ TEST_F(SandboxTest, KillsTheChildOfADestroyedJob) {
     child = std::stoi(job->receive().value());
     EXPECT_TRUE(is_running(child));
   }
-  EXPECT_TRUE(eventually([&] { return !is_running(child); }));
+  EXPECT_TRUE(wait_until([&] { return !is_running(child); }));
 }
 
 TEST_F(SandboxTest, ChildrenEndWithTheSandbox) {
@@ -167,7 +156,7 @@ TEST_F(SandboxTest, ChildrenEndWithTheSandbox) {
     auto job = inner.start("sleeper");
     child = std::stoi(job->receive().value());
   }
-  EXPECT_TRUE(eventually([&] { return !is_running(child); }));
+  EXPECT_TRUE(wait_until([&] { return !is_running(child); }));
 }
 
 TEST_F(SandboxTest, LimitsTheNumberOfJobs) {
@@ -178,7 +167,7 @@ TEST_F(SandboxTest, LimitsTheNumberOfJobs) {
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().kind, Kind::Busy);
   std::jthread soon([&] {
-    std::this_thread::sleep_for(50ms);
+    std::this_thread::sleep_for(50ms);  // run() waits for a free slot meanwhile
     jobs.pop_back();
   });
   EXPECT_EQ(sandbox_.run("echo", "a slot is free").value(), "a slot is free");
@@ -218,7 +207,7 @@ TEST_F(SandboxTest, StartsAnotherHelperWhenItWasKilled) {
   const auto result = job->receive();
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().kind, Kind::Unavailable);
-  EXPECT_TRUE(eventually([&] { return !is_running(child); }));
+  EXPECT_TRUE(wait_until([&] { return !is_running(child); }));
   EXPECT_EQ(sandbox_.run("echo", "again").value(), "again");
 }
 
