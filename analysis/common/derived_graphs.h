@@ -1,5 +1,9 @@
 // A cache of graph templates with their derived accesses, for a query that reads many
 // steps.
+//
+// KnownGraph (tracer/probe/known_graph.h) is a template of the model that is loaded. It is made on
+// the inference thread, so it lacks the categories and heads of a DerivedGraph, which cost time and
+// are used by queries only.
 #pragma once
 
 #include <cstddef>

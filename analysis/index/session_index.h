@@ -1,5 +1,6 @@
 // In-memory index for aggregates over many steps: built once from a session file and
-// extended while the session grows.
+// extended while the session grows. For totals over all steps SessionTotals (session_totals.h)
+// needs no memory per step and is built faster; it cannot answer for a range of steps.
 //
 // Motivation. A session of 100 million accesses has 85,000 steps of 400 ops. A raster of it
 // has 1400 columns, each with the time of every op and the bytes of every access of its

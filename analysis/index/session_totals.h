@@ -1,6 +1,9 @@
 // Totals over all steps of a session. Each step is read once and added; memory use is a few
-// numbers per template, independent of the session length. For totals over ranges of steps
-// see analysis/index/session_index.h.
+// numbers per template, independent of the session length.
+//
+// SessionIndex (session_index.h) has these totals and those of any range of steps. It stores
+// the times and part counts of every step, so it takes longer to build and its memory grows with
+// the session, which SQL's totals, also in the loadable extension, should not pay for.
 #pragma once
 
 #include <compare>

@@ -1,5 +1,9 @@
 // A template of the loaded model with its derived accesses. Immutable; shared by the probe,
 // the writer thread and live views.
+//
+// DerivedGraph (analysis/common/derived_graphs.h) is the same for a template of a session file, and
+// has what only queries need: categories and heads. They stay apart because this one is made on the
+// inference thread, while a graph is learned, and has to be cheap.
 #pragma once
 
 #include <memory>
