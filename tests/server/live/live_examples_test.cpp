@@ -30,7 +30,7 @@ TEST_P(LiveExamples, PrintTextAndOpCount) {
   const json ended = server.wait_for_end(id);
   std::uint64_t ops = 0;
   const json steps = server.get("/api/v1/sessions/" + id + "/steps?limit=10000").body["steps"];
-  for (const json& step : steps) ops += step["ops"].get<std::uint64_t>();
+  for (const json& step : steps) ops += step["ops_timed"].get<std::uint64_t>();
   EXPECT_GT(ops * 20, 512u << 10);
   const std::string expected =
       ended["text"].get<std::string>() + "\ndone: " + std::to_string(ops) + " ops\n";
