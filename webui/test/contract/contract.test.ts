@@ -291,9 +291,9 @@ describe('further responses', () => {
     await readAllRoutes(sparse);
     const target = targetOf(operation('accesses'), { id: sparse }, { expert: '0', limit: '10000' });
     const answer = await probe(operation('accesses'), { target }, [200]);
-    const { accesses } = jsonOf(answer) as { accesses: { expert: number | null }[] };
+    const { accesses } = jsonOf(answer) as { accesses: { expert_id: number | null }[] };
     expect(accesses.length).toBeGreaterThan(0);
-    expect(accesses.every(({ expert }) => expert === 0)).toBe(true);
+    expect(accesses.every(({ expert_id }) => expert_id === 0)).toBe(true);
   });
 
   it('an SQL statement is rejected, times out, or has to wait', async () => {
