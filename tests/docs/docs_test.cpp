@@ -4,6 +4,7 @@
 #include <httplib.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <format>
 #include <map>
@@ -155,7 +156,7 @@ TEST(Documentation, EveryDocumentedRouteExists) {
 // `GET /api/v1/health`, or, relative to /api/v1/sessions/ID, `/hot`.
 TEST(Documentation, NamedRoutesExist) {
   const ContractTable contract(openapi_json());
-  const Words roots = {"proc", "usr", "etc", "var", "sys", "dev", "tmp", "srv", "home"};
+  const Words roots = {"proc", "usr", "etc", "var", "models"};  // of paths of files
   std::size_t named = 0;
   for (const auto& document : documents()) {
     SCOPED_TRACE(document);
@@ -225,8 +226,8 @@ TEST(Documentation, SqlTablesAndColumnsAreThoseOfTheProgram) {
     const auto spans = code_spans(sections.at(std::string(view)));
     const Words words(spans.begin(), spans.end());
     for (const std::string& column : columns) EXPECT_TRUE(words.contains(column)) << column;
-    for (const std::string& word : words)
-      EXPECT_TRUE(columns.contains(word) || names.contains(word)) << word;
+    for (const std::string& word : words)  // `DISK` is a value
+      EXPECT_TRUE(columns.contains(word) || names.contains(word) || std::isupper(word[0])) << word;
   }
   for (const auto& [name, section] : sections) EXPECT_TRUE(names.contains(name)) << name;
 }

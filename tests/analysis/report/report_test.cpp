@@ -25,7 +25,7 @@ BreakdownRow row(const char* name, double bytes, double time_ns) {
   return {.name = name, .key = 0, .all = sums, .prompt = {}, .generate = sums};
 }
 
-// 10 MB of weights read twice in 1 ms; the only advice is to have enough memory.
+// 10 MiB of weights read twice in 1 ms; the only advice is to have enough memory.
 ReportData default_figures() {
   ReportData f;
   f.info = SmallSession::small_info();
@@ -40,21 +40,21 @@ ReportData default_figures() {
   f.by_op_kind.total = row("all", 2e6, 1e6);
   f.by_op_kind.disk.bytes_read = 2e6;
   f.by_component = f.by_layer = f.by_tensor = f.by_op_kind;
-  f.weights_read = Bytes{20'000'000};
-  f.weights_distinct = Bytes{10'000'000};
+  f.weights_read = Bytes{20 << 20};
+  f.weights_distinct = Bytes{10 << 20};
   f.lru = {{.capacity = Bytes{0}},
-           {.capacity = Bytes{5'000'000}},
-           {.capacity = Bytes{10'000'000}, .reads = 2, .bytes = Bytes{10'000'000}}};
+           {.capacity = Bytes{5 << 20}},
+           {.capacity = Bytes{10 << 20}, .reads = 2, .bytes = Bytes{10 << 20}}};
   f.pin = f.belady = f.lru;
-  f.pin[1].bytes = f.belady[1].bytes = Bytes{5'000'000};
-  f.room.pins = {.memory = Bytes{5'000'000},
-                 .held = Bytes{5'000'000},
-                 .saved = Bytes{5'000'000},
+  f.pin[1].bytes = f.belady[1].bytes = Bytes{5 << 20};
+  f.room.pins = {.memory = Bytes{5 << 20},
+                 .held = Bytes{5 << 20},
+                 .saved = Bytes{5 << 20},
                  .weights = {{.tensor = "output.weight",
                               .experts = {},
-                              .held = Bytes{5'000'000},
+                              .held = Bytes{5 << 20},
                               .reads = 2,
-                              .saved = Bytes{5'000'000}}}};
+                              .saved = Bytes{5 << 20}}}};
   f.room.belady = f.belady[1];
   f.devices = {{.name = "CPU", .ns = 1e6, .slowest = "MUL_MAT", .slowest_ns = 9e5}};
   return f;
