@@ -151,7 +151,7 @@ void expect_queries_match(const TracedModel::Run& run, const SessionReader& read
   expect_breakdown(reader, *index, by);
   expect_hot_cold(*index, {.by = by, .value = Value::Touched});
   expect_statistics(reader, *index);
-  expect_statistics(reader, *index, {.steps = {1, 3}, .layer = LayerId{0}});
+  expect_statistics(reader, *index, {.steps = {1, 3}, .layers = LayerSet::one(LayerId{0})});
   expect_read_order(reader, *index, {}, kDefaultGap);
   expect_pattern(reader);
   expect_reuse(reader, 3);

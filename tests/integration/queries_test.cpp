@@ -66,7 +66,7 @@ TEST_P(Questions, AggregatesOverSteps) {
     for (const Value value : {Value::Touched, Value::Accesses})
       expect_hot_cold(index_, {.by = by, .value = value});
   expect_statistics(reader_, index_);
-  expect_statistics(reader_, index_, {.steps = {1, 5}, .layer = LayerId{1}});
+  expect_statistics(reader_, index_, {.steps = {1, 5}, .layers = LayerSet::one(LayerId{1})});
   expect_totals_agree(run_.file);
 }
 
