@@ -275,10 +275,10 @@ int main(int argc, char** argv) {
   };
   const Order<AccessSort> backward{AccessSort::ByTime, true};
   AccessFilter of_layer, of_tensor, of_expert, of_no_expert, of_none;
-  of_layer.tensor.layer = LayerId{3};
+  of_layer.tensor.layers = LayerSet::one(LayerId{3});
   of_layer.tensor.source = Source::Disk;
   of_tensor.tensor.name = "token_embd.weight";
-  of_expert.tensor.layer = LayerId{3};
+  of_expert.tensor.layers = LayerSet::one(LayerId{3});
   of_expert.expert = 17;
   of_no_expert.expert = 1000;
   of_none.tensor.name = "no such tensor";
