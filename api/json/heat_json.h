@@ -1,5 +1,5 @@
 // Heat maps, memory maps, timelines, breakdowns and read order as JSON. Rasters also as binary
-// columns (api/columns.md), which the web UI reads in place.
+// columns (api/raster_format.md), which the web UI reads in place.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 
 #include "analysis/sql/query.h"
 #include "api/exchange/export.h"
-#include "api/exchange/rows/access_columns.h"
+#include "api/exchange/rows/export_columns.h"
 #include "tracer/text/join.h"
 
 namespace tt::bench {

@@ -122,7 +122,7 @@ struct OrderQuery {
   PageRange page;
 };
 
-// JSON, or the format of api/columns.md with format=columns.
+// JSON, or the format of api/raster_format.md with format=columns.
 auto raster_query(const IndexQuery& index_query, const Request& request, ParameterReader& read,
                   const RasterQuery& query) {
   static constexpr std::string_view kFormats[] = {"json", "columns"};

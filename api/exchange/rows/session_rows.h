@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "analysis/common/page.h"
-#include "api/exchange/rows/access_columns.h"
+#include "api/exchange/rows/export_columns.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::exchange {

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "api/exchange/rows/access_columns.h"
+#include "api/exchange/rows/export_columns.h"
 #include "api/exchange/rows/session_rows.h"
 
 namespace tt::exchange {

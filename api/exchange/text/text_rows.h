@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "api/exchange/rows/access_columns.h"
+#include "api/exchange/rows/export_columns.h"
 #include "api/exchange/rows/byte_sink.h"
 #include "api/exchange/rows/session_rows.h"
 

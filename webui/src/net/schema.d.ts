@@ -3731,7 +3731,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Sums per pixel. With format=columns, the layout is that of api/columns.md */
+            /** @description Sums per pixel. With format=columns, the layout is that of api/raster_format.md */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3790,7 +3790,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Sums per pixel. With format=columns, the layout is that of api/columns.md */
+            /** @description Sums per pixel. With format=columns, the layout is that of api/raster_format.md */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3851,7 +3851,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Sums per pixel. With format=columns, the layout is that of api/columns.md */
+            /** @description Sums per pixel. With format=columns, the layout is that of api/raster_format.md */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;

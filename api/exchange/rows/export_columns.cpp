@@ -1,4 +1,4 @@
-#include "api/exchange/rows/access_columns.h"
+#include "api/exchange/rows/export_columns.h"
 
 #include "analysis/columns/access_columns.h"
 
