@@ -1,5 +1,5 @@
 // Test cases of one op (or fused pair) on small tensors, for verifying the byte rules
-// (byte_truth_test.cpp). Every op in the graph of any model must have one (op_coverage.h).
+// (kernel_bytes_test.cpp). Every op in the graph of any model must have one (op_coverage.h).
 #pragma once
 
 #include <functional>
