@@ -1,4 +1,4 @@
-// Checks of the Host and Origin headers. A page of another site can make a browser send
+// Comparisons of the Host and Origin headers; detail/request_decision.h decides. A page of another site can make a browser send
 // requests to 127.0.0.1. Two headers that a page cannot forge distinguish such requests: Host
 // contains the name in the URL (after DNS rebinding it is still the foreign name), and Origin
 // identifies the page.
@@ -12,7 +12,7 @@
 namespace tt {
 
 struct HostRules {
-  std::string bound_host{};                  // argument of Door::start
+  std::string bound_host{};                  // argument of HttpFrontend::start
   bool any_address = false;                  // bound to 0.0.0.0 or ::
   std::vector<std::string> allowed_hosts{};  // additional names, without port
 };
