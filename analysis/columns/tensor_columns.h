@@ -17,7 +17,7 @@ constexpr auto tensor_columns() {
       std::tuple{
           Column{{.name = "template",
                   .type = UInt32,
-                  .meaning = "number of the graph in the session",
+                  .meaning = "number of the template in the session, from 1",
                   .pushdown = Chunks},
                  [](const auto& row) { return row.template_id().v; }},
       },
@@ -27,7 +27,7 @@ constexpr auto tensor_columns() {
           Column{{.name = "input",
                   .type = Text,
                   .meaning = "meaning of an input tensor: token_ids, mask, ...",
-                  .null = "no input"},
+                  .null = "not an input"},
                  [](const auto& row) -> std::optional<const char*> {
                    if (row.tensor().input == InputLabel::None) return std::nullopt;
                    return to_text(row.tensor().input);
@@ -35,12 +35,13 @@ constexpr auto tensor_columns() {
       },
       pick<access_columns, "memory_source">(),
       std::tuple{
-          Column{{.name = "buffer", .type = Text, .meaning = "name of its buffer in ggml"},
-                 [](const auto& row) { return row.buffer(); }},
+          Column{
+              {.name = "buffer", .type = Text, .meaning = "name of the ggml buffer of the tensor"},
+              [](const auto& row) { return row.buffer(); }},
           Column{{.name = "tensor_bytes",
                   .type = UInt64,
                   .unit = "bytes",
-                  .meaning = "from its first to its last byte"},
+                  .meaning = "from the first to the last byte of the tensor"},
                  [](const auto& row) { return size_of(row.tensor()).v; }},
           Column{{.name = "ne0",
                   .type = Int64,
@@ -67,7 +68,7 @@ constexpr auto tensor_columns() {
           Column{{.name = "view_of",
                   .type = UInt32,
                   .meaning = "index of the tensor that owns the bytes",
-                  .null = "no view"},
+                  .null = "not a view"},
                  [](const auto& row) -> std::optional<std::uint32_t> {
                    if (row.tensor().view_of == kNoTensor) return std::nullopt;
                    return row.tensor().view_of.v;
@@ -76,7 +77,7 @@ constexpr auto tensor_columns() {
                   .type = UInt64,
                   .unit = "bytes",
                   .meaning = "offset in that tensor",
-                  .null = "no view"},
+                  .null = "not a view"},
                  [](const auto& row) -> std::optional<std::uint64_t> {
                    if (row.tensor().view_of == kNoTensor) return std::nullopt;
                    return row.tensor().view_offset;
@@ -89,13 +90,13 @@ constexpr auto tensor_columns() {
           Column{{.name = "file_offset",
                   .type = UInt64,
                   .unit = "bytes",
-                  .meaning = "its start in the file",
+                  .meaning = "start of the weight in the file",
                   .null = "not in a file"},
                  [](const auto& row) { return offset_of(row.tensor().file); }},
           Column{{.name = "file_bytes",
                   .type = UInt64,
                   .unit = "bytes",
-                  .meaning = "its length in the file",
+                  .meaning = "length of the weight in the file",
                   .null = "not in a file"},
                  [](const auto& row) { return length_of(row.tensor().file); }},
       });

@@ -1743,36 +1743,36 @@ export interface components {
         readonly Step: {
             /** @description Index of the step in the session */
             readonly step: number;
-            /** @description Of the step */
+            /** @description Phase of the step */
             readonly phase: components["schemas"]["Phase"];
             /** @description How the times of the step were taken */
             readonly timing: components["schemas"]["Timing"];
-            /** @description Number of the graph in the session; null: not recorded */
+            /** @description Number of the template in the session, from 1; null: not recorded */
             readonly template: number | null;
             /** @description Index in the session of the first token that the step evaluated */
             readonly token_id: number;
             /** @description Number of tokens that the step evaluated */
             readonly token_count: number;
-            /** @description Since the start of the session */
+            /** @description Start of the step, since the start of the session */
             readonly begin_ns: number;
-            /** @description Since the start of the session */
+            /** @description End of the step, since the start of the session */
             readonly end_ns: number;
             readonly duration_ns: number;
-            /** @description When its first op could begin, since the start of the session */
+            /** @description Time at which the first op could begin, since the start of the session */
             readonly first_op_ns: number;
-            /** @description Number of threads */
+            /** @description Number of compute threads */
             readonly threads: number;
-            /** @description Number of ops with a time */
+            /** @description Number of ops with a recorded time */
             readonly ops_timed: number;
-            /** @description Number of its accesses */
+            /** @description Number of accesses of the step */
             readonly accesses: number;
-            /** @description Sum over its accesses */
+            /** @description Sum over the accesses of the step */
             readonly bytes_read: number;
-            /** @description Sum over its accesses */
+            /** @description Sum over the accesses of the step */
             readonly bytes_written: number;
             /** @description Times are missing because the disk or the processor did not keep up; such a step may stand for several consecutive evaluations */
             readonly dropped: boolean;
-            /** @description It was cancelled, or failed, during the evaluation */
+            /** @description The evaluation was cancelled or failed */
             readonly aborted: boolean;
             /** @description One entry per layer, then one for ops outside any layer */
             readonly layers: {
@@ -1812,32 +1812,32 @@ export interface components {
             readonly step: number;
             /** @description Index of the op in the template */
             readonly op: number;
-            /** @description Of the step */
+            /** @description Phase of the step */
             readonly phase: components["schemas"]["Phase"];
-            /** @description Number of the graph in the session */
+            /** @description Number of the template in the session, from 1 */
             readonly template: number;
             /** @description Index in the session of the first token that the step evaluated */
             readonly token_id: number;
             /** @description Name of the op in ggml; for a fused op all names, joined: RMS_NORM+MUL */
             readonly operation_type: string;
-            /** @description Layer of the op; null: outside of layers */
+            /** @description Layer of the op; null: no layer */
             readonly op_layer_id: number | null;
             /** @description Device that executed the op */
             readonly device: string;
             /** @description Number of graph nodes that ran as this op */
             readonly nodes: number;
-            /** @description Index of its output in the template */
+            /** @description Index of the output tensor in the template */
             readonly tensor: number;
-            /** @description Name of its output in ggml; not unique */
+            /** @description Name of the output tensor in ggml; not unique */
             readonly tensor_name: string;
-            /** @description Type of its output in ggml */
+            /** @description Type of the output tensor in ggml */
             readonly tensor_type: string;
-            /** @description Shape of its output, innermost dimension first */
+            /** @description Shape of the output tensor, innermost dimension first */
             readonly ne0: number;
             readonly ne1: number;
             readonly ne2: number;
             readonly ne3: number;
-            /** @description Part of the model: that of its output, or, if the output has none, of the first weight that it reads */
+            /** @description Part of the model that the output tensor belongs to; if it belongs to none, that of the first weight that the op reads */
             readonly component: components["schemas"]["Component"];
             /** @description Purpose in the component: Q, up, router, ...; empty: none */
             readonly role: string;
@@ -1845,21 +1845,21 @@ export interface components {
             readonly timestamp_ns: number;
             /** @description Duration of the op, not of one access. Fast times include the wait at the barrier of the previous op; null: not recorded */
             readonly duration_ns: number | null;
-            /** @description Sum over its accesses */
+            /** @description Sum over the accesses of the op */
             readonly bytes_read: number;
-            /** @description Sum over its accesses */
+            /** @description Sum over the accesses of the op */
             readonly bytes_written: number;
-            /** @description Over the finite values of its output; null: no finite values, or not recorded (level verbose only) */
+            /** @description Minimum of the finite values of the output; null: no finite values, or not recorded (level verbose only) */
             readonly output_min: number | null;
-            /** @description Over the finite values of its output; null: no finite values, or not recorded (level verbose only) */
+            /** @description Maximum of the finite values of the output; null: no finite values, or not recorded (level verbose only) */
             readonly output_max: number | null;
-            /** @description Over the finite values of its output; null: no finite values, or not recorded (level verbose only) */
+            /** @description Mean of the finite values of the output; null: no finite values, or not recorded (level verbose only) */
             readonly output_mean: number | null;
-            /** @description Standard deviation of the finite values of its output; null: no finite values, or not recorded (level verbose only) */
+            /** @description Standard deviation of the finite values of the output; null: no finite values, or not recorded (level verbose only) */
             readonly output_std: number | null;
-            /** @description Number of NaN values in its output; null: not recorded (level verbose only) */
+            /** @description Number of NaN values in the output; null: not recorded (level verbose only) */
             readonly output_nan: number | null;
-            /** @description Number of infinite values in its output; null: not recorded (level verbose only) */
+            /** @description Number of infinite values in the output; null: not recorded (level verbose only) */
             readonly output_inf: number | null;
             /** @description The tensors that it reads, in ggml's order */
             readonly sources: readonly components["schemas"]["OpSource"][];
@@ -1897,15 +1897,15 @@ export interface components {
             readonly token_id: number;
             /** @description Number of tokens that the step evaluated */
             readonly token_count: number;
-            /** @description Of the step */
+            /** @description Phase of the step */
             readonly phase: components["schemas"]["Phase"];
             /** @description How the times of the step were taken */
             readonly timing: components["schemas"]["Timing"];
-            /** @description Number of the graph in the session */
+            /** @description Number of the template in the session, from 1 */
             readonly template: number;
             /** @description Name of the op in ggml; for a fused op all names, joined: RMS_NORM+MUL */
             readonly operation_type: string;
-            /** @description Layer of the op; null: outside of layers */
+            /** @description Layer of the op; null: no layer */
             readonly op_layer_id: number | null;
             /** @description Device that executed the op */
             readonly device: string;
@@ -1922,13 +1922,13 @@ export interface components {
             readonly tensor_bytes: number;
             /** @description Address of the data during the recording: of the tensor, of the slice of the expert, or of the rows of the head; null: not recorded */
             readonly tensor_ptr: number | null;
-            /** @description Layer of the tensor; null: outside of layers */
+            /** @description Layer of the tensor; null: no layer */
             readonly layer_id: number | null;
             /** @description Part of the model that the tensor belongs to */
             readonly component: components["schemas"]["Component"];
             /** @description Purpose of the tensor in the component: Q, up, router, ...; empty: none */
             readonly role: string;
-            /** @description Place of the tensor in the whole graph */
+            /** @description Whether the tensor belongs to a layer, to no layer (embedding, output) or to all layers (infrastructure) */
             readonly category: components["schemas"]["Category"];
             /** @description Where the bytes of the tensor are (disk: the mapped model file) */
             readonly memory_source: components["schemas"]["Source"];
@@ -1938,7 +1938,7 @@ export interface components {
             readonly file_offset: number | null;
             /** @description Length of the touched range of the file; null: not in a file */
             readonly file_bytes: number | null;
-            /** @description Offset of the whole tensor, as the op sees it; rows and experts of the tensor are relative to it; null: not in a file */
+            /** @description Start in the file of the whole tensor, or of the view that the op uses; rows and experts are numbered from there; null: not in a file */
             readonly tensor_file_offset: number | null;
             /** @description Bytes touched; each byte counts once per op */
             readonly size_bytes: number;
@@ -1946,7 +1946,7 @@ export interface components {
             readonly extent: components["schemas"]["Extent"];
             /** @description Bytes per row, expert or cell; for the extent all, the touched bytes */
             readonly unit_bytes: number;
-            /** @description Part of the attention; null: not part of an attention */
+            /** @description Role of the tensor in attention; null: none */
             readonly qkv_type: components["schemas"]["QkvType"] | null;
             /** @description Head of the row; only in exports with one row per head; null: all heads */
             readonly attention_head: number | null;
@@ -2041,7 +2041,7 @@ export interface components {
             readonly executed_op: number | null;
         };
         readonly Tensor: {
-            /** @description Number of the graph in the session */
+            /** @description Number of the template in the session, from 1 */
             readonly template: number;
             /** @description Index of the tensor in the template; possibly a view */
             readonly tensor: number;
@@ -2050,21 +2050,21 @@ export interface components {
             /** @description Type of the tensor in ggml: Q4_K, F32, ... */
             readonly tensor_type: string;
             readonly tensor_kind: components["schemas"]["TensorKind"];
-            /** @description Layer of the tensor; null: outside of layers */
+            /** @description Layer of the tensor; null: no layer */
             readonly layer_id: number | null;
             /** @description Part of the model that the tensor belongs to */
             readonly component: components["schemas"]["Component"];
             /** @description Purpose of the tensor in the component: Q, up, router, ...; empty: none */
             readonly role: string;
-            /** @description Place of the tensor in the whole graph */
+            /** @description Whether the tensor belongs to a layer, to no layer (embedding, output) or to all layers (infrastructure) */
             readonly category: components["schemas"]["Category"];
-            /** @description Meaning of an input tensor: token_ids, mask, ...; null: no input */
+            /** @description Meaning of an input tensor: token_ids, mask, ...; null: not an input */
             readonly input: string | null;
             /** @description Where the bytes of the tensor are (disk: the mapped model file) */
             readonly memory_source: components["schemas"]["Source"];
-            /** @description Name of its buffer in ggml */
+            /** @description Name of the ggml buffer of the tensor */
             readonly buffer: string;
-            /** @description From its first to its last byte */
+            /** @description From the first to the last byte of the tensor */
             readonly tensor_bytes: number;
             /** @description Shape, innermost dimension first */
             readonly ne0: number;
@@ -2076,15 +2076,15 @@ export interface components {
             readonly nb1: number;
             readonly nb2: number;
             readonly nb3: number;
-            /** @description Index of the tensor that owns the bytes; null: no view */
+            /** @description Index of the tensor that owns the bytes; null: not a view */
             readonly view_of: number | null;
-            /** @description Offset in that tensor; null: no view */
+            /** @description Offset in that tensor; null: not a view */
             readonly view_offset: number | null;
             /** @description Index of the file of a split model that has the weight; null: not in a file */
             readonly model_file: number | null;
-            /** @description Its start in the file; null: not in a file */
+            /** @description Start of the weight in the file; null: not in a file */
             readonly file_offset: number | null;
-            /** @description Its length in the file; null: not in a file */
+            /** @description Length of the weight in the file; null: not in a file */
             readonly file_bytes: number | null;
         };
         readonly Validation: {
