@@ -104,7 +104,7 @@ export interface paths {
         };
         readonly get?: never;
         readonly put?: never;
-        /** Load a model. If the maximum number of models is loaded, an idle model is unloaded first */
+        /** Load a model. If the maximum number of models is loaded, the model that has been idle longest is unloaded first */
         readonly post: operations["load"];
         readonly delete?: never;
         readonly options?: never;
@@ -218,10 +218,10 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** List sessions, including one that is being recorded */
+        /** List sessions, including those that are being recorded */
         readonly get: operations["sessions"];
         readonly put?: never;
-        /** Import a session - a .ttrace file, a log (NDJSON), or a run folder as an uncompressed tar archive (docs/exports.md). The upload is fully validated before it is stored */
+        /** Import a session from a .ttrace file, a log (NDJSON), or a run folder as an uncompressed tar archive (docs/exports.md). The whole upload is validated before it is stored */
         readonly post: operations["import"];
         readonly delete?: never;
         readonly options?: never;
@@ -281,7 +281,7 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** Download the session file. For a running session, a snapshot with the state recovered. For a finished session, single-range requests are supported */
+        /** Download the session file. A running session is sent as a snapshot with the state `recovered`. A request for one byte range is supported for a session that has ended */
         readonly get: operations["download"];
         readonly put?: never;
         readonly post?: never;
@@ -294,16 +294,17 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/export": {
         readonly parameters: {
             readonly query?: {
-                /** @description Formats are described in docs/exports.md. folder (the run folder) is sent as a tar archive */
+                /** @description The formats are described in docs/exports.md. folder: the run folder, sent as a tar archive */
                 readonly format?: "csv" | "json" | "ndjson" | "chrome" | "perfetto" | "parquet" | "arrow" | "arrow-file" | "dot" | "folder";
-                /** @description Only for ndjson. minimal: no accesses; verbose: with value statistics */
+                /** @description Level of the log (only for ndjson). minimal: without accesses; verbose: with value statistics */
                 readonly level?: "minimal" | "detailed" | "verbose";
+                /** @description First step to include */
                 readonly first_step?: number;
-                /** @description Default: the last step recorded so far */
+                /** @description Last step to include. Default: the last step recorded so far */
                 readonly last_step?: number;
-                /** @description Split each whole read of a Q, K, V or O weight into one row per head */
+                /** @description Write one row per head for reads of Q, K, V and O weights */
                 readonly per_head?: boolean;
-                /** @description Only for parquet and arrow-file. Write a tar archive of session=ID/steps=A-B/part.parquet (or part.arrow) files, starting a new file after this many rows. 0: a single file */
+                /** @description Only for parquet and arrow-file. Number of rows after which a new file starts; the response is a tar archive of session=ID/steps=A-B/part.parquet (or part.arrow) files. 0: a single file */
                 readonly part_rows?: number;
             };
             readonly header?: never;
@@ -313,7 +314,7 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** Export a session. The file is generated while it is sent; folders are generated first. If the final chunk is missing, the response is incomplete */
+        /** Export a session. A file is generated while it is sent; a folder is generated first. A response without its final chunk is incomplete */
         readonly get: operations["export"];
         readonly put?: never;
         readonly post?: never;
@@ -380,6 +381,7 @@ export interface paths {
             readonly path: {
                 /** @description Session id */
                 readonly id: components["parameters"]["id"];
+                /** @description Template number, from 1 */
                 readonly template: components["parameters"]["template"];
             };
             readonly cookie?: never;
@@ -400,10 +402,13 @@ export interface paths {
                 /** @description Substring of the name, case-insensitive; * matches any characters, ? matches one character */
                 readonly name?: string;
                 readonly kind?: components["schemas"]["TensorKind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
                 /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
+                /** @description Only entries of this component */
                 readonly component?: components["parameters"]["component"];
+                /** @description A leading - sorts in descending order */
                 readonly sort?: "tensor" | "-tensor" | "name" | "-name" | "layer" | "-layer" | "size" | "-size" | "offset" | "-offset";
                 /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
@@ -414,6 +419,7 @@ export interface paths {
             readonly path: {
                 /** @description Session id */
                 readonly id: components["parameters"]["id"];
+                /** @description Template number, from 1 */
                 readonly template: components["parameters"]["template"];
             };
             readonly cookie?: never;
@@ -433,6 +439,7 @@ export interface paths {
             readonly query?: {
                 /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
+                /** @description Maximum number of steps in the page */
                 readonly limit?: number;
             };
             readonly header?: never;
@@ -459,7 +466,9 @@ export interface paths {
                 readonly name?: string;
                 /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
+                /** @description Only entries of this component */
                 readonly component?: components["parameters"]["component"];
+                /** @description A leading - sorts in descending order */
                 readonly sort?: "op" | "-op" | "name" | "-name" | "duration" | "-duration" | "bytes" | "-bytes" | "layer" | "-layer";
                 /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
@@ -470,7 +479,7 @@ export interface paths {
             readonly path: {
                 /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description Step index, from 0 */
+                /** @description Step number, from 0 */
                 readonly step: components["parameters"]["step"];
             };
             readonly cookie?: never;
@@ -494,14 +503,17 @@ export interface paths {
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
+                /** @description Kind of the tensor */
                 readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
                 /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
+                /** @description Only entries of this component */
                 readonly component?: components["parameters"]["component"];
                 /** @description Only accesses of this expert */
                 readonly expert?: components["parameters"]["expert"];
-                /** @description time: execution order, by op, reads before writes. Equal keys keep execution order; accesses without an offset come last */
+                /** @description time: execution order, by op, reads before writes. A leading - sorts in descending order. Equal values keep execution order; accesses without a file offset come last */
                 readonly sort?: components["parameters"]["access_sort"];
                 /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
@@ -512,7 +524,7 @@ export interface paths {
             readonly path: {
                 /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description Step index, from 0 */
+                /** @description Step number, from 0 */
                 readonly step: components["parameters"]["step"];
             };
             readonly cookie?: never;
@@ -530,8 +542,9 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/accesses": {
         readonly parameters: {
             readonly query?: {
+                /** @description First step to include */
                 readonly first_step?: number;
-                /** @description Default: the last step */
+                /** @description Last step to include. Default: the last step */
                 readonly last_step?: number;
                 readonly phase?: components["schemas"]["Phase"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
@@ -540,16 +553,19 @@ export interface paths {
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
+                /** @description Kind of the tensor */
                 readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
                 /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
+                /** @description Only entries of this component */
                 readonly component?: components["parameters"]["component"];
                 /** @description Only accesses of this expert */
                 readonly expert?: components["parameters"]["expert"];
-                /** @description time: execution order, by op, reads before writes. Equal keys keep execution order; accesses without an offset come last */
+                /** @description time: execution order, by op, reads before writes. A leading - sorts in descending order. Equal values keep execution order; accesses without a file offset come last */
                 readonly sort?: components["parameters"]["access_sort"];
-                /** @description `next` of the previous page; the filter and sort parameters must be the same */
+                /** @description `next` of the previous page. The filters and `sort` must be those of the previous page */
                 readonly cursor?: string;
                 /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
@@ -604,30 +620,34 @@ export interface paths {
                 readonly y?: components["schemas"]["PlaceAxis"];
                 /** @description Maximum number of pixels on the y axis */
                 readonly height?: components["parameters"]["height"];
-                /** @description Start of the x range: a position on the axis, or a row index for axes of named rows */
+                /** @description Start of the x range: ns on the axis time, a byte offset on the axes file and buffer, otherwise the index of a step, token or row */
                 readonly x_from?: number;
-                /** @description End of the x range, exclusive */
+                /** @description End of the x range, exclusive. Default: the end of the axis */
                 readonly x_to?: number;
-                /** @description Start of the y range: a position on the axis, or a row index for axes of named rows */
+                /** @description Start of the y range: a byte offset on the axes file and buffer, otherwise the index of a row */
                 readonly y_from?: number;
-                /** @description End of the y range, exclusive */
+                /** @description End of the y range, exclusive. Default: the end of the axis */
                 readonly y_to?: number;
                 readonly value?: components["parameters"]["value"];
                 /** @description Maximum number of pixels on the x axis */
                 readonly width?: components["parameters"]["width"];
-                /** @description json is limited to 8,388,608 cells (width times height). Use columns for larger pictures */
+                /** @description json: at most 8,388,608 cells (width times height); columns: the binary format of api/raster_format.md, without this limit */
                 readonly format?: components["parameters"]["picture_format"];
+                /** @description Only steps of this phase */
                 readonly phase?: components["parameters"]["only_phase"];
+                /** @description First token to include */
                 readonly from_token?: components["parameters"]["from_token"];
                 /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
+                /** @description First step to include */
                 readonly from_step?: components["parameters"]["from_step"];
                 /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
                 /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
+                /** @description End of the time range, exclusive */
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -635,7 +655,9 @@ export interface paths {
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
+                /** @description Kind of the tensor */
                 readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
             };
             readonly header?: never;
@@ -647,8 +669,8 @@ export interface paths {
         };
         /**
          * Heat map of bytes, accesses or time along two axes
-         * @description x may be any axis, including time, step and token; y must not be one of these three. The
-         *     axes, and how times and prompts are divided, are described in docs/heat.md.
+         * @description x may be any axis; y may be any axis except time, step and token. docs/heat.md describes the
+         *     axes, and how the time of an op and the step of a prompt are divided.
          */
         readonly get: operations["heatmap"];
         readonly put?: never;
@@ -662,27 +684,32 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/memory-map": {
         readonly parameters: {
             readonly query?: {
+                /** @description file: the model files; buffer: all memory that is not mapped from them */
                 readonly memory?: "file" | "buffer";
-                /** @description Start of the address range: first byte */
+                /** @description First byte of the range */
                 readonly from?: number;
-                /** @description End of the address range, exclusive */
+                /** @description End of the range, exclusive. Default: the end of the axis */
                 readonly to?: number;
                 readonly value?: components["parameters"]["value"];
                 /** @description Maximum number of pixels on the x axis */
                 readonly width?: components["parameters"]["width"];
-                /** @description json is limited to 8,388,608 cells (width times height). Use columns for larger pictures */
+                /** @description json: at most 8,388,608 cells (width times height); columns: the binary format of api/raster_format.md, without this limit */
                 readonly format?: components["parameters"]["picture_format"];
+                /** @description Only steps of this phase */
                 readonly phase?: components["parameters"]["only_phase"];
+                /** @description First token to include */
                 readonly from_token?: components["parameters"]["from_token"];
                 /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
+                /** @description First step to include */
                 readonly from_step?: components["parameters"]["from_step"];
                 /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
                 /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
+                /** @description End of the time range, exclusive */
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -690,7 +717,9 @@ export interface paths {
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
+                /** @description Kind of the tensor */
                 readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
             };
             readonly header?: never;
@@ -702,8 +731,9 @@ export interface paths {
         };
         /**
          * Map of accessed bytes in the model files or in memory buffers
-         * @description The axis is the concatenation of the model files, or of the buffers that are not mapped from
-         *     them.
+         * @description x is a byte offset in the concatenated model files (`memory=file`), or in the concatenated
+         *     buffers that are not mapped from them (`memory=buffer`). `x.sections` lists where each file
+         *     or buffer starts.
          */
         readonly get: operations["memoryMap"];
         readonly put?: never;
@@ -720,26 +750,30 @@ export interface paths {
                 readonly y?: components["schemas"]["PlaceAxis"];
                 /** @description Maximum number of pixels on the y axis */
                 readonly height?: components["parameters"]["height"];
-                /** @description Start of the y range: a position on the axis, or a row index for axes of named rows */
+                /** @description Start of the y range: a byte offset on the axes file and buffer, otherwise the index of a row */
                 readonly y_from?: number;
-                /** @description End of the y range, exclusive */
+                /** @description End of the y range, exclusive. Default: the end of the axis */
                 readonly y_to?: number;
                 readonly value?: components["parameters"]["value"];
                 /** @description Maximum number of pixels on the x axis */
                 readonly width?: components["parameters"]["width"];
-                /** @description json is limited to 8,388,608 cells (width times height). Use columns for larger pictures */
+                /** @description json: at most 8,388,608 cells (width times height); columns: the binary format of api/raster_format.md, without this limit */
                 readonly format?: components["parameters"]["picture_format"];
+                /** @description Only steps of this phase */
                 readonly phase?: components["parameters"]["only_phase"];
+                /** @description First token to include */
                 readonly from_token?: components["parameters"]["from_token"];
                 /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
+                /** @description First step to include */
                 readonly from_step?: components["parameters"]["from_step"];
                 /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
                 /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
+                /** @description End of the time range, exclusive */
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -747,7 +781,9 @@ export interface paths {
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
+                /** @description Kind of the tensor */
                 readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
             };
             readonly header?: never;
@@ -758,8 +794,8 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Accesses over time
-         * @description x is time, from from_ns to to_ns.
+         * Heat map of accesses over time
+         * @description x is time, from `from_ns` to `to_ns`.
          */
         readonly get: operations["timeline"];
         readonly put?: never;
@@ -774,19 +810,23 @@ export interface paths {
         readonly parameters: {
             readonly query?: {
                 readonly by?: components["schemas"]["RowAxis"];
-                /** @description Default: the natural order of the rows */
+                /** @description A leading - sorts in descending order. Default: the order of the axis, such as layer numbers */
                 readonly sort?: "bytes" | "-bytes" | "bytes_read" | "-bytes_read" | "bytes_written" | "-bytes_written" | "accesses" | "-accesses" | "reads" | "-reads" | "writes" | "-writes" | "executions" | "-executions" | "time" | "-time" | "faults" | "-faults";
+                /** @description Only steps of this phase */
                 readonly phase?: components["parameters"]["only_phase"];
+                /** @description First token to include */
                 readonly from_token?: components["parameters"]["from_token"];
                 /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
+                /** @description First step to include */
                 readonly from_step?: components["parameters"]["from_step"];
                 /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
                 /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
+                /** @description End of the time range, exclusive */
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -794,7 +834,9 @@ export interface paths {
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
+                /** @description Kind of the tensor */
                 readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
                 /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
@@ -823,21 +865,25 @@ export interface paths {
             readonly query?: {
                 readonly by?: components["schemas"]["RowAxis"];
                 readonly value?: components["schemas"]["TraceValue"];
-                /** @description Percentage of the rows that are hot, counted from the highest value */
+                /** @description Percentage of the rows that are hot, from the highest value down */
                 readonly hot_percent?: number;
-                /** @description Percentage of the rows that are cold, counted from the lowest value */
+                /** @description Percentage of the rows that are cold, from the lowest value up */
                 readonly cold_percent?: number;
+                /** @description Only steps of this phase */
                 readonly phase?: components["parameters"]["only_phase"];
+                /** @description First token to include */
                 readonly from_token?: components["parameters"]["from_token"];
                 /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
+                /** @description First step to include */
                 readonly from_step?: components["parameters"]["from_step"];
                 /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
                 /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
+                /** @description End of the time range, exclusive */
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -845,7 +891,9 @@ export interface paths {
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
+                /** @description Kind of the tensor */
                 readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
                 /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
@@ -859,7 +907,7 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** Most and least accessed rows */
+        /** The most and least accessed tensors, layers, ops or other rows */
         readonly get: operations["hot"];
         readonly put?: never;
         readonly post?: never;
@@ -874,17 +922,21 @@ export interface paths {
             readonly query?: {
                 /** @description A read is sequential if it starts at most this many bytes after the end of the previous read */
                 readonly gap?: number;
+                /** @description Only steps of this phase */
                 readonly phase?: components["parameters"]["only_phase"];
+                /** @description First token to include */
                 readonly from_token?: components["parameters"]["from_token"];
                 /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
+                /** @description First step to include */
                 readonly from_step?: components["parameters"]["from_step"];
                 /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
                 /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
+                /** @description End of the time range, exclusive */
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -892,7 +944,9 @@ export interface paths {
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
+                /** @description Kind of the tensor */
                 readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
                 /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
@@ -906,7 +960,7 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** How sequentially the model files are read */
+        /** Number of reads of the model files that are sequential */
         readonly get: operations["sequentiality"];
         readonly put?: never;
         readonly post?: never;
@@ -923,7 +977,7 @@ export interface paths {
             readonly path: {
                 /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description Step index, from 0 */
+                /** @description Step number, from 0 */
                 readonly step: components["parameters"]["step"];
                 readonly layer: components["parameters"]["layer_in_path"];
             };
@@ -950,7 +1004,7 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Consistency checks of a recording, with evidence
+         * Validate a recording
          * @description Each check compares a part of the file with another part that was recorded independently. A
          *     damaged file is reported as a failed check, not as an error.
          */
@@ -1009,8 +1063,8 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Report of a session
-         * @description Findings with their figures, advice with its reasons, tables and charts.
+         * Report with findings, advice, tables and charts
+         * @description Each finding contains its figures, each piece of advice its reason.
          */
         readonly get: operations["report"];
         readonly put?: never;
@@ -1024,7 +1078,7 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/steps/{step}/graph": {
         readonly parameters: {
             readonly query?: {
-                /** @description Only these layers, with the nodes that they read and that read them: all, or a comma-separated list of numbers, ranges and outside (nodes that belong to no layer), for example 0,3-5,outside */
+                /** @description Layers to include, with their inputs and consumers: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (nodes that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["graph_layers"];
                 /** @description Merge the nodes of each layer and component into one group */
                 readonly collapse?: components["parameters"]["collapse"];
@@ -1035,7 +1089,7 @@ export interface paths {
             readonly path: {
                 /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description Step index, from 0 */
+                /** @description Step number, from 0 */
                 readonly step: components["parameters"]["step"];
             };
             readonly cookie?: never;
@@ -1053,7 +1107,7 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/templates/{template}/graph": {
         readonly parameters: {
             readonly query?: {
-                /** @description Only these layers, with the nodes that they read and that read them: all, or a comma-separated list of numbers, ranges and outside (nodes that belong to no layer), for example 0,3-5,outside */
+                /** @description Layers to include, with their inputs and consumers: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (nodes that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["graph_layers"];
                 /** @description Merge the nodes of each layer and component into one group */
                 readonly collapse?: components["parameters"]["collapse"];
@@ -1064,6 +1118,7 @@ export interface paths {
             readonly path: {
                 /** @description Session id */
                 readonly id: components["parameters"]["id"];
+                /** @description Template number, from 1 */
                 readonly template: components["parameters"]["template"];
             };
             readonly cookie?: never;
@@ -1123,7 +1178,7 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/experts/layers/{layer}": {
         readonly parameters: {
             readonly query?: {
-                /** @description Index of the router within the layer, for layers with two routers */
+                /** @description Index of the router in the layer, for layers with two routers */
                 readonly router?: number;
                 readonly phase?: components["schemas"]["Phase"];
                 /** @description Maximum number of expert pairs */
@@ -1139,7 +1194,7 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** Expert usage of one layer - pairs of experts chosen together, and tokens that each expert is chosen for */
+        /** Expert usage of one layer, with the pairs of experts chosen together and the tokens that each expert is chosen for */
         readonly get: operations["expertLayer"];
         readonly put?: never;
         readonly post?: never;
@@ -1179,7 +1234,7 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/experts/pinning": {
         readonly parameters: {
             readonly query?: {
-                /** @description Cache size in bytes. Default: ten sizes, from one tenth to all of the distinct bytes of the expert slices read */
+                /** @description Cache size in bytes. Default: 10 %, 20 %, ... 100 % of the distinct bytes of the experts read */
                 readonly capacity?: number;
             };
             readonly header?: never;
@@ -1189,7 +1244,7 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** Estimate of the reads saved by pinning the most used experts in memory */
+        /** Bytes saved by pinning (always keeping in memory) the most read experts */
         readonly get: operations["expertPinning"];
         readonly put?: never;
         readonly post?: never;
@@ -1209,7 +1264,7 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** Bytes of each attention head in the Q, K, V and O weights */
+        /** Bytes and reads of each attention head in the Q, K, V and O weights */
         readonly get: operations["heads"];
         readonly put?: never;
         readonly post?: never;
@@ -1234,7 +1289,7 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** KV cache reads and writes per step, separated into data written by the same step and by earlier steps */
+        /** KV cache bytes per step and layer. Reads are divided into bytes that the same step wrote and bytes that earlier steps wrote */
         readonly get: operations["kv"];
         readonly put?: never;
         readonly post?: never;
@@ -1247,9 +1302,9 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/reuse": {
         readonly parameters: {
             readonly query?: {
-                /** @description Unit of caching. part: parts that are read separately, such as experts; tensor: whole tensors */
+                /** @description Unit to cache. part: parts that are read separately, such as experts; tensor: whole tensors */
                 readonly grain?: "part" | "tensor";
-                /** @description Cache sizes in bytes, comma-separated, at most 100. Default: ten sizes, from one tenth to all of the distinct bytes */
+                /** @description Cache sizes in bytes, comma-separated, at most 100. Default: 10 %, 20 %, ... 100 % of the distinct bytes read */
                 readonly sizes?: string;
             };
             readonly header?: never;
@@ -1259,7 +1314,7 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** Reuse distances of weight reads, and the reads that a cache would save with LRU, pinning and the optimal policy (Belady) */
+        /** Reuse distances of weight reads, and the reads that a cache would save with the policies LRU, pinning and optimal (Belady) */
         readonly get: operations["reuse"];
         readonly put?: never;
         readonly post?: never;
@@ -1279,7 +1334,7 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** The order in which a token reads the weights, and how accurately it predicts the next read (access_pattern.json) */
+        /** The order in which each token reads the weights, and how accurately this order predicts the next read (access_pattern.json) */
         readonly get: operations["pattern"];
         readonly put?: never;
         readonly post?: never;
@@ -1299,7 +1354,7 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** Whether consecutive generated tokens make the same accesses, and the causes of differences */
+        /** Whether consecutive generated tokens make the same accesses, and why not */
         readonly get: operations["determinism"];
         readonly put?: never;
         readonly post?: never;
@@ -1317,8 +1372,8 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * One-time browser login. The server prints this link at startup and on SIGUSR1
-         * @description Used if a key is required. The link is valid for ten minutes and for GET only; HEAD returns 405.
+         * Log in a browser. The server prints this link at startup and on SIGUSR1; it works once
+         * @description Needed only if the server requires a key. The link is valid for ten minutes. HEAD returns 405, so that a preview does not use up the link.
          */
         readonly get: operations["login"];
         readonly put?: never;
@@ -1384,34 +1439,37 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @enum {string} */
+        /**
+         * @description Described in docs/heat.md. op_kind: the ops of one operation_type; op: the ops whose outputs have the same name; file, buffer: byte offsets; all: a single row
+         * @enum {string}
+         */
         readonly Axis: "time" | "step" | "token" | "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "file" | "buffer" | "all";
         /**
-         * @description The axes other than time, step and token
+         * @description Every axis except time, step and token
          * @enum {string}
          */
         readonly PlaceAxis: "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "file" | "buffer" | "all";
         /** @enum {string} */
         readonly RowAxis: "step" | "token" | "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "all";
         /**
-         * @description bytes: bytes read and written. executions: executed ops. time: duration of the ops in ns. faults: major page faults, which waited for the disk
+         * @description bytes: bytes read and written. accesses: reads and writes. executions: executed ops. time: duration of the ops in ns. faults: major page faults, which waited for the disk
          * @enum {string}
          */
         readonly TraceValue: "bytes" | "bytes_read" | "bytes_written" | "accesses" | "reads" | "writes" | "executions" | "time" | "faults";
         readonly PictureAxis: {
             readonly axis: components["schemas"]["Axis"];
-            /** @description ns, byte, or the kind of row */
+            /** @description ns, byte, or what one row is, such as layer */
             readonly unit: string;
             /** @description Length of the whole axis */
             readonly size: number;
             readonly from: number;
-            /** @description Pixel p covers the numbers from `from` + floor(p * (`to` - `from`) / pixels) up to the start of pixel p + 1 */
+            /** @description End of the range, exclusive. Pixel p covers the positions from `from` + floor(p * (`to` - `from`) / pixels) up to the start of pixel p + 1 */
             readonly to: number;
             /** @description The requested number of pixels, or the number of positions if that is smaller */
             readonly pixels: number;
-            /** @description Names of the rows from `from` to `to`; empty for numeric axes */
+            /** @description Names of the rows from `from` to `to`; empty if the axis has numbers, not names */
             readonly rows: readonly string[];
-            /** @description For byte axes: the files, or contiguous ranges of the buffers */
+            /** @description Only for the axes file and buffer: the files, or contiguous ranges of the buffers */
             readonly sections: readonly {
                 readonly name: string;
                 readonly from: number;
@@ -1424,13 +1482,13 @@ export interface components {
             readonly value: components["schemas"]["TraceValue"];
             readonly x: components["schemas"]["PictureAxis"];
             readonly y: components["schemas"]["PictureAxis"];
-            /** @description Largest cell */
+            /** @description Value of the largest cell */
             readonly largest: number;
             /** @description Sum of the cells */
             readonly shown: number;
-            /** @description Sum over everything that matches the filter and is in the range of the time, step or token axis, including data outside the range of the other axis or on no row of it */
+            /** @description Sum of all data that matches the filters. On a time, step or token axis only the range is counted. Data that is outside the range of the other axis, or has no row on it, is counted too */
             readonly total: number;
-            /** @description Number of damaged steps, excluded from all sums */
+            /** @description Number of damaged steps, which no sum includes */
             readonly damaged_steps: number;
             /** @description Row by row, y ascending */
             readonly cells: readonly (readonly number[])[];
@@ -1440,7 +1498,9 @@ export interface components {
             readonly bytes_written: number;
             readonly reads: number;
             readonly writes: number;
+            /** @description Number of executed ops */
             readonly executions: number;
+            /** @description Duration of the ops */
             readonly time_ns: number;
             /** @description Major page faults */
             readonly faults: number;
@@ -1457,9 +1517,13 @@ export interface components {
             readonly by: components["schemas"]["RowAxis"];
             readonly total: components["schemas"]["Total"];
             readonly rows: readonly components["schemas"]["BreakdownRow"][];
+            /** @description Sums of all rows */
             readonly sums: components["schemas"]["BreakdownRow"];
+            /** @description Accesses with the memory source disk */
             readonly disk: components["schemas"]["TraceSums"];
+            /** @description Accesses with any other memory source */
             readonly buffer: components["schemas"]["TraceSums"];
+            /** @description Number of damaged steps, which no sum includes */
             readonly damaged_steps: number;
         };
         readonly HeatClass: {
@@ -1484,12 +1548,16 @@ export interface components {
             })[];
         };
         readonly ReadOrder: {
+            /** @description Number of reads of the model files */
             readonly reads: number;
+            /** @description Number of these reads that are sequential */
             readonly sequential: number;
             readonly bytes: number;
+            /** @description Bytes of the sequential reads */
             readonly sequential_bytes: number;
         };
         readonly Sequentiality: {
+            /** @description Maximum distance in bytes from the end of a read to the start of the next, sequential one */
             readonly gap: number;
             readonly sums: components["schemas"]["ReadOrder"];
             readonly layers: readonly (components["schemas"]["ReadOrder"] & {
@@ -1508,7 +1576,7 @@ export interface components {
         /** @description Nanoseconds since the start of the session */
         readonly Ns: number;
         readonly Bytes: number;
-        /** @description Layer number (the N of blk.N in tensor names); null outside all layers */
+        /** @description Layer number (the N of blk.N in tensor names); null: no layer */
         readonly Layer: number | null;
         readonly Problem: {
             /** @constant */
@@ -1535,7 +1603,7 @@ export interface components {
             readonly load_progress: number;
             /** @description Why the model could not be loaded */
             readonly error: string | null;
-            /** @description A warning if the library does not behave like the tested version */
+            /** @description Why the recordings may be slower or less exact: llama.cpp is not a tested version, or does not behave like one */
             readonly warning: string | null;
         };
         /** @description `description` and the fields after it are present only for a loaded model. */
@@ -1552,7 +1620,7 @@ export interface components {
             readonly state: "available" | "loading" | "loaded" | "unloading" | "failed";
             readonly load_progress: number;
             readonly error: string | null;
-            /** @description The library does not behave like the tested version, or the file was changed after loading */
+            /** @description llama.cpp is not a tested version or does not behave like one, the model may be paged out, or the file has changed since it was loaded */
             readonly warning: string | null;
             readonly description?: string;
             readonly architecture?: string;
@@ -1565,6 +1633,7 @@ export interface components {
             readonly n_vocab?: number;
             /** @description Context size in tokens */
             readonly context?: number;
+            /** @description Context size that the model was trained with */
             readonly context_trained?: number;
             /** @description false: prompts must be token ids */
             readonly has_vocabulary?: boolean;
@@ -1597,63 +1666,71 @@ export interface components {
             readonly messages?: readonly components["schemas"]["Message"][];
             /** @description Token ids of the vocabulary of the model */
             readonly tokens?: readonly number[];
-            /** @default 128 */
+            /**
+             * @description Maximum number of tokens to generate; 0: only the prompt is evaluated
+             * @default 128
+             */
             readonly max_tokens?: number;
             /**
-             * @description 0: greedy sampling
+             * @description 0: always the most likely token
              * @default 0.8
              */
             readonly temperature?: number;
             /**
-             * @description 0: disabled
+             * @description Number of most likely tokens to sample from; 0: disabled
              * @default 40
              */
             readonly top_k?: number;
             /**
-             * @description 1: disabled
+             * @description Cumulative probability of the tokens to sample from; 1: disabled
              * @default 0.95
              */
             readonly top_p?: number;
             /**
-             * @description 0: disabled
+             * @description Minimum probability, relative to the most likely token; 0: disabled
              * @default 0.05
              */
             readonly min_p?: number;
             /**
-             * @description 1: disabled
+             * @description Penalty for repeated tokens; 1: disabled
              * @default 1
              */
             readonly repeat_penalty?: number;
             /**
-             * @description Number of recent tokens that the penalty considers; -1: all
+             * @description Number of last tokens that `repeat_penalty` covers; -1: all
              * @default 64
              */
             readonly repeat_last_n?: number;
             /** @description Default: a random seed, which is recorded in the session */
             readonly seed?: number;
-            /** @description GBNF grammar that constrains the output */
+            /** @description GBNF grammar that constrains the answer */
             readonly grammar?: string;
-            /** @description Generation stops before any of these strings; they are not part of the text */
+            /** @description Texts that end the answer. The answer does not include them */
             readonly stop?: readonly string[];
-            /** @default false */
+            /**
+             * @description Continue after the end-of-sequence token
+             * @default false
+             */
             readonly ignore_eos?: boolean;
             /**
-             * @description Reuse cache cells of the common prefix with the previous request
+             * @description Reuse the cache cells of the tokens that the prompt has in common with the previous request
              * @default true
              */
             readonly reuse_prefix?: boolean;
             /**
+             * @description How much is recorded. off: nothing; minimal: steps and tokens; detailed: every op and access; verbose: also value statistics
              * @default detailed
              * @enum {unknown}
              */
             readonly level?: "off" | "minimal" | "detailed" | "verbose";
             /**
+             * @description How ops are timed. exact: with a synchronisation after each op, which is slower
              * @default fast
              * @enum {unknown}
              */
             readonly timing?: "fast" | "exact";
             /**
-             * @description Only for level verbose. Regular expression that selects the op outputs to compute value statistics of; it cannot contain back references or look-aheads. Empty: no statistics
+             * @description Only for level verbose. Regular expression for the names of the op outputs whose value statistics are recorded, without back references and lookaheads. Empty: no statistics
              * @default attn_out|ffn_out|ffn_moe_out|l_out|result_
              */
             readonly stats_pattern?: string;
@@ -1666,13 +1743,19 @@ export interface components {
             /** @description Number of requests ahead in the queue; 0: running or next */
             readonly position: number;
             readonly prompt_tokens: number;
+            /** @description Number of prompt tokens evaluated so far */
             readonly prompt_done: number;
+            /** @description Number of prompt tokens whose cache cells an earlier request computed */
             readonly reused_tokens: number;
+            /** @description Number of tokens generated so far */
             readonly generated: number;
             readonly max_tokens: number;
             /** @description Text generated so far */
             readonly text: string;
-            /** @enum {unknown} */
+            /**
+             * @description null: not ended. eos: end-of-sequence token; stop: one of `stop`; length: `max_tokens`; embedded: the model generates no text
+             * @enum {unknown}
+             */
             readonly stop_reason: null | "eos" | "stop" | "length" | "context_full" | "cancelled" | "error" | "embedded";
             readonly error: string | null;
         };
@@ -1696,7 +1779,7 @@ export interface components {
                     readonly path: string;
                     readonly size: components["schemas"]["Bytes"];
                     readonly mtime_ns: number;
-                    /** @description XXH64 of everything before the tensor data */
+                    /** @description XXH64 of the file before its tensor data */
                     readonly header_hash: string;
                 }[];
             };
@@ -1709,20 +1792,25 @@ export interface components {
             readonly n_experts_used?: number;
             readonly steps?: number;
             readonly tokens?: number;
-            /** @description Number of tokens whose cache cells were computed by an earlier session */
+            /** @description Number of tokens whose cache cells an earlier session computed */
             readonly reused_tokens?: number;
-            /** @description Id of that session; null if none, or if it was not recorded */
+            /** @description Id of that session; null: none, or it was not recorded */
             readonly reused_from?: string | null;
             readonly file_bytes: components["schemas"]["Bytes"];
             /** @description Data that the recorder lost; all 0 if nothing was lost */
             readonly losses?: {
+                /** @description Steps that ran while no buffer was free */
                 readonly steps_without_times: number;
+                /** @description Slot values that did not fit into their buffer */
                 readonly slot_values_dropped: number;
+                /** @description Steps that executed another number of ops than their template has */
                 readonly count_mismatches: number;
+                /** @description Steps that were not written because the disk was full or failed */
                 readonly steps_not_written: number;
+                /** @description Page faults that the kernel did not report */
                 readonly page_faults_lost: number;
             };
-            /** @description Hyperparameters, request, host, libraries and result, as text */
+            /** @description Metadata as text: hyperparameters, request, host, libraries and result */
             readonly facts?: {
                 readonly [key: string]: string;
             };
@@ -1735,7 +1823,7 @@ export interface components {
             /** @description Position in the sequence of the model */
             readonly position: number;
             readonly generated: boolean;
-            /** @description The cache cells were computed by an earlier request */
+            /** @description An earlier request computed the cache cells of the token */
             readonly reused: boolean;
             /** @description Text of the token; invalid UTF-8 is replaced */
             readonly text: string;
@@ -1774,7 +1862,7 @@ export interface components {
             readonly dropped: boolean;
             /** @description The evaluation was cancelled or failed */
             readonly aborted: boolean;
-            /** @description One entry per layer, then one for ops outside any layer */
+            /** @description One entry per layer, then one for the ops that belong to no layer */
             readonly layers: {
                 readonly ns: readonly number[];
                 readonly bytes: readonly components["schemas"]["Bytes"][];
@@ -1798,7 +1886,7 @@ export interface components {
         readonly QkvType: "Q" | "K" | "V" | "QKV" | "O";
         /** @enum {unknown} */
         readonly SessionState: "running" | "done" | "cancelled" | "failed" | "recovered" | "unreadable";
-        /** @description Byte range in the model files; null if the data is not from a file */
+        /** @description Byte range in a model file; null: not in a file */
         readonly FileRange: null | {
             /** @description Index into model.files of the session */
             readonly index: number;
@@ -2016,7 +2104,7 @@ export interface components {
         };
         readonly Template: {
             readonly template: number;
-            /** @description Hexadecimal; equal graphs have equal fingerprints in all sessions */
+            /** @description Hash of the graph, hexadecimal; equal graphs have the same fingerprint in all sessions */
             readonly fingerprint: string;
             readonly nodes: number;
             readonly ops: number;
@@ -2035,9 +2123,9 @@ export interface components {
             readonly name: string;
             /** @description Tensor indices, in ggml order */
             readonly sources: readonly (number | null)[];
-            /** @description false: a view or reshape, which does no work */
+            /** @description false: a view or reshape, which computes nothing */
             readonly computed: boolean;
-            /** @description Index of the op that executed this node */
+            /** @description Index of the op that executed this node; null: none */
             readonly executed_op: number | null;
         };
         readonly Tensor: {
@@ -2091,16 +2179,21 @@ export interface components {
             /** @description No check failed */
             readonly passed: boolean;
             readonly checks: readonly {
-                /** @enum {unknown} */
+                /**
+                 * @description offset_ways: weights that were located by name and by address have the same file offset in both ways. The other checks: see `summary`
+                 * @enum {unknown}
+                 */
                 readonly check: "file" | "losses" | "steps" | "ops" | "op_times" | "tokens" | "token_ids" | "layers" | "file_ranges" | "offset_ways" | "experts";
                 /**
                  * @description not_applicable: the session has no data for this check
                  * @enum {unknown}
                  */
                 readonly verdict: "passed" | "failed" | "not_applicable";
-                /** @description Number of items checked; `summary` names the items */
+                /** @description Number of items checked */
                 readonly looked_at: number;
+                /** @description Number of items that failed the check */
                 readonly wrong: number;
+                /** @description What the items are, for example: steps, in order */
                 readonly summary: string;
                 /** @description The first errors found */
                 readonly evidence: readonly string[];
@@ -2128,7 +2221,7 @@ export interface components {
             readonly generated: boolean;
             readonly reused: boolean;
             readonly text: string;
-            /** @description Time of the token: an equal share of the time of its step; null if no step evaluated it */
+            /** @description Time of the token: an equal share of the duration of its step; null: no step evaluated it */
             readonly ns: number | null;
         } | null;
         readonly ComparedGraph: {
@@ -2136,14 +2229,14 @@ export interface components {
             readonly steps: number;
             readonly ops: number;
         } | null;
-        /** @description Sorted by difference in time, largest first, then by difference in bytes */
+        /** @description Sorted by difference in time, then by difference in bytes; largest first */
         readonly ComparedRows: readonly ({
             readonly name: string;
         } & components["schemas"]["ComparedSums"])[];
         readonly Comparison: {
             readonly left: components["schemas"]["ComparedSession"];
             readonly right: components["schemas"]["ComparedSession"];
-            /** @description Facts of the request, model and machine that differ; null if the fact is not recorded */
+            /** @description Facts of the request, model and machine that differ; null: not recorded */
             readonly facts: readonly {
                 readonly name: string;
                 readonly left: string | null;
@@ -2153,7 +2246,7 @@ export interface components {
             readonly tokens: {
                 readonly left: number;
                 readonly right: number;
-                /** @description Number of equal leading tokens */
+                /** @description Number of tokens before the first difference */
                 readonly common: number;
                 readonly rows: readonly {
                     readonly index: number;
@@ -2190,7 +2283,7 @@ export interface components {
             readonly findings: readonly string[];
             readonly advice: readonly {
                 readonly advice: string;
-                /** @description The evidence */
+                /** @description Reason for the advice */
                 readonly because: string;
             }[];
             readonly sections: readonly {
@@ -2207,7 +2300,7 @@ export interface components {
         readonly GraphNode: {
             /** @description Identifies the node in edges */
             readonly tensor: number;
-            /** @description null: not computed by this graph (weights, inputs, the cache) */
+            /** @description null: not computed by this graph (a weight, an input or a cache) */
             readonly node: number | null;
             readonly executed_op: number | null;
             readonly op: string | null;
@@ -2230,7 +2323,7 @@ export interface components {
             readonly from: number;
             /** @description Tensor that is computed from it */
             readonly to: number;
-            /** @description One end belongs to another layer */
+            /** @description The two tensors belong to different layers */
             readonly cross_layer: boolean;
         };
         readonly LayerSubgraph: {
@@ -2276,7 +2369,7 @@ export interface components {
                 readonly to: number;
                 /** @description Number of edges merged into this one */
                 readonly edges: number;
-                /** @description At least one of the merged edges crosses layers */
+                /** @description At least one of the merged edges is between different layers */
                 readonly cross_layer: boolean;
             }[];
         };
@@ -2287,6 +2380,7 @@ export interface components {
             readonly bits_per_weight: number;
             /** @description Size as F16 divided by the actual size */
             readonly ratio_f16: number;
+            /** @description Size as F32 divided by the actual size */
             readonly ratio_f32: number;
         };
         readonly Compression: {
@@ -2315,7 +2409,7 @@ export interface components {
         };
         readonly Router: {
             readonly layer: components["schemas"]["Layer"];
-            /** @description Index of the router within its layer, from 0; few layers have two */
+            /** @description Index of the router in its layer, from 0; few layers have two */
             readonly router: number;
             /** @description Number of experts to choose from */
             readonly experts: number;
@@ -2384,16 +2478,16 @@ export interface components {
                 readonly score: number;
             }[];
         };
-        /** @description Reads of expert slices. For the `tried` fields, the slices to pin are selected by the first half of the reads, and the saved bytes are counted in the second half. */
+        /** @description Reads of expert slices; a slice is the part of one expert in one weight. For the `tried` fields, the slices to pin are those most read in the first half of the reads, and the saved bytes are counted in the second half. */
         readonly Pinning: {
             readonly weight_bytes_read: components["schemas"]["Bytes"];
             readonly expert_bytes_read: components["schemas"]["Bytes"];
             readonly expert_bytes_distinct: components["schemas"]["Bytes"];
             readonly expert_bytes_tried: components["schemas"]["Bytes"];
             readonly reads: number;
-            /** @description Number of slices; a slice is the part of one expert in one weight */
+            /** @description Number of slices */
             readonly slices: number;
-            /** @description Cache size at which pinning saved most compared with LRU in the second half; null if it never saved more */
+            /** @description Cache size at which pinning saved most bytes compared with LRU in the second half; null: it never saved more */
             readonly gain: null | {
                 readonly capacity_bytes: components["schemas"]["Bytes"];
                 /** @description Share of `expert_bytes_tried` */
@@ -2405,7 +2499,7 @@ export interface components {
                 readonly slices: number;
                 /** @description Bytes served by an LRU cache */
                 readonly lru_saved: components["schemas"]["Bytes"];
-                /** @description Bytes served if the most read slices are pinned; selected with knowledge of all reads */
+                /** @description Bytes served if the slices most read in all reads are pinned */
                 readonly pinned_saved: components["schemas"]["Bytes"];
                 /** @description Bytes served by the optimal policy (Belady) with knowledge of all reads */
                 readonly best_saved: components["schemas"]["Bytes"];
@@ -2421,7 +2515,7 @@ export interface components {
             readonly role: "Q" | "K" | "V" | "QKV" | "O";
             readonly layer: components["schemas"]["Layer"];
             readonly file: components["schemas"]["FileRange"];
-            /** @description Bytes of one head; null if heads share quantization blocks or the whole weight */
+            /** @description Bytes of one head; null: heads share quantization blocks or the whole weight */
             readonly head_bytes: number | null;
             /** @description Length of each contiguous range of a head, in bytes */
             readonly stretch_bytes: number | null;
@@ -2479,17 +2573,19 @@ export interface components {
         readonly Determinism: {
             /** @description Number of pairs of consecutive generated tokens */
             readonly pairs: number;
+            /** @description Number of pairs that do not differ */
             readonly identical: number;
-            /** @description Pairs that differ only by the causes token and kv-window or not at all */
+            /** @description Number of pairs that do not differ, or differ only by the causes token and kv-window */
             readonly same_weights: number;
             /** @description Number of accesses compared */
             readonly accesses: number;
-            /** @description Accesses by cause */
+            /** @description Number of differing accesses by cause */
             readonly differing: {
-                /** @description Another row of a weight */
+                /** @description Another row of a weight, for example of the token embedding */
                 readonly token: number;
                 /** @description Other cells of a cache, or a tensor whose size depends on the number of cells */
                 readonly "kv-window": number;
+                /** @description Other routed experts */
                 readonly experts: number;
                 /** @description Other ops */
                 readonly graph: number;
@@ -2518,9 +2614,13 @@ export interface components {
             readonly prediction: {
                 /** @description `right` divided by `reads` */
                 readonly accuracy: number;
+                /** @description Steps that the order was learned from */
                 readonly steps_learned: number;
+                /** @description Steps whose reads were predicted */
                 readonly steps_tried: number;
+                /** @description Reads in the predicted steps */
                 readonly reads: number;
+                /** @description Reads that were predicted correctly */
                 readonly right: number;
                 readonly bytes: components["schemas"]["Bytes"];
                 readonly right_bytes: components["schemas"]["Bytes"];
@@ -2546,8 +2646,9 @@ export interface components {
             readonly phase: components["schemas"]["Phase"];
             readonly first_token: number;
             readonly n_tokens: number;
-            /** @description Bytes of recurrent states */
+            /** @description Bytes of recurrent states read */
             readonly state_read: components["schemas"]["Bytes"];
+            /** @description Bytes of recurrent states written */
             readonly state_written: components["schemas"]["Bytes"];
             /** @description Layers that accessed a cache, with bytes */
             readonly layers: readonly {
@@ -2578,18 +2679,23 @@ export interface components {
         readonly id: string;
         /** @description Model id */
         readonly model: string;
+        /** @description Template number, from 1 */
         readonly template: number;
+        /** @description Only steps of this phase */
         readonly only_phase: components["schemas"]["Phase"];
+        /** @description First token to include */
         readonly from_token: number;
         /** @description End of the token range, exclusive */
         readonly to_token: number;
+        /** @description First step to include */
         readonly from_step: number;
         /** @description End of the step range, exclusive */
         readonly to_step: number;
         /** @description Start of the time range, in nanoseconds since the start of the session */
         readonly from_ns: number;
+        /** @description End of the time range, exclusive */
         readonly to_ns: number;
-        /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
+        /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
         readonly layers: string;
         /** @description Component of the op */
         readonly op_component: components["schemas"]["Component"];
@@ -2597,32 +2703,35 @@ export interface components {
         readonly op_name: string;
         /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
         readonly tensor_name: string;
+        /** @description Kind of the tensor */
         readonly tensor_kind: components["schemas"]["TensorKind"];
         readonly value: components["schemas"]["TraceValue"];
         /** @description Maximum number of pixels on the x axis */
         readonly width: number;
         /** @description Maximum number of pixels on the y axis */
         readonly height: number;
-        /** @description json is limited to 8,388,608 cells (width times height). Use columns for larger pictures */
+        /** @description json: at most 8,388,608 cells (width times height); columns: the binary format of api/raster_format.md, without this limit */
         readonly picture_format: "json" | "columns";
         /** @description A layer number, or outside (alias none) for entries that belong to no layer */
         readonly layer: number | ("outside" | "none");
+        /** @description Only entries of this component */
         readonly component: components["schemas"]["Component"];
+        /** @description Memory source of the tensor */
         readonly source: components["schemas"]["Source"];
         /** @description true: only writes; false: only reads */
         readonly write: boolean;
         /** @description Only accesses of this expert */
         readonly expert: number;
-        /** @description time: execution order, by op, reads before writes. Equal keys keep execution order; accesses without an offset come last */
+        /** @description time: execution order, by op, reads before writes. A leading - sorts in descending order. Equal values keep execution order; accesses without a file offset come last */
         readonly access_sort: "time" | "-time" | "bytes" | "-bytes" | "offset" | "-offset" | "tensor" | "-tensor";
         readonly layer_in_path: number;
-        /** @description Only these layers, with the nodes that they read and that read them: all, or a comma-separated list of numbers, ranges and outside (nodes that belong to no layer), for example 0,3-5,outside */
+        /** @description Layers to include, with their inputs and consumers: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (nodes that belong to no layer), for example 0,3-5,outside */
         readonly graph_layers: string;
         /** @description Merge the nodes of each layer and component into one group */
         readonly collapse: boolean;
         /** @description dot: Graphviz DOT */
         readonly graph_format: "json" | "dot";
-        /** @description Step index, from 0 */
+        /** @description Step number, from 0 */
         readonly step: number;
         /** @description Index of the first row of the page */
         readonly from: number;
@@ -2816,7 +2925,7 @@ export interface operations {
     readonly gguf: {
         readonly parameters: {
             readonly query?: {
-                /** @description csv has one line per tensor and no metadata */
+                /** @description csv: one line per tensor, without metadata */
                 readonly format?: "json" | "csv";
             };
             readonly header?: never;
@@ -2914,7 +3023,7 @@ export interface operations {
         };
         readonly responses: {
             /**
-             * @description With `stream`: server-sent events until the request has ended. `event` is `state`,
+             * @description If `stream` is true: server-sent events until the request has ended. `event` is `state`,
              *     `progress`, `token`, `text`, `step` or `loss`; `data` is the live message of that type
              *     (live.md). If the client disconnects, the request is cancelled.
              */
@@ -3001,14 +3110,16 @@ export interface operations {
     readonly sessions: {
         readonly parameters: {
             readonly query?: {
-                /** @description Words separated by spaces. Each must occur in the title, model or id; case-insensitive */
+                /** @description Words separated by spaces. Each word must occur in the title, the model or the id; case-insensitive */
                 readonly q?: string;
                 readonly state?: components["schemas"]["SessionState"];
                 /** @description File name of the model */
                 readonly model?: string;
-                /** @description Prefix - for descending order */
+                /** @description A leading - sorts in descending order */
                 readonly sort?: "start" | "-start" | "title" | "-title" | "model" | "-model" | "steps" | "-steps" | "tokens" | "-tokens" | "bytes" | "-bytes";
+                /** @description Index of the first session of the page */
                 readonly offset?: number;
+                /** @description Maximum number of sessions in the page */
                 readonly limit?: number;
             };
             readonly header?: never;
@@ -3240,16 +3351,17 @@ export interface operations {
     readonly export: {
         readonly parameters: {
             readonly query?: {
-                /** @description Formats are described in docs/exports.md. folder (the run folder) is sent as a tar archive */
+                /** @description The formats are described in docs/exports.md. folder: the run folder, sent as a tar archive */
                 readonly format?: "csv" | "json" | "ndjson" | "chrome" | "perfetto" | "parquet" | "arrow" | "arrow-file" | "dot" | "folder";
-                /** @description Only for ndjson. minimal: no accesses; verbose: with value statistics */
+                /** @description Level of the log (only for ndjson). minimal: without accesses; verbose: with value statistics */
                 readonly level?: "minimal" | "detailed" | "verbose";
+                /** @description First step to include */
                 readonly first_step?: number;
-                /** @description Default: the last step recorded so far */
+                /** @description Last step to include. Default: the last step recorded so far */
                 readonly last_step?: number;
-                /** @description Split each whole read of a Q, K, V or O weight into one row per head */
+                /** @description Write one row per head for reads of Q, K, V and O weights */
                 readonly per_head?: boolean;
-                /** @description Only for parquet and arrow-file. Write a tar archive of session=ID/steps=A-B/part.parquet (or part.arrow) files, starting a new file after this many rows. 0: a single file */
+                /** @description Only for parquet and arrow-file. Number of rows after which a new file starts; the response is a tar archive of session=ID/steps=A-B/part.parquet (or part.arrow) files. 0: a single file */
                 readonly part_rows?: number;
             };
             readonly header?: never;
@@ -3362,6 +3474,7 @@ export interface operations {
             readonly path: {
                 /** @description Session id */
                 readonly id: components["parameters"]["id"];
+                /** @description Template number, from 1 */
                 readonly template: components["parameters"]["template"];
             };
             readonly cookie?: never;
@@ -3392,10 +3505,13 @@ export interface operations {
                 /** @description Substring of the name, case-insensitive; * matches any characters, ? matches one character */
                 readonly name?: string;
                 readonly kind?: components["schemas"]["TensorKind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
                 /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
+                /** @description Only entries of this component */
                 readonly component?: components["parameters"]["component"];
+                /** @description A leading - sorts in descending order */
                 readonly sort?: "tensor" | "-tensor" | "name" | "-name" | "layer" | "-layer" | "size" | "-size" | "offset" | "-offset";
                 /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
@@ -3406,6 +3522,7 @@ export interface operations {
             readonly path: {
                 /** @description Session id */
                 readonly id: components["parameters"]["id"];
+                /** @description Template number, from 1 */
                 readonly template: components["parameters"]["template"];
             };
             readonly cookie?: never;
@@ -3435,6 +3552,7 @@ export interface operations {
             readonly query?: {
                 /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
+                /** @description Maximum number of steps in the page */
                 readonly limit?: number;
             };
             readonly header?: never;
@@ -3471,7 +3589,9 @@ export interface operations {
                 readonly name?: string;
                 /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
+                /** @description Only entries of this component */
                 readonly component?: components["parameters"]["component"];
+                /** @description A leading - sorts in descending order */
                 readonly sort?: "op" | "-op" | "name" | "-name" | "duration" | "-duration" | "bytes" | "-bytes" | "layer" | "-layer";
                 /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
@@ -3482,7 +3602,7 @@ export interface operations {
             readonly path: {
                 /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description Step index, from 0 */
+                /** @description Step number, from 0 */
                 readonly step: components["parameters"]["step"];
             };
             readonly cookie?: never;
@@ -3516,14 +3636,17 @@ export interface operations {
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
+                /** @description Kind of the tensor */
                 readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
                 /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
+                /** @description Only entries of this component */
                 readonly component?: components["parameters"]["component"];
                 /** @description Only accesses of this expert */
                 readonly expert?: components["parameters"]["expert"];
-                /** @description time: execution order, by op, reads before writes. Equal keys keep execution order; accesses without an offset come last */
+                /** @description time: execution order, by op, reads before writes. A leading - sorts in descending order. Equal values keep execution order; accesses without a file offset come last */
                 readonly sort?: components["parameters"]["access_sort"];
                 /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
@@ -3534,7 +3657,7 @@ export interface operations {
             readonly path: {
                 /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description Step index, from 0 */
+                /** @description Step number, from 0 */
                 readonly step: components["parameters"]["step"];
             };
             readonly cookie?: never;
@@ -3562,8 +3685,9 @@ export interface operations {
     readonly accesses: {
         readonly parameters: {
             readonly query?: {
+                /** @description First step to include */
                 readonly first_step?: number;
-                /** @description Default: the last step */
+                /** @description Last step to include. Default: the last step */
                 readonly last_step?: number;
                 readonly phase?: components["schemas"]["Phase"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
@@ -3572,16 +3696,19 @@ export interface operations {
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
+                /** @description Kind of the tensor */
                 readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
                 /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
+                /** @description Only entries of this component */
                 readonly component?: components["parameters"]["component"];
                 /** @description Only accesses of this expert */
                 readonly expert?: components["parameters"]["expert"];
-                /** @description time: execution order, by op, reads before writes. Equal keys keep execution order; accesses without an offset come last */
+                /** @description time: execution order, by op, reads before writes. A leading - sorts in descending order. Equal values keep execution order; accesses without a file offset come last */
                 readonly sort?: components["parameters"]["access_sort"];
-                /** @description `next` of the previous page; the filter and sort parameters must be the same */
+                /** @description `next` of the previous page. The filters and `sort` must be those of the previous page */
                 readonly cursor?: string;
                 /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
@@ -3634,7 +3761,10 @@ export interface operations {
                      * @default 1000
                      */
                     readonly limit?: number;
-                    /** @default 10000 */
+                    /**
+                     * @description Time limit of the statement
+                     * @default 10000
+                     */
                     readonly timeout_ms?: number;
                     /**
                      * @default json
@@ -3688,30 +3818,34 @@ export interface operations {
                 readonly y?: components["schemas"]["PlaceAxis"];
                 /** @description Maximum number of pixels on the y axis */
                 readonly height?: components["parameters"]["height"];
-                /** @description Start of the x range: a position on the axis, or a row index for axes of named rows */
+                /** @description Start of the x range: ns on the axis time, a byte offset on the axes file and buffer, otherwise the index of a step, token or row */
                 readonly x_from?: number;
-                /** @description End of the x range, exclusive */
+                /** @description End of the x range, exclusive. Default: the end of the axis */
                 readonly x_to?: number;
-                /** @description Start of the y range: a position on the axis, or a row index for axes of named rows */
+                /** @description Start of the y range: a byte offset on the axes file and buffer, otherwise the index of a row */
                 readonly y_from?: number;
-                /** @description End of the y range, exclusive */
+                /** @description End of the y range, exclusive. Default: the end of the axis */
                 readonly y_to?: number;
                 readonly value?: components["parameters"]["value"];
                 /** @description Maximum number of pixels on the x axis */
                 readonly width?: components["parameters"]["width"];
-                /** @description json is limited to 8,388,608 cells (width times height). Use columns for larger pictures */
+                /** @description json: at most 8,388,608 cells (width times height); columns: the binary format of api/raster_format.md, without this limit */
                 readonly format?: components["parameters"]["picture_format"];
+                /** @description Only steps of this phase */
                 readonly phase?: components["parameters"]["only_phase"];
+                /** @description First token to include */
                 readonly from_token?: components["parameters"]["from_token"];
                 /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
+                /** @description First step to include */
                 readonly from_step?: components["parameters"]["from_step"];
                 /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
                 /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
+                /** @description End of the time range, exclusive */
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -3719,7 +3853,9 @@ export interface operations {
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
+                /** @description Kind of the tensor */
                 readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
             };
             readonly header?: never;
@@ -3750,27 +3886,32 @@ export interface operations {
     readonly memoryMap: {
         readonly parameters: {
             readonly query?: {
+                /** @description file: the model files; buffer: all memory that is not mapped from them */
                 readonly memory?: "file" | "buffer";
-                /** @description Start of the address range: first byte */
+                /** @description First byte of the range */
                 readonly from?: number;
-                /** @description End of the address range, exclusive */
+                /** @description End of the range, exclusive. Default: the end of the axis */
                 readonly to?: number;
                 readonly value?: components["parameters"]["value"];
                 /** @description Maximum number of pixels on the x axis */
                 readonly width?: components["parameters"]["width"];
-                /** @description json is limited to 8,388,608 cells (width times height). Use columns for larger pictures */
+                /** @description json: at most 8,388,608 cells (width times height); columns: the binary format of api/raster_format.md, without this limit */
                 readonly format?: components["parameters"]["picture_format"];
+                /** @description Only steps of this phase */
                 readonly phase?: components["parameters"]["only_phase"];
+                /** @description First token to include */
                 readonly from_token?: components["parameters"]["from_token"];
                 /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
+                /** @description First step to include */
                 readonly from_step?: components["parameters"]["from_step"];
                 /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
                 /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
+                /** @description End of the time range, exclusive */
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -3778,7 +3919,9 @@ export interface operations {
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
+                /** @description Kind of the tensor */
                 readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
             };
             readonly header?: never;
@@ -3812,26 +3955,30 @@ export interface operations {
                 readonly y?: components["schemas"]["PlaceAxis"];
                 /** @description Maximum number of pixels on the y axis */
                 readonly height?: components["parameters"]["height"];
-                /** @description Start of the y range: a position on the axis, or a row index for axes of named rows */
+                /** @description Start of the y range: a byte offset on the axes file and buffer, otherwise the index of a row */
                 readonly y_from?: number;
-                /** @description End of the y range, exclusive */
+                /** @description End of the y range, exclusive. Default: the end of the axis */
                 readonly y_to?: number;
                 readonly value?: components["parameters"]["value"];
                 /** @description Maximum number of pixels on the x axis */
                 readonly width?: components["parameters"]["width"];
-                /** @description json is limited to 8,388,608 cells (width times height). Use columns for larger pictures */
+                /** @description json: at most 8,388,608 cells (width times height); columns: the binary format of api/raster_format.md, without this limit */
                 readonly format?: components["parameters"]["picture_format"];
+                /** @description Only steps of this phase */
                 readonly phase?: components["parameters"]["only_phase"];
+                /** @description First token to include */
                 readonly from_token?: components["parameters"]["from_token"];
                 /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
+                /** @description First step to include */
                 readonly from_step?: components["parameters"]["from_step"];
                 /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
                 /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
+                /** @description End of the time range, exclusive */
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -3839,7 +3986,9 @@ export interface operations {
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
+                /** @description Kind of the tensor */
                 readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
             };
             readonly header?: never;
@@ -3871,19 +4020,23 @@ export interface operations {
         readonly parameters: {
             readonly query?: {
                 readonly by?: components["schemas"]["RowAxis"];
-                /** @description Default: the natural order of the rows */
+                /** @description A leading - sorts in descending order. Default: the order of the axis, such as layer numbers */
                 readonly sort?: "bytes" | "-bytes" | "bytes_read" | "-bytes_read" | "bytes_written" | "-bytes_written" | "accesses" | "-accesses" | "reads" | "-reads" | "writes" | "-writes" | "executions" | "-executions" | "time" | "-time" | "faults" | "-faults";
+                /** @description Only steps of this phase */
                 readonly phase?: components["parameters"]["only_phase"];
+                /** @description First token to include */
                 readonly from_token?: components["parameters"]["from_token"];
                 /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
+                /** @description First step to include */
                 readonly from_step?: components["parameters"]["from_step"];
                 /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
                 /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
+                /** @description End of the time range, exclusive */
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -3891,7 +4044,9 @@ export interface operations {
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
+                /** @description Kind of the tensor */
                 readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
                 /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
@@ -3927,21 +4082,25 @@ export interface operations {
             readonly query?: {
                 readonly by?: components["schemas"]["RowAxis"];
                 readonly value?: components["schemas"]["TraceValue"];
-                /** @description Percentage of the rows that are hot, counted from the highest value */
+                /** @description Percentage of the rows that are hot, from the highest value down */
                 readonly hot_percent?: number;
-                /** @description Percentage of the rows that are cold, counted from the lowest value */
+                /** @description Percentage of the rows that are cold, from the lowest value up */
                 readonly cold_percent?: number;
+                /** @description Only steps of this phase */
                 readonly phase?: components["parameters"]["only_phase"];
+                /** @description First token to include */
                 readonly from_token?: components["parameters"]["from_token"];
                 /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
+                /** @description First step to include */
                 readonly from_step?: components["parameters"]["from_step"];
                 /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
                 /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
+                /** @description End of the time range, exclusive */
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -3949,7 +4108,9 @@ export interface operations {
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
+                /** @description Kind of the tensor */
                 readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
                 /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
@@ -3985,17 +4146,21 @@ export interface operations {
             readonly query?: {
                 /** @description A read is sequential if it starts at most this many bytes after the end of the previous read */
                 readonly gap?: number;
+                /** @description Only steps of this phase */
                 readonly phase?: components["parameters"]["only_phase"];
+                /** @description First token to include */
                 readonly from_token?: components["parameters"]["from_token"];
                 /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
+                /** @description First step to include */
                 readonly from_step?: components["parameters"]["from_step"];
                 /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
                 /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
+                /** @description End of the time range, exclusive */
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -4003,7 +4168,9 @@ export interface operations {
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
+                /** @description Kind of the tensor */
                 readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
                 readonly source?: components["parameters"]["source"];
                 /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
@@ -4041,7 +4208,7 @@ export interface operations {
             readonly path: {
                 /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description Step index, from 0 */
+                /** @description Step number, from 0 */
                 readonly step: components["parameters"]["step"];
                 readonly layer: components["parameters"]["layer_in_path"];
             };
@@ -4109,7 +4276,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description left is the session in the path, right is the other session */
+            /** @description `left` is the session `id`, `right` is the session `other` */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -4159,7 +4326,7 @@ export interface operations {
     readonly stepGraph: {
         readonly parameters: {
             readonly query?: {
-                /** @description Only these layers, with the nodes that they read and that read them: all, or a comma-separated list of numbers, ranges and outside (nodes that belong to no layer), for example 0,3-5,outside */
+                /** @description Layers to include, with their inputs and consumers: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (nodes that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["graph_layers"];
                 /** @description Merge the nodes of each layer and component into one group */
                 readonly collapse?: components["parameters"]["collapse"];
@@ -4170,7 +4337,7 @@ export interface operations {
             readonly path: {
                 /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description Step index, from 0 */
+                /** @description Step number, from 0 */
                 readonly step: components["parameters"]["step"];
             };
             readonly cookie?: never;
@@ -4196,7 +4363,7 @@ export interface operations {
     readonly templateGraph: {
         readonly parameters: {
             readonly query?: {
-                /** @description Only these layers, with the nodes that they read and that read them: all, or a comma-separated list of numbers, ranges and outside (nodes that belong to no layer), for example 0,3-5,outside */
+                /** @description Layers to include, with their inputs and consumers: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (nodes that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["graph_layers"];
                 /** @description Merge the nodes of each layer and component into one group */
                 readonly collapse?: components["parameters"]["collapse"];
@@ -4207,6 +4374,7 @@ export interface operations {
             readonly path: {
                 /** @description Session id */
                 readonly id: components["parameters"]["id"];
+                /** @description Template number, from 1 */
                 readonly template: components["parameters"]["template"];
             };
             readonly cookie?: never;
@@ -4290,7 +4458,7 @@ export interface operations {
     readonly expertLayer: {
         readonly parameters: {
             readonly query?: {
-                /** @description Index of the router within the layer, for layers with two routers */
+                /** @description Index of the router in the layer, for layers with two routers */
                 readonly router?: number;
                 readonly phase?: components["schemas"]["Phase"];
                 /** @description Maximum number of expert pairs */
@@ -4363,7 +4531,7 @@ export interface operations {
     readonly expertPinning: {
         readonly parameters: {
             readonly query?: {
-                /** @description Cache size in bytes. Default: ten sizes, from one tenth to all of the distinct bytes of the expert slices read */
+                /** @description Cache size in bytes. Default: 10 %, 20 %, ... 100 % of the distinct bytes of the experts read */
                 readonly capacity?: number;
             };
             readonly header?: never;
@@ -4411,6 +4579,7 @@ export interface operations {
                     readonly "application/json": {
                         /** @description Number of heads of the model */
                         readonly heads: number;
+                        /** @description Number of key/value heads of the model */
                         readonly kv_heads: number;
                         readonly weights: readonly components["schemas"]["HeadWeight"][];
                     };
@@ -4460,9 +4629,9 @@ export interface operations {
     readonly reuse: {
         readonly parameters: {
             readonly query?: {
-                /** @description Unit of caching. part: parts that are read separately, such as experts; tensor: whole tensors */
+                /** @description Unit to cache. part: parts that are read separately, such as experts; tensor: whole tensors */
                 readonly grain?: "part" | "tensor";
-                /** @description Cache sizes in bytes, comma-separated, at most 100. Default: ten sizes, from one tenth to all of the distinct bytes */
+                /** @description Cache sizes in bytes, comma-separated, at most 100. Default: 10 %, 20 %, ... 100 % of the distinct bytes read */
                 readonly sizes?: string;
             };
             readonly header?: never;
