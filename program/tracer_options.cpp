@@ -30,18 +30,19 @@ void add_model_options(CLI::App& app, ModelOptions& model) {
   app.add_option("-m,--model", model.path, "GGUF file to load (default: the small bundled model)")
       ->type_name("FILE");
   app.add_option("--n-gpu-layers,--gpu-layers", model.gpu_layers,
-                 "Number of layers to run on a GPU, if llama.cpp has a GPU backend (-ngl)")
+                 "Number of layers to run on a GPU, if llama.cpp has a GPU backend (also -ngl)")
       ->check(whole_number(0, kMaxInt32))
       ->capture_default_str();
   app.add_flag("--mmap,!--no-mmap", model.mmap,
-               "Map the model file into memory (default); otherwise read it into a buffer");
+               "Map the model file into memory (default), or read it into a buffer (--no-mmap)");
   app.add_flag("--mlock,!--no-mlock", model.mlock,
                "Lock the model in RAM so that it is not paged out");
   app.add_flag(
       "--repack,!--no-repack", model.repack,
-      "When loading, convert weights to a layout for faster kernels (default); otherwise (-nr) "
-      "read every weight from the mapped file");
-  app.add_option("--rpc", model.rpc_servers, "llama.cpp RPC servers that run layers, host:port,...")
+      "Convert weights at load to a layout for faster kernels (default), or read every weight "
+      "from the mapped file (--no-repack, also -nr)");
+  app.add_option("--rpc", model.rpc_servers,
+                 "llama.cpp RPC servers to run layers on, host:port,...")
       ->delimiter(',')
       ->check(CLI::Validator(&endpoint_error, ""))
       ->type_name("HOST:PORT");
@@ -57,14 +58,14 @@ void add_context_options(CLI::App& app, ContextOptions& context) {
       ->check(whole_number(1, kMaxContext))
       ->capture_default_str();
   app.add_option("--ubatch-size", context.ubatch,
-                 "Maximum number of tokens per step, that is per graph evaluation (-ub)")
+                 "Maximum number of tokens per step, which is one graph evaluation (also -ub)")
       ->check(whole_number(1, kMaxContext))
       ->capture_default_str();
   app.add_option("-t,--threads", context.threads, "Number of compute threads; 0: one per core")
       ->check(whole_number(0, kMaxThreads))
       ->capture_default_str();
   app.add_option("--threads-batch", context.threads_batch,
-                 "Number of threads for prompts; 0: same as --threads (-tb)")
+                 "Number of threads for prompts; 0: same as --threads (also -tb)")
       ->check(whole_number(0, kMaxThreads))
       ->capture_default_str();
   app.add_option_function<std::string>(
@@ -74,16 +75,16 @@ void add_context_options(CLI::App& app, ContextOptions& context) {
                                      : word == "off" ? FlashAttention::Off
                                                      : FlashAttention::Auto;
          },
-         "Flash attention (default: auto; -fa)")
+         "Flash attention (default: auto; also -fa)")
       ->transform(one_of({"on", "off", "auto"}))
       ->type_name("on|off|auto");
   app.add_option("--cache-type-k", context.cache_type_k,
-                 "Data type of the K cache (-ctk): " + CLI::detail::join(kCacheTypes, ", "))
+                 "Data type of the K cache (also -ctk): " + CLI::detail::join(kCacheTypes, ", "))
       ->transform(one_of(kCacheTypes))
       ->type_name("TYPE")
       ->capture_default_str();
   app.add_option("--cache-type-v", context.cache_type_v,
-                 "Data type of the V cache (-ctv): as for the K cache")
+                 "Data type of the V cache (also -ctv): as for the K cache")
       ->transform(one_of(kCacheTypes))
       ->type_name("TYPE")
       ->capture_default_str();

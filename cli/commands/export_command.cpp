@@ -110,7 +110,7 @@ std::expected<ExportFunction, std::string> export_function(ExportCommand& comman
   command.options.format = *format;
   if (command.part_rows > 0) {
     const auto form = part_format_of(*format);
-    if (!form) return std::unexpected("--part-rows works only with parquet and arrow-file");
+    if (!form) return std::unexpected("--part-rows requires --format parquet or arrow-file");
     if (to_stdout) return std::unexpected(no_folder);
     return [&command, form](const SessionReader& reader, const ContinueCheck& keep_going) {
       return export_parts(reader, command.options.range, *form, command.output, command.part_rows,

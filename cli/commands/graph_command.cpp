@@ -71,7 +71,7 @@ RunVerb add_graph_command(CLI::App& command) {
                    .add_option("--step", options->step,
                                "Step of the graph (default: last step with a recorded graph)")
                    ->type_name("N");
-  command.add_option("--template", options->graph, "Template to print; ids start at 1")
+  command.add_option("--template", options->graph, "Template to print, numbered from 1")
       ->excludes(step)
       ->type_name("N");
   add_layers_option(command, options->layers, "Layers to print, with their inputs and consumers",

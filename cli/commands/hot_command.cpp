@@ -136,12 +136,12 @@ RunVerb add_hot_command(CLI::App& command) {
       ->type_name("VALUE");
   command
       .add_option("--hot", options->hot_percent,
-                  "Percentage of the rows that are hot, from the top")
+                  "Percentage of the rows that are hot, from the highest value down")
       ->check(number({.name = "per cent", .min = 0, .max = 100}))
       ->capture_default_str();
   command
       .add_option("--cold", options->cold_percent,
-                  "Percentage of the rows that are cold, from the bottom")
+                  "Percentage of the rows that are cold, from the lowest value up")
       ->check(number({.name = "per cent", .min = 0, .max = 100}))
       ->capture_default_str();
   command.add_option("--phase", options->phase, "Phase of the steps: prompt or generate")
@@ -152,7 +152,8 @@ RunVerb add_hot_command(CLI::App& command) {
                   "Substring of the tensor name; may contain * and ?")
       ->type_name("TEXT");
   command
-      .add_option("--op", options->part.filter.op, "Substring of the op name; may contain * and ?")
+      .add_option("--op", options->part.filter.op,
+                  "Substring of the op type or of the name of its output; may contain * and ?")
       ->type_name("TEXT");
   add_filter_options(command, options->part);
   add_limit_option(command, options->limit, "Maximum number of rows", "--limit,--top");

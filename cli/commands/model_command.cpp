@@ -52,7 +52,7 @@ void print_list() {
 std::expected<std::vector<std::string>, std::string> read_pieces(const std::string& path) {
   std::ifstream file(path);
   if (!file) {
-    return std::unexpected(std::format("--pieces: cannot read {}", path));
+    return std::unexpected(std::format("--pieces: cannot read {}. Specify a text file", path));
   }
   std::vector<std::string> pieces;
   for (std::string line; std::getline(file, line);) {
@@ -87,7 +87,7 @@ int run(ModelOptions& options) {
     return exit_code;
   };
   if (options.shape.empty()) {
-    return fail("a shape is required; run `tt model --list` for the list", kUsageError);
+    return fail("a shape is required. `tt model --list` lists the shapes", kUsageError);
   }
   options.spec.shape = options.shape;
   if (options.output.empty()) {

@@ -138,7 +138,7 @@ std::expected<Prompt, Failure> make_prompt(const RecordOptions& options) {
     text = *std::move(read);
   } else if (text.empty()) {
     return std::unexpected(Failure{
-        options.prompt ? "the prompt is empty" : "a prompt is required: use -p, -f or --tokens",
+        options.prompt ? "the prompt is empty" : "a prompt is required. Use -p, -f or --tokens",
         kUsageError});
   }
   if (!options.chat) return text;
@@ -275,7 +275,7 @@ RunVerb add_record_command(CLI::App& command) {
   CLI::Option* file = command.add_option("-f,--file", options->prompt_file,
                                          "File to read the prompt from; -: stdin");
   CLI::Option* tokens =
-      command.add_option("--tokens", options->tokens, "Prompt as token ids, 1,2,3")
+      command.add_option("--tokens", options->tokens, "Prompt as token ids, such as 1,2,3")
           ->delimiter(',')
           ->check(whole_number(kTokenBounds));
   prompt->excludes(file)->excludes(tokens);
@@ -298,16 +298,15 @@ RunVerb add_record_command(CLI::App& command) {
       ->transform(choice(levels))
       ->type_name("LEVEL");
   command.add_flag("--exact", request.exact_timing,
-                   "Time each op exactly by splitting the graph after it (slower)");
+                   "Time each op exactly, with a synchronisation after it (slower)");
   command
       .add_option("--stats-pattern", request.stats_pattern,
-                  "Regular expression: op outputs to compute value statistics of (--level "
-                  "verbose), without "
-                  "back references and look-aheads; empty: none")
+                  "Regular expression for the names of the op outputs whose value statistics are "
+                  "recorded (--level verbose), without back references and lookaheads; empty: none")
       ->capture_default_str()
       ->check(utf8_text());
   command.add_flag("-q,--quiet", options->quiet, "Do not show progress or a summary");
-  command.add_flag("--verbose", options->verbose, "Show warnings and errors of llama.cpp");
+  command.add_flag("--verbose", options->verbose, "Show the warnings and errors of llama.cpp");
 
   command.option_defaults()->group("Sampling");
   command

@@ -75,10 +75,10 @@ std::optional<std::string> StepRangeOptions::error() const {
 
 std::vector<CLI::Option*> add_step_range_options(CLI::App& app, StepRangeOptions& steps) {
   CLI::Option* from =
-      app.add_option("--from-step", steps.from, "First step to include (0-based)")->type_name("N");
+      app.add_option("--from-step", steps.from, "First step (0-based) to include")->type_name("N");
   CLI::Option* to = app.add_option_function<std::uint32_t>(
                            "--to-step", [&steps](std::uint32_t step) { steps.to = step; },
-                           "First step after the range (0-based)")
+                           "First step (0-based) after the range")
                         ->type_name("N");
   CLI::Option* first = app.add_option("--first-step", steps.from)->type_name("N");
   CLI::Option* last =
@@ -106,26 +106,28 @@ void add_filter_options(CLI::App& app, FilterOptions& options) {
 std::vector<CLI::Option*> add_access_options(CLI::App& app, AccessQuery& query) {
   AccessFilter& filter = query.filter;
   const std::map<std::string, bool> directions = {{"read", false}, {"write", true}};
-  return {app.add_option("--tensor", filter.tensor.name,
-                         "Substring of the tensor name; may contain * and ?")
-              ->type_name("TEXT"),
-          app.add_option("--op", filter.op_name, "Substring of the op name; may contain * and ?")
-              ->type_name("TEXT"),
-          add_enum_option(app, "--phase", query.phase, Phase::Other, "Phase of the step", "PHASE"),
-          add_enum_option(app, "--component", filter.tensor.component, Component::Input,
-                          "Component of the tensor", "COMPONENT"),
-          add_enum_option(app, "--kind", filter.tensor.kind, TensorKind::Input,
-                          "Kind of the tensor", "KIND"),
-          add_enum_option(app, "--source", filter.tensor.source, Source::Buffer,
-                          "Memory source of the tensor", "SOURCE"),
-          app.add_option("--expert", filter.expert, "Expert to include")
-              ->check(whole_number(0, kMaxInt32))
-              ->type_name("N"),
-          app.add_option_function<bool>(
-                 "--access", [&filter](bool write) { filter.write = write; },
-                 "Direction: read or write")
-              ->transform(choice(directions))
-              ->type_name("WORD")};
+  return {
+      app.add_option("--tensor", filter.tensor.name,
+                     "Substring of the tensor name; may contain * and ?")
+          ->type_name("TEXT"),
+      app.add_option("--op", filter.op_name,
+                     "Substring of the op type or of the name of its output; may contain * and ?")
+          ->type_name("TEXT"),
+      add_enum_option(app, "--phase", query.phase, Phase::Other, "Phase of the step", "PHASE"),
+      add_enum_option(app, "--component", filter.tensor.component, Component::Input,
+                      "Component of the tensor", "COMPONENT"),
+      add_enum_option(app, "--kind", filter.tensor.kind, TensorKind::Input, "Kind of the tensor",
+                      "KIND"),
+      add_enum_option(app, "--source", filter.tensor.source, Source::Buffer,
+                      "Memory source of the tensor", "SOURCE"),
+      app.add_option("--expert", filter.expert, "Expert to include")
+          ->check(whole_number(0, kMaxInt32))
+          ->type_name("N"),
+      app.add_option_function<bool>(
+             "--access", [&filter](bool write) { filter.write = write; },
+             "Direction: read or write")
+          ->transform(choice(directions))
+          ->type_name("WORD")};
 }
 
 std::expected<TraceFilter, TraceError> filter_of(const FilterOptions& options,

@@ -34,9 +34,10 @@ std::optional<std::string> output_path_error(const fs::path& output, Target targ
   const fs::path file = fs::exists(status) ? fs::canonical(output, none) : fs::absolute(output);
   const fs::path folder = file.parent_path();
   if (!fs::is_directory(folder, none))
-    return std::format("the folder {} does not exist", folder.string());
+    return std::format("the folder {} does not exist. Create it or choose another",
+                       folder.string());
   if (access(folder.c_str(), W_OK) != 0)
-    return std::format("the folder {} is not writable", folder.string());
+    return std::format("the folder {} is not writable. Choose another", folder.string());
   return std::nullopt;
 }
 

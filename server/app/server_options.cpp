@@ -75,8 +75,9 @@ std::unique_ptr<CLI::App> make_server_app(ServerOptions& options) {
                   "Folder with further models: every .gguf file below it can be loaded on request")
       ->check(existing_folder())
       ->type_name("DIR");
-  app->add_option("--models-max", options.models_max,
-                  "Maximum number of loaded models; loading another unloads the one idle longest")
+  app->add_option(
+         "--models-max", options.models_max,
+         "Maximum number of loaded models; to load another, the one idle longest is unloaded")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
   app->add_flag("--no-model", options.no_model, "Do not load a model at startup")->excludes(model);
@@ -84,7 +85,8 @@ std::unique_ptr<CLI::App> make_server_app(ServerOptions& options) {
   add_context_options(*app, options.context);
   app->option_defaults()->group("Server");
   app->add_option("--host", options.host,
-                  "Address to listen on; non-loopback addresses require an API key")
+                  "Address to listen on; other than on loopback, clients need the API key "
+                  "or the login link")
       ->capture_default_str();
   app->add_option("--port", options.port, "Port to listen on; 0 selects a free port")
       ->check(whole_number(0, 65535))
@@ -130,9 +132,10 @@ std::unique_ptr<CLI::App> make_server_app(ServerOptions& options) {
                   "(default: never)")
       ->check(number_above_zero(kMaxDays))
       ->type_name("DAYS");
-  app->add_option("--keep-bytes", options.keep_bytes,
-                  "Remove the oldest sessions when their total size exceeds this, such as 20GiB "
-                  "(default: never)")
+  app->add_option(
+         "--keep-bytes", options.keep_bytes,
+         "Remove the oldest sessions when the size of all sessions exceeds this, such as 20GiB "
+         "(default: never)")
       ->transform(size_in_bytes())
       ->type_name("SIZE");
   app->add_option("--disk-reserve", options.disk_reserve,
