@@ -89,8 +89,9 @@ std::optional<Problem> RouteContract::check_query(const httplib::Request& reques
     }
     const std::string known = join(operation->second);
     return Problem{ErrorCode::BadRequest,
-                   std::format("Unknown parameter \"{}\"; {}.", name,
-                               known.empty() ? "this route has none" : "known are " + known)};
+                   std::format("Unknown parameter \"{}\". {}.", name,
+                               known.empty() ? "This route has no parameters"
+                                             : "The parameters are " + known)};
   }
   return std::nullopt;
 }

@@ -266,10 +266,11 @@ std::expected<ModelEntry, Problem> ModelManager::load(const std::string& id) {
   const bool is_old = slot->queue && slot->queue->changed();
   if (slot->load_sequence != 0 && !is_old) return entry_of(id, *slot);
   if (!slot->listed || !slot->found.error.empty()) {
-    return std::unexpected(Problem{ErrorCode::ModelFailed,
-                                   slot->listed
-                                       ? slot->found.error
-                                       : slot->found.path.string() + " does not exist any more."});
+    return std::unexpected(Problem{
+        ErrorCode::ModelFailed,
+        slot->listed
+            ? slot->found.error
+            : slot->found.path.string() + " does not exist any more. Choose another model."});
   }
   if (is_old) {
     if (!slot->queue->close_if_idle()) return std::unexpected(busy(id));

@@ -20,9 +20,9 @@ void respond_status(Response& response, const ModelManager& model_manager, const
                     int status) {
   if (const auto job = model_manager.status(id)) return respond(response, to_json(*job), status);
   respond(response,
-          Problem{ErrorCode::NotFound, "Request \"" + id +
-                                           "\" not found since the server started. Recorded "
-                                           "sessions are at /api/v1/sessions."});
+          Problem{ErrorCode::NotFound, "No request \"" + id +
+                                           "\" was made since the server started. GET "
+                                           "/api/v1/sessions lists the recorded sessions."});
 }
 
 std::string location_of(const std::string& id) { return "/api/v1/generate/" + id; }

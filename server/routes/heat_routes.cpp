@@ -131,8 +131,8 @@ auto raster_query(const IndexQuery& index_query, const Request& request, Paramet
     read.take(OrProblem<int>(std::unexpected(Problem{
         ErrorCode::BadRequest,
         std::format(
-            "A raster of more than {} cells is available only with format=columns. Set it, or "
-            "reduce width or height.",
+            "A raster of more than {} cells (width times height) requires format=columns. Set it, "
+            "or reduce width or height.",
             kMaxJsonCells)})));
   }
   return index_query.make_query(

@@ -28,7 +28,7 @@ void respond_not_found(const RouteContract& contract, const Request& request, Re
 std::string detail_of(int status) {
   switch (status) {
     case 413:
-      return "The body exceeds the maximum size of this route.";
+      return "The body is larger than the maximum of this route.";
     case 414:
       return "The URL is longer than 8 KiB.";
     case 415:
@@ -81,7 +81,8 @@ void add_page_routes(httplib::Server& http, const StaticFiles& files,
         } catch (...) {
           what = "unknown";
         }
-        respond(response, Problem{ErrorCode::Internal, "Please report this error: " + what});
+        respond(response, Problem{ErrorCode::Internal,
+                                  "The server has a defect. Please report this message: " + what});
       });
 }
 

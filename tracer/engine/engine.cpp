@@ -99,8 +99,9 @@ std::expected<LlamaModel, EngineError> load_model(const ModelOptions& options,
   if (model) return model;
   if (watch.cancelled) return error(Kind::Cancelled, "Loading was cancelled.");
   return error(Kind::Unsupported,
-               std::format("{}: llama.cpp {} cannot load this model; its messages are in the log. "
-                           "The architecture may be newer than the library, or the file damaged.",
+               std::format("{}: llama.cpp {} cannot load this model; its messages are in the "
+                           "server log or shown by tt record --verbose. The architecture may be "
+                           "newer than the library, or the file damaged.",
                            options.path.string(), library_versions().llama));
 }
 
@@ -220,7 +221,8 @@ std::expected<void, EngineError> Engine::Impl::make_context() {
     if (context) return {};
     return error(Kind::OutOfMemory,
                  "llama.cpp cannot create a context with these settings; its messages are in the "
-                 "log. A smaller context (-c) needs less memory; a quantized V cache (-ctv) needs "
+                 "server log or shown by tt record --verbose. A smaller context (-c) needs less "
+                 "memory; a quantized V cache (-ctv) needs "
                  "flash attention.");
   };
   auto made = attempt(llama_model_has_encoder(loaded), false);

@@ -107,8 +107,8 @@ bool GenerationQueue::Impl::load() {
     self_check_fact = checked ? std::format("passed, {} ops", checked->ops) : checked.error();
     warning = checked ? checked->warning
                       : std::format(
-                            "The callbacks of this libllama are not as the probe expects ({}). "
-                            "Every session is timed exactly, which is slower.",
+                            "Fast timing does not work ({}). "
+                            "Every session uses exact timing, which is slower.",
                             checked.error());
   }
   auto loaded = Engine::load(options.model, options.context, [this](float progress) {
@@ -118,7 +118,7 @@ bool GenerationQueue::Impl::load() {
   });
   if (!loaded) return fail(loaded.error().message);
   if (const std::string& fault = (*loaded)->facts().mlock_error; !fault.empty())
-    warning += std::format("{}The model may be paged out (--mlock): {}.",
+    warning += std::format("{}The model is not fully locked in memory (--mlock): {}.",
                            warning.empty() ? "" : " ", fault);
   std::vector<FileStamp> stamps;
   for (const ModelFile& file : (*loaded)->gguf().files()) {

@@ -283,8 +283,8 @@ bool GenerationRun::stop_on(Outcome outcome) {
       return true;
     case Outcome::Failed:
       fail(
-          "llama.cpp could not evaluate this step; its messages are in the log. A smaller "
-          "context (-c) or batch (-ub) needs less memory.");
+          "llama.cpp could not evaluate this step; its messages are in the server log or shown by "
+          "tt record --verbose. A smaller context (-c) or batch (-ub) needs less memory.");
       return true;
   }
   return true;

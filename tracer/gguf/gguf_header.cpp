@@ -259,7 +259,8 @@ std::expected<GgufHeader, std::string> read_gguf_header(const std::filesystem::p
   GgufHeader header;
   // Opening a pipe would block.
   if (std::filesystem::exists(path, failed) && !std::filesystem::is_regular_file(path, failed))
-    return std::unexpected(std::format("{}: not a regular file.", path.string()));
+    return std::unexpected(
+        std::format("{}: not a regular file. Give the path of a GGUF file.", path.string()));
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::unexpected(std::format("{}: {}", path.string(), std::strerror(errno)));
   header.file_size = std::filesystem::file_size(path, failed);
@@ -267,8 +268,9 @@ std::expected<GgufHeader, std::string> read_gguf_header(const std::filesystem::p
 
   Reader in(std::move(file), std::min(header.file_size, kMaxHeaderBytes));
   if (in.number<std::array<char, 4>>() != std::array{'G', 'G', 'U', 'F'}) {
-    return std::unexpected(
-        std::format("{}: not a GGUF file (it does not start with \"GGUF\").", path.string()));
+    return std::unexpected(std::format(
+        "{}: not a GGUF file (it does not start with \"GGUF\"). Download or convert it again.",
+        path.string()));
   }
   const auto version = in.number<std::uint32_t>();
   const auto n_tensors = in.number<std::uint64_t>();

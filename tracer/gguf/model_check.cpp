@@ -115,7 +115,8 @@ std::expected<void, std::string> check_model(const std::filesystem::path& checke
   if (result == ReadResult::Stopped) return std::unexpected("The model check was cancelled.");
   if (result == ReadResult::TimedOut) {
     return std::unexpected(std::format(
-        "{}: llama.cpp did not finish loading it in {} s. The file is probably damaged.",
+        "{}: llama.cpp did not finish loading it in {} s. The file is probably damaged. Download "
+        "or convert it again.",
         model.string(), std::chrono::duration_cast<std::chrono::seconds>(timeout).count()));
   }
   if (WIFSIGNALED(status)) {
@@ -127,7 +128,10 @@ std::expected<void, std::string> check_model(const std::filesystem::path& checke
   }
   if (WEXITSTATUS(status) != 0) {
     const std::string reason = last_line(std::move(output));
-    return std::unexpected(reason.empty() ? model.string() + ": cannot be loaded." : reason);
+    return std::unexpected(reason.empty()
+                               ? model.string() +
+                                     ": llama.cpp cannot load it. Download or convert it again."
+                               : reason);
   }
   return {};
 }

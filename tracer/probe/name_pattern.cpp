@@ -65,7 +65,7 @@ std::expected<NamePattern, std::string> NamePattern::compile(const std::string& 
       return std::unexpected(
           "contains a back reference, which can take too long. Remove \\1 and similar.");
     }
-    return std::unexpected(std::format("is not a regular expression: {}", wrong.what()));
+    return std::unexpected(std::format("is not a valid regular expression: {}", wrong.what()));
   }
 }
 

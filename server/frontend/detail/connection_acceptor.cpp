@@ -149,10 +149,13 @@ void ConnectionAcceptor::accept_all() {
     if ((peer_full && !evict_waiting(peer)) || (full && !peer_full && !evict_waiting())) {
       const std::string response = response_to(
           {},
-          reply_to({.reason = RejectionReason::TooManyConnections,
-                    .why = peer_full ? "This client has reached its maximum number of connections."
-                                     : "The maximum number of connections is reached.",
-                    .retry_after_s = 2}),
+          reply_to(
+              {.reason = RejectionReason::TooManyConnections,
+               .why = peer_full
+                          ? "This client has reached its maximum number of connections. Close one."
+                          : "The maximum number of connections (--max-connections) is reached. Try "
+                            "again later.",
+               .retry_after_s = 2}),
           record_of({}, *connection));
       send(connection->fd.get(), response.data(), response.size(), MSG_NOSIGNAL);
       shutdown(connection->fd.get(), SHUT_WR);
@@ -271,9 +274,11 @@ void ConnectionAcceptor::decide(ParkedMap::iterator at, std::string_view head_te
       log_request(record);
       return;
     }
-    decision = Rejection{.reason = RejectionReason::TooManyConnections,
-                         .why = "The maximum number of WebSockets is reached. Close another tab.",
-                         .retry_after_s = 2};
+    decision = Rejection{
+        .reason = RejectionReason::TooManyConnections,
+        .why =
+            "The maximum number of WebSockets (--max-live-clients) is reached. Close another tab.",
+        .retry_after_s = 2};
   }
   if (const auto* serve = std::get_if<Serve>(&decision)) {
     ++in_service_;

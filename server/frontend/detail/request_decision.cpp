@@ -119,7 +119,8 @@ RequestDecision authorize_login(const RequestHead& head, const FrontendRules& ru
     return Rejection{RejectionReason::MethodNotAllowed, "Open a login link with GET."};
   }
   if (head.count("Sec-Purpose") > 0) {
-    return Rejection{RejectionReason::Unauthorized, "A login link cannot be prefetched."};
+    return Rejection{RejectionReason::Unauthorized,
+                     "A login link cannot be prefetched. Open it in a browser."};
   }
   auto token = authenticator.login(query_value(head.query(), "code"), peer, now);
   if (!token) return std::move(token).error();

@@ -120,7 +120,7 @@ TEST(SessionIds, AreUniqueWithinProcess) {
 
 TEST_F(Queue, UsesExactTimingIfSelfCheckFails) {
   const auto& of = start({}, 64, folder.path() / "no-such-model.gguf");
-  EXPECT_NE(of.load_state().warning.find("timed exactly"), std::string::npos);
+  EXPECT_NE(of.load_state().warning.find("exact timing"), std::string::npos);
   const JobStatus job = submit(5, 4);
   ASSERT_TRUE(sink.wait_for([&] { return finished(job.id); }));
   const auto reader = SessionReader::open(file(job.id));

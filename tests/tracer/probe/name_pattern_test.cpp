@@ -59,7 +59,7 @@ TEST(NamePattern, ReportsUnsupportedSyntax) {
     const char* says;
   };
   const Case cases[] = {
-      {"(unclosed", "is not a regular expression"},
+      {"(unclosed", "is not a valid regular expression"},
       {std::string(1001, 'a'), "has 1001 bytes; the maximum is 1000"},
       {"(a)\\1", "contains a back reference"},
       {"(?=.*(?=.*(?=.*!)))", "contains a lookahead"},
@@ -69,8 +69,8 @@ TEST(NamePattern, ReportsUnsupportedSyntax) {
       {"a{5,}" + std::string(300, 'b'), "the maximum is 1000 bytes with all {n} expanded"},
       {"a{99999999999999999999999}", "the maximum is 1000 bytes with all {n} expanded"},
       {"a{2,99999999999}{", "the maximum is 1000 bytes with all {n} expanded"},
-      {"a{", "is not a regular expression"},
-      {"a{3", "is not a regular expression"},
+      {"a{", "is not a valid regular expression"},
+      {"a{3", "is not a valid regular expression"},
   };
   for (const Case& c : cases) {
     const auto pattern = NamePattern::compile(c.pattern);
