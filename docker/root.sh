@@ -204,6 +204,7 @@ contains_only_mounts() { [[ -z $(find "$root$1/" -xdev ! -type d ! -empty -print
 show_named() {
   local path dir own=0
   [[ -e $1 || $1 == */* ]] || return 0  # otherwise a name in the current folder
+  [[ $1 != / && $1 == "$(cd -P -- "$1" 2>/dev/null && pwd)" && $root$1 -ef $1 ]] && return 0  # the usual case, quick
   case $1 in /dev/* | /proc/* | /sys/*) return 0 ;; esac  # shared with the host
   path=$(nearest_existing "$1") || return 0
   for path in "$path" "$(realpath -- "$path")"; do
@@ -242,17 +243,32 @@ show_output() {
   show_named "$1" || [[ -e $1 ]] || { [[ ! -d $dir/ ]] || dir+=/tensor-trace; fail_unwritable "$1" "$dir"; }
 }
 
-show_host() {
-  local dir name word option=
+# show_top_level: the host's top-level folders, with one call of mount(8), because each call
+# costs 3 ms. mount reads its table only from a regular file.
+show_top_level() {
+  local dir folders=(/proc /sys /dev /var/tmp) table=$cache/mounts-$$
   for dir in /*/; do
     dir=${dir%/}
     case ${dir#/} in
       bin | boot | dev | etc | lib* | lost+found | proc | run | sbin | sys | usr | var) ;;
-      *) show "$dir" || say "warning: $dir is not visible inside" ;;
+      *) folders+=("$dir") ;;
     esac
   done
-  for dir in /proc /sys /dev; do mount --rbind "$dir" "$root$dir"; done
-  show /var/tmp
+  for dir in "${folders[@]}"; do
+    [[ -d $root$dir ]] || mkdir -p "$root$dir"
+    dir=${dir//\\/\\134} dir=${dir// /\\040}
+    echo "$dir ${root// /\\040}$dir none rbind"
+  done >"$table"
+  mount --all --fstab "$table" || true
+  rm "$table"
+  for dir in "${folders[@]}"; do
+    [[ $root$dir -ef $dir ]] || say "warning: $dir is not visible inside"
+  done
+}
+
+show_host() {
+  local name word option=
+  show_top_level
   # The default session folder is in one of the last two.
   for word in "$tree" "$cache" "$PWD" "${HOME:-}" "${XDG_DATA_HOME:-}"; do show_named "$word" || true; done
   for word in "$@"; do
