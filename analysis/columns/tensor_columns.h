@@ -26,7 +26,7 @@ constexpr auto tensor_columns() {
       std::tuple{
           Column{{.name = "input",
                   .type = Text,
-                  .meaning = "meaning of an input tensor: token_ids, mask, ...",
+                  .meaning = "meaning of an input tensor: token ids, mask, ...",
                   .null = "not an input"},
                  [](const auto& row) -> std::optional<const char*> {
                    if (row.tensor().input == InputLabel::None) return std::nullopt;

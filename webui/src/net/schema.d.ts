@@ -2146,7 +2146,7 @@ export interface components {
             readonly role: string;
             /** @description Whether the tensor belongs to a layer, to no layer (embedding, output) or to all layers (infrastructure) */
             readonly category: components["schemas"]["Category"];
-            /** @description Meaning of an input tensor: token_ids, mask, ...; null: not an input */
+            /** @description Meaning of an input tensor: token ids, mask, ...; null: not an input */
             readonly input: string | null;
             /** @description Where the bytes of the tensor are (disk: the mapped model file) */
             readonly memory_source: components["schemas"]["Source"];
