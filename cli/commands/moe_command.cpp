@@ -201,8 +201,7 @@ int run(const MoeOptions& options) {
     return expert_use(session, options.phase, progress.start("counting choices"));
   });
   if (!routers) return progress.failed(routers.error());
-  std::vector<Bytes> capacities;
-  for (const std::uint64_t size : options.sizes) capacities.push_back(Bytes{size});
+  const std::vector<Bytes> capacities(options.sizes.begin(), options.sizes.end());
   const auto pinning = expert_pinning(*reader, capacities, progress.start("replaying reads"));
   if (!pinning) return progress.failed(pinning.error());
   progress.end();
