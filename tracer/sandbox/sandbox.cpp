@@ -202,7 +202,7 @@ void Sandbox::stop_helper() {
   helper_ = -1;
 }
 
-std::expected<void, JobError> Sandbox::start_helper() {
+std::expected<void, JobError> Sandbox::start_helper(const KeepGoing& keep_going) {
   std::array<int, 2> sockets{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets.data()) != 0)
     return job_error(Kind::Unavailable, std::format("could not be run: {}", std::strerror(errno)));
@@ -237,30 +237,41 @@ std::expected<void, JobError> Sandbox::start_helper() {
                                  program_.string(), std::strerror(failed)));
   }
   control_ = sockets[0];
-  pollfd waiting{.fd = control_, .events = POLLIN, .revents = 0};
   const auto deadline = Clock::now() + kHelperStartTime;
-  int ready = 0;
-  do {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    ready = ::poll(&waiting, 1, static_cast<int>(std::max<std::int64_t>(0, left.count())));
-  } while (ready < 0 && errno == EINTR);
-  char byte = 0;
-  if (ready > 0 && ::recv(control_, &byte, 1, 0) == 1) return {};
+  pollfd waiting{.fd = control_, .events = POLLIN, .revents = 0};
+  bool cancelled = false;
+  while (waiting.revents == 0 && !cancelled && Clock::now() < deadline) {
+    ::poll(&waiting, 1, kCancelCheckInterval.count());
+    cancelled = keep_going && !keep_going();
+  }
+  char ready = 0;
+  if (waiting.revents != 0 && ::recv(control_, &ready, 1, 0) == 1) return {};
   stop_helper();
+  if (cancelled) return job_error(Kind::Cancelled, "was cancelled");
   return job_error(Kind::Unavailable,
                    std::format("could not be run: {} did not start", program_.string()));
 }
 
+// Another thread may start the helper meanwhile. Not locked: cancelled.
+std::unique_lock<std::timed_mutex> Sandbox::lock_helper(const KeepGoing& keep_going) {
+  std::unique_lock lock(mutex_, std::defer_lock);
+  while (!lock.try_lock_for(kCancelCheckInterval))
+    if (keep_going && !keep_going()) break;
+  return lock;
+}
+
 // Not part of a job's time: the helper may load a vocabulary.
-std::expected<void, JobError> Sandbox::ensure_helper() {
-  const std::lock_guard lock(mutex_);
+std::expected<void, JobError> Sandbox::ensure_helper(const KeepGoing& keep_going) {
+  const auto lock = lock_helper(keep_going);
+  if (!lock) return job_error(Kind::Cancelled, "was cancelled");
   if (control_ >= 0) return {};
-  return start_helper();
+  return start_helper(keep_going);
 }
 
 std::expected<SandboxJob, JobError> Sandbox::start(std::string_view kind, const JobLimits& limits,
                                                    const KeepGoing& keep_going) {
-  if (auto running = ensure_helper(); !running) return std::unexpected(std::move(running.error()));
+  if (auto running = ensure_helper(keep_going); !running)
+    return std::unexpected(std::move(running.error()));
   return start_until(kind, limits, Clock::now() + limits.time, keep_going);
 }
 
@@ -268,7 +279,8 @@ std::expected<SandboxJob, JobError> Sandbox::start_until(std::string_view kind,
                                                          const JobLimits& limits,
                                                          Clock::time_point deadline,
                                                          const KeepGoing& keep_going) {
-  {
+  std::unique_ptr<SandboxJob::Slot> slot;
+  if (limits.counts) {
     std::unique_lock lock(slots_->mutex);
     const auto is_free = [this] { return slots_->used < kMaxJobs; };
     while (!slots_->freed.wait_until(lock, std::min(deadline, Clock::now() + kCancelCheckInterval),
@@ -280,8 +292,8 @@ std::expected<SandboxJob, JobError> Sandbox::start_until(std::string_view kind,
       }
     }
     ++slots_->used;
+    slot = std::make_unique<SandboxJob::Slot>(slots_);
   }
-  auto slot = std::make_unique<SandboxJob::Slot>(slots_);
 
   JobHeader header;
   kind.copy(header.kind.data(), header.kind.size() - 1);
@@ -309,11 +321,12 @@ std::expected<SandboxJob, JobError> Sandbox::start_until(std::string_view kind,
 
   std::expected<void, JobError> started;
   {
-    const std::lock_guard lock(mutex_);
+    const auto lock = lock_helper(keep_going);
+    if (!lock) started = job_error(Kind::Cancelled, "was cancelled");
     bool sent = false;
     // The second attempt is for a helper that has ended since the last job.
     for (int attempt = 0; attempt < 2 && !sent && started; ++attempt) {
-      if (control_ < 0) started = start_helper();
+      if (control_ < 0) started = start_helper(keep_going);
       if (!started) break;
       sent = ::sendmsg(control_, &message, MSG_NOSIGNAL) == sizeof header;
       if (!sent) stop_helper();
@@ -329,7 +342,8 @@ std::expected<SandboxJob, JobError> Sandbox::start_until(std::string_view kind,
 std::expected<std::string, JobError> Sandbox::run(std::string_view kind, std::string_view input,
                                                   const JobLimits& limits,
                                                   const KeepGoing& keep_going) {
-  if (auto running = ensure_helper(); !running) return std::unexpected(std::move(running.error()));
+  if (auto running = ensure_helper(keep_going); !running)
+    return std::unexpected(std::move(running.error()));
   const auto deadline = Clock::now() + limits.time;
   auto job = start_until(kind, limits, deadline, keep_going);
   if (!job) return std::unexpected(std::move(job.error()));

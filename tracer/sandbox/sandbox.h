@@ -14,10 +14,12 @@
 //   wall-clock time   the caller's deadline; the helper then kills the child by its pid
 //   cancellation      the caller's callback, checked every 20 ms
 //   CPU time          RLIMIT_CPU of the child, in case the caller itself is stopped
-//   memory            RLIMIT_AS of the child: what the helper has mapped plus JobLimits::memory
+//   memory            RLIMIT_DATA of the child: the private writable memory of the helper plus
+//                     JobLimits::memory_bytes. Mapped files do not count
 //   stack             RLIMIT_STACK of the child; exceeding it is a crash (SIGSEGV) of the child
 //   result            bytes that the caller accepts
-//   number of jobs    kMaxJobs at a time; further ones wait within their own time limit
+//   number of jobs    kMaxJobs at a time; further ones wait within their own time limit. Jobs that
+//                     take minutes and are limited otherwise do not count (JobLimits::counts)
 // Children write no core files, and the kernel kills them before other processes if memory runs
 // out (oom_score_adj).
 //
@@ -44,11 +46,12 @@
 namespace tt {
 
 struct JobLimits {
-  std::chrono::milliseconds time{2000};      // until the result has arrived
+  std::chrono::milliseconds time{1500};      // until the result has arrived
   std::chrono::milliseconds cpu_time{2000};  // of the child in total; rounded up; 0: unlimited
-  std::uint64_t memory_bytes = 192U << 20;   // growth of the child's address space
+  std::uint64_t memory_bytes = 192U << 20;   // private writable memory that the child adds
   std::uint64_t stack_bytes = 4U << 20;      // of the child's only thread
   std::uint64_t result_bytes = 64U << 20;    // per message of the child
+  bool counts = true;                        // against kMaxJobs
 };
 
 struct JobError {
@@ -78,6 +81,7 @@ class SandboxJob {
 
   // Exchanges messages with the handler. Each call has the time limit of the job's JobLimits.
   // After an error the job is over: every later call fails.
+  void set_time_limit(std::chrono::milliseconds time) { limits_.time = time; }  // of later calls
   std::expected<void, JobError> send(std::string_view message, const KeepGoing& keep_going = {});
   std::expected<std::string, JobError> receive(const KeepGoing& keep_going = {});
 
@@ -100,7 +104,7 @@ class SandboxJob {
 
 class Sandbox {
  public:
-  static constexpr std::size_t kMaxJobs = 8;
+  static constexpr std::size_t kMaxJobs = 4;
 
   // `program`: tt-worker, started with `arguments`, which select what it loads before it forks.
   explicit Sandbox(std::filesystem::path program, std::vector<std::string> arguments = {});
@@ -123,16 +127,17 @@ class Sandbox {
   std::expected<SandboxJob, JobError> start_until(std::string_view kind, const JobLimits& limits,
                                                   std::chrono::steady_clock::time_point deadline,
                                                   const KeepGoing& keep_going);
-  std::expected<void, JobError> ensure_helper();
+  std::unique_lock<std::timed_mutex> lock_helper(const KeepGoing& keep_going);
+  std::expected<void, JobError> ensure_helper(const KeepGoing& keep_going);
   // These require mutex_.
-  std::expected<void, JobError> start_helper();
+  std::expected<void, JobError> start_helper(const KeepGoing& keep_going);
   void stop_helper();
 
   struct Slots;
   const std::filesystem::path program_;
   const std::vector<std::string> arguments_;
   std::shared_ptr<Slots> slots_;
-  std::mutex mutex_;
+  std::timed_mutex mutex_;
   pid_t helper_ = -1;
   int control_ = -1;  // socket to the helper; -1: not running
 };

@@ -58,9 +58,11 @@ JobKind job_kind(std::string_view name, std::function<std::string(std::string_vi
 
 namespace {
 
-std::uint64_t mapped_bytes() {
+// What RLIMIT_DATA counts, and the stack.
+std::uint64_t data_bytes() {
   std::uint64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
+  std::ifstream statm("/proc/self/statm");
+  for (int column = 0; column < 6; ++column) statm >> pages;
   return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
@@ -68,6 +70,25 @@ void limit(int resource, std::uint64_t maximum, std::uint64_t hard = 0) {
   const rlimit both{.rlim_cur = maximum, .rlim_max = std::max(maximum, hard)};
   ::setrlimit(static_cast<__rlimit_resource_t>(resource), &both);
 }
+
+}  // namespace
+
+StricterMemoryLimit::StricterMemoryLimit(std::uint64_t bytes) {
+  rlimit both{};
+  ::getrlimit(RLIMIT_DATA, &both);
+  earlier_ = both.rlim_cur;
+  both.rlim_cur = std::min<std::uint64_t>(both.rlim_cur, data_bytes() + bytes);
+  ::setrlimit(RLIMIT_DATA, &both);
+}
+
+StricterMemoryLimit::~StricterMemoryLimit() {
+  rlimit both{};
+  ::getrlimit(RLIMIT_DATA, &both);
+  both.rlim_cur = earlier_;
+  ::setrlimit(RLIMIT_DATA, &both);
+}
+
+namespace {
 
 class Helper {
  public:
@@ -168,7 +189,7 @@ class Helper {
     // SIGXCPU at the first limit, SIGKILL at the second.
     if (header.cpu_seconds > 0) limit(RLIMIT_CPU, header.cpu_seconds, header.cpu_seconds + 1);
     limit(RLIMIT_STACK, header.stack_bytes);
-    limit(RLIMIT_AS, mapped_bytes() + header.memory_bytes);
+    limit(RLIMIT_DATA, data_bytes() + header.memory_bytes);
     try {
       JobChannel channel(fd);
       kind->run(channel);

@@ -1,6 +1,7 @@
 // The helper's side of a Sandbox (sandbox.h): forks a child for each job and runs its handler.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,18 @@ class JobChannel {
 struct JobKind {
   std::string_view name;
   std::function<void(JobChannel&)> run;
+};
+
+// While it exists, the memory limit of this child is at most its present memory plus `bytes`.
+class StricterMemoryLimit {
+ public:
+  explicit StricterMemoryLimit(std::uint64_t bytes);
+  ~StricterMemoryLimit();
+  StricterMemoryLimit(const StricterMemoryLimit&) = delete;
+  StricterMemoryLimit& operator=(const StricterMemoryLimit&) = delete;
+
+ private:
+  std::uint64_t earlier_ = 0;
 };
 
 // Handler for a job with one input and one result.
