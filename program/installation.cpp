@@ -26,12 +26,9 @@ Installation current_installation() {
   const fs::path prefix = bin.parent_path();
   const fs::path share = prefix / "share" / "tensor-trace";
   const fs::path bundled = TT_BUNDLED_MODEL;  // in the source tree of the build
-  const auto helper = [&](const char* name) {
-    return first_existing({prefix / "libexec" / "tensor-trace" / name, bin / name});
-  };
   return {.bundled_model = first_existing({share / bundled.filename(), bundled}),
-          .checker = helper("tt-check-model"),
-          .worker = helper("tt-worker"),
+          .worker = first_existing(
+              {prefix / "libexec" / "tensor-trace" / "tt-worker", bin / "tt-worker"}),
           .webui = first_existing({share / "webui", prefix / "webui" / "dist"})};
 }
 

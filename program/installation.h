@@ -8,7 +8,6 @@ namespace tt {
 
 struct Installation {
   std::filesystem::path bundled_model;  // small trained model; the default model
-  std::filesystem::path checker;        // tt-check-model
   std::filesystem::path worker;         // tt-worker
   std::filesystem::path webui;          // built web UI; may not exist
 };

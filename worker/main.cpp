@@ -1,5 +1,14 @@
-// tt-worker: the helper of tracer/sandbox/sandbox.h. Started by tt-server and tt with a socket as
-// file descriptor 3; runs each job in a child process with limits.
+// tt-worker [MODEL.gguf]: the helper of tracer/sandbox/sandbox.h. Started by tt-server and tt with
+// a socket as file descriptor 3; runs each job in a child process with limits. With a model: jobs
+// that need its vocabulary.
+#include "tracer/engine/grammar.h"
+#include "tracer/engine/model_check.h"
 #include "tracer/sandbox/worker.h"
+#include "tracer/text/chat_template.h"
 
-int main() { return tt::serve_jobs({}); }
+int main(int argc, char** argv) {
+  if (argc == 1) return tt::serve_jobs({tt::chat_template_job(), tt::model_check_job()});
+  const auto model = tt::load_vocabulary(argv[1]);
+  if (model == nullptr) return 1;
+  return tt::serve_jobs({tt::grammar_job(llama_model_get_vocab(model.get()))});
+}

@@ -29,6 +29,7 @@
 #include "tracer/engine/generation_queue.h"
 #include "tracer/format/file/session_reader.h"
 #include "tracer/gguf/gguf_index.h"
+#include "tracer/sandbox/sandbox.h"
 
 namespace tt::cli {
 namespace {
@@ -232,11 +233,13 @@ int run(RecordOptions& options) {
   // Records to a file named after the session id in the same folder and renames it when it is
   // complete. If the process is killed, this file can be recovered.
   const fs::path folder = fs::absolute(options.output).parent_path();
+  Sandbox sandbox(installation.worker);
   GenerationQueue queue({.model = options.model,
                          .context = options.context,
                          .data_dir = folder,
-                         .checker = installation.checker,
-                         .self_check_model = installation.bundled_model},
+                         .self_check_model = installation.bundled_model,
+                         .sandbox = &sandbox,
+                         .check_model = true},
                         events);
   if (const auto loaded = wait_for_model(queue, line); !loaded) {
     line.clear();

@@ -31,6 +31,7 @@
 #include "server/sessions/work_folder.h"
 #include "tracer/engine/backends.h"
 #include "tracer/format/file/session_reader.h"
+#include "tracer/sandbox/sandbox.h"
 
 namespace {
 
@@ -182,6 +183,8 @@ int main(int argc, char** argv) {
   };
   frontend_options.websocket_message_bytes = tt::kMaxCommandBytes;
   tt::HttpFrontend frontend(frontend_options, hub);
+  tt::Sandbox sandbox(installation.worker);
+  tt::CheckedModels checked_models(options->data_dir / "checked-models");
   tt::SessionLog session_log(log);
   tt::GenerationStreams streams;
   tt::SessionListeners listeners({&hub, &streams, &metrics, &session_log});
@@ -191,8 +194,10 @@ int main(int argc, char** argv) {
        .context = options->context,
        .max_loaded = options->models_max,
        .data_dir = options->data_dir,
-       .checker = installation.checker,
        .self_check_model = installation.bundled_model,
+       .sandbox = &sandbox,
+       .check_models = true,
+       .checked_models = &checked_models,
        .on_change = [&log](const tt::ModelEntry& m) { log_model_change(m, log); }},
       listeners);
   hub.start({.send = [&](auto client, auto opcode,

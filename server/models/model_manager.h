@@ -41,8 +41,10 @@ class ModelManager {
     ContextOptions context{};
     std::size_t max_loaded = 1;
     std::filesystem::path data_dir{};          // see GenerationQueue::Options
-    std::filesystem::path checker{};           //
     std::filesystem::path self_check_model{};  //
+    Sandbox* sandbox = nullptr;                //
+    bool check_models = false;                 //
+    CheckedModels* checked_models = nullptr;   //
     std::size_t max_queued = 64;               // queued requests per model
     // Called when a model was loaded, failed to load, or was unloaded. Any thread; must not
     // block.

@@ -18,7 +18,7 @@ cmake --install "$build" --prefix "$work/prefix" >/dev/null
 export PATH=$work/prefix/bin:$PATH HOME=$work
 cd /
 
-# The command line finds the bundled model, the server its page and its checker.
+# The command line finds the bundled model, the server its page and its worker.
 [[ $(command -v tt) == "$work/prefix/bin/tt" ]] || fail 'tt is not the installed one'
 tt record --prompt 'Once upon a time' --n-predict 4 --output "$work/s.ttrace" >/dev/null 2>&1 ||
   fail 'tt record does not find the bundled model'

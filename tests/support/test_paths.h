@@ -13,7 +13,6 @@ struct TestPaths {
   // Built here.
   const char* tt;
   const char* server;
-  const char* checker;    // tt-check-model
   const char* worker;     // tt-worker
   const char* extension;  // of SQLite, as .load takes it
   const char* set_clock;  // these two for LD_PRELOAD

@@ -2,7 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <exception>
 #include <format>
+#include <functional>
+#include <future>
+#include <new>
+#include <set>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -10,11 +17,9 @@
 #include "tracer/engine/engine_state.h"
 #include "tracer/engine/generation_run.h"
 #include "tracer/engine/host_facts.h"
-#include "tracer/engine/sampler.h"
 #include "tracer/format/names/names.h"
 #include "tracer/probe/name_pattern.h"
 #include "tracer/request/request_bounds.h"
-#include "tracer/text/chat_template.h"
 #include "tracer/text/join.h"
 
 namespace tt {
@@ -76,7 +81,26 @@ std::uint32_t metadata_number(const GgufIndex& index, const std::string& key) {
 
 namespace {
 
+// A pattern of all weights except the first of each type and shape; at most kSamples exceptions.
+// Names may contain any character.
+std::string all_but_samples(const GgufIndex& index) {
+  constexpr std::size_t kSamples = 64;
+  std::set<std::pair<std::string, std::array<std::int64_t, 4>>> seen;
+  std::string names;
+  for (const GgufTensor& tensor : index.tensors()) {
+    if (seen.size() >= kSamples || !seen.emplace(tensor.type, tensor.ne).second) continue;
+    if (!names.empty()) names += '|';
+    for (const char c : tensor.name) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (byte < 0x80 && std::isalnum(byte) == 0) names += '\\';
+      names += c;
+    }
+  }
+  return "^(?!(?:" + names + ")$)";
+}
+
 std::expected<LlamaModel, EngineError> load_model(const ModelOptions& options,
+                                                  const GgufIndex& index,
                                                   const LoadProgress& progress) {
   llama_model_params params = llama_model_default_params();
   std::array<ggml_backend_dev_t, 1> no_devices = {nullptr};
@@ -84,6 +108,11 @@ std::expected<LlamaModel, EngineError> load_model(const ModelOptions& options,
   params.n_gpu_layers = options.gpu_layers;
   params.load_mode = load_mode(options);
   params.use_extra_bufts = options.repack;
+  const std::string kept = options.repack && options.repack_samples ? all_but_samples(index) : "";
+  const std::array<llama_model_tensor_buft_override, 2> overrides = {
+      {{.pattern = kept.c_str(), .buft = ggml_backend_cpu_buffer_type()},
+       {.pattern = nullptr, .buft = nullptr}}};
+  if (!kept.empty()) params.tensor_buft_overrides = overrides.data();
 
   struct Watch {
     const LoadProgress& progress;
@@ -157,12 +186,34 @@ std::expected<llama_context_params, EngineError> context_params(const ContextOpt
 
 }  // namespace
 
+namespace {
+
+// Why the template exceeds the limits of a child process; empty: it does not. Such a template is
+// not run again. One that rejects these conversations may accept others.
+std::string template_error(Sandbox& sandbox, const std::string& source, const ChatTokens& tokens,
+                           const KeepGoing& keep_going) {
+  const std::vector<ChatMessage> conversation = {{"system", "Be brief."},
+                                                 {"user", "Hello"},
+                                                 {"assistant", "Hello."},
+                                                 {"user", "What is 2 + 2?"}};
+  for (const std::size_t first : {0UL, 1UL, 3UL}) {
+    const auto text =
+        render_chat(sandbox, source, std::span(conversation).subspan(first), tokens, keep_going);
+    if (!text && text.error().kind == ChatError::Kind::Template) return text.error().message;
+  }
+  return "";
+}
+
+}  // namespace
+
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
 std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOptions& options,
                                                                  const ContextOptions& context,
-                                                                 const LoadProgress& progress) {
+                                                                 const LoadProgress& progress,
+                                                                 Sandbox* sandbox,
+                                                                 const WeightsLoaded& loaded) {
   if (const auto invalid = option_error(context)) return error(Kind::BadOption, *invalid);
   std::error_code ignored;
   if (!std::filesystem::exists(options.path, ignored)) {
@@ -179,8 +230,12 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
   const std::string fault = options.repack ? repacking_error(*index) : "";
   if (!fault.empty()) usable.repack = false;
   const std::uint64_t locked = locked_bytes();
-  auto model = load_model(usable, progress);
+  auto model = load_model(usable, *index, progress);
   if (!model) return std::unexpected(model.error());
+  if (loaded) {
+    if (const auto usable_model = loaded(); !usable_model)
+      return error(Kind::Unsupported, usable_model.error());
+  }
   const std::string not_locked =
       usable.mlock && usable.gpu_layers == 0
           ? mlock_error(locked_bytes() - locked, llama_model_size(model->get()))
@@ -199,13 +254,30 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
                                           .control_tokens = {},
                                           .eog_tokens = {},
                                           .cached_tokens = {},
-                                          .cached_session = {}});
+                                          .cached_session = {},
+                                          .sandbox = sandbox,
+                                          .vocabulary = {},
+                                          .chat_template = {},
+                                          .chat_tokens = {},
+                                          .template_error = {}});
+  if (sandbox != nullptr) {
+    impl->vocabulary = std::make_unique<Sandbox>(
+        sandbox->program(), std::vector<std::string>{impl->model_options.path.string()});
+  }
   impl->layout.emplace(ModelLayout{impl->index, MappedFiles::of_this_process(impl->index.files())});
   impl->probe = std::make_unique<Probe>(*impl->layout);
+  impl->read_chat_template();
+  std::future<std::string> template_check;
+  if (sandbox != nullptr && !impl->chat_template.empty()) {
+    template_check =
+        std::async(std::launch::async, template_error, std::ref(*sandbox), impl->chat_template,
+                   impl->chat_tokens, [&progress] { return !progress || progress(1); });
+  }
   if (auto made = impl->make_context(); !made) return std::unexpected(made.error());
   impl->read_facts();
   impl->facts.mlock_error = not_locked;
   impl->read_vocabulary();
+  if (template_check.valid()) impl->template_error = template_check.get();
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
@@ -260,11 +332,23 @@ void Engine::Impl::read_facts() {
   facts.context_trained = number(llama_model_n_ctx_train(loaded));
   facts.ubatch = llama_n_ubatch(context.get());
   facts.threads = llama_n_threads(context.get());
-  facts.has_vocabulary = llama_vocab_type(vocab()) != LLAMA_VOCAB_TYPE_NONE;
-  facts.has_chat_template = llama_model_chat_template(loaded, nullptr) != nullptr;
+  facts.has_chat_template = !chat_template.empty();
   facts.has_encoder = llama_model_has_encoder(loaded) && !facts.embedding_only;
   facts.recurrent = llama_model_is_recurrent(loaded);
   facts.hybrid = llama_model_is_hybrid(loaded);
+}
+
+void Engine::Impl::read_chat_template() {
+  facts.has_vocabulary = llama_vocab_type(vocab()) != LLAMA_VOCAB_TYPE_NONE;
+  const char* source = llama_model_chat_template(model.get(), nullptr);
+  if (source == nullptr) return;
+  const auto text = [this](llama_token token) {
+    return token == LLAMA_TOKEN_NULL ? std::string() : piece(token);
+  };
+  chat_template = source;
+  chat_tokens = {.begin = text(llama_vocab_bos(vocab())),
+                 .end = text(llama_vocab_eos(vocab())),
+                 .adds_bos = llama_vocab_get_add_bos(vocab())};
 }
 
 // ---------------------------------------------------------------- text
@@ -322,7 +406,16 @@ std::expected<std::vector<std::int32_t>, EngineError> Engine::tokens_of(
     if (text->empty()) {
       return error(Kind::EmptyPrompt, "The prompt is empty. Send at least one character.");
     }
-    tokens = tokenize(*text);
+    try {
+      tokens = tokenize(*text);
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& failed) {  // the vocabulary lacks a token that it needs
+      return error(Kind::NoVocabulary,
+                   std::format("The model's tokenizer cannot convert this text: {}. Send token ids "
+                               "instead.",
+                               failed.what()));
+    }
   }
   if (tokens.empty()) {
     return error(Kind::EmptyPrompt, "The prompt is empty. Send at least one token.");
@@ -343,28 +436,47 @@ std::expected<std::vector<std::int32_t>, EngineError> Engine::tokens_of(
   return tokens;
 }
 
-std::expected<void, EngineError> Engine::check(const GenerationRequest& request) const {
-  if (auto tokens = tokens_of(request.prompt); !tokens) return std::unexpected(tokens.error());
-  if (!request.sampling.grammar.empty()) {
+std::expected<std::vector<std::int32_t>, EngineError> Engine::check(
+    const GenerationRequest& request) const {
+  auto tokens = tokens_of(request.prompt);
+  if (!tokens) return tokens;
+  const std::string& grammar = request.sampling.grammar;
+  if (!grammar.empty()) {
     if (impl_->facts.embedding_only) {
       return error(Kind::BadOption,
                    "This model generates no text, so a grammar cannot be used. Remove the "
                    "grammar.");
     }
-    if (auto sampler = make_sampler(request.sampling, impl_->vocab()); !sampler) {
-      return error(Kind::BadGrammar, sampler.error());
+    if (auto parsed = impl_->start_grammar(grammar); !parsed) {
+      const bool is_wrong = parsed.error().kind == GrammarError::Kind::Grammar;
+      return error(is_wrong ? Kind::BadGrammar : Kind::Busy, parsed.error().message);
     }
   }
   if (auto pattern = NamePattern::compile(request.stats_pattern); !pattern) {
     return error(Kind::BadOption, "stats_pattern " + pattern.error());
   }
-  return {};
+  return tokens;
+}
+
+std::expected<std::unique_ptr<GrammarRun>, GrammarError> Engine::Impl::start_grammar(
+    const std::string& grammar, const KeepGoing& keep_going) const {
+  const auto reject = [](std::string message) {
+    return std::unexpected(
+        GrammarError{.kind = GrammarError::Kind::Grammar, .message = std::move(message)});
+  };
+  if (!facts.has_vocabulary)
+    return reject("A grammar needs a vocabulary, and this model has none. Remove the grammar.");
+  if (vocabulary == nullptr) return reject("This program does not evaluate grammars.");
+  if (grammar.size() > kMaxGrammarBytes) {
+    return reject(
+        std::format("The grammar is too large. The maximum is {} bytes.", kMaxGrammarBytes));
+  }
+  return GrammarRun::start(*vocabulary, grammar, facts.n_vocab, keep_going);
 }
 
 std::expected<std::string, EngineError> Engine::text_of(const Prompt& prompt) const {
   if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
-  const char* source = llama_model_chat_template(impl_->model.get(), nullptr);
-  if (source == nullptr) {
+  if (!impl_->facts.has_chat_template) {
     return error(Kind::NoChatTemplate,
                  "This model has no chat template. Send the conversation as plain text.");
   }
@@ -372,15 +484,15 @@ std::expected<std::string, EngineError> Engine::text_of(const Prompt& prompt) co
   if (messages.empty()) {
     return error(Kind::EmptyPrompt, "The conversation is empty. Send at least one message.");
   }
-  const auto mark = [&](llama_token token) {
-    return token == LLAMA_TOKEN_NULL ? std::string() : impl_->piece(token);
-  };
-  auto text = apply_chat_template(source, messages,
-                                  {.begin = mark(llama_vocab_bos(impl_->vocab())),
-                                   .end = mark(llama_vocab_eos(impl_->vocab())),
-                                   .adds_bos = llama_vocab_get_add_bos(impl_->vocab())});
-  if (!text) return error(Kind::BadTemplate, text.error());
-  return *text;
+  if (!impl_->template_error.empty()) return error(Kind::BadTemplate, impl_->template_error);
+  if (impl_->sandbox == nullptr)
+    return error(Kind::BadTemplate, "This program does not render chat templates.");
+  auto text = render_chat(*impl_->sandbox, impl_->chat_template, messages, impl_->chat_tokens);
+  if (text) return *std::move(text);
+  const Kind kind = text.error().kind == ChatError::Kind::Conversation ? Kind::BadConversation
+                    : text.error().kind == ChatError::Kind::Template   ? Kind::BadTemplate
+                                                                       : Kind::Busy;
+  return error(kind, text.error().message);
 }
 
 std::vector<std::int32_t> Engine::tokenize(const std::string& text) const {

@@ -24,6 +24,7 @@
 namespace tt {
 
 class Recorder;
+class Sandbox;
 
 struct EngineError {
   enum class Kind {
@@ -38,8 +39,10 @@ struct EngineError {
     BadToken,
     TooLong,
     BadGrammar,
-    BadTemplate,
-    NoChatTemplate
+    BadConversation,  // the chat template rejects it
+    BadTemplate,      // the chat template exceeds a limit
+    NoChatTemplate,
+    Busy  // a helper process cannot be run now
   };
   Kind kind;
   std::string message;  // what is wrong and what to do
@@ -53,12 +56,19 @@ struct RecorderSize {
 
 // 0..1; return false to cancel. Called on the loading thread.
 using LoadProgress = std::function<bool(float)>;
+// Called after the weights are loaded, before memory for the context is allocated. An error ends
+// the load.
+using WeightsLoaded = std::function<std::expected<void, std::string>()>;
 
 class Engine {
  public:
+  // `sandbox` renders chat templates and names the program that evaluates grammars; it must
+  // outlive the engine. Null: conversations and grammars are rejected.
   static std::expected<std::unique_ptr<Engine>, EngineError> load(const ModelOptions& model,
                                                                   const ContextOptions& context,
-                                                                  const LoadProgress& progress);
+                                                                  const LoadProgress& progress,
+                                                                  Sandbox* sandbox = nullptr,
+                                                                  const WeightsLoaded& loaded = {});
   ~Engine();
 
   const ModelFacts& facts() const;
@@ -67,8 +77,9 @@ class Engine {
   // Converts the prompt to token ids, applying the chat template. Errors: empty, too long,
   // ids that are not in the vocabulary, and so on.
   std::expected<std::vector<std::int32_t>, EngineError> tokens_of(const Prompt& prompt) const;
-  // Validates a request before it runs.
-  std::expected<void, EngineError> check(const GenerationRequest& request) const;
+  // Validates a request before it runs; returns the tokens of its prompt.
+  std::expected<std::vector<std::int32_t>, EngineError> check(
+      const GenerationRequest& request) const;
   std::string piece(std::int32_t token) const;  // bytes; may be an incomplete character
 
   // Runs one request to its end, recording into `recorder` (null: level OFF). Errors are in the

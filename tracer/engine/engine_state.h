@@ -1,14 +1,19 @@
 // State of an Engine. Private to engine.cpp, generation_run.cpp and session_facts.cpp.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tracer/engine/engine.h"
+#include "tracer/engine/grammar.h"
 #include "tracer/gguf/gguf_index.h"
 #include "tracer/gguf/llama_handles.h"
 #include "tracer/gguf/mapped_files.h"
 #include "tracer/probe/probe.h"
+#include "tracer/sandbox/sandbox.h"
+#include "tracer/text/chat_template.h"
 
 namespace tt {
 
@@ -27,10 +32,19 @@ struct Engine::Impl {
   std::vector<std::int32_t> control_tokens, eog_tokens;
   std::vector<std::int32_t> cached_tokens;  // tokens in the context's memory (KV cache or state)
   std::string cached_session;               // session that computed them; empty: not recorded
+  Sandbox* sandbox = nullptr;
+  std::unique_ptr<Sandbox> vocabulary;  // evaluates grammars; its process starts at the first one
+  std::string chat_template;            // empty: none
+  ChatTokens chat_tokens;
+  std::string template_error;  // why the chat template cannot be used; empty: it can
 
   std::expected<void, EngineError> make_context();
   void read_facts();
   void read_vocabulary();
+  void read_chat_template();
+  // Parses a grammar in a child process.
+  std::expected<std::unique_ptr<GrammarRun>, GrammarError> start_grammar(
+      const std::string& grammar, const KeepGoing& keep_going = {}) const;
   // A token's bytes; empty without a vocabulary. `special`: also render control tokens, which are
   // recorded but are not part of the answer.
   std::string piece(std::int32_t token, bool special = true) const;

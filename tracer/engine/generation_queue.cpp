@@ -6,9 +6,9 @@
 #include <stop_token>
 #include <utility>
 
+#include "tracer/engine/model_check.h"
 #include "tracer/engine/self_check.h"
 #include "tracer/gguf/file_stamp.h"
-#include "tracer/gguf/model_check.h"
 #include "tracer/recorder/recorder.h"
 
 namespace tt {
@@ -94,11 +94,15 @@ bool GenerationQueue::Impl::load() {
                   .warning = {}};
     return false;
   };
-  if (!options.checker.empty()) {
-    const auto valid =
-        check_model(options.checker, options.model.path, model_check_timeout(options.model.path),
-                    stop_loading.get_token());
-    if (!valid) return fail(valid.error());
+  // The child evaluates the model while this thread loads the weights.
+  std::optional<ModelCheck> check;
+  const std::string key = options.checked_models == nullptr
+                              ? ""
+                              : options.checked_models->key_of(options.model, options.context);
+  if (options.check_model && (key.empty() || !options.checked_models->contains(key))) {
+    check.emplace(*options.sandbox, options.model, options.context,
+                  model_check_timeout(options.model.path), stop_loading.get_token());
+    if (const auto valid = check->loaded(); !valid) return fail(valid.error());
   }
   std::string warning;
   if (!options.self_check_model.empty()) {
@@ -111,11 +115,21 @@ bool GenerationQueue::Impl::load() {
                             "Every session uses exact timing, which is slower.",
                             checked.error());
   }
-  auto loaded = Engine::load(options.model, options.context, [this](float progress) {
-    const std::lock_guard lock(mutex);
-    load_state.progress = progress;
-    return !stopping;
-  });
+  auto loaded = Engine::load(
+      options.model, options.context,
+      [this](float progress) {
+        const std::lock_guard lock(mutex);
+        load_state.progress = progress;
+        return !stopping;
+      },
+      options.sandbox,
+      [&]() -> std::expected<void, std::string> {
+        if (!check) return {};
+        auto valid = check->evaluated();
+        check.reset();  // the child ends and frees its memory
+        if (valid && !key.empty()) options.checked_models->add(key);
+        return valid;
+      });
   if (!loaded) return fail(loaded.error().message);
   if (const std::string& fault = (*loaded)->facts().mlock_error; !fault.empty())
     warning += std::format("{}The model is not fully locked in memory (--mlock): {}.",
@@ -352,10 +366,13 @@ std::expected<JobStatus, SubmitError> GenerationQueue::submit(GenerationRequest 
   }
   // The engine lives as long as the queue; its text functions need no lock.
   if (const auto changed = find_changed_file(impl_->files)) return reject(Kind::Changed, *changed);
-  if (auto checked = engine->check(request); !checked) {
-    return reject(
-        checked.error().kind == EngineError::Kind::TooLong ? Kind::TooLong : Kind::BadRequest,
-        checked.error().message);
+  auto tokens = engine->check(request);
+  if (!tokens) {
+    const EngineError& error = tokens.error();
+    return reject(error.kind == EngineError::Kind::TooLong ? Kind::TooLong
+                  : error.kind == EngineError::Kind::Busy  ? Kind::Full
+                                                           : Kind::BadRequest,
+                  error.message);
   }
   if (impl_->exact_only) request.exact_timing = true;
   if (request.id.empty()) request.id = new_session_id();
@@ -371,6 +388,7 @@ std::expected<JobStatus, SubmitError> GenerationQueue::submit(GenerationRequest 
   job->status.max_tokens = request.max_tokens;
   job->status.submitted = std::chrono::steady_clock::now();
   job->request = std::move(request);
+  job->request.prompt = *std::move(tokens);  // not converted again when it runs
   JobStatus status;
   const std::lock_guard notify_lock(impl_->notify_mutex);
   {

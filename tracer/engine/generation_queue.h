@@ -24,6 +24,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tracer/engine/checked_models.h"
 #include "tracer/engine/engine.h"
 #include "tracer/probe/known_graph.h"
 #include "tracer/request/generation.h"
@@ -64,8 +65,10 @@ class GenerationQueue {
     ModelOptions model;
     ContextOptions context;
     std::filesystem::path data_dir;            // for session files: data_dir/<id>.ttrace
-    std::filesystem::path checker{};           // tt-check-model; empty: load without a check
     std::filesystem::path self_check_model{};  // bundled model; empty: skip the self-check
+    Sandbox* sandbox = nullptr;                // see Engine::load()
+    bool check_model = false;                  // first in a child process of `sandbox`
+    CheckedModels* checked_models = nullptr;   // not checked again; null: always check
     std::size_t max_queued = kMaxQueued;
     // Called when loading has ended or failed, on the inference thread; must not block.
     std::function<void(const LoadState&)> on_load{};

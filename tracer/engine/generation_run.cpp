@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <format>
+#include <limits>
 #include <random>
 
 #include "tracer/engine/backends.h"
@@ -82,8 +83,14 @@ void GenerationRun::generate(std::vector<std::int32_t> tokens) {
   Sampling sampling = request_.sampling;
   if (sampling.seed == LLAMA_DEFAULT_SEED) sampling.seed = std::random_device{}();
   result_.seed = sampling.seed;
-  auto sampler = make_sampler(sampling, engine_.vocab());
-  if (!sampler) return fail(sampler.error());
+  if (!sampling.grammar.empty()) {
+    auto started = engine_.start_grammar(sampling.grammar,
+                                         [this] { return !engine_.probe->cancel_requested(); });
+    if (!started) return stop_on_grammar(started.error());
+    grammar_ = *std::move(started);
+  }
+  const LlamaSampler sampler =
+      make_sampler(sampling, engine_.vocab(), engine_.facts.context, grammar_.get());
 
   const auto begin = std::chrono::steady_clock::now();
   if (engine_.facts.has_encoder) {
@@ -98,13 +105,13 @@ void GenerationRun::generate(std::vector<std::int32_t> tokens) {
   evaluated_ = token_count_;
   position_ = reused;
   add_tokens(std::span(tokens).subspan(reused), reused, false, false, {});
-  accept_prompt(sampler->get(), tokens);
+  accept_prompt(sampler.get(), tokens);
   const bool fed = feed_prompt(tokens, reused);
   result_.prompt_ns = ns_between(begin, std::chrono::steady_clock::now());
   if (!fed) return;
 
   const auto first = std::chrono::steady_clock::now();
-  sample_until_stopped(sampler->get());
+  sample_until_stopped(sampler.get());
   result_.generate_ns = ns_between(first, std::chrono::steady_clock::now());
 }
 
@@ -166,12 +173,17 @@ void GenerationRun::sample_until_stopped(llama_sampler* sampler) {
       result_.reason = StopReason::Length;
       break;
     }
-    const auto sampled = sample(sampler);
-    if (!sampled) {
-      fail(sampled.error());
+    if (!has_valid_logits()) {
+      fail(
+          "The model computed an invalid number (NaN or infinity). Its file is probably damaged: "
+          "download or convert it again.");
       break;
     }
-    const llama_token token = *sampled;
+    const llama_token token = llama_sampler_sample(sampler, engine_.context.get(), -1);
+    if (grammar_ && grammar_->error()) {
+      stop_on_grammar(*grammar_->error());
+      break;
+    }
     const bool ends = ends_at_eog(request_) && llama_vocab_is_eog(engine_.vocab(), token);
     std::string piece;
     if (!ends) piece = text.push(engine_.piece(token, /*special=*/false));
@@ -195,15 +207,21 @@ void GenerationRun::sample_until_stopped(llama_sampler* sampler) {
   }
 }
 
-// The library throws if the grammar allows no token of the vocabulary.
-std::expected<llama_token, std::string> GenerationRun::sample(llama_sampler* sampler) {
-  try {
-    return llama_sampler_sample(sampler, engine_.context.get(), -1);
-  } catch (const std::exception& error) {
-    return std::unexpected(
-        std::format("No token of this model can follow: {}. Use a grammar that the model's "
-                    "vocabulary can produce.",
-                    error.what()));
+// The samplers sort and sum the logits; NaN would have any effect.
+bool GenerationRun::has_valid_logits() const {
+  const float* logits = llama_get_logits_ith(engine_.context.get(), -1);
+  if (logits == nullptr) return false;
+  bool valid = true;  // without a branch in the loop, which is vectorized
+  for (const float logit : std::span(logits, engine_.facts.n_vocab))
+    valid &= logit < std::numeric_limits<float>::infinity();
+  return valid;
+}
+
+void GenerationRun::stop_on_grammar(const GrammarError& error) {
+  if (error.kind == GrammarError::Kind::Cancelled) {
+    result_.reason = StopReason::Cancelled;
+  } else {
+    fail(error.message);
   }
 }
 

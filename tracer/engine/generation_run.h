@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <expected>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,7 +31,8 @@ class GenerationRun {
   std::uint32_t keep_prefix(std::span<const std::int32_t> tokens);
   bool feed_prompt(std::span<const std::int32_t> tokens, std::uint32_t done);
   void sample_until_stopped(llama_sampler* sampler);
-  std::expected<llama_token, std::string> sample(llama_sampler* sampler);
+  bool has_valid_logits() const;
+  void stop_on_grammar(const GrammarError& error);
 
   Outcome evaluate(Phase phase, std::span<const std::int32_t> tokens, bool want_logits);
   bool stop_on(Outcome outcome);
@@ -47,6 +47,7 @@ class GenerationRun {
   GenerationListener& listener_;
   GenerationResult result_;
   std::shared_ptr<const NamePattern> stats_;
+  std::unique_ptr<GrammarRun> grammar_;  // null: no grammar
   std::chrono::steady_clock::time_point epoch_;
   std::uint32_t token_count_ = 0;  // tokens of the session so far
   std::uint32_t evaluated_ = 0;    // index of the first token of the next step

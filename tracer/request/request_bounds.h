@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "tracer/request/model_options.h"
+
 namespace tt {
 
 struct NumberBounds {
@@ -17,13 +19,13 @@ struct NumberBounds {
 inline constexpr double kMaxInt32 = 2147483647, kMaxUint32 = 4294967295;
 
 inline constexpr std::array kRequestBounds = {
-    NumberBounds{"max_tokens", 0, kMaxInt32},      //
-    NumberBounds{"temperature", 0, 100},           //
-    NumberBounds{"top_k", 0, kMaxInt32},           //
-    NumberBounds{"top_p", 0, 1},                   //
-    NumberBounds{"min_p", 0, 1},                   //
-    NumberBounds{"repeat_penalty", 0.01, 100},     //
-    NumberBounds{"repeat_last_n", -1, kMaxInt32},  //
+    NumberBounds{"max_tokens", 0, kMaxInt32},   //
+    NumberBounds{"temperature", 0, 100},        //
+    NumberBounds{"top_k", 0, kMaxInt32},        //
+    NumberBounds{"top_p", 0, 1},                //
+    NumberBounds{"min_p", 0, 1},                //
+    NumberBounds{"repeat_penalty", 0.01, 100},  //
+    NumberBounds{"repeat_last_n", -1, kMaxContext},
     NumberBounds{"seed", 0, kMaxUint32},
 };
 
@@ -34,9 +36,9 @@ consteval NumberBounds bounds_of(std::string_view name) {
 
 inline constexpr NumberBounds kTokenBounds = {"tokens", 0, kMaxInt32};  // of each id
 inline constexpr std::size_t kMaxStops = 32;
-// Regular expressions (name_pattern.h) and grammars are parsed recursively, per parenthesis or
-// rule. These limits prevent a stack overflow.
+// Regular expressions (name_pattern.h) are parsed recursively, per parenthesis. The limit prevents
+// a stack overflow.
 inline constexpr std::size_t kMaxPatternBytes = 1000;
-inline constexpr std::size_t kMaxGrammarBytes = 64U << 10, kMaxGrammarDepth = 500;
+inline constexpr std::size_t kMaxGrammarBytes = 64U << 10;
 
 }  // namespace tt

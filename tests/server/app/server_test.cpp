@@ -280,7 +280,7 @@ TEST_F(Server, KeepsServingWhenModelIsInvalid) {
     SCOPED_TRACE(c.name);
     const auto model = folder.path() / "bad.gguf";
     std::ofstream(model, std::ios::binary) << c.bytes;
-    TestServer server({.model = model, .checker = kTestPaths.checker, .frontend = {}});
+    TestServer server({.model = model, .check_models = true, .frontend = {}});
     EXPECT_FALSE(server.wait_until_loaded());
     const json entry = server.get("/api/v1/models").body["models"].at(0);
     EXPECT_EQ(entry["state"], "failed");

@@ -1,6 +1,6 @@
 // Damaged models are first loaded in a child process, so that a crash ends only the child.
 // Every model that passes there also loads here.
-#include "tracer/gguf/model_check.h"
+#include "tracer/engine/model_check.h"
 
 #include <gtest/gtest.h>
 
@@ -32,6 +32,23 @@ using namespace std::chrono_literals;
 using test::contents;
 using test::ValidModel;
 
+// The server's options, with a small context.
+ContextOptions small_context() {
+  ContextOptions context;
+  context.context = 256;
+  context.batch = context.ubatch = 128;
+  context.threads = 1;
+  return context;
+}
+
+std::expected<void, std::string> check(const std::filesystem::path& model,
+                                       std::chrono::milliseconds timeout = 120s) {
+  static Sandbox sandbox(kTestPaths.worker);
+  ModelCheck check(sandbox, {.path = model}, small_context(), timeout);
+  if (auto loaded = check.loaded(); !loaded) return loaded;
+  return check.evaluated();
+}
+
 class DamagedModel : public ::testing::TestWithParam<ValidModel::Kind> {};
 
 // 1000 mutations in total.
@@ -39,7 +56,7 @@ TEST_P(DamagedModel, IsLoadedOrRejectedWithoutCrashingTheParent) {
   const std::uint32_t kMutations = GetParam() == ValidModel::Kind::Dense ? 400 : 300;
   const test::TempFolder folder;
   const ValidModel valid(GetParam());
-  ASSERT_TRUE(check_model(kTestPaths.checker, valid.write(folder.path(), "valid")).has_value());
+  ASSERT_TRUE(check(valid.write(folder.path(), "valid")).has_value());
 
   std::atomic<std::uint32_t> next = 0;
   std::mutex mutex;
@@ -50,7 +67,7 @@ TEST_P(DamagedModel, IsLoadedOrRejectedWithoutCrashingTheParent) {
     for (std::uint32_t seed = 0; (seed = next++) < kMutations;) {
       const std::string stem = std::format("m{}", seed);
       const auto path = valid.write_mutated(folder.path(), stem, seed);
-      const auto result = check_model(kTestPaths.checker, path, 20s);
+      const auto result = check(path, 20s);
       const std::scoped_lock lock(mutex);
       if (result) {
         passed.push_back(path);
@@ -61,7 +78,7 @@ TEST_P(DamagedModel, IsLoadedOrRejectedWithoutCrashingTheParent) {
       if (result.error().find("crashed") != std::string::npos) {
         ++died;
         ++deaths[result.error().substr(result.error().find('('))];
-      } else if (result.error().find("did not finish") != std::string::npos) {
+      } else if (result.error().find("took more than") != std::string::npos) {
         ++late;
       } else {
         ++rejected;
@@ -83,13 +100,10 @@ TEST_P(DamagedModel, IsLoadedOrRejectedWithoutCrashingTheParent) {
 
   // Models that passed load here with the server's default options without a crash.
   load_backends({});
-  ContextOptions context;
-  context.context = 256;
-  context.batch = context.ubatch = 128;
   for (const auto& path : passed) {
     ModelOptions model;
     model.path = path;
-    const auto engine = Engine::load(model, context, {});
+    const auto engine = Engine::load(model, small_context(), {});
     EXPECT_TRUE(engine.has_value()) << path << ": " << engine.error().message;
   }
 }
@@ -114,57 +128,57 @@ TEST(ModelCheck, ReportsTheProblem) {
     SCOPED_TRACE(c.name);
     const auto path = folder.path() / c.name;
     std::ofstream(path, std::ios::binary) << c.bytes;
-    const auto result = check_model(kTestPaths.checker, path);
+    const auto result = check(path);
     ASSERT_FALSE(result.has_value());
     EXPECT_NE(result.error().find(c.says), std::string::npos) << result.error();
     EXPECT_NE(result.error().find(c.name), std::string::npos) << result.error();
   }
-  EXPECT_FALSE(check_model(kTestPaths.checker, folder.path() / "absent.gguf").has_value());
-  EXPECT_TRUE(check_model(kTestPaths.checker, kTestPaths.bundled_model).has_value());
+  EXPECT_FALSE(check(folder.path() / "absent.gguf").has_value());
+  EXPECT_TRUE(check(kTestPaths.bundled_model).has_value());
 }
 
-// The template renderer recurses as deep as the template nests; in the server it runs on a
-// request thread.
-TEST(ModelCheck, UnboundedTemplateRecursionCrashesOnlyTheChild) {
-  const test::TempFolder folder;
-  const auto with_template = [&](const std::string& source) {
-    return test::with_changes(kTestPaths.bundled_model, folder / "m.gguf", [&](auto* file) {
-      gguf_set_val_str(file, "tokenizer.chat_template", source.c_str());
-    });
+TEST(ModelCheck, MissingOrSlowWorkerIsAnError) {
+  const auto run = [](const std::filesystem::path& worker, const std::stop_token& stop = {}) {
+    Sandbox sandbox(worker);
+    return ModelCheck(sandbox, {.path = kTestPaths.bundled_model}, small_context(), 60s, stop)
+        .loaded();
   };
-  const std::string deep(5'000, '(');
-  for (const std::string& source :
-       {"{{ " + deep, std::string("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}")}) {
-    const auto result = check_model(kTestPaths.checker, with_template(source));
-    ASSERT_FALSE(result.has_value());
-    EXPECT_TRUE(result.error().contains("(at its chat template)")) << result.error();
-  }
-  // An invalid template only disables chat requests.
-  EXPECT_TRUE(check_model(kTestPaths.checker, with_template("{% if %}")).has_value());
-}
-
-TEST(ModelCheck, MissingOrSlowCheckerIsAnError) {
-  const auto missing = check_model("/nonexistent/checker", kTestPaths.bundled_model);
+  const auto missing = run("/nonexistent/worker");
   ASSERT_FALSE(missing.has_value());
-  EXPECT_NE(missing.error().find("/nonexistent/checker"), std::string::npos);
-  // sleep(1) as a checker that does not finish.
-  const auto late = check_model("/usr/bin/sleep", "1000", 200ms);
-  ASSERT_FALSE(late.has_value());
-  EXPECT_NE(late.error().find("did not finish"), std::string::npos);
+  EXPECT_NE(missing.error().find("/nonexistent/worker"), std::string::npos);
 
-  // Cancelled while it runs.
+  // Cancelled while it starts.
   const test::TempFolder folder;
-  const auto checker = folder / "checker";
-  std::ofstream(checker) << "#!/bin/sh\ntouch \"$1\" && exec sleep 1000\n";
-  std::filesystem::permissions(checker, std::filesystem::perms::owner_all);
+  const auto slow = folder / "slow-worker";
+  std::ofstream(slow) << std::format("#!/bin/sh\ntouch {} && exec sleep 1000\n",
+                                     (folder / "started").string());
+  std::filesystem::permissions(slow, std::filesystem::perms::owner_all);
   std::stop_source stop;
   const std::jthread canceller([&] {
     EXPECT_TRUE(test::wait_until([&] { return std::filesystem::exists(folder / "started"); }));
     stop.request_stop();
   });
   const auto began = std::chrono::steady_clock::now();
-  EXPECT_FALSE(check_model(checker, folder / "started", 60s, stop.get_token()).has_value());
+  EXPECT_FALSE(run(slow, stop.get_token()).has_value());
   EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+}
+
+// The tokenizer lacks bytes of the text; llama.cpp's then appends tokens without end.
+TEST(ModelCheck, TokenizerThatDoesNotEndIsRejectedWithLittleMemory) {
+  const test::TempFolder folder;
+  const auto model = test::with_changes(
+      kTestPaths.bundled_model, folder / "endless.gguf",
+      [](gguf_context* file) { gguf_set_val_str(file, "tokenizer.ggml.model", "rwkv"); });
+  const auto rejected = check(model);
+  ASSERT_FALSE(rejected.has_value());
+  EXPECT_TRUE(rejected.error().contains("its tokenizer needs more than 256 MiB"))
+      << rejected.error();
+}
+
+TEST(ModelCheck, EnforcesTheTimeLimit) {
+  const auto late = check(kTestPaths.bundled_model, 1ms);
+  ASSERT_FALSE(late.has_value());
+  EXPECT_NE(late.error().find("took more than 0.0 s"), std::string::npos) << late.error();
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ class Models : public ::testing::Test {
   Models() { ensure_backends_loaded(); }
 
   static TestServerOptions of(const TempFolder& folder, std::size_t loaded = 1) {
-    return {.model = {}, .models = folder.path(), .models_loaded = loaded, .checker = {}};
+    return {.model = {}, .models = folder.path(), .models_loaded = loaded};
   }
 };
 
@@ -273,11 +273,12 @@ TEST_F(Models, UnloadingCancelsLoading) {
   const TempFolder folder, tools;
   copy_model(folder.path(), "a", "small");
   copy_model(folder.path(), "b", "small");
-  const fs::path slow = tools.path() / "slow-checker";
+  const fs::path slow = tools.path() / "slow-worker";
   std::ofstream(slow) << "#!/bin/sh\nexec sleep 1000\n";
   fs::permissions(slow, fs::perms::owner_all);
   TestServerOptions options = of(folder);
-  options.checker = slow;
+  options.worker = slow;
+  options.check_models = true;
   TestServer server(options);
   ASSERT_EQ(load(server, "a").status, 202);
   EXPECT_EQ(entry(server, "a")["state"], "loading");
@@ -316,7 +317,7 @@ TEST_F(Models, FailedLoadReportsErrorAndCanBeRetried) {
     std::ofstream(folder.path() / "unsupported.gguf", std::ios::binary) << bytes;
   }
   TestServerOptions options = of(folder);
-  options.checker = kTestPaths.checker;
+  options.check_models = true;
   TestServer server(options);
   EXPECT_EQ(entry(server, "unsupported")["state"], "available") << "its header is valid";
   ASSERT_EQ(load(server, "unsupported").status, 202);

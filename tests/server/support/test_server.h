@@ -20,6 +20,7 @@
 #include "tests/support/models/backends.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_paths.h"
+#include "tracer/sandbox/sandbox.h"
 
 namespace httplib {
 class Client;
@@ -40,7 +41,8 @@ struct TestServerOptions {
   std::filesystem::path model = kTestPaths.bundled_model;  // empty: none
   std::filesystem::path models{};                          // model folder; empty: none
   std::size_t models_loaded = 1;
-  std::filesystem::path checker{};  // empty: models are not checked in a child process
+  std::filesystem::path worker = kTestPaths.worker;
+  bool check_models = false;  // in a child process
   ContextOptions context{.context = 1024, .batch = 1024, .ubatch = 1024, .threads = 1};
   HttpFrontendOptions frontend = frontend_options({});
   LiveLimits live{};
@@ -83,6 +85,7 @@ class TestServer {
   HttpFrontend frontend;
   GenerationStreams streams;
   SessionListeners listeners;
+  Sandbox sandbox;
   ModelManager model_manager;
   std::uint16_t port = 0;
 };

@@ -57,7 +57,7 @@ TracedModel::TracedModel(const std::filesystem::path& model, const ContextOption
                          ModelOptions options) {
   ensure_backends_loaded();
   options.path = model;
-  auto loaded = Engine::load(options, context, {});
+  auto loaded = Engine::load(options, context, {}, &sandbox_);
   if (!loaded) throw std::runtime_error(loaded.error().message);
   engine_ = *std::move(loaded);
   const RecorderSize size = engine_->recorder_size();

@@ -11,10 +11,12 @@
 
 #include "tests/support/models/backends.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/test_paths.h"
 #include "tracer/engine/engine.h"
 #include "tracer/format/file/session_reader.h"
 #include "tracer/modelgen/model_spec.h"
 #include "tracer/recorder/recorder.h"
+#include "tracer/sandbox/sandbox.h"
 
 namespace tt::test {
 
@@ -60,6 +62,7 @@ class TracedModel {
  private:
   TempFolder folder_;
   std::unique_ptr<PageFaults> faults_ = PageFaults::watch();  // before any worker thread starts
+  Sandbox sandbox_{kTestPaths.worker};
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Recorder> recorder_;
 };

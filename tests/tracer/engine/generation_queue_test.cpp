@@ -84,7 +84,6 @@ class Queue : public ::testing::Test {
         GenerationQueue::Options{.model = {.path = model},
                                  .context = TracedModel::small_context(),
                                  .data_dir = folder.path() / "sessions",
-                                 .checker = {},
                                  .self_check_model = std::move(self_check_model),
                                  .max_queued = max_queued},
         sink);
@@ -282,7 +281,6 @@ TEST_F(Queue, StopsDuringModelLoad) {
     GenerationQueue loading({.model = {.path = model},
                              .context = TracedModel::small_context(),
                              .data_dir = folder.path(),
-                             .checker = {},
                              .max_queued = 1},
                             sink);
     loading.stop();

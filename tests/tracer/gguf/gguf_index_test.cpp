@@ -13,8 +13,8 @@
 
 #include "tests/support/models/traced_model.h"
 #include "tests/support/temp_folder.h"
+#include "tracer/engine/model_check.h"
 #include "tracer/gguf/mapped_files.h"
-#include "tracer/gguf/model_check.h"
 
 namespace tt::test {
 namespace {

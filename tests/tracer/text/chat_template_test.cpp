@@ -203,7 +203,7 @@ TEST(ChatTemplate, TemplateErrorFailsOnlyTheRequest) {
   rejected.prompt = kTwice;
   const auto checked = traced.engine().check(rejected);
   ASSERT_FALSE(checked.has_value());
-  EXPECT_EQ(checked.error().kind, EngineError::Kind::BadTemplate);
+  EXPECT_EQ(checked.error().kind, EngineError::Kind::BadConversation);
   EXPECT_TRUE(checked.error().message.contains("roles must alternate")) << checked.error().message;
   const auto failed = traced.run(rejected);
   EXPECT_EQ(failed.result.reason, StopReason::Error);

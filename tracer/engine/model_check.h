@@ -1,0 +1,55 @@
+// Loads and evaluates a model in a child process first, because a damaged file can make the
+// library crash, loop or allocate without limit.
+#pragma once
+
+#include <chrono>
+#include <expected>
+#include <filesystem>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "tracer/request/model_options.h"
+#include "tracer/sandbox/sandbox.h"
+#include "tracer/sandbox/worker.h"
+
+namespace tt {
+
+// The handler "check_model" of tt-worker.
+JobKind model_check_job();
+
+// Timeout of a model check: a fixed time plus the time to read all files of the model from a
+// slow disk.
+std::chrono::milliseconds model_check_timeout(const std::filesystem::path& model);
+
+// A child process that tries a model: it loads it, creates the context, converts texts to tokens
+// and evaluates a short prompt and two more tokens, with the options that will be used, except:
+// - The weights are mapped and on the CPU. With `repack`, one weight of each type and shape is
+//   repacked, because repacking all takes seconds and memory.
+// - Chat templates are rendered elsewhere (Engine::load()).
+// The child may allocate three quarters of the RAM, and is killed when it exceeds a limit or when
+// `stop` is requested. Errors say why the model cannot be used and what to do. One thread.
+class ModelCheck {
+ public:
+  // Starts the child. `sandbox` must outlive this object.
+  ModelCheck(Sandbox& sandbox, const ModelOptions& model, const ContextOptions& context,
+             std::chrono::milliseconds timeout, std::stop_token stop = {});
+
+  // Wait for the first part (loading, context, tokens), then for the second (evaluation), so that
+  // the caller can load the weights meanwhile. Each has the whole timeout; the conversion of texts
+  // to tokens at most 5 s and 256 MiB of it.
+  std::expected<void, std::string> loaded();
+  std::expected<void, std::string> evaluated();
+
+ private:
+  std::expected<void, std::string> wait_for(char expected_reply, std::chrono::milliseconds time);
+  std::string reason(const JobError& error) const;
+
+  const std::string path_;
+  const std::chrono::milliseconds timeout_;
+  const std::stop_token stop_;
+  std::optional<SandboxJob> job_;
+  std::optional<std::string> error_;
+};
+
+}  // namespace tt
