@@ -184,6 +184,8 @@ int main(int argc, char** argv) {
   frontend_options.websocket_message_bytes = tt::kMaxCommandBytes;
   tt::HttpFrontend frontend(frontend_options, hub);
   tt::Sandbox sandbox(installation.worker);
+  tt::CrashMarker crash_marker(options->data_dir / "crashed-models");
+  crash_marker.install();
   tt::CheckedModels checked_models(options->data_dir / "checked-models");
   tt::SessionLog session_log(log);
   tt::GenerationStreams streams;
@@ -198,6 +200,7 @@ int main(int argc, char** argv) {
        .sandbox = &sandbox,
        .check_models = true,
        .checked_models = &checked_models,
+       .crash_marker = &crash_marker,
        .on_change = [&log](const tt::ModelEntry& m) { log_model_change(m, log); }},
       listeners);
   hub.start({.send = [&](auto client, auto opcode,

@@ -43,7 +43,8 @@ ModelManager::ModelManager(Options options, SessionListener& listener)
   if (!options_.model.path.empty()) {
     const std::string& id = ids_.at(real_path(options_.model.path));
     Slot& slot = slots_.at(id);
-    if (slot.found.error.empty()) {
+    slot.error = crash_reason(id, slot);
+    if (slot.found.error.empty() && slot.error.empty()) {
       request_load(slot);
     } else {
       slot.failed = ++last_sequence_;
@@ -54,6 +55,20 @@ ModelManager::ModelManager(Options options, SessionListener& listener)
 }
 
 ModelManager::~ModelManager() { stop(); }
+
+// Why the model is not loaded at startup; empty: it is.
+std::string ModelManager::crash_reason(const std::string& id, const Slot& slot) const {
+  if (options_.crash_marker == nullptr) return "";
+  const auto signal = options_.crash_marker->crash_of(slot.found.path);
+  if (!signal) return "";
+  if (options_.checked_models != nullptr) options_.checked_models->remove(slot.found.path);
+  return std::format(
+      "{}: the server crashed ({}) while llama.cpp evaluated this model. Therefore it is not "
+      "loaded at startup. Its file is probably damaged: replace it. To load it nevertheless, use "
+      "POST "
+      "/api/v1/models/{}/load.",
+      slot.found.path.string(), *signal, id);
+}
 
 void ModelManager::stop() {
   {
@@ -277,6 +292,7 @@ std::expected<ModelEntry, Problem> ModelManager::load(const std::string& id) {
     release(id, *slot);
   }
   if (auto room = evict_idle(); !room) return std::unexpected(room.error());
+  if (options_.crash_marker != nullptr) options_.crash_marker->forget(slot->found.path);
   request_load(*slot);
   return entry_of(id, *slot);
 }
@@ -391,6 +407,7 @@ void ModelManager::load_one(std::unique_lock<std::mutex>& lock, const std::strin
           .sandbox = options_.sandbox,
           .check_model = options_.check_models,
           .checked_models = options_.checked_models,
+          .crash_marker = options_.crash_marker,
           .max_queued = options_.max_queued,
           .on_load = [this, id,
                       sequence](const LoadState& state) { load_ended(id, sequence, state); }},

@@ -45,6 +45,7 @@ class ModelManager {
     Sandbox* sandbox = nullptr;                //
     bool check_models = false;                 //
     CheckedModels* checked_models = nullptr;   //
+    CrashMarker* crash_marker = nullptr;       // its models are loaded only on request
     std::size_t max_queued = 64;               // queued requests per model
     // Called when a model was loaded, failed to load, or was unloaded. Any thread; must not
     // block.
@@ -112,6 +113,7 @@ class ModelManager {
   void rescan();
   std::string id_for(const FoundModel& found);  // requires mutex_
   static std::filesystem::path real_path(const std::filesystem::path& path);
+  std::string crash_reason(const std::string& id, const Slot& slot) const;
   static std::uint64_t failed_sequence(const Slot& slot);
   static Problem busy(const std::string& id);
   static Problem no_such_model(const std::string& id);

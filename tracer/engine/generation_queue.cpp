@@ -115,6 +115,7 @@ bool GenerationQueue::Impl::load() {
                             "Every session uses exact timing, which is slower.",
                             checked.error());
   }
+  const CrashMarker::Evaluation evaluation(options.crash_marker, options.model.path);
   auto loaded = Engine::load(
       options.model, options.context,
       [this](float progress) {
@@ -201,6 +202,7 @@ void GenerationQueue::Impl::run_job(Job& job) {
     std::filesystem::create_directories(options.data_dir, ignored);
     recorder->begin(job.info, options.data_dir / (job.info.id + ".ttrace"));
   }
+  const CrashMarker::Evaluation evaluation(options.crash_marker, options.model.path);
   const GenerationResult result =
       engine->generate(job.request, recorded ? recorder.get() : nullptr, *this);
   RecordingResult recording;

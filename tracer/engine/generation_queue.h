@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "tracer/engine/checked_models.h"
+#include "tracer/engine/crash_marker.h"
 #include "tracer/engine/engine.h"
 #include "tracer/probe/known_graph.h"
 #include "tracer/request/generation.h"
@@ -69,6 +70,7 @@ class GenerationQueue {
     Sandbox* sandbox = nullptr;                // see Engine::load()
     bool check_model = false;                  // first in a child process of `sandbox`
     CheckedModels* checked_models = nullptr;   // not checked again; null: always check
+    CrashMarker* crash_marker = nullptr;       // is informed of evaluations; null: none
     std::size_t max_queued = kMaxQueued;
     // Called when loading has ended or failed, on the inference thread; must not block.
     std::function<void(const LoadState&)> on_load{};
