@@ -1,0 +1,50 @@
+// Watches a tt-server process while a test sends it something hostile: the memory of the process
+// and its children, and the response time of /health.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tt::test {
+
+// Anonymous memory of the process and its descendants.
+std::uint64_t process_tree_bytes(pid_t process);
+
+class ServerWatch {
+ public:
+  ServerWatch(pid_t server, const std::string& url);
+  ~ServerWatch() { stop(); }
+  void stop();
+
+  // Since construction, at the peak.
+  std::uint64_t memory_growth() const;
+  // Waits until the memory is at most `slack` above the initial one; false after 10 s.
+  bool memory_returns(std::uint64_t slack = 32U << 20) const;
+  // 99th percentile of the response time of /health, minus that of a wake-up on this machine: other
+  // processes may keep the cores busy. Failed requests count as 10 s.
+  std::chrono::milliseconds health_p99() const;
+  std::size_t health_requests() const;
+
+  // EXPECTs the limits of docs/limits.md: 256 MiB, returned within 10 s, /health below 50 ms.
+  void expect_limits();
+
+ private:
+  void watch_memory(const std::stop_token& stop);
+  void watch_health(const std::stop_token& stop, const std::string& url);
+  void watch_scheduler(const std::stop_token& stop);
+
+  const pid_t server_;
+  const std::uint64_t initial_;
+  mutable std::mutex mutex_;
+  std::uint64_t peak_;
+  std::vector<std::chrono::nanoseconds> health_, wakeups_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace tt::test
