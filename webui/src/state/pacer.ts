@@ -1,8 +1,8 @@
-// Limits how often a growing session updates the page: at most 30 times a second, and the less
+// Limits how often a growing session updates the page: at most 20 times a second, and the less
 // often the more an update costs, so that updates take at most a quarter of the main thread. The
 // model may need the processor that the page would use.
 
-const MIN_INTERVAL_MS = 33;
+const MIN_INTERVAL_MS = 50;
 const MAX_INTERVAL_MS = 500;
 const IDLE_PER_BUSY = 3;
 
