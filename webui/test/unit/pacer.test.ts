@@ -27,7 +27,7 @@ describe('Pacer', () => {
     }
     expect(update).toHaveBeenCalledTimes(20);
     vi.advanceTimersByTime(1000);
-    expect(update).toHaveBeenCalledTimes(21);
+    expect(update).toHaveBeenCalledTimes(20);
   });
 
   it('updates less often if an update takes long', () => {
