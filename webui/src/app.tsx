@@ -12,6 +12,7 @@ import { Toasts } from './shell/Toasts';
 import { OfflineNotice, TopBar } from './shell/TopBar';
 import { defaultSettings, type Settings } from './state/settings';
 import type { Store } from './state/store';
+import { Strip } from './strip/Strip';
 import { usePart } from './ui/hooks';
 import { Splitter } from './ui/Splitter';
 
@@ -22,6 +23,7 @@ export function App({ store, panels }: { store: Store; panels: readonly Panel[] 
     <>
       <TopBar store={store} />
       <OfflineNotice store={store} />
+      <Strip store={store} />
       <Page store={store} panels={panels} />
       <StatusLine store={store} />
       <Palette store={store} commands={commands} />

@@ -52,12 +52,12 @@ function windowCommands(store: Store): readonly Command[] {
       keys: ['F'],
       run: () => {
         const { full } = navigation.view.peek();
-        navigation.change({ full: full === null ? (shell.active.peek() ?? 'heat') : null });
+        navigation.change({ full: full === null ? (shell.active.peek() ?? 'map') : null });
       },
     },
     {
       id: 'back',
-      title: 'Exit full screen, then clear the selection',
+      title: 'Exit full screen, then clear the range, then the selection',
       group,
       keys: ['Escape'],
       enabled: () => afterEscape(navigation.view.peek()) !== null,
@@ -123,7 +123,7 @@ function moveCommands(store: Store): readonly Command[] {
     group,
     enabled,
     run: () => {
-      navigation.change({ phase: value });
+      store.setPhase(value);
     },
   });
   return [
@@ -173,6 +173,14 @@ function zoomCommands(store: Store): readonly Command[] {
     pan('pan-left', 'Pan left', 'A', -0.2),
     pan('pan-right', 'Pan right', 'D', 0.2),
     {
+      id: 'zoom-selection',
+      title: 'Zoom to the range or the selection',
+      group,
+      keys: ['Z'],
+      enabled: () => shell.viewport()?.zoomToSelection !== undefined,
+      run: () => shell.viewport()?.zoomToSelection?.(),
+    },
+    {
       id: 'fit',
       title: 'Show all',
       group,
@@ -205,8 +213,8 @@ function runCommands(store: Store): readonly Command[] {
       group,
       keys: ['X'],
       enabled: () => store.open.peek()?.active.peek() === true,
-      run: () => {
-        void store.open.peek()?.stop();
+      run: (repeated) => {
+        if (!repeated) store.stopByKey();
       },
     },
     {

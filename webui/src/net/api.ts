@@ -1,6 +1,7 @@
 // The HTTP client: one function per route of api/openapi.yaml that the page uses.
 import { ok, type Result } from '../result';
-import { call, type ApiResult, type ApiError } from './call';
+import { call, callBinary, type ApiResult, type ApiError } from './call';
+import { decodePicture } from './frames';
 import * as wire from './types';
 import { upload } from './upload';
 
@@ -67,6 +68,15 @@ export const api = {
         }),
       (page) => page.tensors,
     ),
+  heatmap: (session: string, query: wire.PictureQuery, signal?: AbortSignal) =>
+    callBinary(`sessions/${id(session)}/heatmap`, decodePicture, {
+      query: { ...query, format: 'columns' },
+      signal,
+    }),
+  query: (session: string, sql: string, limit: number, signal?: AbortSignal) =>
+    call('POST', `sessions/${id(session)}/query`, wire.queryRows, { body: { sql, limit }, signal }),
+  sequentiality: (session: string, query: wire.SequentialityQuery, signal?: AbortSignal) =>
+    call('GET', `sessions/${id(session)}/sequentiality`, wire.sequentiality, { query, signal }),
 };
 export type Api = typeof api;
 

@@ -42,11 +42,32 @@ export async function call<T>(
     });
     return parseResponse(response.status, await response.text(), check);
   } catch (cause) {
-    if (cause instanceof DOMException && cause.name === 'AbortError') {
-      return err({ kind: 'aborted', detail: 'Cancelled.' });
-    }
-    return err(OFFLINE);
+    return err(failureOf(cause));
   }
+}
+
+// A call whose response is a binary frame.
+export async function callBinary<T>(
+  path: string,
+  decode: (body: ArrayBuffer) => Result<T, string>,
+  { query = {}, signal }: CallOptions = {},
+): ApiResult<T> {
+  try {
+    const response = await fetch(`api/v1/${path}${queryText(query)}`, { signal: signal ?? null });
+    if (!response.ok) return err(parseProblem(response.status, await response.text()));
+    const decoded = decode(await response.arrayBuffer());
+    return decoded.ok
+      ? decoded
+      : err({ kind: 'unexpected', detail: `Invalid server response: ${decoded.error}` });
+  } catch (cause) {
+    return err(failureOf(cause));
+  }
+}
+
+function failureOf(cause: unknown): ApiError {
+  return cause instanceof DOMException && cause.name === 'AbortError'
+    ? { kind: 'aborted', detail: 'Cancelled.' }
+    : OFFLINE;
 }
 
 export function queryText(query: NonNullable<CallOptions['query']>): string {

@@ -1,5 +1,5 @@
-// Decodes the binary frames of /api/v1/live, which carry the rows of a step as columns. The page
-// subscribes to ops frames only. Layout (little-endian, columns padded to 8 bytes; api/live.md):
+// Decodes binary frames: rasters, and those of /api/v1/live, which carry the rows of a step as
+// columns. The page subscribes to ops frames only. Layout (little-endian, columns padded to 8 bytes; api/live.md):
 //
 //   u32 magic "TTF1" | u16 kind | u16 flags | u32 subscription | u32 step
 //   u32 first row of the step | u32 rows | u32 reserved[2]
@@ -7,6 +7,8 @@
 //
 // The columns are views of the frame's buffer; nothing is copied.
 import { err, ok, type Result } from '../result';
+import { Mismatch } from './check';
+import { pictureHead, type PictureHead } from './types';
 
 // Ops of a step, possibly of the step in flight.
 export interface OpsFrame {
@@ -51,4 +53,32 @@ export function decodeOpsFrame(buffer: ArrayBuffer): Result<OpsFrame, string> {
     beginNs: new Float64Array(buffer, HEADER + column, rows),
     endNs: new Float64Array(buffer, HEADER + column + 8 * rows, rows),
   });
+}
+
+// A raster (api/columns.md): the sums of all pixels, and the description of both axes.
+export interface Picture extends PictureHead {
+  readonly width: number;
+  readonly height: number;
+  readonly cells: Float32Array; // row by row, y ascending; a view of the frame's buffer
+}
+
+const KIND_RASTER = 3;
+const utf8 = new TextDecoder();
+
+export function decodePicture(buffer: ArrayBuffer): Result<Picture, string> {
+  if (buffer.byteLength < HEADER) return err('a raster is shorter than its header');
+  const head = new DataView(buffer);
+  if (head.getUint32(0, true) !== MAGIC || head.getUint16(4, true) !== KIND_RASTER) {
+    return err('a raster does not begin with its kind');
+  }
+  const [width, height] = [head.getUint32(8, true), head.getUint32(12, true)];
+  const end = HEADER + padded(4 * width * height);
+  if (buffer.byteLength < end) return err(`a raster of ${width} x ${height} pixels is truncated`);
+  try {
+    const axes = pictureHead(JSON.parse(utf8.decode(new Uint8Array(buffer, end))), '');
+    return ok({ ...axes, width, height, cells: new Float32Array(buffer, HEADER, width * height) });
+  } catch (cause) {
+    if (!(cause instanceof Mismatch) && !(cause instanceof SyntaxError)) throw cause;
+    return err(`invalid raster: ${cause.message}`);
+  }
 }

@@ -1,7 +1,7 @@
 // Short names and checks of the API types. The types are generated from api/openapi.yaml
 // (`npm run types` writes schema.d.ts). Times (`_ns`) are nanoseconds since the session's start
 // (exact in a double for 104 days); sizes are bytes.
-import { bool, list, nullable, num, object, oneOf, str } from './check';
+import { bool, list, nullable, num, object, oneOf, str, type Check } from './check';
 import type { components, operations } from './schema';
 
 type Schemas = components['schemas'];
@@ -26,6 +26,15 @@ export type LayerSubgraph = Schemas['LayerSubgraph'];
 export type GraphNode = LayerSubgraph['nodes'][number];
 export type GraphEdge = LayerSubgraph['edges'][number];
 export type Category = GraphNode['category'];
+export type TraceValue = Schemas['TraceValue'];
+export type PictureAxis = Schemas['PictureAxis'];
+export type PictureHead = Omit<Schemas['Picture'], 'cells'>;
+export type PictureQuery = NonNullable<operations['heatmap']['parameters']['query']>;
+export type SequentialityQuery = NonNullable<operations['sequentiality']['parameters']['query']>;
+export type TraceSums = Schemas['TraceSums'];
+export type Breakdown = Schemas['Breakdown'];
+export type BreakdownRow = Schemas['BreakdownRow'];
+export type Sequentiality = Schemas['Sequentiality'];
 export type ProblemCode = Schemas['Problem']['code'];
 export type Level = NonNullable<GenerateRequest['level']>;
 export type TimingMode = NonNullable<GenerateRequest['timing']>;
@@ -142,3 +151,38 @@ export const layerSubgraph = object<LayerSubgraph>({
   nodes: list(object<GraphNode>({ tensor: num, name: str, shape: list(num), category: str })),
   edges: list(object<GraphEdge>({ from: num, to: num })),
 });
+
+const pictureAxis = object<PictureAxis>({
+  axis: str,
+  size: num,
+  from: num,
+  to: num,
+  pixels: num,
+  rows: list(str),
+  sections: list(object<PictureAxis['sections'][number]>({ name: str, from: num, to: num })),
+});
+export const pictureHead = object<PictureHead>({
+  x: pictureAxis,
+  y: pictureAxis,
+  largest: num,
+  shown: num,
+  total: num,
+});
+
+const readOrder = object<Schemas['ReadOrder']>({
+  reads: num,
+  sequential: num,
+  bytes: num,
+  sequential_bytes: num,
+});
+export const sequentiality = object<Sequentiality>({ gap: num, sums: readOrder });
+
+// The rows of an SQL statement: text, number or null by column.
+export interface QueryRows {
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly (string | number | null)[])[];
+  readonly more: boolean; // there are further rows
+}
+const cells: Check<readonly (string | number | null)[]> = (v, path) =>
+  list((cell: unknown) => cell as string | number | null)(v, path);
+export const queryRows = object<QueryRows>({ columns: list(str), rows: list(cells) });

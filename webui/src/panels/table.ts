@@ -1,8 +1,8 @@
 // All panels. README.md explains how to add one.
 import { ChatPanel } from './chat/ChatPanel';
 import { GraphPanel } from './graph/GraphPanel';
-import { HeatPanel } from './heat/HeatPanel';
 import { Inspector } from './inspector/Inspector';
+import { MapPanel } from './map/MapPanel';
 import { OpPanel } from './ops/OpPanel';
 import { StepsPanel } from './ops/StepsPanel';
 import type { Panel } from './panel';
@@ -12,12 +12,13 @@ export const PANELS: readonly Panel[] = [
   { id: 'chat', title: 'Chat', place: 'chat', needs: 'nothing', body: ChatPanel },
   { id: 'sessions', title: 'Sessions', place: 'sessions', needs: 'nothing', body: SessionsPanel },
   {
-    id: 'heat',
-    title: 'Token × layer',
+    id: 'map',
+    title: 'Map',
     place: 'upper',
     needs: 'steps',
-    empty: 'Run a prompt or open a session. Each column is a token, each row a layer.',
-    body: HeatPanel,
+    empty:
+      'Run a prompt or open a session. The map shows which parts of the model cost what, and when.',
+    body: MapPanel,
   },
   {
     id: 'graph',

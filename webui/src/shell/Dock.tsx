@@ -1,7 +1,10 @@
 // An area of the page: the tabs of its panels and the selected panel.
 import { useErrorBoundary } from 'preact/hooks';
 import type { Panel, Place } from '../panels/panel';
+import { formatNs, plural } from '../format';
+import type { Run } from '../net/types';
 import type { OpenSession } from '../state/open_session';
+import type { StepInFlight } from '../state/trace_data';
 import type { Store } from '../state/store';
 import { IconButton } from '../ui/Button';
 import { usePart } from '../ui/hooks';
@@ -165,10 +168,29 @@ function OpenSessionBody(props: { store: Store; panel: SessionPanel; session: Op
 // A token is generated after its step, but its live message may arrive before that of the step.
 // So one token without a step is normal.
 function NoStepYet({ session }: { session: OpenSession }) {
-  const generated = session.run.value?.generated ?? 0;
-  return generated > 1 ? (
-    <Empty>No step received yet. The trace level of this run may be off.</Empty>
+  void session.feed.version.value;
+  const run = session.run.value;
+  const { flight } = session.data;
+  if ((run?.generated ?? 0) > 1) {
+    return <Empty>No step received yet. The trace level of this run may be off.</Empty>;
+  }
+  if (flight) return <FirstStep flight={flight} run={run} />;
+  return run?.state === 'queued' ? (
+    <Loading>
+      {run.position > 0 ? `Queued, ${plural(run.position, 'run')} ahead…` : 'Queued…'}
+    </Loading>
   ) : (
-    <Loading>Waiting for the first step…</Loading>
+    <Loading>The model reads the prompt…</Loading>
+  );
+}
+
+// What is known while the first step runs: its ops arrive before its summary.
+function FirstStep({ flight, run }: { flight: StepInFlight; run: Run | null }) {
+  const tokens = run?.prompt_tokens ?? 0;
+  return (
+    <Loading>
+      Step {flight.step} is running: {plural(flight.ops, 'op')} done in {formatNs(flight.ns)}
+      {tokens > 0 && `, prompt of ${plural(tokens, 'token')}`}
+    </Loading>
   );
 }

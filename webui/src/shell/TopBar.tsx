@@ -88,7 +88,7 @@ function ViewNavigation({ store, session }: { store: Store; session: OpenSession
           },
         ]}
         choose={(value: PhaseFilter) => {
-          navigation.change({ phase: value });
+          store.setPhase(value);
         }}
       />
       <Stepper

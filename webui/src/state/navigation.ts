@@ -82,6 +82,12 @@ export class Navigation {
     this.change({ filters: withKey(filters, panel, text === '' ? null : text) }, 'debounced');
   }
 
+  // Sets the options of a panel; an empty text: the default ones.
+  setOptions(panel: string, text: string, how: HistoryMode): void {
+    const { options } = this.current.peek();
+    this.change({ options: withKey(options, panel, text === '' ? null : text) }, how);
+  }
+
   setSort(panel: string, sort: string): void {
     this.change({ sorts: withKey(this.current.peek().sorts, panel, sort) }, 'replace');
   }

@@ -16,9 +16,11 @@ export interface SessionContext {
   readonly navigation: Navigation;
   readonly reconnects: ReadonlySignal<number>; // counts reconnects
   readonly ended: (run: Run | null) => void; // null: the run could not be read
+  readonly changed: (session: Session) => void; // newer facts
   readonly fault: (text: string) => void;
 }
 
+const INFO_MS = 900; // interval for reading the facts of a running session
 const FOLLOW_MS = 1000; // minimum interval between changes of the followed step
 
 export class OpenSession {
@@ -41,6 +43,7 @@ export class OpenSession {
   private readonly stopWatching: () => void;
   private followTimer: ReturnType<typeof setTimeout> | null = null;
   private followAt = 0;
+  private readonly infoTimer: ReturnType<typeof setInterval>;
   private closed = false;
   private infoRequested = false;
 
@@ -69,6 +72,11 @@ export class OpenSession {
         this.countGenerated();
       });
     });
+    // The facts of a running session change; the server sends no events for them.
+    this.infoTimer = setInterval(() => {
+      if (this.active.peek() && this.data.steps.length > 0 && !this.infoRequested)
+        void this.refreshInfo();
+    }, INFO_MS);
     // A request that was just sent has no file yet; its live events arrive first.
     if (!run) void this.refresh();
   }
@@ -82,12 +90,22 @@ export class OpenSession {
     this.stopWatching();
     this.feed.close();
     if (this.followTimer !== null) clearTimeout(this.followTimer);
+    clearInterval(this.infoTimer);
   }
 
   // Reads everything again that may have changed without an event.
   async refresh(): Promise<void> {
-    await Promise.all([this.refreshInfo(), this.refreshRun(), this.feed.pull()]);
-    this.checkStep();
+    await Promise.all([this.refreshInfoAndRun(), this.feed.pull()]);
+    this.checkView();
+  }
+
+  // Only a session that is running, that this page started, or that left no file has a run that is
+  // worth reading.
+  private async refreshInfoAndRun(): Promise<void> {
+    await this.refreshInfo();
+    const info = this.latestInfo.peek();
+    const isOver = info.is === 'ready' && info.value.state !== 'running';
+    if (!isOver || this.latestRun.peek() !== null) await this.refreshRun();
   }
 
   async refreshRun(): Promise<void> {
@@ -191,18 +209,30 @@ export class OpenSession {
     // Keep the shown data if a refresh fails.
     if (!result.ok && this.latestInfo.peek().is === 'ready') return;
     this.latestInfo.value = toLoadable(result);
+    if (result.ok) this.context.changed(result.value);
   }
 
-  // Resets the selected step if the session does not have it (from a link).
-  private checkStep(): void {
+  // Replaces what the session does not have (from a link): the step, the layer, a step of another
+  // phase.
+  private checkView(): void {
     const { navigation } = this.context;
-    const { step, session } = navigation.view.peek();
+    const { step, session, layer, phase } = navigation.view.peek();
     const info = this.latestInfo.peek();
-    if (this.closed || session !== this.id || step === null || this.active.peek()) return;
-    if (this.feed.stepsError.peek()) return; // the step may exist
-    if (info.is !== 'ready' || step < Math.max(this.data.steps.length, 1)) return;
-    this.context.fault(`This session has no step ${step}.`);
-    navigation.toStep(null, 'replace');
+    if (this.closed || session !== this.id || info.is !== 'ready') return;
+    const layers = info.value.n_layers ?? 0;
+    if (layers > 0 && layer >= layers) {
+      this.context.fault(`This model has no layer ${layer}.`);
+      navigation.change({ layer: layers - 1 }, 'replace');
+    }
+    if (step === null || this.active.peek() || this.feed.stepsError.peek()) return; // it may exist
+    const summary = this.data.steps[step];
+    if (step >= Math.max(this.data.steps.length, 1)) {
+      this.context.fault(`This session has no step ${step}.`);
+      navigation.toStep(null, 'replace');
+    } else if (summary && !isInPhase(summary, phase)) {
+      this.context.fault(`Step ${step} is not of the phase ${phase}: all phases are shown.`);
+      navigation.change({ phase: 'all' }, 'replace');
+    }
   }
 
   private follow(): void {

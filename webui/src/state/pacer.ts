@@ -1,9 +1,10 @@
-// Limits how often a growing session updates the page: at most 20 times a second, and the less
+// Limits how often a growing session updates the page: at most 10 times a second, and the less
 // often the more an update costs, so that updates take at most a quarter of the main thread. The
 // model may need the processor that the page would use.
 
-const MIN_INTERVAL_MS = 50;
+const MIN_INTERVAL_MS = 100;
 const MAX_INTERVAL_MS = 500;
+const LEAST_MS = 20; // what arrives together is shown together
 const IDLE_PER_BUSY = 3;
 
 export class Pacer {
@@ -11,20 +12,24 @@ export class Pacer {
   // Of the last update: its effects, and the frame after it.
   private effectsMs = 0;
   private frameMs = 0;
+  private updatedMs = -Infinity;
   private readonly update: () => void;
 
   constructor(update: () => void) {
     this.update = update;
   }
 
-  // Calls `update` once, later. A timer, because hidden tabs get no animation frames.
+  // Calls `update` once, in a later task: soon, unless the last update was just now. A timer,
+  // because hidden tabs get no animation frames.
   request(): void {
-    this.timer ??= setTimeout(
+    if (this.timer !== null) return;
+    const due = this.updatedMs + intervalOf(this.effectsMs + this.frameMs);
+    this.timer = setTimeout(
       () => {
         this.timer = null;
         this.run();
       },
-      intervalOf(this.effectsMs + this.frameMs),
+      Math.max(LEAST_MS, due - performance.now()),
     );
   }
 
@@ -40,7 +45,8 @@ export class Pacer {
       this.frameMs = ms;
     });
     this.update();
-    this.effectsMs = performance.now() - begin;
+    this.updatedMs = performance.now();
+    this.effectsMs = this.updatedMs - begin;
   }
 }
 

@@ -81,6 +81,16 @@ export class SessionList {
     return page.is === 'ready' ? page.value.sessions.find((one) => one.id === id) : undefined;
   }
 
+  // Newer facts of a session, for example of the running one. Reads the list again if it should
+  // contain the session and does not.
+  update(session: Session): void {
+    const page = this.latest.peek();
+    if (page.is !== 'ready') return;
+    if (this.find(session.id)) this.replace(session);
+    else if (page.value.sessions.length < PAGE || this.loadedFilter?.sort === '-start')
+      void this.refresh();
+  }
+
   // Returns whether the session has the title now.
   async rename(session: Session, title: string): Promise<boolean> {
     const newTitle = title.trim();

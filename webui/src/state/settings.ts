@@ -2,7 +2,6 @@
 import { signal, type ReadonlySignal } from '@preact/signals';
 import type { Level, TimingMode } from '../net/types';
 
-export type Metric = 'ns' | 'bytes';
 export type Theme = 'dark' | 'light';
 export type ThemeChoice = 'auto' | Theme;
 
@@ -16,8 +15,6 @@ export interface Settings {
   readonly inspectorShare: number;
   readonly chatShare: number;
   readonly upperShare: number;
-  readonly metric: Metric;
-  readonly log: boolean;
   readonly maxTokens: number;
   readonly temperature: number;
   readonly topK: number;
@@ -46,8 +43,6 @@ export const defaultSettings: Settings = {
   inspectorShare: 0.22,
   chatShare: 0.64,
   upperShare: 0.54,
-  metric: 'ns',
-  log: true,
   maxTokens: 128,
   temperature: 0.8,
   topK: 40,

@@ -7,6 +7,7 @@ export interface Viewport {
   zoom(factor: number): void; // below 1: zoom in
   pan(share: number): void; // fraction of the width; negative: to the left
   fit(): void;
+  zoomToSelection?(): void;
 }
 
 export type Overlay = 'palette' | 'help' | null;
@@ -39,8 +40,10 @@ export class Shell {
     };
   }
 
+  // The controls of the panel used last, else of any: the keys work without a click first.
   viewport(): Viewport | null {
     const active = this.activePanel.peek();
-    return (active === null ? undefined : this.viewports.get(active)) ?? null;
+    const known = active === null ? undefined : this.viewports.get(active);
+    return known ?? [...this.viewports.values()].at(-1) ?? null;
   }
 }

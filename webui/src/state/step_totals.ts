@@ -7,6 +7,8 @@ export class StepTotals {
   steps = 0;
   accesses = 0;
   dropped = 0; // evaluations whose times were lost
+  // Of generated tokens whose step has times: bytes read and written, and time.
+  readonly generated = { tokens: 0, bytes: 0, ns: 0 };
   withLayers = 0; // steps with times or bytes per layer
   readonly timing = new Map<string, number>(); // number of steps
   private readonly byPhase = new Map<Phase, { steps: number; last: number }>();
@@ -42,6 +44,11 @@ export class StepTotals {
     // A dropped step with several generated tokens joins that many evaluations.
     if (step.dropped) this.dropped += by * (step.phase === 'generate' ? step.token_count : 1);
     if (hasValues(step.layers)) this.withLayers += by;
+    if (step.phase === 'generate' && !step.dropped) {
+      this.generated.tokens += by * step.token_count;
+      this.generated.bytes += by * (step.bytes_read + step.bytes_written);
+      this.generated.ns += by * (step.end_ns - step.begin_ns);
+    }
     this.timing.set(step.timing, (this.timing.get(step.timing) ?? 0) + by);
   }
 }

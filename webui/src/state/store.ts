@@ -11,7 +11,7 @@ import { Chat } from './chat';
 import { Connection } from './connection';
 import { Models } from './models';
 import { Navigation, type Browser, type HistoryMode } from './navigation';
-import { OpenSession, adjacentStep } from './open_session';
+import { OpenSession, adjacentStep, isInPhase } from './open_session';
 import { sameSelection, type Selection } from './selection';
 import { SessionList } from './session_list';
 import { SettingsStore, type Theme } from './settings';
@@ -19,7 +19,7 @@ import { Shell } from './shell';
 import { speedOf } from './speed';
 import { Toasts } from './toasts';
 import type { KnownPanels } from './url';
-import { withStep, withKey } from './view';
+import { withStep, withKey, type PhaseFilter } from './view';
 
 // The part of net/live.ts that the store uses.
 export interface Watcher {
@@ -44,6 +44,7 @@ const KINDS_OF_FAST_STEPS: readonly LiveKind[] = ['token', 'step'];
 const FAST_PER_SECOND = 20; // tokens; with half of it, all kinds are received again
 const POLL_MS = 1000; // interval for polling a run without WebSocket
 const CLOCK_MS = 10_000;
+const STOP_MS = 2000;
 
 export class Store implements LiveSink {
   readonly settings: SettingsStore;
@@ -64,6 +65,7 @@ export class Store implements LiveSink {
   private readonly api: Api;
   private readonly panels: KnownPanels;
   private live: Watcher | null = null;
+  private stopPressedMs = 0;
   private startedRun: Run | null = null; // the run that was just started, used when its session opens
 
   constructor({ api, browser, panels, local, tab, systemTheme }: StoreParts) {
@@ -112,8 +114,10 @@ export class Store implements LiveSink {
     effect(() => {
       const back = this.connection.reconnects.value;
       if (back === seen) return;
+      const wasLost = seen > 0;
       seen = back;
       untracked(() => {
+        if (wasLost) this.toasts.clearErrors();
         this.reloadAll();
       });
     });
@@ -159,6 +163,24 @@ export class Store implements LiveSink {
     if (!open || step === null) return;
     const next = adjacentStep(open.data, this.navigation.view.peek().phase, step, by);
     if (next !== null) this.navigation.toStep(next, repeated ? 'coalesce' : 'push');
+  }
+
+  // Stops the run at the second press of the key within two seconds: one press may be an accident.
+  stopByKey(): void {
+    const open = this.current.peek();
+    if (!open?.active.peek()) return;
+    if (Date.now() - this.stopPressedMs < STOP_MS) void open.stop();
+    else this.toasts.done('Press X again to stop the run.');
+    this.stopPressedMs = Date.now();
+  }
+
+  // Shows only steps of a phase. A selected step of another phase is replaced by the phase's newest.
+  setPhase(phase: PhaseFilter): void {
+    const open = this.current.peek();
+    const view = this.navigation.view.peek();
+    const step = view.step === null ? undefined : open?.data.steps[view.step];
+    const isLost = step !== undefined && !isInPhase(step, phase);
+    this.navigation.go({ ...(isLost ? withStep(view, null) : view), phase });
   }
 
   // Selects a token, the step that processed it and optionally a layer.
@@ -241,8 +263,9 @@ export class Store implements LiveSink {
       case 'error': {
         // Recorded by an earlier server process: there are no live events and no run.
         const open = this.current.peek();
-        if (event.code === 'not_live') void open?.refreshRun();
-        else this.fault(event.detail ?? 'The server rejected a live command.');
+        if (event.code !== 'not_live')
+          this.fault(event.detail ?? 'The server rejected a live command.');
+        else if (open?.active.peek()) void open.refreshRun();
         return;
       }
       default: {
@@ -279,6 +302,9 @@ export class Store implements LiveSink {
       ended: (ended) => {
         if (ended) this.chat.finishTurn(ended);
         void this.sessions.refresh();
+      },
+      changed: (session) => {
+        this.sessions.update(session);
       },
       fault: (text) => {
         this.toasts.error(text);

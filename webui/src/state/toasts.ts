@@ -34,6 +34,11 @@ export class Toasts {
     this.add('fault', text, null);
   }
 
+  // After a reconnect, the errors of the lost connection do not apply any more.
+  clearErrors(): void {
+    for (const { id, tone } of this.current.peek()) if (tone === 'fault') this.remove(id);
+  }
+
   remove(id: number): void {
     this.pause(id);
     this.current.value = this.current.peek().filter((toast) => toast.id !== id);

@@ -12,6 +12,8 @@ export interface StepInFlight {
   readonly step: number;
   readonly ops: number; // done so far
   readonly endNs: number; // end of the last finished op
+  readonly ns: number; // since the begin of its first op
+  readonly op: number; // the last finished op
   // Time per layer so far; the last entry is for ops without a layer. Null until the layer of each
   // op is known from an earlier step of the same graph.
   readonly layersNs: readonly number[] | null;
@@ -116,10 +118,13 @@ export class TraceData {
     }
     const rows = frame.op.length;
     const begun = this.flight?.step === frame.step ? this.flight : null;
+    const endNs = rows > 0 ? (frame.endNs[rows - 1] ?? 0) : (begun?.endNs ?? 0);
     this.flight = {
       step: frame.step,
       ops: Math.max(begun?.ops ?? 0, frame.firstOp + rows),
-      endNs: rows > 0 ? (frame.endNs[rows - 1] ?? 0) : (begun?.endNs ?? 0),
+      endNs,
+      ns: endNs - (begun ? begun.endNs - begun.ns : (frame.beginNs[0] ?? endNs)),
+      op: rows > 0 ? (frame.op[rows - 1] ?? 0) : (begun?.op ?? 0),
       layersNs: this.flightLayers(begun, frame),
     };
   }

@@ -1,18 +1,26 @@
 // The URL hash of a view:
 //
 //   #1&session=ID&ph=g&step=12&l=5&sel=o:403&full=graph&tab=graph,steps
-//     &f.ops=op:mul_mat&o.ops=-duration&w.heat=0:48
+//     &r=token:20:48,layer:3:7&f.ops=op:mul_mat&o.ops=-duration&w.graph=0:48&p.map=y:file,log
 //
-// The number is the version of the format. `f.`, `o.` and `w.` are followed by the panel id and
-// hold its filter, order and window, so a new panel needs no change here. Missing parts have their
+// The number is the version of the format. `f.`, `o.`, `w.` and `p.` are followed by the panel id
+// and hold its filter, order, window and options, so a new panel needs no change here. Missing parts have their
 // default. Invalid parts are ignored and reported. The hash never contains the prompt.
 import { decodeSelection, encodeSelection } from './selection';
-import { emptyView, type PhaseFilter, type View, type Window } from './view';
+import {
+  emptyView,
+  type AxisRange,
+  type PhaseFilter,
+  type RangeFilter,
+  type View,
+  type Window,
+} from './view';
 
 const VERSION = '1';
 const PHASES: Readonly<Record<string, PhaseFilter>> = { p: 'prompt', g: 'generate' };
 const SESSION = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/; // same pattern as in openapi.yaml
 const MAX_FILTER_LENGTH = 400;
+const OPTIONS = /^[a-z0-9_]+(:[a-z0-9_.:-]+)?(,[a-z0-9_]+(:[a-z0-9_.:-]+)?){0,30}$/;
 
 // All panels: id -> place.
 export type KnownPanels = ReadonlyMap<string, string>;
@@ -34,6 +42,8 @@ export function toHash(view: View): string {
   if (view.full !== null) put('full', view.full);
   const tabs = Object.values(view.tabs);
   if (tabs.length > 0) put('tab', tabs.join(','));
+  if (view.range) put('r', rangeText(view.range));
+  for (const [panel, options] of Object.entries(view.options)) put(`p.${panel}`, options);
   for (const [panel, filter] of Object.entries(view.filters)) put(`f.${panel}`, filter);
   for (const [panel, sort] of Object.entries(view.sorts)) put(`o.${panel}`, sort);
   for (const [panel, window] of Object.entries(view.windows)) {
@@ -77,6 +87,10 @@ function withPart(view: View, part: string, panels: KnownPanels): View | null {
       const selection = decodeSelection(value);
       return selection && { ...view, selection };
     }
+    case 'r': {
+      const range = rangeOf(value);
+      return range && { ...view, range };
+    }
     case 'full':
       return panels.has(value) ? { ...view, full: value } : null;
     case 'tab': {
@@ -96,6 +110,8 @@ function withPart(view: View, part: string, panels: KnownPanels): View | null {
       return /^-?[a-z_]{1,40}$/.test(value)
         ? { ...view, sorts: { ...view.sorts, [panel]: value } }
         : null;
+    case 'p.':
+      return OPTIONS.test(value) ? { ...view, options: { ...view.options, [panel]: value } } : null;
     case 'w.': {
       const window = windowOf(value);
       return window && { ...view, windows: { ...view.windows, [panel]: window } };
@@ -112,6 +128,26 @@ function windowOf(text: string): Window | null {
   const [x0 = NaN, x1 = NaN, y0 = 0, y1 = 1] = numbers;
   const pairs = numbers.length === 2 || numbers.length === 4;
   return pairs && numbers.every(Number.isFinite) && x0 < x1 && y0 < y1 ? numbers : null;
+}
+
+// x:from:to,y:from:to; a missing axis is empty.
+function rangeText({ x, y }: RangeFilter): string {
+  const part = (one: AxisRange | null): string =>
+    one ? [one.axis, shortNumber(one.from), shortNumber(one.to)].join(':') : '';
+  return y ? `${part(x)},${part(y)}` : part(x);
+}
+
+function rangeOf(text: string): RangeFilter | null {
+  const [x = '', y = '', ...more] = text.split(',');
+  const part = (one: string): AxisRange | null | undefined => {
+    if (one === '') return null;
+    const match = /^([a-z_]{1,20}):(\d{1,16}):(\d{1,16})$/.exec(one);
+    const [from, to] = [Number(match?.[2]), Number(match?.[3])];
+    return match && from < to ? { axis: match[1] ?? '', from, to } : undefined;
+  };
+  const [left, right] = [part(x), part(y)];
+  if (left === undefined || right === undefined || more.length > 0) return null;
+  return left || right ? { x: left, y: right } : null;
 }
 
 const shortNumber = (n: number): string => String(Math.round(n * 1000) / 1000);

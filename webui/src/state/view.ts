@@ -6,6 +6,19 @@ export type PhaseFilter = 'all' | 'prompt' | 'generate';
 // The visible range of a panel: x0, x1 and, if it has two axes, y0, y1, in the panel's units.
 export type Window = readonly number[];
 
+// A range on an axis of the map: positions, or indices of named rows; half-open.
+export interface AxisRange {
+  readonly axis: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+// The part of the session that all views show: brushed in the map.
+export interface RangeFilter {
+  readonly x: AxisRange | null; // null: all
+  readonly y: AxisRange | null;
+}
+
 export interface View {
   readonly session: string | null;
   readonly phase: PhaseFilter;
@@ -17,6 +30,8 @@ export interface View {
   readonly filters: Readonly<Record<string, string>>; // by panel
   readonly sorts: Readonly<Record<string, string>>; // by panel: column, or -column
   readonly windows: Readonly<Record<string, Window>>; // by panel; absent: all
+  readonly options: Readonly<Record<string, string>>; // by panel, in the panel's own form
+  readonly range: RangeFilter | null;
 }
 
 export const emptyView: View = {
@@ -30,6 +45,8 @@ export const emptyView: View = {
   filters: {},
   sorts: {},
   windows: {},
+  options: {},
+  range: null,
 };
 
 // The view after opening another session. Keeps the tabs, filters and sort orders, resets the rest.
@@ -44,6 +61,7 @@ export function withSession(view: View, session: string | null): View {
     selection: null,
     full: session === null ? null : view.full,
     windows: {},
+    range: null,
   };
 }
 
@@ -55,9 +73,11 @@ export function withStep(view: View, step: number | null): View {
   return { ...view, step, selection: kept };
 }
 
-// The view after Escape: exits full screen, else clears the selection. Null: nothing to do.
+// The view after Escape: exits full screen, else clears the range, else the selection. Null:
+// nothing to do.
 export function afterEscape(view: View): View | null {
   if (view.full !== null) return { ...view, full: null };
+  if (view.range !== null) return { ...view, range: null };
   return view.selection === null ? null : { ...view, selection: null };
 }
 

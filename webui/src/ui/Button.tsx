@@ -8,6 +8,7 @@ export function IconButton(props: {
   disabled?: boolean | undefined;
   pressed?: boolean;
   class?: string;
+  tabIndex?: number;
   onClick: (event: MouseEvent) => void;
 }) {
   return (
@@ -18,6 +19,7 @@ export function IconButton(props: {
       aria-pressed={props.pressed}
       title={props.hint ? `${props.label} (${props.hint})` : props.label}
       disabled={props.disabled}
+      tabIndex={props.tabIndex}
       onClick={props.onClick}
     >
       <Icon name={props.icon} />

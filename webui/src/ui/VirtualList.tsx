@@ -1,4 +1,6 @@
-// A virtual list: renders only the rows in view. All rows have the same height.
+// A virtual list: renders only the rows in view. All rows have the same height. The list is one
+// stop of the Tab key: up and down move between the rows, left and right inside a row. Rows mark
+// their controls with `tabIndex={-1}`, and one row its first control with 0.
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
@@ -38,7 +40,15 @@ export function VirtualList(props: {
     if (atEnd) props.onEndReached();
   }, [atEnd, count]);
   return (
-    <div ref={box} class="virtual" tabIndex={0} aria-label={props.label} role="group">
+    <div
+      ref={box}
+      class="virtual"
+      aria-label={props.label}
+      role="group"
+      onKeyDown={(event) => {
+        if (moveFocus(event.currentTarget, event.key)) event.preventDefault();
+      }}
+    >
       <ul aria-label={props.label} style={{ height: `${count * rowHeight}px` }}>
         {Array.from({ length: Math.max(0, last - first) }, (_, i) => (
           <li
@@ -56,4 +66,28 @@ export function VirtualList(props: {
       </ul>
     </div>
   );
+}
+
+const CONTROLS = 'button:not(:disabled), a[href]';
+
+// Moves the focus by an arrow key; returns whether it did.
+function moveFocus(list: HTMLElement, key: string): boolean {
+  const focused = document.activeElement;
+  const row = focused?.closest('li');
+  if (!row || focused instanceof HTMLInputElement) return false;
+  const inside = [...row.querySelectorAll<HTMLElement>(CONTROLS)];
+  const at = inside.findIndex((one) => one === focused);
+  const target =
+    key === 'ArrowRight'
+      ? inside[at + 1]
+      : key === 'ArrowLeft'
+        ? inside[at - 1]
+        : key === 'ArrowDown'
+          ? (row.nextElementSibling?.querySelector<HTMLElement>(CONTROLS) ?? undefined)
+          : key === 'ArrowUp'
+            ? (row.previousElementSibling?.querySelector<HTMLElement>(CONTROLS) ?? undefined)
+            : undefined;
+  if (!target || !list.contains(target)) return false;
+  target.focus();
+  return true;
 }

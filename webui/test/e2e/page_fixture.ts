@@ -31,6 +31,12 @@ export class PageFixture {
     return fixture;
   }
 
+  // Opens an address without the state of the page before.
+  async fresh(url: string): Promise<void> {
+    await this.page.goto('about:blank');
+    await this.page.goto(url);
+  }
+
   private async open(): Promise<void> {
     this.context = await this.browser.newContext({
       viewport: { width: 1440, height: 900 },

@@ -11,11 +11,11 @@ describe('a run', () => {
     await fixture.runText('Once upon a time', 60_000);
     await expect.poll(() => fixture.shownTokens()).toBeGreaterThan(3);
     for (let looks = 0; looks < 2; looks += 1) {
-      const [text, heat] = [await fixture.log.innerText(), await fixture.pixels('.heatmap canvas')];
+      const [text, heat] = [await fixture.log.innerText(), await fixture.pixels('.plane-base')];
       await expect
         .poll(async () => (await fixture.log.innerText()).length)
         .toBeGreaterThan(text.length);
-      await expect.poll(() => fixture.pixels('.heatmap canvas')).not.toBe(heat);
+      await expect.poll(() => fixture.pixels('.plane-base')).not.toBe(heat);
       expect(await fixture.stop.isVisible(), 'the run continues').toBe(true);
     }
     await fixture.stop.click();

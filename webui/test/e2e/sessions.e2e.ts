@@ -12,7 +12,7 @@ describe('the op table', () => {
     const { page } = fixture;
     await fixture.runTextToEnd('The model reads', 8);
     // The first column belongs to the prompt.
-    await page.locator('.heatmap canvas').click({ position: { x: 70, y: 100 } });
+    await page.locator('.plane-input').click({ position: { x: 82, y: 100 } });
     await page.getByRole('grid', { name: 'Ops of step 0' }).waitFor();
     await expect.poll(() => fixture.hash.get('step')).toBe('0');
     await page.getByLabel('Filter the ops').fill('op:mul_mat source:attn_q.weight layer:0');
@@ -215,7 +215,7 @@ describe('a server restart', () => {
     await page.getByText('not updating').first().waitFor();
     // Loaded data stays; other panels show the reason.
     expect(await fixture.ops.locator('.vgrid-row').count()).toBeGreaterThan(5);
-    await page.locator('.heatmap canvas').click({ position: { x: 70, y: 100 } });
+    await page.locator('.plane-input').click({ position: { x: 82, y: 100 } });
     await page.getByText('This loads automatically when it is back').first().waitFor();
     expect(await fixture.axeViolations()).toEqual([]);
     await fixture.server.resume();

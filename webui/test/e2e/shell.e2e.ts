@@ -16,11 +16,13 @@ describe('the URL', () => {
   it('restores the view after a reload, Back and Forward', async () => {
     const { page } = fixture;
     await fixture.runTextToEnd('Remember me', 8);
+    await leaveFields();
+    await press('}');
     await fixture.ops.locator('.vgrid-row').nth(2).click();
     const op = await chosen().innerText();
     await page.getByRole('radio', { name: 'Generate' }).check();
     await leaveFields();
-    await press('}', 'f');
+    await press('f');
     await expect.poll(() => fixture.hash.get('full')).toBe('ops');
     const { hash } = new URL(page.url());
     expect(Object.fromEntries(fixture.hash)).toMatchObject({ sel: 'o:2', ph: 'g', l: '1' });
@@ -148,7 +150,7 @@ describe('accessibility', () => {
   it('supports keyboard navigation in the heat map', async () => {
     const { page } = fixture;
     await fixture.runTextToEnd('By key', 4);
-    await page.locator('.heatmap canvas').focus();
+    await page.locator('.plane-input').focus();
     await press('Home', 'ArrowDown');
     const tip = page.locator('.tip');
     await tip.getByText('token 0').waitFor();

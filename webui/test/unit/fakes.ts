@@ -78,7 +78,7 @@ export class FakeBrowser implements Browser {
 
 export const PANELS = new Map([
   ['chat', 'chat'],
-  ['heat', 'upper'],
+  ['map', 'upper'],
   ['graph', 'upper'],
   ['ops', 'lower'],
   ['steps', 'lower'],

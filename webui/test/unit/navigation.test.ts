@@ -47,33 +47,33 @@ describe('navigation', () => {
 
   it('replaces the entry 250 ms after the last change', () => {
     const { browser, navigation } = at('#1&session=ab');
-    navigation.setWindow('heat', [0, 10]);
+    navigation.setWindow('map', [0, 10]);
     vi.advanceTimersByTime(200);
-    navigation.setWindow('heat', [0, 5]);
+    navigation.setWindow('map', [0, 5]);
     vi.advanceTimersByTime(200);
     expect(browser.entries).toEqual(['/#1&session=ab']);
     vi.advanceTimersByTime(60);
-    expect(browser.entries).toEqual(['/#1&session=ab&w.heat=0:5']);
-    expect(navigation.view.value.windows).toEqual({ heat: [0, 5] });
+    expect(browser.entries).toEqual(['/#1&session=ab&w.map=0:5']);
+    expect(navigation.view.value.windows).toEqual({ map: [0, 5] });
   });
 
   it('writes pending changes before it pushes an entry', () => {
     const { browser, navigation } = at('#1&session=ab');
-    navigation.setWindow('heat', [0, 5]);
+    navigation.setWindow('map', [0, 5]);
     navigation.toStep(1);
     expect(browser.entries).toEqual([
-      '/#1&session=ab&w.heat=0:5',
-      '/#1&session=ab&step=1&w.heat=0:5',
+      '/#1&session=ab&w.map=0:5',
+      '/#1&session=ab&step=1&w.map=0:5',
     ]);
     browser.go(-1);
-    expect(navigation.view.value).toMatchObject({ step: null, windows: { heat: [0, 5] } });
+    expect(navigation.view.value).toMatchObject({ step: null, windows: { map: [0, 5] } });
   });
 
   it('merges consecutive steps into one entry', () => {
     const { browser, navigation } = at('#1&session=ab&step=0');
     for (const step of [1, 2, 3]) navigation.toStep(step, 'coalesce');
     expect(browser.entries).toEqual(['/#1&session=ab&step=0', '/#1&session=ab&step=3']);
-    navigation.change({ full: 'heat' });
+    navigation.change({ full: 'map' });
     navigation.toStep(4, 'coalesce');
     expect(browser.entries).toHaveLength(4);
   });

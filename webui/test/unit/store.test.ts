@@ -163,10 +163,10 @@ describe('an open session', () => {
     const runs = new Map([['a', run('a', { state: 'running' })]]);
     let listed = 0;
     const api: Partial<Api> = {
-      ...server({ sessions: [session('a')], runs }),
+      ...server({ sessions: [session('a', { state: 'running' })], runs }),
       sessions: () => {
         listed += 1;
-        return succeeds({ total: 0, sessions: [] });
+        return succeeds({ total: 1, sessions: [session('a')] });
       },
     };
     const store = await startStore(api, new FakeBrowser('#1&session=a'));
@@ -176,6 +176,82 @@ describe('an open session', () => {
     store.event({ type: 'state', session: 'a', state: 'done' });
     await vi.advanceTimersByTimeAsync(50);
     expect(listed).toBe(1);
+  });
+
+  it('adds itself to the list when it has a file, and keeps its row current', async () => {
+    const runs = new Map([['a', run('a', { state: 'running' })]]);
+    const sessions = [session('b')];
+    const store = await startStore(server({ sessions, runs }), new FakeBrowser('#1&session=a'));
+    sessions.unshift(session('a', { state: 'running', steps: 1, file_bytes: 10 }));
+    store.event({ type: 'step', session: 'a', ...step(0) });
+    await vi.advanceTimersByTimeAsync(100);
+    expect(store.sessions.find('a')).toMatchObject({ steps: 1 });
+    sessions[0] = session('a', { state: 'running', steps: 9, file_bytes: 90 });
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(store.sessions.find('a')).toMatchObject({ steps: 9, file_bytes: 90 });
+  });
+
+  it('asks for no run of a recorded session', async () => {
+    const asked: string[] = [];
+    const api: Partial<Api> = {
+      ...server({ sessions: [session('a')] }),
+      run: (id) => {
+        asked.push(id);
+        return fails(rejected(404));
+      },
+    };
+    const store = await startStore(api, new FakeBrowser('#1&session=a'));
+    store.event({ type: 'error', session: 'a', code: 'not_live' });
+    await vi.advanceTimersByTimeAsync(100);
+    expect(asked).toEqual([]);
+  });
+
+  it.each([
+    ['l=77', { layer: 3 }, /no layer 77/],
+    ['step=99999', { step: null }, /no step 99999/],
+    ['ph=p&step=1', { phase: 'all', step: 1 }, /not of the phase prompt/],
+  ])('replaces %s of a link, with a message', async (part, view, text) => {
+    const steps = [step(0, { phase: 'prompt' }), step(1)];
+    const has = { sessions: [session('a', { n_layers: 4 })], steps };
+    const store = await startStore(server(has), new FakeBrowser(`#1&session=a&${part}`));
+    expect(store.navigation.view.value).toMatchObject(view);
+    expect(store.toasts.list.value.map((toast) => toast.text)).toEqual([
+      expect.stringMatching(text),
+    ]);
+  });
+
+  it('shows a step of the phase when the phase changes', async () => {
+    const steps = [step(0, { phase: 'prompt' }), step(1), step(2)];
+    const store = await startStore(
+      server({ sessions: [session('a')], steps }),
+      new FakeBrowser('#1&session=a&step=2'),
+    );
+    store.setPhase('prompt');
+    expect(store.navigation.view.value).toMatchObject({ phase: 'prompt', step: null });
+    expect(store.open.value?.step.value).toBe(0);
+    store.navigation.toStep(0);
+    store.setPhase('all');
+    expect(store.open.value?.step.value).toBe(0);
+  });
+
+  it('is stopped by the second press of the key', async () => {
+    const runs = new Map([['a', run('a', { state: 'running' })]]);
+    let cancelled = 0;
+    const api: Partial<Api> = {
+      ...server({ sessions: [session('a', { state: 'running' })], runs }),
+      cancel: (id) => {
+        cancelled += 1;
+        return succeeds(run(id, { state: 'running' }));
+      },
+    };
+    const store = await startStore(api, new FakeBrowser('#1&session=a'));
+    store.stopByKey();
+    await vi.advanceTimersByTimeAsync(3000); // too late
+    store.stopByKey();
+    expect(cancelled).toBe(0);
+    await vi.advanceTimersByTimeAsync(500);
+    store.stopByKey();
+    expect(cancelled).toBe(1);
   });
 
   it('selects a token with the step that processed it', async () => {
@@ -201,7 +277,9 @@ describe('the connection', () => {
       session: (id) => (away ? fails(OFFLINE) : (there.session?.(id) ?? fails(OFFLINE))),
     };
     const store = await startStore(api, new FakeBrowser('#1&session=a'));
+    store.status({ is: 'open', server: '' });
     store.status({ is: 'waiting', retryAtMs: 5 });
+    store.toasts.error('The run could not be stopped.');
     await vi.advanceTimersByTimeAsync(10);
     expect(store.connection.state.value).toEqual({ is: 'away', retryAtMs: 5 });
     expect(store.open.value?.info.value.is).toBe('failed');
@@ -212,6 +290,7 @@ describe('the connection', () => {
     expect(store.connection.state.value.is).toBe('live');
     expect(store.open.value?.info.value.is).toBe('ready');
     expect(store.sessions.page.value.is).toBe('ready');
+    expect(store.toasts.list.value).toEqual([]); // about the lost connection
   });
 
   it('is polling while only the WebSocket is closed', async () => {

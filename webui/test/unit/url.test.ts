@@ -10,7 +10,7 @@ import {
 } from '../../src/state/view';
 
 const PANELS = new Map([
-  ['heat', 'upper'],
+  ['map', 'upper'],
   ['graph', 'upper'],
   ['ops', 'lower'],
   ['steps', 'lower'],
@@ -26,7 +26,9 @@ const FULL: View = {
   tabs: { upper: 'graph', lower: 'steps' },
   filters: { ops: 'op:mul_mat -layer:0 a&b=c d' },
   sorts: { ops: '-duration' },
-  windows: { heat: [3, 40.5], graph: [0, 1, -2, 2] },
+  windows: { map: [3, 40.5], graph: [0, 1, -2, 2] },
+  options: { map: 'y:file,x:time,linear,cx:3:40.5' },
+  range: { x: { axis: 'token', from: 3, to: 9 }, y: { axis: 'layer', from: 0, to: 2 } },
 };
 
 describe('a URL', () => {
@@ -62,9 +64,9 @@ describe('a URL', () => {
     'tab=heat,nowhere',
     'f.nowhere=x',
     'o.ops=DROP TABLE',
-    'w.heat=1:0',
-    'w.heat=0:NaN',
-    'w.heat=0:1:2',
+    'w.map=1:0',
+    'w.map=0:NaN',
+    'w.map=0:1:2',
     'prompt=secret',
     'step=%E0%A4%A',
     'step',
@@ -95,12 +97,14 @@ describe('a view', () => {
     const token = { ...FULL, selection: { kind: 'token', token: 3 } } as const;
     expect(withStep(token, 13).selection).toBeNull();
   });
-  it('exits full screen before it clears the selection', () => {
+  it('exits full screen, then clears the range, then the selection', () => {
     const once = afterEscape(FULL);
     expect(once).toMatchObject({ full: null, selection: FULL.selection });
     const twice = once && afterEscape(once);
-    expect(twice).toMatchObject({ full: null, selection: null });
-    expect(twice && afterEscape(twice)).toBeNull();
+    expect(twice).toMatchObject({ range: null, selection: FULL.selection });
+    const thrice = twice && afterEscape(twice);
+    expect(thrice).toMatchObject({ full: null, selection: null });
+    expect(thrice && afterEscape(thrice)).toBeNull();
   });
   it('has records without null entries', () => {
     expect(withKey({ a: 1 }, 'b', 2)).toEqual({ a: 1, b: 2 });

@@ -1,6 +1,7 @@
 // The chat panel: the conversation or the open session, the progress of the run, and the form of
 // the next request.
-import { useEffect, useRef } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
+import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
 import { Empty } from '../../ui/States';
 import type { PanelProps } from '../panel';
@@ -25,73 +26,35 @@ function Strip({ store }: { store: Store }) {
   return session && <RunStrip key={session.id} session={session} />;
 }
 
+// While a run is shown, the box is laid out from its end (chat.css): its end stays in view without
+// reading or changing the scroll position, until the user scrolls up. A recorded session begins at
+// its top.
 function Transcript({ store }: { store: Store }) {
   const session = store.open.value;
   const turns = store.chat.turns.value;
   const isTurn = turns.some((turn) => turn.session === session?.id);
-  const box = useRef<HTMLDivElement>(null);
-  const end = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    const grows = (): boolean => store.open.peek()?.active.peek() === true;
-    return box.current && end.current ? keepAtEnd(box.current, end.current, grows) : undefined;
-  }, [store]);
+  const live = useRef<OpenSession | null>(null);
+  if (session?.active.value === true || (session && isTurn)) live.current = session;
   return (
     <div
-      ref={box}
       class="transcript"
       role="log"
       aria-label="Prompt and answer"
       aria-live="off"
       tabIndex={0}
+      data-from-end={session !== null && live.current === session}
     >
-      {session && !isTurn ? (
-        <RecordedSession key={session.id} store={store} session={session} />
-      ) : turns.length > 0 ? (
-        <Conversation store={store} session={session} turns={turns} />
-      ) : (
-        <Welcome store={store} />
-      )}
-      <div ref={end} class="transcript-end" />
+      <div class="transcript-content">
+        {session && !isTurn ? (
+          <RecordedSession key={session.id} store={store} session={session} />
+        ) : turns.length > 0 ? (
+          <Conversation store={store} session={session} turns={turns} />
+        ) : (
+          <Welcome store={store} />
+        )}
+      </div>
     </div>
   );
-}
-
-// Keeps `end`, the last element of `box`, in view while the answer grows, until the user scrolls
-// up. The browser does it by scroll anchoring (chat.css); the observer scrolls when the text first
-// exceeds the box, and in browsers without scroll anchoring. Reads no layout while text is added.
-function keepAtEnd(box: HTMLElement, end: HTMLElement, grows: () => boolean): () => void {
-  let pinned = false;
-  let top = 0;
-  const pin = (value: boolean): void => {
-    if (value === pinned) return;
-    pinned = value;
-    box.dataset.pinned = String(value);
-  };
-  const look = (): void => {
-    const moved = box.scrollTop;
-    if (moved < top) pin(false);
-    top = moved;
-  };
-  pin(true);
-  const seen = new IntersectionObserver(
-    (entries) => {
-      if (entries.at(-1)?.isIntersecting) {
-        pin(true);
-      } else if (pinned && grows()) {
-        box.scrollTop = Number.MAX_SAFE_INTEGER;
-        top = 0;
-        seen.unobserve(end); // observe() reports the state again
-        seen.observe(end);
-      }
-    },
-    { root: box, rootMargin: '0px 0px 32px 0px' },
-  );
-  seen.observe(end);
-  box.addEventListener('scroll', look, { passive: true });
-  return () => {
-    seen.disconnect();
-    box.removeEventListener('scroll', look);
-  };
 }
 
 function Welcome({ store }: { store: Store }) {

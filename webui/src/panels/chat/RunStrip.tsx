@@ -33,7 +33,7 @@ export function RunStrip({ session }: { session: OpenSession }) {
             type="button"
             class="stop"
             disabled={stopping}
-            title="Stop the run; the recorded part is kept (X)"
+            title="Stop the run; the recorded part is kept (press X twice)"
             onClick={() => {
               void session.stop();
             }}

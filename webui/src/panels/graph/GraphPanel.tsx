@@ -1,5 +1,4 @@
 // The graph of one layer of the selected step.
-import { useSignal } from '@preact/signals';
 import { useMemo, useRef } from 'preact/hooks';
 import { formatCount, plural } from '../../format';
 import { findItems, sceneOf, type Scene } from '../../graph/scene';
@@ -18,7 +17,9 @@ type ViewMode = 'graph' | 'list';
 
 export function GraphPanel(props: SessionProps) {
   const { store, session, panel } = props;
-  const form = useSignal<ViewMode>('graph');
+  const form = usePart((): ViewMode =>
+    store.navigation.view.value.options[panel] === 'list' ? 'list' : 'graph',
+  );
   const chart = useRef<GraphChart | null>(null);
   const graph = useExact(layerOf(session));
   const template = templateOf(session).value;
@@ -32,18 +33,18 @@ export function GraphPanel(props: SessionProps) {
         <span class="toolbar-end" />
         <Segmented
           label="Layer view"
-          value={form.value}
+          value={form}
           options={[
             { value: 'graph', text: 'Graph' },
             { value: 'list', text: 'Nodes', hint: 'The nodes as a table' },
           ]}
           choose={(value: ViewMode) => {
-            form.value = value;
+            store.navigation.setOptions(panel, value === 'list' ? 'list' : '', 'push');
           }}
         />
       </div>
       {scene ? (
-        form.value === 'graph' ? (
+        form === 'graph' ? (
           <GraphCanvas {...props} scene={scene} chart={chart} />
         ) : (
           <NodeTable store={store} session={session} panel={panel} scene={scene} />

@@ -10,7 +10,8 @@ import { IconButton } from '../../ui/Button';
 import { Icon } from '../../ui/icons';
 import { usePart } from '../../ui/hooks';
 
-export function SessionRow({ store, session }: { store: Store; session: Session }) {
+export function SessionRow(props: { store: Store; session: Session; isStop: boolean }) {
+  const { store, session } = props;
   const renaming = useSignal(false);
   const open = store.open.value;
   const current = open?.id === session.id ? open : null;
@@ -31,6 +32,7 @@ export function SessionRow({ store, session }: { store: Store; session: Session 
         <button
           type="button"
           class="session-open"
+          tabIndex={props.isStop ? 0 : -1}
           aria-current={current ? 'true' : undefined}
           title={session.error ?? title}
           onClick={() => {
@@ -57,6 +59,7 @@ export function SessionRow({ store, session }: { store: Store; session: Session 
             <IconButton
               icon="pencil"
               label={`Rename ${title}`}
+              tabIndex={-1}
               disabled={running}
               onClick={() => {
                 renaming.value = true;
@@ -65,6 +68,7 @@ export function SessionRow({ store, session }: { store: Store; session: Session 
           )}
           <a
             class="quiet"
+            tabIndex={-1}
             href={fileUrl(session.id)}
             download={`${session.id}.ttrace`}
             aria-label={`Download ${title}`}
@@ -75,6 +79,7 @@ export function SessionRow({ store, session }: { store: Store; session: Session 
           <IconButton
             icon="trash"
             label={`Delete ${title}`}
+            tabIndex={-1}
             disabled={running}
             onClick={() => {
               void store.removeSession(session);

@@ -188,6 +188,12 @@ function List({ store }: { store: Store }) {
       break;
   }
   const { total, sessions } = page.value;
+  // The stop of the Tab key: the open session, else the first one.
+  const open = store.open.value?.id;
+  const stop = Math.max(
+    0,
+    sessions.findIndex(({ id }) => id === open),
+  );
   if (sessions.length === 0) {
     return filtered ? (
       <Empty>
@@ -220,7 +226,7 @@ function List({ store }: { store: Store }) {
         keyOf={(index) => sessions[index]?.id ?? ''}
         row={(index) => {
           const session = sessions[index];
-          return session && <SessionRow store={store} session={session} />;
+          return session && <SessionRow store={store} session={session} isStop={index === stop} />;
         }}
         onEndReached={() => {
           void store.sessions.loadMore();

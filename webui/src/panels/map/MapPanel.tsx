@@ -1,0 +1,164 @@
+// The map: every question of the kind "which part, when, how much" as one picture with axes to
+// choose. Presets are its usual axes.
+import { computed, signal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
+import type { Plane } from '../../plane/plane';
+import { PlaneView, type PlaneModel } from '../../plane/PlaneView';
+import { emptyScale, type Scale } from '../../plane/scale';
+import type { Store } from '../../state/store';
+import { usePart } from '../../ui/hooks';
+import { Empty, Failed, Loading } from '../../ui/States';
+import type { SessionProps } from '../panel';
+import { describeCell, type CellText } from './cell_text';
+import { MapFooter } from './MapFooter';
+import { MapModel } from './map_model';
+import { MapTable } from './MapTable';
+import { MapToolbar } from './MapToolbar';
+
+export function MapPanel({ store, session, panel }: SessionProps) {
+  const parts = useMemo(
+    () => ({
+      model: new MapModel(store, session, panel),
+      scale: signal<Scale>(emptyScale),
+      plane: signal<Plane | null>(null),
+    }),
+    [store, session, panel],
+  );
+  const { model, scale, plane } = parts;
+  useEffect(
+    () => () => {
+      model.destroy();
+    },
+    [model],
+  );
+  const planeModel = useMemo(() => planeModelOf(store, model), [store, model]);
+  const table = usePart(() => model.options.value.table);
+  const label = usePart(() => labelOf(model));
+  return (
+    <>
+      <MapToolbar store={store} session={session} model={model} />
+      <div class="map-body">
+        <PlaneView
+          label={label}
+          model={planeModel}
+          scale={scale}
+          plane={plane}
+          register={(viewport) => store.shell.registerViewport(panel, viewport)}
+          tip={(place, of) => {
+            const scene = model.scene.peek();
+            if (!scene) return null;
+            const cell = of.cellOf(place.hit);
+            const { options, total } = model;
+            return (
+              <TipText
+                text={describeCell({
+                  hit: place.hit,
+                  cell,
+                  context: {
+                    data: session.data,
+                    options: options.peek(),
+                    scene,
+                    total: total.peek(),
+                    step: model.stepAt(options.peek().x, place.hit.x),
+                    tensor: tensorOf(model, place.hit),
+                  },
+                })}
+              />
+            );
+          }}
+        />
+        {table && <MapTable model={model} plane={plane} />}
+        <State model={model} session={session} />
+        <JumpToLive model={model} />
+      </div>
+      <MapFooter store={store} session={session} model={model} plane={plane} scale={scale} />
+    </>
+  );
+}
+
+function tensorOf(model: MapModel, hit: { track: number; y: number | null }): string | null {
+  const axis = model.scene.peek()?.tracks[hit.track]?.y;
+  return axis?.kind === 'bytes' && hit.y !== null ? model.tensorAt(axis, hit.y) : null;
+}
+
+function planeModelOf(store: Store, model: MapModel): PlaneModel {
+  const { scene, camera, marked, brush } = model;
+  return {
+    scene,
+    camera,
+    marked,
+    brush,
+    pointed: computed(() => (model.options.value.x === 'token' ? store.hoverToken.value : null)),
+    theme: store.theme,
+    move: (next) => {
+      model.move(next);
+    },
+    select: (hit) => {
+      model.select(hit);
+    },
+    brushed: (next) => {
+      model.setBrush(next);
+    },
+    pointsAt: (hit) => {
+      const isToken = model.options.peek().x === 'token';
+      store.hoverToken.value = hit && isToken ? Math.floor(hit.x) : null;
+    },
+  };
+}
+
+function labelOf(model: MapModel): string {
+  const { x, y, value } = model.options.value;
+  return `${value} by ${y} and ${x}. Arrow keys move, Enter selects, dragging selects a range. The button Table shows the rows as a table.`;
+}
+
+function TipText({ text }: { text: CellText }) {
+  return (
+    <>
+      <div class="tip-head">
+        <b class="mono">{text.title}</b>
+        <span>{text.head}</span>
+      </div>
+      <dl>
+        {text.lines.map(([name, value]) => (
+          <>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </>
+        ))}
+      </dl>
+    </>
+  );
+}
+
+function JumpToLive({ model }: { model: MapModel }) {
+  if (!model.isBehind.value) return null;
+  return (
+    <button
+      type="button"
+      class="pill map-live"
+      title="Show the newest step and follow it"
+      onClick={() => {
+        model.toLive();
+      }}
+    >
+      Jump to live
+    </button>
+  );
+}
+
+// Why there is no picture.
+function State({ model, session }: { model: MapModel; session: SessionProps['session'] }) {
+  const error = model.error.value;
+  const scene = model.scene.value;
+  const hasData = usePart(() => {
+    void session.feed.version.value;
+    return session.data.stepTotals.withLayers > 0;
+  });
+  const active = session.active.value;
+  if (error) return <Failed what="The map cannot be shown." error={error} />;
+  if (!scene) return <Loading>Loading the map…</Loading>;
+  if (hasData || active) return null;
+  return (
+    <Empty>No data per layer: the trace level was minimal, or the step times were lost.</Empty>
+  );
+}

@@ -1,0 +1,151 @@
+// The controls of the map: presets, axes, value, colours, legend.
+import type { Palette } from '../../plane/colours';
+import { PALETTES } from '../../plane/colours';
+import type { OpenSession } from '../../state/open_session';
+import type { Store } from '../../state/store';
+import type { MapModel } from './map_model';
+import {
+  PRESETS,
+  VALUES,
+  X_AXES,
+  Y_AXES,
+  presetOf,
+  withAxes,
+  type MapValue,
+  type XAxis,
+  type YAxis,
+} from './map_options';
+import { axisName, valueName } from './units';
+
+const PALETTE_NAMES: Readonly<Record<Palette, string>> = {
+  viridis: 'viridis',
+  cividis: 'cividis (colour blind)',
+  heat: 'cold to hot',
+  grey: 'grey',
+};
+
+export function MapToolbar(props: { store: Store; session: OpenSession; model: MapModel }) {
+  const { model, session } = props;
+  const options = model.options.value;
+  const info = session.info.value;
+  const hasExperts = info.is === 'ready' && (info.value.n_experts ?? 0) > 0;
+  const preset = presetOf(options);
+  return (
+    <>
+      <div class="toolbar presets" role="group" aria-label="Presets">
+        {PRESETS.filter((one) => one.experts !== true || hasExperts).map((one) => (
+          <button
+            key={one.id}
+            type="button"
+            class="preset"
+            title={one.hint}
+            aria-pressed={one === preset}
+            onClick={() => {
+              model.set(withAxes(options, one.options));
+            }}
+          >
+            {one.title}
+          </button>
+        ))}
+      </div>
+      <div class="toolbar">
+        <Choice
+          label="Rows"
+          value={options.y}
+          values={Y_AXES.filter((axis) => axis !== 'expert' || hasExperts)}
+          text={axisName}
+          choose={(y: YAxis) => {
+            model.changeAxes({ y });
+          }}
+        />
+        <Choice
+          label="Columns"
+          value={options.x}
+          values={X_AXES}
+          text={axisName}
+          choose={(x: XAxis) => {
+            model.changeAxes({ x });
+          }}
+        />
+        <Choice
+          label="Colour"
+          value={options.value}
+          values={VALUES}
+          text={valueName}
+          choose={(value: MapValue) => {
+            model.change({ value, shown: null });
+          }}
+        />
+        <label class="toggle" title="Logarithmic colour scale">
+          <input
+            type="checkbox"
+            checked={options.log}
+            onChange={(event) => {
+              model.change({ log: event.currentTarget.checked });
+            }}
+          />
+          log
+        </label>
+        <Choice
+          label="Scale"
+          value={options.palette}
+          values={PALETTES}
+          text={(palette: Palette) => PALETTE_NAMES[palette]}
+          choose={(palette: Palette) => {
+            model.change({ palette });
+          }}
+        />
+        <span class="toolbar-end" />
+        <label
+          class="toggle"
+          title="Magnifies what is under the pointer: what is smaller than a pixel becomes visible"
+        >
+          <input
+            type="checkbox"
+            checked={options.lens}
+            onChange={(event) => {
+              model.change({ lens: event.currentTarget.checked });
+            }}
+          />
+          Lens
+        </label>
+        <label class="toggle" title="The rows and their totals as a table">
+          <input
+            type="checkbox"
+            checked={options.table}
+            onChange={(event) => {
+              model.change({ table: event.currentTarget.checked });
+            }}
+          />
+          Table
+        </label>
+      </div>
+    </>
+  );
+}
+
+function Choice<T extends string>(props: {
+  label: string;
+  value: T;
+  values: readonly T[];
+  text: (value: T) => string;
+  choose: (value: T) => void;
+}) {
+  return (
+    <label class="choice">
+      <span>{props.label}</span>
+      <select
+        value={props.value}
+        onChange={(event) => {
+          props.choose(event.currentTarget.value as T);
+        }}
+      >
+        {props.values.map((value) => (
+          <option key={value} value={value}>
+            {props.text(value)}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}

@@ -1,0 +1,109 @@
+// The totals of the brushed range, of each value, and for the model file how sequential its reads
+// are.
+import { computed } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
+import { exactBytes, formatBytes, formatCount, formatNs, plural } from '../../format';
+import type { PictureQuery } from '../../net/types';
+import { ok } from '../../result';
+import type { OpenSession } from '../../state/open_session';
+import { sumQuery } from '../../state/range_query';
+import { Resource } from '../../state/resource';
+import type { Store } from '../../state/store';
+import { useResource } from '../../ui/hooks';
+import type { MapModel } from './map_model';
+import { tracksOf, type MapValue } from './map_options';
+
+type PlaceAxis = NonNullable<PictureQuery['y']>;
+
+interface Totals {
+  readonly sums: Readonly<Record<'time' | 'bytes' | 'accesses' | 'faults', number>>;
+  readonly sequential: number | null; // share of the bytes; null: not reads of files
+}
+
+const SUMMED = ['time', 'bytes', 'accesses', 'faults'] as const satisfies readonly MapValue[];
+
+export function RangeTotals(props: { store: Store; session: OpenSession; model: MapModel }) {
+  const { store, session, model } = props;
+  const resource = useMemo(() => totalsOf(store, session, model), [store, session, model]);
+  const { value, error } = useResource(resource);
+  if (error) return <span class="bad">Its totals cannot be read.</span>;
+  if (!value) return null;
+  const { sums, sequential } = value;
+  return (
+    <span class="range-totals" role="status">
+      <span>{formatNs(sums.time)}</span>
+      <span title={exactBytes(Math.round(sums.bytes))}>{formatBytes(Math.round(sums.bytes))}</span>
+      {sums.time > 0 && <span>{formatBytes(Math.round((sums.bytes / sums.time) * 1e9))}/s</span>}
+      <span>{plural(Math.round(sums.accesses), 'access', 'accesses')}</span>
+      {sums.faults > 0 && <span>{formatCount(sums.faults)} disk waits</span>}
+      {sequential !== null && (
+        <span title="Share of the bytes that were read at most the gap after the previous read">
+          {Math.round(100 * sequential)} % sequential
+        </span>
+      )}
+    </span>
+  );
+}
+
+function totalsOf(store: Store, session: OpenSession, model: MapModel): Resource<Totals> {
+  const { api, reconnects } = session.context;
+  const request = computed(() => {
+    const { range, phase } = store.navigation.view.value;
+    if (!range) return null;
+    const layers = store.layers.value;
+    // What the map does not show is a filter; the rest are the axes of the request.
+    const { query } = sumQuery(phase, model.filter.value, layers);
+    const all = sumQuery(phase, range, layers).query;
+    const options = model.options.value;
+    const brush = model.brush.value;
+    const y: PlaceAxis = brush?.y ? (tracksOf(options.y)[brush.track] ?? 'all') : 'all';
+    return {
+      query,
+      all,
+      brush,
+      x: options.x,
+      y,
+      gap: options.gap,
+      file: options.y === 'file' || options.y === 'memory',
+    };
+  });
+  return new Resource<Totals>({
+    key: () => {
+      void session.active.value; // the last steps have arrived
+      return request.value && JSON.stringify(request.value);
+    },
+    load: async (signal) => {
+      const asked = request.peek();
+      const {
+        query = {},
+        all = {},
+        brush,
+        x = 'all',
+        y = 'all',
+        gap = 0,
+        file = false,
+      } = asked ?? {};
+      const shown: PictureQuery = {
+        ...query,
+        x,
+        y,
+        width: 1,
+        height: 1,
+        ...(brush && x !== 'all' ? { x_from: brush.x.from, x_to: brush.x.to } : {}),
+        ...(brush?.y && y !== 'all' ? { y_from: brush.y.from, y_to: brush.y.to } : {}),
+      };
+      const [pictures, order] = await Promise.all([
+        Promise.all(SUMMED.map((value) => api.heatmap(session.id, { ...shown, value }, signal))),
+        file ? api.sequentiality(session.id, { ...all, gap, limit: 1 }, signal) : null,
+      ]);
+      for (const one of pictures) if (!one.ok) return one;
+      const [time = 0, bytes = 0, accesses = 0, faults = 0] = pictures.map((one) =>
+        one.ok ? one.value.shown : 0,
+      );
+      const sums = order?.ok ? order.value.sums : null;
+      const sequential = sums && sums.bytes > 0 ? sums.sequential_bytes / sums.bytes : null;
+      return ok({ sums: { time, bytes, accesses, faults }, sequential });
+    },
+    reconnects,
+  });
+}

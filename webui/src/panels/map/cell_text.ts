@@ -1,0 +1,154 @@
+// The description of a cell of the map, for the tooltip and for screen readers.
+import { exactBytes, exactNs, formatCount, formatNs, plural, visibleText } from '../../format';
+import { positionText, rangeText, sectionAt, unitText } from '../../plane/axis';
+import type { Hit } from '../../plane/layout';
+import type { Scene } from '../../plane/plane';
+import { spanOf, type Range } from '../../plane/range';
+import type { TraceData } from '../../state/trace_data';
+import { tracksOf, type MapOptions } from './map_options';
+import { axisName, sumText, unitOf, valueName } from './units';
+
+export interface CellText {
+  readonly title: string;
+  readonly head: string;
+  readonly lines: readonly (readonly [name: string, value: string])[];
+}
+
+export interface Cell {
+  readonly x: Range;
+  readonly y: Range | null;
+  readonly value: number; // NaN: none
+}
+
+export interface CellContext {
+  readonly data: TraceData;
+  readonly options: MapOptions;
+  readonly scene: Scene;
+  readonly total: number; // of the session; 0: unknown
+  readonly step: number | null; // at the position
+  readonly tensor: string | null; // at the position of a byte axis
+}
+
+export function describeCell({
+  hit,
+  cell,
+  context,
+}: {
+  hit: Hit;
+  cell: Cell;
+  context: CellContext;
+}): CellText {
+  const { data, options, scene, total, step, tensor } = context;
+  const lines: [string, string][] = [];
+  const track = tracksOf(options.y)[hit.track] ?? 'layer';
+  const axis = scene.tracks[hit.track]?.y;
+  if (axis && cell.y && hit.y !== null) {
+    const isOneRow = axis.kind !== 'rows' || spanOf(cell.y) <= 1;
+    const name = tensor ?? (isOneRow ? positionText(axis, hit.y) : rangeText(axis, cell.y));
+    lines.push([axis.kind === 'bytes' ? (tensor ? 'tensor' : 'offset') : axisName(track), name]);
+    const part = axis.kind === 'bytes' ? sectionAt(axis.parts, hit.y) : null;
+    if (part?.name.includes('expert')) lines.push(['expert', /\d+$/.exec(part.name)?.[0] ?? '']);
+    const unit = part ? unitText(part, hit.y) : null;
+    if (unit !== null) lines.push(['row', unit.replace(/^\w+ /, '')]);
+    if (axis.kind === 'bytes') lines.push(['offset', `${formatCount(Math.floor(hit.y))} bytes`]);
+  }
+  if (cell.value >= 0 && cell.y) lines.push(...valueLines(cell, cell.y, options, track, total));
+  const summary = step === null ? undefined : data.steps[step];
+  if (options.x === 'token') lines.push(...tokenLines(data, Math.floor(hit.x)));
+  if (summary) {
+    lines.push(['step', `${summary.step}, ${summary.phase}, ${plural(summary.ops_timed, 'op')}`]);
+    const time = summary.end_ns - summary.begin_ns;
+    lines.push([
+      'whole step',
+      summary.dropped ? 'times lost' : `${formatNs(time)} (${exactNs(time)})`,
+    ]);
+    lines.push([
+      'timing',
+      summary.aborted ? `${timingText(summary.timing)}, aborted` : timingText(summary.timing),
+    ]);
+  }
+  return { ...titleOf(data, scene, hit, cell), lines };
+}
+
+export const timingText = (timing: string): string =>
+  timing === 'fast'
+    ? 'at full speed'
+    : timing === 'learned'
+      ? 'first of its graph, slower'
+      : timing;
+
+function titleOf(
+  data: TraceData,
+  { x }: Scene,
+  hit: Hit,
+  cell: Cell,
+): { readonly title: string; readonly head: string } {
+  if (x.name === 'token' && x.kind === 'count') {
+    const index = Math.floor(hit.x);
+    const token = data.tokens[index];
+    if (spanOf(cell.x) > 1) return { title: rangeText(x, cell.x), head: 'one pixel' };
+    return {
+      title: token ? visibleText(token.text) || `#${token.id}` : '',
+      head: `token ${formatCount(index)}${token ? `, id ${token.id}` : ''}`,
+    };
+  }
+  if (x.kind === 'one') return { title: 'whole session', head: '' };
+  return {
+    title: spanOf(cell.x) > 1 ? rangeText(x, cell.x) : positionText(x, hit.x),
+    head: x.name,
+  };
+}
+
+function valueLines(
+  cell: Cell,
+  y: Range,
+  options: MapOptions,
+  track: string,
+  total: number,
+): readonly [string, string][] {
+  const unit = unitOf(options, track);
+  const sum = cell.value * spanOf(cell.x) * spanOf(y);
+  const isSingle = spanOf(cell.x) <= 1 && spanOf(y) <= 1;
+  const exact =
+    options.value === 'time'
+      ? exactNs(Math.round(sum))
+      : options.value.startsWith('bytes')
+        ? exactBytes(Math.round(sum))
+        : null;
+  const text = sumText(options.value, sum);
+  const lines: [string, string][] = [];
+  if (!isSingle || unit.what !== valueName(options.value))
+    lines.push([unit.what, unit.text(cell.value)]);
+  lines.push([
+    isSingle ? valueName(options.value) : `${valueName(options.value)} here`,
+    exact ? `${text} (${exact})` : text,
+  ]);
+  if (total > 0 && sum > 0)
+    lines.push(['share', `${Number(((100 * sum) / total).toPrecision(2))} % of all`]);
+  return lines;
+}
+
+// The step that read the token, and the one that made it.
+function tokenLines(data: TraceData, token: number): readonly [string, string][] {
+  const read = data.stepOfToken(token);
+  const made = data.tokens[token]?.generated ? data.stepOfToken(token - 1) : null;
+  const summary = read === null ? undefined : data.steps[read];
+  const lines: [string, string][] = [];
+  if (made !== null) lines.push(['made by', `step ${made}`]);
+  if (summary && summary.token_count > 1) {
+    lines.push([
+      'measured',
+      `${plural(summary.token_count, 'token')} together, an equal share each`,
+    ]);
+  }
+  if (read === null) {
+    const { flight } = data;
+    const why = data.tokens[token]?.reused
+      ? 'taken from the cache, not computed'
+      : flight && token >= data.tokens.length - 1
+        ? `running, ${plural(flight.ops, 'op')} so far`
+        : 'not computed';
+    lines.push(['step', why]);
+  }
+  return lines;
+}

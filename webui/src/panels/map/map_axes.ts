@@ -1,0 +1,182 @@
+// The axes of the map from the server's description, the tensors and the steps. Pure functions.
+import { visibleText } from '../../format';
+import type { PictureAxis, Tensor } from '../../net/types';
+import { axisOf, type Axis, type Section } from '../../plane/axis';
+import type { TraceData } from '../../state/trace_data';
+import { axisName } from './units';
+
+const NUMBERED = ['token', 'step'];
+
+export function axisFrom(axis: PictureAxis, more: Partial<Axis> = {}): Axis {
+  const name = axisName(axis.axis);
+  if (axis.axis === 'all') return axisOf('one', 'all', 1);
+  if (axis.axis === 'time') {
+    return axisOf('time', 'time', axis.size, {
+      whole: { from: Math.min(axis.from, axis.size - 1), to: axis.size },
+      ...more,
+    });
+  }
+  if (axis.unit === 'byte') {
+    return axisOf('bytes', name, axis.size, { groups: sectionsOf(axis), ...more });
+  }
+  if (NUMBERED.includes(axis.axis)) return axisOf('count', name, axis.size, more);
+  const names = axis.axis === 'layer' ? axis.rows.map(layerName) : axis.rows;
+  return axisOf('rows', name, axis.size, { names, groups: groupsOfNames(names), ...more });
+}
+
+// Ops without a layer belong to the embedding or the output.
+const layerName = (name: string): string => (name === 'none' ? 'emb+out' : name);
+
+// The time, byte and other axes that are not rows keep their sections: files or buffers.
+const sectionsOf = ({ sections }: PictureAxis): readonly Section[] =>
+  sections.map(({ name, from, to }) => ({ name, from, to }));
+
+export const layerAxis = (rows: number): Axis =>
+  axisOf('rows', 'layer', rows, {
+    names: Array.from({ length: rows }, (_, i) => (i === rows - 1 ? 'emb+out' : String(i))),
+  });
+
+export function tokenAxis(data: TraceData, tokens: number): Axis {
+  return axisOf('count', 'token', tokens, {
+    textOf: (index) => {
+      const token = data.tokens[index];
+      return token ? visibleText(token.text) || `#${token.id}` : '';
+    },
+  });
+}
+
+const LAYER_IN_NAME = /(?:blk\.|-|_l)(\d+)(?:\.|$| )/;
+
+// The layer in a tensor's name; null: none.
+export function layerOfName(name: string): number | null {
+  const found = LAYER_IN_NAME.exec(name);
+  return found ? Number(found[1]) : null;
+}
+
+// Adjacent rows of the same layer. Rows whose names have no layer belong to the layer around them.
+// Empty: fewer than two layers.
+export function groupsOfNames(names: readonly string[]): readonly Section[] {
+  const groups: { name: string; from: number; to: number }[] = [];
+  names.forEach((name, i) => {
+    const layer = layerOfName(name);
+    if (layer === null) return;
+    const last = groups.at(-1);
+    const text = `blk.${layer}`;
+    if (last?.name === text) last.to = i + 1;
+    else groups.push({ name: text, from: i, to: i + 1 });
+  });
+  return groups.length < 2 ? [] : groups;
+}
+
+export interface Place extends Section {
+  readonly layer: number | null;
+  readonly experts: number; // 0: not a tensor of experts
+  readonly rowBytes: number; // 0: unknown
+}
+
+// The tensors of the model files, by offset. `files` are the sections of the file axis.
+export function weightPlaces(
+  tensors: readonly Tensor[],
+  files: readonly Section[],
+  experts: number,
+): readonly Place[] {
+  const places = new Map<string, Place>();
+  for (const tensor of tensors) {
+    const { tensor_name: name, model_file: file, role } = tensor;
+    if (tensor.tensor_kind !== 'weight' || file === null || places.has(name)) continue;
+    const from = (files[file]?.from ?? 0) + (tensor.file_offset ?? 0);
+    const isSliced = experts > 0 && tensor.ne2 === experts && /exps|expert/.test(name + role);
+    places.set(name, {
+      name,
+      from,
+      to: from + (tensor.file_bytes ?? 0),
+      layer: tensor.layer_id,
+      experts: isSliced ? experts : 0,
+      rowBytes: tensor.ne1 > 1 ? tensor.nb1 : 0,
+    });
+  }
+  return [...places.values()].sort((a, b) => a.from - b.from);
+}
+
+// A tensor in a buffer: its name and addresses.
+export interface BufferTensor {
+  readonly name: string;
+  readonly from: number; // address
+  readonly to: number;
+}
+
+// The tensors of the buffers, by position on the axis. Its sections are ranges of addresses.
+export function bufferPlaces(
+  tensors: readonly BufferTensor[],
+  sections: PictureAxis['sections'],
+): readonly Place[] {
+  const places = tensors.flatMap(({ name, from, to }): readonly Place[] => {
+    const section = sections.find(
+      (one) => from >= one.origin && from < one.origin + (one.to - one.from),
+    );
+    if (!section) return [];
+    const start = section.from + from - section.origin;
+    const layer = layerOfName(name);
+    return [
+      {
+        name,
+        from: start,
+        to: Math.min(section.to, start + to - from),
+        layer,
+        experts: 0,
+        rowBytes: 0,
+      },
+    ];
+  });
+  // Memory that several tensors share has the name of the first one.
+  return places
+    .sort((a, b) => a.from - b.from)
+    .filter((place, i, all) => i === 0 || place.from >= (all[i - 1]?.to ?? 0));
+}
+
+// Views have the name of their tensor.
+export const baseName = (name: string): string => name.replace(/ \(.*\)$/, '');
+
+// What the buffers of a section are for, from the tensors in it.
+export function bufferGroups(
+  sections: readonly Section[],
+  places: readonly Place[],
+): readonly Section[] {
+  return sections.map((section) => {
+    const inside = places.filter(({ from }) => from >= section.from && from < section.to);
+    const isCache = inside.some(({ name }) => name.startsWith('cache_'));
+    const name = /repack/i.test(section.name) ? 'repack' : isCache ? 'KV' : section.name;
+    return { ...section, name };
+  });
+}
+
+// Adjacent tensors of one layer; tensors without a layer have a group without a name.
+export function layersOf(places: readonly Place[]): readonly Section[] {
+  const groups: { name: string; from: number; to: number }[] = [];
+  for (const { layer, from, to } of places) {
+    const text = layer === null ? '' : `blk.${layer}`;
+    const last = groups.at(-1);
+    if (last?.name === text) last.to = Math.max(last.to, to);
+    else groups.push({ name: text, from, to });
+  }
+  return groups;
+}
+
+// "blk.3.attn_q.weight" inside its layer is "attn_q".
+export const shortName = (name: string): string =>
+  name.replace(/^blk\.\d+\./, '').replace(/\.weight$/, '');
+
+// The parts of the axis: tensors, and inside large ones of experts the experts.
+export function partsOf(places: readonly Place[]): readonly Section[] {
+  return places.flatMap(({ name, from, to, experts, rowBytes }): readonly Section[] => {
+    const units = rowBytes > 0 ? { units: { name: 'row', size: rowBytes } } : {};
+    if (experts === 0) return [{ name: shortName(name), from, to, ...units }];
+    const size = (to - from) / experts;
+    return Array.from({ length: experts }, (_, i) => ({
+      name: `${shortName(name)} expert ${i}`,
+      from: from + i * size,
+      to: from + (i + 1) * size,
+      ...units,
+    }));
+  });
+}

@@ -1,0 +1,233 @@
+// Where the parts of a plane are. Sizes are CSS pixels. Pure functions.
+//
+//            | sums of the columns            |
+//            | marks                          |
+//   names of | track 1                        | figures of
+//   the rows | track 2                        | the rows
+//            | labels of the x axis           |
+import type { Axis } from './axis';
+import { moveInto, spanOf, zoomRange, panRange, type Range } from './range';
+
+export interface Rect {
+  readonly x: number;
+  readonly y: number;
+  readonly w: number;
+  readonly h: number;
+}
+
+export interface Box {
+  readonly w: number;
+  readonly h: number;
+}
+
+// What is in view; null: everything, also what arrives later.
+export interface Camera {
+  readonly x: Range | null;
+  readonly ys: readonly (Range | null)[]; // by track
+}
+
+export const wholeCamera: Camera = { x: null, ys: [] };
+
+export interface TrackLayout {
+  readonly plot: Rect;
+  readonly y: Range; // in view
+  readonly axis: Axis;
+}
+
+export interface PlaneLayout {
+  readonly x: Range; // in view
+  readonly plot: Rect; // of all tracks together
+  readonly tracks: readonly TrackLayout[];
+  readonly gutter: number; // width of the names
+  readonly margin: number; // width of the figures right of the plot; 0: no room
+  readonly sums: Rect;
+  readonly marks: Rect;
+  readonly labels: Rect; // of the x axis
+}
+
+const SUMS = 30;
+const MARKS = 7;
+const GAP = 4;
+const TITLE = 17; // above each of several tracks
+const TICKS = 32;
+const TEXTS = 65; // names of narrow columns, rotated
+const MARGIN = 96;
+const MAX_COLUMN = 26;
+const MAX_WIDE_COLUMN = 220; // of an x axis with names
+const MAX_ROW = 46;
+export const MIN_TEXT_COLUMN = 13; // minimum column width for text
+
+export interface Axes {
+  readonly x: Axis;
+  readonly tracks: readonly { readonly y: Axis; readonly share: number }[];
+}
+
+// Everything on the x axis, with columns of a limited width.
+export function fullX(axis: Axis, width: number): Range {
+  const widest =
+    axis.kind === 'count' ? MAX_COLUMN : axis.kind === 'rows' ? MAX_WIDE_COLUMN : Infinity;
+  return { from: axis.whole.from, to: Math.max(axis.whole.to, axis.whole.from + width / widest) };
+}
+
+export function planeLayout(box: Box, { x: axis, tracks }: Axes, camera: Camera): PlaneLayout {
+  const gutter = Math.min(0.3 * box.w, Math.max(62, ...tracks.map(({ y }) => gutterOf(y))));
+  const margin = box.w < 480 ? 0 : axis.kind === 'one' ? 0.35 * box.w : MARGIN;
+  const w = Math.max(40, box.w - gutter - margin - (margin === 0 ? 8 : 0));
+  const full = fullX(axis, w);
+  const x = camera.x ? moveInto(camera.x, full) : full;
+  const bottom = bottomOf(axis, w / spanOf(x));
+  // A single column has no sums and no marks.
+  const top = axis.kind === 'one' ? GAP : SUMS + GAP + MARKS + 2;
+  const title = tracks.length > 1 ? TITLE : 0;
+  const room = Math.max(40, box.h - top - bottom - title * tracks.length);
+  const shares = tracks.reduce((sum, { share }) => sum + share, 0);
+  let at = top;
+  const made = tracks.map(({ y, share }, i): TrackLayout => {
+    const view = moveInto(camera.ys[i] ?? y.whole, y.whole);
+    const most = y.kind === 'rows' ? MAX_ROW * spanOf(view) : y.kind === 'one' ? MAX_ROW : Infinity;
+    const h = Math.min(most, (room * share) / shares);
+    const plot = { x: gutter, y: at + title, w, h };
+    at = plot.y + h;
+    return { plot, y: view, axis: y };
+  });
+  return {
+    x,
+    plot: { x: gutter, y: top, w, h: at - top },
+    tracks: made,
+    gutter,
+    margin,
+    sums: { x: gutter, y: 4, w, h: SUMS - 4 },
+    marks: { x: gutter, y: SUMS + GAP, w, h: MARKS },
+    labels: { x: gutter, y: at, w, h: bottom },
+  };
+}
+
+const CHARACTER = 6.4;
+const GROUP = 54;
+
+function gutterOf({ kind, names, groups }: Axis): number {
+  if (kind === 'bytes') return 164;
+  if (kind !== 'rows') return 62;
+  const longest = names.slice(0, 4096).reduce((most, name) => Math.max(most, name.length), 0);
+  return Math.min(190, 26 + CHARACTER * longest) + (groups.length > 1 ? GROUP : 0);
+}
+
+function bottomOf(axis: Axis, column: number): number {
+  if (axis.kind === 'one') return 10;
+  if (axis.kind === 'count') return axis.textOf && column >= MIN_TEXT_COLUMN ? TEXTS : TICKS;
+  return axis.kind === 'rows' && column < 60 ? TEXTS : TICKS;
+}
+
+export const xOf = ({ plot, x }: PlaneLayout, at: number): number =>
+  plot.x + ((at - x.from) * plot.w) / spanOf(x);
+
+export const yOf = ({ plot, y }: TrackLayout, at: number): number =>
+  plot.y + ((at - y.from) * plot.h) / spanOf(y);
+
+// A position of the plane.
+export interface Hit {
+  readonly track: number;
+  readonly x: number; // axis units, possibly fractional
+  readonly y: number | null; // null: above or below the tracks
+}
+
+export type Zone = 'plot' | 'names' | 'labels' | 'sums' | 'outside';
+
+export function zoneAt({ plot, sums, labels }: PlaneLayout, x: number, y: number): Zone {
+  const inX = x >= plot.x && x < plot.x + plot.w;
+  if (inX && y >= plot.y && y < plot.y + plot.h) return 'plot';
+  if (inX && y >= labels.y && y < labels.y + labels.h) return 'labels';
+  if (inX && y >= sums.y && y < plot.y) return 'sums';
+  return x < plot.x && y >= plot.y && y < plot.y + plot.h ? 'names' : 'outside';
+}
+
+export function hitAt(layout: PlaneLayout, axis: Axis, x: number, y: number): Hit | null {
+  const { plot } = layout;
+  if (x < plot.x || x >= plot.x + plot.w || y < 0) return null;
+  const at = layout.x.from + ((x - plot.x) * spanOf(layout.x)) / plot.w;
+  if (at < axis.whole.from || at >= axis.whole.to) return null;
+  const track = trackAt(layout, y);
+  const one = layout.tracks[track];
+  if (!one || y < one.plot.y || y >= one.plot.y + one.plot.h) return { track, x: at, y: null };
+  return { track, x: at, y: positionIn(one, y) };
+}
+
+// The track at, or else nearest above, a height.
+export function trackAt({ tracks }: PlaneLayout, y: number): number {
+  return Math.max(
+    0,
+    tracks.findLastIndex(({ plot }) => y >= plot.y),
+  );
+}
+
+export const positionIn = ({ plot, y }: TrackLayout, at: number): number =>
+  Math.min(y.to - 1e-9 * spanOf(y), y.from + ((at - plot.y) * spanOf(y)) / plot.h);
+
+// ---- The lens -------------------------------------------------------------------------
+
+const LENS = { w: 240, h: 180, names: 84 };
+const MAGNIFIED = 16; // times, at most: until a unit has UNIT pixels
+const UNIT = 14;
+
+export interface LensLayout {
+  readonly box: Rect; // with the names left of the picture
+  readonly layout: PlaneLayout;
+  readonly track: TrackLayout;
+}
+
+// A magnified picture of what is around a position, beside the pointer.
+export function lensLayout(
+  layout: PlaneLayout,
+  track: TrackLayout,
+  xAxis: Axis,
+  { x, y }: { readonly x: number; readonly y: number },
+  at: { readonly x: number; readonly y: number },
+): LensLayout {
+  const part = (whole: Range, center: number, pixels: number, pitch: number): Range => {
+    const factor = Math.max(1, Math.min(MAGNIFIED, UNIT / pitch));
+    const span = pixels / (pitch * factor);
+    return moveInto({ from: center - span / 2, to: center + span / 2 }, whole);
+  };
+  const pictureW = LENS.w - LENS.names;
+  // On the left of the pointer, where the tooltip is not.
+  const left = at.x - LENS.w - 16;
+  const boxX = left >= 0 ? left : at.x + 16;
+  const bottom = layout.plot.y + layout.plot.h;
+  const boxY = Math.max(4, Math.min(at.y - LENS.h / 2, bottom - LENS.h));
+  const plot = { x: boxX + LENS.names, y: boxY, w: pictureW, h: LENS.h };
+  const yRange = part(track.axis.whole, y, plot.h, track.plot.h / spanOf(track.y));
+  const xRange =
+    xAxis.kind === 'one'
+      ? xAxis.whole
+      : part(xAxis.whole, x, plot.w, layout.plot.w / spanOf(layout.x));
+  const shown = { plot, y: yRange, axis: track.axis };
+  return {
+    box: { x: boxX, y: boxY, w: LENS.w, h: LENS.h },
+    layout: { ...layout, plot, x: xRange, tracks: [shown], gutter: LENS.names },
+    track: shown,
+  };
+}
+
+// ---- Cameras --------------------------------------------------------------------------
+
+// A camera of ranges; a range that is everything becomes null.
+export function cameraWith(
+  camera: Camera,
+  change: { readonly x?: Range; readonly y?: { readonly track: number; readonly range: Range } },
+  layout: PlaneLayout,
+  axis: Axis,
+): Camera {
+  const ys = layout.tracks.map((_, i) => camera.ys[i] ?? null);
+  const { y } = change;
+  if (y) ys[y.track] = isWhole(y.range, layout.tracks[y.track]?.axis.whole) ? null : y.range;
+  const x = change.x ? (isWhole(change.x, fullX(axis, layout.plot.w)) ? null : change.x) : camera.x;
+  return { x, ys };
+}
+
+const isWhole = (range: Range, whole: Range | undefined): boolean =>
+  whole === undefined || spanOf(range) >= spanOf(whole) * 0.999;
+
+export const isWholeCamera = ({ x, ys }: Camera): boolean =>
+  x === null && ys.every((y) => y === null);
+
+export { zoomRange, panRange };

@@ -1,0 +1,63 @@
+// How the step of each token was timed, and which tokens were evaluated at all: drawn over every
+// picture whose x axis has tokens.
+import type { TraceData } from '../../state/trace_data';
+import { clip, type Range } from '../range';
+import { pixelStart } from '../raster';
+import { Pyramid } from './pyramid';
+
+export const Mark = { fast: 1, learned: 2, exact: 3 } as const;
+const MARKS: Readonly<Record<string, number>> = Mark;
+const MARK = 0;
+const EVALUATED = 1; // 1: by a step with times
+
+export interface MarkedPixels {
+  readonly x: Range;
+  readonly marks: Uint8Array; // by pixel: the greatest Mark; 0: no step
+  readonly evaluated: Uint8Array; // by pixel: 1 or 0
+}
+
+export class TokenMarks {
+  private values = new Pyramid(2, 'max');
+  private nextStep = 0;
+  private rewrites = 0;
+
+  get tokens(): number {
+    return this.values.units;
+  }
+
+  update(data: TraceData): void {
+    if (data.stepRewrites !== this.rewrites) {
+      this.values = new Pyramid(2, 'max');
+      this.nextStep = 0;
+    }
+    this.rewrites = data.stepRewrites;
+    for (; this.nextStep < data.steps.length; this.nextStep += 1) {
+      const step = data.steps[this.nextStep];
+      if (!step) continue;
+      const mark = MARKS[step.timing] ?? 0;
+      for (let i = 0; i < step.token_count; i += 1) {
+        const token = step.token_id + i;
+        const before = token < this.values.units ? this.values.get(token, MARK) : 0;
+        this.values.set(token, MARK, Math.max(before, mark));
+        if (!step.dropped) this.values.set(token, EVALUATED, 1);
+      }
+    }
+    this.values.update();
+  }
+
+  // At most `maxWidth` pixels.
+  pixels(x: Range, maxWidth: number): MarkedPixels {
+    const inside = clip(x, { from: 0, to: this.tokens });
+    const width = Math.min(inside.to - inside.from, Math.max(1, maxWidth));
+    const marks = new Uint8Array(width);
+    const evaluated = new Uint8Array(width);
+    const into = new Float32Array(2);
+    for (let pixel = 0; pixel < width; pixel += 1) {
+      const last = pixelStart(inside, width, pixel + 1);
+      this.values.query(pixelStart(inside, width, pixel), last, into);
+      marks[pixel] = into[MARK] ?? 0;
+      evaluated[pixel] = into[EVALUATED] ?? 0;
+    }
+    return { x: inside, marks, evaluated };
+  }
+}

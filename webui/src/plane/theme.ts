@@ -1,0 +1,33 @@
+// Colours and fonts of the page for canvases.
+
+export interface PlaneTheme {
+  readonly back: string;
+  readonly text: string;
+  readonly dim: string;
+  readonly line: string;
+  readonly strong: string;
+  readonly bar: string;
+  readonly accent: string;
+  readonly learned: string;
+  readonly exact: string;
+  readonly sans: string;
+  readonly mono: string;
+}
+
+export function themeOf(element: Element): PlaneTheme {
+  const style = getComputedStyle(element);
+  const of = (name: string): string => style.getPropertyValue(name).trim();
+  return {
+    back: of('--panel'),
+    text: of('--text'),
+    dim: of('--text-dim'),
+    line: of('--line'),
+    strong: of('--line-strong'),
+    bar: of('--bar'),
+    accent: of('--accent'),
+    learned: of('--learned'),
+    exact: of('--exact'),
+    sans: of('--sans'),
+    mono: of('--mono'),
+  };
+}

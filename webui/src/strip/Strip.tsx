@@ -1,0 +1,185 @@
+// The memory strip across the page: where the bytes are, what the model touches now, and what that
+// costs. Permanent while a session is open.
+import { computed, effect } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { exactBytes, formatBytes, formatNs } from '../format';
+import { ok } from '../result';
+import type { OpenSession } from '../state/open_session';
+import { graphOf, perSession } from '../state/per_session';
+import { Resource } from '../state/resource';
+import { opOf } from '../state/selection';
+import type { Store } from '../state/store';
+import { usePart, useResource } from '../ui/hooks';
+import { bandAt, bandsOf, bandsOfOps, type Bands } from './bands';
+import { figuresOf } from './figures';
+import { MEMORY_NAMES, StripChart } from './strip_chart';
+
+const FADE_FRAME_MS = 50;
+
+export function Strip({ store }: { store: Store }) {
+  const session = store.open.value;
+  return session && <SessionStrip key={session.id} store={store} session={session} />;
+}
+
+// The major page faults of the session.
+const waitsOf = perSession((session) => {
+  const { api, reconnects } = session.context;
+  return new Resource<number>({
+    key: () => {
+      // The facts of a running session are read every second.
+      const info = session.info.value;
+      return info.is === 'ready' ? `${info.value.state} ${info.value.steps ?? 0}` : null;
+    },
+    load: async (abort) => {
+      const picture = await api.heatmap(
+        session.id,
+        { x: 'all', y: 'all', value: 'faults', width: 1, height: 1 },
+        abort,
+      );
+      return picture.ok ? ok(picture.value.total) : picture;
+    },
+    reconnects,
+  });
+});
+
+const EMPTY: Bands = { groups: [], bands: [] };
+
+function SessionStrip({ store, session }: { store: Store; session: OpenSession }) {
+  const graph = useResource(graphOf(session)).value;
+  const bands = useMemo(() => (graph ? bandsOf(graph.tensors) : EMPTY), [graph]);
+  const ops = useMemo(
+    () =>
+      graph ? bandsOfOps(bands, graph.nodes, graph.tensors) : new Map<number, readonly number[]>(),
+    [graph, bands],
+  );
+  return (
+    <section class="strip" aria-label="Memory" data-active={session.active.value}>
+      <Chart store={store} session={session} bands={bands} ops={ops} />
+      <Figures session={session} />
+    </section>
+  );
+}
+
+function Chart(props: {
+  store: Store;
+  session: OpenSession;
+  bands: Bands;
+  ops: ReadonlyMap<number, readonly number[]>;
+}) {
+  const { store, session, bands, ops } = props;
+  const canvas = useRef<HTMLCanvasElement>(null);
+  useEffect(() => {
+    if (!canvas.current) return;
+    const chart = new StripChart(canvas.current);
+    let timer: ReturnType<typeof setTimeout> | null = null;
+    const marked = computed(() => {
+      const op = opOf(store.navigation.view.value.selection);
+      return op === null ? [] : (ops.get(op) ?? []);
+    });
+    const paint = (): void => {
+      const { data } = session;
+      const step = session.step.peek();
+      const shown = step === null || session.active.peek() ? data.lastStep() : data.steps[step];
+      const times = data.flight?.layersNs ?? shown?.layers.ns ?? [];
+      const now = performance.now();
+      if (data.flight) chart.touch(ops.get(data.flight.op) ?? [], now);
+      chart.paint(bands, times, marked.peek(), now);
+      if (timer !== null) clearTimeout(timer);
+      timer = chart.isGlowing(now) ? setTimeout(paint, FADE_FRAME_MS) : null;
+    };
+    let frame = 0;
+    const paintLater = (): void => {
+      cancelAnimationFrame(frame);
+      frame = requestAnimationFrame(paint);
+    };
+    const size = new ResizeObserver(() => {
+      chart.resize();
+      paintLater();
+    });
+    size.observe(canvas.current);
+    const stops = [
+      effect(() => {
+        void [session.feed.version.value, session.step.value, marked.value];
+        paintLater();
+      }),
+      effect(() => {
+        void store.theme.value;
+        chart.themeChanged();
+        paintLater();
+      }),
+    ];
+    return () => {
+      size.disconnect();
+      cancelAnimationFrame(frame);
+      if (timer !== null) clearTimeout(timer);
+      for (const stop of stops) stop();
+    };
+  }, [store, session, bands, ops]);
+  const at = (event: MouseEvent): number => {
+    const width = canvas.current?.clientWidth ?? 1;
+    return bandAt(bands, event.offsetX / width);
+  };
+  return (
+    <canvas
+      ref={canvas}
+      class="strip-chart"
+      role="img"
+      aria-label={labelOf(bands)}
+      onPointerMove={(event) => {
+        event.currentTarget.title = bandText(session, bands, at(event));
+      }}
+      onClick={(event) => {
+        const band = bands.bands[at(event)];
+        if (!band) return;
+        store.navigation.setOptions('map', 'y:memory,x:all,v:bytes', 'replace');
+        store.reveal('map');
+        if (band.layer !== null) {
+          store.navigation.change({
+            layer: band.layer,
+            selection: { kind: 'layer', layer: band.layer },
+          });
+        }
+      }}
+    />
+  );
+}
+
+function bandText(session: OpenSession, { bands }: Bands, index: number): string {
+  const band = bands[index];
+  if (!band) return '';
+  const step = session.step.peek();
+  const summary = step === null ? undefined : session.data.steps[step];
+  const { layer, memory, bytes } = band;
+  const where =
+    layer === null ? (memory === 'compute' ? 'buffers' : 'embedding and output') : `layer ${layer}`;
+  const time = layer === null ? summary?.layers.ns.at(-1) : summary?.layers.ns[layer];
+  const cost =
+    time === undefined || memory === 'compute' ? '' : `, ${formatNs(time)} in step ${step ?? 0}`;
+  return `${MEMORY_NAMES[memory]}, ${where}: ${formatBytes(bytes)} (${exactBytes(bytes)})${cost}. Click shows it in the map.`;
+}
+
+function labelOf({ groups }: Bands): string {
+  const texts = groups.map(({ memory, bytes }) => `${MEMORY_NAMES[memory]} ${formatBytes(bytes)}`);
+  return texts.length === 0 ? 'Memory of the model' : `Memory of the model: ${texts.join(', ')}`;
+}
+
+function Figures({ session }: { session: OpenSession }) {
+  const waits = useResource(waitsOf(session)).value;
+  const active = session.active.value;
+  const run = session.run.value;
+  const text = usePart(() => {
+    void session.feed.version.value;
+    return JSON.stringify(figuresOf(session.data, run, active, waits));
+  });
+  const figures = JSON.parse(text) as ReturnType<typeof figuresOf>;
+  return (
+    <dl class="strip-figures">
+      {figures.map(({ name, value, hint }) => (
+        <div key={name} title={hint}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,101 @@
+// Paints the strip: bands coloured by the time of their layer in the newest (or selected) step, and
+// the memory that the running op touches, which glows and fades.
+import { formatBytes } from '../format';
+import { coloursOf } from '../plane/colours';
+import { themeOf, type PlaneTheme } from '../plane/theme';
+import { levelOf, type Scale } from '../plane/scale';
+import type { Bands } from './bands';
+
+const FADE_MS = 400;
+
+export const MEMORY_NAMES = {
+  file: 'file',
+  repacked: 'repacked',
+  kv: 'KV',
+  compute: 'compute',
+} as const;
+
+export class StripChart {
+  private readonly canvas: HTMLCanvasElement;
+  private readonly glow = new Map<number, number>(); // by band: when it was touched, ms
+  private theme: PlaneTheme | null = null;
+  private size = { w: 0, h: 0 };
+
+  constructor(canvas: HTMLCanvasElement) {
+    this.canvas = canvas;
+  }
+
+  resize(): void {
+    const { clientWidth: w, clientHeight: h } = this.canvas;
+    this.size = { w, h };
+  }
+
+  themeChanged(): void {
+    this.theme = null;
+  }
+
+  touch(bands: readonly number[], nowMs: number): void {
+    for (const band of bands) this.glow.set(band, nowMs);
+  }
+
+  // Whether some band still fades.
+  isGlowing(nowMs: number): boolean {
+    return [...this.glow.values()].some((since) => nowMs - since < FADE_MS);
+  }
+
+  // `times`: by layer, the last one for ops without a layer. `marked`: bands of the selected op.
+  paint(bands: Bands, times: readonly number[], marked: readonly number[], nowMs: number): void {
+    const { w, h } = this.size;
+    const ctx = this.canvas.getContext('2d');
+    if (!ctx || w === 0) return;
+    this.theme ??= themeOf(this.canvas);
+    const { theme } = this;
+    const ratio = devicePixelRatio;
+    if (this.canvas.width !== Math.round(w * ratio)) this.canvas.width = Math.round(w * ratio);
+    if (this.canvas.height !== Math.round(h * ratio)) this.canvas.height = Math.round(h * ratio);
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    ctx.clearRect(0, 0, w, h);
+    const colours = coloursOf('viridis');
+    const largest = times.reduce((a, b) => Math.max(a, b), 0);
+    const least = times.reduce((a, b) => (b > 0 ? Math.min(a, b) : a), largest);
+    const scale: Scale = { min: least * 0.8, max: largest, clips: false, log: false };
+    const top = 15;
+    bands.bands.forEach(({ from, to, layer, memory }, i) => {
+      const [x0, x1] = [from * w, Math.max(from * w + 1, to * w)];
+      const gap = x1 - x0 >= 5 ? 1 : 0;
+      const time = layer === null ? times.at(-1) : times[layer];
+      const level = memory === 'compute' ? 0 : levelOf(time ?? 0, scale);
+      ctx.fillStyle = level === 0 ? theme.bar : cssColour(colours[level] ?? 0);
+      ctx.fillRect(x0, top, x1 - x0 - gap, h - top - 1);
+      const since = this.glow.get(i);
+      const glow = since === undefined ? 0 : 1 - (nowMs - since) / FADE_MS;
+      if (glow > 0) {
+        ctx.globalAlpha = 0.85 * glow;
+        ctx.fillStyle = '#fff';
+        ctx.fillRect(x0, top - 2, x1 - x0 - gap, h - top + 1);
+        ctx.globalAlpha = 1;
+      }
+      if (marked.includes(i)) {
+        ctx.strokeStyle = theme.accent;
+        ctx.lineWidth = 2;
+        ctx.strokeRect(x0, top - 1, Math.max(2, x1 - x0 - gap), h - top);
+      }
+    });
+    ctx.font = `11px ${theme.sans}`;
+    ctx.textBaseline = 'alphabetic';
+    ctx.fillStyle = theme.dim;
+    for (const { memory, bytes, from, to } of bands.groups) {
+      const text =
+        memory === 'compute'
+          ? MEMORY_NAMES.compute
+          : `${MEMORY_NAMES[memory]} ${formatBytes(bytes)}`;
+      const room = (to - from) * w - 2;
+      const fits = ctx.measureText(text).width <= room;
+      ctx.fillText(fits ? text : MEMORY_NAMES[memory], from * w, 11);
+    }
+  }
+}
+
+// From RGBA bytes as a little-endian number.
+const cssColour = (rgba: number): string =>
+  `rgb(${rgba & 255} ${(rgba >> 8) & 255} ${(rgba >> 16) & 255})`;

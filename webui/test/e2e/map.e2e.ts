@@ -1,0 +1,288 @@
+// The map: its presets against REST, gestures, range, links, live and recorded pictures.
+import { describe, expect, it } from 'vitest';
+import { PRESETS } from '../../src/panels/map/map_options';
+import { sumText } from '../../src/panels/map/units';
+import { PageFixture } from './page_fixture';
+
+const fixture = PageFixture.use();
+
+interface Picture {
+  readonly y: { readonly rows: readonly string[] };
+  readonly cells: readonly (readonly number[])[];
+  readonly shown: number;
+}
+
+const map = () => fixture.page.getByRole('tabpanel', { name: 'Map' });
+const input = () => map().locator('.plane-input');
+const tip = () => map().locator('.tip');
+const crumbs = () => map().getByRole('navigation', { name: 'In view' });
+const totals = () => map().locator('.range-totals');
+const preset = (title: string) => map().getByRole('button', { name: title, exact: true });
+const heatmap = (query: string) => fixture.get<Picture>(`heatmap?${query}`);
+const pixels = () => fixture.pixels('.plane-base');
+
+// The picture does not change any more.
+async function settled(): Promise<number> {
+  let last = -1;
+  await expect
+    .poll(
+      async () => {
+        const before = last;
+        last = await pixels();
+        return last !== 0 && last === before;
+      },
+      { interval: 250 },
+    )
+    .toBe(true);
+  return last;
+}
+
+// Name and value of all rows of the table beside the picture.
+async function tableRows(): Promise<ReadonlyMap<string, string>> {
+  const rows = await map()
+    .locator('.map-table .vgrid-row')
+    .evaluateAll((all) =>
+      all
+        .filter((row) => !(row as HTMLElement).hidden)
+        .map((row) => [...row.children].map((cell) => cell.textContent)),
+    );
+  return new Map(rows.map(([name = '', value = '']) => [name, value]));
+}
+
+describe('a preset', () => {
+  it.each(PRESETS.filter(({ experts, options }) => !experts && options.y !== 'memory'))(
+    '$title has the sums of REST',
+    async ({ title, options: { y, value } }) => {
+      await fixture.runTextToEnd('Once upon a time', 12);
+      await preset(title).click();
+      await map().getByRole('checkbox', { name: 'Table' }).check();
+      const picture = await heatmap(`x=all&y=${y}&value=${value}&height=4096`);
+      const named = picture.y.rows.map((row, i): [string, number] => [
+        y === 'layer' && row === 'none' ? 'emb+out' : row,
+        picture.cells[i]?.[0] ?? 0,
+      ]);
+      if (y === 'file') {
+        // By tensor: the sums of the weights.
+        const tensors = await heatmap('x=all&y=tensor&value=bytes&height=4096&source=disk');
+        const at = tensors.y.rows.indexOf('token_embd.weight');
+        await expect.poll(async () => (await tableRows()).size).toBeGreaterThan(5);
+        expect(at).toBeGreaterThanOrEqual(0);
+        return;
+      }
+      const [largest] = [...named].sort((a, b) => b[1] - a[1]);
+      if (!largest) throw new Error('no rows');
+      await expect
+        .poll(async () => (await tableRows()).get(largest[0]))
+        .toBe(sumText(value, largest[1]));
+      const shown = await tableRows();
+      expect(shown.size).toBeGreaterThan(3);
+      for (const [name, text] of shown) {
+        const sum = named.filter(([row]) => row === name).map(([, one]) => one);
+        // Pictures have 32 bits.
+        if (sum.length === 1) expect(text, name).toBe(sumText(value, Math.fround(sum[0] ?? 0)));
+      }
+    },
+  );
+
+  it('Memory has a track of the file and one of the buffers', async () => {
+    await fixture.runTextToEnd('Once upon a time', 6);
+    await preset('Memory').click();
+    await settled();
+    await expect.poll(() => fixture.hash.get('p.map')).toBe('y:memory,x:all,v:bytes');
+    const box = await input().boundingBox();
+    if (!box) throw new Error('no map');
+    await fixture.page.mouse.move(box.x + box.width / 2, box.y + 80);
+    await tip().getByText('tensor').waitFor();
+    await fixture.page.mouse.move(box.x + box.width / 2, box.y + box.height - 20);
+    await tip().getByText('touches of each byte').waitFor();
+    await map().getByRole('checkbox', { name: 'Table' }).check();
+    await map().getByRole('grid').focus();
+    await fixture.page.keyboard.press('End');
+    await expect.poll(async () => [...(await tableRows()).keys()].join(' ')).toContain('cache_');
+  });
+});
+
+describe('the picture', () => {
+  it('shows the value of REST under the pointer, and a click selects', async () => {
+    await fixture.runTextToEnd('Once upon a time', 10);
+    await settled();
+    const { x, y } = await columnOf(7);
+    await fixture.page.mouse.move(x, y);
+    await tip().getByText('token 7').waitFor();
+    const row = Number(/layer\s+(\d+)/.exec(await tip().innerText())?.[1]);
+    const picture = await heatmap('x=token&y=layer&value=time&width=4096');
+    const value = picture.cells[row]?.[7] ?? 0;
+    await expect.poll(() => tip().innerText()).toContain(sumText('time', value));
+    await fixture.page.mouse.click(x, y);
+    await expect.poll(() => Object.fromEntries(fixture.hash)).toMatchObject({ sel: 'k:7' });
+  });
+
+  it('is the same live and from the file', async () => {
+    await fixture.runTextToEnd('The live picture', 40);
+    await fixture.page.mouse.move(2, 2);
+    const live = await settled();
+    await fixture.page.reload();
+    await fixture.ops.waitFor();
+    expect(await settled()).toBe(live);
+  });
+
+  it('grows with the run, also of the server', async () => {
+    await preset('Token × layer').waitFor({ state: 'detached' });
+    await fixture.runText('Grow', 3000);
+    await preset('Token × tensor').click();
+    await expect.poll(pixels).not.toBe(0);
+    const before = await pixels();
+    await expect.poll(pixels).not.toBe(before);
+    await fixture.stop.click();
+    await fixture.progress.getByText(/^(Stopped|Done)/).waitFor();
+  });
+});
+
+describe('a gesture', () => {
+  it('of wheel and keys zooms without a click first; breadcrumb and overview lead back', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Once upon a time', 120);
+    await settled();
+    expect(await crumbs().count()).toBe(0);
+    const { x, y } = await columnOf(60);
+    await page.mouse.move(x, y);
+    await page.mouse.wheel(0, -300);
+    await crumbs()
+      .getByText(/tokens/)
+      .waitFor();
+    await map().locator('.map-overview').waitFor();
+    await expect.poll(() => fixture.hash.get('p.map')).toMatch(/^cx:/);
+    await crumbs().getByRole('button', { name: 'All' }).click();
+    await expect.poll(() => crumbs().count()).toBe(0);
+    await page.locator('.status').click(); // no panel has the focus
+    await page.keyboard.press('w');
+    await crumbs().waitFor();
+    await page.keyboard.press('0');
+    await expect.poll(() => crumbs().count()).toBe(0);
+    await page.mouse.dblclick(x, y);
+    await crumbs().waitFor();
+  });
+
+  it('of dragging selects a range with its totals, which filters other axes, until Escape', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Once upon a time', 30);
+    await settled();
+    const [from, to] = [await columnOf(8, 0), await columnOf(15, 2)];
+    await page.mouse.move(from.x, from.y);
+    await page.mouse.down();
+    await page.mouse.move(to.x, to.y, { steps: 4 });
+    await page.mouse.up();
+    await expect.poll(() => fixture.hash.get('r')).toBe('token:8:16,layer:0:3');
+    const bytes = await heatmap(
+      'x=token&y=layer&value=bytes&x_from=8&x_to=16&y_from=0&y_to=3&width=1',
+    );
+    await totals().getByText(sumText('bytes', bytes.shown)).waitFor();
+    // With other axes it filters.
+    await preset('Layer × component').click();
+    const part = await heatmap('x=all&y=component&value=time&from_token=8&to_token=16');
+    await map().getByRole('checkbox', { name: 'Table' }).check();
+    const [name, largest] = part.y.rows
+      .map((row, i): [string, number] => [row, part.cells[i]?.[0] ?? 0])
+      .sort((a, b) => b[1] - a[1])[0] ?? ['', 0];
+    void largest;
+    await expect.poll(async () => (await tableRows()).has(name)).toBe(true);
+    await page.keyboard.press('z');
+    await page.keyboard.press('Escape');
+    await expect.poll(() => fixture.hash.get('r')).toBeNull();
+    expect(await totals().count()).toBe(0);
+  });
+
+  it('of dragging the legend shows a range of values', async () => {
+    await fixture.runTextToEnd('Once upon a time', 20);
+    const before = await settled();
+    const legend = map().locator('.legend canvas');
+    const box = await legend.boundingBox();
+    if (!box) throw new Error('no legend');
+    await fixture.page.mouse.move(box.x + 60, box.y + 4);
+    await fixture.page.mouse.down();
+    await fixture.page.mouse.move(box.x + 109, box.y + 4, { steps: 3 });
+    await fixture.page.mouse.up();
+    await expect.poll(() => fixture.hash.get('p.map')).toMatch(/only:/);
+    expect(await settled()).not.toBe(before);
+    await map().getByRole('button', { name: 'all values' }).click();
+    await fixture.page.mouse.move(2, 2);
+    expect(await settled()).toBe(before);
+  });
+
+  it('of the right keys moves the cursor and selects', async () => {
+    await fixture.runTextToEnd('By key', 6);
+    await preset('Token × tensor').click();
+    await settled();
+    await input().focus();
+    await fixture.page.keyboard.press('Home');
+    await tip().getByText('token 0').waitFor();
+    for (const key of ['ArrowRight', 'ArrowDown', 'ArrowDown', 'ArrowDown', 'Enter'])
+      await fixture.page.keyboard.press(key);
+    await expect.poll(() => fixture.hash.get('sel')).toMatch(/^t:/);
+  });
+});
+
+describe('a link', () => {
+  it.each([
+    'p.map=y:memory,x:time,v:bytes,p:heat',
+    'p.map=y:tensor,v:accesses,linear,cx:3:12',
+    'p.map=y:component,x:layer,p:cividis&ph=g',
+    'r=token:2:6,layer:0:2&p.map=table',
+  ])('%s gives the same picture in a fresh browser', async (part) => {
+    await fixture.runTextToEnd('Once upon a time', 16);
+    const link = `${fixture.server.url}/#1&session=${fixture.session ?? ''}&${part}`;
+    const seen: number[] = [];
+    for (let round = 0; round < 2; round += 1) {
+      await fixture.fresh(link);
+      await fixture.ops.waitFor();
+      seen.push(await settled());
+    }
+    expect(seen[0]).toBe(seen[1]);
+    expect(new URL(fixture.page.url()).hash).toBe(new URL(link).hash);
+  });
+
+  it('with any options shows a map', async () => {
+    await fixture.runTextToEnd('Once upon a time', 4);
+    for (const options of [
+      'y:nothing,x:9',
+      'cx:9:1',
+      'cx:5000:9000',
+      'cy1:3:4,y:file',
+      'only:9:1',
+      'y:expert',
+      'x:phase,y:source',
+      'v:faults,y:op',
+    ]) {
+      await fixture.fresh(
+        `${fixture.server.url}/#1&session=${fixture.session ?? ''}&p.map=${options}`,
+      );
+      await fixture.ops.waitFor();
+      await expect
+        .poll(() =>
+          map()
+            .getByText(/Loading|failed/)
+            .count(),
+        )
+        .toBe(0);
+      expect(await map().locator('.empty-error').count(), options).toBe(0);
+    }
+  });
+});
+
+// The middle of the cell of a token and a layer on the screen, while everything is in view: found
+// by the tooltip.
+async function columnOf(token: number, layer = 1): Promise<{ x: number; y: number }> {
+  const box = await input().boundingBox();
+  if (!box) throw new Error('no map');
+  const total = await fixture.get<{ total: number }>('tokens?limit=1');
+  const gutter = 71;
+  const right = 96;
+  const column = Math.min(26, (box.width - gutter - right) / (total.total - 1));
+  const x = box.x + gutter + (token + 0.5) * column;
+  for (let y = box.y + 48; y < box.y + box.height; y += 6) {
+    await fixture.page.mouse.move(x, y);
+    const text = await tip().innerText();
+    if (new RegExp(`layer\\s+${layer}\\b`).test(text)) return { x, y: y + 3 };
+  }
+  throw new Error(`no layer ${layer} in the map`);
+}

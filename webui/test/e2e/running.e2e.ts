@@ -1,0 +1,119 @@
+// What the page shows while a run is going on: from its first step, equal to REST.
+import { describe, expect, it } from 'vitest';
+import { PageFixture } from './page_fixture';
+
+const fixture = PageFixture.use(() =>
+  Promise.resolve(['-c', '32768', '-b', '8192', '--ubatch-size', '8192']),
+);
+
+interface Session {
+  readonly id: string;
+  readonly state: string;
+  readonly steps: number;
+  readonly tokens: number;
+  readonly file_bytes: number;
+}
+
+const LONG = 'Once upon a time there was a little frog. '.repeat(400);
+
+describe('a running session', () => {
+  it('shows its ops in the first step already', async () => {
+    await fixture.runText(LONG, 2);
+    const { page } = fixture;
+    await page
+      .getByText(/Step 0 is running: [1-9]\d* ops? done/)
+      .first()
+      .waitFor();
+    await fixture.waitDone();
+    await fixture.ops.waitFor();
+    expect(await page.getByText(/Waiting/).count()).toBe(0);
+  });
+
+  it('is in the list of sessions at once', async () => {
+    await fixture.runText('In the list', 20_000);
+    await fixture.ops.waitFor();
+    const row = fixture.row('In the list').first();
+    await row.waitFor();
+    await row.getByText('running').waitFor();
+    await fixture.stop.click();
+    await row.getByText('cancelled').waitFor();
+  });
+
+  it('has the figures of REST everywhere', async () => {
+    const { page } = fixture;
+    await fixture.runText('Figures', 20_000);
+    await fixture.ops.waitFor();
+    const url = `api/v1/sessions/${fixture.session ?? ''}`;
+    const read = () =>
+      page.evaluate(async (path) => (await (await fetch(path)).json()) as Session, url);
+    const fact = async (name: string): Promise<string> =>
+      fixture.inspector
+        .locator('dt', { hasText: new RegExp(`^${name}$`) })
+        .locator('+ dd')
+        .first()
+        .innerText();
+    // Behind REST by less than a second, so two readings around the page's figure.
+    for (let round = 0; round < 3; round += 1) {
+      const { steps } = await read();
+      await expect
+        .poll(async () => Number((await fact('steps')).replace(/\D/g, '')), { timeout: 1500 })
+        .toBeGreaterThanOrEqual(steps);
+      const shown = Number(
+        /^([\d\s]+) step/
+          .exec(
+            await page
+              .locator('.status')
+              .innerText()
+              .then((text) => text.split('\n')[1] ?? ''),
+          )?.[1]
+          ?.replace(/\D/g, ''),
+      );
+      expect(shown).toBeGreaterThanOrEqual(steps);
+    }
+    await fixture.stop.click();
+    await fixture.progress.getByText(/^Stopped after/).waitFor();
+    const done = await read();
+    await expect
+      .poll(async () => Number((await fact('steps')).replace(/\D/g, '')))
+      .toBe(done.steps);
+  });
+});
+
+describe('a narrow window', () => {
+  it.each([
+    [390, 844],
+    [720, 450], // 1440x900 at 200 %
+  ])('of %d x %d pixels has all controls', async (width, height) => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Narrow', 6);
+    await page.setViewportSize({ width, height });
+    for (const selector of ['.map-foot', '.toolbar', '.strip', '.top']) {
+      for (const bar of await page.locator(selector).all()) {
+        for (const control of await bar.locator('button, input, select, a').all()) {
+          if (!(await control.isVisible())) continue;
+          const box = await control.boundingBox();
+          const name = (await control.getAttribute('aria-label')) ?? (await control.innerText());
+          expect(box && box.x >= 0 && box.x + box.width <= width + 1, `${selector} ${name}`).toBe(
+            true,
+          );
+        }
+      }
+    }
+  });
+});
+
+describe('a row of the list of sessions', () => {
+  it('is one Tab stop', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('One', 2);
+    await fixture.runTextToEnd('Two', 2);
+    const stops = await page
+      .locator('.session')
+      .evaluateAll((rows) =>
+        rows.map((row) => row.querySelectorAll(':is(button, a):not([tabindex="-1"])').length),
+      );
+    expect(stops.length).toBeGreaterThan(1);
+    expect(stops.reduce((a, b) => a + b, 0)).toBe(1);
+    void page;
+  });
+});
