@@ -5,6 +5,7 @@ import { commandsOf } from './commands/table';
 import type { Panel, Place } from './panels/panel';
 import { Dock } from './shell/Dock';
 import { DropTarget } from './shell/DropTarget';
+import { PlaybackBar } from './shell/PlaybackBar';
 import { Help } from './shell/Help';
 import { Palette } from './shell/Palette';
 import { StatusLine } from './shell/StatusLine';
@@ -25,6 +26,7 @@ export function App({ store, panels }: { store: Store; panels: readonly Panel[] 
       <OfflineNotice store={store} />
       <Strip store={store} />
       <Page store={store} panels={panels} />
+      <PlaybackBar store={store} />
       <StatusLine store={store} />
       <Palette store={store} commands={commands} />
       <Help store={store} commands={commands} />
@@ -41,6 +43,7 @@ function listenForKeys(store: Store, commands: () => ReturnType<typeof commandsO
     if (document.querySelector('dialog[open], .popover:popover-open')) return;
     const typing = isTyping(event.target);
     const { letterKeys } = store.settings.current.peek();
+    if (event.key === ' ' && isControl(event.target)) return; // presses the control
     const command = commandFor(commands(), event, { typing, letterKeys });
     if (command) {
       event.preventDefault();
@@ -54,6 +57,9 @@ function listenForKeys(store: Store, commands: () => ReturnType<typeof commandsO
     removeEventListener('keydown', press);
   };
 }
+
+const isControl = (target: EventTarget | null): boolean =>
+  target instanceof Element && target.closest('button, a[href], input, select, summary') !== null;
 
 type ShareName = 'sideShare' | 'inspectorShare' | 'chatShare' | 'upperShare';
 

@@ -9,6 +9,7 @@ import './css/chat.css';
 import './css/sessions.css';
 import './css/map.css';
 import './css/strip.css';
+import './css/playback.css';
 import './css/graph.css';
 import './css/table.css';
 import './css/inspector.css';

@@ -13,6 +13,7 @@ export function commandsOf(store: Store, panels: readonly Panel[]): readonly Com
     ...windowCommands(store),
     ...panelCommands(store, panels),
     ...moveCommands(store),
+    ...playCommands(store),
     ...zoomCommands(store),
     ...runCommands(store),
     ...sessionCommands(store),
@@ -144,6 +145,46 @@ function moveCommands(store: Store): readonly Command[] {
     phase('all', 'Show all steps'),
     phase('prompt', 'Show only the prompt'),
     phase('generate', 'Show only generated tokens'),
+  ];
+}
+
+function playCommands(store: Store): readonly Command[] {
+  const { playback } = store;
+  const group = 'Playback';
+  const enabled = (): boolean => (store.open.peek()?.data.steps.length ?? 0) > 0;
+  const op = (id: string, title: string, key: string, by: 1 | -1): Command => ({
+    id,
+    title,
+    group,
+    keys: [key],
+    enabled,
+    run: (repeated) => {
+      playback.moveOp(by, repeated ? 'coalesce' : 'push');
+    },
+  });
+  return [
+    {
+      id: 'play',
+      title: 'Play or pause',
+      group,
+      keys: [' '],
+      enabled,
+      run: (repeated) => {
+        if (!repeated) playback.toggle();
+      },
+    },
+    op('op-before', 'Previous op', ',', -1),
+    op('op-after', 'Next op', '.', 1),
+    {
+      id: 'loop',
+      title: 'Toggle the loop of playback',
+      group,
+      enabled,
+      run: () => {
+        const { loop } = store.navigation.view.peek();
+        store.navigation.change({ loop: !loop }, 'replace');
+      },
+    },
   ];
 }
 

@@ -222,7 +222,8 @@ export function rangeText(axis: Axis, { from, to }: Range): string {
       const inside = sectionAt(axis.parts, from);
       if (inside && to <= inside.to) return `${inside.name}, ${formatBytes(Math.round(to - from))}`;
       const group = sectionAt(axis.groups, from);
-      if (group && group.name !== '' && to <= group.to) return `${group.name}, ${formatBytes(Math.round(to - from))}`;
+      if (group && group.name !== '' && to <= group.to)
+        return `${group.name}, ${formatBytes(Math.round(to - from))}`;
       return `${axis.name} ${formatBytes(Math.floor(from))} – ${formatBytes(Math.ceil(to))}`;
     }
     case 'one':

@@ -330,7 +330,7 @@ export class Plane implements PlaneInput {
     };
     const move = moves[name];
     if (move) this.moveCursor(...move);
-    else if (name === 'Enter' || name === ' ') {
+    else if (name === 'Enter') {
       const hit = this.hovered.peek()?.hit;
       if (hit) this.parts.events.select(hit);
     } else return false;

@@ -7,6 +7,7 @@ import { ok } from '../result';
 import type { OpenSession } from './open_session';
 import { Resource } from './resource';
 import { opOf } from './selection';
+import { StepOps } from './step_ops';
 
 // Creates one value per session at the first use.
 export function perSession<T>(make: (session: OpenSession) => T): (session: OpenSession) => T {
@@ -19,6 +20,8 @@ export function perSession<T>(make: (session: OpenSession) => T): (session: Open
     return fresh;
   };
 }
+
+export const stepOpsOf = perSession((session) => new StepOps(session));
 
 export interface OpsOfStep {
   readonly step: number;
@@ -42,11 +45,11 @@ export const opsOf = perSession((session) => {
     load: async (signal) => {
       const step = session.step.peek() ?? 0;
       const order = sort.peek();
-      const rows = await api.ops(session.id, step, order, signal);
-      if (!rows.ok) return rows;
-      const template = session.data.steps[step]?.template;
-      if (typeof template === 'number') session.data.learnTemplate(template, rows.value);
-      return ok({ step, sort: order, rows: rows.value });
+      const rows =
+        order === 'op'
+          ? await stepOpsOf(session).load(step, signal)
+          : await api.ops(session.id, step, order, signal);
+      return rows.ok ? ok({ step, sort: order, rows: rows.value }) : rows;
     },
     reconnects,
     // A step that has just finished may not be on disk yet.

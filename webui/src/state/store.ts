@@ -10,6 +10,7 @@ import { themeOf } from '../theme';
 import { Chat } from './chat';
 import { Connection } from './connection';
 import { Models } from './models';
+import { stepOpsOf } from './per_session';
 import { Navigation, type Browser, type HistoryMode } from './navigation';
 import { OpenSession, adjacentStep, isInPhase } from './open_session';
 import { sameSelection, type Selection } from './selection';
@@ -18,6 +19,7 @@ import { SettingsStore, type Theme } from './settings';
 import { Shell } from './shell';
 import { speedOf } from './speed';
 import { Toasts } from './toasts';
+import { Playback } from './playback';
 import type { KnownPanels } from './url';
 import { withStep, withKey, type PhaseFilter } from './view';
 
@@ -55,6 +57,7 @@ export class Store implements LiveSink {
   readonly models: Models;
   readonly sessions: SessionList;
   readonly chat: Chat;
+  readonly playback: Playback;
   readonly open: ReadonlySignal<OpenSession | null>;
   readonly now: ReadonlySignal<number>; // ms; for "3 min ago"
   readonly theme: ReadonlySignal<Theme>;
@@ -78,6 +81,7 @@ export class Store implements LiveSink {
     this.navigation = new Navigation(browser, panels, (dropped) => {
       this.toasts.error(`Ignored invalid parts of the link: ${dropped.join(', ')}`);
     });
+    this.playback = new Playback(this.open, this.navigation);
     this.connection = new Connection(api);
     this.models = new Models(api, this.toasts);
     this.sessions = new SessionList(api, this.toasts);
@@ -203,9 +207,18 @@ export class Store implements LiveSink {
     const { layer } = this.navigation.view.peek();
     const layers = this.layers.peek();
     const next = Math.min(layers - 1, Math.max(0, layer + by));
-    if (next >= 0 && next !== layer) {
-      this.navigation.change({ layer: next }, repeated ? 'coalesce' : 'push');
-    }
+    if (next < 0 || next === layer) return;
+    const how = repeated ? 'coalesce' : 'push';
+    // A selected op moves with the layer: to the first one of the new layer.
+    const open = this.current.peek();
+    const step = open?.step.peek() ?? null;
+    const isOp = this.navigation.view.peek().selection?.kind === 'op';
+    const ops = open && step !== null && isOp ? stepOpsOf(open).known(step) : undefined;
+    const first = ops?.find(({ op_layer_id }) => op_layer_id === next);
+    this.navigation.change(
+      { layer: next, ...(first ? { selection: { kind: 'op', op: first.op } } : {}) },
+      how,
+    );
   }
 
   // Number of layers of the open session's model; 0 if unknown.

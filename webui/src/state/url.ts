@@ -1,11 +1,12 @@
 // The URL hash of a view:
 //
 //   #1&session=ID&ph=g&step=12&l=5&sel=o:403&full=graph&tab=graph,steps
-//     &r=token:20:48,layer:3:7&f.ops=op:mul_mat&o.ops=-duration&w.graph=0:48&p.map=y:file,log
+//     &r=token:20:48,layer:3:7&speed=0.001&loop=1&f.ops=op:mul_mat&o.ops=-duration&w.graph=0:48&p.map=y:file,log
 //
 // The number is the version of the format. `f.`, `o.`, `w.` and `p.` are followed by the panel id
 // and hold its filter, order, window and options, so a new panel needs no change here. Missing parts have their
 // default. Invalid parts are ignored and reported. The hash never contains the prompt.
+import { SPEEDS } from './speeds';
 import { decodeSelection, encodeSelection } from './selection';
 import {
   emptyView,
@@ -43,6 +44,8 @@ export function toHash(view: View): string {
   const tabs = Object.values(view.tabs);
   if (tabs.length > 0) put('tab', tabs.join(','));
   if (view.range) put('r', rangeText(view.range));
+  if (view.speed !== null) put('speed', String(view.speed));
+  if (view.loop) put('loop', '1');
   for (const [panel, options] of Object.entries(view.options)) put(`p.${panel}`, options);
   for (const [panel, filter] of Object.entries(view.filters)) put(`f.${panel}`, filter);
   for (const [panel, sort] of Object.entries(view.sorts)) put(`o.${panel}`, sort);
@@ -91,6 +94,12 @@ function withPart(view: View, part: string, panels: KnownPanels): View | null {
       const range = rangeOf(value);
       return range && { ...view, range };
     }
+    case 'speed':
+      return SPEEDS.some((known) => String(known) === value)
+        ? { ...view, speed: Number(value) }
+        : null;
+    case 'loop':
+      return value === '1' ? { ...view, loop: true } : null;
     case 'full':
       return panels.has(value) ? { ...view, full: value } : null;
     case 'tab': {

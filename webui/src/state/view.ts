@@ -32,6 +32,8 @@ export interface View {
   readonly windows: Readonly<Record<string, Window>>; // by panel; absent: all
   readonly options: Readonly<Record<string, string>>; // by panel, in the panel's own form
   readonly range: RangeFilter | null;
+  readonly speed: number | null; // of playback, 1: as fast as it ran; null: chosen when it starts
+  readonly loop: boolean; // playback starts again at the end
 }
 
 export const emptyView: View = {
@@ -47,6 +49,8 @@ export const emptyView: View = {
   windows: {},
   options: {},
   range: null,
+  speed: null,
+  loop: false,
 };
 
 // The view after opening another session. Keeps the tabs, filters and sort orders, resets the rest.
@@ -62,6 +66,7 @@ export function withSession(view: View, session: string | null): View {
     full: session === null ? null : view.full,
     windows: {},
     range: null,
+    speed: null,
   };
 }
 

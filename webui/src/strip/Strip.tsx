@@ -83,6 +83,7 @@ function Chart(props: {
       const times = data.flight?.layersNs ?? shown?.layers.ns ?? [];
       const now = performance.now();
       if (data.flight) chart.touch(ops.get(data.flight.op) ?? [], now);
+      if (store.playback.playing.peek()) chart.touch(marked.peek(), now);
       chart.paint(bands, times, marked.peek(), now);
       if (timer !== null) clearTimeout(timer);
       timer = chart.isGlowing(now) ? setTimeout(paint, FADE_FRAME_MS) : null;

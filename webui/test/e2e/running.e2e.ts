@@ -87,7 +87,7 @@ describe('a narrow window', () => {
     const { page } = fixture;
     await fixture.runTextToEnd('Narrow', 6);
     await page.setViewportSize({ width, height });
-    for (const selector of ['.map-foot', '.toolbar', '.strip', '.top']) {
+    for (const selector of ['.map-foot', '.toolbar', '.playback', '.strip', '.top']) {
       for (const bar of await page.locator(selector).all()) {
         for (const control of await bar.locator('button, input, select, a').all()) {
           if (!(await control.isVisible())) continue;

@@ -29,6 +29,8 @@ const FULL: View = {
   windows: { map: [3, 40.5], graph: [0, 1, -2, 2] },
   options: { map: 'y:file,x:time,linear,cx:3:40.5' },
   range: { x: { axis: 'token', from: 3, to: 9 }, y: { axis: 'layer', from: 0, to: 2 } },
+  speed: 0.005,
+  loop: true,
 };
 
 describe('a URL', () => {

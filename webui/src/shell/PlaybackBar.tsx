@@ -1,0 +1,148 @@
+// Playback: the position in the session as steps and ops, its speed, and the loop.
+import { formatCount, formatNs } from '../format';
+import { durationOf } from '../net/types';
+import type { OpenSession } from '../state/open_session';
+import { opCount } from '../state/playback';
+import { opsOf } from '../state/per_session';
+import { opOf } from '../state/selection';
+import { SPEEDS, readableSpeed, speedText } from '../state/speeds';
+import type { Store } from '../state/store';
+import { IconButton } from '../ui/Button';
+import { usePart, useResource } from '../ui/hooks';
+
+export function PlaybackBar({ store }: { store: Store }) {
+  const session = store.open.value;
+  const hasSteps = usePart(() => {
+    const open = store.open.value;
+    void open?.feed.version.value;
+    return (open?.data.steps.length ?? 0) > 0;
+  });
+  return session && hasSteps ? <Bar key={session.id} store={store} session={session} /> : null;
+}
+
+interface Props {
+  readonly store: Store;
+  readonly session: OpenSession;
+}
+
+function Bar({ store, session }: Props) {
+  const { playback, navigation } = store;
+  const playing = playback.playing.value;
+  const loop = usePart(() => navigation.view.value.loop);
+  return (
+    <section class="playback" aria-label="Playback">
+      <IconButton
+        icon="first"
+        label="Previous op"
+        hint=","
+        onClick={() => {
+          playback.moveOp(-1, 'coalesce');
+        }}
+      />
+      <IconButton
+        icon={playing ? 'pause' : 'play'}
+        label={playing ? 'Pause' : 'Play'}
+        hint="Space"
+        onClick={() => {
+          playback.toggle();
+        }}
+      />
+      <IconButton
+        icon="last"
+        label="Next op"
+        hint="."
+        onClick={() => {
+          playback.moveOp(1, 'coalesce');
+        }}
+      />
+      <Speed store={store} session={session} />
+      <IconButton
+        icon="loop"
+        label="Loop"
+        hint="of the range, else of the session"
+        pressed={loop}
+        onClick={() => {
+          navigation.change({ loop: !loop }, 'replace');
+        }}
+      />
+      <Position store={store} session={session} />
+      <Slider store={store} session={session} />
+    </section>
+  );
+}
+
+function Speed({ store, session }: Props) {
+  const speed = usePart(() => store.navigation.view.value.speed);
+  const step = session.step.value;
+  const { begin_ns = 0, end_ns = 0 } = step === null ? {} : (session.data.steps[step] ?? {});
+  return (
+    <select
+      aria-label="Speed"
+      title="Speed of playback, relative to the speed of the run"
+      value={String(speed ?? readableSpeed(end_ns - begin_ns))}
+      onChange={(event) => {
+        store.navigation.change({ speed: Number(event.currentTarget.value) }, 'replace');
+      }}
+    >
+      {SPEEDS.map((one) => (
+        <option key={one} value={String(one)}>
+          {speedText(one)}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+// "step 12/128, op 143/379: blk.5 ffn_down, MUL_MAT, 1.2 ms".
+function Position({ store, session }: Props) {
+  const ops = useResource(opsOf(session)).value;
+  const index = usePart(() => opOf(store.navigation.view.value.selection));
+  const step = session.step.value ?? 0;
+  const steps = usePart(() => {
+    void session.feed.version.value;
+    return session.data.steps.length;
+  });
+  const op = ops?.step === step ? ops.rows.find((one) => one.op === index) : undefined;
+  return (
+    <span class="playback-position">
+      <span>
+        step {formatCount(step + 1)}/{formatCount(steps)}
+      </span>
+      {index !== null && (
+        <span>
+          op {formatCount(index + 1)}/{formatCount(opCount(session, step))}
+        </span>
+      )}
+      {op && (
+        <span class="playback-op">
+          <b class="mono">{op.tensor_name}</b> {op.operation_type} {formatNs(durationOf(op))}
+        </span>
+      )}
+    </span>
+  );
+}
+
+function Slider({ store, session }: Props) {
+  const index = usePart(() => opOf(store.navigation.view.value.selection));
+  const step = session.step.value ?? 0;
+  const steps = usePart(() => {
+    void session.feed.version.value;
+    return session.data.steps.length;
+  });
+  const part = index === null ? 0 : (index + 0.5) / Math.max(1, opCount(session, step));
+  return (
+    <input
+      type="range"
+      class="playback-slider"
+      aria-label="Position in the session"
+      aria-valuetext={`step ${step + 1} of ${steps}`}
+      min={0}
+      max={steps}
+      step="any"
+      value={step + Math.min(0.999, part)}
+      onInput={(event) => {
+        store.playback.seek(Number(event.currentTarget.value));
+      }}
+    />
+  );
+}

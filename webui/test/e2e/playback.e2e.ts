@@ -1,0 +1,126 @@
+// Playback on the real server: the position moves strip, map, table, inspector and answer together.
+import { describe, expect, it } from 'vitest';
+import { PageFixture } from './page_fixture';
+
+const fixture = PageFixture.use();
+
+interface Op {
+  readonly op: number;
+  readonly tensor_name: string;
+  readonly op_layer_id: number | null;
+}
+
+const bar = () => fixture.page.getByRole('region', { name: 'Playback' });
+const position = () => bar().locator('.playback-position');
+const speed = () => bar().getByRole('combobox', { name: 'Speed' });
+const row = () => fixture.ops.locator('.vgrid-row[aria-selected=true]');
+
+// What the views show as the current op or step.
+async function shown() {
+  const { page, hash } = fixture;
+  return {
+    step: hash.get('step'),
+    selection: hash.get('sel'),
+    table: await row().allInnerTexts(),
+    strip: await fixture.pixels('.strip-chart'),
+    map: await page
+      .locator('.plane canvas')
+      .nth(1)
+      .evaluate((canvas) => {
+        const { width, height } = canvas as HTMLCanvasElement;
+        const data = (canvas as HTMLCanvasElement)
+          .getContext('2d')
+          ?.getImageData(0, 0, width, height).data;
+        return data?.reduce((sum, value, i) => (sum * 31 + value * (i % 7)) % 1_000_003, 0);
+      }),
+  };
+}
+
+describe('playback', () => {
+  it('plays ops in slow motion; all views move; Space pauses', async () => {
+    await fixture.runTextToEnd('Once upon a time', 8);
+    await fixture.page.locator('.status').click();
+    await fixture.page.keyboard.press(' ');
+    await bar().getByRole('button', { name: 'Pause' }).waitFor();
+    await expect.poll(() => fixture.hash.get('sel')).toMatch(/^o:/);
+    const first = await shown();
+    expect(first.step).toBe('0');
+    await expect.poll(async () => (await shown()).selection).not.toBe(first.selection);
+    await fixture.page.keyboard.press(' ');
+    await bar().getByRole('button', { name: 'Play' }).waitFor();
+    // The table row, the position and the link are those of the op.
+    await expect.poll(async () => (await shown()).table.length).toBe(1);
+    const paused = await shown();
+    expect(paused.strip).not.toBe(first.strip);
+    const index = Number(paused.selection?.slice(2));
+    const { ops } = await fixture.get<{ ops: Op[] }>(`steps/${paused.step ?? ''}/ops?limit=1000`);
+    const op = ops.find((one) => one.op === index);
+    expect(op).toBeDefined();
+    expect(await position().innerText()).toContain(op?.tensor_name);
+    await fixture.inspector
+      .getByText(op?.tensor_name ?? '', { exact: true })
+      .first()
+      .waitFor();
+    // A link has the position and the speed.
+    await expect.poll(() => fixture.hash.get('speed')).toMatch(/^0\.\d+$/);
+    await fixture.page.reload();
+    await expect.poll(async () => (await shown()).selection).toBe(paused.selection);
+    expect(await speed().inputValue()).toBe(fixture.hash.get('speed'));
+  });
+
+  it('steps by op, layer and token', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Once upon a time', 6);
+    await fixture.ops.locator('.vgrid-row').nth(2).click();
+    await expect.poll(() => fixture.hash.get('sel')).toBe('o:2');
+    await page.keyboard.press('.');
+    await expect.poll(() => fixture.hash.get('sel')).toBe('o:3');
+    await page.keyboard.press(',');
+    await page.keyboard.press(',');
+    await expect.poll(() => fixture.hash.get('sel')).toBe('o:1');
+    await page.keyboard.press('}');
+    const step = fixture.hash.get('step') ?? '';
+    const { ops } = await fixture.get<{ ops: Op[] }>(`steps/${step}/ops?limit=1000`);
+    const first = ops.find((one) => one.op_layer_id === 1);
+    await expect.poll(() => fixture.hash.get('sel')).toBe(`o:${first?.op ?? -1}`);
+    await page.keyboard.press('[');
+    await expect.poll(() => fixture.hash.get('step')).toBe(String(Number(step) - 1));
+    expect(fixture.hash.get('sel')).toBe(`o:${first?.op ?? -1}`);
+  });
+
+  it('plays tokens at full speed to the end, and a brushed range in a loop', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Once upon a time', 200);
+    await speed().selectOption('1');
+    await bar().getByRole('button', { name: 'Play' }).click();
+    const { total } = await fixture.get<{ total: number }>('steps?limit=1');
+    await expect.poll(() => fixture.hash.get('step')).toBe(String(total - 1));
+    await bar().getByRole('button', { name: 'Play' }).waitFor();
+    expect(fixture.hash.get('sel')).toMatch(/^k:/);
+    // A range of three tokens.
+    await page.goto(`${page.url().replace(/&(sel|step|r|loop)=[^&]*/g, '')}&r=token:20:23,&loop=1`);
+    await fixture.ops.waitFor();
+    await speed().selectOption('0.01');
+    await bar().getByRole('button', { name: 'Play' }).click();
+    const seen = new Set<string>();
+    await expect
+      .poll(
+        () => {
+          const step = fixture.hash.get('step');
+          if (step !== null) seen.add(step);
+          return seen.size;
+        },
+        { interval: 20 },
+      )
+      .toBe(3);
+    await bar().getByRole('button', { name: 'Pause' }).click();
+  });
+
+  it('follows the slider', async () => {
+    await fixture.runTextToEnd('Once upon a time', 10);
+    await bar().getByRole('slider').focus();
+    await fixture.page.keyboard.press('Home');
+    await expect.poll(() => fixture.hash.get('step')).toBe('0');
+    expect(fixture.hash.get('sel')).toBe('o:0');
+  });
+});
