@@ -118,7 +118,7 @@ TEST(EngineAnswers, RejectsTooDeepGrammarsAndPatterns) {
       {"root ::= \"" + open + "(\\\"(\" [(" + open + "] # ((" + open + "\n", "", ""},
       {"root ::= \"" + text + "\"", "", "too large"},
       {"", std::string(100'000, '('), "the maximum is 1000"},
-      {"", std::string(1000, '('), "not a regular expression"},
+      {"", std::string(1000, '('), "not a valid regular expression"},
       {"", std::string(400, '(') + "a" + std::string(400, ')'), ""},
   };
   for (const Case& c : cases) {

@@ -1697,7 +1697,7 @@ export interface components {
              */
             readonly repeat_penalty?: number;
             /**
-             * @description Number of last tokens that `repeat_penalty` covers; -1: all
+             * @description Number of last tokens that `repeat_penalty` covers, at most the context; -1: all
              * @default 64
              */
             readonly repeat_last_n?: number;
