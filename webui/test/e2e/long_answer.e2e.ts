@@ -21,8 +21,8 @@ const domNodes = (): Promise<number> =>
     return count;
   });
 
-const distanceToEnd = (): Promise<number> =>
-  fixture.log.evaluate((box) => box.scrollHeight - box.clientHeight - box.scrollTop);
+// The transcript of a run is laid out from its end: 0 is the end, further up is negative.
+const distanceToEnd = (): Promise<number> => fixture.log.evaluate((box) => -box.scrollTop);
 
 // Where the answer begins on the screen.
 const placeOfAnswer = (): Promise<number> =>

@@ -58,17 +58,11 @@ describe('a running session', () => {
       await expect
         .poll(async () => Number((await fact('steps')).replace(/\D/g, '')), { timeout: 1500 })
         .toBeGreaterThanOrEqual(steps);
-      const shown = Number(
-        /^([\d\s]+) step/
-          .exec(
-            await page
-              .locator('.status')
-              .innerText()
-              .then((text) => text.split('\n')[1] ?? ''),
-          )?.[1]
-          ?.replace(/\D/g, ''),
-      );
-      expect(shown).toBeGreaterThanOrEqual(steps);
+      const status = async (): Promise<number> => {
+        const text = await page.locator('.status').innerText();
+        return Number(/([\d\s]+) steps/.exec(text)?.[1]?.replace(/\D/g, ''));
+      };
+      await expect.poll(status, { timeout: 1500 }).toBeGreaterThanOrEqual(steps);
     }
     await fixture.stop.click();
     await fixture.progress.getByText(/^Stopped after/).waitFor();

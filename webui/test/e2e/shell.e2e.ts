@@ -40,10 +40,11 @@ describe('the URL', () => {
     // Escape and each selection before it pushed an entry.
     await page.goBack();
     await expect.poll(() => fixture.hash.get('full')).toBe('ops');
-    for (const key of ['full', 'l', 'ph', 'sel']) {
+    for (const key of ['full', 'ph', 'sel', 'l']) {
       await page.goBack();
       await expect.poll(() => fixture.hash.has(key)).toBe(false);
     }
+    await page.goForward(); // the layer
     await page.goForward();
     await expect.poll(() => chosen().innerText()).toBe(op);
   });
