@@ -9,20 +9,24 @@ import { readableSpeed } from './speeds';
 import { opOf, sameSelection, type Selection } from './selection';
 import { withStep } from './view';
 
-const FRAME_MS = 30; // at most 30 changes a second
-const LONGEST_FRAME_MS = 100; // after a pause of the browser, for example in a background tab
+const TICK_MS = 30;
+const LONGEST_TICK_MS = 100; // after a pause of the browser, for example in a background tab
 // A step that is shown for a shorter time is shown as a whole, without its ops.
 const SHORTEST_STEP_MS = 250;
 
 interface Clock {
-  readonly request: (frame: (nowMs: number) => void) => number;
-  readonly cancel: (frame: number) => void;
+  readonly request: (tick: (nowMs: number) => void) => number;
+  readonly cancel: (tick: number) => void;
 }
 
+// Timers, not frames: views that paint in the next frame then show the same position as the others.
 const pageClock: Clock = {
-  request: (frame) => requestAnimationFrame(frame),
-  cancel: (frame) => {
-    cancelAnimationFrame(frame);
+  request: (tick) =>
+    setTimeout(() => {
+      tick(performance.now());
+    }, TICK_MS) as unknown as number,
+  cancel: (tick) => {
+    clearTimeout(tick);
   },
 };
 
@@ -32,7 +36,7 @@ export class Playback {
   private readonly open: ReadonlySignal<OpenSession | null>;
   private readonly navigation: Navigation;
   private readonly clock: Clock;
-  private frame = 0;
+  private timer = 0;
   private lastMs = 0;
   private moment: Moment | null = null;
   // What playback showed last: another step or selection is the user's.
@@ -76,7 +80,7 @@ export class Playback {
   pause(): void {
     this.isPlaying.value = false;
     this.moment = this.shown = null;
-    this.clock.cancel(this.frame);
+    this.clock.cancel(this.timer);
   }
 
   // Moves by ops, from step to step.
@@ -119,7 +123,7 @@ export class Playback {
   // ---- The clock ---------------------------------------------------------------------
 
   private next(): void {
-    this.frame = this.clock.request((nowMs) => {
+    this.timer = this.clock.request((nowMs) => {
       this.tick(nowMs);
     });
   }
@@ -135,7 +139,6 @@ export class Playback {
     this.next();
     if (this.lastMs === 0) this.lastMs = nowMs;
     const elapsedMs = nowMs - this.lastMs;
-    if (elapsedMs < FRAME_MS) return;
     this.lastMs = nowMs;
     const isMoved =
       this.shown !== null &&
@@ -153,7 +156,7 @@ export class Playback {
         return;
       }
     }
-    const by = Math.min(LONGEST_FRAME_MS, elapsedMs) * 1e6 * rate;
+    const by = Math.min(LONGEST_TICK_MS, elapsedMs) * 1e6 * rate;
     const after = advance(session.data, phase, at, by, passage, loop);
     if (!after) {
       this.show(session, { step: passage.last, ns: passage.toNs }, 'debounced');

@@ -1,5 +1,5 @@
 // VGrid as a component: created once, then updated with show().
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { VGrid, type Column, type Sort } from '../grid/vgrid';
 
 export function Grid<Row>(props: {
@@ -18,7 +18,8 @@ export function Grid<Row>(props: {
   const latest = useRef(props);
   latest.current = props;
 
-  useEffect(() => {
+  // In the frame of the render, so that the grid changes together with other views.
+  useLayoutEffect(() => {
     if (!host.current) return;
     const made = new VGrid(host.current, latest.current.columns, {
       sort: (key) => {
@@ -35,7 +36,7 @@ export function Grid<Row>(props: {
     };
   }, []);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     grid.current?.show(props.label, props.columns, props.rows, props.sort, props.active);
     if (props.revealActive && props.active !== null) grid.current?.reveal(props.active);
   }, [

@@ -68,6 +68,30 @@ describe('playback', () => {
     expect(await speed().inputValue()).toBe(fixture.hash.get('speed'));
   });
 
+  it('moves the table and the position in the same frame, 30 times a second', async () => {
+    await fixture.runTextToEnd('Once upon a time', 8);
+    await fixture.fresh(`${fixture.page.url()}&step=2&speed=0.0001`);
+    await fixture.ops.waitFor();
+    await bar().getByRole('button', { name: 'Play' }).click();
+    await expect.poll(() => row().count()).toBe(1);
+    const samples = await fixture.page.evaluate(async () => {
+      const all: (readonly [position: string, table: string])[] = [];
+      const begin = performance.now();
+      while (performance.now() - begin < 2000) {
+        await new Promise((done) => requestAnimationFrame(done));
+        const position = document.querySelector('.playback-position')?.textContent ?? '';
+        const chosen = document.querySelector('.vgrid-row[aria-selected=true] > *');
+        all.push([
+          String(Number(/op ([\d\s]+)\//.exec(position)?.[1]?.replace(/\D/g, '')) - 1),
+          chosen?.textContent ?? '',
+        ]);
+      }
+      return all;
+    });
+    expect(samples.filter(([position, table]) => position !== table)).toEqual([]);
+    expect(new Set(samples.map(([position]) => position)).size).toBeGreaterThan(5);
+  });
+
   it('steps by op, layer and token', async () => {
     const { page } = fixture;
     await fixture.runTextToEnd('Once upon a time', 6);
@@ -100,7 +124,7 @@ describe('playback', () => {
     // A range of three tokens.
     await page.goto(`${page.url().replace(/&(sel|step|r|loop)=[^&]*/g, '')}&r=token:20:23,&loop=1`);
     await fixture.ops.waitFor();
-    await speed().selectOption('0.01');
+    await speed().selectOption('0.002');
     await bar().getByRole('button', { name: 'Play' }).click();
     const seen = new Set<string>();
     await expect
