@@ -1,13 +1,13 @@
 // Requests that try to end the server, to keep it busy or to take its memory: each gets an error
 // within 2 s, or runs and can be cancelled, and the server continues to work (docs/limits.md).
 //
-// TT_CASES: number of generated cases (default: 60). TT_SEED: the first seed.
+// TT_CASES: number of generated cases. TT_SEED: the first seed (docs/fuzzing.md).
 #include <gtest/gtest.h>
 #include <httplib.h>
 
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
+#include <filesystem>
 #include <format>
 #include <map>
 #include <print>
@@ -16,12 +16,14 @@
 #include <thread>
 #include <vector>
 
+#include "tests/server/support/bystander.h"
+#include "tests/server/support/generated_cases.h"
 #include "tests/server/support/http_client.h"
 #include "tests/server/support/program.h"
 #include "tests/server/support/server_watch.h"
 #include "tests/support/models/model_edit.h"
 #include "tests/support/temp_folder.h"
-#include "tracer/text/chat_template.h"
+#include "tests/support/wait.h"
 
 namespace tt::test {
 namespace {
@@ -36,16 +38,41 @@ std::string repeated(std::size_t times, std::string_view text) {
   return all;
 }
 
+// The models small and other, to be loaded on request.
+class TwoModels {
+ public:
+  TwoModels() {
+    for (const char* name : {"small.gguf", "other.gguf"})
+      std::filesystem::copy_file(kTestPaths.bundled_model, folder_ / name);
+  }
+  std::filesystem::path operator/(const std::string& name) const { return folder_.path() / name; }
+  std::vector<std::string> options() const {
+    return {"--no-model",
+            "--models-dir",
+            folder_.path().string(),
+            "--models-max",
+            "3",
+            "-c",
+            "1024",
+            "-t",
+            "1"};
+  }
+
+ private:
+  const TempFolder folder_;
+};
+
 class UntrustedRequests : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(server_.wait_until_loaded()); }
+  void SetUp() override { ASSERT_EQ(server_.load("small"), ""); }
 
   struct Reply {
     int status = 0;  // 0: none
     json body;
     std::chrono::milliseconds time{};
   };
-  Reply post(const json& body) {
+  Reply post(json body) {
+    body["model"] = "small";
     httplib::Client client = http_client(server_.url);
     const auto began = Clock::now();
     const auto response = client.Post("/api/v1/generate", body.dump(), "application/json");
@@ -88,17 +115,10 @@ class UntrustedRequests : public ::testing::Test {
     EXPECT_LT(Clock::now() - began, 5s);
   }
 
-  explicit UntrustedRequests(const char* context = "1024")
-      : server_(data_.path(), {"-c", context, "-t", "1"}, {}, kMemoryLimit) {}
-
   const TempFolder data_;
-  RunningServer server_;
-};
-
-// With a context for a generation that runs longer than the test.
-class UntrustedRequestsOfOthers : public UntrustedRequests {
- protected:
-  UntrustedRequestsOfOthers() : UntrustedRequests("65536") {}
+  const TwoModels models_;
+  RunningServer server_{data_.path(), models_.options(), {}, kMemoryLimit};
+  Bystander other_{server_, data_.path(), "other"};
 };
 
 // Rules a0 ... aN: each consists of the next one as `format` says.
@@ -137,29 +157,23 @@ TEST_F(UntrustedRequests, GrammarsAreBounded) {
     if (HasFatalFailure()) return;
   }
   expect_works();
+  other_.expect_undisturbed();
   watch.expect_limits();
   expect_stops();
 }
 
-// A running generation is not disturbed by the grammars of others.
-TEST_F(UntrustedRequestsOfOthers, GenerationContinues) {
-  const Reply started =
-      post({{"prompt", "Once"}, {"max_tokens", 60'000}, {"ignore_eos", true}, {"level", "off"}});
-  ASSERT_EQ(started.status, 202) << started.body;
-  const std::string id = started.body["id"];
-  const auto generated = [&] {
-    return server_.get("/api/v1/generate/" + id).value("generated", 0);
+// SIGTERM ends the server in time, whatever its children are doing.
+TEST_F(UntrustedRequests, StopIsNotDelayed) {
+  other_.stop();
+  const json bodies[] = {
+      {{"prompt", "x"}, {"grammar", "root ::= " + repeated(5000, "[a-z]* ")}},
+      {{"prompt", "x"}, {"grammar", chain(60, "root ::= a0\n", " ", "\"a\"")}},
+      {{"prompt", "x"}, {"max_tokens", 100'000}, {"grammar", "root ::= [a-z ]*"}},
   };
-  for (const std::size_t count : {2000U, 5000U}) {
-    const int before = generated();
-    const Reply reply =
-        post({{"prompt", "x"}, {"grammar", "root ::= " + repeated(count, "[a-z]* ")}});
-    EXPECT_EQ(reply.status, 422) << reply.body;
-    EXPECT_LT(reply.time, kResponseTime);
-    EXPECT_GT(generated(), before);
-  }
-  ASSERT_TRUE(http_client(server_.url).Delete("/api/v1/generate/" + id));
-  EXPECT_EQ(server_.wait_for_end(id)["state"], "cancelled");
+  std::vector<std::jthread> clients;
+  for (const json& body : bodies) clients.emplace_back([&] { (void)post(body); });
+  // The server, two helpers, and children for two of the requests.
+  ASSERT_TRUE(wait_until([&] { return process_tree_size(server_.program.pid()) >= 5; }));
   expect_stops();
 }
 
@@ -190,13 +204,12 @@ TEST_F(UntrustedRequests, NumbersAreBounded) {
     ASSERT_EQ(reply.status, 202) << reply.body;
     EXPECT_EQ(server_.wait_for_end(reply.body["id"])["state"], "done");
   }
+  other_.expect_undisturbed();
   watch.expect_limits();
   expect_stops();
 }
 
 // ---------------------------------------------------------------- chat templates
-
-class UntrustedTemplates : public ::testing::TestWithParam<std::pair<const char*, std::string>> {};
 
 const std::string kAnswer = "{% for m in messages %}{{ m['content'] }}{% endfor %}";
 
@@ -230,55 +243,80 @@ const std::pair<const char*, std::string> kTemplates[] = {
     {"LongRepetition", "{{ 'x' * 1000000000000 }}"},
 };
 
-TEST_P(UntrustedTemplates, AreBounded) {
-  const TempFolder data, models;
-  const auto model =
-      with_changes(kTestPaths.bundled_model, models / "hostile.gguf", [&](auto* file) {
-        gguf_set_val_str(file, "tokenizer.chat_template", GetParam().second.c_str());
-      });
-  const auto began = Clock::now();
-  RunningServer server(data.path(), {"--model", model.string(), "-c", "1024", "-t", "1"}, {},
-                       kMemoryLimit);
-  ASSERT_TRUE(server.wait_until_loaded()) << server.program.stderr_text();
-  EXPECT_LT(Clock::now() - began, 10s);
-  ServerWatch watch(server.program.pid(), server.url);
-  json messages = json::array();
-  for (int turn = 0; turn < 6; ++turn) {
-    messages.push_back({{"role", turn % 2 == 0 ? "user" : "assistant"}, {"content", "Hello"}});
-    httplib::Client client = http_client(server.url);
-    const auto sent = Clock::now();
-    const auto response =
-        client.Post("/api/v1/generate", json{{"messages", messages}, {"max_tokens", 2}}.dump(),
-                    "application/json");
-    EXPECT_LT(Clock::now() - sent, kResponseTime);
-    ASSERT_TRUE(response) << server.program.stderr_text();
-    if (response->status == 202) {
-      EXPECT_EQ(server.wait_for_end(json::parse(response->body)["id"])["state"], "done");
-    } else {
-      EXPECT_EQ(response->status, 422) << response->body;
+// Loads models with a hostile chat template, and sends conversations.
+class TemplateServer : public ::testing::Test {
+ protected:
+  void try_template(const std::string& name, const std::string& source) {
+    const auto model = with_changes(
+        kTestPaths.bundled_model, models_ / (name + ".gguf"),
+        [&](auto* file) { gguf_set_val_str(file, "tokenizer.chat_template", source.c_str()); });
+    const auto began = Clock::now();
+    ASSERT_EQ(server_.load(name), "") << server_.program.stderr_text();
+    EXPECT_LT(Clock::now() - began, 10s);
+    json messages = json::array();
+    for (int turn = 0; turn < 6; ++turn) {
+      messages.push_back({{"role", turn % 2 == 0 ? "user" : "assistant"}, {"content", "Hello"}});
+      generate({{"model", name}, {"messages", messages}, {"max_tokens", 2}});
+      if (HasFatalFailure()) return;
     }
+    // Text is not affected.
+    EXPECT_TRUE(generate({{"model", name}, {"prompt", "Once"}, {"max_tokens", 2}}));
+    ASSERT_EQ(server_.unload(name), 202);
+    std::filesystem::remove(model);
   }
-  // Text is not affected.
-  httplib::Client client = http_client(server.url);
-  const auto text =
-      client.Post("/api/v1/generate", R"({"prompt": "Once", "max_tokens": 2})", "application/json");
-  ASSERT_TRUE(text);
-  ASSERT_EQ(text->status, 202) << text->body;
-  EXPECT_EQ(server.wait_for_end(json::parse(text->body)["id"])["state"], "done");
-  watch.expect_limits();
-  server.program.signal(SIGTERM);
-  EXPECT_EQ(server.program.wait(), 0);
+  void expect_limits() {
+    other_.expect_undisturbed();
+    watch_.expect_limits();
+    const auto began = Clock::now();
+    server_.program.signal(SIGTERM);
+    EXPECT_EQ(server_.program.wait(), 0);
+    EXPECT_LT(Clock::now() - began, 5s);
+  }
+  const std::map<std::string, int>& ends() const { return ends_; }
+
+ private:
+  // False: it was rejected.
+  bool generate(const json& body) {
+    httplib::Client client = http_client(server_.url);
+    const auto sent = Clock::now();
+    const auto response = client.Post("/api/v1/generate", body.dump(), "application/json");
+    EXPECT_LT(Clock::now() - sent, kResponseTime);
+    if (!response) {
+      ADD_FAILURE() << server_.program.stderr_text();
+      return false;
+    }
+    const json reply = json::parse(response->body);
+    if (response->status != 202) {
+      EXPECT_EQ(response->status, 422) << reply;
+      ++ends_[reply.value("code", "")];
+      return false;
+    }
+    EXPECT_EQ(server_.wait_for_end(reply["id"])["state"], "done");
+    ++ends_["done"];
+    return true;
+  }
+
+  const TempFolder data_;
+  const TwoModels models_;
+  RunningServer server_{data_.path(), models_.options(), {}, kMemoryLimit};
+  Bystander other_{server_, data_.path(), "other"};
+  ServerWatch watch_{server_.program.pid(), server_.url};
+  std::map<std::string, int> ends_;
+};
+
+class UntrustedTemplates
+    : public TemplateServer,
+      public ::testing::WithParamInterface<std::pair<const char*, std::string>> {};
+
+TEST_P(UntrustedTemplates, AreBounded) {
+  try_template("hostile", GetParam().second);
+  expect_limits();
 }
 
 INSTANTIATE_TEST_SUITE_P(Hostile, UntrustedTemplates, ::testing::ValuesIn(kTemplates),
                          [](const auto& made) { return std::string(made.param.first); });
 
 // ---------------------------------------------------------------- generated cases
-
-std::uint32_t case_setting(const char* name, std::uint32_t value) {
-  const char* given = std::getenv(name);
-  return given == nullptr ? value : static_cast<std::uint32_t>(std::strtoul(given, nullptr, 10));
-}
 
 // Text by nesting, repeating, doubling and joining pieces. The same for the same seed.
 class CaseGenerator {
@@ -294,7 +332,10 @@ class CaseGenerator {
     return text.substr(0, 60'000);
   }
 
-  std::string chat_template() { return statement(4).substr(0, 200'000); }
+  // Most nested expressions are errors.
+  std::string chat_template() {
+    return "{{ messages | length }}" + statement(1 + static_cast<int>(below(4))).substr(0, 200'000);
+  }
 
   json body() {
     json body = {{"prompt", std::string(1 + below(300), 'x')}, {"max_tokens", 1 + below(50)}};
@@ -326,6 +367,7 @@ class CaseGenerator {
   static std::string times(std::size_t count, std::string_view text) {
     return repeated(count, text);
   }
+  int below_depth(std::size_t limit) { return static_cast<int>(below(limit)); }
   std::size_t large() {
     static constexpr std::size_t kCounts[] = {2, 10, 100, 1000, 5000};
     return kCounts[below(std::size(kCounts))];
@@ -410,18 +452,18 @@ class CaseGenerator {
   }
 
   std::string statement(int depth) {
-    if (depth == 0) return "{{ " + value(2) + " }}";
+    if (depth == 0) return "{{ " + value(below_depth(3)) + " }}";
     const std::string inner = statement(depth - 1);
     switch (below(7)) {
       case 0:
-        return "{% for m in " + value(1) + " %}" + inner + "{% endfor %}";
+        return "{% for m in " + value(below_depth(2)) + " %}" + inner + "{% endfor %}";
       case 1:
-        return "{% for m in messages recursive %}" + inner + "{{ loop(" + value(1) +
+        return "{% for m in messages recursive %}" + inner + "{{ loop(" + value(below_depth(2)) +
                ") }}{% endfor %}";
       case 2:
-        return "{% macro f(x) %}" + inner + "{% endmacro %}{{ f(" + value(1) + ") }}";
+        return "{% macro f(x) %}" + inner + "{% endmacro %}{{ f(" + value(below_depth(2)) + ") }}";
       case 3:
-        return "{% if " + value(2) + " %}" + inner + "{% endif %}";
+        return "{% if " + value(below_depth(3)) + " %}" + inner + "{% endif %}";
       case 4:
         return "{% set n = namespace(s='x') %}{% for i in range(" + std::to_string(large()) +
                ") %}{% set n.s = n.s ~ n.s %}{% endfor %}" + inner;
@@ -430,7 +472,7 @@ class CaseGenerator {
         return times(count, "{% if true %}") + inner + times(count, "{% endif %}");
       }
       default:
-        return "{% set x = " + value(2) + " %}" + inner + statement(depth - 1);
+        return "{% set x = " + value(below_depth(3)) + " %}" + inner + statement(depth - 1);
     }
   }
 
@@ -438,8 +480,7 @@ class CaseGenerator {
 };
 
 TEST_F(UntrustedRequests, GeneratedRequestsAreBounded) {
-  const std::uint32_t seed = case_setting("TT_SEED", 1), count = case_setting("TT_CASES", 60);
-  std::println("TT_SEED={} TT_CASES={}", seed, count);
+  const auto [count, seed] = GeneratedCases(60);
   ServerWatch watch(server_.program.pid(), server_.url);
   for (std::uint32_t n = 0; n < count; ++n) {
     SCOPED_TRACE(seed + n);
@@ -450,34 +491,20 @@ TEST_F(UntrustedRequests, GeneratedRequestsAreBounded) {
     if (HasFatalFailure()) return;
   }
   expect_works();
+  other_.expect_undisturbed();
   watch.expect_limits();
   expect_stops();
 }
 
-TEST(GeneratedTemplates, AreBounded) {
-  const std::uint32_t seed = case_setting("TT_SEED", 1), count = case_setting("TT_CASES", 60);
-  std::println("TT_SEED={} TT_CASES={}", seed, count);
-  Sandbox sandbox(kTestPaths.worker);
-  std::map<std::string, int> ends;
+TEST_F(TemplateServer, GeneratedTemplatesAreBounded) {
+  const auto [count, seed] = GeneratedCases(20);
   for (std::uint32_t n = 0; n < count; ++n) {
     SCOPED_TRACE(seed + n);
-    const std::string source = CaseGenerator(seed + n).chat_template();
-    const auto began = Clock::now();
-    const auto text = render_chat(sandbox, source,
-                                  std::vector<ChatMessage>{{"user", "Hello"}, {"assistant", "Hi."}},
-                                  {.begin = "<s>", .end = "</s>"});
-    EXPECT_LT(Clock::now() - began, kResponseTime);
-    if (text) {
-      ++ends["text"];
-    } else {
-      EXPECT_NE(text.error().kind, ChatError::Kind::Server) << text.error().message;
-      ++ends[text.error().kind == ChatError::Kind::Template ? text.error().message
-                                                            : "conversation rejected"];
-    }
+    try_template(std::format("t{}", seed + n), CaseGenerator(seed + n).chat_template());
+    if (HasFatalFailure()) return;
   }
-  for (const auto& [end, times] : ends) std::println("{:>4} {}", times, end);
-  EXPECT_TRUE(
-      render_chat(sandbox, kAnswer, std::vector<ChatMessage>{{"user", "Hello"}}, {}).has_value());
+  for (const auto& [end, times] : ends()) std::println("{:>4} {}", times, end);
+  expect_limits();
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 // TT_CASES: number of generated models (default: 40). TT_SEED: the first seed.
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <unistd.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <format>
@@ -20,6 +20,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/server/support/bystander.h"
+#include "tests/server/support/generated_cases.h"
 #include "tests/server/support/http_client.h"
 #include "tests/server/support/program.h"
 #include "tests/server/support/server_watch.h"
@@ -218,9 +220,9 @@ HostileModel generated_case(std::uint32_t seed) {
   return model;
 }
 
-std::uint32_t setting(const char* name, std::uint32_t value) {
-  const char* given = std::getenv(name);
-  return given == nullptr ? value : static_cast<std::uint32_t>(std::strtoul(given, nullptr, 10));
+std::uint64_t ram_bytes() {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 class HostileModels : public ::testing::Test {
@@ -236,17 +238,20 @@ class HostileModels : public ::testing::Test {
   }
 
   // Loads each model and uses it.
-  void try_all(const std::vector<HostileModel>& cases) {
-    RunningServer server(data_.path(), {"--no-model", "--models-dir", models_.path().string(), "-t",
-                                        "2", "-c", "4096", "-b", "64", "-ub", "32"});
+  void try_all(const std::vector<HostileModel>& cases, const std::string& context = "4096") {
+    RunningServer server(
+        data_.path(), {"--no-model", "--models-dir", models_.path().string(), "--models-max", "3",
+                       "-t", "2", "-c", context, "-b", "64", "-ub", "32"});
     ASSERT_TRUE(server.url.starts_with("http://")) << server.program.stderr_text();
+    std::filesystem::copy_file(kTestPaths.bundled_model, models_ / "other.gguf");
+    Bystander other(server, data_.path(), "other");
     ServerWatch watch(server.program.pid(), server.url);
     std::map<std::string, int> ends;
     for (const HostileModel& model : cases) {
       SCOPED_TRACE(model.name);
       const auto path =
           with_edits(base_, models_.path() / (model.name + ".gguf"), model.set, model.edit);
-      const std::string error = load(server, model.name);
+      const std::string error = server.load(model.name, kLoadTime);
       if (HasFatalFailure()) return;
       if (!error.empty()) {
         EXPECT_TRUE(error.contains(model.name)) << error;
@@ -262,43 +267,28 @@ class HostileModels : public ::testing::Test {
           generate(server, model.name, body, ends);
           if (HasFatalFailure()) return;
         }
+        EXPECT_EQ(server.unload(model.name), 202);
       }
       std::filesystem::remove(path);
     }
     for (const auto& [end, count] : ends) std::println("{:>4} {}", count, end);
+    other.expect_undisturbed();
     watch.stop();
     std::println("memory +{} MiB, /health p99 {} ms", watch.memory_growth() >> 20,
                  watch.health_p99().count());
     EXPECT_LT(watch.health_p99(), 50ms);
+    EXPECT_LE(watch.memory_growth(), ram_bytes() / 4 * 3 + (256U << 20));
+    EXPECT_TRUE(watch.memory_returns());
+    const auto stopped = Clock::now();
     server.program.signal(SIGTERM);
     EXPECT_EQ(server.program.wait(), 0);
+    EXPECT_LT(Clock::now() - stopped, 5s);
   }
 
   const TempFolder data_, folder_, models_;
   std::filesystem::path base_;
 
  private:
-  // The error; empty: it is loaded.
-  static std::string load(RunningServer& server, const std::string& id) {
-    const auto accepted =
-        http_client(server.url).Post("/api/v1/models/" + id + "/load", "", "application/json");
-    EXPECT_TRUE(accepted) << "the server is not running: " << server.program.stderr_text();
-    if (!accepted) return "no response";
-    if (accepted->status != 202) return json::parse(accepted->body).value("detail", "");
-    const auto deadline = Clock::now() + kLoadTime;
-    for (;;) {
-      const json model = server.get("/api/v1/models/" + id);
-      if (model.value("state", "") == "loaded") return "";
-      if (model.value("state", "") != "loading")
-        return model.value("error", "the state is " + model.dump());
-      if (Clock::now() > deadline) {
-        ADD_FAILURE() << "still loading";
-        return id;
-      }
-      std::this_thread::sleep_for(2ms);
-    }
-  }
-
   void generate(RunningServer& server, const std::string& id, json body,
                 std::map<std::string, int>& ends) const {
     body["model"] = id;
@@ -328,12 +318,19 @@ class HostileModels : public ::testing::Test {
 
 TEST_F(HostileModels, KnownCasesDoNotEndTheServer) { try_all(known_cases()); }
 
+// The cache of keys would have 128 GiB; that of the other model 8 MiB.
+TEST_F(HostileModels, LongKeysAndALargeContextDoNotEndTheServer) {
+  std::vector<HostileModel> cases = known_cases();
+  std::erase_if(cases, [](const HostileModel& model) { return !model.name.contains("-length-"); });
+  ASSERT_EQ(cases.size(), 18U);
+  try_all(cases, "131072");
+}
+
 TEST_F(HostileModels, GeneratedCasesDoNotEndTheServer) {
-  const std::uint32_t seed = setting("TT_SEED", 1);
-  const std::uint32_t count = setting("TT_CASES", 40);
-  std::println("TT_SEED={} TT_CASES={}", seed, count);
+  const GeneratedCases generated(40);
   std::vector<HostileModel> cases;
-  for (std::uint32_t n = 0; n < count; ++n) cases.push_back(generated_case(seed + n));
+  for (std::uint32_t n = 0; n < generated.count; ++n)
+    cases.push_back(generated_case(generated.first_seed + n));
   try_all(cases);
 }
 

@@ -115,6 +115,31 @@ bool RunningServer::wait_until_loaded() {
          get("/api/v1/health")["model_state"] == "loaded";
 }
 
+std::string RunningServer::load(const std::string& model, std::chrono::seconds limit) {
+  const auto accepted =
+      http_client(url).Post("/api/v1/models/" + model + "/load", "", "application/json");
+  EXPECT_TRUE(accepted) << "the server is not running: " << program.stderr_text();
+  if (!accepted) return "no response";
+  if (accepted->status != 202) return json::parse(accepted->body).value("detail", "");
+  json status;
+  EXPECT_TRUE(wait_until(
+      [&] {
+        status = get("/api/v1/models/" + model);
+        return status.value("state", "") != "loading";
+      },
+      limit))
+      << "the model is still loading";
+  if (status.value("state", "") == "loaded") return "";
+  return status.value("error", "the state is " + status.dump());
+}
+
+int RunningServer::unload(const std::string& model) {
+  const std::string path = "/api/v1/models/" + model;
+  const auto accepted = http_client(url).Post(path + "/unload", "", "application/json");
+  EXPECT_TRUE(wait_until([&] { return get(path).value("state", "") == "available"; }));
+  return accepted ? accepted->status : 0;
+}
+
 json RunningServer::wait_for_end(const std::string& id) {
   json status;
   EXPECT_TRUE(wait_until([&] {

@@ -53,6 +53,10 @@ struct RunningServer {
                                             std::vector<std::string> more);
   json get(const std::string& path);
   bool wait_until_loaded();
+  // Loads a model; returns its error, empty: it is loaded.
+  std::string load(const std::string& model, std::chrono::seconds limit = 60s);
+  // Unloads it and waits; returns the HTTP status.
+  int unload(const std::string& model);
   std::uint16_t port() const;
   // Waits for the end of a generation request and returns its status.
   json wait_for_end(const std::string& id);

@@ -41,9 +41,7 @@ std::chrono::nanoseconds percentile_99(std::vector<std::chrono::nanoseconds> val
   return values[(values.size() - 1) * 99 / 100];
 }
 
-}  // namespace
-
-std::uint64_t process_tree_bytes(pid_t process) {
+std::vector<ProcessStatus> process_tree(pid_t process) {
   std::map<pid_t, ProcessStatus> all;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
@@ -51,14 +49,24 @@ std::uint64_t process_tree_bytes(pid_t process) {
     if (!name.empty() && std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; }))
       all.emplace(std::stoi(name), status_of(std::stoi(name)));
   }
-  std::uint64_t sum = 0;
+  std::vector<ProcessStatus> tree;
   for (const auto& [pid, status] : all) {
     pid_t ancestor = pid;
     while (ancestor != process && all.contains(ancestor)) ancestor = all.at(ancestor).parent;
-    if (ancestor == process) sum += status.bytes;
+    if (ancestor == process) tree.push_back(status);
   }
+  return tree;
+}
+
+}  // namespace
+
+std::uint64_t process_tree_bytes(pid_t process) {
+  std::uint64_t sum = 0;
+  for (const ProcessStatus& status : process_tree(process)) sum += status.bytes;
   return sum;
 }
+
+std::size_t process_tree_size(pid_t process) { return process_tree(process).size(); }
 
 ServerWatch::ServerWatch(pid_t server, const std::string& url)
     : server_(server), initial_(process_tree_bytes(server)), peak_(initial_) {

@@ -15,6 +15,8 @@ namespace tt::test {
 
 // Anonymous memory of the process and its descendants.
 std::uint64_t process_tree_bytes(pid_t process);
+// The process and its descendants.
+std::size_t process_tree_size(pid_t process);
 
 class ServerWatch {
  public:
