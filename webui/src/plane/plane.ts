@@ -2,7 +2,7 @@
 // One class behind every heat map. The base (cells, axes, margins), the overlay (selection, brush)
 // and the hover are separate canvases: a change paints only what depends on it, at most once per
 // frame. The owner describes the plane by a scene and receives what the user does as events.
-import { effect, signal, type ReadonlySignal, type Signal } from '@preact/signals';
+import { effect, signal, untracked, type ReadonlySignal, type Signal } from '@preact/signals';
 import { leastSpan, positionText, type Axis } from './axis';
 import type { Palette } from './colours';
 import { listenToPlane, type PlaneInput, type Point } from './gestures';
@@ -124,6 +124,7 @@ export class Plane implements PlaneInput {
   private best: readonly Raster[] = [];
   private figures: readonly Float32Array[] = [];
   private isHoverPainted = false;
+  private pointer: Point | null = null; // null: outside, or the cursor was moved by keys
   private paintedMs = 0;
   private growthTimer: ReturnType<typeof setTimeout> | null = null;
   private scaledMs = 0; // when the scale was computed
@@ -213,12 +214,14 @@ export class Plane implements PlaneInput {
   }
 
   hover(x: number, y: number): void {
+    this.pointer = { x, y };
     const [scene, layout] = [this.parts.scene.peek(), this.layout()];
     const hit = scene && layout ? hitAt(layout, scene.x, x, y) : null;
     this.hoverAt(hit, { x, y });
   }
 
   leave(): void {
+    this.pointer = null;
     this.hoverAt(null, { x: 0, y: 0 });
   }
 
@@ -372,6 +375,7 @@ export class Plane implements PlaneInput {
         ys: layout.tracks.map((_, i) => (i === at.track && moveY ? moveY : (camera.ys[i] ?? null))),
       });
     }
+    this.pointer = null;
     const after = this.layout() ?? layout;
     const seen = after.tracks[at.track];
     this.hoverAt(
@@ -437,6 +441,12 @@ export class Plane implements PlaneInput {
   }
 
   private changed(): void {
+    // Another cell may be under the pointer.
+    const { pointer } = this;
+    if (pointer)
+      untracked(() => {
+        this.hover(pointer.x, pointer.y);
+      });
     this.request('base', 'overlay');
     if (this.isHoverPainted) this.request('hover');
   }

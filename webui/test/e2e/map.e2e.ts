@@ -2,6 +2,11 @@
 import { describe, expect, it } from 'vitest';
 import { PRESETS } from '../../src/panels/map/map_options';
 import { sumText } from '../../src/panels/map/units';
+import { layerAxis } from '../../src/panels/map/map_axes';
+import { axisOf } from '../../src/plane/axis';
+import { viridis } from '../../src/plane/colours';
+import { planeLayout, wholeCamera, xOf, yOf } from '../../src/plane/layout';
+import { levelOf, scaleOf } from '../../src/plane/scale';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use();
@@ -118,6 +123,52 @@ describe('the picture', () => {
     await expect.poll(() => Object.fromEntries(fixture.hash)).toMatchObject({ sel: 'k:7' });
   });
 
+  it('has the colour of its value in every cell', async () => {
+    await fixture.runTextToEnd('Once upon a time', 24);
+    await fixture.page.mouse.move(2, 2);
+    await settled();
+    const picture = await heatmap('x=token&y=layer&value=time&width=4096');
+    const [rows, columns] = [picture.cells.length, picture.cells[0]?.length ?? 0];
+    const cells = Float32Array.from(picture.cells.flat());
+    const scale = scaleOf([cells], true);
+    const box = await input().boundingBox();
+    if (!box) throw new Error('no map');
+    const layout = planeLayout(
+      { w: Math.round(box.width), h: Math.round(box.height) },
+      {
+        x: axisOf('count', 'token', columns, { textOf: () => '' }),
+        tracks: [{ y: layerAxis(rows), share: 1 }],
+      },
+      wholeCamera,
+    );
+    const track = layout.tracks[0];
+    if (!track) throw new Error('no track');
+    const colours = await map()
+      .locator('.plane-base')
+      .evaluate(
+        (canvas, points) => {
+          const ctx = (canvas as HTMLCanvasElement).getContext('2d');
+          const ratio = devicePixelRatio;
+          return points.map(([x, y]) => [
+            ...(ctx?.getImageData(x * ratio, y * ratio, 1, 1).data ?? []),
+          ]);
+        },
+        picture.cells.flatMap((row, y) =>
+          row.map((_, x): [number, number] => [xOf(layout, x + 0.5), yOf(track, y + 0.5)]),
+        ),
+      );
+    expect(colours).toHaveLength(rows * columns);
+    let checked = 0;
+    colours.forEach((pixel, i) => {
+      const value = cells[i] ?? 0;
+      if (value === 0) return; // hatched
+      const level = levelOf(value, scale);
+      expect(pixel.slice(0, 3), `cell ${i}`).toEqual([...viridis((level - 1) / 254)]);
+      checked += 1;
+    });
+    expect(checked).toBeGreaterThan(20 * (rows - 1));
+  });
+
   it('is the same live and from the file', async () => {
     await fixture.runTextToEnd('The live picture', 40);
     await fixture.page.mouse.move(2, 2);
@@ -125,6 +176,32 @@ describe('the picture', () => {
     await fixture.page.reload();
     await fixture.ops.waitFor();
     expect(await settled()).toBe(live);
+  });
+
+  it('follows the newest token after Jump to live', async () => {
+    const { page } = fixture;
+    await fixture.runText('Follow me', 30_000);
+    await expect.poll(() => fixture.shownTokens()).toBeGreaterThan(60);
+    const box = await input().boundingBox();
+    if (!box) throw new Error('no map');
+    await page.mouse.move(box.x + 90, box.y + 100);
+    for (let i = 0; i < 4; i += 1) await page.mouse.wheel(0, -300);
+    const live = map().getByRole('button', { name: 'Jump to live' });
+    await live.waitFor();
+    // What is in view does not move.
+    const crumb = await crumbs().innerText();
+    const shown = await fixture.shownTokens();
+    await expect.poll(() => fixture.shownTokens()).toBeGreaterThan(shown + 20);
+    expect(await crumbs().innerText()).toBe(crumb);
+    await live.click();
+    await expect.poll(() => live.count()).toBe(0);
+    const last = async (): Promise<number> =>
+      Number(/– ([\d\s]+)$/m.exec(await crumbs().innerText())?.[1]?.replace(/\D/g, ''));
+    await expect.poll(last).toBeGreaterThan(shown + 20);
+    const before = await last();
+    await expect.poll(last).toBeGreaterThan(before);
+    await fixture.stop.click();
+    await fixture.progress.getByText(/^(Stopped|Done)/).waitFor();
   });
 
   it('grows with the run, also of the server', async () => {
@@ -191,6 +268,29 @@ describe('a gesture', () => {
     await page.keyboard.press('Escape');
     await expect.poll(() => fixture.hash.get('r')).toBeNull();
     expect(await totals().count()).toBe(0);
+  });
+
+  it('of pointing magnifies with the lens, in the file down to rows', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Once upon a time', 8);
+    await preset('Memory').click();
+    await map().getByRole('checkbox', { name: 'Lens' }).check();
+    await expect.poll(() => fixture.hash.get('p.map')).toContain('lens');
+    await settled();
+    const hover = () => fixture.pixels('.plane canvas:nth-child(3)');
+    const box = await input().boundingBox();
+    if (!box) throw new Error('no map');
+    await page.mouse.move(box.x + box.width / 2, box.y + 80);
+    await tip().getByText('tensor').waitFor();
+    const withLens = await hover();
+    await map().getByRole('checkbox', { name: 'Lens' }).uncheck();
+    await page.mouse.move(box.x + box.width / 2, box.y + 80);
+    await tip().getByText('tensor').waitFor();
+    await expect.poll(hover).not.toBe(withLens);
+    // Zoomed into a matrix: its rows.
+    for (let i = 0; i < 20; i += 1) await page.mouse.wheel(0, -300);
+    await tip().getByText('row').waitFor();
+    await crumbs().getByText(/, /).waitFor();
   });
 
   it('of dragging the legend shows a range of values', async () => {

@@ -40,6 +40,49 @@ describe('a mixture of experts', () => {
   });
 });
 
+describe('the experts in the map', () => {
+  const fixture = PageFixture.use(shape('moe'));
+
+  it('have the choices of REST, and their slices of the file are named', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Experts in the map', 12);
+    const map = page.getByRole('tabpanel', { name: 'Map' });
+    await map.getByRole('button', { name: 'Token × expert' }).click();
+    await map.getByRole('checkbox', { name: 'Table' }).check();
+    const picture = await fixture.get<{
+      readonly y: { readonly rows: readonly string[] };
+      readonly cells: readonly (readonly number[])[];
+    }>('heatmap?x=all&y=expert&value=accesses&height=4096');
+    const sums = new Map(picture.y.rows.map((row, i) => [row, picture.cells[i]?.[0] ?? 0]));
+    const shown = async () =>
+      map
+        .locator('.map-table .vgrid-row:not([hidden])')
+        .evaluateAll((rows) =>
+          rows.map((row) => [...row.children].map((cell) => cell.textContent)),
+        );
+    await expect.poll(async () => (await shown()).length).toBeGreaterThan(3);
+    for (const [name = '', value] of await shown())
+      expect(value?.replace(/\s/g, ''), name).toBe(String(sums.get(name)));
+    // Over the weights of the experts, the tooltip names the expert.
+    await map.getByRole('button', { name: 'Memory' }).click();
+    const box = await map.locator('.plane-input').boundingBox();
+    if (!box) throw new Error('no map');
+    const tip = map.locator('.tip');
+    await expect
+      .poll(
+        async () => {
+          for (let y = 60; y < box.height; y += 9) {
+            await page.mouse.move(box.x + 300, box.y + y);
+            if (/expert\s+\d+/.test(await tip.innerText())) return true;
+          }
+          return false;
+        },
+        { timeout: 20_000 },
+      )
+      .toBe(true);
+  });
+});
+
 describe('a folder of models', () => {
   let folder = '';
   const fixture = PageFixture.use(async () => {

@@ -88,6 +88,7 @@ export function MapToolbar(props: { store: Store; session: OpenSession; model: M
         </label>
         <Choice
           label="Scale"
+          hidden
           value={options.palette}
           values={PALETTES}
           text={(palette: Palette) => PALETTE_NAMES[palette]}
@@ -126,15 +127,17 @@ export function MapToolbar(props: { store: Store; session: OpenSession; model: M
 
 function Choice<T extends string>(props: {
   label: string;
+  hidden?: boolean; // the label
   value: T;
   values: readonly T[];
   text: (value: T) => string;
   choose: (value: T) => void;
 }) {
   return (
-    <label class="choice">
-      <span>{props.label}</span>
+    <label class="choice" title={props.label}>
+      {props.hidden !== true && <span>{props.label}</span>}
       <select
+        aria-label={props.label}
         value={props.value}
         onChange={(event) => {
           props.choose(event.currentTarget.value as T);

@@ -1,0 +1,71 @@
+// The strip of memory with its figures, against REST.
+import { describe, expect, it } from 'vitest';
+import { formatBytes } from '../../src/format';
+import { PageFixture } from './page_fixture';
+
+const fixture = PageFixture.use(() => Promise.resolve(['-c', '32768']));
+
+interface Step {
+  readonly phase: string;
+  readonly token_count: number;
+  readonly bytes_read: number;
+  readonly bytes_written: number;
+  readonly begin_ns: number;
+  readonly end_ns: number;
+  readonly dropped: boolean;
+}
+
+const strip = () => fixture.page.getByRole('region', { name: 'Memory' });
+const chart = () => strip().locator('.strip-chart');
+const figure = (name: string) =>
+  strip()
+    .locator('div', { has: fixture.page.getByText(name, { exact: true }) })
+    .locator('dd');
+
+describe('the strip', () => {
+  it('has the figures of REST', async () => {
+    await fixture.runTextToEnd('Once upon a time', 40);
+    const { steps } = await fixture.get<{ steps: readonly Step[] }>('steps?limit=1000');
+    const generated = steps.filter(({ phase, dropped }) => phase === 'generate' && !dropped);
+    const sum = (of: (step: Step) => number): number =>
+      generated.reduce((all, step) => all + of(step), 0);
+    const tokens = sum((step) => step.token_count);
+    const bytes = sum((step) => step.bytes_read + step.bytes_written);
+    const ns = sum((step) => step.end_ns - step.begin_ns);
+    await expect
+      .poll(() => figure('per token').innerText())
+      .toBe(formatBytes(Math.round(bytes / tokens)));
+    expect(await figure('memory').innerText()).toBe(`${Number((bytes / ns).toPrecision(3))} GB/s`);
+    const speed = (tokens * 1e9) / ns;
+    expect(await figure('speed').innerText()).toBe(
+      `${speed >= 100 ? speed.toFixed(0) : speed.toFixed(1)} tokens/s`,
+    );
+    const faults = await fixture.get<{ shown: number }>('heatmap?x=all&y=all&value=faults');
+    await expect.poll(() => figure('disk waits').innerText()).toBe(String(faults.shown));
+  });
+
+  it('names its parts, and a click shows them in the map', async () => {
+    await fixture.runTextToEnd('Once upon a time', 6);
+    await expect.poll(() => chart().getAttribute('aria-label')).toMatch(/file .*KV .*compute/);
+    const box = await chart().boundingBox();
+    if (!box) throw new Error('no strip');
+    await fixture.page.mouse.move(box.x + 6, box.y + 22);
+    await expect.poll(() => chart().getAttribute('title')).toMatch(/^file, .*bytes\)/);
+    await fixture.page.mouse.click(box.x + 6, box.y + 22);
+    await expect.poll(() => fixture.hash.get('p.map')).toBe('y:memory,x:all,v:bytes');
+  });
+
+  it('moves while the model runs', async () => {
+    await fixture.runText('Alive', 20_000);
+    await expect.poll(() => fixture.pixels('.strip-chart')).not.toBe(0);
+    await figure('speed').waitFor();
+    for (let looks = 0; looks < 3; looks += 1) {
+      const before = await fixture.pixels('.strip-chart');
+      await expect.poll(() => fixture.pixels('.strip-chart')).not.toBe(before);
+    }
+    await figure('left').waitFor();
+    await fixture.stop.click();
+    await fixture.progress.getByText(/^(Stopped|Done)/).waitFor();
+    await expect.poll(() => figure('left').count()).toBe(0);
+  });
+});
