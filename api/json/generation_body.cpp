@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/json/json.h"
+#include "api/json/bounded_json.h"
 #include "tracer/request/request_bounds.h"
 
 namespace tt {
@@ -82,9 +82,11 @@ FieldError take_stop(const Json& value, std::vector<std::string>& out) {
 }
 
 FieldError take_messages(const Json& value, std::vector<ChatMessage>& out) {
-  std::string expected =
-      "an array of {\"role\": \"system\" | \"user\" | \"assistant\", \"content\": \"text\"}";
-  if (!value.is_array()) return expected;
+  std::string expected = std::format(
+      "an array of at most {} objects {{\"role\": \"system\" | \"user\" | \"assistant\", "
+      "\"content\": \"text\"}}",
+      kMaxMessages);
+  if (!value.is_array() || value.size() > kMaxMessages) return expected;
   for (const Json& item : value) {
     if (!item.is_object() || item.size() != 2 || !item.contains("role") ||
         !item.contains("content") || !item["role"].is_string() || !item["content"].is_string())
@@ -216,19 +218,17 @@ std::expected<GenerationBody, Problem> parse_generation_body(std::string_view bo
   const auto reject = [](ErrorCode error_code, std::string detail) {
     return std::unexpected(Problem{error_code, std::move(detail)});
   };
-  // Parsed without exceptions. Arrays and strings are rejected too.
-  const Json json = Json::parse(body, nullptr, false);
-  if (!json.is_object())
-    return reject(ErrorCode::BadJson,
-                  R"(The body must be a JSON object, for example {"prompt": "Hello"}.)");
+  const auto json =
+      parse_json_body(body, R"(The body must be a JSON object, for example {"prompt": "Hello"}.)");
+  if (!json) return std::unexpected(json.error());
 
   GenerationBody out;
   int prompts = 0;
-  for (const auto& [name, value] : json.items()) {
+  for (const auto& [name, value] : json->items()) {
     const auto* field = std::ranges::find(kFields, std::string_view(name), &Field::name);
     if (field == kFields.end()) {
-      return reject(ErrorCode::BadRequest,
-                    std::format("Unknown field \"{}\". The fields are {}.", name, known_fields()));
+      return reject(ErrorCode::BadRequest, std::format("Unknown field \"{}\". The fields are {}.",
+                                                       shortened(name), known_fields()));
     }
     if (const FieldError expected = field->take(value, out))
       return reject(ErrorCode::BadRequest, std::format("\"{}\" must be {}.", name, *expected));

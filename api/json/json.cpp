@@ -2,6 +2,11 @@
 
 namespace tt {
 
+std::string shortened(std::string_view name) {
+  constexpr std::size_t kMaxBytes = 40;
+  return std::string(name.substr(0, kMaxBytes)) + (name.size() > kMaxBytes ? "..." : "");
+}
+
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 Json layer_json(LayerId layer) { return layer == kNoLayer ? Json() : Json(layer.v); }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "analysis/common/page.h"
@@ -19,6 +20,9 @@ namespace tt {
 using Json = nlohmann::ordered_json;  // keeps the order of fields
 
 std::string text_of(const Json& json);
+
+// The start of a name from a client, for an error message.
+std::string shortened(std::string_view name);
 
 Json text_or_null(const std::string& text);  // empty: null
 Json layer_json(LayerId layer);              // outside of layers: null

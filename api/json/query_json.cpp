@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "api/json/json.h"
+#include "api/json/bounded_json.h"
 
 namespace tt {
 
@@ -115,14 +115,14 @@ const char* content_type_of(QueryFormat format) {
 }
 
 std::expected<QueryBody, Problem> parse_query_body(std::string_view text) {
-  const Json body = Json::parse(text, nullptr, false);
-  if (!body.is_object())
-    return std::unexpected(
-        Problem{ErrorCode::BadJson, "The body must be a JSON object: {\"sql\": \"SELECT ...\"}."});
+  const auto parsed =
+      parse_json_body(text, R"(The body must be a JSON object: {"sql": "SELECT ..."}.)");
+  if (!parsed) return std::unexpected(parsed.error());
+  const Json& body = *parsed;
   for (const auto& [name, value] : body.items()) {
     if (name != "sql" && name != "limit" && name != "timeout_ms" && name != "format")
       return bad(std::format("Unknown field \"{}\". The fields are sql, limit, timeout_ms, format.",
-                             name.substr(0, 40)));
+                             shortened(name)));
   }
   QueryBody query;
   const auto sql = body.find("sql");

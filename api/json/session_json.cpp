@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "api/json/bounded_json.h"
+
 namespace tt {
 
 namespace {
@@ -91,14 +93,13 @@ Json to_json(const Page<SessionEntryPtr>& sessions) {
 
 std::expected<std::string, Problem> parse_title_body(const std::string& body) {
   constexpr std::ptrdiff_t kMaxCharacters = 200;
-  const Json json = Json::parse(body, nullptr, false);
-  if (json.is_discarded() || !json.is_object()) {
-    return std::unexpected(
-        Problem{ErrorCode::BadJson, "The body must be a JSON object. Send {\"title\": \"...\"}."});
-  }
+  const auto parsed =
+      parse_json_body(body, R"(The body must be a JSON object. Send {"title": "..."}.)");
+  if (!parsed) return std::unexpected(parsed.error());
+  const Json& json = *parsed;
   for (const auto& [name, value] : json.items()) {
     if (name != "title")
-      return std::unexpected(bad_title(("Unknown field \"" + name + "\".").c_str()));
+      return std::unexpected(bad_title(("Unknown field \"" + shortened(name) + "\".").c_str()));
   }
   const auto title = json.find("title");
   if (title == json.end()) return std::unexpected(bad_title("\"title\" is missing."));

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "api/json/bounded_json.h"
 #include "api/json/json.h"
 #include "api/json/trace_json.h"
 #include "api/json/version.h"
@@ -104,8 +105,9 @@ ParsedCommand parse_acknowledge(const Json& json) {
 }  // namespace
 
 ParsedCommand parse_live_command(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object() || !json.contains("type")) return reject("Not a command.");
+  const auto parsed = parse_json(text);
+  if (!parsed || !parsed->is_object() || !parsed->contains("type")) return reject("Not a command.");
+  const Json& json = *parsed;
   if (json["type"] == "ack") return parse_acknowledge(json);
   if (json["type"] != "subscribe" && json["type"] != "unsubscribe")
     return reject(R"("type" is unknown.)");

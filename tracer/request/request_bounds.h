@@ -36,6 +36,7 @@ consteval NumberBounds bounds_of(std::string_view name) {
 
 inline constexpr NumberBounds kTokenBounds = {"tokens", 0, kMaxInt32};  // of each id
 inline constexpr std::size_t kMaxStops = 32;
+inline constexpr std::size_t kMaxMessages = 4096;
 // Regular expressions (name_pattern.h) are parsed recursively, per parenthesis. The limit prevents
 // a stack overflow.
 inline constexpr std::size_t kMaxPatternBytes = 1000;

@@ -5,9 +5,14 @@
 #include <string>
 
 #include "api/exchange/import/session_builder.h"
-#include "api/json/json.h"
+#include "api/json/bounded_json.h"
 
 namespace tt::exchange {
+
+// Of one line of a log, one step of a run folder, or its other metadata. The list of all tokens is
+// one line, with 7 values per token; the facts are one object.
+inline constexpr JsonLimits kImportLimits{
+    .depth = 64, .values = 4'000'000, .fields = kMaxSessionFacts + 64};
 
 // Parses a row from its columns, named as in access_columns(). Missing columns and wrong types
 // are treated as null.

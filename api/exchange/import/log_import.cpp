@@ -12,6 +12,7 @@ namespace tt::exchange {
 namespace {
 
 constexpr std::size_t kMaxLineBytes = 64u << 20;
+constexpr std::size_t kCheckBytes = 1u << 20;  // between two checks whether to go on
 
 // Reads one line; returns false at the end of the file. An overlong line is truncated and is
 // then invalid JSON.
@@ -41,14 +42,21 @@ class LogImport {
           TraceError{TraceError::Kind::NotFound, log_.string() + " cannot be opened."});
     }
     std::string line;
-    while (read_line(in, line)) {
+    for (std::size_t unchecked = kCheckBytes; read_line(in, line);) {
       ++line_;
+      unchecked += line.size() + 1;
+      if (unchecked > kCheckBytes) {
+        unchecked = 0;
+        if (!keep_going()) return std::unexpected(cancelled_error());
+      }
       if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-      const Json entry = Json::parse(line, nullptr, false);
-      if (!entry.is_object())
+      const auto parsed = parse_json(line, kImportLimits);
+      if (!parsed && parsed.error().limit)
+        return std::unexpected(damaged(log_, line_, "The line " + parsed.error().message + "."));
+      if (!parsed || !parsed->is_object())
         return std::unexpected(damaged(log_, line_, "Not a log: the line is not a JSON object."));
+      const Json& entry = *parsed;
       const std::string event = text_in(entry, "event", text_in(entry, "type"));
-      if (event == "step_begin" && !keep_going()) return std::unexpected(cancelled_error());
       if (const WriteResult taken = take(event, entry); !taken)
         return std::unexpected(taken.error());
     }

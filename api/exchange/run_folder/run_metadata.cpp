@@ -95,19 +95,25 @@ std::expected<Json, TraceError> metadata_in(const std::filesystem::path& path) {
   const MetadataScanner::Take ignore = [](const std::string&) { return WriteResult{}; };
   const auto text = MetadataScanner(path, ignore).rest();
   if (!text) return std::unexpected(text.error());
-  Json all = Json::parse(*text, nullptr, false);
-  const bool whole = all.is_object() && all.contains("session") && all.contains("steps") &&
-                     all["steps"].is_array() && all["steps"].empty();
+  auto all = parse_json(*text, kImportLimits);
+  if (!all && all.error().limit)
+    return std::unexpected(damaged(path, 1, "The file " + all.error().message + "."));
+  const bool whole = all && all->is_object() && all->contains("session") &&
+                     all->contains("steps") && (*all)["steps"].is_array() &&
+                     (*all)["steps"].empty();
   if (!whole) return std::unexpected(invalid_metadata(path));
-  return all;
+  return *std::move(all);
 }
 
 WriteResult for_each_step_in(const std::filesystem::path& path,
                              const std::function<WriteResult(const Json&)>& step) {
   const MetadataScanner::Take take = [&](const std::string& text) -> WriteResult {
-    const Json json = Json::parse(text, nullptr, false);
-    if (!json.is_object()) return std::unexpected(damaged(path, 1, "A step is not an object."));
-    return step(json);
+    const auto json = parse_json(text, kImportLimits);
+    if (!json && json.error().limit)
+      return std::unexpected(damaged(path, 1, "A step " + json.error().message + "."));
+    if (!json || !json->is_object())
+      return std::unexpected(damaged(path, 1, "A step is not an object."));
+    return step(*json);
   };
   return MetadataScanner(path, take).rest().transform([](const std::string&) {});
 }

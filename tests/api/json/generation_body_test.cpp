@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <format>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "api/openapi/openapi.h"
 
@@ -71,9 +73,23 @@ TEST(GenerationBody, DefaultsMatchOpenApi) {
   EXPECT_EQ(fields["stats_pattern"]["default"], none.stats_pattern);
 }
 
+std::string repeat(std::size_t count, std::string_view text) {
+  std::string all;
+  for (std::size_t i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+// An object of `count` fields.
+std::string many(int count, const std::string& field) {
+  std::string all = "{";
+  for (int i = 0; i < count; ++i)
+    all += (i > 0 ? "," : "") + std::vformat(field, std::make_format_args(i));
+  return all + "}";
+}
+
 TEST(GenerationBody, RejectsInvalidFieldsWithExpectedValues) {
   struct Case {
-    const char* body;
+    std::string body;
     const char* code;
     const char* expected_text;  // substring of the detail
   };
@@ -83,6 +99,13 @@ TEST(GenerationBody, RejectsInvalidFieldsWithExpectedValues) {
       {"[]", "bad_json", "JSON object"},
       {"\"text\"", "bad_json", "JSON object"},
       {"{\"prompt\": \"\xff\"}", "bad_json", "JSON object"},
+      {std::string(1 << 20, '['), "bad_json", "more than 64 nested arrays and objects"},
+      {R"({"a": )" + std::string(100, '[') + std::string(100, ']') + "}", "bad_json",
+       "more than 64 nested"},
+      {many(65, "\"k{}\": 1"), "bad_json", "more than 64 fields in one object"},
+      {R"({"tokens": [1)" + repeat(1'000'000, ",1") + "]}", "bad_json", "more than 1000000 values"},
+      {R"({"messages": [{})" + repeat(4096, ",{}") + "]}", "bad_request",
+       "an array of at most 4096 objects"},
       {R"({})", "bad_request", "exactly one of"},
       {R"({"prompt": "a", "tokens": [1]})", "bad_request", "exactly one of"},
       {R"({"prompt": "a", "tempeature": 1})", "bad_request", "\"tempeature\""},
@@ -115,7 +138,7 @@ TEST(GenerationBody, RejectsInvalidFieldsWithExpectedValues) {
       {R"({"prompt": "a", "timing": true})", "bad_request", "\"fast\" or \"exact\""},
   };
   for (const Case& c : cases) {
-    SCOPED_TRACE(c.body);
+    SCOPED_TRACE(c.body.substr(0, 80));
     const auto request = parse_generation_body(c.body);
     ASSERT_FALSE(request.has_value());
     EXPECT_STREQ(code_of(request.error().error_code), c.code);
