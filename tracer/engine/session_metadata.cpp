@@ -15,6 +15,8 @@ namespace tt {
 
 namespace {
 
+constexpr std::size_t kMaxModelEntries = 4096;  // a session has at most kMaxSessionFacts facts
+
 // The longest prefix of complete characters that fits into `max_bytes` bytes.
 std::string_view prefix_of(std::string_view text, std::size_t max_bytes) {
   std::size_t end = 0;
@@ -69,11 +71,13 @@ SessionInfo Engine::describe(const GenerationRequest& request) const {
   add("model.name", facts.name);
   add("model.description", facts.description);
   add("model.architecture", facts.architecture);
+  std::size_t entries = 0;
   for (const GgufEntry& entry : impl_->index.metadata()) {
-    if (!entry.key.starts_with("tokenizer.") && !entry.key.starts_with("general.")) {
-      add("model." + entry.key, value_text(entry));
-    }
+    if (entry.key.starts_with("tokenizer.") || entry.key.starts_with("general.")) continue;
+    if (++entries <= kMaxModelEntries) add("model." + entry.key, value_text(entry));
   }
+  if (entries > kMaxModelEntries)
+    add("trace.model_entries_not_recorded", std::to_string(entries - kMaxModelEntries));
   if (const auto* text = std::get_if<std::string>(&request.prompt)) {
     add("request.prompt", *text);
   } else if (const auto* messages = std::get_if<std::vector<ChatMessage>>(&request.prompt)) {

@@ -156,14 +156,14 @@ class SlowDownload {
   std::string head_;
 };
 
-// Larger than the socket buffers.
+// Larger than the socket buffers, by unused pages.
 std::string record_large(TestServer& server) {
   const std::string id = record(server);
   const fs::path file = server.data / (id + ".ttrace");
   EXPECT_EQ(run_sqlite3(file,
                         "CREATE TABLE filler(x); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "
                         "SELECT i+1 FROM n WHERE i<24) INSERT INTO filler SELECT "
-                        "randomblob(1000000) FROM n;"),
+                        "randomblob(1000000) FROM n; DROP TABLE filler;"),
             "");
   return id;
 }

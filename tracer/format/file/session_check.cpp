@@ -1,10 +1,9 @@
 // check_session(): reads every row of a session file and checks that rows are consistent.
 #include <format>
 #include <set>
-#include <string_view>
 
 #include "tracer/format/file/session_reader.h"
-#include "tracer/format/file/session_tables.h"
+#include "tracer/format/file/session_schema.h"
 #include "tracer/format/file/sqlite_handle.h"
 
 namespace tt {
@@ -21,8 +20,9 @@ using ContinueCheck = std::function<bool()>;
 void check_database(const std::filesystem::path& path, ContinueCheck& keep_going,
                     Problems& problems) {
   auto db = Database::open(path, Database::Mode::ReadOnly);
-  auto statement = db ? db->prepare("PRAGMA integrity_check(20)")
-                      : std::expected<Statement, TraceError>(std::unexpected(db.error()));
+  auto statement = db.and_then([](const Database& open) {
+                       return check_schema(open);
+                     }).and_then([&] { return db->prepare("PRAGMA integrity_check(20)"); });
   if (!statement) {
     problems.push_back(statement.error().message);
     return;
@@ -40,28 +40,6 @@ void check_database(const std::filesystem::path& path, ContinueCheck& keep_going
     if (!*row) return;
     const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement->get(), 0));
     if (text && std::string(text) != "ok") problems.emplace_back(text);
-  }
-}
-
-// Tables named tt_* must have exactly our definitions (no generated columns, for example).
-// Other objects do no harm: views and triggers are disabled.
-void check_schema(const std::filesystem::path& path, Problems& problems) {
-  auto db = Database::open(path, Database::Mode::ReadOnly);
-  auto statement = db ? db->prepare(
-                            "SELECT name, sql FROM sqlite_schema WHERE name LIKE 'tt\\_%' "
-                            "ESCAPE '\\' ORDER BY name")
-                      : std::expected<Statement, TraceError>(std::unexpected(db.error()));
-  if (!statement) return;  // check_database() reports it
-  const std::string_view ours = kCreateTables;
-  while (true) {
-    const auto row = statement->step();
-    if (!row || !*row) return;
-    const auto column = [&](int i) {
-      const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement->get(), i));
-      return std::string(text ? text : "");
-    };
-    if (!ours.contains(column(1) + ";\n"))
-      problems.push_back(column(0) + " does not have the definition of a session table");
   }
 }
 
@@ -83,7 +61,6 @@ std::expected<std::vector<std::string>, TraceError> check_session(
     if (problems.size() < kMaxProblems) problems.push_back(error.message);
   };
   check_database(path, keep_going, problems);
-  check_schema(path, problems);
 
   const auto info = reader->info();
   if (!info) report(info.error());

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tracer/format/file/file_header.h"
+#include "tracer/format/file/session_schema.h"
 #include "tracer/format/file/session_tables.h"
 #include "tracer/format/file/sqlite_handle.h"
 #include "tracer/format/model/session.h"
@@ -31,7 +32,10 @@ TraceError running(const fs::path& file) {
 
 std::expected<Database, TraceError> open_for_edit(const fs::path& file) {
   if (auto header = check_file_header(file); !header) return std::unexpected(header.error());
-  return Database::open(file, Database::Mode::ReadWrite);
+  auto db = Database::open(file, Database::Mode::ReadWrite);
+  if (!db) return db;
+  if (auto schema = check_schema(*db); !schema) return std::unexpected(schema.error());
+  return db;
 }
 
 // Changes metadata in one transaction, unless the session is running.
@@ -84,6 +88,7 @@ Status copy_file(const fs::path& file, const fs::path& copy, const CopyProgress&
   if (auto header = check_file_header(file); !header) return header;
   const auto from = Database::open(file, Database::Mode::ReadOnly);
   if (!from) return std::unexpected(from.error());
+  if (auto schema = check_schema(*from); !schema) return schema;
   const auto to = Database::open(copy, Database::Mode::Create);
   if (!to) return std::unexpected(to.error());
   // The copy is not in use yet; after a crash it is discarded. No journal is needed.
@@ -95,7 +100,7 @@ Status copy_file(const fs::path& file, const fs::path& copy, const CopyProgress&
 // Leaves WAL mode, marks a running session recovered and sets the id. Writes only what
 // differs: otherwise the file stays identical, byte for byte.
 Status finish_copy(const fs::path& copy, const std::optional<std::string>& id) {
-  auto db = Database::open(copy, Database::Mode::ReadWrite);
+  auto db = open_for_edit(copy);
   if (!db) return std::unexpected(db.error());
   return leave_wal(copy, *db).and_then([&]() -> Status {
     auto meta = read_meta(*db);
@@ -136,7 +141,6 @@ Status copy_session(const fs::path& file, const fs::path& copy, const CopyProgre
 }
 
 Status assign_session_id(const fs::path& file, const std::string& id) {
-  if (auto header = check_file_header(file); !header) return header;
   return finish_copy(file, id);
 }
 

@@ -9,6 +9,7 @@
 #include "tracer/format/file/blob_codec.h"
 #include "tracer/format/file/file_header.h"
 #include "tracer/format/file/session_reader_impl.h"
+#include "tracer/format/file/session_schema.h"
 #include "tracer/format/file/session_tables.h"
 
 namespace tt {
@@ -19,6 +20,9 @@ namespace fs = std::filesystem;
 
 // Long sessions have hundreds of templates of half a megabyte each.
 constexpr std::size_t kMaxCachedTemplates = 32;
+// Text of the tokens that one call returns. Rows of a crafted file can share their pages, so the
+// size of the file is no limit.
+constexpr std::size_t kMaxTokenBytes = 64u << 20;
 
 constexpr const char* kSelectStep =
     "SELECT id, phase, timing, template, allocation, begin_ns, end_ns, first_op_ns, first_token, "
@@ -31,9 +35,8 @@ std::expected<Database, TraceError> connect(const fs::path& path, Database::Mode
   db->busy_timeout(2000);
   // Allows SQLite to open a truncated file and read up to its end. Nothing is written: the
   // connection is read-only.
-  if (auto set = db->run("PRAGMA writable_schema=ON"); !set) return std::unexpected(set.error());
-  if (auto schema = db->query_value("SELECT count(*) FROM sqlite_schema"); !schema)
-    return std::unexpected(schema.error());
+  sqlite3_db_config(db->get(), SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1, nullptr);
+  if (auto schema = check_schema(*db); !schema) return std::unexpected(schema.error());
   return db;
 }
 
@@ -114,8 +117,7 @@ std::expected<std::shared_ptr<const GraphTemplate>, TraceError> SessionReader::I
 }
 
 // Decodes the current row of `statement`, which must be that of step `id`.
-std::expected<void, TraceError> SessionReader::Impl::read_row(const Statement& statement, StepId id,
-                                                              StepRow& row) const {
+Status SessionReader::Impl::read_row(const Statement& statement, StepId id, StepRow& row) const {
   RowReader in(statement);
   Step& step = row.head;
   step.id = StepId{in.integer<std::uint32_t>()};
@@ -158,9 +160,8 @@ std::expected<Step, TraceError> SessionReader::Impl::read_step(StepId id) {
   return std::move(row.head);
 }
 
-std::expected<void, TraceError> SessionReader::Impl::read_tokens(std::uint32_t first,
-                                                                 std::uint32_t count,
-                                                                 std::vector<Token>& out) {
+Status SessionReader::Impl::read_tokens(std::uint32_t first, std::uint32_t count,
+                                        std::vector<Token>& out) {
   if (auto ready = prepare(get_tokens,
                            "SELECT idx, id, position, generated, reused, text, crc "
                            "FROM tt_token WHERE idx >= ? ORDER BY idx LIMIT ?");
@@ -169,6 +170,7 @@ std::expected<void, TraceError> SessionReader::Impl::read_tokens(std::uint32_t f
   const ScopedReset reset(get_tokens);
   sqlite3_bind_int64(get_tokens.get(), 1, first);
   sqlite3_bind_int64(get_tokens.get(), 2, count);
+  std::size_t bytes = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t index = first + i;
     const auto row = get_tokens.step();
@@ -183,7 +185,8 @@ std::expected<void, TraceError> SessionReader::Impl::read_tokens(std::uint32_t f
     t.reused = in.flag();
     const auto text = in.blob();
     t.text.assign(reinterpret_cast<const char*>(text.data()), text.size());
-    if (!in.valid() || t.index != index)
+    bytes += text.size();
+    if (!in.valid() || t.index != index || bytes > kMaxTokenBytes)
       return std::unexpected(damage(std::format("token {}", index)));
     out.push_back(std::move(t));
   }
@@ -243,6 +246,8 @@ std::expected<std::vector<TemplateId>, TraceError> SessionReader::template_ids()
     // 0 means "no template".
     if (id == 0 || !std::in_range<std::uint32_t>(id))
       return std::unexpected(impl_->damage("a row of tt_template"));
+    if (ids.size() == kMaxTemplates)
+      return std::unexpected(impl_->damage(std::format("more than {} templates", kMaxTemplates)));
     ids.push_back(TemplateId{static_cast<std::uint32_t>(id)});
   }
 }
@@ -340,8 +345,8 @@ std::expected<std::vector<Token>, TraceError> SessionReader::tokens(std::uint32_
   return tokens;
 }
 
-std::expected<void, TraceError> SessionReader::for_each_step(
-    StepId first, std::uint32_t count, const std::function<bool(const Step&)>& row) const {
+Status SessionReader::for_each_step(StepId first, std::uint32_t count,
+                                    const std::function<bool(const Step&)>& row) const {
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto next = step(StepId{first.v + i});
     if (!next && next.error().kind == TraceError::Kind::NotFound) return {};
@@ -351,8 +356,8 @@ std::expected<void, TraceError> SessionReader::for_each_step(
   return {};
 }
 
-std::expected<void, TraceError> SessionReader::for_each_step_row(
-    StepId first, std::uint32_t count, const std::function<bool(const StepRow&)>& row) const {
+Status SessionReader::for_each_step_row(StepId first, std::uint32_t count,
+                                        const std::function<bool(const StepRow&)>& row) const {
   // An open statement is a snapshot that prevents the writer from merging its WAL: read in
   // batches.
   constexpr std::uint32_t kStepBatch = 4096;
@@ -392,8 +397,8 @@ std::expected<void, TraceError> SessionReader::for_each_step_row(
   return {};
 }
 
-std::expected<void, TraceError> SessionReader::for_each_faults(
-    StepId first, std::uint32_t count, const std::function<bool(const StepFaults&)>& row) const {
+Status SessionReader::for_each_faults(StepId first, std::uint32_t count,
+                                      const std::function<bool(const StepFaults&)>& row) const {
   // An open statement is a snapshot that prevents the writer from merging its WAL: read in
   // batches.
   constexpr int kRowBatch = 1024;

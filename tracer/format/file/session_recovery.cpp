@@ -8,6 +8,7 @@
 #include "tracer/format/file/file_header.h"
 #include "tracer/format/file/session_owner.h"
 #include "tracer/format/file/session_reader.h"
+#include "tracer/format/file/session_schema.h"
 #include "tracer/format/file/session_tables.h"
 #include "tracer/format/file/sqlite_handle.h"
 
@@ -24,6 +25,7 @@ bool recover(const fs::path& path) {
   auto db = Database::open(path, Database::Mode::ReadWrite);
   if (!db) return false;
   db->busy_timeout(0);
+  if (!check_schema(*db)) return false;
   const auto meta = read_meta(*db);
   if (!meta) return false;
   const auto state = meta->find("state");

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <format>
 #include <utility>
 
 namespace tt {
@@ -56,6 +57,43 @@ constexpr std::array kLosses = {
     std::pair{"page_faults_lost", &LossCounters::page_faults_lost},
 };
 
+constexpr std::size_t kMaxMetaRows = 1000, kMaxLossRows = 100;  // a newer program may add some
+
+// Counts the bytes of texts that are read into memory. Rows of a crafted file can share their
+// pages, so the size of the file is no limit.
+class TextBudget {
+ public:
+  // Returns false when the limit is exceeded.
+  bool take(std::size_t bytes) {
+    bytes_ += bytes;
+    return bytes_ <= kMaxMetadataBytes;
+  }
+
+ private:
+  std::size_t bytes_ = 0;
+};
+
+TraceError too_much_text(const Database& db) {
+  return damaged(db, std::format("its metadata is larger than {} MiB", kMaxMetadataBytes >> 20));
+}
+
+// The limits that readers apply.
+Status check_limits(const SessionInfo& info) {
+  const auto exceeded = [](const char* what, std::size_t limit) {
+    return std::unexpected(TraceError{
+        TraceError::Kind::Damaged, std::format("A session can have at most {} {}", limit, what)});
+  };
+  if (info.facts.size() > kMaxSessionFacts) return exceeded("facts", kMaxSessionFacts);
+  if (info.model_files.size() > kMaxModelFiles) return exceeded("model files", kMaxModelFiles);
+  TextBudget budget;
+  bool within = true;
+  for (const auto& [name, value] : info.facts) within = budget.take(name.size() + value.size());
+  for (const ModelFile& file : info.model_files)
+    within = budget.take(file.path.size() + file.header_hash.size());
+  if (!within) return exceeded("MiB of metadata", kMaxMetadataBytes >> 20);
+  return {};
+}
+
 Meta meta_of(const SessionInfo& info) {
   Meta meta = {
       {"id", info.id},
@@ -70,15 +108,19 @@ Meta meta_of(const SessionInfo& info) {
   return meta;
 }
 
-// Calls `row` for every row of `sql`; stops at the first error that it returns.
+// Calls `row` for every row of `sql`, whose table has at most `max_rows`; stops at the first error
+// that it returns.
 template <class Row>
-std::expected<void, TraceError> for_each_row(const Database& db, const char* sql, Row row) {
+Status for_each_row(const Database& db, const char* table, const char* sql, std::size_t max_rows,
+                    Row row) {
   auto statement = db.prepare(sql);
   if (!statement) return std::unexpected(statement.error());
-  while (true) {
+  for (std::size_t rows = 0;; ++rows) {
     const auto more = statement->step();
     if (!more) return std::unexpected(more.error());
     if (!*more) return {};
+    if (rows == max_rows)
+      return std::unexpected(damaged(db, std::format("{} has more than {} rows", table, max_rows)));
     RowReader in(*statement);
     if (auto read = row(in); !read) return read;
   }
@@ -93,11 +135,14 @@ TraceError damaged(const Database& db, const std::string& what) {
 
 std::expected<Meta, TraceError> read_meta(const Database& db) {
   Meta meta;
-  const auto done = for_each_row(db, "SELECT key, value, crc FROM tt_meta ORDER BY key",
-                                 [&](RowReader& in) -> std::expected<void, TraceError> {
+  TextBudget budget;
+  const auto done = for_each_row(db, "tt_meta", "SELECT key, value, crc FROM tt_meta ORDER BY key",
+                                 kMaxMetaRows, [&](RowReader& in) -> Status {
                                    std::string key(in.text()), value(in.text());
                                    if (!in.valid())
                                      return std::unexpected(damaged(db, "a row of tt_meta"));
+                                   if (!budget.take(key.size() + value.size()))
+                                     return std::unexpected(too_much_text(db));
                                    meta[std::move(key)] = std::move(value);
                                    return {};
                                  });
@@ -105,7 +150,7 @@ std::expected<Meta, TraceError> read_meta(const Database& db) {
   return meta;
 }
 
-std::expected<void, TraceError> write_meta(const Database& db, const Meta& meta) {
+Status write_meta(const Database& db, const Meta& meta) {
   auto insert = db.prepare("INSERT OR REPLACE INTO tt_meta VALUES(?,?,?)");
   if (!insert) return std::unexpected(insert.error());
   for (const auto& [key, value] : meta)
@@ -123,9 +168,10 @@ std::optional<std::int64_t> meta_number(const Meta& meta, const std::string& key
   return v;
 }
 
-std::expected<void, TraceError> mark_recovered(const Database& db) {
-  const auto steps = db.query_value("SELECT count(*) FROM tt_step");
-  const auto tokens = db.query_value("SELECT count(*) FROM tt_token");
+Status mark_recovered(const Database& db) {
+  // Not count(*), which reads the whole table.
+  const auto steps = db.query_value("SELECT coalesce(max(id) + 1, 0) FROM tt_step");
+  const auto tokens = db.query_value("SELECT coalesce(max(idx) + 1, 0) FROM tt_token");
   if (!steps) return std::unexpected(steps.error());
   if (!tokens) return std::unexpected(tokens.error());
   return db.run("BEGIN IMMEDIATE")
@@ -137,7 +183,8 @@ std::expected<void, TraceError> mark_recovered(const Database& db) {
       .and_then([&] { return db.run("DELETE FROM tt_meta WHERE key LIKE 'owner.%'; COMMIT"); });
 }
 
-std::expected<void, TraceError> write_info(const Database& db, const SessionInfo& info) {
+Status write_info(const Database& db, const SessionInfo& info) {
+  if (auto within = check_limits(info); !within) return within;
   const auto before = read_info(db);
   if (auto done = write_meta(db, meta_of(info)); !done) return done;
   // These rarely change at the end of a session, when the disk may be full.
@@ -191,21 +238,25 @@ std::expected<SessionInfo, TraceError> read_info(const Database& db) {
     info.*field = static_cast<std::uint32_t>(*v);
   }
 
+  TextBudget budget;
   const auto facts =
-      for_each_row(db, "SELECT ordinal, name, value, crc FROM tt_fact ORDER BY ordinal",
-                   [&](RowReader& in) -> std::expected<void, TraceError> {
+      for_each_row(db, "tt_fact", "SELECT ordinal, name, value, crc FROM tt_fact ORDER BY ordinal",
+                   kMaxSessionFacts, [&](RowReader& in) -> Status {
                      const auto ordinal = in.integer<std::int64_t>();
                      std::string name(in.text()), value(in.text());
                      if (!in.valid() || !std::cmp_equal(ordinal, info.facts.size()))
                        return std::unexpected(damaged(db, "a row of tt_fact"));
+                     if (!budget.take(name.size() + value.size()))
+                       return std::unexpected(too_much_text(db));
                      info.facts.emplace_back(std::move(name), std::move(value));
                      return {};
                    });
   if (!facts) return std::unexpected(facts.error());
 
   const auto files = for_each_row(
-      db, "SELECT id, path, size, mtime_ns, header_hash, crc FROM tt_model_file ORDER BY id",
-      [&](RowReader& in) -> std::expected<void, TraceError> {
+      db, "tt_model_file",
+      "SELECT id, path, size, mtime_ns, header_hash, crc FROM tt_model_file ORDER BY id",
+      kMaxModelFiles, [&](RowReader& in) -> Status {
         const auto id = in.integer<std::int64_t>();
         ModelFile f;
         f.path = in.text();
@@ -214,6 +265,8 @@ std::expected<SessionInfo, TraceError> read_info(const Database& db) {
         f.header_hash = in.text();
         if (!in.valid() || !std::cmp_equal(id, info.model_files.size()))
           return std::unexpected(damaged(db, "a row of tt_model_file"));
+        if (!budget.take(f.path.size() + f.header_hash.size()))
+          return std::unexpected(too_much_text(db));
         info.model_files.push_back(std::move(f));
         return {};
       });
@@ -221,7 +274,7 @@ std::expected<SessionInfo, TraceError> read_info(const Database& db) {
   return info;
 }
 
-std::expected<void, TraceError> write_losses(const Database& db, const LossCounters& losses) {
+Status write_losses(const Database& db, const LossCounters& losses) {
   auto insert = db.prepare("INSERT OR REPLACE INTO tt_loss VALUES(?,?,?)");
   if (!insert) return std::unexpected(insert.error());
   for (const auto& [name, field] : kLosses)
@@ -232,8 +285,8 @@ std::expected<void, TraceError> write_losses(const Database& db, const LossCount
 
 std::expected<LossCounters, TraceError> read_losses(const Database& db) {
   LossCounters losses;
-  const auto done = for_each_row(db, "SELECT name, count, crc FROM tt_loss",
-                                 [&](RowReader& in) -> std::expected<void, TraceError> {
+  const auto done = for_each_row(db, "tt_loss", "SELECT name, count, crc FROM tt_loss",
+                                 kMaxLossRows, [&](RowReader& in) -> Status {
                                    const std::string name(in.text());
                                    const auto count = in.integer<std::uint64_t>();
                                    if (!in.valid())

@@ -242,6 +242,10 @@ std::expected<std::unique_ptr<SessionWriter>, TraceError> SessionWriter::create(
 
 Status SessionWriter::add_template(TemplateId id, const GraphTemplate& graph) {
   return impl_->add([&]() -> Status {
+    if (impl_->ops_and_slots.size() == kMaxTemplates)
+      return std::unexpected(
+          TraceError{TraceError::Kind::Io,
+                     std::format("a session can have at most {} templates", kMaxTemplates)});
     const auto packed = pack_template(graph);
     if (!packed) return std::unexpected(encode_error(packed.error(), "template"));
     impl_->ops_and_slots[id] = {graph.ops.size(), graph.slots.size()};

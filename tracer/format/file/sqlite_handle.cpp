@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <format>
@@ -131,11 +132,21 @@ std::expected<Database, TraceError> Database::open(const std::filesystem::path& 
     return std::unexpected(
         error_of(code, sqlite3_system_errno(handle), path.string(), sqlite3_errmsg(handle)));
   // The file is untrusted: disable functions in the schema, triggers and views, check cells, and
-  // limit the size of values to that of the largest possible step.
+  // limit the size of values to that of the largest possible step, and the schema and statements
+  // to what a session needs.
   sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
-  sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, 256 << 20);
+  // A read-only connection cannot write, and would not open truncated files.
+  if (mode == Mode::ReadWrite) sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  constexpr std::array kLimits = {
+      std::pair{SQLITE_LIMIT_LENGTH, 256 << 20},  std::pair{SQLITE_LIMIT_SQL_LENGTH, 8192},
+      std::pair{SQLITE_LIMIT_COLUMN, 32},         std::pair{SQLITE_LIMIT_EXPR_DEPTH, 20},
+      std::pair{SQLITE_LIMIT_COMPOUND_SELECT, 2}, std::pair{SQLITE_LIMIT_VDBE_OP, 10'000},
+      std::pair{SQLITE_LIMIT_FUNCTION_ARG, 8},    std::pair{SQLITE_LIMIT_ATTACHED, 0},
+      std::pair{SQLITE_LIMIT_TRIGGER_DEPTH, 1},   std::pair{SQLITE_LIMIT_WORKER_THREADS, 0},
+  };
+  for (const auto& [which, limit] : kLimits) sqlite3_limit(handle, which, limit);
   if (auto set = db.run("PRAGMA cell_size_check=ON"); !set) return std::unexpected(set.error());
   db.busy_timeout(kBusyTimeoutMs);
   return db;
@@ -153,7 +164,7 @@ std::expected<Statement, TraceError> Database::prepare(const char* sql) const {
   return Statement(statement);
 }
 
-std::expected<void, TraceError> Database::run(const char* sql) const {
+Status Database::run(const char* sql) const {
   const int code = sqlite3_exec(get(), sql, nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return std::unexpected(sqlite_error(get(), code));
   return {};
@@ -192,7 +203,7 @@ RowWriter& RowWriter::blob(std::span<const std::byte> v) {
   return *this;
 }
 
-std::expected<void, TraceError> RowWriter::insert() {
+Status RowWriter::insert() {
   sqlite3_bind_int64(statement_.get(), ++column_, crc_.value());
   const auto done = statement_.step();
   statement_.reset();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +17,11 @@
 namespace tt {
 
 inline constexpr std::uint32_t kFormatVersion = 2;  // docs/trace-format.md
+
+// Limits on the metadata, which the writer and the reader enforce.
+inline constexpr std::size_t kMaxSessionFacts = 16'384, kMaxModelFiles = 4096;
+inline constexpr std::size_t kMaxMetadataBytes = 64u << 20;  // all texts together
+inline constexpr std::size_t kMaxTemplates = 65'536;
 
 enum class Level : std::uint8_t { Off, Minimal, Detailed, Verbose };
 enum class SessionState : std::uint8_t { Running, Done, Cancelled, Failed, Recovered };

@@ -1,0 +1,96 @@
+#include "tracer/format/file/session_schema.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <format>
+#include <string>
+#include <vector>
+
+#include "tracer/format/file/session_tables.h"
+
+namespace tt {
+
+namespace {
+
+constexpr std::string_view kAddedInVersion2 = "tt_fault";
+
+// "tt_step" of "CREATE TABLE tt_step(...".
+std::string_view table_name(std::string_view create) {
+  constexpr std::string_view kBefore = "CREATE TABLE ";
+  return create.substr(kBefore.size(), create.find('(') - kBefore.size());
+}
+
+// The statements of kCreateTables that exist in this version, as SQLite stores them.
+std::vector<std::string_view> tables_of(std::string_view version) {
+  constexpr std::string_view kEnd = ";\n";
+  std::string_view rest = kCreateTables;
+  rest.remove_prefix(1);  // the first line is empty
+  std::vector<std::string_view> tables;
+  for (std::size_t end = 0; (end = rest.find(kEnd)) != rest.npos; rest.remove_prefix(end + 2)) {
+    const std::string_view create = rest.substr(0, end);
+    if (version != "1" || table_name(create) != kAddedInVersion2) tables.push_back(create);
+  }
+  return tables;
+}
+
+// Applies to reading the schema only.
+class SchemaLimits {
+ public:
+  explicit SchemaLimits(sqlite3* db)
+      : db_(db), length_(sqlite3_limit(db, SQLITE_LIMIT_LENGTH, kMaxRowBytes)) {
+    sqlite3_progress_handler(db_, kMaxInstructions, [](void*) { return 1; }, nullptr);
+  }
+  ~SchemaLimits() {
+    sqlite3_progress_handler(db_, 0, nullptr, nullptr);
+    sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, length_);
+  }
+  SchemaLimits(const SchemaLimits&) = delete;
+  SchemaLimits& operator=(const SchemaLimits&) = delete;
+
+ private:
+  // SQLite parses each row with about 10 instructions; a session has at most 9 rows.
+  static constexpr int kMaxRowBytes = 8192, kMaxInstructions = 1000;
+  sqlite3* db_;
+  int length_;
+};
+
+std::string text_at(const Statement& row, int column) {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(row.get(), column));
+  return text != nullptr ? text : "";
+}
+
+}  // namespace
+
+Status check_schema(const Database& db) {
+  const SchemaLimits limits(db.get());
+  const auto other = [&](const std::string& what) {
+    return std::unexpected(
+        damaged(db, std::format("it does not have the tables of a session ({})", what)));
+  };
+  // An error of these limits, or damage of the schema's page.
+  const auto failed = [&](TraceError error) -> Status {
+    const int code = sqlite3_errcode(db.get()) & 0xff;
+    if (code == SQLITE_INTERRUPT || code == SQLITE_TOOBIG) return other("the schema is too large");
+    return std::unexpected(std::move(error));
+  };
+  const auto version = db.query_value("PRAGMA user_version");
+  if (!version) return failed(version.error());
+  std::vector<std::string_view> missing = tables_of(*version);
+  auto row = db.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema");
+  if (!row) return failed(row.error());
+  while (true) {
+    const auto more = row->step();
+    if (!more) return failed(more.error());
+    if (!*more) break;
+    const std::string type = text_at(*row, 0), name = text_at(*row, 1);
+    const auto ours = std::ranges::find(missing, text_at(*row, 3));
+    if (type != "table" || ours == missing.end() || table_name(*ours) != name ||
+        text_at(*row, 2) != name)
+      return other(std::format("{} \"{}\"", type, name));
+    missing.erase(ours);
+  }
+  if (!missing.empty()) return other(std::format("no {}", table_name(missing.front())));
+  return {};
+}
+
+}  // namespace tt
