@@ -1,13 +1,32 @@
 // tt-worker [MODEL.gguf]: the helper of tracer/sandbox/sandbox.h. Started by tt-server and tt with
 // a socket as file descriptor 3; runs each job in a child process with limits. With a model: jobs
 // that need its vocabulary.
+#include <string>
+#include <string_view>
+
+#include "analysis/sql/query.h"
 #include "tracer/engine/grammar.h"
 #include "tracer/engine/model_check.h"
 #include "tracer/sandbox/worker.h"
 #include "tracer/text/chat_template.h"
 
+namespace {
+
+tt::JobKind statement_job(tt::sql::StatementPlanner& planner) {
+  return tt::job_kind("sql", [&](std::string_view statement) {
+    planner.plan(statement);
+    return std::string();
+  });
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  if (argc == 1) return tt::serve_jobs({tt::chat_template_job(), tt::model_check_job()});
+  if (argc == 1) {
+    // Opened once, before the children are forked: they only plan their statement.
+    tt::sql::StatementPlanner planner;
+    return tt::serve_jobs({tt::chat_template_job(), tt::model_check_job(), statement_job(planner)});
+  }
   const auto model = tt::load_vocabulary(argv[1]);
   if (model == nullptr) return 1;
   return tt::serve_jobs({tt::grammar_job(llama_model_get_vocab(model.get()))});

@@ -6,6 +6,7 @@
 #include <array>
 #include <ctime>
 #include <format>
+#include <new>
 #include <utility>
 
 #include "analysis/sql/bounded_functions.h"
@@ -65,7 +66,7 @@ struct Query::Impl {
 
   bool within_limits();
   QueryError error(int code, std::string_view sql = {});
-  std::expected<void, QueryError> open(SessionReader reader, TotalsProvider totals_provider);
+  std::expected<void, QueryError> open(std::shared_ptr<SessionSource> session);
   std::expected<void, QueryError> compile(std::string_view sql);
   std::expected<bool, QueryError> step();
 };
@@ -127,8 +128,7 @@ QueryError Query::Impl::error(int code, std::string_view sql) {
   return {Kind::Invalid, message, offset ? offset : offset_of_missing(message, sql)};
 }
 
-std::expected<void, QueryError> Query::Impl::open(SessionReader reader,
-                                                  TotalsProvider totals_provider) {
+std::expected<void, QueryError> Query::Impl::open(std::shared_ptr<SessionSource> session) {
   memory_before = sqlite3_memory_used();
   sqlite3* handle = nullptr;
   const int code = sqlite3_open_v2(
@@ -139,8 +139,7 @@ std::expected<void, QueryError> Query::Impl::open(SessionReader reader,
   if (code != SQLITE_OK)
     return std::unexpected(
         QueryError{QueryError::Kind::TooLarge, "Out of memory for this statement."});
-  source = std::make_shared<SessionSource>(
-      std::move(reader), [this] { return within_limits(); }, std::move(totals_provider));
+  source = std::move(session);
   int made = SQLITE_OK;
   if (limits.memory != 0)  // drops temporary views, so it must run before they are created
     made = sqlite3_exec(handle, "PRAGMA temp_store=MEMORY", nullptr, nullptr, nullptr);
@@ -272,10 +271,26 @@ std::expected<Query, QueryError> Query::prepare(SessionReader reader, std::strin
   impl->limits = limits;
   impl->keep_going = std::move(keep_going);
   if (limits.time.count() != 0) impl->deadline_ms = coarse_ms() + limits.time.count();
-  if (auto opened = impl->open(std::move(reader), std::move(totals_provider)); !opened)
-    return std::unexpected(opened.error());
+  auto source = std::make_shared<SessionSource>(
+      std::move(reader), [limited = impl.get()] { return limited->within_limits(); },
+      std::move(totals_provider));
+  if (auto opened = impl->open(std::move(source)); !opened) return std::unexpected(opened.error());
   if (auto compiled = impl->compile(sql); !compiled) return std::unexpected(compiled.error());
   return Query(std::move(impl));
+}
+
+StatementPlanner::StatementPlanner() {
+  auto impl = std::make_unique<Query::Impl>();
+  impl->limits.bounded_values = true;
+  if (!impl->open(SessionSource::for_planning())) throw std::bad_alloc();
+  query_ = std::unique_ptr<Query>(new Query(std::move(impl)));
+}
+StatementPlanner::~StatementPlanner() = default;
+
+void StatementPlanner::plan(std::string_view sql) {
+  const auto planned = query_->impl_->compile(sql);
+  const int code = sqlite3_errcode(query_->impl_->db.get()) & 0xff;
+  if (!planned && code == SQLITE_NOMEM) throw std::bad_alloc();
 }
 
 const std::vector<std::string>& Query::columns() const { return impl_->columns; }

@@ -9,6 +9,11 @@
 // Every connection computes totals over all steps itself, unless the caller passes a provider
 // of cached totals (analysis/index/session_totals.h).
 //
+// Parsing and planning a statement are not covered by these limits: SQLite checks for an interrupt
+// only while it runs a statement, and nested WITH clauses that double can keep the planner busy for
+// minutes. For untrusted statements, run StatementPlanner first, in a process with limits
+// (tracer/sandbox): planning depends only on the statement.
+//
 // One thread at a time. Independent of other readers of the session.
 #pragma once
 
@@ -84,9 +89,24 @@ class Query {
   std::optional<std::uint32_t> readable_steps() const;
 
  private:
+  friend class StatementPlanner;
   struct Impl;
   explicit Query(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
+};
+
+// Parses and plans untrusted statements as Query::prepare() does with `bounded_values`, without a
+// session.
+class StatementPlanner {
+ public:
+  StatementPlanner();
+  ~StatementPlanner();
+  // Returns normally also for an invalid statement, whose error Query::prepare() reports. Throws
+  // std::bad_alloc.
+  void plan(std::string_view sql);
+
+ private:
+  std::unique_ptr<Query> query_;
 };
 
 }  // namespace tt::sql

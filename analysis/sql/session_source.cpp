@@ -6,6 +6,15 @@
 
 namespace tt::sql {
 
+std::shared_ptr<SessionSource> SessionSource::for_planning() {
+  return std::make_shared<SessionSource>("");
+}
+
+Status SessionSource::open() {
+  if (!reader_ && path_.empty()) return {};
+  return reader().transform([](const SessionReader*) {});
+}
+
 std::expected<const SessionReader*, TraceError> SessionSource::reader() {
   if (!reader_) {
     auto opened = SessionReader::open(path_);
@@ -45,8 +54,7 @@ std::expected<std::shared_ptr<const NamedGraph>, TraceError> SessionSource::grap
   if (*derived == nullptr) return nullptr;
   auto named = std::make_shared<NamedGraph>();
   named->derived = *derived;
-  const auto add = [&](std::vector<std::string_view>& list,
-                       std::string_view name) -> std::expected<void, TraceError> {
+  const auto add = [&](std::vector<std::string_view>& list, std::string_view name) -> Status {
     const auto kept = intern(to_valid_utf8(name));
     if (!kept) return std::unexpected(kept.error());
     list.push_back(*kept);
@@ -90,7 +98,7 @@ std::expected<std::shared_ptr<const SessionTotals>, TraceError> SessionSource::t
   return totals;
 }
 
-std::expected<void, TraceError> SessionSource::check_cancelled() const {
+Status SessionSource::check_cancelled() const {
   if (!keep_going_()) return std::unexpected(cancelled_error());
   return {};
 }

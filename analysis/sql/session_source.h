@@ -49,6 +49,11 @@ class SessionSource {
         reader_(std::move(reader)),
         derived_(*reader_) {}
 
+  // For statements that are planned but not run: it can be opened, but every read is an error.
+  static std::shared_ptr<SessionSource> for_planning();
+
+  // Opens the file now, so that its errors are reported before a scan begins.
+  Status open();
   std::expected<const SessionReader*, TraceError> reader();
   // The session's info at the time of the first call.
   std::expected<const SessionInfo*, TraceError> info();
@@ -60,7 +65,7 @@ class SessionSource {
   // TotalsProvider). Damaged: a step cannot be read.
   std::expected<std::shared_ptr<const SessionTotals>, TraceError> totals(
       SessionTotals::Times times);
-  std::expected<void, TraceError> check_cancelled() const;
+  Status check_cancelled() const;
   // As SessionReader::truncate_at_damage(). No cursor may be open. Objects returned before, except
   // names, still refer to the complete session.
   std::expected<std::optional<std::uint32_t>, TraceError> truncate_at_damage();
@@ -71,7 +76,7 @@ class SessionSource {
 
   static constexpr std::size_t kMaxGraphs = 16;
   static constexpr std::size_t kMaxNameBytes = 64u << 20;
-  std::filesystem::path path_;
+  std::filesystem::path path_;  // empty: only for planning, unless there is a reader
   ContinueCheck keep_going_;
   TotalsProvider totals_provider_;
   std::optional<SessionReader> reader_;

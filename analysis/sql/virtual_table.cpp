@@ -89,8 +89,7 @@ int connect(sqlite3* db, void* aux, int argc, const char* const* argv, sqlite3_v
     }
     auto source = module.sources->of(db, argc == 4 ? argv[3] : "main");
     if (!source) return report(message, source.error());
-    // Open the file now, so that its errors are reported before a scan begins.
-    if (const auto reader = (*source)->reader(); !reader) return report(message, reader.error());
+    if (const auto opened = (*source)->open(); !opened) return report(message, opened.error());
     if (const int code = sqlite3_declare_vtab(db, declaration_of(module.table).c_str());
         code != SQLITE_OK)
       return code;
