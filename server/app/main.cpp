@@ -1,4 +1,5 @@
 // tt-server: runs models, records sessions and serves the API and the web UI on one address.
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -139,9 +140,18 @@ void run_until_stopped(tt::StopSignals& signals, const std::string& url,
   }
 }
 
+// Large blocks go back to the kernel when they are freed, so that one large request does not keep
+// the server large: glibc would raise these thresholds.
+void return_freed_memory() {
+  constexpr int kLargeBytes = 1 << 20;
+  mallopt(M_MMAP_THRESHOLD, kLargeBytes);
+  mallopt(M_TRIM_THRESHOLD, kLargeBytes);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  return_freed_memory();
   const tt::Installation installation = tt::current_installation();
   auto options = tt::parse_server_options(argc, argv, installation);
   if (!options) return options.error();
@@ -162,6 +172,9 @@ int main(int argc, char** argv) {
   tt::SessionStore sessions(options->data_dir, options->sessions);
   tt::IndexCache indexes;
   tt::TotalsCache totals;
+  tt::QueryQueue queue;
+  tt::Sandbox sandbox(installation.worker);
+  tt::StatementCheck statements(&sandbox);
   tt::Retention retention(
       sessions, retention_of(*options), [&log](const tt::RemovedSession& removed) {
         log.info("removed a session",
@@ -183,7 +196,6 @@ int main(int argc, char** argv) {
   };
   frontend_options.websocket_message_bytes = tt::kMaxCommandBytes;
   tt::HttpFrontend frontend(frontend_options, hub);
-  tt::Sandbox sandbox(installation.worker);
   tt::CrashMarker crash_marker(options->data_dir / "crashed-models");
   crash_marker.install();
   tt::CheckedModels checked_models(options->data_dir / "checked-models");
@@ -214,7 +226,9 @@ int main(int argc, char** argv) {
   tt::add_all_routes(frontend.http(), {.recorded = {.sessions = sessions,
                                                     .retention = retention,
                                                     .indexes = indexes,
-                                                    .totals = totals},
+                                                    .totals = totals,
+                                                    .queue = queue,
+                                                    .statements = statements},
                                        .model_manager = model_manager,
                                        .streams = streams,
                                        .hub = hub,

@@ -23,6 +23,7 @@
 #include "analysis/common/valid_prefix.h"
 #include "api/json/trace_json.h"
 #include "server/http/parameters.h"
+#include "server/http/query_queue.h"
 #include "server/http/responses.h"
 #include "server/sessions/session_store.h"
 
@@ -64,8 +65,27 @@ ContinueCheck while_connected(const httplib::Request& request);
 void set_damage_header(httplib::Response& response, std::optional<std::uint32_t> readable_steps);
 
 // NotFound when the session's model does not have the layer of the parameter "layer".
-std::expected<void, TraceError> check_layer_parameter(const httplib::Request& request,
-                                                      const SessionReader& reader);
+Status check_layer_parameter(const httplib::Request& request, const SessionReader& reader);
+
+// Runs a query on the session of the path parameter "id" and sends the result.
+template <class Query>
+void run_session_query(SessionStore& sessions, const httplib::Request& request,
+                       httplib::Response& response, const Query& query,
+                       const ContinueCheck& keep_going) {
+  auto reader = sessions.open(request.path_params.at("id"));
+  if (!reader) return respond(response, problem_of(reader.error()));
+  if (const auto there = check_layer_parameter(request, *reader); !there)
+    return respond(response, problem_of(there.error()));
+  const auto found = query_valid_prefix(*reader, query, keep_going);
+  if (!found) return respond(response, problem_of(found.error()));
+  set_damage_header(response, reader->readable_steps());
+  using Found = std::remove_cvref_t<decltype(*found)>;
+  if constexpr (std::is_same_v<Found, Json> || std::is_same_v<Found, TextResponse>) {
+    respond(response, *found);
+  } else {
+    respond(response, to_json(*found));
+  }
+}
 
 // Runs a query on the session of the path parameter "id" and sends the result. For a damaged
 // file the query covers the steps before the damage. `make_query(read)` converts the request into
@@ -79,19 +99,29 @@ void handle_session_query(SessionStore& sessions, const httplib::Request& reques
   if (read.problem()) return respond(response, *read.problem());
   const std::string& id = request.path_params.at("id");
   if (not_modified(request, response, sessions.tag(id))) return;
-  auto reader = sessions.open(id);
-  if (!reader) return respond(response, problem_of(reader.error()));
-  if (const auto there = check_layer_parameter(request, *reader); !there)
-    return respond(response, problem_of(there.error()));
-  const auto found = query_valid_prefix(*reader, query, while_connected(request));
-  if (!found) return respond(response, problem_of(found.error()));
-  set_damage_header(response, reader->readable_steps());
-  using Found = std::remove_cvref_t<decltype(*found)>;
-  if constexpr (std::is_same_v<Found, Json> || std::is_same_v<Found, TextResponse>) {
-    respond(response, *found);
-  } else {
-    respond(response, to_json(*found));
-  }
+  run_session_query(sessions, request, response, query, while_connected(request));
+}
+
+// The session as the subject of an expensive query.
+QueryQueue::Subject query_subject(SessionStore& sessions, const std::string& id);
+
+// The same for queries that read every step of the session, through the queue. The query is a
+// function of a SessionReader and a ContinueCheck, which includes the other clients of the query.
+template <class MakeQuery>
+void handle_expensive_query(SessionStore& sessions, QueryQueue& queue,
+                            const httplib::Request& request, httplib::Response& response,
+                            MakeQuery make_query) {
+  ParameterReader read;
+  const auto query = make_query(read);
+  if (read.problem()) return respond(response, *read.problem());
+  const QueryQueue::Subject subject = query_subject(sessions, request.path_params.at("id"));
+  if (not_modified(request, response, subject.version)) return;
+  queue.respond(
+      request, response, subject, [&](httplib::Response& out, const ContinueCheck& keep_going) {
+        run_session_query(
+            sessions, request, out,
+            [&](const SessionReader& reader) { return query(reader, keep_going); }, keep_going);
+      });
 }
 
 }  // namespace tt

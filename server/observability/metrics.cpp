@@ -212,6 +212,13 @@ std::string Metrics::text(const MetricsCallbacks& callbacks) const {
   out.labelled_counter("what", "times", of.steps_without_times);
   out.labelled_counter("what", "step", of.steps_not_written);
   out.counter("tt_session_bytes_written_total", "Size of the files of ended sessions", of.bytes);
+  const QueryQueue::Stats queries = callbacks.queries();
+  out.gauge("tt_expensive_queries_running", "Expensive queries being computed", queries.running);
+  out.gauge("tt_expensive_queries_waiting", "Expensive queries waiting for their turn",
+            queries.waiting);
+  out.counter("tt_expensive_queries_rejected_total",
+              "Expensive queries rejected because too many were running and waiting",
+              queries.rejected);
   out.gauge("tt_live_clients", "Connected live clients", callbacks.live_clients());
   out.counter("tt_live_frames_lost_total", "Live messages dropped because a client queue was full",
               callbacks.live_frames_lost());

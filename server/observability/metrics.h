@@ -24,12 +24,14 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "server/http/query_queue.h"
 #include "tracer/engine/generation_queue.h"
 
 namespace tt {
 
 // Values of other components, sampled on each read.
 struct MetricsCallbacks {
+  std::function<QueryQueue::Stats()> queries;
   std::function<std::size_t()> live_clients;
   std::function<std::uint64_t()> live_frames_lost;
   std::function<std::uint64_t()> log_lines_lost;

@@ -26,52 +26,50 @@ DetailLimits detail_limits(const Request& request, ParameterReader& read) {
 
 }  // namespace
 
-void add_expert_routes(httplib::Server& http, SessionStore& sessions) {
-  http.Get("/api/v1/sessions/:id/experts", [&sessions](const Request& request, Response& response) {
-    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+void add_expert_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue) {
+  http.Get("/api/v1/sessions/:id/experts", [&](const Request& request, Response& response) {
+    handle_expensive_query(sessions, queue, request, response, [&](ParameterReader& read) {
       const auto phase = read.take(enum_parameter(request, "phase", Phase::Other));
-      return [phase, &request](const SessionReader& reader) {
-        return expert_use(reader, phase, while_connected(request));
+      return [phase](const SessionReader& reader, const ContinueCheck& keep_going) {
+        return expert_use(reader, phase, keep_going);
       };
     });
   });
 
   http.Get("/api/v1/sessions/:id/experts/layers/:layer",
-           [&sessions](const Request& request, Response& response) {
-             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+           [&](const Request& request, Response& response) {
+             handle_expensive_query(sessions, queue, request, response, [&](ParameterReader& read) {
                const LayerId layer = read.take(layer_in_path(request));
                const auto router = read.take(number_parameter(request, "router", kMaxId));
                const auto phase = read.take(enum_parameter(request, "phase", Phase::Other));
                const DetailLimits limits = detail_limits(request, read);
-               return [=, &request](const SessionReader& reader) {
+               return [=](const SessionReader& reader, const ContinueCheck& keep_going) {
                  return router_detail(reader, layer, static_cast<std::uint32_t>(router.value_or(0)),
-                                      phase, limits, while_connected(request));
+                                      phase, limits, keep_going);
                };
              });
            });
 
-  http.Get("/api/v1/sessions/:id/experts/tokens",
-           [&sessions](const Request& request, Response& response) {
-             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
-               const auto layer = read.take(layer_parameter(request));
-               const PageRange range = read.take(page_parameters(request, kDefaultRows));
-               return [=, &request](const SessionReader& reader) {
-                 return token_experts(reader, layer, range, while_connected(request));
-               };
-             });
-           });
+  http.Get("/api/v1/sessions/:id/experts/tokens", [&](const Request& request, Response& response) {
+    handle_expensive_query(sessions, queue, request, response, [&](ParameterReader& read) {
+      const auto layer = read.take(layer_parameter(request));
+      const PageRange range = read.take(page_parameters(request, kDefaultRows));
+      return [=](const SessionReader& reader, const ContinueCheck& keep_going) {
+        return token_experts(reader, layer, range, keep_going);
+      };
+    });
+  });
 
-  http.Get("/api/v1/sessions/:id/experts/pinning",
-           [&sessions](const Request& request, Response& response) {
-             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
-               const auto bytes = read.take(number_parameter(request, "capacity", kMaxJsonInteger));
-               std::vector<Bytes> capacities;
-               if (bytes) capacities.push_back(Bytes{*bytes});
-               return [capacities, &request](const SessionReader& reader) {
-                 return expert_pinning(reader, capacities, while_connected(request));
-               };
-             });
-           });
+  http.Get("/api/v1/sessions/:id/experts/pinning", [&](const Request& request, Response& response) {
+    handle_expensive_query(sessions, queue, request, response, [&](ParameterReader& read) {
+      const auto bytes = read.take(number_parameter(request, "capacity", kMaxJsonInteger));
+      std::vector<Bytes> capacities;
+      if (bytes) capacities.push_back(Bytes{*bytes});
+      return [capacities](const SessionReader& reader, const ContinueCheck& keep_going) {
+        return expert_pinning(reader, capacities, keep_going);
+      };
+    });
+  });
 }
 
 }  // namespace tt

@@ -13,6 +13,7 @@
 #include "api/exchange/export.h"
 #include "api/exchange/run_folder/run_folder.h"
 #include "api/exchange/run_folder/tar.h"
+#include "server/http/concurrency_limit.h"
 #include "server/http/session_query_handler.h"
 #include "server/routes/session_routes.h"
 #include "server/sessions/work_folder.h"
@@ -73,14 +74,19 @@ std::expected<ExportRequest, Problem> parse_export_request(const Request& reques
   return export_request;
 }
 
+constexpr int kMaxExports = 4;
+using ExportSlot = std::shared_ptr<const ConcurrencyLimit::Slot>;  // kept until the export is sent
+
 // Sends a chunked response whose content `write` generates.
 using Write =
     std::function<WriteResult(const ByteSink& to_client, const ContinueCheck& keep_going)>;
 
-void send(Response& response, const std::string& name, std::string_view media_type, Write write) {
+void send(Response& response, ExportSlot slot, const std::string& name, std::string_view media_type,
+          Write write) {
   response.set_header("Content-Disposition", std::format("attachment; filename=\"{}\"", name));
   response.set_chunked_content_provider(
-      std::string(media_type), [write = std::move(write)](std::size_t, httplib::DataSink& sink) {
+      std::string(media_type),
+      [slot = std::move(slot), write = std::move(write)](std::size_t, httplib::DataSink& sink) {
         const ByteSink to_client = [&](std::string_view bytes) -> WriteResult {
           if (sink.write(bytes.data(), bytes.size())) return {};
           return std::unexpected(cancelled_error());
@@ -139,14 +145,14 @@ std::expected<void, Problem> make_folder(const Request& request, Retention& rete
   return {};
 }
 
-void send_folder(const Request& request, Response& response, SessionStore& sessions,
-                 Retention& retention, const SessionReader& reader,
+void send_folder(const Request& request, Response& response, ExportSlot slot,
+                 SessionStore& sessions, Retention& retention, const SessionReader& reader,
                  const ExportRequest& export_request) {
   constexpr std::string_view kTar = "application/x-tar";
   const std::string& id = request.path_params.at("id");
   if (request.method == "HEAD") {  // do not create an archive
     const auto nothing = [](const ByteSink&, const ContinueCheck&) { return WriteResult{}; };
-    return send(response, id + ".tar", kTar, nothing);
+    return send(response, std::move(slot), id + ".tar", kTar, nothing);
   }
   const auto info = reader.info();
   if (!info) return respond(response, problem_of(info.error()));
@@ -157,14 +163,14 @@ void send_folder(const Request& request, Response& response, SessionStore& sessi
   if (const auto made = make_folder(request, retention, reader, export_request, folder); !made)
     return respond(response, made.error());
   const std::int64_t changed_utc_s = info->start_utc_ns / 1'000'000'000;
-  send(response, id + ".tar", kTar,
+  send(response, std::move(slot), id + ".tar", kTar,
        [kept, folder, id, changed_utc_s](const ByteSink& sink, const ContinueCheck& keep_going) {
          return write_tar(folder, id, changed_utc_s, sink, keep_going);
        });
 }
 
 void send_export(const Request& request, Response& response, SessionStore& sessions,
-                 Retention& retention) {
+                 Retention& retention, ConcurrencyLimit& limit) {
   const auto export_request = parse_export_request(request);
   if (!export_request) return respond(response, export_request.error());
   const ExportOptions& options = export_request->options;
@@ -172,6 +178,12 @@ void send_export(const Request& request, Response& response, SessionStore& sessi
   if (not_modified(request, response, sessions.tag(id))) return;
   auto opened = sessions.open(id);
   if (!opened) return respond(response, problem_of(opened.error()));
+  auto taken = limit.take();
+  if (!taken) {
+    return respond(response, Problem{ErrorCode::TooManyQueries,
+                                     "Too many exports are running. Try again in a moment."});
+  }
+  auto slot = std::make_shared<const ConcurrencyLimit::Slot>(*std::move(taken));
   // The export is generated while it is sent, so damage in its range must be detected before.
   const auto readable_steps = truncate_at_damage(*opened, options, while_connected(request));
   if (!readable_steps) return respond(response, problem_of(readable_steps.error()));
@@ -185,9 +197,10 @@ void send_export(const Request& request, Response& response, SessionStore& sessi
   if (const WriteResult possible = check_export(*reader, options); !possible)
     return respond(response, problem_of(possible.error()));
   if (export_request->is_folder())
-    return send_folder(request, response, sessions, retention, *reader, *export_request);
+    return send_folder(request, response, std::move(slot), sessions, retention, *reader,
+                       *export_request);
   const FormatInfo& facts = format_info(options.format);
-  send(response, id + std::string(facts.extension), facts.media_type,
+  send(response, std::move(slot), id + std::string(facts.extension), facts.media_type,
        [reader, options](const ByteSink& sink, const ContinueCheck& keep_going) {
          return export_session(*reader, options, sink, keep_going);
        });
@@ -197,8 +210,9 @@ void send_export(const Request& request, Response& response, SessionStore& sessi
 
 void add_export_routes(httplib::Server& http, SessionStore& sessions, Retention& retention) {
   http.Get("/api/v1/sessions/:id/export",
-           [&sessions, &retention](const Request& request, Response& response) {
-             send_export(request, response, sessions, retention);
+           [&, limit = std::make_shared<ConcurrencyLimit>(kMaxExports)](const Request& request,
+                                                                        Response& response) {
+             send_export(request, response, sessions, retention, *limit);
            });
 }
 

@@ -16,13 +16,10 @@ constexpr std::uint64_t kDefaultKvSteps = 1000;
 
 }  // namespace
 
-void add_head_routes(httplib::Server& http, SessionStore& sessions) {
-  http.Get("/api/v1/sessions/:id/heads", [&sessions](const Request& request, Response& response) {
-    handle_session_query(sessions, request, response, [&](ParameterReader&) {
-      return [&request](const SessionReader& reader) {
-        return head_table(reader, while_connected(request));
-      };
-    });
+void add_head_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue) {
+  http.Get("/api/v1/sessions/:id/heads", [&](const Request& request, Response& response) {
+    handle_expensive_query(sessions, queue, request, response,
+                           [&](ParameterReader&) { return head_table; });
   });
 
   http.Get("/api/v1/sessions/:id/kv", [&sessions](const Request& request, Response& response) {

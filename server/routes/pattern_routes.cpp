@@ -43,31 +43,25 @@ std::expected<Json, TraceError> pattern_of(const SessionReader& reader,
 
 }  // namespace
 
-void add_pattern_routes(httplib::Server& http, SessionStore& sessions) {
-  http.Get("/api/v1/sessions/:id/reuse", [&sessions](const Request& request, Response& response) {
-    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
-      return [query = reuse_query(request, read), &request](const SessionReader& reader) {
-        return reuse(reader, query, while_connected(request));
+void add_pattern_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue) {
+  http.Get("/api/v1/sessions/:id/reuse", [&](const Request& request, Response& response) {
+    handle_expensive_query(sessions, queue, request, response, [&](ParameterReader& read) {
+      return [query = reuse_query(request, read)](const SessionReader& reader,
+                                                  const ContinueCheck& keep_going) {
+        return reuse(reader, query, keep_going);
       };
     });
   });
 
-  http.Get("/api/v1/sessions/:id/pattern", [&sessions](const Request& request, Response& response) {
-    handle_session_query(sessions, request, response, [&](ParameterReader&) {
-      return [&request](const SessionReader& reader) {
-        return pattern_of(reader, while_connected(request));
-      };
-    });
+  http.Get("/api/v1/sessions/:id/pattern", [&](const Request& request, Response& response) {
+    handle_expensive_query(sessions, queue, request, response,
+                           [&](ParameterReader&) { return pattern_of; });
   });
 
-  http.Get("/api/v1/sessions/:id/determinism",
-           [&sessions](const Request& request, Response& response) {
-             handle_session_query(sessions, request, response, [&](ParameterReader&) {
-               return [&request](const SessionReader& reader) {
-                 return determinism(reader, while_connected(request));
-               };
-             });
-           });
+  http.Get("/api/v1/sessions/:id/determinism", [&](const Request& request, Response& response) {
+    handle_expensive_query(sessions, queue, request, response,
+                           [&](ParameterReader&) { return determinism; });
+  });
 }
 
 }  // namespace tt

@@ -1,12 +1,12 @@
 // SQL queries on a session. A statement occupies a worker while it runs, so only a few run
-// concurrently; its time and memory are limited (analysis/sql/query.h).
-#include <atomic>
+// concurrently; its time and memory are limited (statement_check.h, analysis/sql/query.h).
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "api/json/query_json.h"
+#include "server/http/concurrency_limit.h"
 #include "server/http/responses.h"
 #include "server/http/session_query_handler.h"
 #include "server/routes/session_routes.h"
@@ -22,30 +22,10 @@ constexpr int kMaxQueries = 2;
 constexpr std::uint64_t kMaxQueryMemory = 256u << 20;
 constexpr std::size_t kChunkBytes = 64u << 10;  // response buffer size
 
-// Slot of a running statement, released by the destructor.
-class QuerySlot {
- public:
-  // nullopt: the maximum number of statements is running.
-  static std::optional<QuerySlot> take(std::shared_ptr<std::atomic<int>> running) {
-    if (running->fetch_add(1) < kMaxQueries) return QuerySlot(std::move(running));
-    running->fetch_sub(1);
-    return std::nullopt;
-  }
-  QuerySlot(QuerySlot&& other) noexcept = default;
-  QuerySlot& operator=(QuerySlot&&) = delete;
-  ~QuerySlot() {
-    if (running_) running_->fetch_sub(1);
-  }
-
- private:
-  explicit QuerySlot(std::shared_ptr<std::atomic<int>> running) : running_(std::move(running)) {}
-  std::shared_ptr<std::atomic<int>> running_;
-};
-
 // Streams the rows of a query in chunks.
 class Rows {
  public:
-  Rows(sql::Query query, QueryFormat format, QuerySlot slot)
+  Rows(sql::Query query, QueryFormat format, ConcurrencyLimit::Slot slot)
       : slot_(std::move(slot)), query_(std::move(query)), writer_(format, query_.columns()) {
     writer_.begin(buffer_);
   }
@@ -82,34 +62,36 @@ class Rows {
   }
 
  private:
-  QuerySlot slot_;
+  ConcurrencyLimit::Slot slot_;
   sql::Query query_;
   QueryWriter writer_;
   std::string buffer_;
   bool sent_ = false, ended_ = false, complete_ = true;
 };
 
-void run(SessionStore& sessions, TotalsCache& totals,
-         const std::shared_ptr<std::atomic<int>>& running, const Request& request,
-         Response& response) {
+void run(SessionStore& sessions, TotalsCache& totals, StatementCheck& statements,
+         ConcurrencyLimit& limit, const Request& request, Response& response) {
   const auto body = parse_query_body(request.body);
   if (!body) return respond(response, body.error());
   const std::string& id = request.path_params.at("id");
   const auto tag = sessions.tag(id);  // before opening: the file may change while rows are sent
   auto reader = sessions.open(id);
   if (!reader) return respond(response, problem_of(reader.error()));
-  auto slot = QuerySlot::take(running);
+  auto slot = limit.take();
   if (!slot) {
     return respond(response, Problem{ErrorCode::TooManyQueries,
                                      "Too many statements are running. Try again in a moment."});
   }
+  const ContinueCheck connected = while_connected(request);
+  if (const auto planned = statements.check(body->sql, connected); !planned)
+    return respond(response, planned.error());
   auto query = sql::Query::prepare(
       *std::move(reader), body->sql,
       {.time = body->timeout,
        .rows = body->limit,
        .memory = kMaxQueryMemory,
        .bounded_values = true},
-      while_connected(request),
+      connected,
       [&totals, id, tag](auto times, const SessionReader& of, const ContinueCheck& keep_going) {
         return totals.get_or_build(times, id, tag, of, keep_going);
       });
@@ -126,11 +108,12 @@ void run(SessionStore& sessions, TotalsCache& totals,
 
 }  // namespace
 
-void add_query_routes(httplib::Server& http, SessionStore& sessions, TotalsCache& totals) {
+void add_query_routes(httplib::Server& http, SessionStore& sessions, TotalsCache& totals,
+                      StatementCheck& statements) {
   http.Post("/api/v1/sessions/:id/query",
-            [&sessions, &totals, running = std::make_shared<std::atomic<int>>(0)](
-                const Request& request, Response& response) {
-              run(sessions, totals, running, request, response);
+            [&, limit = std::make_shared<ConcurrencyLimit>(kMaxQueries)](const Request& request,
+                                                                         Response& response) {
+              run(sessions, totals, statements, *limit, request, response);
             });
 }
 

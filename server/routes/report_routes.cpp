@@ -55,7 +55,7 @@ struct IndexedSession {
 
   // The cached index may cover steps after the damage; the reader ends before it. Build an
   // index that ends there, too.
-  std::expected<void, TraceError> truncate_at_damage(const ContinueCheck& keep_going) {
+  Status truncate_at_damage(const ContinueCheck& keep_going) {
     const auto end = reader.truncate_at_damage(keep_going);
     if (!end) return std::unexpected(end.error());
     if (!*end) return {};
@@ -99,28 +99,18 @@ std::expected<std::pair<IndexedSession, IndexedSession>, TraceError> open_two_in
   return std::pair(*std::move(left), *std::move(right));
 }
 
-void respond_validation(SessionStore& sessions, const Request& request, Response& response) {
-  const std::string& id = request.path_params.at("id");
-  if (not_modified(request, response, sessions.tag(id))) return;
+void respond_validation(SessionStore& sessions, const std::string& id, Response& response,
+                        const ContinueCheck& keep_going) {
   const auto file = sessions.file(id);
   if (!file) return respond(response, problem_of(file.error()));
-  const auto validation = validate(file->path, while_connected(request));
+  const auto validation = validate(file->path, keep_going);
   if (!validation) return respond(response, problem_of(validation.error()));
   respond(response, to_json(*validation));
 }
 
-void respond_comparison(SessionStore& sessions, IndexCache& indexes, const Request& request,
-                        Response& response) {
-  ParameterReader read;
-  const PageRange tokens = read.take(page_parameters(request, kDefaultTokens));
-  if (read.problem()) return respond(response, *read.problem());
-  const std::string &left_id = request.path_params.at("id"),
-                    &right_id = request.path_params.at("other");
-  const auto left_tag = sessions.tag(left_id), right_tag = sessions.tag(right_id);
-  std::optional<std::string> tag;
-  if (left_tag && right_tag) tag = *left_tag + "-" + *right_tag;
-  if (not_modified(request, response, tag)) return;
-  const ContinueCheck keep_going = while_connected(request);
+void respond_comparison(SessionStore& sessions, IndexCache& indexes, const std::string& left_id,
+                        const std::string& right_id, PageRange tokens, Response& response,
+                        const ContinueCheck& keep_going) {
   auto opened = open_two_indexed(sessions, indexes, left_id, right_id, keep_going);
   if (!opened) return respond(response, problem_of(opened.error()));
   auto& [left, right] = *opened;
@@ -139,15 +129,16 @@ void respond_comparison(SessionStore& sessions, IndexCache& indexes, const Reque
   respond(response, to_json(*comparison, left.index().info(), right.index().info()));
 }
 
-void respond_report(SessionStore& sessions, IndexCache& indexes, const Request& request,
-                    Response& response) {
-  const auto format = format_of(request);
-  if (!format) return respond(response, format.error());
-  const std::string& id = request.path_params.at("id");
-  if (not_modified(request, response, sessions.tag(id))) return;
+QueryQueue::Subject both(const QueryQueue::Subject& left, const QueryQueue::Subject& right) {
+  QueryQueue::Subject subject{.version = {}, .small = left.small && right.small};
+  if (left.version && right.version) subject.version = *left.version + "-" + *right.version;
+  return subject;
+}
+
+void respond_report(SessionStore& sessions, IndexCache& indexes, const std::string& id,
+                    const FormatName& format, Response& response, const ContinueCheck& keep_going) {
   const auto file = sessions.file(id);
   if (!file) return respond(response, problem_of(file.error()));
-  const ContinueCheck keep_going = while_connected(request);
   auto opened = open_indexed(sessions, indexes, id, keep_going);
   if (!opened) return respond(response, problem_of(opened.error()));
   const auto compute = [&] {
@@ -159,23 +150,45 @@ void respond_report(SessionStore& sessions, IndexCache& indexes, const Request& 
     set_damage_header(response, opened->reader.readable_steps());
   }
   if (!figures) return respond(response, problem_of(figures.error()));
-  if (format->format == ReportFormat::Html)
+  if (format.format == ReportFormat::Html)
     response.set_header("Content-Security-Policy", kReportPolicy);
-  respond(response, TextResponse{text_of(report_of(*figures), format->format), format->type});
+  respond(response, TextResponse{text_of(report_of(*figures), format.format), format.type});
 }
 
 }  // namespace
 
-void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes) {
+void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
+                       QueryQueue& queue) {
   http.Get("/api/v1/sessions/:id/validation", [&](const Request& request, Response& response) {
-    respond_validation(sessions, request, response);
+    const std::string& id = request.path_params.at("id");
+    const QueryQueue::Subject subject = query_subject(sessions, id);
+    if (not_modified(request, response, subject.version)) return;
+    queue.respond(request, response, subject, [&](Response& out, const ContinueCheck& keep_going) {
+      respond_validation(sessions, id, out, keep_going);
+    });
   });
-  http.Get("/api/v1/sessions/:id/comparison/:other",
-           [&](const Request& request, Response& response) {
-             respond_comparison(sessions, indexes, request, response);
-           });
+  http.Get("/api/v1/sessions/:id/comparison/:other", [&](const Request& request,
+                                                         Response& response) {
+    ParameterReader read;
+    const PageRange tokens = read.take(page_parameters(request, kDefaultTokens));
+    if (read.problem()) return respond(response, *read.problem());
+    const std::string &left = request.path_params.at("id"),
+                      &right = request.path_params.at("other");
+    const auto subject = both(query_subject(sessions, left), query_subject(sessions, right));
+    if (not_modified(request, response, subject.version)) return;
+    queue.respond(request, response, subject, [&](Response& out, const ContinueCheck& keep_going) {
+      respond_comparison(sessions, indexes, left, right, tokens, out, keep_going);
+    });
+  });
   http.Get("/api/v1/sessions/:id/report", [&](const Request& request, Response& response) {
-    respond_report(sessions, indexes, request, response);
+    const auto format = format_of(request);
+    if (!format) return respond(response, format.error());
+    const std::string& id = request.path_params.at("id");
+    const QueryQueue::Subject subject = query_subject(sessions, id);
+    if (not_modified(request, response, subject.version)) return;
+    queue.respond(request, response, subject, [&](Response& out, const ContinueCheck& keep_going) {
+      respond_report(sessions, indexes, id, *format, out, keep_going);
+    });
   });
 }
 

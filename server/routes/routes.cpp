@@ -17,7 +17,8 @@ void add_all_routes(httplib::Server& http, const RouteServices& services) {
     facts.queue_limit = GenerationQueue::kMaxQueued;
   });
   add_metrics_routes(http, metrics,
-                     {.live_clients = [&hub] { return hub.connected(); },
+                     {.queries = [&queue = recorded.queue] { return queue.stats(); },
+                      .live_clients = [&hub] { return hub.connected(); },
                       .live_frames_lost = [&hub] { return hub.stats().lost; },
                       .log_lines_lost = log_lines_lost,
                       .data_dir = data_dir});

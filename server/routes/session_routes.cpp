@@ -98,17 +98,17 @@ void add_session_list_routes(httplib::Server& http, SessionStore& sessions) {
 }
 
 void add_session_routes(httplib::Server& http, const SessionServices& services) {
-  const auto& [sessions, retention, indexes, totals] = services;
+  const auto& [sessions, retention, indexes, totals, queue, statements] = services;
   add_session_list_routes(http, sessions);
   add_export_routes(http, sessions, retention);
   add_trace_routes(http, sessions, indexes);
   add_heat_routes(http, sessions, indexes);
-  add_query_routes(http, sessions, totals);
+  add_query_routes(http, sessions, totals, statements);
   add_graph_routes(http, sessions);
-  add_expert_routes(http, sessions);
-  add_head_routes(http, sessions);
-  add_pattern_routes(http, sessions);
-  add_report_routes(http, sessions, indexes);
+  add_expert_routes(http, sessions, queue);
+  add_head_routes(http, sessions, queue);
+  add_pattern_routes(http, sessions, queue);
+  add_report_routes(http, sessions, indexes, queue);
 }
 
 }  // namespace tt

@@ -3,7 +3,9 @@
 // outlive the server.
 #pragma once
 
+#include "server/http/query_queue.h"
 #include "server/http/route_contract.h"
+#include "server/http/statement_check.h"
 #include "server/http/static_files.h"
 #include "server/sessions/retention.h"
 #include "server/sessions/session_cache.h"
@@ -21,6 +23,8 @@ struct SessionServices {
   Retention& retention;
   IndexCache& indexes;
   TotalsCache& totals;
+  QueryQueue& queue;
+  StatementCheck& statements;
 };
 
 // All routes of this header except those of the page.
@@ -36,17 +40,19 @@ void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexCache&
 // Aggregates: heat maps, breakdowns, hot and cold data, sequentiality.
 void add_heat_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes);
 // SQL queries on a session.
-void add_query_routes(httplib::Server& http, SessionStore& sessions, TotalsCache& totals);
+void add_query_routes(httplib::Server& http, SessionStore& sessions, TotalsCache& totals,
+                      StatementCheck& statements);
 // Graphs of layers, steps and templates as JSON and DOT; compressibility of the weights.
 void add_graph_routes(httplib::Server& http, SessionStore& sessions);
 // Expert usage.
-void add_expert_routes(httplib::Server& http, SessionStore& sessions);
+void add_expert_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue);
 // Attention heads and the KV cache.
-void add_head_routes(httplib::Server& http, SessionStore& sessions);
+void add_head_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue);
 // Order of weight reads and cache hit estimates.
-void add_pattern_routes(httplib::Server& http, SessionStore& sessions);
+void add_pattern_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue);
 // Validation, comparison, report.
-void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes);
+void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
+                       QueryQueue& queue);
 
 // Call last: files of the web UI and 404 for everything else. Also installs the check of paths,
 // methods and query parameters against the contract.

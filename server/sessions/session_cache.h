@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <semaphore>
 #include <shared_mutex>
 #include <string>
 #include <utility>
@@ -72,10 +73,15 @@ class SessionCache {
   void evict(const std::shared_ptr<Entry>& entry);
   template <class Lock>
   static std::expected<Lock, TraceError> lock_entry(Entry& entry, const ContinueCheck& keep_going);
-  static std::expected<Handle, TraceError> build_uncached(const SessionReader& reader,
-                                                          const ContinueCheck& keep_going);
+  std::expected<Handle, TraceError> build_uncached(const SessionReader& reader,
+                                                   const ContinueCheck& keep_going);
+  // Data::extend(), for long sessions in at most kMaxBuilders threads at a time.
+  Status extend(Data& data, const SessionReader& reader, const ContinueCheck& keep_going);
 
+  static constexpr int kMaxBuilders = 2;
+  static constexpr std::uint32_t kFewSteps = 2000;
   const std::size_t max_bytes_;
+  std::counting_semaphore<kMaxBuilders> builders_{kMaxBuilders};
   mutable std::mutex mutex_;  // guards the members below
   std::map<std::string, std::shared_ptr<Entry>> entries_;
   std::uint64_t clock_ = 0;
@@ -155,12 +161,27 @@ std::expected<Lock, TraceError> SessionCache<Data, args...>::lock_entry(
 }
 
 template <class Data, auto... args>
+Status SessionCache<Data, args...>::extend(Data& data, const SessionReader& reader,
+                                           const ContinueCheck& keep_going) {
+  const auto steps = reader.step_count();
+  if (!steps) return std::unexpected(steps.error());
+  if (*steps <= kFewSteps) return data.extend(reader, keep_going);
+  while (!builders_.try_acquire_for(std::chrono::milliseconds(20)))
+    if (!keep_going()) return std::unexpected(cancelled_error());
+  struct Release {
+    std::counting_semaphore<kMaxBuilders>& builders;
+    ~Release() { builders.release(); }
+  } const release{builders_};
+  return data.extend(reader, keep_going);
+}
+
+template <class Data, auto... args>
 auto SessionCache<Data, args...>::build_uncached(const SessionReader& reader,
                                                  const ContinueCheck& keep_going)
     -> std::expected<Handle, TraceError> {
   auto entry = std::make_shared<Entry>();
   entry->data.emplace(args...);
-  if (auto done = entry->data->extend(reader, keep_going); !done)
+  if (auto done = extend(*entry->data, reader, keep_going); !done)
     return std::unexpected(done.error());
   std::shared_lock lock(entry->mutex);
   return Handle(std::move(entry), std::move(lock));
@@ -196,7 +217,7 @@ auto SessionCache<Data, args...>::get_or_build(const std::string& id,
     if (!same || entry->tag) entry->data.emplace(args...);
     entry->session = session;
     entry->tag.reset();
-    if (auto done = entry->data->extend(reader, keep_going); !done) {
+    if (auto done = extend(*entry->data, reader, keep_going); !done) {
       // A partial result must not be extended later from a different session with the same id.
       if (tag) entry->data.reset();
       if (tag && done.error().kind == TraceError::Kind::Damaged) entry->damaged = tag;
