@@ -69,6 +69,19 @@ std::uint32_t learned_positions(const GgufIndex& index) {
   return static_cast<std::uint32_t>(learned->ne[1]);
 }
 
+std::size_t text_bytes(const Prompt& prompt) {
+  std::size_t bytes = 0;
+  if (const auto* text = std::get_if<std::string>(&prompt)) bytes = text->size();
+  if (const auto* messages = std::get_if<std::vector<ChatMessage>>(&prompt))
+    for (const ChatMessage& message : *messages) bytes += message.content.size();
+  return bytes;
+}
+
+// Longer texts are not tokenized: natural language and code have 3 to 8 bytes per token.
+constexpr std::size_t max_bytes(std::uint32_t max_tokens) {
+  return std::size_t{16} * max_tokens + 4096;
+}
+
 // An integer in the model's metadata; 0: missing, or an array with one value per layer.
 std::uint32_t metadata_number(const GgufIndex& index, const std::string& key) {
   const auto value = value_of<std::uint64_t>(index.metadata(), key).value_or(0);
@@ -384,6 +397,8 @@ std::string Engine::piece(std::int32_t token) const { return impl_->piece(token)
 std::expected<std::vector<std::int32_t>, EngineError> Engine::tokens_of(
     const Prompt& prompt) const {
   const ModelFacts& facts = impl_->facts;
+  const bool whole = facts.embedding_only || facts.has_encoder;
+  const std::uint32_t maximum = whole ? facts.ubatch : facts.context;
   std::vector<std::int32_t> tokens;
   if (const auto* ids = std::get_if<std::vector<std::int32_t>>(&prompt)) {
     tokens = *ids;
@@ -401,12 +416,15 @@ std::expected<std::vector<std::int32_t>, EngineError> Engine::tokens_of(
                                "ids from 0 to {} instead.",
                                facts.n_vocab - 1));
     }
+    if (text_bytes(prompt) > max_bytes(maximum)) return too_long(maximum);
     auto text = text_of(prompt);
     if (!text) return std::unexpected(text.error());
     if (text->empty()) {
       return error(Kind::EmptyPrompt, "The prompt is empty. Send at least one character.");
     }
     try {
+      if (text->size() > max_bytes(maximum) || has_more_tokens(*text, maximum))
+        return too_long(maximum);
       tokens = tokenize(*text);
     } catch (const std::bad_alloc&) {
       throw;
@@ -420,20 +438,42 @@ std::expected<std::vector<std::int32_t>, EngineError> Engine::tokens_of(
   if (tokens.empty()) {
     return error(Kind::EmptyPrompt, "The prompt is empty. Send at least one token.");
   }
-  const bool whole = facts.embedding_only || facts.has_encoder;
-  const std::uint32_t maximum = whole ? facts.ubatch : facts.context;
-  if (tokens.size() > maximum) {
-    // A larger context does not help an encoder beyond its training context, or a model beyond its
-    // learned positions.
-    const bool grows = maximum < learned_positions(impl_->index) &&
-                       (!whole || maximum < std::max<std::uint32_t>(facts.context_trained, 512));
-    return error(
-        Kind::TooLong,
-        std::format("The prompt has {} tokens; the maximum is {}. {}", tokens.size(), maximum,
-                    grows ? "Shorten it, or start the server with a larger context (-c)."
-                          : "Shorten it: this is the limit of the model."));
-  }
+  if (tokens.size() > maximum) return too_long(maximum, tokens.size());
   return tokens;
+}
+
+// `count`: 0 if the tokens were not counted.
+std::unexpected<EngineError> Engine::too_long(std::uint32_t maximum, std::size_t count) const {
+  const ModelFacts& facts = impl_->facts;
+  // A larger context does not help an encoder beyond its training context, or a model beyond its
+  // learned positions.
+  const bool whole = facts.embedding_only || facts.has_encoder;
+  const bool grows = maximum < learned_positions(impl_->index) &&
+                     (!whole || maximum < std::max<std::uint32_t>(facts.context_trained, 512));
+  return error(Kind::TooLong,
+               std::format("The prompt has {} tokens; the maximum is {}. {}",
+                           count > 0 ? std::to_string(count) : "too many", maximum,
+                           grows ? "Shorten it, or start the server with a larger context (-c)."
+                                 : "Shorten it: this is the limit of the model."));
+}
+
+// Whether a text certainly has more than `maximum` tokens. llama_tokenize() cannot be interrupted,
+// and its time can grow with the square of the number of tokens (it copies the whole list for each
+// byte that is not in the vocabulary). So a long text is tokenized in parts, which is enough to
+// reject it after a few of them. A part can have a few tokens more than in the whole text: the
+// begin of the text, a space, and a token that was cut.
+bool Engine::has_more_tokens(std::string_view text, std::uint32_t maximum) const {
+  constexpr std::size_t kPartBytes = 4096, kMoreTokens = 4;
+  std::size_t tokens = 0;
+  while (text.size() > kPartBytes) {
+    std::size_t end = kPartBytes;
+    while (end > kPartBytes - 4 && (text[end] & 0xC0) == 0x80) --end;  // between two characters
+    const std::size_t count = tokenize(std::string(text.substr(0, end))).size();
+    tokens += count - std::min(count, kMoreTokens);
+    if (tokens > maximum) return true;
+    text.remove_prefix(end);
+  }
+  return false;
 }
 
 std::expected<std::vector<std::int32_t>, EngineError> Engine::check(

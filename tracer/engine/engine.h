@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tracer/format/model/session.h"
@@ -101,6 +102,8 @@ class Engine {
  private:
   explicit Engine(std::unique_ptr<Impl> impl);
   std::expected<std::string, EngineError> text_of(const Prompt& prompt) const;
+  std::unexpected<EngineError> too_long(std::uint32_t maximum, std::size_t count = 0) const;
+  bool has_more_tokens(std::string_view text, std::uint32_t maximum) const;
   std::vector<std::int32_t> tokenize(const std::string& text) const;
 
   std::unique_ptr<Impl> impl_;
