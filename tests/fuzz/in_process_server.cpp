@@ -14,6 +14,7 @@
 #include "tests/fuzz/limits.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/support/sessions/plausible_session.h"
+#include "tests/support/test_paths.h"
 
 namespace tt::fuzz {
 
@@ -113,8 +114,12 @@ struct InProcessServer::Impl {
   Impl() {
     write_session(scratch / "", 1, "plausible");
     write_session(scratch / "", 4, "other");
-    add_session_routes(
-        http, {.sessions = sessions, .retention = retention, .indexes = indexes, .totals = totals});
+    add_session_routes(http, {.sessions = sessions,
+                              .retention = retention,
+                              .indexes = indexes,
+                              .totals = totals,
+                              .queue = queue,
+                              .statements = statements});
     add_page_routes(http, page, contract);
   }
 
@@ -124,6 +129,9 @@ struct InProcessServer::Impl {
       sessions, {.max_age = {}, .keep_bytes = {}, .disk_reserve = 0}, [](const RemovedSession&) {}};
   IndexCache indexes;
   TotalsCache totals;
+  QueryQueue queue;
+  Sandbox sandbox{kTestPaths.worker};
+  StatementCheck statements{&sandbox};
   StaticFiles page{"/nonexistent"};
   RouteContract contract{openapi_json()};
   Routes http;

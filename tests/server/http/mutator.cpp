@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <format>
 
 namespace tt::test {
 
@@ -65,6 +66,31 @@ constexpr std::array<Header, 40> kHeaders = {{
     {"X-Forwarded-For", "::1, 10.0.0.1"},
 }};
 
+// What a part of a text can be wrapped in.
+using Wrapping = std::pair<std::string_view, std::string_view>;
+constexpr std::array<Wrapping, 14> kWrappings = {{
+    {"(", ")"},
+    {"[", "]"},
+    {"{\"a\":", "}"},
+    {"[[],", "]"},
+    {"SELECT * FROM (", ")"},
+    {"SELECT (", ")"},
+    {"EXISTS (SELECT ", ")"},
+    {"WITH x AS (SELECT 1) SELECT * FROM (", ")"},
+    {"abs(", ")"},
+    {"json(", ")"},
+    {"hex(", ")"},
+    {"CASE WHEN 1 THEN ", " END"},
+    {"NOT ", ""},
+    {"", " UNION ALL SELECT 1"},
+}};
+
+// How a WITH clause, {0}, can be named twice.
+constexpr std::array<std::string_view, 5> kDoublings = {
+    "SELECT * FROM {0} UNION ALL SELECT * FROM {0}", "SELECT * FROM {0} UNION SELECT * FROM {0}",
+    "SELECT l.* FROM {0} AS l JOIN {0} AS r", "SELECT * FROM {0} EXCEPT SELECT * FROM {0}",
+    "SELECT (SELECT count(*) FROM {0}) + (SELECT count(*) FROM {0}) AS a"};
+
 // A random node of the document, possibly its root.
 json& random_node(json& document, Mutator& mutator) {
   json* at = &document;
@@ -87,6 +113,48 @@ std::string chunked(std::string_view body, std::string_view end) {
 }
 
 }  // namespace
+
+std::string repeat(std::size_t count, std::string_view text) {
+  std::string all;
+  all.reserve(count * text.size());
+  for (std::size_t i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+std::string Mutator::expanded(const std::string& text, std::size_t max_bytes) {
+  const std::size_t begin = below(text.size()), length = below(1 + below(64));
+  const std::string part = text.substr(begin, length);
+  const std::string before = text.substr(0, begin), after = text.substr(begin + part.size());
+  std::string open, close, clauses;
+  switch (below(3)) {
+    case 0: {
+      const std::size_t count = std::size_t{1} << below(18);
+      open = repeat(std::min(count, max_bytes / std::max<std::size_t>(1, part.size())), part);
+      break;
+    }
+    case 1: {
+      const auto& [left, right] = one_of(std::span<const Wrapping>(kWrappings));
+      const std::size_t count = std::size_t{1} << below(15);
+      for (std::size_t i = 0; i < count && open.size() + close.size() < max_bytes; ++i) {
+        open += left;
+        close += right;
+      }
+      break;
+    }
+    default: {
+      const std::string_view doubling = one_of(std::span<const std::string_view>(kDoublings));
+      clauses = "WITH t0 AS (" + text + ")";
+      const std::size_t levels = 1 + below(40);
+      for (std::size_t i = 1; i <= levels; ++i) {
+        const std::string name = "t" + std::to_string(i - 1);
+        clauses += ", t" + std::to_string(i) + " AS (" +
+                   std::vformat(doubling, std::make_format_args(name)) + ")";
+      }
+      return (clauses + " SELECT count(*) FROM t" + std::to_string(levels)).substr(0, max_bytes);
+    }
+  }
+  return (before + open + part + close + after).substr(0, max_bytes);
+}
 
 std::string RequestParts::text() const {
   std::string out = method + " " + target + " HTTP/1.1\r\n";
@@ -241,9 +309,13 @@ void Mutator::change_body(RequestParts& parts, std::string_view other) {
     update_content_length();
     return;
   }
-  switch (below(5)) {
+  constexpr std::size_t kMaxExpanded = 200'000;
+  switch (below(6)) {
     case 0:
       parts.body = std::string(below(100'000), '[');
+      break;
+    case 3:
+      parts.body = expanded(parts.body, kMaxExpanded);
       break;
     case 1: {
       const auto lengths = std::ranges::remove_if(

@@ -13,6 +13,8 @@
 
 namespace tt::test {
 
+std::string repeat(std::size_t count, std::string_view text);
+
 // The parts of a request that mutations change.
 struct RequestParts {
   std::string method, target;
@@ -35,6 +37,9 @@ class Mutator {
   // One to three of: bits flipped, bytes removed, duplicated, replaced or inserted, the end
   // truncated, a part of `other` inserted.
   std::string bytes(std::string text, std::string_view other);
+  // The text with one part repeated, or wrapped in brackets or SQL again and again, or (SQL) named
+  // twice by each of a chain of WITH clauses. At most `max_bytes`.
+  std::string expanded(const std::string& text, std::size_t max_bytes);
   // The document with a value changed, removed, nested or duplicated.
   nlohmann::json document(nlohmann::json from);
   // The request with another method, path, query, header or body, and sometimes

@@ -33,7 +33,8 @@ class FakeClock {
 };
 
 MetricsCallbacks ports() {
-  return {.live_clients = [] { return 3; },
+  return {.queries = [] { return QueryQueue::Stats{.running = 2, .waiting = 4, .rejected = 9}; },
+          .live_clients = [] { return 3; },
           .live_frames_lost = [] { return 7; },
           .log_lines_lost = [] { return 1; },
           .data_dir = "/"};

@@ -75,6 +75,7 @@ class TestServer {
   const std::filesystem::path data;
   IndexCache indexes;
   TotalsCache totals;
+  QueryQueue queue;
   SessionStore sessions;
   std::vector<std::string> removed;  // by retention
   Retention retention;
@@ -86,6 +87,7 @@ class TestServer {
   GenerationStreams streams;
   SessionListeners listeners;
   Sandbox sandbox;
+  StatementCheck statements{&sandbox};
   ModelManager model_manager;
   std::uint16_t port = 0;
 };
