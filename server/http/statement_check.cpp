@@ -13,7 +13,7 @@ namespace {
 // A statement of thousands of terms takes a few milliseconds and 2 MB.
 constexpr JobLimits kLimits{.time = std::chrono::milliseconds(1000),
                             .cpu_time = std::chrono::milliseconds(1000),
-                            .memory_bytes = 64u << 20,
+                            .memory_bytes = 32u << 20,
                             .stack_bytes = 2u << 20,
                             .result_bytes = 1u << 10};
 

@@ -19,7 +19,8 @@ using Request = httplib::Request;
 using Response = httplib::Response;
 
 constexpr int kMaxQueries = 2;
-constexpr std::uint64_t kMaxQueryMemory = 256u << 20;
+// Checked between instructions, each of which can allocate a few values of 256 KiB more.
+constexpr std::uint64_t kMaxQueryMemory = 160u << 20;
 constexpr std::size_t kChunkBytes = 64u << 10;  // response buffer size
 
 // Streams the rows of a query in chunks.
