@@ -1,0 +1,65 @@
+// Arbitrary bytes as the body of a generation, a query and a PATCH request: a request whose numbers
+// are within their bounds, or a problem with a reason.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "api/json/generation_body.h"
+#include "api/json/query_json.h"
+#include "api/json/session_json.h"
+#include "tests/fuzz/limits.h"
+#include "tracer/request/request_bounds.h"
+
+namespace {
+
+using namespace tt;
+
+template <class Parsed>
+void expect_reason(const Parsed& parsed, const char* what) {
+  if (!parsed && parsed.error().detail.empty())
+    fuzz::report_finding(std::string(what) + ": a problem without a reason");
+}
+
+void expect_within(double value, const NumberBounds& bounds) {
+  // Also false for NaN.
+  if (!(value >= static_cast<float>(bounds.min) && value <= static_cast<float>(bounds.max)))
+    fuzz::report_finding(std::string(bounds.name) + " is " + std::to_string(value));
+}
+
+void expect_bounded(const GenerationRequest& request) {
+  const Sampling& sampling = request.sampling;
+  expect_within(sampling.temperature, bounds_of("temperature"));
+  expect_within(sampling.top_k, bounds_of("top_k"));
+  expect_within(sampling.top_p, bounds_of("top_p"));
+  expect_within(sampling.min_p, bounds_of("min_p"));
+  expect_within(sampling.repeat_penalty, bounds_of("repeat_penalty"));
+  expect_within(sampling.repeat_last_n, bounds_of("repeat_last_n"));
+  if (request.stop.size() > kMaxStops) fuzz::report_finding("too many stop strings");
+  const auto* messages = std::get_if<std::vector<ChatMessage>>(&request.prompt);
+  if (messages != nullptr && messages->size() > kMaxMessages)
+    fuzz::report_finding("too many messages");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string body(reinterpret_cast<const char*>(data), size);
+  {
+    const fuzz::Limits limits("generation body");
+    const auto generation = parse_generation_body(body);
+    expect_reason(generation, "generation body");
+    if (generation) expect_bounded(generation->request);
+  }
+  {
+    const fuzz::Limits limits("query body");
+    expect_reason(parse_query_body(body), "query body");
+  }
+  {
+    const fuzz::Limits limits("PATCH body");
+    expect_reason(parse_title_body(body), "PATCH body");
+  }
+  return 0;
+}
