@@ -29,26 +29,7 @@ const fs::path& long_session() {
   static const TempFolder folder;
   static const fs::path path = [] {
     const fs::path file = folder / "long.ttrace";
-    SessionInfo info = SmallSession::small_info();
-    info.id = "long";
-    const GraphTemplate graph = small_graph();
-    auto writer = SessionWriter::create(file, info).value();
-    EXPECT_TRUE(writer->add_template(TemplateId{1}, graph).has_value());
-    Allocation allocation{.id = AllocationId{1}, .graph = TemplateId{1}, .addresses = {}};
-    allocation.addresses.resize(graph.tensors.size(), 0x1000);
-    EXPECT_TRUE(writer->add_allocation(allocation).has_value());
-    for (std::uint32_t i = 0; i < kSteps; ++i) {
-      Step step = small_step(i);
-      const Ns later{std::int64_t{i} * 1000};
-      for (Ns* time : {&step.begin, &step.first_op, &step.end}) *time = Ns{time->v + later.v};
-      for (Ns& end : step.op_ends) end = Ns{end.v + later.v};
-      EXPECT_TRUE(writer->add_step(step).has_value());
-      if (i % 1024 == 0) {
-        EXPECT_TRUE(writer->commit().has_value());
-      }
-    }
-    info.state = SessionState::Done;
-    EXPECT_TRUE(writer->finish(info, {}).has_value());
+    write_small_steps(file, "long", kSteps);
     return file;
   }();
   return path;

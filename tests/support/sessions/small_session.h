@@ -11,6 +11,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "tests/support/sessions/graph_maker.h"
 #include "tests/support/temp_folder.h"
@@ -116,5 +117,31 @@ class SmallSession {
  private:
   TempFolder folder_;
 };
+
+// Writes a session of `count` small steps, one after another.
+inline void write_small_steps(const std::filesystem::path& file, const std::string& id,
+                              std::uint32_t count) {
+  SessionInfo info = SmallSession::small_info();
+  info.id = id;
+  const GraphTemplate graph = small_graph();
+  auto writer = SessionWriter::create(file, info).value();
+  ASSERT_TRUE(writer->add_template(TemplateId{1}, graph).has_value());
+  Allocation allocation{.id = AllocationId{1}, .graph = TemplateId{1}, .addresses = {}};
+  allocation.addresses.resize(graph.tensors.size(), 0x1000);
+  ASSERT_TRUE(writer->add_allocation(allocation).has_value());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Step step = small_step(i);
+    const Ns later{std::int64_t{i} * 1000};
+    for (Ns* time : {&step.begin, &step.first_op, &step.end}) *time = Ns{time->v + later.v};
+    for (Ns& end : step.op_ends) end = Ns{end.v + later.v};
+    ASSERT_TRUE(writer->add_step(step).has_value());
+    constexpr std::uint32_t kCommitted = 1024;  // steps of one transaction
+    if (i % kCommitted == 0) {
+      ASSERT_TRUE(writer->commit().has_value());
+    }
+  }
+  info.state = SessionState::Done;
+  ASSERT_TRUE(writer->finish(info, {}).has_value());
+}
 
 }  // namespace tt::test
