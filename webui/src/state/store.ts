@@ -188,14 +188,22 @@ export class Store implements LiveSink {
   }
 
   // Selects a token, the step that processed it and optionally a layer.
-  selectToken(session: OpenSession, token: number, layer: number | null = null): void {
+  selectToken(
+    session: OpenSession,
+    token: number,
+    layer: number | null = null,
+    how: HistoryMode = 'push',
+  ): void {
     const step = session.data.stepOfToken(token);
     const view = withStep(this.navigation.view.peek(), step ?? this.navigation.view.peek().step);
-    this.navigation.go({
-      ...view,
-      layer: layer ?? view.layer,
-      selection: { kind: 'token', token },
-    });
+    this.navigation.go(
+      {
+        ...view,
+        layer: layer ?? view.layer,
+        selection: { kind: 'token', token },
+      },
+      how,
+    );
   }
 
   select(selection: Selection | null, how: HistoryMode = 'push'): void {

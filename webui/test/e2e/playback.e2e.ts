@@ -50,6 +50,14 @@ describe('playback', () => {
     await bar().getByRole('button', { name: 'Play' }).waitFor();
     // The table row, the position and the link are those of the op.
     await expect.poll(async () => (await shown()).table.length).toBe(1);
+    // The link is written when the position rests.
+    await expect
+      .poll(async () => {
+        const { step, selection } = await shown();
+        const text = (await position().innerText()).replace(/\s+/g, ' ');
+        return text.startsWith(`step ${Number(step) + 1}/8 op ${Number(selection?.slice(2)) + 1}/`);
+      })
+      .toBe(true);
     const paused = await shown();
     expect(paused.strip).not.toBe(first.strip);
     const index = Number(paused.selection?.slice(2));
@@ -138,6 +146,29 @@ describe('playback', () => {
       )
       .toBe(3);
     await bar().getByRole('button', { name: 'Pause' }).click();
+  });
+
+  it('of the text: tinted by time, dragging moves through the tokens', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Once upon a time', 60);
+    await page.getByLabel('tint text by time').check();
+    await expect.poll(() => fixture.hash.get('p.chat')).toBe('cost');
+    const tinted = await page.evaluate(() =>
+      [1, 2, 3, 4, 5].map((level) => CSS.highlights.get(`token-cost-${level}`)?.size ?? 0),
+    );
+    expect(tinted.reduce((a, b) => a + b)).toBeGreaterThan(1);
+    const from = await fixture.pointInAnswer(10);
+    await page.mouse.move(from.x, from.y);
+    await page.mouse.down();
+    const to = await fixture.pointInAnswer(60);
+    await page.mouse.move(to.x, to.y, { steps: 6 });
+    await expect.poll(() => fixture.hash.get('sel')).toMatch(/^k:/);
+    await page.mouse.up();
+    expect(await page.evaluate(() => getSelection()?.isCollapsed)).toBe(true);
+    await page.getByLabel('tint text by time').uncheck();
+    await expect
+      .poll(() => page.evaluate(() => CSS.highlights.get('token-cost-1')?.size ?? 0))
+      .toBe(0);
   });
 
   it('follows the slider', async () => {

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { costLevels } from '../../src/panels/chat/token_cost';
 import { CHUNK, TokenOffsets, cutsOf, lastAtOrBefore } from '../../src/panels/chat/token_text';
+import { TraceData } from '../../src/state/trace_data';
+import { step, token } from './make';
 
 describe('TokenOffsets', () => {
   const offsets = new TokenOffsets();
@@ -58,5 +61,17 @@ describe('cutsOf', () => {
 
   it('waits for a text that is not displayed', () => {
     expect(cutsOf('x'.repeat(10_000), () => null)).toEqual([]);
+  });
+});
+
+describe('the cost of tokens', () => {
+  it('is a level of the time of their step, which its tokens share', () => {
+    const data = new TraceData();
+    for (let i = 0; i < 7; i += 1) data.addToken(token(i));
+    data.addStep(step(0, { token_id: 0, token_count: 3, begin_ns: 0, end_ns: 300 }));
+    data.addStep(step(1, { token_id: 3, begin_ns: 300, end_ns: 400 }));
+    data.addStep(step(2, { token_id: 4, begin_ns: 400, end_ns: 10_400 }));
+    data.addStep(step(3, { token_id: 5, begin_ns: 10_400, end_ns: 11_400, dropped: true }));
+    expect([...costLevels(data)]).toEqual([1, 1, 1, 1, 5, 0, 0]);
   });
 });

@@ -9,6 +9,7 @@ import { Composer } from './Composer';
 import { Conversation } from './Conversation';
 import { RecordedSession } from './RecordedSession';
 import { RunStrip } from './RunStrip';
+import { TintToggle } from './TokenText';
 import { modelNotes } from '../../state/model_facts';
 
 export function ChatPanel({ store }: PanelProps) {
@@ -16,6 +17,7 @@ export function ChatPanel({ store }: PanelProps) {
     <div class="chat">
       <Transcript store={store} />
       <Strip store={store} />
+      {store.open.value && <TintToggle store={store} />}
       <Composer store={store} />
     </div>
   );

@@ -8,6 +8,7 @@ import { streamDiffers, unstreamedText } from '../../state/answer_text';
 import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
 import { usePart } from '../../ui/hooks';
+import { costLevels } from './token_cost';
 import { TokenFlow } from './token_flow';
 
 interface Props {
@@ -55,6 +56,7 @@ export function TokenText({ store, session, part }: Props & { part: 'prompt' | '
       effect(() => {
         flow.hover(store.hoverToken.value);
       }),
+      tintByCost(flow, store, session),
       listen(box, flow, store, session),
     ];
     return () => {
@@ -79,6 +81,52 @@ function restOf(
   return { tail: unstreamedText(run, tokens), instead: null };
 }
 
+// Tints the tokens if the option of the chat panel is on; a growing session at most once a second.
+function tintByCost(flow: TokenFlow, store: Store, session: OpenSession): () => void {
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  let tintedMs = 0;
+  const tint = (): void => {
+    timer = null;
+    tintedMs = Date.now();
+    flow.tint(isTinted(store) ? costLevels(session.data) : null);
+  };
+  const stop = effect(() => {
+    const on = isTinted(store);
+    if (on) void session.feed.version.value;
+    const wait = on ? tintedMs + TINT_MS - Date.now() : 0;
+    if (wait <= 0) tint();
+    else timer ??= setTimeout(tint, wait);
+  });
+  return () => {
+    stop();
+    if (timer !== null) clearTimeout(timer);
+  };
+}
+
+const TINT_MS = 1000;
+
+const isTinted = ({ navigation }: Store): boolean => navigation.view.value.options.chat === 'cost';
+
+// The switch of the tint. While it is on, dragging over the text moves through the tokens.
+export function TintToggle({ store }: { store: Store }) {
+  const on = usePart(() => isTinted(store));
+  return (
+    <label
+      class="toggle tint"
+      title="Tints each token by the time of its step, from blue (fast) to red (slow). Dragging over the text then moves through the tokens."
+    >
+      <input
+        type="checkbox"
+        checked={on}
+        onChange={() => {
+          store.navigation.setOptions('chat', on ? '' : 'cost', 'replace');
+        }}
+      />
+      tint text by time
+    </label>
+  );
+}
+
 function listen(box: HTMLElement, flow: TokenFlow, store: Store, session: OpenSession): () => void {
   let frame = 0;
   const hover = (token: number | null): void => {
@@ -86,10 +134,20 @@ function listen(box: HTMLElement, flow: TokenFlow, store: Store, session: OpenSe
     const known = token === null ? undefined : session.data.tokens[token];
     box.title = known ? titleOf(known) : '';
   };
-  const over = ({ clientX, clientY }: PointerEvent): void => {
+  // With the tint, dragging scrubs instead of selecting text.
+  const press = (event: PointerEvent): void => {
+    if (event.button === 0 && isTinted(store)) event.preventDefault();
+  };
+  const noSelection = (event: Event): void => {
+    if (isTinted(store)) event.preventDefault();
+  };
+  const over = ({ clientX, clientY, buttons }: PointerEvent): void => {
     cancelAnimationFrame(frame);
     frame = requestAnimationFrame(() => {
-      hover(flow.tokenAt(clientX, clientY));
+      const token = flow.tokenAt(clientX, clientY);
+      hover(token);
+      if (token !== null && buttons === 1 && isTinted(store))
+        store.selectToken(session, token, null, 'coalesce');
     });
   };
   const leave = (): void => {
@@ -107,12 +165,16 @@ function listen(box: HTMLElement, flow: TokenFlow, store: Store, session: OpenSe
     event.clipboardData?.setData('text/plain', text);
     event.preventDefault();
   };
+  box.addEventListener('pointerdown', press);
+  box.addEventListener('selectstart', noSelection);
   box.addEventListener('pointermove', over);
   box.addEventListener('pointerleave', leave);
   box.addEventListener('click', click);
   box.addEventListener('copy', copy);
   return () => {
     cancelAnimationFrame(frame);
+    box.removeEventListener('pointerdown', press);
+    box.removeEventListener('selectstart', noSelection);
     box.removeEventListener('pointermove', over);
     box.removeEventListener('pointerleave', leave);
     box.removeEventListener('click', click);

@@ -1,7 +1,10 @@
 // Marks ranges of text without changing the document (CSS Custom Highlight API). Several token
 // texts share the page's highlights: each adds and removes its own ranges.
 
-export type Mark = 'token-selected' | 'token-hovered' | 'token-reused';
+export type Mark =
+  'token-selected' | 'token-hovered' | 'token-reused' | `token-cost-${1 | 2 | 3 | 4 | 5}`;
+
+const PRIORITIES: Partial<Record<Mark, number>> = { 'token-selected': 2, 'token-hovered': 3 };
 
 const made = new Map<Mark, Highlight>();
 
@@ -11,7 +14,7 @@ function highlightOf(mark: Mark): Highlight | null {
   const known = made.get(mark);
   if (known) return known;
   const highlight = new Highlight();
-  highlight.priority = mark === 'token-hovered' ? 2 : mark === 'token-selected' ? 1 : 0;
+  highlight.priority = PRIORITIES[mark] ?? 0;
   CSS.highlights.set(mark, highlight);
   made.set(mark, highlight);
   return highlight;

@@ -6,6 +6,7 @@
 import type { TraceData } from '../../state/trace_data';
 import type { Token } from '../../net/types';
 import { mark, type Mark } from './highlights';
+import { COST_MARKS } from './token_cost';
 import { CHUNK, TokenOffsets, cutsOf, lastAtOrBefore } from './token_text';
 
 interface Chunk {
@@ -30,6 +31,7 @@ export class TokenFlow {
   private readonly marks = new Map<Mark, readonly StaticRange[]>();
   private selected: readonly [number, number] = [0, 0];
   private hovered: number | null = null;
+  private levels: Uint8Array | null = null; // by token: its cost
   private reusedUntil = 0; // reused tokens are the first ones of the prompt
   private readonly size: ResizeObserver;
   private width = 0;
@@ -96,6 +98,28 @@ export class TokenFlow {
     if (token === this.hovered) return;
     this.hovered = token;
     this.mark();
+  }
+
+  // Tints the tokens by their levels (token_cost.ts); null: not tinted.
+  tint(levels: Uint8Array | null): void {
+    if (levels === this.levels) return;
+    this.levels = levels;
+    this.showTint();
+  }
+
+  private showTint(): void {
+    const { levels } = this;
+    COST_MARKS.forEach((name, i) => {
+      const ranges: StaticRange[] = [];
+      // Adjacent tokens of one level are one range.
+      for (let at = 0; levels && at < levels.length; at += 1) {
+        if (levels[at] !== i + 1) continue;
+        const first = at;
+        while (levels[at + 1] === i + 1) at += 1;
+        ranges.push(...this.rangesOf(first, at));
+      }
+      this.show(name, ranges);
+    });
   }
 
   // The token at a point of the window.
@@ -196,7 +220,9 @@ export class TokenFlow {
     this.show('token-selected', this.rangesOf(first, first + count - 1));
     const { hovered } = this;
     this.show('token-hovered', hovered === null ? [] : this.rangesOf(hovered, hovered));
-    if (moved) this.show('token-reused', this.rangesOf(0, this.reusedUntil - 1));
+    if (!moved) return;
+    this.show('token-reused', this.rangesOf(0, this.reusedUntil - 1));
+    if (this.levels) this.showTint();
   }
 
   private markReused(tokens: readonly (Token | undefined)[]): void {
