@@ -1,9 +1,11 @@
-// A virtual table that renders only the rows in view. It updates the DOM directly, without JSX,
-// because a step may have thousands of ops and the table follows a running model.
+// A virtual table of any number of rows, of which only those in view are in the document. It
+// updates the DOM directly, without JSX, because it follows a running model.
 //
-// The host element scrolls; a spacer has the height of all rows. Chromium limits the height of an
-// element to 33 million pixels, i.e. 1.4 million rows of 24 pixels: far more than the ops of a step
-// or the steps of a session.
+// The host element scrolls over a spacer; the rows are in a box that sticks to the top. Browsers
+// limit the height of an element (Chromium to 33 million pixels), so the spacer is at most MAX_HEIGHT:
+// then a short scroll moves by exact rows, a long one (the scroll bar) by share.
+
+import type { Rows } from './rows';
 
 export interface Column<Row> {
   readonly key: string;
@@ -39,74 +41,102 @@ export function nextSort(sort: Sort, column: string, descendingFirst: readonly s
   return { key: column, descending: descendingFirst.includes(column) };
 }
 
+export interface RowRange {
+  readonly from: number;
+  readonly to: number; // exclusive
+}
+
 export interface GridEvents {
   sort(key: string): void;
   activate(index: number, by: 'click' | 'key'): void; // a row was clicked or reached by keyboard
+  move?(key: string, before: string | null): void; // a column was moved; null: to the end
+  copy?(): void; // Ctrl+C
+  enter?(index: number): void; // Enter or a double click
+}
+
+export interface GridContent<Row> {
+  readonly label: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: Rows<Row>;
+  readonly sort: Sort | null;
+  readonly active: number | null;
 }
 
 const ROW = 24;
-const OVERSCAN = 6;
+const MAX_HEIGHT = 8_000_000;
+const EDGE = 10_000; // pixels of exact scrolling that are kept at both ends
 
 let grids = 0;
 
 export class VGrid<Row> {
-  private rows: readonly Row[] = [];
+  private content: GridContent<Row>;
   private active: number | null = null;
+  private anchor: number | null = null; // start of the selected range
+  private top = 0; // the first row in view, with its fraction
+  private seenTop = 0; // scrollTop that `top` belongs to
   private readonly pool: HTMLElement[] = [];
   private readonly head: HTMLElement;
   private readonly body: HTMLElement;
+  private readonly view: HTMLElement;
   private readonly prefix: string;
   private readonly resize: ResizeObserver;
   private readonly host: HTMLElement;
-  private columns: readonly Column<Row>[];
   private readonly events: GridEvents;
 
-  constructor(host: HTMLElement, columns: readonly Column<Row>[], events: GridEvents) {
+  constructor(host: HTMLElement, content: GridContent<Row>, events: GridEvents) {
     this.host = host;
-    this.columns = columns;
+    this.content = content;
     this.events = events;
     grids += 1;
     this.prefix = `grid${grids}-`;
     host.classList.add('vgrid');
     host.tabIndex = 0;
     host.setAttribute('role', 'grid');
-    host.setAttribute('aria-colcount', String(columns.length));
+    host.setAttribute('aria-multiselectable', 'true');
     this.head = element('div', 'vgrid-head', 'row');
     this.head.setAttribute('aria-rowindex', '1');
-    this.body = element('div', 'vgrid-body', 'rowgroup');
     const top = element('div', 'vgrid-top', 'rowgroup');
     top.append(this.head);
+    this.body = element('div', 'vgrid-body', 'presentation');
+    this.view = element('div', 'vgrid-view', 'rowgroup');
+    this.body.append(this.view);
     host.append(top, this.body);
-    for (const column of columns) this.head.append(this.heading(column));
-    host.addEventListener('scroll', this.paint, { passive: true });
+    this.makeColumns();
+    host.addEventListener('scroll', this.scrolled, { passive: true });
+    host.addEventListener('scrollend', this.settled);
     host.addEventListener('keydown', this.key);
-    this.body.addEventListener('click', this.click);
+    this.view.addEventListener('click', this.click);
+    this.view.addEventListener('dblclick', this.doubleClick);
     this.resize = new ResizeObserver(this.paint);
     this.resize.observe(host);
+    this.show(content);
   }
 
   destroy(): void {
     this.resize.disconnect();
-    this.host.removeEventListener('scroll', this.paint);
+    this.host.removeEventListener('scroll', this.scrolled);
+    this.host.removeEventListener('scrollend', this.settled);
     this.host.removeEventListener('keydown', this.key);
     this.host.replaceChildren();
   }
 
-  // `columns` are those of the constructor; their functions may have changed.
-  show(
-    label: string,
-    columns: readonly Column<Row>[],
-    rows: readonly Row[],
-    sort: Sort | null,
-    active: number | null,
-  ): void {
-    this.columns = columns;
+  show(content: GridContent<Row>): void {
+    const before = this.content;
+    this.content = content;
+    const { columns, rows, label, sort, active } = content;
+    const keys = (all: readonly Column<Row>[]): string => all.map(({ key }) => key).join(' ');
+    if (keys(before.columns) !== keys(columns)) this.makeColumns();
     this.host.setAttribute('aria-label', label);
-    this.rows = rows;
+    this.host.setAttribute('aria-rowcount', String(rows.count + 1));
+    if (active !== this.active) this.anchor = active;
     this.active = active;
-    this.host.setAttribute('aria-rowcount', String(rows.length + 1));
-    this.body.style.height = `${rows.length * ROW}px`;
-    this.columns.forEach((column, i) => {
+    const height = `${Math.min(MAX_HEIGHT, rows.count * ROW)}px`;
+    if (this.body.style.height !== height) {
+      this.body.style.height = height;
+      this.top = Math.min(this.top, this.lastTop());
+      this.placeBar();
+    }
+    columns.forEach((column, i) => {
       if (column.unsortable) return;
       const direction =
         sort?.key !== column.key ? 'none' : sort.descending ? 'descending' : 'ascending';
@@ -115,119 +145,295 @@ export class VGrid<Row> {
     this.paint();
   }
 
-  // Scrolls the minimum distance that brings the row into view.
-  reveal(index: number): void {
-    const top = index * ROW;
-    const view = this.host.clientHeight - this.head.offsetHeight;
-    if (top < this.host.scrollTop) this.host.scrollTop = top;
-    else if (top + ROW > this.host.scrollTop + view) this.host.scrollTop = top + ROW - view;
+  // The selected rows; null: none.
+  selected(): RowRange | null {
+    if (this.active === null) return null;
+    const anchor = this.anchor ?? this.active;
+    return { from: Math.min(anchor, this.active), to: Math.max(anchor, this.active) + 1 };
   }
 
-  private heading(column: Column<Row>): HTMLElement {
-    const cell = element('div', 'vgrid-cell', 'columnheader');
-    if (column.unsortable) {
-      const title = document.createElement('span');
-      title.textContent = column.title;
-      title.title = column.hint ?? column.title;
-      cell.append(title);
-    } else {
-      const button = document.createElement('button');
-      button.type = 'button';
-      button.textContent = column.title;
-      button.title = column.hint ?? `Sort by ${column.title}`;
-      button.addEventListener('click', () => {
-        this.events.sort(column.key);
-      });
-      cell.append(button);
+  // Scrolls the minimum distance that brings the row into view.
+  reveal(index: number): void {
+    const whole = Math.max(1, Math.floor(this.visible()));
+    if (index < this.top) this.scrollToRow(index);
+    else if (index + 1 > this.top + this.visible()) this.scrollToRow(index + 1 - whole);
+  }
+
+  // ---- Scrolling ---------------------------------------------------------------------
+
+  private visible(): number {
+    return Math.max(0, this.host.clientHeight - this.head.offsetHeight) / ROW;
+  }
+
+  private lastTop(): number {
+    return Math.max(0, this.content.rows.count - this.visible());
+  }
+
+  private isScaled(): boolean {
+    return this.content.rows.count * ROW > MAX_HEIGHT;
+  }
+
+  private room(): number {
+    const spacer = Math.min(MAX_HEIGHT, this.content.rows.count * ROW);
+    return Math.max(0, spacer - this.visible() * ROW);
+  }
+
+  private scrollToRow(top: number): void {
+    this.top = Math.min(this.lastTop(), Math.max(0, top));
+    this.placeBar();
+    this.paint();
+  }
+
+  // Moves the scroll bar to where `top` is.
+  private placeBar(): void {
+    const [room, last] = [this.room(), this.lastTop()];
+    let at = this.top * ROW;
+    if (this.isScaled()) {
+      at = Math.max((this.top / last) * room, Math.min(at, EDGE));
+      at = Math.min(at, room - Math.min((last - this.top) * ROW, EDGE));
     }
+    if (Math.abs(this.host.scrollTop - at) >= 1) this.host.scrollTop = at;
+    this.seenTop = this.host.scrollTop;
+  }
+
+  private readonly scrolled = (): void => {
+    const at = this.host.scrollTop;
+    const moved = at - this.seenTop;
+    if (moved !== 0) {
+      const isShort = Math.abs(moved) <= 2 * this.host.clientHeight;
+      const share = this.room() > 0 ? at / this.room() : 0;
+      const top = !this.isScaled()
+        ? at / ROW
+        : isShort
+          ? this.top + moved / ROW
+          : share * this.lastTop();
+      this.top = Math.min(this.lastTop(), Math.max(0, top));
+      this.seenTop = at;
+      const isAtEnd = at <= 0 || at >= this.room();
+      if (isAtEnd && isShort) this.settled();
+    }
+    this.paint();
+  };
+
+  private readonly settled = (): void => {
+    if (this.isScaled()) this.placeBar();
+  };
+
+  // ---- Columns -----------------------------------------------------------------------
+
+  private makeColumns(): void {
+    const { columns } = this.content;
+    this.host.setAttribute('aria-colcount', String(columns.length));
+    this.head.replaceChildren(...columns.map((column, i) => this.heading(column, i === 0)));
+    for (const line of this.pool.splice(0)) line.remove();
+  }
+
+  // The headings are one stop of the Tab key: left and right move between them.
+  private heading(column: Column<Row>, isFirst: boolean): HTMLElement {
+    const cell = element('div', 'vgrid-cell', 'columnheader');
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.tabIndex = isFirst ? 0 : -1;
+    button.textContent = column.title;
+    button.title = column.hint ?? (column.unsortable ? column.title : `Sort by ${column.title}`);
+    if (column.unsortable) button.setAttribute('aria-disabled', 'true');
+    button.addEventListener('click', () => {
+      if (!column.unsortable) this.events.sort(column.key);
+    });
+    button.addEventListener('keydown', (event) => {
+      this.headingKey(event, column.key);
+    });
+    cell.append(button);
     if (column.align) cell.dataset.align = column.align;
+    if (this.events.move) this.makeMovable(cell, column.key);
     return cell;
   }
 
+  private headingKey(event: KeyboardEvent, key: string): void {
+    const by = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
+    if (by === 0) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const { columns } = this.content;
+    const at = columns.findIndex((one) => one.key === key);
+    const next = columns[at + by];
+    if (!next) return;
+    if (event.altKey) {
+      this.events.move?.(key, by < 0 ? next.key : (columns[at + 2]?.key ?? null));
+      this.focusHeading(at + by);
+    } else this.focusHeading(at + by);
+  }
+
+  private focusHeading(index: number): void {
+    Array.from(this.head.querySelectorAll('button'), (button, i) => {
+      button.tabIndex = i === index ? 0 : -1;
+      if (i === index) button.focus();
+    });
+  }
+
+  private makeMovable(cell: HTMLElement, key: string): void {
+    cell.draggable = true;
+    cell.addEventListener('dragstart', (event) => {
+      event.dataTransfer?.setData('text/x-column', key);
+    });
+    cell.addEventListener('dragover', (event) => {
+      if (!event.dataTransfer?.types.includes('text/x-column')) return;
+      event.preventDefault();
+      cell.dataset.drop = isLeftHalf(event, cell) ? 'before' : 'after';
+    });
+    cell.addEventListener('dragleave', () => {
+      delete cell.dataset.drop;
+    });
+    cell.addEventListener('drop', (event) => {
+      delete cell.dataset.drop;
+      const moved = event.dataTransfer?.getData('text/x-column') ?? '';
+      if (moved === '' || moved === key) return;
+      event.preventDefault();
+      const { columns } = this.content;
+      const at = columns.findIndex((one) => one.key === key);
+      const before = isLeftHalf(event, cell) ? key : (columns[at + 1]?.key ?? null);
+      if (before !== moved) this.events.move?.(moved, before);
+    });
+  }
+
+  // ---- Paint -------------------------------------------------------------------------
+
   private readonly paint = (): void => {
-    const minWidth = this.columns.reduce((sum, column) => sum + column.width, 0);
+    const { columns, rows } = this.content;
+    const minWidth = columns.reduce((sum, column) => sum + column.width, 0);
     const width = `${Math.max(minWidth, this.host.clientWidth)}px`;
-    const template = this.columns
+    const template = columns
       .map(({ width: w, grow }) => (grow ? `minmax(${w}px, ${grow}fr)` : `${w}px`))
       .join(' ');
-    for (const line of [this.head, this.body]) line.style.width = width;
+    for (const line of [this.head, this.view]) line.style.width = width;
     this.head.style.gridTemplateColumns = template;
-    const first = Math.max(0, Math.floor(this.host.scrollTop / ROW) - OVERSCAN);
-    const seen = Math.ceil(this.host.clientHeight / ROW) + 2 * OVERSCAN;
-    const last = Math.min(this.rows.length, first + seen);
+    this.top = Math.min(this.top, this.lastTop());
+    const first = Math.floor(this.top);
+    const last = Math.min(rows.count, Math.ceil(this.top + this.visible()));
+    this.view.style.transform = `translateY(${-(this.top - first) * ROW}px)`;
+    rows.need?.(first, last);
     for (let i = 0; i < last - first; i += 1) this.paintRow(i, first + i, template);
-    for (const spare of this.pool.splice(last - first)) spare.remove();
+    for (const spare of this.pool.splice(Math.max(0, last - first))) spare.remove();
     const shown = this.active !== null && this.active >= first && this.active < last;
     if (shown) this.host.setAttribute('aria-activedescendant', `${this.prefix}${this.active ?? 0}`);
     else this.host.removeAttribute('aria-activedescendant');
   };
 
   private paintRow(slot: number, index: number, template: string): void {
-    const row = this.rows[index];
-    if (row === undefined) return;
-    const line = this.pool[slot] ?? this.newLine();
+    const { columns, rows } = this.content;
+    const row = rows.at(index);
+    const line = this.pool[slot] ?? this.newLine(slot);
     this.pool[slot] = line;
+    const selected = this.selected();
+    const isSelected = selected !== null && index >= selected.from && index < selected.to;
     line.id = `${this.prefix}${index}`;
-    line.style.transform = `translateY(${index * ROW}px)`;
     line.style.gridTemplateColumns = template;
     line.setAttribute('aria-rowindex', String(index + 2));
-    line.setAttribute('aria-selected', String(index === this.active));
+    line.setAttribute('aria-selected', String(isSelected));
+    if (row === undefined) line.setAttribute('aria-busy', 'true');
+    else line.removeAttribute('aria-busy');
     line.dataset.index = String(index);
-    this.columns.forEach((column, i) => {
+    line.dataset.odd = String(index % 2);
+    columns.forEach((column, i) => {
       const cell = line.children[i];
       if (cell instanceof HTMLElement) paintCell(cell, column, row);
     });
   }
 
-  private newLine(): HTMLElement {
+  private newLine(slot: number): HTMLElement {
     const line = element('div', 'vgrid-row', 'row');
-    for (const column of this.columns) {
+    line.style.transform = `translateY(${slot * ROW}px)`;
+    for (const column of this.content.columns) {
       const cell = element('div', 'vgrid-cell', 'gridcell');
       if (column.align) cell.dataset.align = column.align;
       if (column.mono) cell.dataset.mono = '';
       line.append(cell);
     }
-    this.body.append(line);
+    this.view.append(line);
     return line;
   }
 
-  private readonly click = (event: MouseEvent): void => {
+  // ---- Selection ---------------------------------------------------------------------
+
+  private indexOf(event: Event): number | null {
     const line = event.target instanceof Element ? event.target.closest('.vgrid-row') : null;
     const index = line instanceof HTMLElement ? line.dataset.index : undefined;
-    if (index !== undefined) this.events.activate(Number(index), 'click');
+    return index === undefined ? null : Number(index);
+  }
+
+  private readonly click = (event: MouseEvent): void => {
+    const index = this.indexOf(event);
+    if (index === null) return;
+    // A selection of text is not a click on the row.
+    if (getSelection()?.type === 'Range' && event.detail < 2 && !event.shiftKey) return;
+    this.activate(index, event.shiftKey, 'click');
   };
 
+  private readonly doubleClick = (event: MouseEvent): void => {
+    const index = this.indexOf(event);
+    if (index !== null) this.events.enter?.(index);
+  };
+
+  private activate(index: number, extend: boolean, by: 'click' | 'key'): void {
+    if (!extend || this.anchor === null) this.anchor = index;
+    this.active = index;
+    this.paint();
+    if (!extend) this.events.activate(index, by);
+  }
+
   private readonly key = (event: KeyboardEvent): void => {
-    if (event.target !== this.host || this.rows.length === 0) return;
-    const page = Math.max(1, Math.floor(this.host.clientHeight / ROW) - 2);
+    const { count } = this.content.rows;
+    if (event.target !== this.host || count === 0) return;
+    const page = Math.max(1, Math.floor(this.visible()) - 1);
+    if (event.ctrlKey || event.metaKey) {
+      if (event.key === 'c' && this.events.copy) this.events.copy();
+      else if (event.key === 'a') {
+        [this.anchor, this.active] = [0, count - 1];
+        this.paint();
+      } else return;
+      event.preventDefault();
+      return;
+    }
+    if (event.key === 'Enter' && this.active !== null && this.events.enter) {
+      event.preventDefault();
+      this.events.enter(this.active);
+      return;
+    }
     const moves: Partial<Record<string, number>> = {
       ArrowDown: 1,
       ArrowUp: -1,
       PageDown: page,
       PageUp: -page,
-      Home: -this.rows.length,
-      End: this.rows.length,
+      Home: -count,
+      End: count,
     };
     const move = moves[event.key];
-    if (move === undefined) return;
+    if (move === undefined || event.altKey) return;
     event.preventDefault();
     // The next key continues from this row, even before the owner calls show().
-    const from = this.active ?? (move > 0 ? -1 : this.rows.length);
-    const index = Math.min(this.rows.length - 1, Math.max(0, from + move));
-    this.active = index;
+    const from = this.active ?? (move > 0 ? -1 : count);
+    const index = Math.min(count - 1, Math.max(0, from + move));
+    this.active ??= index;
     this.reveal(index);
-    this.paint();
-    this.events.activate(index, 'key');
+    this.activate(index, event.shiftKey, 'key');
   };
 }
 
-function paintCell<Row>(cell: HTMLElement, column: Column<Row>, row: Row): void {
-  const text = column.text(row);
+const isLeftHalf = (event: DragEvent, cell: HTMLElement): boolean => {
+  const { left, width } = cell.getBoundingClientRect();
+  return event.clientX < left + width / 2;
+};
+
+function paintCell<Row>(cell: HTMLElement, column: Column<Row>, row: Row | undefined): void {
+  const text = row === undefined ? '' : column.text(row);
   if (cell.textContent !== text) cell.textContent = text;
-  const title = column.exact?.(row) ?? text;
+  const title = row === undefined ? '' : (column.exact?.(row) ?? text);
   if (cell.title !== title) cell.title = title;
-  if (column.bar) cell.style.setProperty('--share', `${(100 * column.bar(row)).toFixed(1)}%`);
-  if (column.tone) cell.dataset.tone = column.tone(row);
+  if (column.bar) {
+    const share = row === undefined ? 0 : column.bar(row);
+    cell.style.setProperty('--share', `${(100 * share).toFixed(1)}%`);
+  }
+  if (column.tone) cell.dataset.tone = row === undefined ? '' : column.tone(row);
 }
 
 function element(tag: string, className: string, role: string): HTMLElement {

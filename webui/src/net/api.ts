@@ -1,6 +1,6 @@
 // The HTTP client: one function per route of api/openapi.yaml that the page uses.
 import { ok, type Result } from '../result';
-import { call, callBinary, type ApiResult, type ApiError } from './call';
+import { call, callBinary, pageFile, type ApiResult, type ApiError } from './call';
 import { decodePicture } from './frames';
 import * as wire from './types';
 import { upload } from './upload';
@@ -28,15 +28,16 @@ export const api = {
   restore: (session: string) => call('POST', `sessions/${id(session)}/restore`, wire.session),
   upload: (file: Blob, progress: (share: number) => void, signal?: AbortSignal) =>
     upload('sessions', file, wire.session, progress, signal),
+  example: () => pageFile('example.ttrace'),
   tokens: (session: string, from: number, limit: number) =>
     call('GET', `sessions/${id(session)}/tokens`, wire.tokens, { query: { from, limit } }),
   steps: (session: string, from: number, limit: number) =>
     call('GET', `sessions/${id(session)}/steps`, wire.steps, { query: { from, limit } }),
-  ops: (session: string, step: number, sort: wire.OpSort, signal?: AbortSignal) =>
+  ops: (session: string, step: number, signal?: AbortSignal) =>
     fetchAllPages(
       (from) =>
         call('GET', `sessions/${id(session)}/steps/${step}/ops`, wire.ops, {
-          query: { sort: sort === 'op' ? undefined : sort, from, limit: MAX_PAGE_ROWS },
+          query: { from, limit: MAX_PAGE_ROWS },
           signal,
         }),
       (page) => page.ops,
@@ -50,6 +51,8 @@ export const api = {
     call('GET', `sessions/${id(session)}/steps/${step}/layers/${layer}`, wire.layerSubgraph, {
       signal,
     }),
+  graph: (session: string, template: number, signal?: AbortSignal) =>
+    call('GET', `sessions/${id(session)}/templates/${template}/graph`, wire.wholeGraph, { signal }),
   nodes: (session: string, template: number, signal?: AbortSignal) =>
     fetchAllPages(
       (from) =>
@@ -74,7 +77,21 @@ export const api = {
       signal,
     }),
   query: (session: string, sql: string, limit: number, signal?: AbortSignal) =>
-    call('POST', `sessions/${id(session)}/query`, wire.queryRows, { body: { sql, limit }, signal }),
+    call('POST', `sessions/${id(session)}/query`, wire.queryRows, {
+      body: { sql, limit, timeout_ms: 60_000 },
+      signal,
+    }),
+  breakdown: (session: string, query: wire.BreakdownQuery, signal?: AbortSignal) =>
+    call('GET', `sessions/${id(session)}/breakdown`, wire.breakdown, { query, signal }),
+  determinism: (session: string, signal?: AbortSignal) =>
+    call('GET', `sessions/${id(session)}/determinism`, wire.determinism, { signal }),
+  reuse: (session: string, signal?: AbortSignal) =>
+    call('GET', `sessions/${id(session)}/reuse`, wire.reuse, { signal }),
+  report: (session: string, signal?: AbortSignal) =>
+    call('GET', `sessions/${id(session)}/report`, wire.report, {
+      query: { format: 'json' },
+      signal,
+    }),
   sequentiality: (session: string, query: wire.SequentialityQuery, signal?: AbortSignal) =>
     call('GET', `sessions/${id(session)}/sequentiality`, wire.sequentiality, { query, signal }),
 };

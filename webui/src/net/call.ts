@@ -114,6 +114,17 @@ function parseProblem(status: number, text: string): ApiError {
   }
 }
 
+// A file of the page itself.
+export async function pageFile(path: string): ApiResult<Blob> {
+  try {
+    const response = await fetch(path);
+    if (!response.ok) return err(parseProblem(response.status, ''));
+    return ok(await response.blob());
+  } catch {
+    return err(OFFLINE);
+  }
+}
+
 // The error message shown to the user.
 export function errorText(error: ApiError): string {
   if (error.kind !== 'rejected') return error.detail;

@@ -23,6 +23,7 @@ export type Access = Schemas['Access'];
 export type Node = Schemas['Node'];
 export type Tensor = Schemas['Tensor'];
 export type LayerSubgraph = Schemas['LayerSubgraph'];
+export type Graph = Schemas['Graph'];
 export type GraphNode = LayerSubgraph['nodes'][number];
 export type GraphEdge = LayerSubgraph['edges'][number];
 export type Category = GraphNode['category'];
@@ -35,6 +36,9 @@ export type TraceSums = Schemas['TraceSums'];
 export type Breakdown = Schemas['Breakdown'];
 export type BreakdownRow = Schemas['BreakdownRow'];
 export type Sequentiality = Schemas['Sequentiality'];
+export type Determinism = Schemas['Determinism'];
+export type Reuse = Schemas['Reuse'];
+export type Report = Schemas['Report'];
 export type ProblemCode = Schemas['Problem']['code'];
 export type Level = NonNullable<GenerateRequest['level']>;
 export type TimingMode = NonNullable<GenerateRequest['timing']>;
@@ -51,7 +55,8 @@ export const durationOf = (op: Op): number => op.duration_ns ?? 0;
 
 export type SessionQuery = NonNullable<operations['sessions']['parameters']['query']>;
 export type SessionSort = NonNullable<SessionQuery['sort']>;
-export type OpSort = NonNullable<NonNullable<operations['ops']['parameters']['query']>['sort']>;
+export type BreakdownQuery = NonNullable<operations['breakdown']['parameters']['query']>;
+export type RowAxis = Schemas['RowAxis'];
 
 export const health = object<Health>({ status: oneOf('ok', 'loading'), version: str });
 export const model = object<Model>({
@@ -152,6 +157,13 @@ export const layerSubgraph = object<LayerSubgraph>({
   edges: list(object<GraphEdge>({ from: num, to: num })),
 });
 
+export const wholeGraph = object<Graph>({
+  template: num,
+  layers: num,
+  nodes: list(object<GraphNode>({ tensor: num, name: str, shape: list(num), category: str })),
+  edges: list(object<GraphEdge>({ from: num, to: num })),
+});
+
 const pictureAxis = object<PictureAxis>({
   axis: str,
   size: num,
@@ -176,6 +188,30 @@ const readOrder = object<Schemas['ReadOrder']>({
   sequential_bytes: num,
 });
 export const sequentiality = object<Sequentiality>({ gap: num, sums: readOrder });
+
+const sums = object<TraceSums>({ bytes_read: num, bytes_written: num, reads: num, time_ns: num });
+const breakdownRow = object<BreakdownRow>({ name: str, all: sums });
+export const breakdown = object<Breakdown>({
+  total: num,
+  rows: list(breakdownRow),
+  sums: breakdownRow,
+});
+
+export const determinism = object<Determinism>({
+  pairs: num,
+  same_weights: num,
+  differing: object<Determinism['differing']>({ experts: num, graph: num }),
+});
+const saved = object<Schemas['SavedReads']>({ bytes_saved: num });
+export const reuse = object<Reuse>({
+  bytes_read: num,
+  distinct_bytes: num,
+  curve: list(object<Reuse['curve'][number]>({ capacity_bytes: num, lru: saved })),
+});
+export const report = object<Report>({
+  findings: list(str),
+  advice: list(object<Report['advice'][number]>({ advice: str, because: str })),
+});
 
 // The rows of an SQL statement: text, number or null by column.
 export interface QueryRows {

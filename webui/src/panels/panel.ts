@@ -1,12 +1,8 @@
-// The definition of a panel. table.ts lists all panels; README.md explains how to add one.
+// The definition of a panel. all_panels.ts lists all panels; README.md explains how to add one.
 import type { ComponentType } from 'preact';
 import type { Command } from '../commands/command';
 import type { OpenSession } from '../state/open_session';
 import type { Store } from '../state/store';
-
-// The area of a panel: left column top (chat) and bottom (sessions), middle column top (upper) and
-// bottom (lower), right column (inspector). Panels of one area are its tabs.
-export type Place = 'chat' | 'sessions' | 'upper' | 'lower' | 'inspector';
 
 export interface PanelProps {
   readonly store: Store;
@@ -20,7 +16,8 @@ export interface SessionProps extends PanelProps {
 interface Common {
   readonly id: string; // used in links: lower case, must not change
   readonly title: string;
-  readonly place: Place;
+  // What it shows and how to read it, in one sentence.
+  readonly about: string;
   // Commands of the panel for the palette, the keyboard and the help.
   readonly commands?: (store: Store) => readonly Command[];
 }
@@ -30,6 +27,5 @@ export type Panel =
   | (Common & {
       // steps: the panel needs at least one step
       readonly needs: 'session' | 'steps';
-      readonly empty: string; // text shown while no session is open
       readonly body: ComponentType<SessionProps>;
     });

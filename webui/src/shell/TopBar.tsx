@@ -11,6 +11,7 @@ import { IconButton } from '../ui/Button';
 import { usePart } from '../ui/hooks';
 import { Icon, Mark, type IconName } from '../ui/icons';
 import { Segmented } from '../ui/Segmented';
+import { FilterBar } from './FilterBar';
 import { ModelPicker } from './ModelPicker';
 
 export function TopBar({ store }: { store: Store }) {
@@ -24,6 +25,7 @@ export function TopBar({ store }: { store: Store }) {
       </h1>
       <ModelPicker store={store} />
       {session && <ViewNavigation key={session.id} store={store} session={session} />}
+      {session && <FilterBar key={session.id} store={store} session={session} />}
       <button
         type="button"
         class="search-button"
@@ -33,7 +35,7 @@ export function TopBar({ store }: { store: Store }) {
         }}
       >
         <Icon name="search" />
-        <span>Search, commands</span>
+        <span>Search</span>
         <kbd>Ctrl K</kbd>
       </button>
       <ConnectionBadge store={store} />
@@ -156,6 +158,7 @@ const THEMES: readonly { choice: ThemeChoice; icon: IconName; name: string }[] =
   { choice: 'auto', icon: 'system', name: 'system' },
   { choice: 'dark', icon: 'moon', name: 'dark' },
   { choice: 'light', icon: 'sun', name: 'light' },
+  { choice: 'contrast', icon: 'contrast', name: 'high contrast' },
 ];
 
 function ThemeButton({ store }: { store: Store }) {

@@ -77,7 +77,13 @@ export class Navigation {
     this.change({ windows: withKey(windows, panel, window) }, 'debounced');
   }
 
-  setFilter(panel: string, text: string): void {
+  // Sets the filter of all views.
+  setFilter(filter: string, how: HistoryMode = 'debounced'): void {
+    if (filter !== this.current.peek().filter) this.change({ filter }, how);
+  }
+
+  // Sets the search text of one panel.
+  setSearch(panel: string, text: string): void {
     const { filters } = this.current.peek();
     this.change({ filters: withKey(filters, panel, text === '' ? null : text) }, 'debounced');
   }

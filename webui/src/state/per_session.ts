@@ -1,7 +1,7 @@
 // Resources of a session that several views share. A view can define further ones with
 // `perSession`.
 import { computed } from '@preact/signals';
-import type { Access, LayerSubgraph, Node, Op, OpSort, Tensor } from '../net/types';
+import type { Access, Graph, LayerSubgraph, Node, Op, Tensor } from '../net/types';
 import { isNotFound } from '../net/api';
 import { ok } from '../result';
 import type { OpenSession } from './open_session';
@@ -25,31 +25,18 @@ export const stepOpsOf = perSession((session) => new StepOps(session));
 
 export interface OpsOfStep {
   readonly step: number;
-  readonly sort: OpSort;
-  readonly rows: readonly Op[];
+  readonly rows: readonly Op[]; // in execution order
 }
 
-export const OP_SORTS: readonly OpSort[] = [
-  'op', '-op', 'name', '-name', 'duration', '-duration', 'bytes', '-bytes', 'layer', '-layer',
-]; // prettier-ignore
-
-// The ops of the selected step, sorted by the server.
+// The ops of the selected step.
 export const opsOf = perSession((session) => {
-  const { api, navigation, reconnects } = session.context;
-  const sort = computed(() => {
-    const requested = navigation.view.value.sorts.ops;
-    return OP_SORTS.find((known) => known === requested) ?? 'op';
-  });
+  const { reconnects } = session.context;
   return new Resource<OpsOfStep>({
-    key: () => (session.step.value === null ? null : `${session.step.value} ${sort.value}`),
+    key: () => (session.step.value === null ? null : String(session.step.value)),
     load: async (signal) => {
       const step = session.step.peek() ?? 0;
-      const order = sort.peek();
-      const rows =
-        order === 'op'
-          ? await stepOpsOf(session).load(step, signal)
-          : await api.ops(session.id, step, order, signal);
-      return rows.ok ? ok({ step, sort: order, rows: rows.value }) : rows;
+      const rows = await stepOpsOf(session).load(step, signal);
+      return rows.ok ? ok({ step, rows: rows.value }) : rows;
     },
     reconnects,
     // A step that has just finished may not be on disk yet.
@@ -140,5 +127,18 @@ export const layerOf = perSession((session) => {
     reconnects,
     isTemporary: (error) => isNotFound(error) && session.active.peek(),
     cacheSize: 64,
+  });
+});
+
+// The graph of the whole model. Steps with the same template share it.
+export const wholeGraphOf = perSession((session) => {
+  const { api, reconnects } = session.context;
+  const template = templateOf(session);
+  return new Resource<Graph>({
+    key: () => (template.value === 0 ? null : String(template.value)),
+    load: (signal) => api.graph(session.id, template.peek(), signal),
+    reconnects,
+    isTemporary: (error) => isNotFound(error) && session.active.peek(),
+    cacheSize: 4,
   });
 });

@@ -1,11 +1,24 @@
 // The range that was brushed in the map, as parameters of the REST routes that sum over accesses.
 import type { PictureQuery } from '../net/types';
-import type { AxisRange, PhaseFilter, RangeFilter } from './view';
+import { parseFilter, restFilter } from './filter';
+import type { AxisRange, PhaseFilter, RangeFilter, View } from './view';
 
 // The parameters that such routes share.
 export type SumQuery = Pick<
   PictureQuery,
-  'phase' | 'from_token' | 'to_token' | 'from_step' | 'to_step' | 'from_ns' | 'to_ns' | 'layers'
+  | 'phase'
+  | 'from_token'
+  | 'to_token'
+  | 'from_step'
+  | 'to_step'
+  | 'from_ns'
+  | 'to_ns'
+  | 'layers'
+  | 'op'
+  | 'tensor'
+  | 'component'
+  | 'kind'
+  | 'source'
 >;
 
 // Layer axes have a last row for the ops without a layer.
@@ -34,4 +47,20 @@ export function sumQuery(
     honoured.push(axis);
   }
   return { query, honoured };
+}
+
+// The query of everything that the view selects: phase, range and filter.
+export function filteredSums(
+  view: Pick<View, 'phase' | 'range' | 'filter'>,
+  layers: number,
+): { readonly query: SumQuery; readonly missing: readonly string[] } {
+  const terms = restFilter(parseFilter(view.filter), layers);
+  const { query, honoured } = sumQuery(view.phase, view.range, layers);
+  const lost = [view.range?.x, view.range?.y].flatMap((part) =>
+    part && !honoured.includes(part.axis) ? [`range of ${part.axis.replace('_', ' ')}`] : [],
+  );
+  return {
+    query: { ...terms.query, ...query },
+    missing: [...terms.missing.map(({ text }) => text), ...lost],
+  };
 }

@@ -3,19 +3,20 @@
 
 export type Selection =
   | { readonly kind: 'op'; readonly op: number }
-  | { readonly kind: 'access'; readonly op: number; readonly index: number } // index in the op's accesses
+  // `access`: index in the template; `part`: its row (an expert, a row of a matrix)
+  | { readonly kind: 'access'; readonly op: number; readonly access: number; readonly part: number }
   | { readonly kind: 'node'; readonly node: number } // of the step's graph
   | { readonly kind: 'tensor'; readonly tensor: number } // of the step's graph
   | { readonly kind: 'token'; readonly token: number }
   | { readonly kind: 'layer'; readonly layer: number };
 
-// The form in URLs: o:12, a:12.3, n:7, t:403, k:5, l:3.
+// The form in URLs: o:12, a:12.30.0, n:7, t:403, k:5, l:3.
 export function encodeSelection(selection: Selection): string {
   switch (selection.kind) {
     case 'op':
       return `o:${selection.op}`;
     case 'access':
-      return `a:${selection.op}.${selection.index}`;
+      return `a:${selection.op}.${selection.access}.${selection.part}`;
     case 'node':
       return `n:${selection.node}`;
     case 'tensor':
@@ -28,16 +29,16 @@ export function encodeSelection(selection: Selection): string {
 }
 
 export function decodeSelection(text: string): Selection | null {
-  const match = /^([oantkl]):(\d{1,9})(?:\.(\d{1,9}))?$/.exec(text);
+  const match = /^([oantkl]):(\d{1,9})(?:\.(\d{1,9})\.(\d{1,9}))?$/.exec(text);
   if (!match) return null;
-  const [, kind, first, second] = match;
+  const [, kind, first, second, third] = match;
   const n = Number(first);
   if ((kind === 'a') !== (second !== undefined)) return null;
   switch (kind) {
     case 'o':
       return { kind: 'op', op: n };
     case 'a':
-      return { kind: 'access', op: n, index: Number(second) };
+      return { kind: 'access', op: n, access: Number(second), part: Number(third) };
     case 'n':
       return { kind: 'node', node: n };
     case 't':

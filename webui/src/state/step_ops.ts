@@ -26,7 +26,7 @@ export class StepOps {
     const known = this.known(step);
     if (known) return { ok: true, value: known };
     const { context, id, data } = this.session;
-    const answer = await context.api.ops(id, step, 'op', signal);
+    const answer = await context.api.ops(id, step, signal);
     if (!answer.ok) return answer;
     const template = data.steps[step]?.template;
     if (typeof template === 'number') data.learnTemplate(template, answer.value);

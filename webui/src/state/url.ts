@@ -1,7 +1,8 @@
 // The URL hash of a view:
 //
 //   #1&session=ID&ph=g&step=12&l=5&sel=o:403&full=graph&tab=graph,steps
-//     &r=token:20:48,layer:3:7&speed=0.001&loop=1&f.ops=op:mul_mat&o.ops=-duration&w.graph=0:48&p.map=y:file,log
+//     &r=token:20:48,layer:3:7&speed=0.001&loop=1&q=op:mul_mat&o.table=-duration_ns&f.graph=ffn
+//     &w.graph=0:48&p.map=y:file,log
 //
 // The number is the version of the format. `f.`, `o.`, `w.` and `p.` are followed by the panel id
 // and hold its filter, order, window and options, so a new panel needs no change here. Missing parts have their
@@ -23,8 +24,8 @@ const SESSION = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/; // same pattern as in op
 const MAX_FILTER_LENGTH = 400;
 const OPTIONS = /^[a-z0-9_]+(:[a-z0-9_.:-]+)?(,[a-z0-9_]+(:[a-z0-9_.:-]+)?){0,30}$/;
 
-// All panels: id -> place.
-export type KnownPanels = ReadonlyMap<string, string>;
+// The ids of all panels.
+export type KnownPanels = ReadonlySet<string>;
 
 export interface ParsedHash {
   readonly view: View;
@@ -41,11 +42,11 @@ export function toHash(view: View): string {
   if (view.layer !== 0) put('l', String(view.layer));
   if (view.selection) put('sel', encodeSelection(view.selection));
   if (view.full !== null) put('full', view.full);
-  const tabs = Object.values(view.tabs);
-  if (tabs.length > 0) put('tab', tabs.join(','));
+  if (view.tabs.length > 0) put('tab', view.tabs.join(','));
   if (view.range) put('r', rangeText(view.range));
   if (view.speed !== null) put('speed', String(view.speed));
   if (view.loop) put('loop', '1');
+  if (view.filter !== '') put('q', view.filter);
   for (const [panel, options] of Object.entries(view.options)) put(`p.${panel}`, options);
   for (const [panel, filter] of Object.entries(view.filters)) put(`f.${panel}`, filter);
   for (const [panel, sort] of Object.entries(view.sorts)) put(`o.${panel}`, sort);
@@ -100,12 +101,14 @@ function withPart(view: View, part: string, panels: KnownPanels): View | null {
         : null;
     case 'loop':
       return value === '1' ? { ...view, loop: true } : null;
+    case 'q':
+      return value.length > MAX_FILTER_LENGTH ? null : { ...view, filter: value };
     case 'full':
       return panels.has(value) ? { ...view, full: value } : null;
     case 'tab': {
       const ids = value.split(',');
       if (!ids.every((id) => panels.has(id))) return null;
-      return { ...view, tabs: Object.fromEntries(ids.map((id) => [panels.get(id) ?? '', id])) };
+      return { ...view, tabs: [...new Set(ids)] };
     }
     default:
       if (!panels.has(panel)) return null;

@@ -26,8 +26,9 @@ export interface View {
   readonly layer: number; // the layer of the layer graph
   readonly selection: Selection | null;
   readonly full: string | null; // the full-screen panel
-  readonly tabs: Readonly<Record<string, string>>; // selected panel by place; absent: the first
-  readonly filters: Readonly<Record<string, string>>; // by panel
+  readonly tabs: readonly string[]; // panels selected in their docks; each other dock shows its first
+  readonly filter: string; // of all views (filter.ts)
+  readonly filters: Readonly<Record<string, string>>; // a panel's own search, by panel
   readonly sorts: Readonly<Record<string, string>>; // by panel: column, or -column
   readonly windows: Readonly<Record<string, Window>>; // by panel; absent: all
   readonly options: Readonly<Record<string, string>>; // by panel, in the panel's own form
@@ -43,7 +44,8 @@ export const emptyView: View = {
   layer: 0,
   selection: null,
   full: null,
-  tabs: {},
+  tabs: [],
+  filter: '',
   filters: {},
   sorts: {},
   windows: {},

@@ -1,48 +1,76 @@
 // VGrid as a component: created once, then updated with show().
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { arrayRows, type Rows } from '../grid/rows';
 import { VGrid, type Column, type Sort } from '../grid/vgrid';
 
-export function Grid<Row>(props: {
-  label: string;
-  columns: readonly Column<Row>[];
-  rows: readonly Row[];
-  version?: number; // changes when `rows` changed in place
-  sort: Sort | null;
-  active: number | null;
-  onSort: (key: string) => void;
-  onActivate: (row: Row, by: 'click' | 'key') => void;
-  revealActive?: boolean;
-}) {
+export interface GridProps<Row> {
+  readonly label: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[] | Rows<Row>;
+  readonly version?: number; // changes when `rows` changed in place
+  readonly sort: Sort | null;
+  readonly active: number | null;
+  readonly onSort: (key: string) => void;
+  readonly onActivate: (row: Row, by: 'click' | 'key', index: number) => void;
+  readonly onMove?: (key: string, before: string | null) => void;
+  readonly onCopy?: () => void;
+  readonly onEnter?: (row: Row) => void;
+  readonly revealActive?: boolean;
+  readonly grid?: { current: VGrid<Row> | null }; // set while mounted
+}
+
+const isArray = <Row,>(rows: readonly Row[] | Rows<Row>): rows is readonly Row[] =>
+  Array.isArray(rows);
+
+export function Grid<Row>(props: GridProps<Row>) {
   const host = useRef<HTMLDivElement>(null);
-  const grid = useRef<VGrid<Row> | null>(null);
-  const latest = useRef(props);
-  latest.current = props;
+  const own = useRef<VGrid<Row> | null>(null);
+  const grid = props.grid ?? own;
+  // Rows that changed in place have another count.
+  const rows = useMemo(
+    () => (isArray(props.rows) ? arrayRows(props.rows) : props.rows),
+    [props.rows, props.version],
+  );
+  const latest = useRef({ ...props, rows });
+  latest.current = { ...props, rows };
 
   // In the frame of the render, so that the grid changes together with other views.
   useLayoutEffect(() => {
     if (!host.current) return;
-    const made = new VGrid(host.current, latest.current.columns, {
+    const { onMove, onCopy, onEnter } = latest.current;
+    const made = new VGrid(host.current, latest.current, {
       sort: (key) => {
         latest.current.onSort(key);
       },
       activate: (index, by) => {
-        const row = latest.current.rows[index];
-        if (row !== undefined) latest.current.onActivate(row, by);
+        const row = latest.current.rows.at(index);
+        if (row !== undefined) latest.current.onActivate(row, by, index);
       },
+      ...(onMove && {
+        move: (key: string, before: string | null) => latest.current.onMove?.(key, before),
+      }),
+      ...(onCopy && { copy: () => latest.current.onCopy?.() }),
+      ...(onEnter && {
+        enter: (index: number) => {
+          const row = latest.current.rows.at(index);
+          if (row !== undefined) latest.current.onEnter?.(row);
+        },
+      }),
     });
     grid.current = made;
     return () => {
+      grid.current = null;
       made.destroy();
     };
   }, []);
 
   useLayoutEffect(() => {
-    grid.current?.show(props.label, props.columns, props.rows, props.sort, props.active);
+    grid.current?.show(latest.current);
     if (props.revealActive && props.active !== null) grid.current?.reveal(props.active);
   }, [
     props.label,
     props.columns,
-    props.rows,
+    rows,
     props.version,
     props.sort,
     props.active,

@@ -102,6 +102,7 @@ describe('a preset', () => {
     await fixture.page.mouse.move(box.x + box.width / 2, box.y + box.height - 20);
     await tip().getByText('touches of each byte').waitFor();
     await map().getByRole('checkbox', { name: 'Table' }).check();
+    await map().getByRole('columnheader').first().getByRole('button').click();
     await map().getByRole('grid').focus();
     await fixture.page.keyboard.press('End');
     await expect.poll(async () => [...(await tableRows()).keys()].join(' ')).toContain('cache_');

@@ -104,6 +104,13 @@ export class PageFixture {
   get ops(): Locator {
     return this.page.getByRole('grid', { name: /Ops of step/ });
   }
+  get filter(): Locator {
+    return this.page.getByRole('combobox', { name: 'Filter', exact: true });
+  }
+  // The kinds of rows of the table.
+  async rows(kind: 'Ops' | 'Steps' | 'Accesses'): Promise<void> {
+    await this.page.getByRole('radio', { name: kind, exact: true }).check();
+  }
   get inspector(): Locator {
     return this.page.getByRole('tabpanel', { name: 'Inspector' });
   }
@@ -121,7 +128,7 @@ export class PageFixture {
   get<T>(path: string): Promise<T> {
     return this.page.evaluate(
       async (url) => (await (await fetch(url)).json()) as T,
-      `api/v1/sessions/${this.session ?? ''}/${path}`,
+      `api/v1/sessions/${this.session ?? ''}${path === '' ? '' : `/${path}`}`,
     );
   }
 
@@ -156,6 +163,32 @@ export class PageFixture {
       }
       throw new Error(`the answer has no character ${at}`);
     }, offset);
+  }
+
+  // The text that the inspector copies.
+  async copyAs(kind: 'Text' | 'JSON' | 'REST' | 'SQL' | 'CLI'): Promise<string> {
+    await this.inspector.getByRole('button', { name: 'Copy as' }).click();
+    await this.page.getByRole('button', { name: kind, exact: true }).click();
+    await this.toasts.getByText(`${kind} copied.`).last().waitFor();
+    return this.page.evaluate(() => navigator.clipboard.readText());
+  }
+
+  // The answer to an SQL statement over the open session.
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller knows it
+  sql<Row extends readonly unknown[]>(
+    sql: string,
+  ): Promise<{ readonly columns: readonly string[]; readonly rows: readonly Row[] }> {
+    return this.page.evaluate(
+      async ([id, statement]) => {
+        const response = await fetch(`api/v1/sessions/${id ?? ''}/query`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ sql: statement }),
+        });
+        return (await response.json()) as { columns: string[]; rows: Row[] };
+      },
+      [this.session ?? '', sql],
+    );
   }
 
   // ---- User actions -----------------------------------------------------------------

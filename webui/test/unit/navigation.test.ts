@@ -80,7 +80,7 @@ describe('navigation', () => {
 
   it('omits an empty filter from the URL', () => {
     const { browser, navigation } = at('#1&session=ab&f.ops=x');
-    navigation.setFilter('ops', '');
+    navigation.setSearch('ops', '');
     vi.advanceTimersByTime(300);
     expect(browser.entries).toEqual(['/#1&session=ab']);
   });

@@ -9,23 +9,19 @@ import {
   type View,
 } from '../../src/state/view';
 
-const PANELS = new Map([
-  ['map', 'upper'],
-  ['graph', 'upper'],
-  ['ops', 'lower'],
-  ['steps', 'lower'],
-]);
+const PANELS = new Set(['map', 'graph', 'table']);
 
 const FULL: View = {
   session: '20261121-032926-cc4975',
   phase: 'generate',
   step: 12,
   layer: 5,
-  selection: { kind: 'access', op: 403, index: 2 },
+  selection: { kind: 'access', op: 403, access: 12, part: 2 },
   full: 'graph',
-  tabs: { upper: 'graph', lower: 'steps' },
-  filters: { ops: 'op:mul_mat -layer:0 a&b=c d' },
-  sorts: { ops: '-duration' },
+  tabs: ['graph', 'table'],
+  filter: 'op:mul_mat -layer:0 a&b=c d',
+  filters: { graph: 'ffn up' },
+  sorts: { table: '-duration_ns' },
   windows: { map: [3, 40.5], graph: [0, 1, -2, 2] },
   options: { map: 'y:file,x:time,linear,cx:3:40.5' },
   range: { x: { axis: 'token', from: 3, to: 9 }, y: { axis: 'layer', from: 0, to: 2 } },
@@ -41,7 +37,7 @@ describe('a URL', () => {
     expect(toHash(emptyView)).toBe('');
     expect(toHash({ ...emptyView, session: 'ab' })).toBe('#1&session=ab');
   });
-  it.each(['o:1', 'a:1.0', 'n:7', 't:9', 'k:0', 'l:3'])('encodes the selection %s', (text) => {
+  it.each(['o:1', 'a:1.5.0', 'n:7', 't:9', 'k:0', 'l:3'])('encodes the selection %s', (text) => {
     const hash = `#1&session=ab&sel=${text}`;
     const { view, invalid } = fromHash(hash, PANELS);
     expect(invalid).toEqual([]);

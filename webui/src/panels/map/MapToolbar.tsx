@@ -2,7 +2,9 @@
 import type { Palette } from '../../plane/colours';
 import { PALETTES } from '../../plane/colours';
 import type { OpenSession } from '../../state/open_session';
+import { parseFilter, restFilter } from '../../state/filter';
 import type { Store } from '../../state/store';
+import { Unused } from '../../ui/Unused';
 import type { MapModel } from './map_model';
 import {
   PRESETS,
@@ -25,11 +27,12 @@ const PALETTE_NAMES: Readonly<Record<Palette, string>> = {
 };
 
 export function MapToolbar(props: { store: Store; session: OpenSession; model: MapModel }) {
-  const { model, session } = props;
+  const { model, session, store } = props;
   const options = model.options.value;
   const info = session.info.value;
   const hasExperts = info.is === 'ready' && (info.value.n_experts ?? 0) > 0;
   const preset = presetOf(options);
+  const ignored = ignoredWords(store);
   return (
     <>
       <div class="toolbar presets" role="group" aria-label="Presets">
@@ -97,6 +100,7 @@ export function MapToolbar(props: { store: Store; session: OpenSession; model: M
           }}
         />
         <span class="toolbar-end" />
+        <Unused words={ignored} />
         <label
           class="toggle"
           title="Magnifies what is under the pointer: what is smaller than a pixel becomes visible"
@@ -123,6 +127,12 @@ export function MapToolbar(props: { store: Store; session: OpenSession; model: M
       </div>
     </>
   );
+}
+
+// The words of the filter that the map cannot honour.
+function ignoredWords(store: Store): readonly string[] {
+  const terms = parseFilter(store.navigation.view.value.filter);
+  return restFilter(terms, store.layers.value).missing.map(({ text }) => text);
 }
 
 function Choice<T extends string>(props: {

@@ -6,7 +6,7 @@ import { exactBytes, formatBytes, formatCount, formatNs, plural } from '../../fo
 import type { PictureQuery } from '../../net/types';
 import { ok } from '../../result';
 import type { OpenSession } from '../../state/open_session';
-import { sumQuery } from '../../state/range_query';
+import { filteredSums } from '../../state/range_query';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 import { useResource } from '../../ui/hooks';
@@ -48,12 +48,12 @@ export function RangeTotals(props: { store: Store; session: OpenSession; model: 
 function totalsOf(store: Store, session: OpenSession, model: MapModel): Resource<Totals> {
   const { api, reconnects } = session.context;
   const request = computed(() => {
-    const { range, phase } = store.navigation.view.value;
+    const { range, phase, filter } = store.navigation.view.value;
     if (!range) return null;
     const layers = store.layers.value;
     // What the map does not show is a filter; the rest are the axes of the request.
-    const { query } = sumQuery(phase, model.filter.value, layers);
-    const all = sumQuery(phase, range, layers).query;
+    const { query } = filteredSums({ phase, filter, range: model.filter.value }, layers);
+    const all = filteredSums({ phase, filter, range }, layers).query;
     const options = model.options.value;
     const brush = model.brush.value;
     const y: PlaceAxis = brush?.y ? (tracksOf(options.y)[brush.track] ?? 'all') : 'all';

@@ -17,7 +17,7 @@ import { ok } from '../../result';
 import type { OpenSession } from '../../state/open_session';
 import { graphOf, opsOf, perSession, templateOf } from '../../state/per_session';
 import { Resource } from '../../state/resource';
-import { sumQuery, type SumQuery } from '../../state/range_query';
+import { filteredSums, type SumQuery } from '../../state/range_query';
 import { opOf, type Selection } from '../../state/selection';
 import type { Store } from '../../state/store';
 import type { AxisRange, RangeFilter } from '../../state/view';
@@ -302,10 +302,9 @@ export class MapModel {
       }),
       effect(() => {
         const options = this.options.value;
-        const filter = this.filter.value;
-        const { phase } = store.navigation.view.value;
-        const layers = store.layers.value;
-        const { query } = sumQuery(phase, filter, layers);
+        const { phase, filter } = store.navigation.view.value;
+        const view = { phase, filter, range: this.filter.value };
+        const { query } = filteredSums(view, store.layers.value);
         const key = JSON.stringify([options.x, options.y, options.value, query]);
         untracked(() => {
           if (key !== this.made.peek()?.key) this.make(key, options, query);

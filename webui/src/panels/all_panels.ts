@@ -1,0 +1,57 @@
+// All panels. README.md explains how to add one.
+import { ChatPanel } from './chat/ChatPanel';
+import { GraphPanel } from './graph/GraphPanel';
+import { Inspector } from './inspector/Inspector';
+import { MapPanel } from './map/MapPanel';
+import type { Panel } from './panel';
+import { SessionsPanel } from './sessions/SessionsPanel';
+import { TablePanel } from './table/TablePanel';
+
+export const PANELS: readonly Panel[] = [
+  {
+    id: 'chat',
+    title: 'Chat',
+    needs: 'nothing',
+    about:
+      'Ask the model, and read its answer: each word was one pass through the model; a click on a word shows what that pass cost.',
+    body: ChatPanel,
+  },
+  {
+    id: 'sessions',
+    title: 'Sessions',
+    needs: 'nothing',
+    about: 'Every run is recorded as a session; a click opens it again.',
+    body: SessionsPanel,
+  },
+  {
+    id: 'map',
+    title: 'Map',
+    needs: 'steps',
+    about:
+      'Which part of the model cost what, and when: the brighter a cell, the more time or bytes; drag to select a range, and every panel shows it.',
+    body: MapPanel,
+  },
+  {
+    id: 'graph',
+    title: 'Graph',
+    needs: 'steps',
+    about:
+      'How the model computes: each box is one operation, data flows from top to bottom; weights come from the file, the KV cache keeps what earlier tokens left.',
+    body: GraphPanel,
+  },
+  {
+    id: 'table',
+    title: 'Table',
+    needs: 'steps',
+    about:
+      'The same as rows: the operations of a step, all steps, every access to memory, or their totals; a click on a header sorts.',
+    body: TablePanel,
+  },
+  {
+    id: 'inspector',
+    title: 'Inspector',
+    needs: 'session',
+    about: 'Six sentences about the session, and why the thing that you selected matters.',
+    body: Inspector,
+  },
+];

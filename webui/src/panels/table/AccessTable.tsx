@@ -1,0 +1,231 @@
+// The accesses of the selected step or of the session.
+import { computed } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { formatCount, plural } from '../../format';
+import { arrayRows, PagedRows, type Rows } from '../../grid/rows';
+import { nextSort, sortOf, sortText, type Sort, type VGrid } from '../../grid/vgrid';
+import { ok } from '../../result';
+import { parseFilter } from '../../state/filter';
+import type { OpenSession } from '../../state/open_session';
+import { Resource } from '../../state/resource';
+import type { Store } from '../../state/store';
+import { withStep } from '../../state/view';
+import { Grid } from '../../ui/Grid';
+import { usePart, useResource } from '../../ui/hooks';
+import { Empty, Failed, Loading } from '../../ui/States';
+import { Unused } from '../../ui/Unused';
+import {
+  accessPlan,
+  accessSql,
+  countSql,
+  loadAccesses,
+  loadSorted,
+  MAX_SORTED,
+  patientQuery,
+  startsOf,
+  type AccessPlan,
+} from './access_rows';
+import { cellsOf } from './body';
+import { ACCESS_COLUMNS, accessOf, type AccessRow, type TableColumn } from './columns';
+import { Note } from './Note';
+import { pin } from './OpTable';
+import { chosenColumns, movedColumn } from './table_options';
+import { copySelected, type TableProps } from './TablePanel';
+
+interface Content {
+  readonly plan: AccessPlan;
+  readonly starts: Float64Array;
+  readonly sorted: readonly AccessRow[] | null; // the first rows of a sorted list
+}
+
+export function AccessTable(props: TableProps) {
+  const { store, session, panel, options, copy } = props;
+  const { navigation } = store;
+  const order = usePart(() => navigation.view.value.sorts[panel] ?? '');
+  const sort = useMemo(() => (order === '' ? null : sortOf(order)), [order]);
+  const shown = useMemo(
+    () => chosenColumns(ACCESS_COLUMNS, options.columns),
+    [options.columns?.join()],
+  );
+  const names = shown.map(({ key }) => key);
+  const resource = useMemo(
+    () => contentOf(store, session, options.all, names, sort),
+    [store, session, options.all, names.join(), sort],
+  );
+  const content = useResource(resource);
+  const { value } = content;
+  const paged = useMemo(() => {
+    if (!value || value.sorted) return null;
+    const { plan, starts } = value;
+    const { api } = session.context;
+    return new PagedRows<AccessRow>(starts.at(-1) ?? 0, (from, limit, signal) =>
+      loadAccesses(api, session.id, plan, starts, names, { from, limit, signal }),
+    );
+  }, [value, session]);
+  useEffect(() => () => paged?.destroy(), [paged]);
+  const rows: Rows<AccessRow> | null = useMemo(
+    () => paged ?? (value?.sorted ? arrayRows(value.sorted) : null),
+    [paged, value],
+  );
+  if (content.error) {
+    return (
+      <Failed
+        what="The accesses cannot be read."
+        error={content.error}
+        retry={() => {
+          resource.reload();
+        }}
+      />
+    );
+  }
+  if (!value || !rows) return <Loading>{sort ? 'Sorting' : 'Counting'} the accesses…</Loading>;
+  return <Shown key={panel} {...props} {...{ value, rows, paged, shown, sort, copy }} />;
+}
+
+function Shown(
+  props: TableProps & {
+    value: Content;
+    rows: Rows<AccessRow>;
+    paged: PagedRows<AccessRow> | null;
+    shown: readonly TableColumn<AccessRow>[];
+    sort: Sort | null;
+  },
+) {
+  const { store, session, panel, options, copy, value, rows, paged, shown, sort } = props;
+  const { navigation } = store;
+  const grid = useRef<VGrid<AccessRow>>(null);
+  const active = useRef<number | null>(null);
+  const version = paged?.version.value ?? 0;
+  const error = paged?.error.value ?? null;
+  const { plan } = value;
+  const total = value.starts.at(-1) ?? 0;
+  const names = shown.map(({ key }) => key);
+  const step = session.step.value ?? 0;
+  copy.current = {
+    count: rows.count,
+    selected: () => grid.current?.selected() ?? null,
+    read: async (from, limit) => {
+      const some = paged
+        ? await paged.range(from, limit, new AbortController().signal)
+        : ok((value.sorted ?? []).slice(from, from + limit));
+      return some.ok ? ok(cellsOf(shown, some.value)) : some;
+    },
+    sql: plan.steps.length === 0 ? null : accessSql(plan, names, sort),
+  };
+  return (
+    <>
+      <Note>
+        <b>{options.all ? 'session' : `step ${step}`}</b>
+        <span>{plural(total, 'access', 'accesses')}</span>
+        {options.all && <span>{plural(plan.steps.length, 'step')}</span>}
+        {value.sorted && total > MAX_SORTED && (
+          <span class="warn" title="Filter, or choose one step, to sort all of them.">
+            first {formatCount(MAX_SORTED)} in this order
+          </span>
+        )}
+        <Unused words={plan.missing} />
+        {error && (
+          <button type="button" class="link bad" onClick={() => paged?.retry()}>
+            Rows could not be read. Try again
+          </button>
+        )}
+      </Note>
+      <div class="table">
+        {rows.count === 0 && <Empty>No access matches.</Empty>}
+        <Grid
+          grid={grid}
+          label={options.all ? 'Accesses of the session' : `Accesses of step ${step}`}
+          columns={shown}
+          rows={rows}
+          version={version}
+          sort={sort ?? { key: 'op', descending: false }}
+          active={active.current}
+          onSort={(key) => {
+            navigation.setSort(
+              panel,
+              sortText(nextSort(sort ?? { key: '', descending: false }, key, GREATEST)),
+            );
+          }}
+          onActivate={(row, by, index) => {
+            active.current = index;
+            select(store, session, row, by === 'key' ? 'coalesce' : 'push');
+          }}
+          onMove={(key, before) => {
+            props.moveColumn(movedColumn(names, key, before));
+          }}
+          onCopy={() => void copySelected(store, copy)}
+        />
+      </div>
+    </>
+  );
+}
+
+const GREATEST = ACCESS_COLUMNS.filter(({ greatestFirst }) => greatestFirst).map(({ key }) => key);
+
+function select(
+  store: Store,
+  session: OpenSession,
+  row: AccessRow,
+  how: 'push' | 'coalesce',
+): void {
+  const { step, op, access, part } = accessOf(row);
+  const selection = { kind: 'access', op, access, part } as const;
+  if (session.step.peek() === step) {
+    pin(store, session);
+    store.select(selection, how);
+  } else {
+    const view = withStep(store.navigation.view.peek(), step);
+    store.navigation.go({ ...view, selection }, how);
+  }
+}
+
+// The number of accesses of each step and, in another order than that of execution, the first rows.
+// Steps are counted again when the session grew.
+function contentOf(
+  store: Store,
+  session: OpenSession,
+  all: boolean,
+  names: readonly string[],
+  sort: Sort | null,
+): Resource<Content> {
+  const { api, reconnects } = session.context;
+  const plan = computed(() => {
+    void session.feed.version.value;
+    const { phase, range, filter } = store.navigation.view.value;
+    const step = all ? null : session.step.value;
+    return accessPlan(
+      session.data,
+      { phase, range },
+      parseFilter(filter),
+      all ? null : (step ?? 0),
+    );
+  });
+  const key = computed(() => {
+    const { steps, counts, where } = plan.value;
+    const sum = counts?.reduce((total, count) => total + count, 0) ?? '';
+    return [steps.length, steps[0], steps.at(-1), sum, ...where].join('|');
+  });
+  return new Resource<Content>({
+    key: () => key.value,
+    load: async (signal) => {
+      const now = plan.peek();
+      if (now.steps.length === 0)
+        return ok({ plan: now, starts: startsOf([]), sorted: sort ? [] : null });
+      const counts = now.counts ?? (await countsOf(now, signal));
+      if (!('length' in counts)) return counts;
+      const starts = startsOf(counts);
+      if (!sort) return ok({ plan: now, starts, sorted: null });
+      const sorted = await loadSorted(api, session.id, now, names, sort, signal);
+      return sorted.ok ? ok({ plan: now, starts, sorted: sorted.value }) : sorted;
+    },
+    reconnects,
+  });
+
+  async function countsOf(now: AccessPlan, signal: AbortSignal) {
+    const limit = now.steps.length;
+    const rows = await patientQuery(api, session.id, countSql(now), limit, signal);
+    if (!rows.ok) return rows;
+    const byStep = new Map(rows.value.rows.map(([step, n]) => [Number(step), Number(n)]));
+    return now.steps.map((step) => byStep.get(step) ?? 0);
+  }
+}

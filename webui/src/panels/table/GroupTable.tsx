@@ -1,0 +1,177 @@
+// Totals by tensor, layer, op type, expert, component or phase, computed by the server.
+import { computed } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { formatBytes, formatNs, plural } from '../../format';
+import { PagedRows } from '../../grid/rows';
+import { nextSort, sortOf, sortText, type VGrid } from '../../grid/vgrid';
+import type { Breakdown, BreakdownQuery, BreakdownRow } from '../../net/types';
+import { ok } from '../../result';
+import { filteredSums } from '../../state/range_query';
+import type { OpenSession } from '../../state/open_session';
+import { Resource } from '../../state/resource';
+import type { Store } from '../../state/store';
+import { Grid } from '../../ui/Grid';
+import { usePart, useResource } from '../../ui/hooks';
+import { Empty, Failed, Loading } from '../../ui/States';
+import { Unused } from '../../ui/Unused';
+import { cellsOf } from './body';
+import { GROUP_NAMES, groupColumns } from './columns';
+import { Note } from './Note';
+import type { Group } from './table_options';
+import { copySelected, setOptions, type TableProps } from './TablePanel';
+
+// The filter word of a row.
+const WORDS: Readonly<Record<Group, (name: string) => string>> = {
+  tensor: (name) => `tensor:${name.split(' ')[0] ?? ''}`,
+  layer: (name) => `layer:${name === 'outside' ? 'none' : name}`,
+  op_kind: (name) => `op:${name}`,
+  expert: (name) => `expert:${name}`,
+  component: (name) => `component:${name}`,
+  phase: (name) => `phase:${name}`,
+};
+
+interface Content {
+  readonly query: BreakdownQuery;
+  readonly missing: readonly string[];
+  readonly head: Breakdown;
+}
+
+export function GroupTable(props: TableProps & { by: Group }) {
+  const { store, session, panel, options, by } = props;
+  const { navigation } = store;
+  const order = usePart(() => navigation.view.value.sorts[panel] ?? '-time');
+  const sort = useMemo(() => sortOf(order), [order]);
+  const resource = useMemo(
+    () => contentOf(store, session, by, options.all, order),
+    [store, session, by, options.all, order],
+  );
+  const { value, error } = useResource(resource);
+  const paged = useMemo(() => {
+    if (!value) return null;
+    const { api } = session.context;
+    return new PagedRows<BreakdownRow>(value.head.total, async (from, limit, signal) => {
+      const page = await api.breakdown(session.id, { ...value.query, from, limit }, signal);
+      return page.ok ? ok(page.value.rows) : page;
+    });
+  }, [value, session]);
+  useEffect(() => () => paged?.destroy(), [paged]);
+  if (error) {
+    return (
+      <Failed
+        what="The totals cannot be read."
+        error={error}
+        retry={() => {
+          resource.reload();
+        }}
+      />
+    );
+  }
+  if (!value || !paged) return <Loading>Adding up…</Loading>;
+  return <Shown {...props} {...{ value, paged, sort }} />;
+}
+
+function Shown(
+  props: TableProps & {
+    by: Group;
+    value: Content;
+    paged: PagedRows<BreakdownRow>;
+    sort: ReturnType<typeof sortOf>;
+  },
+) {
+  const { store, session, panel, options, copy, by, value, paged, sort } = props;
+  const { navigation } = store;
+  const grid = useRef<VGrid<BreakdownRow>>(null);
+  const active = useRef<number | null>(null);
+  const version = paged.version.value;
+  const { all } = value.head.sums;
+  const columns = useMemo(() => groupColumns(by, all), [by, all]);
+  const step = session.step.value ?? 0;
+  copy.current = {
+    count: paged.count,
+    selected: () => grid.current?.selected() ?? null,
+    read: async (from, limit) => {
+      const some = await paged.range(from, limit, new AbortController().signal);
+      return some.ok ? ok(cellsOf(columns, some.value)) : some;
+    },
+    sql: null,
+  };
+  const narrow = (row: BreakdownRow): void => {
+    setOptions(store, panel, { ...options, rows: 'accesses', by: null });
+    const { filter } = navigation.view.peek();
+    const word = WORDS[by](row.name);
+    if (!filter.split(' ').includes(word)) navigation.setFilter(`${filter} ${word}`.trim(), 'push');
+  };
+  return (
+    <>
+      <Note>
+        <b>{options.all ? 'session' : `step ${step}`}</b>
+        <span>{plural(paged.count, GROUP_NAMES[by])}</span>
+        <span>{formatNs(all.time_ns)}</span>
+        <span>{formatBytes(all.bytes_read)} read</span>
+        <span>{formatBytes(all.bytes_written)} written</span>
+        <Unused words={value.missing} />
+        <span class="note-hint">Double click or Enter lists the accesses of a row.</span>
+      </Note>
+      <div class="table">
+        {paged.count === 0 && <Empty>Nothing matches.</Empty>}
+        <Grid
+          grid={grid}
+          label={`Totals by ${GROUP_NAMES[by]}`}
+          columns={columns}
+          rows={paged}
+          version={version}
+          sort={sort}
+          active={active.current}
+          onSort={(key) => {
+            const greatest = columns.filter((one) => one.greatestFirst).map((one) => one.key);
+            navigation.setSort(panel, sortText(nextSort(sort, key, greatest)));
+          }}
+          onActivate={(row, by_, index) => {
+            active.current = index;
+            const layer = by === 'layer' ? Number(row.name) : NaN;
+            if (Number.isInteger(layer))
+              store.select({ kind: 'layer', layer }, by_ === 'key' ? 'coalesce' : 'push');
+          }}
+          onEnter={narrow}
+          onCopy={() => void copySelected(store, copy)}
+        />
+      </div>
+    </>
+  );
+}
+
+const SORTS: readonly string[] = [
+  'bytes', 'bytes_read', 'bytes_written', 'accesses', 'reads', 'writes', 'executions', 'time', 'faults',
+]; // prettier-ignore
+
+function contentOf(
+  store: Store,
+  session: OpenSession,
+  by: Group,
+  all: boolean,
+  order: string,
+): Resource<Content> {
+  const { api, reconnects } = session.context;
+  const request = computed(() => {
+    const { query, missing } = filteredSums(store.navigation.view.value, store.layers.value);
+    const step = session.step.value ?? 0;
+    const ofStep = all ? {} : { from_step: step, to_step: step + 1 };
+    const sort = SORTS.includes(order.replace(/^-/, '')) ? order : '-time';
+    return { query: { ...query, ...ofStep, by, sort } as BreakdownQuery, missing };
+  });
+  return new Resource<Content>({
+    // The totals of a growing session are read again with its facts, once a second.
+    key: () => {
+      const info = session.info.value;
+      const grown =
+        all && info.is === 'ready' ? `${info.value.state} ${info.value.steps ?? 0}` : '';
+      return `${JSON.stringify(request.value.query)} ${grown}`;
+    },
+    load: async (signal) => {
+      const { query, missing } = request.peek();
+      const head = await api.breakdown(session.id, { ...query, limit: 0 }, signal);
+      return head.ok ? ok({ query, missing, head: head.value }) : head;
+    },
+    reconnects,
+  });
+}

@@ -1,0 +1,166 @@
+// The ops of the selected step.
+import { useMemo, useRef } from 'preact/hooks';
+import { formatBytes, formatCount, formatNs, plural } from '../../format';
+import { nextSort, sortOf, sortText, type VGrid } from '../../grid/vgrid';
+import { durationOf, type Op, type StepSummary } from '../../net/types';
+import { filterOps, parseFilter, sqlFilter } from '../../state/filter';
+import type { OpenSession } from '../../state/open_session';
+import { graphOf, opsOf } from '../../state/per_session';
+import { opOf } from '../../state/selection';
+import type { Store } from '../../state/store';
+import { Grid } from '../../ui/Grid';
+import { usePart, useResource } from '../../ui/hooks';
+import { Empty, Failed, Loading } from '../../ui/States';
+import { Unused } from '../../ui/Unused';
+import { copyFromRows, sortedRows, sqlColumns } from './body';
+import { opColumns } from './columns';
+import { Note } from './Note';
+import { chosenColumns, movedColumn } from './table_options';
+import { copySelected, type TableProps } from './TablePanel';
+
+export function OpTable(props: TableProps) {
+  const { store, session, panel, options, copy } = props;
+  const { navigation } = store;
+  const ops = useResource(opsOf(session));
+  const filter = usePart(() => navigation.view.value.filter);
+  const order = usePart(() => navigation.view.value.sorts[panel] ?? 'op');
+  const chosen = usePart(() => chosenOp(store, session));
+  const grid = useRef<VGrid<Op>>(null);
+  const all = ops.value?.rows;
+  const sort = useMemo(() => sortOf(order), [order]);
+  const columns = useMemo(() => opColumns(all ?? []), [all]);
+  const shown = useMemo(
+    () => chosenColumns(columns, options.columns),
+    [columns, options.columns?.join()],
+  );
+  const terms = useMemo(() => parseFilter(filter), [filter]);
+  const { rows, missing } = useMemo(() => {
+    const found = filterOps(all ?? [], terms);
+    return { ...found, rows: sortedRows(found.rows, columns, sort) };
+  }, [all, terms, columns, sort]);
+  if (!ops.value) {
+    if (ops.loading) return <Loading>Loading the ops…</Loading>;
+    if (!ops.error) return <Empty>Select a column of the map to list the ops of its step.</Empty>;
+    return (
+      <Failed
+        what="The ops of this step cannot be shown."
+        error={ops.error}
+        retry={() => {
+          opsOf(session).reload();
+        }}
+      />
+    );
+  }
+  const { step } = ops.value;
+  const { where } = sqlFilter('op', terms);
+  const names = sqlColumns(shown).join(', ') || '*';
+  copy.current = copyFromRows(
+    shown,
+    rows,
+    grid,
+    `SELECT ${names} FROM op WHERE ${[`step = ${step}`, ...where].join(' AND ')} ORDER BY ${sort.key === 'op' ? 'op' : `${sort.key}${sort.descending ? ' DESC' : ''}`}`,
+  );
+  const active = chosen === null ? -1 : rows.findIndex((op) => op.op === chosen);
+  return (
+    <>
+      <StepNote session={session} step={step} rows={rows} total={all?.length ?? 0}>
+        <Unused words={missing.map(({ text }) => text)} />
+      </StepNote>
+      <div class="table" data-loading={ops.loading}>
+        {rows.length === 0 && (
+          <NoRows recorded={(all?.length ?? 0) > 0} summary={session.data.steps[step]} />
+        )}
+        <Grid
+          grid={grid}
+          label={`Ops of step ${step}`}
+          columns={shown}
+          rows={rows}
+          sort={sort}
+          active={active < 0 ? null : active}
+          revealActive={!session.active.value}
+          onSort={(key) => {
+            const greatest = columns.filter((one) => one.greatestFirst).map((one) => one.key);
+            navigation.setSort(panel, sortText(nextSort(sort, key, greatest)));
+          }}
+          onActivate={(op, by) => {
+            pin(store, session);
+            store.select({ kind: 'op', op: op.op }, by === 'key' ? 'coalesce' : 'push');
+          }}
+          onMove={(key, before) => {
+            props.moveColumn(
+              movedColumn(
+                shown.map((one) => one.key),
+                key,
+                before,
+              ),
+            );
+          }}
+          onCopy={() => void copySelected(store, copy)}
+        />
+      </div>
+    </>
+  );
+}
+
+// Stops following the newest step when an op is selected during a run.
+export function pin(store: Store, session: OpenSession): void {
+  const step = session.step.peek();
+  if (session.following.peek() && session.active.peek() && step !== null) {
+    store.navigation.toStep(step, 'replace');
+  }
+}
+
+// The selected op, or the op that executed the selected node or tensor.
+function chosenOp(store: Store, session: OpenSession): number | null {
+  const { selection } = store.navigation.view.value;
+  if (selection?.kind !== 'node' && selection?.kind !== 'tensor') return opOf(selection);
+  const graph = graphOf(session).state.value.value;
+  const node =
+    selection.kind === 'node'
+      ? graph?.nodes[selection.node]
+      : graph?.producers.get(selection.tensor);
+  return node?.executed_op ?? null;
+}
+
+function NoRows(props: { recorded: boolean; summary: StepSummary | undefined }) {
+  const { recorded, summary } = props;
+  if (recorded) return <Empty>No op matches this filter.</Empty>;
+  if (summary?.dropped) {
+    return <Empty>The ops of this step were lost: the disk or the CPU did not keep up.</Empty>;
+  }
+  if (summary?.aborted) return <Empty>This step was aborted before its first op.</Empty>;
+  return <Empty>The ops of this step were not recorded: the trace level was minimal.</Empty>;
+}
+
+function StepNote(props: {
+  session: OpenSession;
+  step: number;
+  rows: readonly Op[];
+  total: number;
+  children: preact.ComponentChildren;
+}) {
+  const { session, step, rows, total } = props;
+  const summary = session.data.steps[step];
+  const time = rows.reduce((sum, op) => sum + durationOf(op), 0);
+  const bytes = rows.reduce((sum, op) => sum + op.bytes_read + op.bytes_written, 0);
+  const whole = summary?.duration_ns ?? 0; // used if the step has no ops
+  return (
+    <Note>
+      <b>step {step}</b>
+      {summary && (
+        <span>
+          {summary.phase}, <i class={`timing timing-${summary.timing}`} aria-hidden="true" />{' '}
+          {summary.timing}
+        </span>
+      )}
+      <span>
+        {rows.length === total
+          ? plural(total, 'op')
+          : `${formatCount(rows.length)} of ${plural(total, 'op')}`}
+      </span>
+      <span>{formatNs(total === 0 ? whole : time)}</span>
+      {total > 0 && <span>{formatBytes(bytes)}</span>}
+      {props.children}
+    </Note>
+  );
+}

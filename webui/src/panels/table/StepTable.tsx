@@ -1,0 +1,142 @@
+// The steps of the session.
+import { useMemo, useRef } from 'preact/hooks';
+import { formatNs, plural } from '../../format';
+import { SortedRows } from '../../grid/sorted_rows';
+import { nextSort, sortOf, sortText, type Sort, type VGrid } from '../../grid/vgrid';
+import type { StepSummary } from '../../net/types';
+import { isStepTerm, parseFilter, sqlFilter, stepMatches, type Term } from '../../state/filter';
+import { isInPhase } from '../../state/open_session';
+import type { TraceData } from '../../state/trace_data';
+import type { PhaseFilter } from '../../state/view';
+import { Grid } from '../../ui/Grid';
+import { usePart } from '../../ui/hooks';
+import { Empty } from '../../ui/States';
+import { Unused } from '../../ui/Unused';
+import { copyFromRows, sqlColumns } from './body';
+import { stepColumns, type TableColumn } from './columns';
+import { Note } from './Note';
+import { chosenColumns, movedColumn } from './table_options';
+import { copySelected, type TableProps } from './TablePanel';
+
+export function StepTable(props: TableProps) {
+  const { store, session, panel, options, copy } = props;
+  const { navigation } = store;
+  const version = session.feed.version.value;
+  const selected = session.step.value;
+  const phase = usePart(() => navigation.view.value.phase);
+  const filter = usePart(() => navigation.view.value.filter);
+  const order = usePart(() => navigation.view.value.sorts[panel] ?? 'step');
+  const grid = useRef<VGrid<StepSummary>>(null);
+  const sort = useMemo(() => sortOf(order), [order]);
+  const terms = useMemo(() => parseFilter(filter), [filter]);
+  const columns = useMemo(() => stepColumns(session.data), [session]);
+  const shown = useMemo(
+    () => chosenColumns(columns, options.columns),
+    [columns, options.columns?.join()],
+  );
+  const steps = useMemo(
+    () => new SortedSteps(phase, terms.filter(isStepTerm), columns, sort),
+    [session, phase, terms, columns, sort],
+  );
+  steps.update(session.data);
+  const { rows } = steps;
+  const active = steps.indexOf(session.data, selected);
+  const { where } = sqlFilter('step', terms);
+  const conditions = [...(phase === 'all' ? [] : [`phase = '${phase}'`]), ...where];
+  copy.current = copyFromRows(
+    shown,
+    rows,
+    grid,
+    `SELECT ${sqlColumns(shown).join(', ')} FROM step${conditions.length > 0 ? ` WHERE ${conditions.join(' AND ')}` : ''} ORDER BY ${sort.key}${sort.descending ? ' DESC' : ''}`,
+  );
+  return (
+    <>
+      <Note>
+        <b>{plural(rows.length, 'step')}</b>
+        <span>{formatNs(rows.reduce((sum, step) => sum + step.duration_ns, 0))}</span>
+        <Unused words={terms.filter((term) => !isStepTerm(term)).map(({ text }) => text)} />
+      </Note>
+      <div class="table">
+        {rows.length === 0 && <Empty>No step matches this filter.</Empty>}
+        <Grid
+          grid={grid}
+          label="Steps of the session"
+          columns={shown}
+          rows={rows}
+          version={version}
+          sort={sort}
+          active={active}
+          onSort={(key) => {
+            const greatest = columns.filter((one) => one.greatestFirst).map((one) => one.key);
+            navigation.setSort(panel, sortText(nextSort(sort, key, greatest)));
+          }}
+          onActivate={(step, by) => {
+            navigation.toStep(step.step, by === 'key' ? 'coalesce' : 'push');
+          }}
+          onMove={(key, before) => {
+            props.moveColumn(
+              movedColumn(
+                shown.map((one) => one.key),
+                key,
+                before,
+              ),
+            );
+          }}
+          onCopy={() => void copySelected(store, copy)}
+        />
+      </div>
+    </>
+  );
+}
+
+// The matching steps in order. New steps are inserted; only replaced steps sort all again.
+class SortedSteps {
+  private sorted: SortedRows<StepSummary>;
+  private next = 0; // first step of the session that was not read
+  private rewrites = 0;
+  private readonly phase: PhaseFilter;
+  private readonly terms: readonly Term[];
+  private readonly compare: (a: StepSummary, b: StepSummary) => number;
+
+  constructor(
+    phase: PhaseFilter,
+    terms: readonly Term[],
+    columns: readonly TableColumn<StepSummary>[],
+    sort: Sort,
+  ) {
+    const value = columns.find(({ key }) => key === sort.key)?.value ?? ((step) => step.step);
+    const sign = sort.descending ? -1 : 1;
+    this.phase = phase;
+    this.terms = terms;
+    this.compare = (a, b) => {
+      const [x, y] = [value(a) ?? -1, value(b) ?? -1];
+      return x === y ? a.step - b.step : x < y ? -sign : sign;
+    };
+    this.sorted = new SortedRows(this.compare);
+  }
+
+  get rows(): readonly StepSummary[] {
+    return this.sorted.rows;
+  }
+
+  update(data: TraceData): void {
+    if (data.stepRewrites !== this.rewrites) {
+      this.next = 0;
+      this.sorted = new SortedRows(this.compare);
+    }
+    this.rewrites = data.stepRewrites;
+    for (; this.next < data.steps.length; this.next += 1) {
+      const step = data.steps[this.next];
+      if (step && this.matches(step)) this.sorted.add(step);
+    }
+  }
+
+  indexOf(data: TraceData, selected: number | null): number | null {
+    const step = selected === null ? undefined : data.steps[selected];
+    return step && this.matches(step) ? this.sorted.indexOf(step) : null;
+  }
+
+  private matches(step: StepSummary): boolean {
+    return isInPhase(step, this.phase) && this.terms.every((term) => stepMatches(step, term));
+  }
+}

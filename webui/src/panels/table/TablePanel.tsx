@@ -1,0 +1,271 @@
+// The table: ops of the selected step, steps, accesses of a step or of the whole session, or their
+// totals by tensor, layer and so on. Columns can be chosen, moved and sorted, rows copied.
+import { useRef } from 'preact/hooks';
+import { plural } from '../../format';
+import { COPY_FORMATS, rowsText, type CopyFormat } from '../../grid/copy';
+import type { TableColumn } from './columns';
+import type { OpenSession } from '../../state/open_session';
+import type { Store } from '../../state/store';
+import { withKey } from '../../state/view';
+import { copyText } from '../../ui/clipboard';
+import { usePart } from '../../ui/hooks';
+import { closeMenu, Menu } from '../../ui/Menu';
+import { Segmented } from '../../ui/Segmented';
+import type { SessionProps } from '../panel';
+import { AccessTable } from './AccessTable';
+import type { CopyRef } from './body';
+import { ACCESS_COLUMNS, GROUP_NAMES, opColumns, stepColumns } from './columns';
+import { GroupTable } from './GroupTable';
+import { OpTable } from './OpTable';
+import { StepTable } from './StepTable';
+import {
+  chosenColumns,
+  decodeTable,
+  encodeTable,
+  GROUPS,
+  type Group,
+  type RowKind,
+  type TableOptions,
+} from './table_options';
+
+export interface TableProps extends SessionProps {
+  readonly options: TableOptions;
+  readonly copy: CopyRef;
+  readonly moveColumn: (keys: readonly string[]) => void;
+}
+
+export function TablePanel(props: SessionProps) {
+  const { store, panel } = props;
+  const text = usePart(() => store.navigation.view.value.options[panel] ?? '');
+  const options = decodeTable(text);
+  const copy: CopyRef = useRef(null);
+  const table: TableProps = {
+    ...props,
+    options,
+    copy,
+    moveColumn: (columns) => {
+      setOptions(store, panel, { ...options, columns });
+    },
+  };
+  return (
+    <>
+      <Toolbar {...table} />
+      {options.by ? (
+        <GroupTable key={options.by} {...table} by={options.by} />
+      ) : options.rows === 'steps' ? (
+        <StepTable {...table} />
+      ) : options.rows === 'ops' ? (
+        <OpTable {...table} />
+      ) : (
+        <AccessTable {...table} />
+      )}
+    </>
+  );
+}
+
+// Other rows have other columns, so they start with their usual ones and order.
+export function setOptions(store: Store, panel: string, options: TableOptions): void {
+  const { options: all, sorts } = store.navigation.view.peek();
+  const before = decodeTable(all[panel] ?? '');
+  const isOther = before.rows !== options.rows || before.by !== options.by;
+  const text = encodeTable(isOther ? { ...options, columns: null } : options);
+  store.navigation.change({
+    options: withKey(all, panel, text === '' ? null : text),
+    sorts: isOther ? withKey(sorts, panel, null) : sorts,
+  });
+}
+
+const KIND_NAMES: readonly { value: RowKind; text: string; hint: string }[] = [
+  { value: 'ops', text: 'Ops', hint: 'The ops of the selected step, in execution order' },
+  { value: 'steps', text: 'Steps', hint: 'The steps of the session; each evaluates one graph' },
+  { value: 'accesses', text: 'Accesses', hint: 'Every read and write of a tensor by an op' },
+];
+
+function Toolbar(props: TableProps) {
+  const { store, session, panel, options, copy } = props;
+  const set = (change: Partial<TableOptions>): void => {
+    setOptions(store, panel, { ...options, ...change });
+  };
+  return (
+    <div class="toolbar table-tools">
+      <Segmented
+        label="Rows"
+        value={options.rows}
+        options={KIND_NAMES}
+        choose={(rows: RowKind) => {
+          set({ rows, by: null });
+        }}
+      />
+      <label class="toggle">
+        <span class="dim">Totals by</span>
+        <select
+          aria-label="Totals by"
+          value={options.by ?? ''}
+          onChange={(event) => {
+            set({ by: GROUPS.find((one) => one === event.currentTarget.value) ?? null });
+          }}
+        >
+          <option value="">no totals</option>
+          {groupsOf(session).map((by) => (
+            <option key={by} value={by}>
+              {GROUP_NAMES[by]}
+            </option>
+          ))}
+        </select>
+      </label>
+      {(options.rows === 'accesses' || options.by) && (
+        <Segmented
+          label="Of"
+          value={options.all ? 'session' : 'step'}
+          options={[
+            { value: 'step', text: 'Step', hint: 'Of the selected step' },
+            { value: 'session', text: 'Session', hint: 'Of all steps of the chosen phase' },
+          ]}
+          choose={(of) => {
+            set({ all: of === 'session' });
+          }}
+        />
+      )}
+      <span class="toolbar-end" />
+      {!options.by && <ColumnMenu {...props} />}
+      <CopyMenu store={store} copy={copy} />
+      <Follow store={store} session={session} />
+    </div>
+  );
+}
+
+// Totals by expert exist only for mixtures of experts.
+function groupsOf(session: OpenSession): readonly Group[] {
+  const info = session.info.value;
+  const experts = info.is === 'ready' ? (info.value.n_experts ?? 0) : 0;
+  return GROUPS.filter((by) => by !== 'expert' || experts > 0);
+}
+
+function columnsOfKind({
+  options,
+  session,
+}: TableProps): readonly Pick<TableColumn<never>, 'key' | 'name' | 'hint' | 'hidden'>[] {
+  // prettier-ignore
+  switch (options.rows) {
+    case 'ops':
+      return opColumns([]);
+    case 'steps':
+      return stepColumns(session.data);
+    case 'accesses':
+      return ACCESS_COLUMNS;
+  }
+}
+
+function ColumnMenu(props: TableProps) {
+  const { options, moveColumn } = props;
+  const all = columnsOfKind(props);
+  const keys = chosenColumns(all, options.columns).map(({ key }) => key);
+  return (
+    <Menu label="Columns" title="Choose the columns; drag a header to move its column (Alt+← →)">
+      {all.map(({ key, name, hint }) => (
+        <label key={key} class="toggle menu-item" title={hint}>
+          <input
+            type="checkbox"
+            checked={keys.includes(key)}
+            disabled={keys.length === 1 && keys.includes(key)}
+            onChange={() => {
+              moveColumn(
+                keys.includes(key)
+                  ? keys.filter((one) => one !== key)
+                  : all.map((one) => one.key).filter((one) => one === key || keys.includes(one)),
+              );
+            }}
+          />
+          {name}
+        </label>
+      ))}
+    </Menu>
+  );
+}
+
+const MAX_COPIED = 10_000;
+
+function CopyMenu({ store, copy }: { store: Store; copy: CopyRef }) {
+  const put = async (text: string, done: string): Promise<void> => {
+    if (await copyText(text)) store.toasts.done(done);
+    else store.toasts.error('The browser denied access to the clipboard.');
+  };
+  const copyRows = async (format: CopyFormat): Promise<void> => {
+    const source = copy.current;
+    if (!source) return;
+    const selected = source.selected();
+    const isRange = selected !== null && selected.to - selected.from > 1;
+    const { from, to } = isRange ? selected : { from: 0, to: source.count };
+    const limit = Math.min(to - from, MAX_COPIED);
+    const copied = await source.read(from, limit);
+    if (!copied.ok) {
+      store.toasts.error('The rows cannot be read.');
+      return;
+    }
+    const { names, rows } = copied.value;
+    const rest = to - from > rows.length ? `, the first of ${plural(to - from, 'row')}` : '';
+    await put(
+      rowsText(format, names, rows),
+      `${plural(rows.length, 'row')} copied as ${format}${rest}.`,
+    );
+  };
+  return (
+    <Menu label="Copy" title="Copy the selected rows, or all (Ctrl+C copies as TSV)">
+      {COPY_FORMATS.map((format) => (
+        <button
+          key={format}
+          type="button"
+          class="menu-item"
+          onClick={(event) => {
+            closeMenu(event.currentTarget);
+            void copyRows(format);
+          }}
+        >
+          Rows as {format}
+        </button>
+      ))}
+      <button
+        type="button"
+        class="menu-item"
+        onClick={(event) => {
+          closeMenu(event.currentTarget);
+          const sql = copy.current?.sql ?? null;
+          if (sql === null) store.toasts.error('These rows have no SQL.');
+          else void put(sql, 'SQL copied.');
+        }}
+      >
+        SQL
+      </button>
+    </Menu>
+  );
+}
+
+// Copies the selected rows as TSV: Ctrl+C in the table.
+export async function copySelected(store: Store, { current }: CopyRef): Promise<void> {
+  const selected = current?.selected() ?? null;
+  if (!current || !selected) return;
+  const limit = Math.min(selected.to - selected.from, MAX_COPIED);
+  const copied = await current.read(selected.from, limit);
+  if (!copied.ok) return;
+  const { names, rows } = copied.value;
+  if (await copyText(rowsText('TSV', names, rows)))
+    store.toasts.done(`${plural(rows.length, 'row')} copied.`);
+}
+
+// During a run the table follows the newest step until a step is selected.
+function Follow({ store, session }: { store: Store; session: OpenSession }) {
+  if (!session.active.value) return null;
+  if (session.following.value) return <span class="following">newest step</span>;
+  return (
+    <button
+      type="button"
+      class="pill"
+      title="Follow the newest step (L)"
+      onClick={() => {
+        store.navigation.toStep(null);
+      }}
+    >
+      Jump to live
+    </button>
+  );
+}

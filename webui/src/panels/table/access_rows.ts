@@ -1,0 +1,206 @@
+// The accesses of one step, or of all steps of the session: up to hundreds of millions. They are not
+// stored anywhere; the server derives the rows that are in view (SQL table `access`). The steps have
+// known numbers of accesses, so row N of the session is row N - M of a step.
+import type { ApiResult, Api } from '../../net/api';
+import type { QueryRows } from '../../net/types';
+import { ok } from '../../result';
+import { isStepTerm, sqlFilter, stepMatches, type Term } from '../../state/filter';
+import { isInPhase } from '../../state/open_session';
+import type { TraceData } from '../../state/trace_data';
+import type { RangeFilter, View } from '../../state/view';
+import type { Sort } from '../../grid/vgrid';
+import type { AccessRow } from './columns';
+
+// A sorted list of a session is computed from the start for each page, so it is read at once.
+export const MAX_SORTED = 10_000;
+const KEYS = ['step', 'op', 'access', 'part'];
+
+export interface AccessPlan {
+  readonly steps: readonly number[]; // ascending
+  readonly counts: readonly number[] | null; // accesses by step; null: the server has to count
+  readonly where: readonly string[]; // besides the steps
+  readonly missing: readonly string[]; // what this table cannot honour
+}
+
+// Which accesses the view selects. `step`: only of this step.
+export function accessPlan(
+  data: TraceData,
+  view: Pick<View, 'phase' | 'range'>,
+  terms: readonly Term[],
+  step: number | null,
+): AccessPlan {
+  const ofStep = terms.filter(isStepTerm);
+  const { where, missing } = sqlFilter(
+    'access',
+    terms.filter((term) => !isStepTerm(term)),
+  );
+  const range = rangeSql(view.range);
+  const steps: number[] = [];
+  const counts: number[] = [];
+  for (const one of step === null ? data.steps : [data.steps[step]]) {
+    if (!one) continue;
+    if (step === null && !isInPhase(one, view.phase)) continue;
+    if (step === null && !isInRange(one, view.range)) continue;
+    if (!ofStep.every((term) => stepMatches(one, term))) continue;
+    steps.push(one.step);
+    counts.push(one.accesses);
+  }
+  const all = [...where, ...range.where];
+  return {
+    steps,
+    counts: all.length === 0 ? counts : null,
+    where: all,
+    missing: [...missing.map(({ text }) => text), ...range.missing],
+  };
+}
+
+type StepPart = Pick<TraceData['steps'][number] & object, 'step' | 'token_id' | 'token_count' | 'begin_ns' | 'end_ns'>; // prettier-ignore
+
+function isInRange(step: StepPart, range: RangeFilter | null): boolean {
+  return [range?.x, range?.y].every((part) => {
+    if (!part) return true;
+    const { axis, from, to } = part;
+    if (axis === 'step') return step.step >= from && step.step < to;
+    if (axis === 'token') return step.token_id < to && step.token_id + step.token_count > from;
+    if (axis === 'time') return step.begin_ns < to && step.end_ns > from;
+    return true;
+  });
+}
+
+// The parts of a brushed range that are conditions on single accesses.
+function rangeSql(range: RangeFilter | null): { where: string[]; missing: string[] } {
+  const where: string[] = [];
+  const missing: string[] = [];
+  for (const part of [range?.x, range?.y]) {
+    if (!part || part.axis === 'step' || part.axis === 'token') continue;
+    const { axis, from, to } = part;
+    const last = Math.ceil(to) - 1;
+    if (axis === 'layer') where.push(`layer_id BETWEEN ${from} AND ${last}`);
+    else if (axis === 'expert') where.push(`expert_id BETWEEN ${from} AND ${last}`);
+    else if (axis === 'file')
+      where.push(`file_offset < ${to} AND file_offset + file_bytes > ${from}`);
+    else if (axis === 'time')
+      where.push(`timestamp_ns < ${to} AND timestamp_ns + coalesce(duration_ns, 0) >= ${from}`);
+    else missing.push(`range of ${axis.replace('_', ' ')}`);
+  }
+  return { where, missing };
+}
+
+// ---- Statements -----------------------------------------------------------------------
+
+// The whole range is a condition of its own, because the server skips the steps outside it.
+const conditions = (steps: readonly number[], where: readonly string[]): string => {
+  const between = (from: number, to: number): string =>
+    from === to ? `step = ${from}` : `step BETWEEN ${from} AND ${to}`;
+  const ranges: { from: number; to: number }[] = [];
+  for (const step of steps) {
+    const last = ranges.at(-1);
+    if (last?.to === step - 1) last.to = step;
+    else ranges.push({ from: step, to: step });
+  }
+  const whole = between(steps[0] ?? 0, steps.at(-1) ?? 0);
+  const parts = ranges.map(({ from, to }) => between(from, to));
+  return [whole, ...(parts.length > 1 ? [`(${parts.join(' OR ')})`] : []), ...where].join(' AND ');
+};
+
+const order = (sort: Sort | null): string =>
+  sort ? `${sort.key}${sort.descending ? ' DESC' : ''}, step, op, access` : 'step, op, access';
+
+export const countSql = ({ steps, where }: AccessPlan): string =>
+  `SELECT step, count(*) FROM access WHERE ${conditions(steps, where)} GROUP BY step`;
+
+export const accessSql = (
+  { steps, where }: Pick<AccessPlan, 'steps' | 'where'>,
+  columns: readonly string[],
+  sort: Sort | null,
+  page = '',
+): string =>
+  `SELECT ${columns.join(', ')} FROM access WHERE ${conditions(steps, where)} ORDER BY ${order(sort)}${page}`;
+
+// ---- Rows -----------------------------------------------------------------------------
+
+// Where each step starts in the list of all accesses; the last entry is their number.
+export function startsOf(counts: readonly number[]): Float64Array {
+  const starts = new Float64Array(counts.length + 1);
+  counts.forEach((count, i) => {
+    starts[i + 1] = (starts[i] ?? 0) + count;
+  });
+  return starts;
+}
+
+// The steps of the rows [from, to), and the row of their first step.
+export function stepsOfRows(
+  starts: Float64Array,
+  from: number,
+  to: number,
+): { readonly first: number; readonly last: number; readonly offset: number } {
+  const at = (row: number): number => {
+    let [low, high] = [0, starts.length - 1];
+    while (low < high - 1) {
+      const middle = (low + high) >>> 1;
+      if ((starts[middle] ?? 0) <= row) low = middle;
+      else high = middle;
+    }
+    return low;
+  };
+  const first = at(from);
+  return { first, last: at(Math.max(from, to - 1)), offset: from - (starts[first] ?? 0) };
+}
+
+const columnsWithKeys = (columns: readonly string[]): readonly string[] => [
+  ...new Set([...KEYS, ...columns]),
+];
+
+export function rowsOf({ columns, rows }: QueryRows): readonly AccessRow[] {
+  return rows.map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i] ?? null])));
+}
+
+type Query = Pick<Api, 'query'>;
+
+const BUSY_RETRY_MS = 150;
+
+// The server runs two statements at a time and rejects a third.
+export async function patientQuery(
+  api: Query,
+  session: string,
+  sql: string,
+  limit: number,
+  signal: AbortSignal,
+): ApiResult<QueryRows> {
+  for (let tries = 0; ; tries += 1) {
+    const answer = await api.query(session, sql, limit, signal);
+    const isBusy = !answer.ok && answer.error.kind === 'rejected' && answer.error.status === 503;
+    if (!isBusy || tries >= 40 || signal.aborted) return answer;
+    await new Promise((done) => setTimeout(done, BUSY_RETRY_MS));
+  }
+}
+
+export async function loadAccesses(
+  api: Query,
+  session: string,
+  plan: AccessPlan,
+  starts: Float64Array,
+  columns: readonly string[],
+  range: { readonly from: number; readonly limit: number; readonly signal: AbortSignal },
+): ApiResult<readonly AccessRow[]> {
+  const { from, limit, signal } = range;
+  const { first, last, offset } = stepsOfRows(starts, from, from + limit);
+  const some = { steps: plan.steps.slice(first, last + 1), where: plan.where };
+  const page = ` LIMIT ${limit} OFFSET ${offset}`;
+  const sql = accessSql(some, columnsWithKeys(columns), null, page);
+  const answer = await patientQuery(api, session, sql, limit, signal);
+  return answer.ok ? ok(rowsOf(answer.value)) : answer;
+}
+
+export async function loadSorted(
+  api: Query,
+  session: string,
+  plan: AccessPlan,
+  columns: readonly string[],
+  sort: Sort,
+  signal: AbortSignal,
+): ApiResult<readonly AccessRow[]> {
+  const sql = accessSql(plan, columnsWithKeys(columns), sort, ` LIMIT ${MAX_SORTED}`);
+  const answer = await patientQuery(api, session, sql, MAX_SORTED, signal);
+  return answer.ok ? ok(rowsOf(answer.value)) : answer;
+}

@@ -1,0 +1,250 @@
+// The columns of the table by kind of row. Their keys are the column names of SQL and REST.
+import {
+  exactBytes,
+  exactNs,
+  formatBytes,
+  formatCount,
+  formatNs,
+  formatShape,
+  visibleText,
+} from '../../format';
+import type { Cell } from '../../grid/copy';
+import type { Column } from '../../grid/vgrid';
+import { durationOf, shapeOf, type BreakdownRow, type Op, type StepSummary } from '../../net/types';
+import type { TraceData } from '../../state/trace_data';
+import type { Group } from './table_options';
+
+export interface TableColumn<Row> extends Column<Row> {
+  readonly name: string; // in the list of columns
+  readonly hidden?: true; // not shown by default
+  readonly value: (row: Row) => Cell; // for sorting and copying
+  readonly greatestFirst?: true; // the first click sorts in descending order
+  readonly sql?: string | null; // its SQL, by default the key; null: none
+}
+
+type Options<Row> = Partial<Omit<TableColumn<Row>, 'key' | 'title' | 'value' | 'width'>>;
+
+// The three usual kinds of columns.
+const text = <Row>(
+  key: string,
+  title: string,
+  width: number,
+  value: (row: Row) => Cell,
+  rest: Options<Row> = {},
+): TableColumn<Row> => ({
+  key,
+  title,
+  name: title,
+  width,
+  value,
+  text: (row) => String(value(row) ?? '–'),
+  ...rest,
+});
+
+const number = <Row>(
+  key: string,
+  title: string,
+  width: number,
+  value: (row: Row) => number | null,
+  format: (n: number) => string,
+  rest: Options<Row> = {},
+): TableColumn<Row> =>
+  text<Row>(key, title, width, value, {
+    align: 'right',
+    text: (row) => {
+      const n = value(row);
+      return n === null ? '–' : format(n);
+    },
+    ...rest,
+  });
+
+const bytes = <Row>(
+  key: string,
+  title: string,
+  value: (row: Row) => number | null,
+  rest: Options<Row> = {},
+): TableColumn<Row> =>
+  number(key, title, 84, value, formatBytes, {
+    exact: (row) => exactBytes(value(row) ?? 0),
+    greatestFirst: true,
+    ...rest,
+  });
+
+const time = <Row>(
+  key: string,
+  title: string,
+  value: (row: Row) => number | null,
+  rest: Options<Row> = {},
+): TableColumn<Row> =>
+  number(key, title, 86, value, formatNs, {
+    exact: (row) => exactNs(value(row) ?? 0),
+    greatestFirst: true,
+    ...rest,
+  });
+
+// ---- Ops ------------------------------------------------------------------------------
+
+const sourceNames = (op: Op): string => op.sources.map((source) => source.tensor_name).join(', ');
+
+const sourceLines = (op: Op): string =>
+  op.sources
+    .map(
+      (s) =>
+        `${s.tensor_name}  ${s.tensor_type} ${formatShape(shapeOf(s))}  ${s.tensor_kind}, ${s.memory_source}`,
+    )
+    .join('\n');
+
+const totalBytes = (op: Op): number => op.bytes_read + op.bytes_written;
+
+// `ops`: all ops of the step. The bars are relative to the longest one.
+export function opColumns(ops: readonly Op[]): readonly TableColumn<Op>[] {
+  const longest = ops.reduce((max, op) => Math.max(max, durationOf(op)), 1);
+  const whole = ops.reduce((sum, op) => sum + durationOf(op), 0);
+  const start = ops.reduce((min, op) => Math.min(min, op.timestamp_ns), ops[0]?.timestamp_ns ?? 0);
+  const share = (op: Op): number => (whole === 0 ? 0 : durationOf(op) / whole);
+  const rate = (op: Op): number | null =>
+    durationOf(op) > 0 ? (totalBytes(op) / durationOf(op)) * 1e9 : null;
+  const layer = (op: Op): string =>
+    op.op_layer_id === null ? 'no layer (embedding or output)' : `layer ${op.op_layer_id}`;
+  const part = (op: Op): string =>
+    op.role === '' || op.role === op.component ? op.component : `${op.component} · ${op.role}`;
+  // prettier-ignore
+  return [
+    number('op', '#', 46, (op) => op.op, String, { name: 'index', hint: 'Index in execution order' }),
+    text('operation_type', 'op', 120, (op) => op.operation_type, { mono: true, exact: (op) => (op.nodes > 1 ? `${op.operation_type}, ${op.nodes} nodes fused` : op.operation_type) }),
+    text('tensor_name', 'output', 112, (op) => op.tensor_name, { grow: 1, mono: true }),
+    number('op_layer_id', 'layer', 48, (op) => op.op_layer_id, String, { exact: layer }),
+    text('component', 'component · role', 112, (op) => op.component, { text: part, tone: (op) => op.component }),
+    time('duration_ns', 'duration', (op) => op.duration_ns, { bar: (op) => durationOf(op) / longest }),
+    number('share', 'share', 56, share, (s) => `${(100 * s).toFixed(1)} %`, { hidden: true, hint: 'Of the time of all ops of the step', greatestFirst: true, sql: null }),
+    bytes('bytes', 'bytes', totalBytes, { hint: 'Read and written', exact: (op) => `${exactBytes(op.bytes_read)} read, ${exactBytes(op.bytes_written)} written`, sql: 'bytes_read + bytes_written AS bytes' }),
+    bytes('bytes_read', 'read', (op) => op.bytes_read, { hidden: true }),
+    bytes('bytes_written', 'written', (op) => op.bytes_written, { hidden: true }),
+    number('rate', 'rate', 84, rate, (r) => `${formatBytes(Math.round(r))}/s`, { hidden: true, hint: 'Bytes read and written per second', greatestFirst: true, sql: null }),
+    text('shape', 'shape', 96, (op) => formatShape(shapeOf(op)), { align: 'right', exact: (op) => shapeOf(op).join(' × '), sql: 'ne0, ne1, ne2, ne3' }),
+    text('tensor_type', 'type', 48, (op) => op.tensor_type),
+    number('timestamp_ns', 'begin', 74, (op) => op.timestamp_ns, (ns) => formatNs(ns - start), { hint: 'Start, relative to the step', exact: (op) => `${exactNs(op.timestamp_ns)} after the start of the session` }),
+    text('device', 'device', 54, (op) => op.device),
+    text('sources', 'sources', 108, sourceNames, { grow: 2, mono: true, exact: sourceLines, sql: null }),
+  ];
+}
+
+// ---- Steps ----------------------------------------------------------------------------
+
+export function stepColumns(data: TraceData): readonly TableColumn<StepSummary>[] {
+  const words = (step: StepSummary): string => {
+    const tokens = data.tokens.slice(step.token_id, step.token_id + step.token_count);
+    return visibleText(tokens.map((token) => token?.text ?? '').join(''));
+  };
+  const flags = (step: StepSummary): string =>
+    [step.timing, step.dropped ? 'times lost' : '', step.aborted ? 'aborted' : '']
+      .filter(Boolean)
+      .join(', ');
+  // prettier-ignore
+  return [
+    number('step', 'step', 56, (s) => s.step, String),
+    text('phase', 'phase', 80, (s) => s.phase),
+    text('timing', 'timing', 76, flags, { tone: (s) => s.timing }),
+    number('token_count', 'tokens', 62, (s) => s.token_count, formatCount, { greatestFirst: true }),
+    text('text', 'text', 120, words, { grow: 1, mono: true, unsortable: true, sql: null }),
+    number('token_id', 'first token', 78, (s) => s.token_id, String, { hidden: true }),
+    time('duration_ns', 'duration', (s) => s.duration_ns),
+    bytes('bytes_read', 'read', (s) => s.bytes_read),
+    bytes('bytes_written', 'written', (s) => s.bytes_written),
+    number('accesses', 'accesses', 78, (s) => s.accesses, formatCount, { greatestFirst: true }),
+    number('ops_timed', 'ops', 62, (s) => s.ops_timed, formatCount, { greatestFirst: true }),
+    number('template', 'graph', 58, (s) => s.template, String),
+    number('threads', 'threads', 62, (s) => s.threads, String, { hidden: true }),
+    number('begin_ns', 'begin', 84, (s) => s.begin_ns, formatNs, { exact: (s) => exactNs(s.begin_ns) }),
+  ];
+}
+
+// ---- Accesses -------------------------------------------------------------------------
+
+// A row of the SQL table access: the chosen columns, and those that identify it.
+export type AccessRow = Readonly<Record<string, string | number | null>>;
+
+const field =
+  (key: string) =>
+  (row: AccessRow): string | number | null =>
+    row[key] ?? null;
+const count =
+  (key: string) =>
+  (row: AccessRow): number | null => {
+    const value = row[key] ?? null;
+    return value === null ? null : Number(value);
+  };
+const way = (row: AccessRow): string => (row.write === 1 ? 'write' : 'read');
+
+// prettier-ignore
+export const ACCESS_COLUMNS: readonly TableColumn<AccessRow>[] = [
+  number('step', 'step', 56, count('step'), String),
+  number('op', 'op', 52, count('op'), String, { name: 'index of the op', hint: 'Index of the op in its step' }),
+  text('operation_type', 'op type', 110, field('operation_type'), { mono: true }),
+  text('write', 'access', 56, way, { tone: way }),
+  text('tensor_name', 'tensor', 150, field('tensor_name'), { grow: 2, mono: true }),
+  bytes('size_bytes', 'bytes', count('size_bytes')),
+  number('layer_id', 'layer', 48, count('layer_id'), String, { hint: 'Layer of the tensor' }),
+  text('component', 'component', 84, field('component'), { tone: (row) => String(row.component ?? '') }),
+  text('role', 'role', 60, field('role'), { hidden: true }),
+  text('tensor_kind', 'kind', 86, field('tensor_kind')),
+  text('tensor_type', 'type', 52, field('tensor_type'), { hidden: true }),
+  text('memory_source', 'source', 68, field('memory_source')),
+  number('file_offset', 'file offset', 106, count('file_offset'), formatCount),
+  text('extent', 'extent', 62, field('extent'), { hidden: true, hint: 'Part of the tensor that is touched' }),
+  number('expert_id', 'expert', 54, count('expert_id'), String),
+  number('expert_rank', 'rank', 48, count('expert_rank'), String, { hidden: true, name: 'rank of the expert' }),
+  number('routing_score', 'score', 58, count('routing_score'), (n) => n.toFixed(4), { hidden: true, name: 'routing score', greatestFirst: true }),
+  time('duration_ns', 'op duration', count('duration_ns'), { hint: 'Of the op, not of one access', name: 'duration of the op' }),
+  number('timestamp_ns', 'op begin', 90, count('timestamp_ns'), formatNs, { hidden: true, name: 'begin of the op', exact: (row) => exactNs(Number(row.timestamp_ns)) }),
+  number('token_id', 'first token', 78, count('token_id'), String, { hidden: true }),
+  text('phase', 'phase', 76, field('phase'), { hidden: true }),
+  text('device', 'device', 56, field('device'), { hidden: true }),
+];
+
+export const accessOf = (
+  row: AccessRow,
+): { readonly step: number; readonly op: number; readonly access: number; readonly part: number } => ({
+  step: Number(row.step),
+  op: Number(row.op),
+  access: Number(row.access),
+  part: Number(row.part),
+}); // prettier-ignore
+
+// ---- Totals ---------------------------------------------------------------------------
+
+export const GROUP_NAMES: Readonly<Record<Group, string>> = {
+  tensor: 'tensor',
+  layer: 'layer',
+  op_kind: 'op type',
+  expert: 'expert',
+  component: 'component',
+  phase: 'phase',
+};
+
+// `whole`: the sums of all rows, for shares. The keys are those that the server sorts by.
+export function groupColumns(
+  by: Group,
+  whole: BreakdownRow['all'],
+): readonly TableColumn<BreakdownRow>[] {
+  const touched = (row: BreakdownRow): number => row.all.bytes_read + row.all.bytes_written;
+  const share = (part: number, all: number): number => (all > 0 ? part / all : 0);
+  const allBytes = whole.bytes_read + whole.bytes_written;
+  // prettier-ignore
+  return [
+    text('name', GROUP_NAMES[by], 130, (row) => row.name, { grow: 1, mono: by === 'tensor', unsortable: true }),
+    time('time', 'time', (row) => row.all.time_ns, { bar: (row) => share(row.all.time_ns, whole.time_ns) }),
+    number('time_share', 'of time', 64, (row) => share(row.all.time_ns, whole.time_ns), percent, { unsortable: true }),
+    bytes('bytes', 'bytes', touched, { bar: (row) => share(touched(row), allBytes) }),
+    number('bytes_share', 'of bytes', 66, (row) => share(touched(row), allBytes), percent, { unsortable: true }),
+    bytes('bytes_read', 'read', (row) => row.all.bytes_read),
+    bytes('bytes_written', 'written', (row) => row.all.bytes_written),
+    number('reads', 'reads', 74, (row) => row.all.reads, formatCount, { greatestFirst: true }),
+    number('writes', 'writes', 74, (row) => row.all.writes, formatCount, { greatestFirst: true }),
+    number('executions', 'ops', 74, (row) => row.all.executions, formatCount, { greatestFirst: true, hint: 'Executed ops' }),
+    number('faults', 'disk waits', 78, (row) => row.all.faults, formatCount, { greatestFirst: true, hint: 'Major page faults' }),
+    number('rate', 'rate', 92, (row) => row.all.bytes_per_second, (r) => `${formatBytes(Math.round(r))}/s`, { unsortable: true, hint: 'Bytes per second' }),
+  ];
+}
+
+const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;

@@ -1,0 +1,361 @@
+// The filter of all views. A filter is a list of words that must all match:
+//
+//   attn_q            the name of an op or a tensor contains it; * and ? are wildcards
+//   layer:2-5,none    one of the values; numbers may be ranges, none: no layer
+//   -kind:kv          excludes
+//
+// A word becomes a condition of each view's own source: of ops on the page, of SQL, of the REST
+// routes that sum. What a source cannot express is returned, and the view says so. Pure functions.
+import type { GraphNode, Op } from '../net/types';
+import type { SumQuery } from './range_query';
+
+export const FILTER_KEYS = {
+  op: 'op type, or the name of its output',
+  tensor: 'name of a tensor that is read or written',
+  layer: 'layer number, range, or none',
+  component: 'part of the model',
+  role: 'purpose inside the component',
+  kind: 'weight, kv, intermediate or input',
+  source: 'where the bytes are: disk, repacked, kv, ...',
+  type: 'data type of the tensor',
+  device: 'device that ran the op',
+  expert: 'number of a routed expert',
+  access: 'read or write',
+  phase: 'prompt or generate',
+  step: 'number or range of steps',
+  token: 'number or range of tokens',
+  n: 'index of the op in its step',
+} as const;
+export type FilterKey = keyof typeof FILTER_KEYS;
+
+export interface Term {
+  readonly key: FilterKey | null; // null: a word without a key
+  readonly values: readonly string[]; // lower case; one of them matches
+  readonly not: boolean;
+  readonly text: string; // as typed
+}
+
+const NUMBERS: ReadonlySet<FilterKey | null> = new Set([
+  'layer',
+  'expert',
+  'step',
+  'token',
+  'n',
+] as const);
+// The value must be equal, else it is a pattern.
+const WORDS: ReadonlySet<FilterKey | null> = new Set([
+  'kind',
+  'source',
+  'access',
+  'phase',
+  'component',
+] as const);
+
+const isKey = (text: string): text is FilterKey => Object.hasOwn(FILTER_KEYS, text);
+
+export function parseFilter(filter: string): readonly Term[] {
+  return filter.split(/\s+/).flatMap((word): readonly Term[] => {
+    const not = word.startsWith('-');
+    const rest = (not ? word.slice(1) : word).toLowerCase();
+    const colon = rest.indexOf(':');
+    const name = rest.slice(0, Math.max(0, colon));
+    // "blk" in "blk:0" is not a key: search the whole word.
+    const key = isKey(name) ? name : null;
+    const values = (key === null ? [rest] : rest.slice(colon + 1).split(',')).filter(Boolean);
+    return values.length === 0 ? [] : [{ key, values, not, text: word }];
+  });
+}
+
+// The filter with a word added, or without it if it is there.
+export function toggleWord(filter: string, word: string): string {
+  const words = filter.split(/\s+/).filter(Boolean);
+  const kept = words.filter((one) => one !== word);
+  return (kept.length < words.length ? kept : [...words, word]).join(' ');
+}
+
+// ---- Values ---------------------------------------------------------------------------
+
+interface Bounds {
+  readonly from: number;
+  readonly to: number; // inclusive
+}
+
+// "3", "2-5"; null for none, undefined for anything else.
+function boundsOf(value: string): Bounds | null | undefined {
+  if (value === 'none' || value === 'outside') return null;
+  const match = /^(\d{1,15})(?:-(\d{1,15}))?$/.exec(value);
+  if (!match) return undefined;
+  const from = Number(match[1]);
+  return { from, to: match[2] === undefined ? from : Number(match[2]) };
+}
+
+// Whether `text` contains the pattern; * matches any characters, ? one.
+export function contains(text: string, pattern: string): boolean {
+  const lower = text.toLowerCase();
+  if (!/[*?]/.test(pattern)) return lower.includes(pattern);
+  const escaped = pattern.replace(/[.+^${}()|[\]\\]/g, '\\$&');
+  return new RegExp(escaped.replaceAll('*', '.*').replaceAll('?', '.')).test(lower);
+}
+
+function hasNumber(number: number | null, value: string): boolean {
+  const bounds = boundsOf(value);
+  if (bounds === undefined) return false;
+  if (bounds === null || number === null) return bounds === null && number === null;
+  return number >= bounds.from && number <= bounds.to;
+}
+
+// ---- Ops ------------------------------------------------------------------------------
+
+// The keys that ops on the page can be filtered by.
+const OP_KEYS: ReadonlySet<FilterKey | null> = new Set([
+  null, 'op', 'tensor', 'layer', 'component', 'role', 'kind', 'source', 'type', 'device', 'phase', 'step', 'token', 'n',
+] as const); // prettier-ignore
+
+export function filterOps(
+  ops: readonly Op[],
+  terms: readonly Term[],
+): { readonly rows: readonly Op[]; readonly missing: readonly Term[] } {
+  const used = terms.filter(({ key }) => OP_KEYS.has(key));
+  const rows = used.length === 0 ? ops : ops.filter((op) => used.every((t) => opMatches(op, t)));
+  return { rows, missing: terms.filter(({ key }) => !OP_KEYS.has(key)) };
+}
+
+function opMatches(op: Op, { key, values, not }: Term): boolean {
+  return values.some((value) => opHas(op, key, value)) !== not;
+}
+
+function opHas(op: Op, key: FilterKey | null, value: string): boolean {
+  const accessed = (): readonly string[] => [
+    op.tensor_name,
+    ...op.sources.map(({ tensor_name }) => tensor_name),
+  ];
+  switch (key) {
+    case null:
+      return [op.operation_type, ...accessed()].some((text) => contains(text, value));
+    case 'op':
+      return contains(op.operation_type, value) || contains(op.tensor_name, value);
+    case 'tensor':
+      return accessed().some((name) => contains(name, value));
+    case 'layer':
+      return hasNumber(op.op_layer_id, value);
+    case 'component':
+      return op.component === value;
+    case 'role':
+      return contains(op.role, value);
+    case 'kind':
+      return op.sources.some(({ tensor_kind }) => tensor_kind === value);
+    case 'source':
+      return op.sources.some(({ memory_source }) => memory_source === value);
+    case 'type':
+      return [op.tensor_type, ...op.sources.map((s) => s.tensor_type)].some((type) =>
+        contains(type, value),
+      );
+    case 'device':
+      return contains(op.device, value);
+    case 'phase':
+      return op.phase === value;
+    case 'step':
+      return hasNumber(op.step, value);
+    case 'token':
+      return hasNumber(op.token_id, value);
+    case 'n':
+      return hasNumber(op.op, value);
+    default:
+      return true;
+  }
+}
+
+// ---- Nodes of the graph ---------------------------------------------------------------
+
+const NODE_KEYS: ReadonlySet<FilterKey | null> = new Set([
+  null, 'op', 'tensor', 'layer', 'component', 'role', 'kind', 'source', 'type', 'n',
+] as const); // prettier-ignore
+
+export const isNodeTerm = ({ key }: Term): boolean => NODE_KEYS.has(key);
+
+export function nodeMatches(node: GraphNode, { key, values, not }: Term): boolean {
+  const has = (value: string): boolean => {
+    switch (key) {
+      case null:
+        return contains(`${node.op ?? ''} ${node.name}`, value);
+      case 'op':
+        return contains(node.op ?? '', value) || (node.op !== null && contains(node.name, value));
+      case 'tensor':
+        return contains(node.name, value);
+      case 'layer':
+        return hasNumber(node.layer, value);
+      case 'component':
+        return node.component === value;
+      case 'role':
+        return contains(node.role, value);
+      case 'kind':
+        return node.kind === value;
+      case 'source':
+        return node.source === value;
+      case 'type':
+        return contains(node.type, value);
+      case 'n':
+        return hasNumber(node.executed_op, value);
+      default:
+        return true;
+    }
+  };
+  return values.some(has) !== not;
+}
+
+// ---- SQL ------------------------------------------------------------------------------
+
+type Columns = Readonly<Partial<Record<FilterKey, readonly string[]>>>;
+
+// The columns of each table that a key is compared with. As everywhere, `layer` is the layer of the
+// op for ops, and that of the tensor for accesses (docs/glossary.md).
+const SQL_COLUMNS: Readonly<Record<'access' | 'op' | 'step', Columns>> = {
+  access: {
+    op: ['operation_type'],
+    tensor: ['tensor_name'],
+    layer: ['layer_id'],
+    component: ['component'],
+    role: ['role'],
+    kind: ['tensor_kind'],
+    source: ['memory_source'],
+    type: ['tensor_type'],
+    device: ['device'],
+    expert: ['expert_id'],
+    access: ['write'],
+    phase: ['phase'],
+    step: ['step'],
+    token: ['token_id'],
+    n: ['op'],
+  },
+  op: {
+    op: ['operation_type', 'tensor_name'],
+    tensor: ['tensor_name'],
+    layer: ['op_layer_id'],
+    component: ['component'],
+    role: ['role'],
+    type: ['tensor_type'],
+    device: ['device'],
+    phase: ['phase'],
+    step: ['step'],
+    token: ['token_id'],
+    n: ['op'],
+  },
+  step: { phase: ['phase'], step: ['step'], token: ['token_id'] },
+};
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+
+export interface SqlFilter {
+  readonly where: readonly string[]; // conditions, all of which must hold
+  readonly missing: readonly Term[];
+}
+
+export function sqlFilter(table: 'access' | 'op' | 'step', terms: readonly Term[]): SqlFilter {
+  const columns = SQL_COLUMNS[table];
+  const missing: Term[] = [];
+  const where = terms.flatMap((term): readonly string[] => {
+    const of =
+      term.key === null
+        ? [...(columns.op ?? []), ...(columns.tensor ?? [])]
+        : (columns[term.key] ?? []);
+    const tests = of.flatMap((column) => term.values.map((value) => test(term.key, column, value)));
+    if (tests.length === 0) {
+      missing.push(term);
+      return [];
+    }
+    const any = tests.length === 1 ? (tests[0] ?? '') : `(${tests.join(' OR ')})`;
+    return [term.not ? `coalesce(NOT ${any}, 1)` : any];
+  });
+  return { where, missing };
+}
+
+function test(key: FilterKey | null, column: string, value: string): string {
+  if (key === 'access') return `${column} = ${value === 'write' ? 1 : 0}`;
+  if (NUMBERS.has(key)) {
+    const bounds = boundsOf(value);
+    if (bounds === undefined) return '0';
+    if (bounds === null) return `${column} IS NULL`;
+    return bounds.from === bounds.to
+      ? `${column} = ${bounds.from}`
+      : `${column} BETWEEN ${bounds.from} AND ${bounds.to}`;
+  }
+  if (WORDS.has(key)) return `${column} = ${quoted(value)}`;
+  const pattern = value
+    .replace(/[\\%_]/g, '\\$&')
+    .replaceAll('*', '%')
+    .replaceAll('?', '_');
+  return `${column} LIKE ${quoted(`%${pattern}%`)} ESCAPE '\\'`;
+}
+
+// ---- REST -----------------------------------------------------------------------------
+
+// What the routes that sum over accesses take as parameters: one value per key, not excluded, except
+// for layers.
+export function restFilter(
+  terms: readonly Term[],
+  layers: number,
+): { readonly query: SumQuery; readonly missing: readonly Term[] } {
+  const query: Record<string, string | number> = {};
+  const missing: Term[] = [];
+  for (const term of terms) {
+    const { key, values, not } = term;
+    const [value = ''] = values;
+    const bounds = boundsOf(value);
+    const isOne = values.length === 1 && !not;
+    const text = key === 'layer' ? layersOf(term, layers) : null;
+    if (key === 'layer' && text !== null && !('layers' in query)) query.layers = text;
+    else if (
+      isOne &&
+      (key === 'op' ||
+        key === 'tensor' ||
+        key === 'component' ||
+        key === 'kind' ||
+        key === 'source' ||
+        key === 'phase') && // prettier-ignore
+      !(key in query)
+    )
+      query[key] = value;
+    else if (isOne && (key === 'step' || key === 'token') && bounds && !(`from_${key}` in query)) {
+      query[`from_${key}`] = bounds.from;
+      query[`to_${key}`] = bounds.to + 1;
+    } else missing.push(term);
+  }
+  return { query, missing };
+}
+
+function layersOf({ values, not }: Term, layers: number): string | null {
+  const bounds = values.map(boundsOf);
+  if (bounds.includes(undefined)) return null;
+  if (!not) {
+    return bounds.map((b) => (b ? (b.from === b.to ? `${b.from}` : `${b.from}-${b.to}`) : 'outside')).join(','); // prettier-ignore
+  }
+  if (layers === 0) return null;
+  const rest = Array.from({ length: layers }, (_, i) => i)
+    .filter((i) => !bounds.some((b) => b && i >= b.from && i <= b.to))
+    .map(String);
+  return [...rest, ...(bounds.includes(null) ? [] : ['outside'])].join(',');
+}
+
+// ---- Steps ----------------------------------------------------------------------------
+
+export function stepMatches(
+  step: { readonly step: number; readonly token_id: number; readonly token_count: number; readonly phase: string }, // prettier-ignore
+  { key, values, not }: Term,
+): boolean {
+  const has = (value: string): boolean => {
+    if (key === 'phase') return step.phase === value;
+    if (key === 'step') return hasNumber(step.step, value);
+    const bounds = boundsOf(value);
+    return (
+      key === 'token' &&
+      bounds !== null &&
+      bounds !== undefined &&
+      step.token_id <= bounds.to &&
+      step.token_id + step.token_count > bounds.from
+    );
+  };
+  return values.some(has) !== not;
+}
+
+export const isStepTerm = ({ key }: Term): boolean =>
+  key === 'phase' || key === 'step' || key === 'token';

@@ -1,0 +1,9 @@
+// A view that cannot honour a part of the filter says so.
+export function Unused({ words }: { words: readonly string[] }) {
+  if (words.length === 0) return null;
+  return (
+    <span class="warn" title="These parts of the filter do not apply in this view.">
+      ignores {words.join(' ')}
+    </span>
+  );
+}

@@ -1,0 +1,240 @@
+// The table: accesses of a step and of the session, totals, columns, copying. Its rows are compared
+// with REST.
+import { describe, expect, it } from 'vitest';
+import type { Access, Breakdown, Op, StepSummary } from '../../src/net/types';
+import { PageFixture } from './page_fixture';
+
+const fixture = PageFixture.use();
+const grid = (name: RegExp | string) => fixture.page.getByRole('grid', { name });
+const cells = (name: RegExp | string, row: number) =>
+  grid(name).locator(`.vgrid-row[data-index="${row}"] .vgrid-cell`).allInnerTexts();
+const clipboard = () => fixture.page.evaluate(() => navigator.clipboard.readText());
+const count = async (name: RegExp | string) =>
+  Number(await grid(name).getAttribute('aria-rowcount')) - 1;
+
+async function menu(label: string, item: string): Promise<void> {
+  await fixture.page.locator('.table-tools').getByRole('button', { name: label }).click();
+  await fixture.page.getByRole('button', { name: item, exact: true }).click();
+}
+
+const steps = async (): Promise<readonly StepSummary[]> =>
+  (await fixture.get<{ steps: StepSummary[] }>('steps?limit=1000')).steps;
+
+describe('the accesses', () => {
+  it('of a step are those of REST', async () => {
+    await fixture.runTextToEnd('Every access', 4);
+    await fixture.rows('Accesses');
+    const name = /Accesses of step \d+/;
+    await grid(name).waitFor();
+    const step = Number((await grid(name).getAttribute('aria-label'))?.split(' ').at(-1));
+    const { total, accesses } = await fixture.get<{ total: number; accesses: Access[] }>(
+      `steps/${step}/accesses?limit=20`,
+    );
+    expect(await count(name)).toBe(total);
+    await expect.poll(async () => (await cells(name, 3))[4]).toBe(accesses[3]?.tensor_name);
+    for (const row of [0, 1, 2]) {
+      const one = accesses[row];
+      expect((await cells(name, row)).slice(0, 5)).toEqual([
+        String(step),
+        String(one?.op),
+        one?.operation_type,
+        one?.write ? 'write' : 'read',
+        one?.tensor_name,
+      ]);
+    }
+    expect(await fixture.axeViolations()).toEqual([]);
+  });
+
+  it('of the session are read only in view, and the last row is reachable', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('All of them', 24);
+    const asked: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/query')) asked.push(request.postData() ?? '');
+    });
+    await fixture.rows('Accesses');
+    await page.getByRole('radio', { name: 'Session' }).check();
+    const name = 'Accesses of the session';
+    await grid(name).waitFor();
+    const all = await steps();
+    const total = all.reduce((sum, step) => sum + step.accesses, 0);
+    expect(await count(name)).toBe(total);
+    await grid(name).focus();
+    await page.keyboard.press('End');
+    const last = all.at(-1);
+    const { accesses } = await fixture.get<{ accesses: Access[] }>(
+      `steps/${last?.step ?? 0}/accesses?from=${(last?.accesses ?? 0) - 1}&limit=1`,
+    );
+    await expect
+      .poll(async () => (await cells(name, total - 1)).slice(0, 5))
+      .toEqual([
+        String(last?.step),
+        String(accesses[0]?.op),
+        accesses[0]?.operation_type,
+        accesses[0]?.write ? 'write' : 'read',
+        accesses[0]?.tensor_name,
+      ]);
+    // Two pages of 200 rows, of the statements of this table.
+    const pages = asked.filter((text) => text.includes('OFFSET'));
+    expect(pages.length).toBeGreaterThan(0);
+    expect(pages.length).toBeLessThan(6);
+    expect(await grid(name).locator('.vgrid-row').count()).toBeLessThan(60);
+  });
+
+  it('of a filter are counted and shown', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Filter them', 6);
+    await fixture.rows('Accesses');
+    await page.getByRole('radio', { name: 'Session' }).check();
+    await fixture.filter.fill('kind:weight layer:1 -tensor:norm');
+    const name = 'Accesses of the session';
+    const sql =
+      "SELECT count(*) FROM access WHERE tensor_kind = 'weight' AND layer_id = 1 AND tensor_name NOT LIKE '%norm%'";
+    const answer = await fixture.sql<readonly number[]>(sql);
+    const expected = answer.rows[0]?.[0] ?? 0;
+    expect(expected).toBeGreaterThan(6);
+    await expect.poll(() => count(name)).toBe(expected);
+    await expect.poll(async () => (await cells(name, 0))[4]).toMatch(/^blk\.1\.(?!.*norm)/);
+    // A row selects its access, in the step of the row.
+    await grid(name).locator('.vgrid-row').first().click();
+    await expect.poll(() => fixture.hash.get('sel')).toMatch(/^a:\d+\.\d+\.\d+$/);
+    await expect.poll(() => fixture.hash.get('step')).toBe('0');
+    await fixture.inspector
+      .getByText(/^blk\.1\./)
+      .first()
+      .waitFor();
+  });
+
+  it('are sorted by the server', async () => {
+    await fixture.runTextToEnd('Sort them', 4);
+    await fixture.rows('Accesses');
+    const name = /Accesses of step \d+/;
+    await grid(name).getByRole('button', { name: 'bytes' }).click();
+    await expect.poll(() => fixture.hash.get('o.table')).toBe('-size_bytes');
+    const step = Number((await grid(name).getAttribute('aria-label'))?.split(' ').at(-1));
+    const { accesses } = await fixture.get<{ accesses: Access[] }>(
+      `steps/${step}/accesses?sort=-bytes&limit=1`,
+    );
+    const bytes = grid(name).locator('.vgrid-row').first().locator('.vgrid-cell').nth(5);
+    await expect
+      .poll(async () => (await bytes.getAttribute('title'))?.replace(/\D/g, ''))
+      .toBe(String(accesses[0]?.size_bytes));
+  });
+});
+
+describe('totals', () => {
+  it.each(['tensor', 'layer', 'op type', 'component', 'phase'])(
+    'by %s are those of REST',
+    async (by) => {
+      const { page } = fixture;
+      await fixture.runTextToEnd('Add them up', 4);
+      await page.getByLabel('Totals by').selectOption({ label: by });
+      await page.getByRole('radio', { name: 'Session' }).check();
+      const axis = by === 'op type' ? 'op_kind' : by;
+      const name = `Totals by ${by}`;
+      const rest = await fixture.get<Breakdown>(`breakdown?by=${axis}&sort=-time&limit=5`);
+      await expect.poll(() => count(name)).toBe(rest.total);
+      await expect.poll(async () => (await cells(name, 0))[0]).toBe(rest.rows[0]?.name);
+      const read = grid(name).locator('.vgrid-row').first().locator('.vgrid-cell').nth(5);
+      expect((await read.getAttribute('title'))?.replace(/\D/g, '')).toBe(
+        String(rest.rows[0]?.all.bytes_read),
+      );
+      expect(await fixture.axeViolations()).toEqual([]);
+    },
+  );
+
+  it('say which words of the filter they ignore, and lead to the accesses', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Look closer', 4);
+    await page.getByLabel('Totals by').selectOption('layer');
+    await fixture.filter.fill('kind:weight access:read');
+    await page.locator('.table-note').getByText('ignores access:read').waitFor();
+    await grid('Totals by layer').locator('.vgrid-row').first().dblclick();
+    await expect.poll(() => fixture.hash.get('q')).toMatch(/layer:(\d+|none)$/);
+    await grid(/Accesses of step/).waitFor();
+  });
+});
+
+describe('columns', () => {
+  it('are chosen and moved, and a link restores them', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Choose columns', 4);
+    const titles = () => fixture.ops.getByRole('columnheader').allInnerTexts();
+    expect((await titles()).slice(0, 3)).toEqual(['#', 'op', 'output']);
+    await page.getByRole('button', { name: 'Columns', exact: true }).click();
+    await page.getByLabel('rate', { exact: true }).check();
+    await page.getByLabel('output', { exact: true }).uncheck();
+    await page.keyboard.press('Escape');
+    await expect.poll(titles).toContain('rate');
+    expect(await titles()).not.toContain('output');
+    await fixture.ops.getByRole('button', { name: '#' }).focus();
+    await page.keyboard.press('Alt+ArrowRight');
+    await expect.poll(async () => (await titles()).slice(0, 2)).toEqual(['op', '#']);
+    const from = fixture.ops.getByRole('columnheader', { name: 'layer' });
+    await from.dragTo(fixture.ops.getByRole('columnheader').first(), {
+      targetPosition: { x: 4, y: 8 },
+    });
+    await expect.poll(async () => (await titles())[0]).toBe('layer');
+    const before = await titles();
+    await page.reload();
+    await expect.poll(titles).toEqual(before);
+  });
+});
+
+describe('copying', () => {
+  it('gives the rows as TSV, CSV, JSON and SQL', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Copy them', 4);
+    const step = (await fixture.ops.getAttribute('aria-label'))?.split(' ').at(-1) ?? '';
+    const { ops } = await fixture.get<{ ops: Op[] }>(`steps/${step}/ops`);
+    await fixture.ops.locator('.vgrid-row').first().click();
+    await fixture.ops.focus();
+    await page.keyboard.press('Shift+ArrowDown');
+    await page.keyboard.press('Shift+ArrowDown');
+    expect(await fixture.ops.locator('[aria-selected=true]').count()).toBe(3);
+    await page.keyboard.press('Control+c');
+    await fixture.toasts.getByText('3 rows copied.').waitFor();
+    const lines = (await clipboard()).trimEnd().split('\n');
+    expect(lines).toHaveLength(4);
+    expect(lines[0]?.split('\t').slice(0, 3)).toEqual(['op', 'operation_type', 'tensor_name']);
+    await menu('Copy', 'Rows as CSV');
+    await fixture.toasts.getByText('3 rows copied as CSV.').waitFor();
+    expect((await clipboard()).split('\n')[1]).toMatch(/^0,GET_ROWS,/);
+    await page.keyboard.press('Escape');
+    await fixture.ops.locator('.vgrid-row').first().click();
+    await menu('Copy', 'Rows as JSON');
+    await fixture.toasts.getByText(/^\d+ rows copied as JSON/).waitFor();
+    const rows = JSON.parse(await clipboard()) as Record<string, unknown>[];
+    expect(rows.map((row) => [row.op, row.duration_ns])).toEqual(
+      ops.map((op) => [op.op, op.duration_ns]),
+    );
+    await menu('Copy', 'SQL');
+    await fixture.toasts.getByText('SQL copied.').waitFor();
+    const sql = await clipboard();
+    const answer = await fixture.sql<readonly number[]>(sql);
+    expect(answer.rows).toHaveLength(ops.length);
+    expect(answer.rows.map((row) => row[answer.columns.indexOf('duration_ns')])).toEqual(
+      ops.map((op) => op.duration_ns),
+    );
+  });
+});
+
+describe('the filter', () => {
+  it('completes keys and the session’s own names', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Complete it', 4);
+    await fixture.filter.focus();
+    await page.keyboard.type('tens');
+    const options = page.getByRole('listbox', { name: 'Completions' });
+    await options.getByRole('option', { name: 'tensor:' }).waitFor();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.keyboard.type('ffn_up');
+    await options.getByRole('option', { name: 'tensor:blk.0.ffn_up.weight' }).click();
+    await expect.poll(() => fixture.filter.inputValue()).toBe('tensor:blk.0.ffn_up.weight ');
+    await expect.poll(() => fixture.ops.locator('.vgrid-row').count()).toBe(1);
+    expect(await fixture.axeViolations()).toEqual([]);
+    await page.getByRole('button', { name: 'Clear the filter' }).click();
+    await expect.poll(() => fixture.ops.locator('.vgrid-row').count()).toBeGreaterThan(5);
+  });
+});
