@@ -14,7 +14,7 @@ export class StepTotals {
   private readonly byPhase = new Map<Phase, { steps: number; last: number }>();
 
   add(step: StepSummary): void {
-    this.count(step, 1);
+    this.addCounts(step, 1);
     const phase = this.byPhase.get(step.phase) ?? { steps: 0, last: -1 };
     phase.steps += 1;
     phase.last = Math.max(phase.last, step.step);
@@ -23,13 +23,17 @@ export class StepTotals {
 
   // `step` is replaced by another summary of the same step.
   remove(step: StepSummary): void {
-    this.count(step, -1);
+    this.addCounts(step, -1);
     const phase = this.byPhase.get(step.phase);
     if (phase) phase.steps -= 1;
   }
 
+  count(phase: Phase): number {
+    return this.byPhase.get(phase)?.steps ?? 0;
+  }
+
   has(phase: Phase): boolean {
-    return (this.byPhase.get(phase)?.steps ?? 0) > 0;
+    return this.count(phase) > 0;
   }
 
   // The newest step of a phase; -1: none.
@@ -38,7 +42,7 @@ export class StepTotals {
     return Math.max(-1, ...[...this.byPhase.values()].map(({ last }) => last));
   }
 
-  private count(step: StepSummary, by: 1 | -1): void {
+  private addCounts(step: StepSummary, by: 1 | -1): void {
     this.steps += by;
     this.accesses += by * step.accesses;
     // A dropped step with several generated tokens joins that many evaluations.

@@ -80,7 +80,7 @@ describe('a run', () => {
     expect(await note.innerText(), 'the step took time').not.toMatch(/\b0 ns/);
     await fixture.level('verbose');
     await fixture.runTextToEnd('Values, too', 6);
-    await page.getByLabel('Filter the ops').fill('l_out-0');
+    await fixture.filter.fill('l_out-0');
     await fixture.ops.locator('.vgrid-row').first().click();
     await fixture.inspector.getByText('output values').waitFor();
     for (const name of ['min', 'max', 'mean', 'std', 'NaN', 'Inf'])

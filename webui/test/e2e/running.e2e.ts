@@ -47,11 +47,12 @@ describe('a running session', () => {
     const read = () =>
       page.evaluate(async (path) => (await (await fetch(path)).json()) as Session, url);
     const fact = async (name: string): Promise<string> =>
-      fixture.inspector
+      (await fixture.inspector
         .locator('dt', { hasText: new RegExp(`^${name}$`) })
         .locator('+ dd')
         .first()
-        .innerText();
+
+        .textContent()) ?? '';
     // Behind REST by less than a second, so two readings around the page's figure.
     for (let round = 0; round < 3; round += 1) {
       const { steps } = await read();

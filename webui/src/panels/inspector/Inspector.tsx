@@ -2,7 +2,8 @@
 // it shows the session.
 import type { ComponentChildren } from 'preact';
 import { exactBytes, formatBytes, plural } from '../../format';
-import type { Access } from '../../net/types';
+import { useMemo } from 'preact/hooks';
+import type { Access, Op } from '../../net/types';
 import type { OpenSession } from '../../state/open_session';
 import { accessesOf, graphOf, opsOf } from '../../state/per_session';
 import type { Selection } from '../../state/selection';
@@ -10,21 +11,35 @@ import type { Store } from '../../state/store';
 import { IconButton } from '../../ui/Button';
 import { copyText } from '../../ui/clipboard';
 import { useExact, usePart, useResource } from '../../ui/hooks';
+import { closeMenu, Menu } from '../../ui/Menu';
 import { Empty, Failed, Loading } from '../../ui/States';
 import type { SessionProps } from '../panel';
+import { Figures } from './Figures';
 import { inspectAccess, inspectNode, inspectOp, inspectTensor } from './inspect_graph';
 import { inspectLayer, inspectSession, inspectToken } from './inspect_session';
 import {
   inspectionJson,
   inspectionText,
   type Fact,
+  type FactGroup,
   type Inspection,
   type Links,
 } from './inspection';
+import { COPY_KINDS, reproductionText } from './reproduce';
+import { Summary } from './Summary';
 
 const MAX_ROWS = 60; // rows of a list
 
-export function Inspector({ store, session }: SessionProps) {
+export function Inspector(props: SessionProps) {
+  return (
+    <>
+      <Summary store={props.store} session={props.session} />
+      <Details {...props} />
+    </>
+  );
+}
+
+function Details({ store, session }: SessionProps) {
   const selection = usePart(() => store.navigation.view.value.selection);
   switch (selection?.kind) {
     case undefined:
@@ -48,9 +63,16 @@ interface Props {
 }
 
 function SessionDetails({ store, session }: Props) {
+  void session.feed.version.value;
   const info = session.info.value;
   if (info.is === 'ready')
-    return <InspectionView store={store} what={inspectSession(info.value)} />;
+    return (
+      <InspectionView
+        store={store}
+        session={session}
+        what={inspectSession(info.value, session.data)}
+      />
+    );
   return info.is === 'loading' && !session.active.value ? (
     <Loading>Loading the session…</Loading>
   ) : (
@@ -64,7 +86,9 @@ function TokenDetails({ store, session, token }: Props & { token: number }) {
   if (token >= data.tokens.length) return <NotFound store={store} session={session} what="token" />;
   const step = data.stepOfToken(token);
   const summary = step === null ? undefined : data.steps[step];
-  return <InspectionView store={store} what={inspectToken(data, token, summary)} />;
+  return (
+    <InspectionView store={store} session={session} what={inspectToken(data, token, summary)} />
+  );
 }
 
 function LayerDetails({ store, session, layer }: Props & { layer: number }) {
@@ -75,7 +99,17 @@ function LayerDetails({ store, session, layer }: Props & { layer: number }) {
     return <NotFound store={store} session={session} what="layer" />;
   const summary = step.value === null ? undefined : session.data.steps[step.value];
   const rows = ops.value?.rows ?? [];
-  return <InspectionView store={store} what={inspectLayer(layer, layers, summary, rows)} />;
+  return (
+    <InspectionView
+      store={store}
+      session={session}
+      what={inspectLayer(layer, layers, summary, rows)}
+    />
+  );
+}
+
+function useOpsByIndex(rows: readonly Op[] | undefined): ReadonlyMap<number, Op> {
+  return useMemo(() => new Map((rows ?? []).map((op) => [op.op, op])), [rows]);
 }
 
 type OpSelection = Extract<Selection, { kind: 'op' | 'access' }>;
@@ -84,7 +118,8 @@ function OpDetails({ store, session, selection }: Props & { selection: OpSelecti
   const ops = useResource(opsOf(session));
   const graph = useExact(graphOf(session));
   const accesses = useExact(accessesOf(session));
-  const op = ops.value?.rows.find((one) => one.op === selection.op);
+  const byIndex = useOpsByIndex(ops.value?.rows);
+  const op = byIndex.get(selection.op);
   if (!ops.value) {
     return ops.error ? <Failed what="The op cannot be shown." error={ops.error} /> : <Loading />;
   }
@@ -92,7 +127,9 @@ function OpDetails({ store, session, selection }: Props & { selection: OpSelecti
     return ops.loading ? <Loading /> : <NotFound store={store} session={session} what="op" />;
   const rows = accesses.value;
   if (selection.kind === 'access') {
-    const access = rows?.[selection.index];
+    const access = rows?.find(
+      (one) => one.access === selection.access && one.part === selection.part,
+    );
     if (!rows)
       return accesses.error ? (
         <Failed what="The access cannot be shown." error={accesses.error} />
@@ -100,10 +137,14 @@ function OpDetails({ store, session, selection }: Props & { selection: OpSelecti
         <Loading />
       );
     if (!access) return <NotFound store={store} session={session} what="access" />;
-    return <InspectionView store={store} what={inspectAccess(access, op)} />;
+    return <InspectionView store={store} session={session} what={inspectAccess(access, op)} />;
   }
   return (
-    <InspectionView store={store} what={inspectOp(op, graph.value, rows)}>
+    <InspectionView
+      store={store}
+      session={session}
+      what={inspectOp(op, graph.value, rows, byIndex)}
+    >
       {accesses.error && <Failed what="The accesses cannot be shown." error={accesses.error} />}
       {rows && <Accesses store={store} rows={rows} />}
     </InspectionView>
@@ -115,6 +156,7 @@ type GraphSelection = Extract<Selection, { kind: 'node' | 'tensor' }>;
 function GraphDetails({ store, session, selection }: Props & { selection: GraphSelection }) {
   const graph = useExact(graphOf(session));
   const ops = useResource(opsOf(session));
+  const byIndex = useOpsByIndex(ops.value?.rows);
   const info = session.info.value;
   if (!graph.value) {
     return graph.error ? (
@@ -134,12 +176,23 @@ function GraphDetails({ store, session, selection }: Props & { selection: GraphS
   if (selection.kind === 'node') {
     const node = nodes[selection.node];
     if (!node) return <NotFound store={store} session={session} what="node" />;
-    const op = ops.value?.rows.find((one) => one.op === node.executed_op);
-    return <InspectionView store={store} what={inspectNode(node, graph.value, op, about)} />;
+    return (
+      <InspectionView
+        store={store}
+        session={session}
+        what={inspectNode(node, graph.value, byIndex, about)}
+      />
+    );
   }
   const tensor = tensors[selection.tensor];
   if (!tensor) return <NotFound store={store} session={session} what="tensor" />;
-  return <InspectionView store={store} what={inspectTensor(tensor, graph.value, about)} />;
+  return (
+    <InspectionView
+      store={store}
+      session={session}
+      what={inspectTensor(tensor, graph.value, byIndex, about)}
+    />
+  );
 }
 
 // The selection, for example from a link, does not exist in the step.
@@ -162,29 +215,63 @@ function NotFound({ store, session, what }: Props & { what: string }) {
   );
 }
 
-function InspectionView(props: { store: Store; what: Inspection; children?: ComponentChildren }) {
-  const { store, what } = props;
+function InspectionView(props: {
+  store: Store;
+  session: OpenSession;
+  what: Inspection;
+  children?: ComponentChildren;
+}) {
+  const { store, session, what } = props;
   return (
     <div class="inspection">
       <header>
         <span class="inspection-kind">{what.kind}</span>
         <h3 title={what.title}>{what.title}</h3>
-        <Actions store={store} what={what} />
+        <Actions store={store} session={session} what={what} />
       </header>
-      <div class="inspection-body" tabIndex={0} role="group" aria-label="Facts">
-        <Facts facts={what.facts} />
-        {what.groups?.map(({ title, facts }) => (
-          <section key={title} class="links">
-            <h4>{title}</h4>
-            <Facts facts={facts} />
-          </section>
-        ))}
+      <div class="inspection-body" tabIndex={0} role="group" aria-label="Details">
+        <Figures
+          store={store}
+          session={session}
+          figures={what.figures}
+          place={what.place}
+          now={what.now}
+        />
+        {what.kind === 'Op' && <FactGroups groups={what.groups} />}
         {what.links.map((links) => (
           <LinkList key={links.title} store={store} links={links} />
         ))}
         {props.children}
+        <AllFacts what={what} />
       </div>
     </div>
+  );
+}
+
+function AllFacts({ what }: { what: Inspection }) {
+  const { kind, facts, groups = [] } = what;
+  const count = groups.reduce((sum, group) => sum + group.facts.length, facts.length);
+  return (
+    <details class="all-facts">
+      <summary>
+        All facts <span class="dim">{count}</span>
+      </summary>
+      <Facts facts={facts} />
+      {kind !== 'Op' && <FactGroups groups={groups} />}
+    </details>
+  );
+}
+
+function FactGroups({ groups = [] }: { groups: readonly FactGroup[] | undefined }) {
+  return (
+    <>
+      {groups.map(({ title, facts }) => (
+        <section key={title} class="links">
+          <h4>{title}</h4>
+          <Facts facts={facts} />
+        </section>
+      ))}
+    </>
   );
 }
 
@@ -203,7 +290,7 @@ function Facts({ facts }: { facts: readonly Fact[] }) {
   );
 }
 
-function Actions({ store, what }: { store: Store; what: Inspection }) {
+function Actions({ store, session, what }: Props & { what: Inspection }) {
   const { layer } = what;
   const selected = usePart(() => store.navigation.view.value.selection !== null);
   const copy = (text: string, name: string): void => {
@@ -212,28 +299,31 @@ function Actions({ store, what }: { store: Store; what: Inspection }) {
       else store.toasts.error('The browser denied access to the clipboard.');
     });
   };
+  const choices: readonly (readonly [string, () => string])[] = [
+    ['Text', () => inspectionText(what)],
+    ['JSON', () => inspectionJson(what)],
+    ...COPY_KINDS.map(
+      (kind) =>
+        [kind, () => reproductionText(kind, what.copy, session.id, document.baseURI)] as const,
+    ),
+  ];
   return (
     <div class="inspection-actions">
-      <button
-        type="button"
-        class="small"
-        title="Copy as text"
-        onClick={() => {
-          copy(inspectionText(what), 'Text');
-        }}
-      >
-        Copy
-      </button>
-      <button
-        type="button"
-        class="small"
-        title="Copy as JSON, as returned by the server"
-        onClick={() => {
-          copy(inspectionJson(what), 'JSON');
-        }}
-      >
-        JSON
-      </button>
+      <Menu label="Copy as" title="Copy the details, or what reproduces them">
+        {choices.map(([name, text]) => (
+          <button
+            key={name}
+            type="button"
+            class="menu-item"
+            onClick={(event) => {
+              closeMenu(event.currentTarget);
+              copy(text(), name);
+            }}
+          >
+            {name}
+          </button>
+        ))}
+      </Menu>
       {layer !== null && (
         <button
           type="button"
@@ -317,7 +407,12 @@ function Accesses({ store, rows }: { store: Store; rows: readonly Access[] }) {
               data-write={access.write}
               title={`${access.tensor_name}: ${exactBytes(access.size_bytes)} ${access.write ? 'written' : 'read'}`}
               onClick={() => {
-                store.select({ kind: 'access', op: access.op, index });
+                store.select({
+                  kind: 'access',
+                  op: access.op,
+                  access: access.access,
+                  part: access.part,
+                });
               }}
             >
               <span class="access-way">{access.write ? 'write' : 'read'}</span>

@@ -11,18 +11,38 @@ import {
   type Tensor,
 } from '../../net/types';
 import type { TemplateGraph } from '../../state/per_session';
-import { fact, type Fact, type Inspection, type Jump, type Links } from './inspection';
+import { fact, type Fact, type Figure, type Inspection, type Jump, type Links } from './inspection';
+import { ofAccess, ofNode, ofOp, ofTensor } from './reproduce';
+
+// The ops of the step by index: when an op ran, and for how long.
+export type OpsByIndex = ReadonlyMap<number, Op>;
 
 export function inspectOp(
   op: Op,
   graph: TemplateGraph | null,
   accesses: readonly Access[] | null,
+  ops: OpsByIndex,
 ): Inspection {
   const time = durationOf(op);
+  const whole = [...ops.values()].reduce((sum, one) => sum + durationOf(one), 0);
   const bytes = op.bytes_read + op.bytes_written;
   return {
     kind: 'Op',
     title: op.operation_type,
+    figures:
+      whole > 0
+        ? [
+            {
+              name: 'of the step',
+              value: formatNs(time),
+              exact: exactNs(time),
+              share: time / whole,
+            },
+          ]
+        : [],
+    place: { axis: 'op', name: op.tensor_name, index: op.op },
+    now: { time, bytes, ...(accesses ? { accesses: accesses.length } : {}) },
+    copy: ofOp(op.step, op.op),
     facts: [
       ...fact('output', op.tensor_name, { mono: true }),
       ...fact('shape', `${op.tensor_type} ${formatShape(shapeOf(op))}`),
@@ -37,7 +57,7 @@ export function inspectOp(
       ...(op.nodes > 1 ? fact('fused', `${op.nodes} nodes, executed as this op`) : []),
     ],
     groups: op.output_nan === null ? [] : [{ title: 'output values', facts: valueFacts(op) }],
-    links: graph ? linksOfOp(op, graph) : sourceNameLinks(op),
+    links: graph ? linksOfOp(op, graph, ops) : sourceNameLinks(op),
     layer: op.op_layer_id,
     json: accesses ? { ...op, accesses } : op,
   };
@@ -80,7 +100,7 @@ function sourceNameLinks(op: Op): readonly Links[] {
 
 // Inputs: tensors that the op's nodes read and other nodes produced. Outputs: readers of the
 // tensors that they produced.
-function linksOfOp(op: Op, graph: TemplateGraph): readonly Links[] {
+function linksOfOp(op: Op, graph: TemplateGraph, ops: OpsByIndex): readonly Links[] {
   const own = graph.nodes.filter((node) => node.executed_op === op.op);
   const made = new Set(own.map((node) => node.tensor));
   const sources = own.flatMap((node) => node.sources).filter((source) => source !== null);
@@ -90,7 +110,7 @@ function linksOfOp(op: Op, graph: TemplateGraph): readonly Links[] {
   const nodes = own.length > 0 ? [{ title: 'Nodes', jumps: own.map((n) => jumpToNode(n)) }] : [];
   return [
     { title: 'Inputs', jumps: read.map((tensor) => jumpToTensor(graph, tensor)) },
-    { title: 'Outputs', jumps: outside.map((node) => jumpToNode(node)) },
+    { title: 'Outputs', jumps: outside.map((node) => jumpToReader(node, ops)) },
     ...nodes,
   ];
 }
@@ -98,14 +118,19 @@ function linksOfOp(op: Op, graph: TemplateGraph): readonly Links[] {
 export function inspectNode(
   node: Node,
   graph: TemplateGraph,
-  op: Op | undefined,
+  ops: OpsByIndex,
   session: Session | null,
 ): Inspection {
   const tensor = graph.tensors[node.tensor];
+  const op = node.executed_op === null ? undefined : ops.get(node.executed_op);
   const time = op ? durationOf(op) : 0;
   return {
     kind: 'Node',
     title: node.op,
+    figures: tensor ? sizeFigures(tensor, session) : [],
+    place: op ? { axis: 'op', name: op.tensor_name, index: op.op } : null,
+    now: op ? { time, bytes: op.bytes_read + op.bytes_written } : null,
+    copy: ofNode(graph.template, node.node, node.tensor),
     facts: [
       ...fact('output', node.name, { mono: true }),
       ...fact('index', `${node.node} of the graph`),
@@ -113,7 +138,7 @@ export function inspectNode(
       ...(op ? fact('duration', formatNs(time), { exact: exactNs(time) }) : []),
       ...(tensor ? tensorFacts(tensor, session) : []),
     ],
-    links: [...linksOfTensor(graph, node.tensor), ...executedByLinks(node)],
+    links: [...linksOfTensor(graph, node.tensor, ops), ...executedByLinks(node)],
     layer: tensor?.layer_id ?? null,
     json: { ...node, output: tensor },
   };
@@ -122,6 +147,7 @@ export function inspectNode(
 export function inspectTensor(
   tensor: Tensor,
   graph: TemplateGraph,
+  ops: OpsByIndex,
   session: Session | null,
 ): Inspection {
   const node = graph.producers.get(tensor.tensor);
@@ -129,9 +155,13 @@ export function inspectTensor(
   return {
     kind: KINDS[tensor.tensor_kind],
     title: tensor.tensor_name,
+    figures: sizeFigures(tensor, session),
+    place: { axis: 'tensor', name: tensor.tensor_name, index: null },
+    now: null,
+    copy: ofTensor(graph.template, tensor.tensor),
     facts: tensorFacts(tensor, session),
     links: [
-      ...linksOfTensor(graph, tensor.tensor),
+      ...linksOfTensor(graph, tensor.tensor, ops),
       ...(node
         ? [{ title: 'Produced by', jumps: [jumpToNode(node)] }, ...executedByLinks(node)]
         : []),
@@ -184,13 +214,16 @@ const addressText = (address: number | null): string | null =>
 const describe = (tensor: OpSource): string =>
   `${tensor.tensor_kind}, ${tensor.tensor_type} ${formatShape(shapeOf(tensor))}`;
 
-function linksOfTensor(graph: TemplateGraph, tensor: number): readonly Links[] {
+function linksOfTensor(graph: TemplateGraph, tensor: number, ops: OpsByIndex): readonly Links[] {
   const sources = graph.producers.get(tensor)?.sources ?? [];
   const viewed = graph.tensors[tensor]?.view_of ?? null;
   const inputs = sources.filter((source) => source !== null);
   return [
     { title: 'Inputs', jumps: [...new Set(inputs)].map((one) => jumpToTensor(graph, one)) },
-    { title: 'Outputs', jumps: (graph.readers.get(tensor) ?? []).map((node) => jumpToNode(node)) },
+    {
+      title: 'Outputs',
+      jumps: (graph.readers.get(tensor) ?? []).map((node) => jumpToReader(node, ops)),
+    },
     ...(viewed === null ? [] : [{ title: 'View of', jumps: [jumpToTensor(graph, viewed)] }]),
   ];
 }
@@ -207,6 +240,32 @@ const jumpToNode = (node: Node): Jump => ({
   to: { kind: 'node', node: node.node },
 });
 
+// Who reads it, when in the step, and for how long.
+function jumpToReader(node: Node, ops: OpsByIndex): Jump {
+  const jump = jumpToNode(node);
+  const op = node.executed_op === null ? undefined : ops.get(node.executed_op);
+  const start = ops.get(0)?.timestamp_ns ?? 0;
+  if (typeof op?.duration_ns !== 'number') return jump;
+  const when = `${formatNs(op.duration_ns)} at ${formatNs(op.timestamp_ns - start)}`;
+  return { ...jump, detail: `${jump.detail}, ${when}` };
+}
+
+// The size and, of a weight in the model file, its share of the file.
+function sizeFigures(tensor: Tensor, session: Session | null): readonly Figure[] {
+  const whole = session?.model?.size ?? 0;
+  const isInFile = tensor.file_offset !== null && whole > 0;
+  return [
+    {
+      name: 'size',
+      value: formatBytes(tensor.tensor_bytes),
+      exact: exactBytes(tensor.tensor_bytes),
+      ...(isInFile
+        ? { share: tensor.tensor_bytes / whole, note: 'of the model file' }
+        : { note: `in memory: ${tensor.memory_source}` }),
+    },
+  ];
+}
+
 function jumpToTensor(graph: TemplateGraph, index: number): Jump {
   const node = graph.producers.get(index);
   if (node) return jumpToNode(node);
@@ -222,6 +281,19 @@ export function inspectAccess(access: Access, op: Op | undefined): Inspection {
   return {
     kind: access.write ? 'Write' : 'Read',
     title: access.tensor_name,
+    figures: [
+      {
+        name: 'touched',
+        value: formatBytes(access.size_bytes),
+        exact: exactBytes(access.size_bytes),
+        ...(access.tensor_bytes > 0
+          ? { share: access.size_bytes / access.tensor_bytes, note: 'of the tensor' }
+          : {}),
+      },
+    ],
+    place: { axis: 'tensor', name: access.tensor_name, index: null },
+    now: null,
+    copy: ofAccess(access.step, access.op, access.access, access.part),
     facts: [
       ...fact('bytes', formatBytes(access.size_bytes), { exact: exactBytes(access.size_bytes) }),
       ...fact('kind', access.tensor_kind),
@@ -242,6 +314,16 @@ export function inspectAccess(access: Access, op: Op | undefined): Inspection {
             text: op?.operation_type ?? `op ${access.op}`,
             detail: op?.tensor_name ?? '',
             to: { kind: 'op', op: access.op },
+          },
+        ],
+      },
+      {
+        title: 'Tensor',
+        jumps: [
+          {
+            text: access.tensor_name,
+            detail: access.tensor_kind,
+            to: { kind: 'tensor', tensor: access.tensor },
           },
         ],
       },

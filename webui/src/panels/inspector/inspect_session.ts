@@ -10,7 +10,16 @@ import {
 } from '../../format';
 import { durationOf, type Op, type Session, type StepSummary } from '../../net/types';
 import type { TraceData } from '../../state/trace_data';
-import { fact, type Fact, type FactGroup, type Inspection, type Jump } from './inspection';
+import {
+  fact,
+  type Fact,
+  type FactGroup,
+  type Figure,
+  type Inspection,
+  type Jump,
+} from './inspection';
+import { againstMedian, median } from './place';
+import { ofLayer, ofSession, ofToken } from './reproduce';
 
 export function inspectToken(
   data: TraceData,
@@ -22,6 +31,10 @@ export function inspectToken(
   return {
     kind: 'Token',
     title: token ? visibleText(token.text) || `#${token.id}` : String(index),
+    figures: step ? stepFigures(data, step) : [],
+    place: null,
+    now: null,
+    copy: ofToken(index),
     facts: [
       ...fact('index', `${index} of the session`),
       ...fact('id', token?.id),
@@ -80,6 +93,20 @@ export function inspectLayer(
   return {
     kind: 'Layer',
     title: String(layer),
+    figures:
+      whole > 0
+        ? [
+            {
+              name: 'of the step',
+              value: formatNs(time),
+              exact: exactNs(time),
+              share: time / whole,
+            },
+          ]
+        : [],
+    place: { axis: 'layer', name: String(layer), index: layer },
+    now: step ? { time, bytes: step.layers.bytes[layer] ?? 0 } : null,
+    copy: ofLayer(layer, step?.step ?? 0),
     facts: [
       ...fact('step', step?.step),
       ...fact('time', formatNs(time), { exact: exactNs(time) }),
@@ -114,13 +141,17 @@ function components(ops: readonly Op[]): readonly Fact[] {
     .flatMap(([name, ns]) => fact(name, formatNs(ns), { exact: exactNs(ns) }));
 }
 
-export function inspectSession(session: Session): Inspection {
+export function inspectSession(session: Session, data: TraceData): Inspection {
   const { model } = session;
   const heads = session.n_heads === undefined ? '' : formatCount(session.n_heads);
   const lost = Object.values(session.losses ?? {}).reduce((sum, n) => sum + n, 0);
   return {
     kind: 'Session',
     title: session.title || session.id,
+    figures: sessionFigures(data),
+    place: null,
+    now: null,
+    copy: ofSession,
     facts: [
       ...fact('id', session.id, { mono: true }),
       ...fact('state', session.error ? `${session.state}: ${session.error}` : session.state),
@@ -152,6 +183,52 @@ export function inspectSession(session: Session): Inspection {
     layer: null,
     json: session,
   };
+}
+
+const known = (data: TraceData): readonly StepSummary[] =>
+  data.steps.filter((step) => step !== undefined);
+
+// The step of a token against the median of the steps of its phase.
+function stepFigures(data: TraceData, step: StepSummary): readonly Figure[] {
+  const steps = known(data);
+  const same = steps.filter(({ phase }) => phase === step.phase);
+  const figure = (
+    name: string,
+    of: (one: StepSummary) => number,
+    format: (n: number) => string,
+    exact: (n: number) => string,
+  ): Figure => ({
+    name,
+    value: format(of(step)),
+    exact: exact(of(step)),
+    note: same.length > 2 ? againstMedian(of(step), median(same.map(of))) : '',
+    series: steps.map(of),
+  });
+  return [
+    figure('step time', (one) => one.duration_ns, formatNs, exactNs),
+    figure('read', (one) => one.bytes_read, formatBytes, exactBytes),
+    figure('written', (one) => one.bytes_written, formatBytes, exactBytes),
+  ];
+}
+
+function sessionFigures(data: TraceData): readonly Figure[] {
+  const steps = known(data);
+  const figure = (
+    name: string,
+    of: (one: StepSummary) => number,
+    format: (n: number) => string,
+    exact: (n: number) => string,
+  ): Figure => {
+    const sum = steps.reduce((total, one) => total + of(one), 0);
+    return { name, value: format(sum), exact: exact(sum), series: steps.map(of) };
+  };
+  if (steps.length === 0) return [];
+  return [
+    figure('time', (one) => one.duration_ns, formatNs, exactNs),
+    figure('read', (one) => one.bytes_read, formatBytes, exactBytes),
+    figure('written', (one) => one.bytes_written, formatBytes, exactBytes),
+    figure('accesses', (one) => one.accesses, formatCount, formatCount),
+  ];
 }
 
 // Groups facts by the first part of the key: `model.llama.rope.freq_base` becomes "rope freq base"

@@ -1,12 +1,25 @@
 // The content of the inspector: facts, links to related items, and the server's JSON. Pure
 // functions.
 import type { Selection } from '../../state/selection';
+import type { Now } from './Figures';
+import type { Place } from './place';
+import type { Reproduction } from './reproduce';
 
 export interface Fact {
   readonly name: string;
   readonly value: string;
   readonly exact?: string; // used in the tooltip and in copied text
   readonly mono?: boolean;
+}
+
+// What matters about the selection: its value, its share of something, its course over the steps.
+export interface Figure {
+  readonly name: string;
+  readonly value: string;
+  readonly exact?: string;
+  readonly share?: number; // 0..1
+  readonly note?: string;
+  readonly series?: readonly number[];
 }
 
 export interface FactGroup {
@@ -28,11 +41,15 @@ export interface Links {
 export interface Inspection {
   readonly kind: string;
   readonly title: string;
+  readonly figures: readonly Figure[];
+  readonly place: Place | null; // its row in the map, with its course over the session
+  readonly now: Now | null; // its values in the selected step
   readonly facts: readonly Fact[];
   readonly groups?: readonly FactGroup[];
   readonly links: readonly Links[];
   readonly layer: number | null; // the layer graph that contains it
   readonly json: unknown;
+  readonly copy: Reproduction;
 }
 
 // A list of one fact, or of none if the value is missing.
@@ -45,8 +62,9 @@ export const fact = (
     ? []
     : [{ name, value: String(value), ...rest }];
 
-export function inspectionText({ kind, title, facts, groups = [], links }: Inspection): string {
-  const lines = [`${kind}: ${title}`, ...factLines(facts)];
+export function inspectionText(what: Inspection): string {
+  const { kind, title, figures, facts, groups = [], links } = what;
+  const lines = [`${kind}: ${title}`, ...factLines([...figures, ...facts])];
   for (const group of groups) lines.push('', group.title, ...factLines(group.facts));
   for (const { title: of, jumps } of links) {
     if (jumps.length === 0) continue;

@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest';
+import {
+  bytesSentence,
+  cliffOf,
+  memorySentence,
+  orderSentence,
+  repeatSentence,
+  speedSentence,
+  waitSentence,
+} from '../../src/panels/inspector/summary';
+import { againstMedian, grouped, median, rowIndex } from '../../src/panels/inspector/place';
+import { ofOp, ofSession, reproductionText } from '../../src/panels/inspector/reproduce';
+import type { Breakdown, Determinism, Reuse, Session } from '../../src/net/types';
+
+const sums = (part: Partial<Breakdown['sums']['all']>): Breakdown['sums']['all'] => ({
+  bytes_read: 0,
+  bytes_written: 0,
+  reads: 0,
+  writes: 0,
+  executions: 0,
+  time_ns: 0,
+  faults: 0,
+  bytes_per_second: null,
+  ...part,
+});
+const breakdown = (part: Partial<Breakdown['sums']['all']>, rows: Breakdown['rows'] = []) =>
+  ({
+    sums: { name: 'total', all: sums(part), prompt: sums({}), generate: sums(part) },
+    rows,
+  }) as unknown as Breakdown;
+const SESSION = { model: { size: 1_048_576 }, facts: {} } as unknown as Session;
+const saved = (bytes_saved: number) => ({ reads_saved: 0, bytes_saved });
+const curve = (...points: readonly [number, number][]): Reuse['curve'] =>
+  points.map(([capacity_bytes, bytes]) => ({
+    capacity_bytes,
+    lru: saved(bytes),
+    belady: saved(bytes),
+    pin: saved(bytes),
+  }));
+
+describe('a summary', () => {
+  it('says what a token reads', () => {
+    const weights = breakdown({ bytes_read: 5_242_880 });
+    expect(bytesSentence(weights, { generate: 10, all: 11 }, SESSION).text).toBe(
+      'A generated token reads 512 KiB of weights, 50.0 % of the model file.',
+    );
+    expect(bytesSentence(weights, { generate: 0, all: 5 }, null).text).toBe(
+      'A step reads 1 MiB of weights.',
+    );
+  });
+  it('says what bounds the speed', () => {
+    const row = { name: 'MUL_MAT', all: sums({}), prompt: sums({}), generate: sums({ time_ns: 60, bytes_per_second: 2_147_483_648 }) }; // prettier-ignore
+    const ops = breakdown({ time_ns: 100 }, [row]);
+    const steps = { generate: 4, all: 5 };
+    expect(speedSentence(ops, { advice: [] }, steps).text).toBe(
+      'Computation bounds the speed: MUL_MAT takes 60.0 % of the time, at 2 GiB/s.',
+    );
+    const report = { advice: [{ advice: 'generation is memory-bound.', because: 'b' }] };
+    expect(speedSentence(ops, report, steps)).toMatchObject({ hint: 'b' });
+    expect(speedSentence(ops, report, steps).text).toMatch(/^Memory bandwidth bounds/);
+    const waits = breakdown({ time_ns: 100, faults: 8 }, [row]);
+    expect(speedSentence(waits, report, steps).text).toMatch(/^The disk bounds the speed/);
+  });
+  it('says in which order the file is read', () => {
+    const order = { reads: 4, sequential: 1, bytes: 200, sequential_bytes: 50 };
+    expect(orderSentence({ gap: 131_072, sums: order }).text).toMatch(/^25\.0 % of the bytes/);
+  });
+  it('says whether it repeats', () => {
+    const none = { token: 0, 'kv-window': 0, experts: 0, graph: 0, unfinished: 0 };
+    const pairs = (part: Partial<Determinism>) =>
+      repeatSentence({ pairs: 4, same_weights: 4, differing: none, ...part } as Determinism).text;
+    expect(pairs({})).toBe('It repeats: all 4 tokens read the same weights as the token before.');
+    expect(pairs({ same_weights: 1, differing: { ...none, experts: 9 } })).toBe(
+      'It repeats in part: 1 of 4 tokens read the same weights as the token before (other experts).',
+    );
+    expect(pairs({ pairs: 0 })).toMatch(/no two generated tokens/);
+  });
+  it('says whether ops waited for the disk', () => {
+    expect(waitSentence(breakdown({}), SESSION).text).toBe('Disk waits were not recorded.');
+    const facts = { facts: { 'trace.page_faults': 'on' } } as unknown as Session;
+    expect(waitSentence(breakdown({}), facts).text).toBe('No op waited for the disk.');
+    expect(waitSentence(breakdown({ faults: 3 }), SESSION).text).toMatch(/disk 3 times/);
+  });
+  it('finds the cliff of the memory', () => {
+    const steep = curve([100, 0], [200, 10], [300, 90], [400, 95]);
+    expect(cliffOf({ curve: steep })?.at.capacity_bytes).toBe(300);
+    expect(cliffOf({ curve: curve([100, 0]) })).toBeNull();
+    expect(memorySentence({ bytes_read: 100, curve: steep } as unknown as Reuse).text).toBe(
+      '300 B of memory is the cliff: a page cache of this size saves 90.0 % of the reads, one of 200 B only 10.0 %.',
+    );
+  });
+});
+
+describe('a course', () => {
+  it('is compared with its median', () => {
+    expect(median([3, 1, 0, 2])).toBe(2);
+    expect(median([4, 2])).toBe(3);
+    expect(againstMedian(6, 3)).toBe('2.0 × the median');
+    expect(againstMedian(3, 3)).toBe('as usual');
+    expect(againstMedian(3, 0)).toBe('');
+  });
+  it('has at most as many groups as pixels, with the same mean', () => {
+    const values = Array.from({ length: 1200 }, (_, i) => i);
+    const groups = grouped(values);
+    expect(groups).toHaveLength(120);
+    expect(groups[0]).toBe(4.5);
+    expect(grouped([1, 2])).toEqual([1, 2]);
+  });
+  it('is that of the row with its name', () => {
+    const rows = ['a', 'b', 'a', 'c'];
+    expect(rowIndex({ axis: 'op', name: 'a', index: 2 }, rows)).toBe(2);
+    expect(rowIndex({ axis: 'op', name: 'c', index: 2 }, rows)).toBe(3);
+    expect(rowIndex({ axis: 'tensor', name: 'x', index: null }, rows)).toBe(-1);
+  });
+});
+
+describe('a selection', () => {
+  it('is reproduced by REST, SQL and the command line', () => {
+    const at = 'http://host/tt/';
+    expect(reproductionText('REST', ofOp(3, 7), 'id', at)).toBe(
+      'http://host/tt/api/v1/sessions/id/steps/3/ops?from=7&limit=1',
+    );
+    expect(reproductionText('REST', ofSession, 'id', at)).toBe('http://host/tt/api/v1/sessions/id');
+    expect(reproductionText('CLI', { rest: '', sql: 'SELECT "a"' }, 'id', at)).toBe(
+      'tt sql id.ttrace "SELECT \\"a\\""',
+    );
+  });
+});
