@@ -3,6 +3,7 @@
 import { formatNs } from '../format';
 import type { Category } from '../net/types';
 import type { LaidOutScene, Item } from './scene';
+import type { HeatColour } from './heat';
 import type { Camera } from './view';
 
 export interface GraphMarks {
@@ -10,6 +11,9 @@ export interface GraphMarks {
   readonly selected: ReadonlySet<number>;
   readonly hovered: number | null;
   readonly focused: number | null; // keyboard focus
+  readonly running: ReadonlySet<number>; // the op that the model runs now
+  readonly heat: readonly (HeatColour | null)[] | null; // by item; null: no heat
+  readonly hidden: ReadonlySet<Category>;
   readonly found: ReadonlySet<number> | null; // search results, other items are dimmed; null: no search
 }
 
@@ -83,6 +87,7 @@ export function paintGraph(
   paintEdges(ctx, drawn, seen, marks, palette, camera.scale);
   const longest = marks.times.reduce((max, time) => Math.max(max, time), 0);
   drawn.scene.items.forEach((item, i) => {
+    if (marks.hidden.has(item.node.category)) return;
     const x = drawn.layout.x[i] ?? 0;
     const y = drawn.layout.y[i] ?? 0;
     if (x > seen.x1 || y > seen.y1 || x + item.w < seen.x0 || y + item.h < seen.y0) return;
@@ -110,9 +115,12 @@ function paintEdges(
   scene.edges.forEach(({ from, to, crossLayer }, i) => {
     const path = layout.paths[i];
     if (!path || !touches(path, seen)) return;
+    const ends = [scene.items[from], scene.items[to]];
+    if (ends.some((end) => end && marks.hidden.has(end.node.category))) return;
     const lit =
       marks.hovered === from ||
       marks.hovered === to ||
+      marks.running.has(to) ||
       marks.selected.has(from) ||
       marks.selected.has(to);
     const shown = !marks.found || (marks.found.has(from) && marks.found.has(to));
@@ -138,8 +146,8 @@ function touches(path: Float64Array, seen: VisibleArea): boolean {
     x0 = Math.min(x0, path[i] ?? 0);
     x1 = Math.max(x1, path[i] ?? 0);
   }
-  const y0 = path[1] ?? 0;
-  const y1 = path[path.length - 1] ?? 0;
+  const ends = [path[1] ?? 0, path[path.length - 1] ?? 0];
+  const [y0, y1] = [Math.min(...ends), Math.max(...ends)];
   return x0 <= seen.x1 && x1 >= seen.x0 && y0 <= seen.y1 && y1 >= seen.y0;
 }
 
@@ -165,10 +173,11 @@ function tracePath(ctx: Ctx, path: Float64Array): void {
 function paintArrow(ctx: Ctx, path: Float64Array, colour: Ctx['strokeStyle']): void {
   const x = path[path.length - 2] ?? 0;
   const y = path[path.length - 1] ?? 0;
+  const back = (path[path.length - 3] ?? 0) > y ? 6 : -6; // an edge upwards ends from below
   ctx.fillStyle = colour;
   ctx.beginPath();
-  ctx.moveTo(x - 3.5, y - 6);
-  ctx.lineTo(x + 3.5, y - 6);
+  ctx.moveTo(x - 3.5, y + back);
+  ctx.lineTo(x + 3.5, y + back);
   ctx.lineTo(x, y);
   ctx.fill();
 }
@@ -186,14 +195,19 @@ function paintItem(ctx: Ctx, item: Item, x: number, y: number, look: ItemStyle):
   const { category } = item.node;
   const { w, h } = item;
   traceShape(ctx, category, x, y, w, h);
-  ctx.fillStyle = item.origin === 'computed' ? palette.back[category] : palette.panel;
+  const heat = marks.heat?.[i] ?? null;
+  ctx.fillStyle =
+    heat?.fill ?? (item.origin === 'computed' ? palette.back[category] : palette.panel);
   ctx.fill();
-  paintTime(ctx, item, x, y, look);
+  if (!marks.heat) paintTime(ctx, item, x, y, look);
   traceShape(ctx, category, x, y, w, h);
   ctx.strokeStyle = palette.line[category];
   ctx.lineWidth = (item.origin === 'computed' ? 1.6 : 1) / Math.max(scale, 0.6);
   ctx.stroke();
   if (scale >= MIN_TEXT_SCALE) paintText(ctx, item, x, y, look);
+  if (marks.running.has(i)) {
+    ring(ctx, x, y, w, h, palette.bar, 4 / Math.max(scale, 0.4));
+  }
   if (marks.selected.has(i)) ring(ctx, x, y, w, h, palette.accent, 2.5 / Math.max(scale, 0.5));
   if (marks.focused === i) {
     ctx.setLineDash([3, 2]);
@@ -287,6 +301,9 @@ export function traceShape(
 
 function paintText(ctx: Ctx, item: Item, x: number, y: number, look: ItemStyle): void {
   const { palette, marks, i, scale } = look;
+  const heat = marks.heat?.[i] ?? null;
+  const text = heat?.text ?? palette.text;
+  const dim = heat?.text ?? palette.dim;
   const room = item.w - 20;
   ctx.textAlign = 'center';
   ctx.textBaseline = 'middle';
@@ -295,14 +312,14 @@ function paintText(ctx: Ctx, item: Item, x: number, y: number, look: ItemStyle):
     // Large enough to read, limited by the height of the box.
     const size = Math.min(Math.max(11, 8.5 / scale), item.h * 0.62);
     ctx.font = `${item.origin === 'computed' ? 600 : 400} ${size}px ${palette.sans}`;
-    ctx.fillStyle = palette.text;
+    ctx.fillStyle = text;
     ctx.fillText(shortened(ctx, item.title, item.w - 10), middle, y + item.h / 2);
     return;
   }
   const time = marks.times[i] ?? 0;
   const when = time > 0 ? formatNs(time) : '';
   ctx.font = `${item.origin === 'computed' ? 600 : 500} 11.5px ${palette.sans}`;
-  ctx.fillStyle = palette.text;
+  ctx.fillStyle = text;
   const title = shortened(ctx, item.title, when === '' ? room : room - 48);
   if (when === '') ctx.fillText(title, middle, y + 12.5);
   else {
@@ -310,12 +327,12 @@ function paintText(ctx: Ctx, item: Item, x: number, y: number, look: ItemStyle):
     ctx.fillText(title, x + 10, y + 12.5);
     ctx.textAlign = 'right';
     ctx.font = `10.5px ${palette.sans}`;
-    ctx.fillStyle = palette.dim;
+    ctx.fillStyle = dim;
     ctx.fillText(when, x + item.w - 10, y + 12.5);
     ctx.textAlign = 'center';
   }
   ctx.font = `10.5px ${palette.mono}`;
-  ctx.fillStyle = palette.dim;
+  ctx.fillStyle = dim;
   if (when === '') ctx.fillText(shortened(ctx, item.sub, room), middle, y + 26);
   else {
     ctx.textAlign = 'left';

@@ -1,7 +1,7 @@
 // Converts a layer's subgraph into boxes with text, and edges. A shared input (positions, masks)
 // is drawn as a stub next to each reader, so that its edges do not cross the whole graph. Pure
 // functions.
-import { formatShape } from '../format';
+import { formatBytes, formatShape, plural } from '../format';
 import {
   durationOf,
   type Category,
@@ -10,6 +10,7 @@ import {
   type Op,
 } from '../net/types';
 import type { Layout, LayoutGraph } from './layout';
+import type { Group, WholeGraph } from './whole';
 
 // The origin of a node: computed by an op, a view without computation, or not part of this graph's
 // computation (weights, the cache, inputs).
@@ -19,6 +20,7 @@ export interface Item {
   readonly node: GraphNode;
   readonly stub: boolean;
   readonly origin: NodeOrigin;
+  readonly group: Group | null; // a box of the whole model
   readonly title: string;
   readonly sub: string; // second line; empty: none
   readonly w: number;
@@ -29,10 +31,11 @@ export interface SceneEdge {
   readonly from: number; // index of the item
   readonly to: number;
   readonly crossLayer: boolean;
+  readonly back: boolean; // to an earlier node: laid out the other way round, drawn upwards
 }
 
 export interface Scene {
-  readonly graph: LayerSubgraph;
+  readonly graph: Pick<LayerSubgraph, 'nodes' | 'edges' | 'layer'>; // layer: -1 for the whole model
   readonly items: readonly Item[];
   readonly edges: readonly SceneEdge[];
   readonly itemsOf: ReadonlyMap<number, readonly number[]>; // by tensor
@@ -47,7 +50,8 @@ export interface LaidOutScene {
 const BOX = { w: 146, h: 38 };
 const LINE = { w: 118, h: 22 };
 
-export function sceneOf(graph: LayerSubgraph): Scene {
+// `whole`: the boxes of the whole model.
+export function sceneOf(graph: Scene['graph'], whole: WholeGraph | null = null): Scene {
   const known = new Set(graph.nodes.map(({ tensor }) => tensor));
   const links = graph.edges.filter(({ from, to }) => known.has(from) && known.has(to));
   const readers = new Map<number, number>();
@@ -67,39 +71,67 @@ export function sceneOf(graph: LayerSubgraph): Scene {
     const shared = node.node === null && (readers.get(node.tensor) ?? 0) > 1;
     isShared.set(node.tensor, shared);
     byTensor.set(node.tensor, node);
-    if (!shared) put(itemOf(node, graph.layer, false));
+    if (!shared) put(itemOf(node, graph.layer, false, whole?.groups.get(node.tensor) ?? null));
   }
   const edges = links.map((edge): SceneEdge => {
     const node = byTensor.get(edge.from);
     const from =
       node && isShared.get(edge.from)
-        ? put(itemOf(node, graph.layer, true))
+        ? put(itemOf(node, graph.layer, true, whole?.groups.get(node.tensor) ?? null))
         : (itemsOf.get(edge.from)?.[0] ?? 0);
-    return { from, to: itemsOf.get(edge.to)?.[0] ?? 0, crossLayer: edge.cross_layer };
+    const place = (tensor: number): number => whole?.position.get(tensor) ?? 0;
+    const back = whole !== null && place(edge.from) > place(edge.to);
+    return { from, to: itemsOf.get(edge.to)?.[0] ?? 0, crossLayer: edge.cross_layer, back };
   });
   return { graph, items, edges, itemsOf };
 }
 
-function itemOf(node: GraphNode, layer: number, stub: boolean): Item {
+function itemOf(node: GraphNode, layer: number, stub: boolean, group: Group | null): Item {
+  if (group) return groupItem(node, stub, group);
   const origin = node.node === null ? 'external' : node.executed_op === null ? 'view' : 'computed';
   const name = shortName(node, layer);
-  if (stub) return { node, stub, origin, title: node.label || name, sub: '', ...LINE };
+  if (stub) return { node, stub, origin, group, title: node.label || name, sub: '', ...LINE };
   const shape = formatShape(node.shape);
   switch (origin) {
     case 'computed':
-      return { node, stub, origin, title: node.op ?? '', sub: `${name}  ${shape}`, ...BOX };
+      return { node, stub, origin, group, title: node.op ?? '', sub: `${name}  ${shape}`, ...BOX };
     case 'view':
-      return { node, stub, origin, title: `${node.op ?? ''} ${shape}`, sub: '', ...LINE };
+      return { node, stub, origin, group, title: `${node.op ?? ''} ${shape}`, sub: '', ...LINE };
     case 'external':
       return {
         node,
         stub,
         origin,
+        group,
         title: node.label || name,
         sub: `${node.type}  ${shape}`,
         ...BOX,
       };
   }
+}
+
+function groupItem(node: GraphNode, stub: boolean, group: Group): Item {
+  const { ops, tensors, weightBytes } = group;
+  const what = ops.length > 0 ? plural(ops.length, 'op') : plural(tensors, 'tensor');
+  return {
+    node,
+    stub,
+    origin: ops.length > 0 ? 'computed' : 'external',
+    group,
+    title: node.name,
+    sub: stub ? '' : weightBytes > 0 ? `${what}, ${formatBytes(weightBytes)}` : what,
+    ...(stub ? LINE : BOX),
+  };
+}
+
+// The layout of a scene with the paths of all edges from their source to their target.
+export function laidOut(scene: Scene, layout: Layout): LaidOutScene {
+  const paths = layout.paths.map((path, i) => {
+    if (scene.edges[i]?.back !== true) return path;
+    const points = Array.from({ length: path.length / 2 }, (_, p) => [path[2 * p] ?? 0, path[2 * p + 1] ?? 0]); // prettier-ignore
+    return Float64Array.from(points.reverse().flat());
+  });
+  return { scene, layout: { ...layout, paths } };
 }
 
 // The name without the layer number, and without ".weight". Nodes of another layer keep their
@@ -115,12 +147,20 @@ export function shortName({ name, layer }: GraphNode, shown: number): string {
 export function layoutGraphOf({ items, edges }: Scene): LayoutGraph {
   return {
     nodes: items.map(({ w, h, origin }) => ({ w, h, canSink: origin !== 'computed' })),
-    edges: edges.map(({ from, to }) => [from, to] as const),
+    edges: edges.map(({ from, to, back }) =>
+      back ? ([to, from] as const) : ([from, to] as const),
+    ),
   };
 }
 
 // The time of each item's op. The time of a fused op is assigned to its last node.
-export function timesOf({ items }: Scene, ops: readonly Op[]): Float64Array {
+export function timesOf(scene: Scene, ops: readonly Op[]): Float64Array {
+  const times = new Map(ops.map((op) => [op.op, durationOf(op)]));
+  return valuesOf(scene, times);
+}
+
+// A value of each op by item; that of a box is the sum of its ops.
+export function valuesOf({ items }: Scene, byOp: ReadonlyMap<number, number>): Float64Array {
   const last = new Map<number, number>();
   items.forEach(({ node }, i) => {
     const before = node.executed_op === null ? undefined : last.get(node.executed_op);
@@ -129,12 +169,15 @@ export function timesOf({ items }: Scene, ops: readonly Op[]): Float64Array {
       last.set(node.executed_op, i);
     }
   });
-  const times = new Float64Array(items.length);
-  for (const op of ops) {
-    const item = last.get(op.op);
-    if (item !== undefined) times[item] = durationOf(op);
+  const values = new Float64Array(items.length);
+  for (const [op, value] of byOp) {
+    const item = last.get(op);
+    if (item !== undefined) values[item] = value;
   }
-  return times;
+  items.forEach(({ group }, i) => {
+    if (group) values[i] = group.ops.reduce((sum, op) => sum + (byOp.get(op) ?? 0), 0);
+  });
+  return values;
 }
 
 // The items whose text contains all words of the query.

@@ -1,5 +1,6 @@
 // The layer graph with the real server: selection by click, links of the inspector, keyboard
 // navigation, the table and the hidden list.
+import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { PageFixture } from './page_fixture';
 
@@ -9,7 +10,7 @@ const title = () => fixture.inspector.locator('.inspection h3').innerText();
 
 async function shown(): Promise<void> {
   await fixture.runTextToEnd('A graph', 4);
-  await fixture.tab('Layer graph').click();
+  await fixture.tab('Graph').click();
   await fixture.page.locator('.graph[data-drawn="0"]').waitFor();
 }
 
@@ -37,10 +38,10 @@ describe('the layer graph', () => {
     await expect.poll(title).not.toBe(before);
     await page.goBack();
     await expect.poll(title).toBe(before);
-    await fixture.inspector.getByRole('button', { name: 'Copy', exact: true }).click();
+    await fixture.copyAs('Text');
     await fixture.toasts.getByText('Text copied').waitFor();
     expect(await page.evaluate(() => navigator.clipboard.readText())).toContain(before);
-    await fixture.inspector.getByRole('button', { name: 'JSON' }).click();
+    await fixture.copyAs('JSON');
     await fixture.toasts.getByText('JSON copied').waitFor();
     const json: unknown = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
     expect(json).toBeTypeOf('object');
@@ -128,5 +129,93 @@ describe('the layer graph', () => {
     await between(/^output/, 255, 300); // purple
     const dashed = legend.locator('.dashed');
     expect(await dashed.evaluate((line) => getComputedStyle(line).borderTopStyle)).toBe('dashed');
+  });
+
+  it('hides a kind of nodes by its legend', async () => {
+    await shown();
+    const { page } = fixture;
+    const before = await fixture.pixels('.graph > canvas');
+    const legend = page.getByRole('list', { name: 'Kinds of nodes' });
+    await legend.getByRole('button', { name: /^shared/ }).click();
+    await expect.poll(() => fixture.hash.get('p.graph')).toBe('hide:infrastructure');
+    await expect.poll(() => fixture.pixels('.graph > canvas')).not.toBe(before);
+    await legend.getByRole('button', { name: /^shared/ }).click();
+    await expect.poll(() => fixture.pixels('.graph > canvas')).toBe(before);
+  });
+
+  it('is coloured by time, bytes or disk waits of the step or the session', async () => {
+    await shown();
+    const { page } = fixture;
+    const plain = await fixture.pixels('.graph > canvas');
+    await page.getByLabel('Colour of the nodes').selectOption('bytes');
+    await expect.poll(() => fixture.pixels('.graph > canvas')).not.toBe(plain);
+    const step = await fixture.pixels('.graph > canvas');
+    await page.getByRole('radiogroup', { name: 'Heat of' }).getByText('Session').click();
+    await expect.poll(() => fixture.hash.get('p.graph')).toBe('heat:bytes,all');
+    await expect.poll(() => fixture.pixels('.graph > canvas')).not.toBe(step);
+    expect(await fixture.axeViolations()).toEqual([]);
+  });
+});
+
+describe('the graph of the model', () => {
+  const model = () => fixture.page.getByRole('application', { name: /^Model: / });
+  async function shownModel(): Promise<void> {
+    await shown();
+    await fixture.page.getByRole('radio', { name: 'Model', exact: true }).check();
+    await fixture.page.locator('.graph[data-drawn="-1"]').waitFor();
+  }
+  const count = async () =>
+    Number(/(\d[\d\u202f]*) nodes/.exec((await model().getAttribute('aria-label')) ?? '')?.[1]);
+
+  it('has a box per layer and component, as REST has', async () => {
+    await shownModel();
+    const { steps } = await fixture.get<{ steps: { template: number }[] }>('steps?limit=100');
+    const template = steps.at(-1)?.template ?? 0;
+    const rest = await fixture.get<{ groups: unknown[]; edges: unknown[] }>(
+      `templates/${template}/graph?collapse=true`,
+    );
+    expect(await count()).toBe(rest.groups.length);
+    expect(await model().getAttribute('aria-label')).toContain(` ${rest.edges.length} edges`);
+    expect(await fixture.axeViolations()).toEqual([]);
+  });
+
+  it('opens a box in place, by keyboard, and a link restores it', async () => {
+    await shownModel();
+    const { page } = fixture;
+    const before = await count();
+    await model().focus();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('o');
+    await expect.poll(() => fixture.hash.get('p.graph')).toMatch(/^model,open:(\d+|x)_[a-z-]+$/);
+    await expect.poll(count).toBeGreaterThan(before);
+    const opened = await count();
+    await page.reload();
+    await expect.poll(count).toBe(opened);
+    await page.getByRole('button', { name: 'Open layer 0' }).click();
+    await expect.poll(count).toBeGreaterThan(opened);
+    await page.getByRole('button', { name: 'Close all' }).click();
+    await expect.poll(count).toBe(before);
+  });
+
+  it('is saved as SVG and PNG', async () => {
+    await shownModel();
+    const { page } = fixture;
+    for (const format of ['SVG', 'PNG']) {
+      await page.getByRole('button', { name: 'Export' }).click();
+      const [file] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: `Save as ${format}` }).click(),
+      ]);
+      expect(file.suggestedFilename()).toBe(`model.${format.toLowerCase()}`);
+      const bytes = await readFile(await file.path());
+      if (format === 'PNG') expect(bytes.subarray(1, 4).toString()).toBe('PNG');
+      else {
+        const svg = bytes.toString();
+        const boxes = svg.match(/<g><title>/g) ?? [];
+        expect(boxes.length).toBeGreaterThanOrEqual(await count());
+        expect(svg).toContain('stroke-dasharray="6 4"'); // edges across layers
+      }
+    }
   });
 });

@@ -28,13 +28,13 @@ describe('a mixture of experts', () => {
     expect(await fixture.axeViolations()).toEqual([]);
     await page.keyboard.press('Escape');
     await fixture.runTextToEnd('Experts', 4);
-    await page.getByLabel('Filter the ops').fill('op:mul_mat_id');
+    await fixture.filter.fill('op:mul_mat_id');
     await fixture.ops.locator('.vgrid-row').first().click();
     await fixture.inspector
       .getByText(/expert \d+, rank 0, score/)
       .first()
       .waitFor();
-    await fixture.tab('Layer graph').click();
+    await fixture.tab('Graph').click();
     await page.getByRole('application', { name: /^Layer 0: / }).waitFor();
     expect(await fixture.axeViolations()).toEqual([]);
   });
@@ -146,9 +146,9 @@ describe('a recurrent model', () => {
       .waitFor();
     await page.keyboard.press('Escape');
     await fixture.runTextToEnd('State', 4);
-    await page.getByLabel('Filter the ops').fill('component:ssm');
+    await fixture.filter.fill('component:ssm');
     await fixture.ops.locator('.vgrid-row').first().waitFor();
-    await fixture.tab('Layer graph').click();
+    await fixture.tab('Graph').click();
     await page.getByRole('application', { name: /^Layer 0: / }).waitFor();
   });
 });

@@ -232,6 +232,9 @@ describe('what is painted', () => {
     const { calls, ctx } = recordingContext();
     const { width, height } = drawn.layout;
     const marks = {
+      running: new Set<number>(),
+      heat: null,
+      hidden: new Set<never>(),
       times: new Float64Array(scene.items.length),
       selected: new Set<number>(),
       ...{ hovered: null, focused: null, found: null },

@@ -1,13 +1,17 @@
-import { signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { exactBytes, exactNs, formatBytes, formatNs, formatShape, plural } from '../../format';
 import { LayoutCache, type LayoutWorker } from '../../graph/layout_cache';
-import { countsOf, layoutGraphOf, type Scene } from '../../graph/scene';
+import type { GraphOptions } from '../../graph/graph_options';
+import { countsOf, laidOut, layoutGraphOf, type Scene } from '../../graph/scene';
+import type { Resource } from '../../state/resource';
 import { usePart } from '../../ui/hooks';
 import { ZoomButtons } from '../../ui/ZoomButtons';
 import type { SessionProps } from '../panel';
 import { GraphChart, type GraphTip } from './graph_chart';
+import type { GraphValues } from './graph_values';
 import { GraphLegend } from './GraphLegend';
+import { setGraph } from './set_graph';
 import { listenToGraph } from './graph_input';
 import { AccessibleNodeList } from './AccessibleNodeList';
 
@@ -19,9 +23,12 @@ const layouts = new LayoutCache(
 interface Props extends SessionProps {
   readonly scene: Scene;
   readonly chart: { current: GraphChart | null };
+  readonly options: GraphOptions;
+  readonly values: Resource<GraphValues>;
 }
 
-export function GraphCanvas({ store, session, panel, scene, chart }: Props) {
+export function GraphCanvas(props: Props) {
+  const { store, session, panel, scene, chart, options, values } = props;
   const host = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const tip = useRef(signal<GraphTip | null>(null)).current;
@@ -38,6 +45,7 @@ export function GraphCanvas({ store, session, panel, scene, chart }: Props) {
       canvas: canvas.current,
       tip,
       announcement,
+      values: computed(() => values.state.value.value?.byOp ?? NO_VALUES),
     };
     const made = new GraphChart(parts);
     chart.current = made;
@@ -54,7 +62,7 @@ export function GraphCanvas({ store, session, panel, scene, chart }: Props) {
   useEffect(
     () =>
       layouts.request(layoutGraphOf(scene), (layout) => {
-        chart.current?.show({ scene, layout });
+        chart.current?.show(laidOut(scene, layout));
       }),
     [scene],
   );
@@ -68,7 +76,7 @@ export function GraphCanvas({ store, session, panel, scene, chart }: Props) {
           tabIndex={0}
           role="application"
           aria-roledescription="graph"
-          aria-label={`Layer ${layer}: ${plural(nodes.length, 'node')}, ${plural(edges.length, 'edge')}. Arrow keys follow the edges, Enter selects. A list of the nodes follows.`}
+          aria-label={`${layer < 0 ? 'Model' : `Layer ${layer}`}: ${plural(nodes.length, 'node')}, ${plural(edges.length, 'edge')}. Arrow keys follow the edges, Enter selects${layer < 0 ? ', O opens a box' : ''}. A list of the nodes follows.`}
         />
         <p class="visually-hidden" role="status">
           {announcement.value}
@@ -84,10 +92,22 @@ export function GraphCanvas({ store, session, panel, scene, chart }: Props) {
         />
         <Tip tip={tip} />
       </div>
-      <GraphLegend store={store} counts={countsOf(scene)} />
+      <GraphLegend
+        store={store}
+        counts={countsOf(scene)}
+        hidden={options.hide}
+        toggle={(category) => {
+          const hide = options.hide.includes(category)
+            ? options.hide.filter((one) => one !== category)
+            : [...options.hide, category];
+          setGraph(store, panel, { ...options, hide });
+        }}
+      />
     </>
   );
 }
+
+const NO_VALUES: ReadonlyMap<number, number> = new Map();
 
 const WIDTH = 292; // as in panels.css
 const HEIGHT = 170;

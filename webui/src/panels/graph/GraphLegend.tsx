@@ -8,15 +8,30 @@ import type { Store } from '../../state/store';
 const W = 20;
 const H = 13;
 
-export function GraphLegend(props: { store: Store; counts: ReadonlyMap<Category, number> }) {
-  const { store, counts } = props;
+export function GraphLegend(props: {
+  store: Store;
+  counts: ReadonlyMap<Category, number>;
+  hidden: readonly Category[];
+  toggle: (category: Category) => void;
+}) {
+  const { store, counts, hidden, toggle } = props;
   return (
     <ul class="graph-legend" aria-label="Kinds of nodes">
       {CATEGORIES.filter(({ category }) => counts.has(category)).map(({ category, name, hint }) => (
-        <li key={category} title={hint}>
-          <Sample category={category} theme={store.theme.value} />
-          {name}
-          <span class="dim">{counts.get(category)}</span>
+        <li key={category}>
+          <button
+            type="button"
+            class="legend-toggle"
+            aria-pressed={!hidden.includes(category)}
+            title={`${hint}. A click shows or hides them.`}
+            onClick={() => {
+              toggle(category);
+            }}
+          >
+            <Sample category={category} theme={store.theme.value} />
+            {name}
+            <span class="dim">{counts.get(category)}</span>
+          </button>
         </li>
       ))}
       <li title="Edge from or to another layer">

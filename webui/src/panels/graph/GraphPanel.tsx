@@ -1,73 +1,267 @@
-// The graph of one layer of the selected step.
-import { useMemo, useRef } from 'preact/hooks';
+// The graph of one layer of the selected step, or of the whole model.
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { formatCount, plural } from '../../format';
+import {
+  decodeGraph,
+  HEATS,
+  type GraphForm,
+  type GraphOptions,
+  type Heat,
+} from '../../graph/graph_options';
+import { paintGraph } from '../../graph/paint';
+import { graphSvg } from '../../graph/paint_svg';
 import { findItems, sceneOf, type Scene } from '../../graph/scene';
-import type { LayerSubgraph } from '../../net/types';
-import { layerOf, templateOf } from '../../state/per_session';
+import { groupKey, wholeGraph } from '../../graph/whole';
+import { isNodeTerm, parseFilter } from '../../state/filter';
+import { layerOf, templateOf, wholeGraphOf } from '../../state/per_session';
+import type { Loaded, Resource } from '../../state/resource';
+import type { Store } from '../../state/store';
 import { IconButton } from '../../ui/Button';
-import { useExact, usePart } from '../../ui/hooks';
+import { download } from '../../ui/download';
+import { useExact, usePart, useResource } from '../../ui/hooks';
+import { closeMenu, Menu } from '../../ui/Menu';
 import { Segmented } from '../../ui/Segmented';
 import { Empty, Failed, Loading } from '../../ui/States';
+import { Unused } from '../../ui/Unused';
 import type { SessionProps } from '../panel';
 import { GraphCanvas } from './GraphCanvas';
 import type { GraphChart } from './graph_chart';
+import { graphValuesOf } from './graph_values';
 import { NodeTable } from './NodeTable';
-
-type ViewMode = 'graph' | 'list';
+import { setGraph } from './set_graph';
 
 export function GraphPanel(props: SessionProps) {
   const { store, session, panel } = props;
-  const form = usePart((): ViewMode =>
-    store.navigation.view.value.options[panel] === 'list' ? 'list' : 'graph',
-  );
+  const options = useOptions(store, panel);
   const chart = useRef<GraphChart | null>(null);
-  const graph = useExact(layerOf(session));
   const template = templateOf(session).value;
+  const isModel = options.form === 'model';
   const layer = usePart(() => store.navigation.view.value.layer);
-  const scene = useMemo(() => (graph.value ? sceneOf(graph.value) : null), [graph.value]);
+  const loaded = useScene(props, options);
+  const { scene } = loaded;
+  const values = useMemo(() => graphValuesOf(store, session, panel), [store, session, panel]);
+  const ignored = useResource(values).value?.missing ?? [];
+  const filter = usePart(() => store.navigation.view.value.filter);
+  const unused = parseFilter(filter).flatMap((term) => (isNodeTerm(term) ? [] : [term.text]));
+  const what = isModel ? 'The model' : `Layer ${layer}`;
   return (
     <>
       <div class="toolbar">
-        <LayerStepper {...props} layer={layer} graph={graph.value} />
-        <Search {...props} scene={scene} walk={(by) => chart.current?.focusResult(by)} />
-        <span class="toolbar-end" />
         <Segmented
-          label="Layer view"
-          value={form}
-          options={[
-            { value: 'graph', text: 'Graph' },
-            { value: 'list', text: 'Nodes', hint: 'The nodes as a table' },
-          ]}
-          choose={(value: ViewMode) => {
-            store.navigation.setOptions(panel, value === 'list' ? 'list' : '', 'push');
+          label="Graph of"
+          value={options.form}
+          options={FORM_NAMES}
+          choose={(form: GraphForm) => {
+            setGraph(store, panel, { ...options, form });
           }}
         />
+        {isModel ? (
+          <ModelTools store={store} panel={panel} options={options} layer={layer} />
+        ) : (
+          <LayerStepper {...props} layer={layer} count={scene?.graph.nodes.length ?? null} />
+        )}
+        <HeatTools store={store} panel={panel} options={options} />
+        <Search {...props} scene={scene} walk={(by) => chart.current?.focusResult(by)} />
+        <span class="toolbar-end" />
+        <Unused words={[...new Set([...unused, ...(options.heat === 'none' ? [] : ignored)])]} />
+        {options.form !== 'list' && (
+          <Export name={isModel ? 'model' : `layer-${layer}`} what={what} chart={chart} />
+        )}
       </div>
       {scene ? (
-        form === 'graph' ? (
-          <GraphCanvas {...props} scene={scene} chart={chart} />
-        ) : (
+        options.form === 'list' ? (
           <NodeTable store={store} session={session} panel={panel} scene={scene} />
+        ) : (
+          <GraphCanvas {...props} scene={scene} chart={chart} options={options} values={values} />
         )
       ) : template === 0 ? (
         <Empty>The graph of this step was not recorded: the trace level was minimal.</Empty>
-      ) : graph.error ? (
-        <Failed
-          what={`Layer ${layer} cannot be shown.`}
-          error={graph.error}
-          retry={() => {
-            layerOf(session).reload();
-          }}
-        />
+      ) : loaded.error ? (
+        <Failed what={`${what} cannot be shown.`} error={loaded.error} retry={loaded.retry} />
       ) : (
-        <Loading>Loading layer {layer}…</Loading>
+        <Loading>Loading {isModel ? 'the model' : `layer ${layer}`}…</Loading>
       )}
     </>
   );
 }
 
-function LayerStepper(props: SessionProps & { layer: number; graph: LayerSubgraph | null }) {
-  const { store, session, layer, graph } = props;
+const FORM_NAMES: readonly { value: GraphForm; text: string; hint: string }[] = [
+  { value: 'layer', text: 'Layer', hint: 'The operations of one layer' },
+  { value: 'model', text: 'Model', hint: 'The whole model, a box per layer and component' },
+  { value: 'list', text: 'Nodes', hint: 'The nodes of the layer as a table' },
+];
+
+const useOptions = (store: Store, panel: string): GraphOptions => {
+  const text = usePart(() => store.navigation.view.value.options[panel] ?? '');
+  return useMemo(() => decodeGraph(text), [text]);
+};
+
+function useScene({ session }: SessionProps, { form, open }: GraphOptions) {
+  const isModel = form === 'model';
+  const layer = useExact(layerOf(session));
+  const whole = useMaybe(wholeGraphOf(session), isModel);
+  const opened = open.join('.');
+  const scene = useMemo((): Scene | null => {
+    if (!isModel) return layer.value ? sceneOf(layer.value) : null;
+    if (!whole.value) return null;
+    const graph = wholeGraph(whole.value, new Set(opened.split('.').filter(Boolean)));
+    return sceneOf({ nodes: graph.nodes, edges: graph.edges, layer: -1 }, graph);
+  }, [isModel, layer.value, whole.value, opened]);
+  return {
+    scene,
+    error: (isModel ? whole : layer).error,
+    retry: () => {
+      if (isModel) wholeGraphOf(session).reload();
+      else layerOf(session).reload();
+    },
+  };
+}
+
+// A resource that is loaded only while it is needed.
+function useMaybe<T>(resource: Resource<T>, needed: boolean): Loaded<T> {
+  useEffect(() => (needed ? resource.use() : undefined), [resource, needed]);
+  return resource.state.value;
+}
+
+interface ToolProps {
+  readonly store: Store;
+  readonly panel: string;
+  readonly options: GraphOptions;
+}
+
+function ModelTools({ store, panel, options, layer }: ToolProps & { layer: number }) {
+  const { open } = options;
+  return (
+    <>
+      <span class="dim">double click or O opens a box</span>
+      {open.length > 0 && (
+        <button
+          type="button"
+          class="small"
+          onClick={() => {
+            setGraph(store, panel, { ...options, open: [] });
+          }}
+        >
+          Close all
+        </button>
+      )}
+      <button
+        type="button"
+        class="small"
+        title="Open all boxes of the layer that the top bar shows"
+        onClick={() => {
+          const parts = ['attention', 'ffn', 'moe', 'ssm', 'norm', 'kv-cache', 'other'];
+          const keys = parts.map((part) => groupKey(layer, part));
+          setGraph(store, panel, { ...options, open: [...new Set([...open, ...keys])] });
+        }}
+      >
+        Open layer {layer}
+      </button>
+    </>
+  );
+}
+
+const HEAT_NAMES: Readonly<Record<Heat, string>> = {
+  none: 'kind',
+  time: 'time',
+  bytes: 'bytes',
+  faults: 'disk waits',
+};
+
+function HeatTools({ store, panel, options }: ToolProps) {
+  return (
+    <>
+      <label class="choice">
+        <span>Colour</span>
+        <select
+          aria-label="Colour of the nodes"
+          value={options.heat}
+          onChange={(event) => {
+            const heat = HEATS.find((one) => one === event.currentTarget.value) ?? 'none';
+            setGraph(store, panel, { ...options, heat });
+          }}
+        >
+          {HEATS.map((heat) => (
+            <option key={heat} value={heat}>
+              {HEAT_NAMES[heat]}
+            </option>
+          ))}
+        </select>
+      </label>
+      {options.heat !== 'none' && (
+        <Segmented
+          label="Heat of"
+          value={options.all ? 'session' : 'step'}
+          options={[
+            { value: 'step', text: 'Step', hint: 'Of the selected step' },
+            { value: 'session', text: 'Session', hint: 'Of the phase and the brushed range' },
+          ]}
+          choose={(of) => {
+            setGraph(store, panel, { ...options, all: of === 'session' });
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+const MAX_PNG = 12_000; // pixels of a side; browsers have a limit
+
+function Export(props: { name: string; what: string; chart: { current: GraphChart | null } }) {
+  const { name, what, chart } = props;
+  const svg = (): void => {
+    const picture = chart.current?.picture();
+    if (!picture) return;
+    const { drawn, marks, palette } = picture;
+    const file = graphSvg(drawn, marks, palette, what);
+    download(`${name}.svg`, new Blob([file], { type: 'image/svg+xml' }));
+  };
+  const png = (): void => {
+    const picture = chart.current?.picture();
+    if (!picture) return;
+    const { drawn, marks, palette } = picture;
+    const { width, height } = drawn.layout;
+    const scale = Math.min(2, MAX_PNG / Math.max(width + 32, height + 32));
+    const canvas = document.createElement('canvas');
+    canvas.width = Math.ceil((width + 32) * scale);
+    canvas.height = Math.ceil((height + 32) * scale);
+    const ctx = canvas.getContext('2d');
+    if (!ctx) return;
+    const box = { w: canvas.width, h: canvas.height };
+    paintGraph(ctx, box, drawn, { scale, left: 16 * scale, top: 16 * scale }, marks, palette);
+    ctx.globalCompositeOperation = 'destination-over';
+    ctx.fillStyle = palette.panel;
+    ctx.fillRect(0, 0, box.w, box.h);
+    canvas.toBlob((file) => {
+      if (file) download(`${name}.png`, file);
+    });
+  };
+  return (
+    <Menu label="Export" title="Save the whole graph as a picture">
+      {(
+        [
+          ['SVG', svg],
+          ['PNG', png],
+        ] as const
+      ).map(([format, save]) => (
+        <button
+          key={format}
+          type="button"
+          class="menu-item"
+          onClick={(event) => {
+            closeMenu(event.currentTarget);
+            save();
+          }}
+        >
+          Save as {format}
+        </button>
+      ))}
+    </Menu>
+  );
+}
+
+function LayerStepper(props: SessionProps & { layer: number; count: number | null }) {
+  const { store, session, layer, count } = props;
   const layers = store.layers.value;
   const step = session.step.value;
   return (
@@ -93,7 +287,7 @@ function LayerStepper(props: SessionProps & { layer: number; graph: LayerSubgrap
       />
       <span class="dim">
         step {step}
-        {graph ? `, ${plural(graph.nodes.length, 'node')}` : ''}
+        {count === null ? '' : `, ${plural(count, 'node')}`}
       </span>
     </span>
   );
@@ -114,7 +308,7 @@ function Search(props: SessionProps & { scene: Scene | null; walk: (by: 1 | -1) 
         title="Searches name, op, label, role, component and type; all words must match. Enter goes to the next match."
         value={query}
         onInput={(event) => {
-          store.navigation.setFilter(panel, event.currentTarget.value);
+          store.navigation.setSearch(panel, event.currentTarget.value);
         }}
         onKeyDown={(event) => {
           if (event.key !== 'Enter') return;

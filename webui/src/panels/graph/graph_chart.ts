@@ -1,8 +1,11 @@
 // The layer graph on its canvas: observes the graph, the selection and the pointer, and paints at
 // most once per frame.
-import { computed, effect, signal } from '@preact/signals';
-import { graphPalette, paintGraph } from '../../graph/paint';
-import { findItems, timesOf, type LaidOutScene, type Item } from '../../graph/scene';
+import { computed, effect, signal, type ReadonlySignal } from '@preact/signals';
+import { graphPalette, paintGraph, type GraphMarks, type GraphPalette } from '../../graph/paint';
+import { groupKey } from '../../graph/whole';
+import { decodeGraph, encodeGraph, type GraphOptions } from '../../graph/graph_options';
+import { heatColours } from '../../graph/heat';
+import { findItems, timesOf, valuesOf, type LaidOutScene, type Item } from '../../graph/scene';
 import {
   initialCamera,
   cameraOf,
@@ -17,11 +20,13 @@ import {
   type Camera,
 } from '../../graph/view';
 import { neighbour, type Direction } from '../../graph/neighbours';
+import { isNodeTerm, nodeMatches, parseFilter } from '../../state/filter';
 import type { OpenSession } from '../../state/open_session';
 import { opsOf } from '../../state/per_session';
 import type { Selection } from '../../state/selection';
 import type { Viewport } from '../../state/shell';
 import type { Store } from '../../state/store';
+import { withKey } from '../../state/view';
 
 export interface GraphTip {
   readonly item: Item;
@@ -38,6 +43,7 @@ export interface GraphParts {
   readonly panel: string;
   readonly host: HTMLElement;
   readonly canvas: HTMLCanvasElement;
+  readonly values: ReadonlySignal<ReadonlyMap<number, number>>; // by op, for the heat
   readonly tip: { value: GraphTip | null };
   readonly announcement: { value: string }; // text for screen readers
 }
@@ -63,9 +69,43 @@ export class GraphChart implements Viewport {
   });
   private readonly hits = computed(() => {
     const drawn = this.drawn.value;
-    const query = this.parts.store.navigation.view.value.filters[this.parts.panel] ?? '';
-    return drawn && query.trim() !== '' ? findItems(drawn.scene, query) : null;
+    const { filters, filter } = this.parts.store.navigation.view.value;
+    const query = filters[this.parts.panel] ?? '';
+    const terms = parseFilter(filter).filter(isNodeTerm);
+    if (!drawn || (query.trim() === '' && terms.length === 0)) return null;
+    const found = query.trim() === '' ? null : findItems(drawn.scene, query);
+    // A box of the model has only the layer and the component of its nodes.
+    const matches = ({ node, group }: Item): boolean =>
+      terms
+        .filter(({ key }) => !group || key === 'layer' || key === 'component')
+        .every((term) => nodeMatches(node, term));
+    return new Set(
+      drawn.scene.items.flatMap((item, i) =>
+        (!found || found.has(i)) && matches(item) ? [i] : [],
+      ),
+    );
   });
+
+  private readonly options = computed((): GraphOptions => {
+    const { store, panel } = this.parts;
+    return decodeGraph(store.navigation.view.value.options[panel] ?? '');
+  });
+  private readonly heat = computed(() => {
+    const drawn = this.drawn.value;
+    const { values } = this.parts;
+    if (!drawn || this.options.value.heat === 'none') return null;
+    return heatColours(valuesOf(drawn.scene, values.value));
+  });
+  // The op that runs now; of a played step, the one at the cursor is the selection.
+  private readonly running = computed(() => {
+    const drawn = this.drawn.value;
+    const { session } = this.parts;
+    void session.feed.version.value;
+    const { flight } = session.data;
+    if (!drawn || !flight || !session.active.value) return NONE;
+    return new Set(itemsOf(drawn, { kind: 'op', op: flight.ops }));
+  });
+  private readonly hidden = computed(() => new Set(this.options.value.hide));
 
   constructor(parts: GraphParts) {
     this.parts = parts;
@@ -125,7 +165,9 @@ export class GraphChart implements Viewport {
 
   hitAt(x: number, y: number): number | null {
     const drawn = this.drawn.peek();
-    return drawn ? hit(drawn.layout, drawn.scene.items, this.camera(), x, y) : null;
+    const item = drawn ? hit(drawn.layout, drawn.scene.items, this.camera(), x, y) : null;
+    const category = item === null ? undefined : drawn?.scene.items[item]?.node.category;
+    return category !== undefined && this.hidden.peek().has(category) ? null : item;
   }
 
   hover(item: number | null, x: number, y: number): void {
@@ -135,12 +177,66 @@ export class GraphChart implements Viewport {
 
   select(item: number | null, how: 'push' | 'coalesce' = 'push'): void {
     const drawn = this.drawn.peek();
-    const node = item === null ? undefined : drawn?.scene.items[item]?.node;
-    if (!node) return;
+    const chosen = item === null ? undefined : drawn?.scene.items[item];
+    if (!chosen) return;
+    const { node, group } = chosen;
     const { store } = this.parts;
     this.focused.value = item;
+    if (group) {
+      if (group.layer !== null) store.select({ kind: 'layer', layer: group.layer }, how);
+      return;
+    }
     if (node.node === null) store.select({ kind: 'tensor', tensor: node.tensor }, how);
     else store.select({ kind: 'node', node: node.node }, how);
+  }
+
+  // Opens a box of the whole model, or closes the one that contains the node. Returns whether the item
+  // is of a box.
+  toggle(item: number | null): boolean {
+    const chosen = item === null ? undefined : this.drawn.peek()?.scene.items[item];
+    const options = this.options.peek();
+    if (!chosen || options.form !== 'model') return false;
+    const key = chosen.group?.key ?? groupKey(chosen.node.layer, chosen.node.component);
+    const open = options.open.includes(key)
+      ? options.open.filter((one) => one !== key)
+      : [...options.open, key];
+    const { store, panel } = this.parts;
+    const text = encodeGraph({ ...options, open });
+    const { options: all } = store.navigation.view.peek();
+    store.navigation.change({ options: withKey(all, panel, text) });
+    return true;
+  }
+
+  toggleFocused(): boolean {
+    return this.toggle(this.focused.peek());
+  }
+
+  // The picture of the whole graph, for export.
+  picture(): {
+    readonly drawn: LaidOutScene;
+    readonly marks: GraphMarks;
+    readonly palette: GraphPalette;
+  } | null {
+    const drawn = this.drawn.peek();
+    if (!drawn) return null;
+    return {
+      drawn,
+      marks: { ...this.marks(), hovered: null, focused: null },
+      palette: graphPalette(this.parts.canvas),
+    };
+  }
+
+  private marks(): GraphMarks {
+    return {
+      times: this.times.peek(),
+      selected: this.selected.peek(),
+      running: this.running.peek(),
+      heat: this.heat.peek(),
+      hidden: this.hidden.peek(),
+      hovered: this.hovered.peek(),
+      focused: this.focused.peek(),
+      found: this.hits.peek(),
+    };
   }
 
   // Moves the focus along an edge or a rank. Starts at the selected node if none has the focus.
@@ -203,6 +299,7 @@ export class GraphChart implements Viewport {
       effect(() => {
         void [this.box.value, this.drawn.value, this.hovered.value, this.focused.value];
         void [this.times.value, this.selected.value, this.hits.value];
+        void [this.heat.value, this.running.value, this.hidden.value];
         void [store.navigation.view.value, store.theme.value];
         cancelAnimationFrame(this.frame);
         this.frame = requestAnimationFrame(() => {
@@ -229,16 +326,11 @@ export class GraphChart implements Viewport {
       ctx.clearRect(0, 0, box.w, box.h);
       return;
     }
-    const marks = {
-      times: this.times.peek(),
-      selected: this.selected.peek(),
-      hovered: this.hovered.peek(),
-      focused: this.focused.peek(),
-      found: this.hits.peek(),
-    };
-    paintGraph(ctx, box, drawn, this.camera(), marks, graphPalette(canvas));
+    paintGraph(ctx, box, drawn, this.camera(), this.marks(), graphPalette(canvas));
   }
 }
+
+const NONE: ReadonlySet<number> = new Set();
 
 // The items of this graph that a selection refers to.
 export function itemsOf({ scene }: LaidOutScene, selection: Selection | null): readonly number[] {
@@ -249,7 +341,11 @@ export function itemsOf({ scene }: LaidOutScene, selection: Selection | null): r
       return scene.items.flatMap(({ node }, i) => (node.node === selection.node ? [i] : []));
     case 'op':
     case 'access':
-      return scene.items.flatMap(({ node }, i) => (node.executed_op === selection.op ? [i] : []));
+      return scene.items.flatMap(({ node, group }, i) =>
+        node.executed_op === selection.op || group?.ops.includes(selection.op) === true ? [i] : [],
+      );
+    case 'layer':
+      return scene.items.flatMap(({ group }, i) => (group?.layer === selection.layer ? [i] : []));
     default:
       return [];
   }

@@ -1,5 +1,5 @@
 // Pointer and keyboard input of the layer graph. The wheel zooms, dragging pans, a click selects,
-// a double click fits the graph; arrow keys follow the edges.
+// a double click opens a box of the model or fits the graph; arrow keys follow the edges.
 import { panCamera, zoomCamera, type Camera } from '../../graph/view';
 import type { GraphChart } from './graph_chart';
 
@@ -50,7 +50,9 @@ export function listenToGraph(canvas: HTMLCanvasElement, chart: GraphChart): () 
     });
   }
   on('dblclick', ({ offsetX, offsetY }) => {
-    if (chart.hitAt(offsetX, offsetY) === null) chart.fit();
+    const item = chart.hitAt(offsetX, offsetY);
+    if (item === null) chart.fit();
+    else chart.toggle(item);
   });
   const wheel = (event: WheelEvent): void => {
     event.preventDefault();
@@ -88,6 +90,8 @@ function handleKey(name: string, chart: GraphChart): boolean {
     case 'ArrowRight':
       chart.moveFocus('right');
       return true;
+    case 'o':
+      return chart.toggleFocused();
     case 'Enter':
     case ' ':
       chart.selectFocused();

@@ -1,0 +1,33 @@
+// Colours of the nodes by time, bytes or disk waits: cold blue to hot red, on a logarithmic scale
+// whose ends are the smallest and the largest value. Pure functions.
+import { colourOf, type Rgb } from '../plane/colours';
+
+export interface HeatColour {
+  readonly fill: string;
+  readonly text: string; // readable on it
+}
+
+export function heatColours(values: Float64Array): readonly (HeatColour | null)[] {
+  const used = values.filter((value) => value > 0);
+  if (used.length === 0) return Array.from(values, () => null);
+  const low = Math.log(used.reduce((min, value) => Math.min(min, value), Infinity));
+  const high = Math.log(used.reduce((max, value) => Math.max(max, value), 0));
+  return Array.from(values, (value) => {
+    if (!(value > 0)) return null;
+    const share = high > low ? (Math.log(value) - low) / (high - low) : 1;
+    const rgb = colourOf('heat', share);
+    return { fill: css(rgb), text: luminance(rgb) > 0.36 ? '#000000' : '#ffffff' };
+  });
+}
+
+const css = ([r, g, b]: Rgb): string =>
+  `rgb(${[r, g, b].map((channel) => Math.round(channel)).join(' ')})`;
+
+// Relative luminance, as in WCAG.
+export function luminance([r, g, b]: Rgb): number {
+  const [x, y, z] = [r, g, b].map((channel) => {
+    const c = channel / 255;
+    return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  }) as [number, number, number];
+  return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+}
