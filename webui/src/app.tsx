@@ -2,7 +2,7 @@
 import { useEffect, useMemo } from 'preact/hooks';
 import { commandFor, isTyping } from './commands/keys';
 import { commandsOf } from './commands/table';
-import type { Panel, Place } from './panels/panel';
+import type { Panel } from './panels/panel';
 import { Dock } from './shell/Dock';
 import { DropTarget } from './shell/DropTarget';
 import { PlaybackBar } from './shell/PlaybackBar';
@@ -11,7 +11,7 @@ import { Palette } from './shell/Palette';
 import { StatusLine } from './shell/StatusLine';
 import { Toasts } from './shell/Toasts';
 import { OfflineNotice, TopBar } from './shell/TopBar';
-import { defaultSettings, type Settings } from './state/settings';
+import { MAX_SHARE, MIN_SHARE, panelsOf, withShare, type Layout } from './state/layout';
 import type { Store } from './state/store';
 import { Strip } from './strip/Strip';
 import { usePart } from './ui/hooks';
@@ -61,79 +61,68 @@ function listenForKeys(store: Store, commands: () => ReturnType<typeof commandsO
 const isControl = (target: EventTarget | null): boolean =>
   target instanceof Element && target.closest('button, a[href], input, select, summary') !== null;
 
-type ShareName = 'sideShare' | 'inspectorShare' | 'chatShare' | 'upperShare';
-
 function Page({ store, panels }: { store: Store; panels: readonly Panel[] }) {
-  const { showSide, showInspector, ...shares } = store.settings.current.value;
-  const full = usePart(() => store.navigation.view.value.full);
-  const panelsAt = useMemo(
-    () => (place: Place) => panels.filter((one) => one.place === place),
-    [panels],
-  );
-  const fullPlace = panels.find(({ id }) => id === full)?.place;
-  const columns = [
-    ...(showSide ? [`minmax(270px, ${100 * shares.sideShare}%)`, '7px'] : []),
-    'minmax(0, 1fr)',
-    ...(showInspector ? ['7px', `minmax(230px, ${100 * shares.inspectorShare}%)`] : []),
-  ];
-  const rows = (share: number): string =>
-    `minmax(0, ${share}fr) 7px minmax(0, ${Math.round(1000 * (1 - share)) / 1000}fr)`;
-  const bar = (name: ShareName) => ({
-    share: shares[name],
-    initial: defaultSettings[name],
-    move: (share: number) => {
-      store.settings.set({ [name]: share } satisfies Partial<Settings>);
-    },
-  });
-  const dock = (place: Place) => <Dock store={store} place={place} panels={panelsAt(place)} />;
+  const isFull = usePart(() => store.navigation.view.value.full !== null);
+  useEffect(() => watchWidth(store), [store]);
   return (
-    <main class="page" data-full={fullPlace} style={{ gridTemplateColumns: columns.join(' ') }}>
-      {showSide && (
-        <>
-          <div class="column column-side" style={{ gridTemplateRows: rows(shares.chatShare) }}>
-            {dock('chat')}
-            <Splitter
-              label="Height of chat and sessions"
-              direction="column"
-              min={0.3}
-              max={0.85}
-              {...bar('chatShare')}
-            />
-            {dock('sessions')}
-          </div>
-          <Splitter
-            label="Width of chat and sessions"
-            direction="row"
-            min={0.15}
-            max={0.45}
-            {...bar('sideShare')}
-          />
-        </>
-      )}
-      <div class="column column-middle" style={{ gridTemplateRows: rows(shares.upperShare) }}>
-        {dock('upper')}
-        <Splitter
-          label="Height of the upper and lower panels"
-          direction="column"
-          min={0.2}
-          max={0.85}
-          {...bar('upperShare')}
-        />
-        {dock('lower')}
-      </div>
-      {showInspector && (
-        <>
-          <Splitter
-            label="Width of the inspector"
-            direction="row"
-            from="end"
-            min={0.14}
-            max={0.45}
-            {...bar('inspectorShare')}
-          />
-          <div class="column column-inspector">{dock('inspector')}</div>
-        </>
-      )}
+    <main class="page" data-full={isFull}>
+      <Area store={store} panels={panels} layout={store.layout.value} path={[]} />
     </main>
+  );
+}
+
+const NARROW = '(max-width: 900px)';
+
+function watchWidth(store: Store): () => void {
+  const query = matchMedia(NARROW);
+  const look = (): void => {
+    store.shell.narrow.value = query.matches;
+  };
+  look();
+  query.addEventListener('change', look);
+  return () => {
+    query.removeEventListener('change', look);
+  };
+}
+
+interface AreaProps {
+  readonly store: Store;
+  readonly panels: readonly Panel[];
+  readonly layout: Layout;
+  readonly path: readonly (0 | 1)[];
+}
+
+// A part of the layout: a dock, or two parts with a bar between them.
+function Area({ store, panels, layout, path }: AreaProps) {
+  if (layout.kind === 'dock') {
+    const own = layout.panels.flatMap((id) => panels.find((one) => one.id === id) ?? []);
+    return <Dock store={store} panels={own} all={panels} />;
+  }
+  const { direction, share, first, second } = layout;
+  const titles = (of: Layout): string =>
+    panelsOf(of)
+      .map((id) => panels.find((one) => one.id === id)?.title ?? id)
+      .join(', ');
+  const tracks = `minmax(0, ${share}fr) 7px minmax(0, ${Math.round(1000 * (1 - share)) / 1000}fr)`;
+  return (
+    <div
+      class="split"
+      data-direction={direction}
+      style={direction === 'row' ? { gridTemplateColumns: tracks } : { gridTemplateRows: tracks }}
+    >
+      <Area store={store} panels={panels} layout={first} path={[...path, 0]} />
+      <Splitter
+        label={`${direction === 'row' ? 'Width' : 'Height'} of ${titles(first)}`}
+        direction={direction}
+        share={share}
+        min={MIN_SHARE}
+        max={MAX_SHARE}
+        initial={0.5}
+        move={(next) => {
+          store.setLayout(withShare(store.layout.peek(), path, next));
+        }}
+      />
+      <Area store={store} panels={panels} layout={second} path={[...path, 1]} />
+    </div>
   );
 }

@@ -16,7 +16,7 @@ import './css/inspector.css';
 import './css/overlays.css';
 import { api } from './net/api';
 import { Live } from './net/live';
-import { PANELS } from './panels/table';
+import { PANELS } from './panels/all_panels';
 import { Store } from './state/store';
 import { storage } from './storage';
 import { applyTheme, systemTheme } from './theme';
@@ -24,7 +24,7 @@ import { applyTheme, systemTheme } from './theme';
 const store = new Store({
   api,
   browser: window,
-  panels: new Map(PANELS.map(({ id, place }) => [id, place])),
+  panels: new Set(PANELS.map(({ id }) => id)),
   local: storage('localStorage'),
   tab: storage('sessionStorage'),
   systemTheme: systemTheme(),

@@ -1,14 +1,18 @@
-// The theme, dark or light: the user's setting, or the system's if the setting is 'auto'. Both
+// The theme, dark, light or of high contrast: the user's setting, or the system's if the setting is 'auto'. Both
 // pages set it as `data-theme` of the root element.
 import { computed, effect, signal, type ReadonlySignal } from '@preact/signals';
-import type { Settings, Theme } from './state/settings';
+import { THEMES, type Settings, type Theme } from './state/settings';
 
 export function systemTheme(): ReadonlySignal<Theme> {
   const dark = matchMedia('(prefers-color-scheme: dark)');
-  const theme = signal<Theme>(dark.matches ? 'dark' : 'light');
-  dark.addEventListener('change', () => {
-    theme.value = dark.matches ? 'dark' : 'light';
-  });
+  const contrast = matchMedia('(prefers-contrast: more)');
+  const chosen = (): Theme => (contrast.matches ? 'contrast' : dark.matches ? 'dark' : 'light');
+  const theme = signal(chosen());
+  for (const query of [dark, contrast]) {
+    query.addEventListener('change', () => {
+      theme.value = chosen();
+    });
+  }
   return theme;
 }
 
@@ -18,7 +22,7 @@ export function themeOf(
 ): ReadonlySignal<Theme> {
   return computed(() => {
     const { theme } = settings.value;
-    return theme === 'dark' || theme === 'light' ? theme : system.value;
+    return THEMES.find((one) => one === theme) ?? system.value;
   });
 }
 

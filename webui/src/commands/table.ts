@@ -1,7 +1,8 @@
 // All commands: those of the shell and those of the panels.
 import { DOCS_URL, fileUrl } from '../net/api';
 import type { Panel } from '../panels/panel';
-import { defaultLayout, type ThemeChoice } from '../state/settings';
+import { LAYOUT_NAMES, type LayoutName } from '../state/layout';
+import type { ThemeChoice } from '../state/settings';
 import type { Store } from '../state/store';
 import { afterEscape, type PhaseFilter } from '../state/view';
 import { titleOf } from '../state/session_list';
@@ -360,6 +361,9 @@ function sessionCommands(store: Store): readonly Command[] {
   ];
 }
 
+// Next to each other on the keyboard, and not used otherwise.
+const LAYOUT_KEYS: Readonly<Record<LayoutName, string>> = { explore: 'E', watch: 'R', graph: 'G' };
+
 function pageCommands(store: Store): readonly Command[] {
   const { settings } = store;
   const group = 'Page';
@@ -375,33 +379,17 @@ function pageCommands(store: Store): readonly Command[] {
   return [
     theme('dark', 'Dark theme'),
     theme('light', 'Light theme'),
+    theme('contrast', 'High contrast theme'),
     theme('auto', 'System theme'),
-    {
-      id: 'side',
-      title: 'Toggle chat and sessions',
+    ...LAYOUT_NAMES.map((name): Command => ({
+      id: `layout-${name}`,
+      title: `Layout ${name}`,
       group,
-      keys: ['B'],
+      keys: [LAYOUT_KEYS[name]],
       run: () => {
-        settings.set({ showSide: !settings.current.peek().showSide });
+        store.applyLayout(name);
       },
-    },
-    {
-      id: 'inspector',
-      title: 'Toggle inspector',
-      group,
-      keys: ['I'],
-      run: () => {
-        settings.set({ showInspector: !settings.current.peek().showInspector });
-      },
-    },
-    {
-      id: 'layout',
-      title: 'Reset the panel layout',
-      group,
-      run: () => {
-        settings.set(defaultLayout);
-      },
-    },
+    })),
     {
       id: 'letter-keys',
       title: 'Toggle single-key shortcuts',

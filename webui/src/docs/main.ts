@@ -11,7 +11,7 @@ import { applyTheme, systemTheme, themeOf } from '../theme';
 const theme = themeOf(new SettingsStore(storage('localStorage')).current, systemTheme());
 applyTheme(theme);
 effect(() => {
-  document.documentElement.classList.toggle('dark-mode', theme.value === 'dark');
+  document.documentElement.classList.toggle('dark-mode', theme.value !== 'light');
 });
 
 SwaggerUI({

@@ -1,6 +1,10 @@
-// An area of the page: the tabs of its panels and the selected panel.
+// A dock: the tabs of its panels and the selected panel. Tabs are dragged to other docks, or moved
+// with a menu.
+import { useSignal } from '@preact/signals';
 import { useErrorBoundary } from 'preact/hooks';
-import type { Panel, Place } from '../panels/panel';
+import type { Panel } from '../panels/panel';
+import { docksOf, moved, shownOf, type Zone } from '../state/layout';
+import { closeMenu, Menu } from '../ui/Menu';
 import { formatNs, plural } from '../format';
 import type { Run } from '../net/types';
 import type { OpenSession } from '../state/open_session';
@@ -8,34 +12,55 @@ import type { StepInFlight } from '../state/trace_data';
 import type { Store } from '../state/store';
 import { IconButton } from '../ui/Button';
 import { usePart } from '../ui/hooks';
+import { OpenExample } from '../ui/OpenExample';
 import { Empty, Failed, Loading } from '../ui/States';
 
 interface Props {
   readonly store: Store;
-  readonly place: Place;
-  readonly panels: readonly Panel[]; // of this area
+  readonly panels: readonly Panel[]; // of this dock
+  readonly all: readonly Panel[];
 }
 
-export function Dock({ store, place, panels }: Props) {
+export function Dock({ store, panels, all }: Props) {
   const { navigation, shell } = store;
   const shown = usePart(() => {
-    const selectedId = navigation.view.value.tabs[place];
-    return panels.find(({ id }) => id === selectedId) ?? panels[0];
+    const ids = panels.map(({ id }) => id);
+    const id = shownOf(ids, navigation.view.value.tabs);
+    return panels.find((one) => one.id === id);
   });
   const full = usePart(() => navigation.view.value.full === shown?.id);
   const active = usePart(() => shell.active.value === shown?.id);
   const stale = usePart(() => store.connection.state.value.is === 'away');
+  const zone = useSignal<Zone | null>(null);
   if (!shown) return null;
   const activate = (): void => {
     shell.activate(shown.id);
   };
   return (
     <section
-      class={`dock dock-${place}`}
+      class="dock"
       data-active={active}
       data-full={full}
+      data-drop={zone.value ?? undefined}
       onFocusIn={activate}
       onPointerDown={activate}
+      onDragOver={(event) => {
+        if (event.dataTransfer?.types.includes(DRAGGED) !== true) return;
+        event.preventDefault();
+        zone.value = zoneAt(event, event.currentTarget);
+      }}
+      onDragLeave={(event) => {
+        const to = event.relatedTarget;
+        if (!(to instanceof Node && event.currentTarget.contains(to))) zone.value = null;
+      }}
+      onDrop={(event) => {
+        const panel = event.dataTransfer?.getData(DRAGGED) ?? '';
+        const at = zone.value;
+        zone.value = null;
+        if (panel === '' || at === null) return;
+        event.preventDefault();
+        movePanel(store, panel, shown.id, at);
+      }}
     >
       <header class="dock-head">
         <Tabs store={store} panels={panels} shown={shown} />
@@ -45,6 +70,8 @@ export function Dock({ store, place, panels }: Props) {
               not updating
             </span>
           )}
+          <About key={shown.id} panel={shown} />
+          {!shell.narrow.value && <MoveMenu store={store} panel={shown} own={panels} all={all} />}
           <IconButton
             icon={full ? 'shrink' : 'expand'}
             label={full ? 'Exit full screen' : `Show ${shown.title} in full screen`}
@@ -68,6 +95,83 @@ export function Dock({ store, place, panels }: Props) {
   );
 }
 
+const DRAGGED = 'text/x-panel';
+
+// The side of the dock that is nearest to the pointer; the middle and the tabs: into it.
+function zoneAt(event: DragEvent, dock: HTMLElement): Zone {
+  const { left, top, width, height } = dock.getBoundingClientRect();
+  const x = (event.clientX - left) / width;
+  const y = (event.clientY - top) / height;
+  if (event.clientY - top < 32) return 'into';
+  const near: readonly (readonly [Zone, number])[] = [
+    ['left', x],
+    ['right', 1 - x],
+    ['above', y],
+    ['below', 1 - y],
+  ];
+  const [zone, distance] = near.reduce((best, one) => (one[1] < best[1] ? one : best));
+  return distance < 0.25 ? zone : 'into';
+}
+
+function movePanel(store: Store, panel: string, target: string, zone: Zone): void {
+  store.setLayout(moved(store.layout.peek(), panel, target, zone));
+  store.reveal(panel);
+}
+
+// What the panel shows and how to read it.
+function About({ panel }: { panel: Panel }) {
+  return (
+    <Menu icon="help" label={`What ${panel.title} shows`}>
+      <p class="about">{panel.about}</p>
+    </Menu>
+  );
+}
+
+const SIDES: readonly (readonly [Zone, string])[] = [
+  ['left', 'to the left'],
+  ['right', 'to the right'],
+  ['above', 'above'],
+  ['below', 'below'],
+];
+
+// Moves the panel without dragging.
+function MoveMenu(props: {
+  store: Store;
+  panel: Panel;
+  own: readonly Panel[];
+  all: readonly Panel[];
+}) {
+  const { store, panel, own, all } = props;
+  const item = (text: string, target: string, zone: Zone) => (
+    <button
+      key={text}
+      type="button"
+      class="menu-item"
+      onClick={(event) => {
+        closeMenu(event.currentTarget);
+        movePanel(store, panel.id, target, zone);
+        document.getElementById(`tab-${panel.id}`)?.focus();
+      }}
+    >
+      {text}
+    </button>
+  );
+  const others = docksOf(store.layout.value)
+    .filter(({ panels }) => !panels.includes(panel.id))
+    .map(({ panels }) => panels[0] ?? '');
+  const titleOf = (id: string): string => all.find((one) => one.id === id)?.title ?? id;
+  return (
+    <Menu icon="move" label={`Move ${panel.title}`}>
+      {own.length > 1 && SIDES.map(([zone, where]) => item(`Split ${where}`, panel.id, zone))}
+      {others.map((id) => item(`Move beside the tab ${titleOf(id)}`, id, 'into'))}
+      {own.length === 1 &&
+        others.flatMap((id) =>
+          SIDES.map(([zone, where]) => item(`Move ${where} of ${titleOf(id)}`, id, zone)),
+        )}
+    </Menu>
+  );
+}
+
 function Tabs({ store, panels, shown }: { store: Store; panels: readonly Panel[]; shown: Panel }) {
   const move = (by: number): void => {
     const at = panels.indexOf(shown);
@@ -77,7 +181,7 @@ function Tabs({ store, panels, shown }: { store: Store; panels: readonly Panel[]
   };
   return (
     <div class="tabs" role="tablist">
-      {panels.map(({ id, title }) => (
+      {panels.map(({ id, title, about }) => (
         <button
           key={id}
           id={`tab-${id}`}
@@ -86,6 +190,11 @@ function Tabs({ store, panels, shown }: { store: Store; panels: readonly Panel[]
           aria-selected={id === shown.id}
           aria-controls={id === shown.id ? `panel-${id}` : undefined}
           tabIndex={id === shown.id ? 0 : -1}
+          draggable={!store.shell.narrow.value}
+          title={about}
+          onDragStart={(event) => {
+            event.dataTransfer?.setData(DRAGGED, id);
+          }}
           onClick={() => {
             store.reveal(id);
           }}
@@ -122,7 +231,15 @@ type SessionPanel = Exclude<Panel, { needs: 'nothing' }>;
 
 function SessionBody({ store, panel }: { store: Store; panel: SessionPanel }) {
   const session = store.open.value;
-  if (!session) return <Empty>{panel.empty}</Empty>;
+  if (!session) {
+    return (
+      <Empty>
+        <b>{panel.title}</b>
+        <span>{panel.about}</span>
+        <OpenExample store={store} />
+      </Empty>
+    );
+  }
   return <OpenSessionBody key={session.id} store={store} panel={panel} session={session} />;
 }
 

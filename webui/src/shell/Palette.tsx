@@ -1,9 +1,11 @@
-// The command palette (Ctrl+K): fuzzy search over all commands. A number goes to that step, `l 5`
+// The search (Ctrl+K): fuzzy search over all commands and sessions, and the tensors, ops and tokens of
+// the open session. A number goes to that step, `l 5`
 // to that layer.
 import { effect, useComputed, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { isEnabled, type Command } from '../commands/command';
 import { rank } from '../commands/fuzzy';
+import { sessionItems } from '../commands/session_items';
 import type { Store } from '../state/store';
 import { Keys } from '../ui/Keys';
 
@@ -60,7 +62,7 @@ export function Palette({ store, commands }: { store: Store; commands: () => rea
         aria-expanded="true"
         aria-controls="palette-list"
         aria-activedescendant={active >= 0 ? `palette-${active}` : undefined}
-        placeholder="Command, step number, or “l 5” for layer 5"
+        placeholder="Tensor, op, token, session, command, step number, or “l 5” for layer 5"
         autocomplete="off"
         spellcheck={false}
         value={query.value}
@@ -109,7 +111,8 @@ function search(store: Store, commands: readonly Command[], query: string): read
     ({ title }) => title,
     ({ group }) => group,
   );
-  return [...jumps, ...names].slice(0, MAX_RESULTS);
+  const found = sessionItems(store, query).map((item) => ({ item, indices: [] }));
+  return [...jumps, ...found, ...names].slice(0, MAX_RESULTS);
 }
 
 function Item(props: {

@@ -122,7 +122,7 @@ export class SessionList {
     return true;
   }
 
-  // Uploads the files one after the other. `open` opens an added session.
+  // Uploads the files one after the other. A single file is opened; of several, `open` is offered.
   async upload(files: readonly File[], open: (id: string) => void): Promise<void> {
     for (const file of files) {
       const control = new AbortController();
@@ -137,12 +137,14 @@ export class SessionList {
       this.sending.value = this.sending.peek().filter(({ id }) => id !== upload.id);
       if (result.ok) {
         const session = result.value;
-        this.toasts.done(`Added “${titleOf(session)}”.`, {
-          text: 'Open',
-          run: () => {
-            open(session.id);
-          },
-        });
+        const show = (): void => {
+          open(session.id);
+        };
+        const added = `Added “${titleOf(session)}”.`;
+        if (files.length === 1) {
+          this.toasts.done(added);
+          show();
+        } else this.toasts.done(added, { text: 'Open', run: show });
         void this.refresh();
       } else if (result.error.kind !== 'aborted') {
         this.toasts.error(`${file.name} was not added: ${errorText(result.error)}`);

@@ -2,19 +2,14 @@
 import { signal, type ReadonlySignal } from '@preact/signals';
 import type { Level, TimingMode } from '../net/types';
 
-export type Theme = 'dark' | 'light';
+export const THEMES = ['dark', 'light', 'contrast'] as const;
+export type Theme = (typeof THEMES)[number];
 export type ThemeChoice = 'auto' | Theme;
 
 export interface Settings {
   readonly theme: ThemeChoice;
   readonly letterKeys: boolean; // single-key shortcuts are enabled
-  readonly showSide: boolean;
-  readonly showInspector: boolean;
-  // Sizes of the page areas, as fractions.
-  readonly sideShare: number;
-  readonly inspectorShare: number;
-  readonly chatShare: number;
-  readonly upperShare: number;
+  readonly layout: string; // JSON (layout.ts); empty: the default
   readonly maxTokens: number;
   readonly temperature: number;
   readonly topK: number;
@@ -37,12 +32,7 @@ export const defaultStatsPattern = 'attn_out|ffn_out|ffn_moe_out|l_out|result_';
 export const defaultSettings: Settings = {
   theme: 'auto',
   letterKeys: true,
-  showSide: true,
-  showInspector: true,
-  sideShare: 0.24,
-  inspectorShare: 0.22,
-  chatShare: 0.64,
-  upperShare: 0.54,
+  layout: '',
   maxTokens: 128,
   temperature: 0.8,
   topK: 40,
@@ -57,16 +47,6 @@ export const defaultSettings: Settings = {
   level: 'detailed',
   timing: 'fast',
   statsPattern: '',
-};
-
-// The settings of the page layout.
-export const defaultLayout: Partial<Settings> = {
-  showSide: defaultSettings.showSide,
-  showInspector: defaultSettings.showInspector,
-  sideShare: defaultSettings.sideShare,
-  inspectorShare: defaultSettings.inspectorShare,
-  chatShare: defaultSettings.chatShare,
-  upperShare: defaultSettings.upperShare,
 };
 
 const KEY = 'tensor-trace.settings';

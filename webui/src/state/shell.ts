@@ -15,6 +15,7 @@ export type Overlay = 'palette' | 'help' | null;
 export class Shell {
   readonly active: ReadonlySignal<string | null>; // the panel used last
   readonly overlay: ReadonlySignal<Overlay>;
+  readonly narrow = signal(false); // the window has no room for several docks side by side
   private readonly activePanel = signal<string | null>(null);
   private readonly openOverlay = signal<Overlay>(null);
   private readonly viewports = new Map<string, Viewport>();

@@ -7,6 +7,7 @@ import type { LiveSink, LiveStatus, WatchOptions } from '../net/live';
 import type { LiveEvent, LiveKind } from '../net/live_events';
 import type { Run, Session } from '../net/types';
 import { themeOf } from '../theme';
+import { LAYOUTS, parseLayout, withTab, type Layout, type LayoutName } from './layout';
 import { Chat } from './chat';
 import { Connection } from './connection';
 import { Models } from './models';
@@ -21,7 +22,7 @@ import { speedOf } from './speed';
 import { Toasts } from './toasts';
 import { Playback } from './playback';
 import type { KnownPanels } from './url';
-import { withStep, withKey, type PhaseFilter } from './view';
+import { withStep, type PhaseFilter } from './view';
 
 // The part of net/live.ts that the store uses.
 export interface Watcher {
@@ -145,19 +146,30 @@ export class Store implements LiveSink {
 
   // ---- User actions -----------------------------------------------------------------
 
+  // The arrangement of the panels: all are tabs of one dock in a narrow window.
+  readonly layout = computed((): Layout => {
+    const all = [...this.panels];
+    if (this.shell.narrow.value) return { kind: 'dock', panels: all };
+    return parseLayout(this.settings.current.value.layout, all) ?? LAYOUTS.explore;
+  });
+
+  setLayout(layout: Layout): void {
+    if (!this.shell.narrow.peek()) this.settings.set({ layout: JSON.stringify(layout) });
+  }
+
+  // Arranges the panels as in a named layout, with the first tab of each dock in front.
+  applyLayout(name: LayoutName): void {
+    this.setLayout(LAYOUTS[name]);
+    this.navigation.change({ tabs: [], full: null }, 'replace');
+  }
+
   // Selects the tab of a panel.
   reveal(panel: string): void {
-    const place = this.panels.get(panel);
-    if (place === undefined) return;
-    const first = [...this.panels].find(([, one]) => one === place)?.[0];
+    if (!this.panels.has(panel)) return;
     const { tabs, full } = this.navigation.view.peek();
-    this.navigation.change(
-      { tabs: withKey(tabs, place, panel === first ? null : panel), full: full && panel },
-      'replace',
-    );
+    const next = withTab(this.layout.peek(), tabs, panel);
+    this.navigation.change({ tabs: next, full: full && panel }, 'replace');
     this.shell.activate(panel);
-    if (place === 'inspector') this.settings.set({ showInspector: true });
-    if (place === 'chat' || place === 'sessions') this.settings.set({ showSide: true });
   }
 
   // Goes to the next (1) or previous (-1) step of the phase.
@@ -258,6 +270,13 @@ export class Store implements LiveSink {
     void this.sessions.upload(files, (id) => {
       this.navigation.toSession(id);
     });
+  }
+
+  // Adds the session that is part of the page, and opens it.
+  async openExample(): Promise<void> {
+    const file = await this.api.example();
+    if (file.ok) this.upload([new File([file.value], 'example.ttrace')]);
+    else this.toasts.error('The example session cannot be read.');
   }
 
   // Reconnects now.

@@ -9,7 +9,7 @@ const press = (...keys: readonly string[]) =>
     Promise.resolve(),
   );
 // Moves the focus out of text fields.
-const leaveFields = () => fixture.page.getByRole('tab', { name: 'Ops' }).click();
+const leaveFields = () => fixture.page.getByRole('tab', { name: 'Table' }).click();
 const chosen = () => fixture.inspector.locator('.inspection h3');
 
 describe('the URL', () => {
@@ -23,7 +23,7 @@ describe('the URL', () => {
     await page.getByRole('radio', { name: 'Generate' }).check();
     await leaveFields();
     await press('f');
-    await expect.poll(() => fixture.hash.get('full')).toBe('ops');
+    await expect.poll(() => fixture.hash.get('full')).toBe('table');
     const { hash } = new URL(page.url());
     expect(Object.fromEntries(fixture.hash)).toMatchObject({ sel: 'o:2', ph: 'g', l: '1' });
 
@@ -39,7 +39,7 @@ describe('the URL', () => {
 
     // Escape and each selection before it pushed an entry.
     await page.goBack();
-    await expect.poll(() => fixture.hash.get('full')).toBe('ops');
+    await expect.poll(() => fixture.hash.get('full')).toBe('table');
     for (const key of ['full', 'ph', 'sel', 'l']) {
       await page.goBack();
       await expect.poll(() => fixture.hash.has(key)).toBe(false);
@@ -72,7 +72,7 @@ describe('keys', () => {
     await page.getByRole('dialog', { name: 'Search and commands' }).waitFor();
     await press('Escape');
     await expect.poll(() => page.getByRole('dialog').count()).toBe(0);
-    expect(fixture.hash.get('full')).toBe('ops');
+    expect(fixture.hash.get('full')).toBe('table');
     await press('Escape');
     await expect.poll(() => fixture.hash.get('full')).toBeNull();
     expect(fixture.hash.get('sel')).toBe('o:0');
@@ -142,7 +142,7 @@ describe('accessibility', () => {
     await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe(theme);
     await fixture.runTextToEnd('For all', 4);
     await fixture.ops.locator('.vgrid-row').first().click();
-    await fixture.inspector.getByText('Accesses').waitFor();
+    await fixture.inspector.getByRole('heading', { name: 'Accesses' }).waitFor();
     expect(await fixture.axeViolations()).toEqual([]);
     await press('?');
     expect(await fixture.axeViolations()).toEqual([]);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { commandFor, keyCaps, matches, type KeyPress } from '../../src/commands/keys';
 import { fuzzy, rank } from '../../src/commands/fuzzy';
 import { commandsOf } from '../../src/commands/table';
-import { PANELS as TABLE } from '../../src/panels/table';
+import { PANELS as TABLE } from '../../src/panels/all_panels';
 import { fakeStore } from './fakes';
 
 const press = (key: string, part: Partial<KeyPress> = {}): KeyPress => ({

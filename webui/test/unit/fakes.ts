@@ -76,14 +76,7 @@ export class FakeBrowser implements Browser {
   }
 }
 
-export const PANELS = new Map([
-  ['chat', 'chat'],
-  ['map', 'upper'],
-  ['graph', 'upper'],
-  ['ops', 'lower'],
-  ['steps', 'lower'],
-  ['inspector', 'inspector'],
-]);
+export const PANELS = new Set(['chat', 'sessions', 'map', 'graph', 'table', 'inspector']);
 
 export function fakeStore(part: Partial<Api>, browser = new FakeBrowser()): Store {
   return new Store({

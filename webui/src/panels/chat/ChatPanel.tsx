@@ -2,8 +2,10 @@
 // the next request.
 import { useRef } from 'preact/hooks';
 import type { OpenSession } from '../../state/open_session';
+import type { Model } from '../../net/types';
+import { examplePrompts } from '../../state/examples';
 import type { Store } from '../../state/store';
-import { Empty } from '../../ui/States';
+import { OpenExample } from '../../ui/OpenExample';
 import type { PanelProps } from '../panel';
 import { Composer } from './Composer';
 import { Conversation } from './Conversation';
@@ -59,27 +61,60 @@ function Transcript({ store }: { store: Store }) {
   );
 }
 
+// The first minute: what this is, prompts to try, an example.
 function Welcome({ store }: { store: Store }) {
   const model = store.models.current.value;
-  if (model?.state !== 'loaded') {
-    return (
-      <Empty>
-        {model?.state === 'loading' ? (
-          <span>Loading {model.name}…</span>
-        ) : (
-          <span>Load a model to run a prompt. Recorded sessions open without a model.</span>
-        )}
-      </Empty>
-    );
-  }
+  const isLoaded = model?.state === 'loaded';
   return (
-    <Empty>
-      <span>Write a prompt below. The run is recorded and shown live.</span>
-      {modelNotes(model).map((note) => (
-        <span key={note} class="model-note">
-          {note}
-        </span>
+    <div class="welcome">
+      <h2>See where the memory goes</h2>
+      <p>
+        Run a prompt: the page shows, while the model runs, which bytes of the model it reads for
+        each word, when, and for how long.
+      </p>
+      {isLoaded ? (
+        <Examples store={store} model={model} />
+      ) : (
+        <p class="dim">
+          {model?.state === 'loading'
+            ? `Loading ${model.name}…`
+            : 'Load a model to run a prompt. Recorded sessions open without a model.'}
+        </p>
+      )}
+      <p>
+        <OpenExample store={store} />, or drop a .ttrace file anywhere on the page.
+      </p>
+      {isLoaded &&
+        modelNotes(model).map((note) => (
+          <p key={note} class="model-note">
+            {note}
+          </p>
+        ))}
+    </div>
+  );
+}
+
+function Examples({ store, model }: { store: Store; model: Model }) {
+  const { chat } = store;
+  return (
+    <ul class="examples" aria-label="Prompts to try">
+      {examplePrompts(model).map(({ mode, text, why }) => (
+        <li key={text}>
+          <button
+            type="button"
+            disabled={chat.sending.value}
+            onClick={() => {
+              chat.selectMode(mode);
+              const field = mode === 'chat' ? 'message' : mode;
+              chat.write({ [field]: text });
+              void chat.send();
+            }}
+          >
+            <span>{text}</span>
+            <span class="dim">{why}</span>
+          </button>
+        </li>
       ))}
-    </Empty>
+    </ul>
   );
 }

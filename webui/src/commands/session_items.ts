@@ -1,0 +1,58 @@
+// What the search finds in the open session: tensors, ops of the selected step, and tokens.
+import { visibleText } from '../format';
+import { graphOf, opsOf } from '../state/per_session';
+import type { Store } from '../state/store';
+import type { Command } from './command';
+
+const MAX_OF_KIND = 8;
+
+export function sessionItems(store: Store, query: string): readonly Command[] {
+  const open = store.open.peek();
+  const text = query.trim().toLowerCase();
+  if (!open || text.length < 2) return [];
+  const words = text.split(/\s+/);
+  const has = (...fields: readonly string[]): boolean => {
+    const all = fields.join(' ').toLowerCase();
+    return words.every((word) => all.includes(word));
+  };
+  const graph = graphOf(open).state.peek().value;
+  const ops = opsOf(open).state.peek().value?.rows ?? [];
+  const tensors = (graph?.tensors ?? [])
+    .filter(({ tensor_name, role }) => has(tensor_name, role))
+    // Weights first: their names are what one knows of a model.
+    .sort((a, b) => Number(b.tensor_kind === 'weight') - Number(a.tensor_kind === 'weight'))
+    .slice(0, MAX_OF_KIND)
+    .map(({ tensor, tensor_name, tensor_kind }): Command => ({
+      id: `tensor-${tensor}`,
+      title: tensor_name,
+      group: tensor_kind === 'weight' ? 'Weight' : 'Tensor',
+      run: () => {
+        store.select({ kind: 'tensor', tensor });
+      },
+    }));
+  const found = ops
+    .filter(({ operation_type, tensor_name }) => has(operation_type, tensor_name))
+    .slice(0, MAX_OF_KIND)
+    .map(({ op, operation_type, tensor_name }): Command => ({
+      id: `op-${op}`,
+      title: `${operation_type} ${tensor_name}`,
+      group: `Op ${op}`,
+      run: () => {
+        store.select({ kind: 'op', op });
+      },
+    }));
+  const tokens: Command[] = [];
+  for (const token of open.data.tokens) {
+    if (tokens.length === MAX_OF_KIND) break;
+    if (!token?.text.toLowerCase().includes(text)) continue;
+    tokens.push({
+      id: `token-${token.index}`,
+      title: visibleText(token.text),
+      group: `Token ${token.index}`,
+      run: () => {
+        store.selectToken(open, token.index);
+      },
+    });
+  }
+  return [...tensors, ...found, ...tokens];
+}

@@ -1,0 +1,204 @@
+// The first minute of a visitor, the layouts, docks, small windows and themes.
+import { describe, expect, it } from 'vitest';
+import type { Session } from '../../src/net/types';
+import { PageFixture } from './page_fixture';
+
+const fixture = PageFixture.use();
+const docks = () =>
+  fixture.page
+    .locator('.dock')
+    .evaluateAll((all) =>
+      all.map((dock) =>
+        [...dock.querySelectorAll('[role=tab]')].map((tab) => tab.textContent).join(),
+      ),
+    );
+
+describe('without a session', () => {
+  it('each panel says what it shows, and an example opens', async () => {
+    const { page } = fixture;
+    for (const name of ['Map', 'Table', 'Inspector']) {
+      const panel = page.getByRole('tabpanel', { name, exact: true });
+      expect((await panel.innerText()).length).toBeGreaterThan(60);
+    }
+    expect(await fixture.axeViolations()).toEqual([]);
+    await page.getByRole('log').getByRole('button', { name: 'Open an example session' }).click();
+    await fixture.ops.waitFor();
+    const session = await fixture.get<Session>('');
+    expect(session.title).toBe('Example: What is the KV cache?');
+    await fixture.row('Example: What is the KV cache?').waitFor();
+    await expect
+      .poll(() =>
+        fixture.inspector.getByRole('list', { name: 'Summary' }).getByRole('button').count(),
+      )
+      .toBe(6);
+  });
+
+  it('three prompts are offered, and a click runs one', async () => {
+    const { page } = fixture;
+    const prompts = page.getByRole('list', { name: 'Prompts to try' }).getByRole('button');
+    expect(await prompts.count()).toBe(3);
+    const text = (await prompts.first().innerText()).split('\n')[0] ?? '';
+    await prompts.first().click();
+    await fixture.log.getByText(text).first().waitFor();
+    await fixture.waitDone();
+    await expect.poll(() => fixture.answer.innerText()).toContain('KV cache');
+  });
+
+  it('the help of a panel explains it', async () => {
+    const { page } = fixture;
+    await page.getByRole('button', { name: 'What Map shows' }).click();
+    await page.getByText('Which part of the model cost what, and when').last().waitFor();
+    await page.keyboard.press('Escape');
+  });
+});
+
+describe('the search', () => {
+  it('finds tensors, ops, tokens and sessions', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Find everything', 6);
+    const options = page.getByRole('listbox', { name: 'Commands' }).getByRole('option');
+    const search = async (text: string, group: string | RegExp): Promise<void> => {
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type(text);
+      await options.filter({ hasText: group }).first().click();
+    };
+    await search('blk.1.ffn_up', 'Weight');
+    await expect
+      .poll(() => fixture.inspector.locator('h3').innerText())
+      .toBe('blk.1.ffn_up.weight');
+    await search('mul_mat ffn_up-0', /Op \d+/);
+    await expect.poll(() => fixture.hash.get('sel')).toMatch(/^o:\d+$/);
+    const { tokens } = await fixture.get<{ tokens: { text: string }[] }>('tokens');
+    const word = tokens.map(({ text }) => text.trim()).find((text) => /^[a-z]{3,}$/.test(text));
+    await search(word ?? '', 'Token');
+    await expect.poll(() => fixture.hash.get('sel')).toMatch(/^k:\d+$/);
+    const before = fixture.session;
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('close the session');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => fixture.session).toBeNull();
+    await search('find everything', 'Sessions');
+    await expect.poll(() => fixture.session).toBe(before);
+  });
+});
+
+describe('the layout', () => {
+  it('has three forms with a key each', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Arrange', 4);
+    await page.getByRole('tab', { name: 'Table' }).click();
+    const explore = await docks();
+    expect(explore).toEqual(['Chat', 'Sessions', 'Map,Graph', 'Table', 'Inspector']);
+    await page.keyboard.press('r');
+    await expect.poll(docks).toEqual(['Chat,Sessions', 'Map,Graph,Table', 'Inspector']);
+    await page.keyboard.press('g');
+    await page.getByRole('application', { name: /^Layer 0: / }).waitFor();
+    expect(await fixture.axeViolations()).toEqual([]);
+    await page.keyboard.press('e');
+    await expect.poll(docks).toEqual(explore);
+    await page.reload();
+    await expect.poll(docks).toEqual(explore);
+  });
+
+  it('is changed by dragging a tab, with a menu, and by moving a bar', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Drag', 4);
+    const target = page.getByRole('tabpanel', { name: 'Table' });
+    const box = await target.boundingBox();
+    await fixture.tab('Graph').dragTo(target, {
+      targetPosition: { x: (box?.width ?? 0) - 12, y: (box?.height ?? 0) / 2 },
+    });
+    await expect.poll(docks).toEqual(['Chat', 'Sessions', 'Map', 'Table', 'Graph', 'Inspector']);
+    await page.getByRole('application', { name: /^Layer 0: / }).waitFor();
+    await page.getByRole('button', { name: 'Move Graph' }).click();
+    await page.getByRole('button', { name: 'Move beside the tab Map' }).click();
+    await expect.poll(docks).toEqual(['Chat', 'Sessions', 'Map,Graph', 'Table', 'Inspector']);
+    const bar = page.getByRole('separator', { name: 'Height of Map, Graph' });
+    const height = async () => (await target.boundingBox())?.height ?? 0;
+    const before = await height();
+    await bar.focus();
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('ArrowUp');
+    await expect.poll(height).toBeGreaterThan(before + 10);
+    await page.reload();
+    await expect.poll(height).toBeGreaterThan(before + 10);
+    await bar.dblclick();
+  });
+
+  it.each(['Chat', 'Map', 'Table', 'Inspector'])('shows %s in full screen', async (name) => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Full', 4);
+    await fixture.tab(name).click();
+    await page.keyboard.press('f');
+    const panel = page.getByRole('tabpanel', { name, exact: true });
+    await expect.poll(async () => (await panel.boundingBox())?.width ?? 0).toBeGreaterThan(1400);
+    expect(await page.getByRole('tabpanel').count()).toBe(1);
+    await page.keyboard.press('Escape');
+    await expect.poll(async () => (await panel.boundingBox())?.width ?? 0).toBeLessThan(1200);
+  });
+});
+
+describe('a small window', () => {
+  // 390 px, and 1440 px at a zoom of 200 %.
+  it.each([
+    [390, 844],
+    [720, 450],
+  ])('of %d x %d has all panels as tabs, and every control in reach', async (width, height) => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Small', 4);
+    await page.setViewportSize({ width, height });
+    await expect.poll(docks).toEqual(['Chat,Sessions,Map,Graph,Table,Inspector']);
+    const missing: string[] = [];
+    for (const name of ['Chat', 'Sessions', 'Map', 'Graph', 'Table', 'Inspector']) {
+      await fixture.tab(name).click();
+      await page.getByRole('tabpanel', { name, exact: true }).waitFor();
+      const out = await page.evaluate((w) => {
+        const controls = document.querySelectorAll<HTMLElement>('button, input, select, textarea');
+        return [...controls]
+          .filter(
+            (one) =>
+              one.checkVisibility() &&
+              !one.closest('[popover], .vgrid, .tabs, .presets, .visually-hidden'),
+          )
+          .filter((one) => {
+            const box = one.getBoundingClientRect();
+            return box.width > 0 && (box.right > w + 1 || box.left < -1);
+          })
+          .map((one) => one.getAttribute('aria-label') ?? one.textContent);
+      }, width);
+      missing.push(...out.map((control) => `${name}: ${control}`));
+    }
+    expect(missing).toEqual([]);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(
+      width,
+    );
+    expect(await fixture.axeViolations()).toEqual([]);
+  });
+});
+
+describe('themes', () => {
+  it('have one of high contrast', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Contrast', 4);
+    await page.emulateMedia({ contrast: 'more' });
+    await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe('contrast');
+    await fixture.ops.locator('.vgrid-row').first().click();
+    expect(await fixture.axeViolations()).toEqual([]);
+    await page.emulateMedia({ contrast: 'no-preference' });
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('high contrast');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe('contrast');
+    expect(await fixture.axeViolations()).toEqual([]);
+  });
+
+  it('do not move where reduced motion is preferred', async () => {
+    const { page } = fixture;
+    await page.emulateMedia({ reducedMotion: 'reduce' });
+    await fixture.runText('Still', 12);
+    await page.locator('progress').first().waitFor();
+    const moving = await page.evaluate(() => document.getAnimations().length);
+    expect(moving).toBe(0);
+    await fixture.waitDone();
+  });
+});
