@@ -5,7 +5,13 @@ import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { exactBytes, formatBytes, formatNs } from '../format';
 import { ok } from '../result';
 import type { OpenSession } from '../state/open_session';
-import { graphOf, perSession } from '../state/per_session';
+import {
+  graphOf,
+  perSession,
+  templateGraph,
+  templateOf,
+  type TemplateGraph,
+} from '../state/per_session';
 import { Resource } from '../state/resource';
 import { opOf } from '../state/selection';
 import type { Store } from '../state/store';
@@ -15,6 +21,7 @@ import { figuresOf } from './figures';
 import { MEMORY_NAMES, StripChart } from './strip_chart';
 
 const FADE_FRAME_MS = 50;
+const WAITS_MS = 5000;
 
 export function Strip({ store }: { store: Store }) {
   const session = store.open.value;
@@ -26,9 +33,12 @@ const waitsOf = perSession((session) => {
   const { api, reconnects } = session.context;
   return new Resource<number>({
     key: () => {
-      // The facts of a running session are read every second.
+      // The facts of a running session are read every second; this sum less often.
       const info = session.info.value;
-      return info.is === 'ready' ? `${info.value.state} ${info.value.steps ?? 0}` : null;
+      if (info.is !== 'ready') return null;
+      return info.value.state === 'running'
+        ? `running ${Math.floor(Date.now() / WAITS_MS)}`
+        : `${info.value.state} ${info.value.steps ?? 0}`;
     },
     load: async (abort) => {
       const picture = await api.heatmap(
@@ -42,10 +52,43 @@ const waitsOf = perSession((session) => {
   });
 });
 
+// The graph of a run is recorded when its first step ends. Until then: the graph of an earlier
+// session of the same model, which has the same tensors.
+function earlierGraphOf(store: Store, session: OpenSession): Resource<TemplateGraph> {
+  const { api, reconnects } = session.context;
+  const earlier = computed(() => {
+    const run = session.run.value;
+    const list = store.models.list.value;
+    const page = store.sessions.page.value;
+    if (!run || list.is !== 'ready' || page.is !== 'ready') return null;
+    const path = list.value.models.find(({ id }) => id === run.model)?.path;
+    const found = page.value.sessions.find(
+      (one) => one.id !== run.id && one.model?.path === path && (one.steps ?? 0) > 0,
+    );
+    return found?.id ?? null;
+  });
+  return new Resource<TemplateGraph>({
+    key: () => (session.active.value && templateOf(session).value === 0 ? earlier.value : null),
+    load: async (signal) => {
+      const id = earlier.peek() ?? '';
+      const [nodes, tensors] = await Promise.all([
+        api.nodes(id, 1, signal),
+        api.tensors(id, 1, signal),
+      ]);
+      if (!nodes.ok) return nodes;
+      return tensors.ok ? ok(templateGraph(1, nodes.value, tensors.value)) : tensors;
+    },
+    reconnects,
+  });
+}
+
 const EMPTY: Bands = { groups: [], bands: [] };
 
 function SessionStrip({ store, session }: { store: Store; session: OpenSession }) {
-  const graph = useResource(graphOf(session)).value;
+  const own = useResource(graphOf(session)).value;
+  const earlier = useMemo(() => earlierGraphOf(store, session), [store, session]);
+  const other = useResource(earlier).value;
+  const graph = own ?? other;
   const bands = useMemo(() => (graph ? bandsOf(graph.tensors) : EMPTY), [graph]);
   const ops = useMemo(
     () =>

@@ -24,8 +24,22 @@ describe('a running session', () => {
       .getByText(/Step 0 is running: [1-9]\d* ops? done/)
       .first()
       .waitFor();
+    const strip = page.locator('.strip-chart');
+    expect(await strip.getAttribute('aria-label')).toBe('Memory of the model');
     await fixture.waitDone();
     await fixture.ops.waitFor();
+    // A second run shows the memory of the model from the start, and the ops that touch it.
+    await fixture.runText(LONG.toUpperCase(), 2);
+    await page
+      .getByText(/Step 0 is running: [1-9]\d* ops? done/)
+      .first()
+      .waitFor();
+    await expect
+      .poll(() => strip.getAttribute('aria-label'), { interval: 20 })
+      .toMatch(/file .*KV/);
+    expect(await page.getByText(/Step 0 is running/).count()).toBeGreaterThan(0);
+    await fixture.stop.click();
+    await fixture.progress.getByText(/^(Stopped|Done)/).waitFor();
     expect(await page.getByText(/Waiting/).count()).toBe(0);
   });
 
