@@ -87,6 +87,10 @@ describe('the layer graph', () => {
     const table = page.getByRole('grid', { name: 'Nodes of layer 0' });
     expect(Number(await table.getAttribute('aria-rowcount'))).toBeGreaterThan(nodes);
     await table.locator('[aria-selected=true]').getByText('attn_q.weight').waitFor();
+    // The link has the form.
+    await expect.poll(() => fixture.hash.get('p.graph')).toBe('list');
+    await page.reload();
+    await table.waitFor();
     expect(await fixture.axeViolations()).toEqual([]);
   });
 

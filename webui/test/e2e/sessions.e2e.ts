@@ -66,6 +66,19 @@ describe('the op table', () => {
 });
 
 describe('a session', () => {
+  it('that is recorded opens without a request that fails', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Recorded', 4);
+    const failed: string[] = [];
+    page.on('response', (answer) => {
+      if (answer.status() >= 400) failed.push(`${answer.status()} ${answer.url()}`);
+    });
+    await fixture.fresh(page.url());
+    await fixture.ops.waitFor();
+    await page.waitForLoadState('networkidle');
+    expect(failed).toEqual([]);
+  });
+
   it('opens from the list, and Back returns', async () => {
     await fixture.runTextToEnd('First of two', 4);
     const first = fixture.session;
@@ -207,6 +220,9 @@ describe('a server restart', () => {
     await fixture.server.pause();
     await page.getByRole('alert').getByText('The server does not respond').waitFor();
     await page.getByText('not updating').first().waitFor();
+    await page.getByRole('button', { name: 'Delete Before the fall' }).click();
+    const messages = fixture.toasts.locator('[data-tone=fault]');
+    await messages.getByText('Cannot delete').waitFor();
     // Loaded data stays; other panels show the reason.
     expect(await fixture.ops.locator('.vgrid-row').count()).toBeGreaterThan(5);
     await page.locator('.plane-input').click({ position: { x: 82, y: 100 } });
@@ -221,6 +237,7 @@ describe('a server restart', () => {
     await page.getByRole('grid', { name: 'Ops of step 0' }).waitFor();
     await page.locator('[data-reach=live]').waitFor();
     await expect.poll(() => page.locator('.away').count()).toBe(0);
+    await expect.poll(() => messages.count()).toBe(0); // those of the outage
     await expect.poll(() => fixture.run.isEnabled()).toBe(true);
     await fixture.runTextToEnd('After it', 4);
     // The browser logs each failed connection attempt.
