@@ -13,6 +13,7 @@
 #include <format>
 #include <utility>
 
+#include "tracer/engine/repack_samples.h"
 #include "tracer/gguf/gguf_index.h"
 #include "tracer/text/join.h"
 
@@ -79,16 +80,9 @@ bool can_connect(const std::string& server) {
 }
 
 bool find_amx_buffers() {
-  ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
-  if (cpu == nullptr) return false;
-  const auto extra =
-      reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(ggml_backend_reg_get_proc_address(
-          ggml_backend_dev_backend_reg(cpu), "ggml_backend_dev_get_extra_bufts"));
-  ggml_backend_buffer_type_t* buffers = extra == nullptr ? nullptr : extra(cpu);
-  for (; buffers != nullptr && *buffers != nullptr; ++buffers) {
-    if (std::string_view(ggml_backend_buft_name(*buffers)) == "AMX") return true;
-  }
-  return false;
+  return std::ranges::any_of(repacked_buffer_types(), [](ggml_backend_buffer_type_t type) {
+    return std::string_view(ggml_backend_buft_name(type)) == "AMX";
+  });
 }
 
 // Queried once: the library's lazy initialization of the list is not thread-safe.

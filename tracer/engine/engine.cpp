@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <exception>
 #include <format>
 #include <functional>
 #include <future>
 #include <new>
-#include <set>
+#include <optional>
 #include <span>
 #include <thread>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "tracer/engine/engine_state.h"
 #include "tracer/engine/generation_run.h"
 #include "tracer/engine/host_facts.h"
+#include "tracer/engine/repack_samples.h"
 #include "tracer/format/names/names.h"
 #include "tracer/probe/name_pattern.h"
 #include "tracer/request/request_bounds.h"
@@ -94,24 +94,6 @@ std::uint32_t metadata_number(const GgufIndex& index, const std::string& key) {
 
 namespace {
 
-// A pattern of all weights except the first of each type and shape; at most kSamples exceptions.
-// Names may contain any character.
-std::string all_but_samples(const GgufIndex& index) {
-  constexpr std::size_t kSamples = 64;
-  std::set<std::pair<std::string, std::array<std::int64_t, 4>>> seen;
-  std::string names;
-  for (const GgufTensor& tensor : index.tensors()) {
-    if (seen.size() >= kSamples || !seen.emplace(tensor.type, tensor.ne).second) continue;
-    if (!names.empty()) names += '|';
-    for (const char c : tensor.name) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (byte < 0x80 && std::isalnum(byte) == 0) names += '\\';
-      names += c;
-    }
-  }
-  return "^(?!(?:" + names + ")$)";
-}
-
 std::expected<LlamaModel, EngineError> load_model(const ModelOptions& options,
                                                   const GgufIndex& index,
                                                   const LoadProgress& progress) {
@@ -120,12 +102,12 @@ std::expected<LlamaModel, EngineError> load_model(const ModelOptions& options,
   if (options.gpu_layers == 0) params.devices = no_devices.data();
   params.n_gpu_layers = options.gpu_layers;
   params.load_mode = load_mode(options);
-  params.use_extra_bufts = options.repack;
-  const std::string kept = options.repack && options.repack_samples ? all_but_samples(index) : "";
-  const std::array<llama_model_tensor_buft_override, 2> overrides = {
-      {{.pattern = kept.c_str(), .buft = ggml_backend_cpu_buffer_type()},
-       {.pattern = nullptr, .buft = nullptr}}};
-  if (!kept.empty()) params.tensor_buft_overrides = overrides.data();
+  params.use_extra_bufts = options.repack && !options.repack_samples;
+  std::optional<RepackSamples> samples;
+  if (options.repack && options.repack_samples) {
+    samples.emplace(index);
+    params.tensor_buft_overrides = samples->overrides();
+  }
 
   struct Watch {
     const LoadProgress& progress;

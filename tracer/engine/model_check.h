@@ -24,8 +24,8 @@ std::chrono::milliseconds model_check_timeout(const std::filesystem::path& model
 
 // A child process that tries a model: it loads it, creates the context, converts texts to tokens
 // and evaluates a short prompt and two more tokens, with the options that will be used, except:
-// - The weights are mapped and on the CPU. With `repack`, one weight of each type and shape is
-//   repacked, because repacking all takes seconds and memory.
+// - The weights are mapped and on the CPU. With `repack`, only samples are repacked
+//   (repack_samples.h).
 // - Chat templates are rendered elsewhere (Engine::load()).
 // The child may allocate three quarters of the RAM, and is killed when it exceeds a limit or when
 // `stop` is requested. Errors say why the model cannot be used and what to do. One thread.

@@ -16,7 +16,7 @@ struct ModelOptions {
   bool mmap = true;
   bool mlock = false;
   bool repack = true;                      // rewrite weights for faster kernels at load
-  bool repack_samples = false;             // only one weight of each type and shape (model_check.h)
+  bool repack_samples = false;             // only samples (model_check.h)
   std::vector<std::string> rpc_servers{};  // host:port of llama.cpp RPC servers
 };
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
@@ -23,6 +24,9 @@
 #include "tests/support/wait.h"
 #include "tracer/engine/backends.h"
 #include "tracer/engine/engine.h"
+#include "tracer/engine/repack_samples.h"
+#include "tracer/gguf/gguf_index.h"
+#include "tracer/modelgen/model_writer.h"
 
 namespace tt {
 namespace {
@@ -173,6 +177,34 @@ TEST(ModelCheck, TokenizerThatDoesNotEndIsRejectedWithLittleMemory) {
   ASSERT_FALSE(rejected.has_value());
   EXPECT_TRUE(rejected.error().contains("its tokenizer needs more than 256 MiB"))
       << rejected.error();
+}
+
+TEST(ModelCheck, RepacksOnlySamples) {
+  load_backends({});
+  const test::TempFolder folder;
+  for (const auto& [shape, quant] :
+       {std::pair{"small", "q4_0"}, {"small", "q4_k_m"}, {"moe", "q4_0"}}) {
+    SCOPED_TRACE(std::format("{} {}", shape, quant));
+    modelgen::ModelSpec spec;
+    spec.shape = shape;
+    spec.quant = quant;
+    const auto made =
+        modelgen::write_model(spec, folder / std::format("{}-{}.gguf", shape, quant).c_str());
+    ASSERT_TRUE(made.has_value()) << made.error().message;
+    const auto index = GgufIndex::open(made->files.front());
+    ASSERT_TRUE(index.has_value());
+    const RepackSamples samples(*index);
+    std::uint64_t all = 0, repacked = 0;
+    for (const GgufTensor& tensor : index->tensors()) {
+      all += tensor.file.length;
+      if (std::ranges::contains(samples.names(), tensor.name)) repacked += tensor.file.length;
+    }
+    EXPECT_LT(repacked, all / 10);
+    // Of processors that repack this type.
+    std::println("{} of {} weights, {} of {} bytes", samples.names().size(),
+                 index->tensors().size(), repacked, all);
+    EXPECT_TRUE(check(made->files.front()).has_value());
+  }
 }
 
 TEST(ModelCheck, EnforcesTheTimeLimit) {
