@@ -21,7 +21,7 @@ class Bystander {
   void stop();
 
   // Stops. EXPECTs that the first session is unchanged, and that no pause between two tokens was
-  // longer than 1 s.
+  // longer than 2 s.
   void expect_undisturbed();
   std::size_t generations() const { return generations_; }
 
