@@ -602,7 +602,7 @@ export interface paths {
         /**
          * Run one SELECT over the tables of a session
          * @description Tables, columns, units and views are described in docs/sql.md. Only SELECT over these tables
-         *     is allowed. Limits: 64 KiB per statement, 256 KiB per value, 256 MiB of memory, two
+         *     is allowed. Limits: 64 KiB per statement, 256 KiB per value, 160 MiB of memory, two
          *     statements at a time. Long responses are streamed. An error after the start of the response
          *     is reported in `error` (json) or in a last line (ndjson), or aborts the response (csv).
          */
@@ -2664,6 +2664,16 @@ export interface components {
         };
     };
     responses: {
+        /** @description Too many expensive queries, statements or exports are running or waiting, or the server is stopping */
+        readonly Busy: {
+            headers: {
+                readonly "Retry-After"?: string;
+                readonly [name: string]: unknown;
+            };
+            content: {
+                readonly "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The error and how to resolve it */
         readonly Problem: {
             headers: {
@@ -3395,6 +3405,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
             readonly 507: components["responses"]["Problem"];
         };
     };
@@ -3799,16 +3810,7 @@ export interface operations {
             readonly 404: components["responses"]["Problem"];
             readonly 422: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
-            /** @description Too many statements are running, or the server is stopping */
-            readonly 503: {
-                headers: {
-                    readonly "Retry-After"?: string;
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly heatmap: {
@@ -4255,6 +4257,7 @@ export interface operations {
             readonly 400: components["responses"]["Problem"];
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly comparison: {
@@ -4289,6 +4292,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly report: {
@@ -4321,6 +4325,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly stepGraph: {
@@ -4453,6 +4458,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly expertLayer: {
@@ -4489,6 +4495,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly expertTokens: {
@@ -4526,6 +4533,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly expertPinning: {
@@ -4556,6 +4564,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly heads: {
@@ -4589,6 +4598,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly kv: {
@@ -4656,6 +4666,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly pattern: {
@@ -4683,6 +4694,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly determinism: {
@@ -4710,6 +4722,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly login: {
