@@ -6,7 +6,7 @@ import * as wire from './types';
 import { upload } from './upload';
 
 export type { ApiResult, ApiError } from './call';
-export { isNotFound, errorText } from './call';
+export { isBusy, isNotFound, errorText } from './call';
 
 const id = encodeURIComponent;
 export const MAX_PAGE_ROWS = 10_000; // maximum `limit` of the server

@@ -131,5 +131,9 @@ export function errorText(error: ApiError): string {
   return error.detail || error.title;
 }
 
+// The server rejects some requests while others of their kind run.
+export const isBusy = (error: ApiError): boolean =>
+  error.kind === 'rejected' && error.status === 503;
+
 export const isNotFound = (error: ApiError): boolean =>
   error.kind === 'rejected' && error.status === 404;

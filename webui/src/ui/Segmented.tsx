@@ -1,7 +1,7 @@
 // A segmented control: radio buttons drawn as one control.
 export function Segmented<T extends string>(props: {
   label: string;
-  value: T;
+  value: T | null; // null: none is chosen
   options: readonly { value: T; text: string; hint?: string; disabled?: boolean }[];
   choose: (value: T) => void;
 }) {

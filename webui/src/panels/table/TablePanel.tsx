@@ -90,7 +90,7 @@ function Toolbar(props: TableProps) {
     <div class="toolbar table-tools">
       <Segmented
         label="Rows"
-        value={options.rows}
+        value={options.by ? null : options.rows}
         options={KIND_NAMES}
         choose={(rows: RowKind) => {
           set({ rows, by: null });

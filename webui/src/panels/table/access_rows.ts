@@ -1,7 +1,7 @@
 // The accesses of one step, or of all steps of the session: up to hundreds of millions. They are not
 // stored anywhere; the server derives the rows that are in view (SQL table `access`). The steps have
 // known numbers of accesses, so row N of the session is row N - M of a step.
-import type { ApiResult, Api } from '../../net/api';
+import { isBusy, type Api, type ApiResult } from '../../net/api';
 import type { QueryRows } from '../../net/types';
 import { ok } from '../../result';
 import { isStepTerm, sqlFilter, stepMatches, type Term } from '../../state/filter';
@@ -169,8 +169,7 @@ export async function patientQuery(
 ): ApiResult<QueryRows> {
   for (let tries = 0; ; tries += 1) {
     const answer = await api.query(session, sql, limit, signal);
-    const isBusy = !answer.ok && answer.error.kind === 'rejected' && answer.error.status === 503;
-    if (!isBusy || tries >= 40 || signal.aborted) return answer;
+    if (answer.ok || !isBusy(answer.error) || tries >= 40 || signal.aborted) return answer;
     await new Promise((done) => setTimeout(done, BUSY_RETRY_MS));
   }
 }
