@@ -278,7 +278,7 @@ class HostileModels : public ::testing::Test {
                  watch.health_p99().count());
     EXPECT_LT(watch.health_p99(), 50ms);
     EXPECT_LE(watch.memory_growth(), ram_bytes() / 4 * 3 + (256U << 20));
-    EXPECT_TRUE(watch.memory_returns());
+    EXPECT_TRUE(watch.memory_returns(ServerWatch::kCached));
     const auto stopped = Clock::now();
     server.program.signal(SIGTERM);
     EXPECT_EQ(server.program.wait(), 0);

@@ -161,7 +161,6 @@ std::size_t ServerWatch::health_requests() const {
 }
 
 void ServerWatch::expect_limits(std::uint64_t kept) {
-  constexpr std::uint64_t kCached = 32U << 20;  // by the allocator
   EXPECT_TRUE(memory_returns(kCached + kept))
       << (process_tree_bytes(server_) >> 20) << " MiB, initially " << (initial_ >> 20) << " MiB";
   stop();
