@@ -58,7 +58,7 @@ export class StripChart {
     const colours = coloursOf('viridis');
     const largest = times.reduce((a, b) => Math.max(a, b), 0);
     const least = times.reduce((a, b) => (b > 0 ? Math.min(a, b) : a), largest);
-    const scale: Scale = { min: least * 0.8, max: largest, clips: false, log: false };
+    const scale: Scale = { min: least * 0.8, max: largest, clips: false, log: true };
     const top = 15;
     bands.bands.forEach(({ from, to, layer, memory }, i) => {
       const [x0, x1] = [from * w, Math.max(from * w + 1, to * w)];

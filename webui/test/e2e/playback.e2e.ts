@@ -153,10 +153,15 @@ describe('playback', () => {
     await fixture.runTextToEnd('Once upon a time', 60);
     await page.getByLabel('tint text by time').check();
     await expect.poll(() => fixture.hash.get('p.chat')).toBe('cost');
-    const tinted = await page.evaluate(() =>
-      [1, 2, 3, 4, 5].map((level) => CSS.highlights.get(`token-cost-${level}`)?.size ?? 0),
-    );
-    expect(tinted.reduce((a, b) => a + b)).toBeGreaterThan(1);
+    await expect
+      .poll(() =>
+        page.evaluate(() =>
+          [1, 2, 3, 4, 5]
+            .map((level) => CSS.highlights.get(`token-cost-${level}`)?.size ?? 0)
+            .reduce((a, b) => a + b),
+        ),
+      )
+      .toBeGreaterThan(1);
     const from = await fixture.pointInAnswer(10);
     await page.mouse.move(from.x, from.y);
     await page.mouse.down();
