@@ -104,9 +104,9 @@ class HostileClients {
 };
 
 // A client that reads the events of its own generation.
-class LiveClient {
+class StreamingClient {
  public:
-  explicit LiveClient(const std::string& url) : client_(http_client(url)) {
+  explicit StreamingClient(const std::string& url) : client_(http_client(url)) {
     thread_ = std::jthread([this] { read(); });
   }
 
@@ -180,7 +180,7 @@ TEST_P(HostileClientsTest, DisturbNobody) {
   const std::string before = read_bytes(folder / "long.ttrace");
   RunningServer server(folder.path(), {"-c", "65536", "-t", "1"});
   ASSERT_TRUE(server.wait_until_loaded());
-  LiveClient live(server.url);
+  StreamingClient live(server.url);
   ASSERT_TRUE(wait_until([&] { return live.tokens() > 10; }));
 
   ServerWatch watch(server.program.pid(), server.url);

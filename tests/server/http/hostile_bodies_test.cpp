@@ -12,7 +12,7 @@
 
 #include "tests/server/frontend/raw_client.h"
 #include "tests/server/http/mutator.h"
-#include "tests/server/support/case_setting.h"
+#include "tests/server/support/generated_cases.h"
 #include "tests/server/support/http_client.h"
 #include "tests/server/support/program.h"
 #include "tests/server/support/server_watch.h"
@@ -75,9 +75,9 @@ TEST(HostileBodies, AreRejectedInTime) {
   RunningServer server(folder.path());
   ASSERT_TRUE(server.wait_until_loaded());
   httplib::Client client = http_client(server.url);
+  ServerWatch watch(server.program.pid(), server.url);
   for (const Body& body : bodies()) {
     SCOPED_TRACE(body.name);
-    ServerWatch watch(server.program.pid(), server.url);
     const ResponseTimer timer(server.program.pid());
     const auto answer = client.Post(body.target, body.text, "application/json");
     EXPECT_LT(timer.elapsed(), kMaxResponseTime);
@@ -85,8 +85,9 @@ TEST(HostileBodies, AreRejectedInTime) {
     EXPECT_GE(answer->status, 400);
     EXPECT_LT(answer->status, 500);
     EXPECT_TRUE(answer->body.contains(body.detail)) << answer->body.substr(0, 300);
-    watch.expect_limits();
+    EXPECT_TRUE(watch.memory_returns());
   }
+  watch.expect_limits();
   server.program.signal(SIGTERM);
   EXPECT_EQ(server.program.wait(), 0) << server.program.stderr_text();
 }
@@ -140,15 +141,15 @@ json random_body(Mutator& mutator) {
   return body;
 }
 
-// TT_CASES sets the number of generated cases, TT_SEED the seed (docs/fuzzing.md).
 TEST(HostileBodies, GeneratedBodiesAreAnsweredInTime) {
   const TempFolder folder;
   RunningServer server(folder.path());
   ASSERT_TRUE(server.wait_until_loaded());
   httplib::Client client = http_client(server.url);
-  Mutator mutator(case_setting("TT_SEED", 1));
+  const GeneratedCases cases(100);
+  Mutator mutator(cases.first_seed);
   ServerWatch watch(server.program.pid(), server.url);
-  for (std::uint32_t left = case_setting("TT_CASES", 100); left > 0; --left) {
+  for (std::uint32_t i = 0; i < cases.count; ++i) {
     std::string body = random_body(mutator).dump();
     if (mutator.once_in(3)) body = mutator.expanded(body, 1 << 20);
     SCOPED_TRACE(json(body.substr(0, 300)).dump(-1, ' ', true, json::error_handler_t::replace));

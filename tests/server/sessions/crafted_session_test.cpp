@@ -132,19 +132,20 @@ TEST(CraftedSession, UploadIsRejectedInTime) {
   const TempFolder folder, files;
   RunningServer server(folder.path(), {"--no-model"});
   httplib::Client client = http_client(server.url);
+  ServerWatch watch(server.program.pid(), server.url);
   for (const Crafted& crafted : crafted_files()) {
     SCOPED_TRACE(crafted.name);
     const SmallSession session({small_step(0), small_step(1)});
     crafted.change(session.path);
     const std::string bytes = read_bytes(session.path);
-    ServerWatch watch(server.program.pid(), server.url);
     const ResponseTimer timer(server.program.pid());
     const auto answer = client.Post("/api/v1/sessions", bytes, "application/octet-stream");
     EXPECT_LT(timer.elapsed(), kMaxResponseTime);
     ASSERT_TRUE(answer);
     EXPECT_EQ(answer->status, 422) << answer->body;
-    watch.expect_limits();
+    EXPECT_TRUE(watch.memory_returns());
   }
+  watch.expect_limits();
   EXPECT_EQ(server.get("/api/v1/sessions")["total"], 0);
 }
 

@@ -38,6 +38,7 @@ class ResponseTimer {
 class ServerWatch {
  public:
   static constexpr std::uint64_t kMaxGrowth = 256U << 20;
+  static constexpr std::uint64_t kCached = 32U << 20;  // freed, kept by the allocator
 
   ServerWatch(pid_t server, const std::string& url);
   ~ServerWatch() { stop(); }
@@ -47,7 +48,7 @@ class ServerWatch {
   std::uint64_t memory_growth() const;
   static constexpr std::uint64_t kCached = 32U << 20;  // memory that the allocator may keep
   // Waits until the memory is at most `slack` above the initial one; false after 10 s.
-  bool memory_returns(std::uint64_t slack) const;
+  bool memory_returns(std::uint64_t slack = kCached) const;
   // 99th percentile of the response time of /health, minus that of a wake-up on this machine: other
   // processes may keep the cores busy. Failed requests count as 10 s.
   std::chrono::milliseconds health_p99() const;
