@@ -193,8 +193,8 @@ int main(int argc, char** argv) {
   };
   frontend_options.on_complete = [&log](const tt::RequestRecord& record) {
     tt::log_access(log, record);
-    // Small blocks that it freed go back to the kernel, too.
-    constexpr auto kExpensive = 50ms;
+    // What an expensive request freed goes back to the kernel, also between blocks in use.
+    constexpr auto kExpensive = 10ms;
     if (record.time >= kExpensive && !record.route.empty()) malloc_trim(0);
   };
   frontend_options.websocket_message_bytes = tt::kMaxCommandBytes;
