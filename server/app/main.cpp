@@ -257,6 +257,7 @@ int main(int argc, char** argv) {
   tt::notify_service_manager("STOPPING=1");
   log.info("stopping; a second signal exits immediately");
   signals.force_exit_after(5s);
+  queue.stop();
   model_manager.stop();  // finishes the running session's file
   hub.stop();            // queues its last messages for the clients
   frontend.stop(2s);     // shorter than the 5 s above, so that the file can be finished

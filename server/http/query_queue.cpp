@@ -59,7 +59,7 @@ std::exception_ptr QueryQueue::run(Lock& lock, Lane& lane, Flight& flight,
                                    const ContinueCheck& connected, const Compute& compute) {
   std::atomic<bool> cancelled = false;
   const ContinueCheck keep_going = [&] {
-    if (!connected() && flight.sharing == 0) cancelled = true;
+    if (stopping_ || (!connected() && flight.sharing == 0)) cancelled = true;
     return !cancelled;
   };
   if (!wait_for_turn(lock, lane, flight, keep_going)) {
@@ -108,6 +108,7 @@ void QueryQueue::respond(const httplib::Request& request, httplib::Response& res
     response = flight->response;
     return;
   }
+  if (stopping_) return tt::respond(response, problem_of(cancelled_error()));
   Lane& lane = subject.small ? small_ : large_;
   if (lane.running >= limits_.running && lane.queue.size() >= limits_.waiting) return reject();
   const auto flight = std::make_shared<Flight>();
@@ -119,6 +120,11 @@ void QueryQueue::respond(const httplib::Request& request, httplib::Response& res
   changed_.notify_all();
   if (thrown) std::rethrow_exception(thrown);
   response = flight->response;
+}
+
+void QueryQueue::stop() {
+  stopping_ = true;
+  changed_.notify_all();
 }
 
 QueryQueue::Stats QueryQueue::stats() const {

@@ -61,6 +61,9 @@ class QueryQueue {
   void respond(const httplib::Request& request, httplib::Response& response, const Subject& subject,
                const Compute& compute);
 
+  // Cancels all queries, also later ones: their clients get a 503.
+  void stop();
+
   Stats stats() const;
 
  private:
@@ -85,6 +88,7 @@ class QueryQueue {
                          const Compute& compute);
 
   const Limits limits_;
+  std::atomic<bool> stopping_ = false;
   mutable std::mutex mutex_;  // guards the members below and those of all flights
   std::condition_variable changed_;
   std::map<std::string, std::shared_ptr<Flight>> shared_;  // not ended yet, by version and target

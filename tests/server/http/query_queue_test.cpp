@@ -70,6 +70,8 @@ class Clients {
     return wait_until([&] { return client.status != 0; });
   }
 
+  void stop() { queue_.stop(); }
+
   std::atomic<bool> finish = false;
   std::atomic<int> computed = 0, cancelled = 0;
 
@@ -159,6 +161,24 @@ TEST(QueryQueue, WaitingQueryOfDisconnectedClientIsRemoved) {
   ASSERT_TRUE(clients.answered(next));
   EXPECT_EQ(next.status, 200);
   EXPECT_EQ(clients.computed, 2);
+}
+
+TEST(QueryQueue, StopCancelsAllQueries) {
+  Clients clients({.running = 1, .waiting = 2, .sharing = 2});
+  std::vector<Clients::Client*> all = {&clients.send("/a")};
+  ASSERT_TRUE(clients.reaches(1, 0, 0));
+  all.push_back(&clients.send("/a"));
+  all.push_back(&clients.send("/b"));
+  ASSERT_TRUE(clients.reaches(1, 1, 1));
+  clients.stop();
+  all.push_back(&clients.send("/c"));
+  for (const auto* client : all) {
+    ASSERT_TRUE(clients.answered(*client));
+    EXPECT_EQ(client->status, 503);
+    EXPECT_EQ(json::parse(client->body)["code"], "stopping");
+  }
+  EXPECT_EQ(clients.computed, 1);
+  EXPECT_EQ(clients.cancelled, 1);
 }
 
 TEST(QueryQueue, ExceptionEndsTheQuery) {
