@@ -8,6 +8,7 @@ export interface PlaneTheme {
   readonly strong: string;
   readonly bar: string;
   readonly accent: string;
+  readonly glow: string; // of what was just touched
   readonly learned: string;
   readonly exact: string;
   readonly sans: string;
@@ -25,6 +26,7 @@ export function themeOf(element: Element): PlaneTheme {
     strong: of('--line-strong'),
     bar: of('--bar'),
     accent: of('--accent'),
+    glow: of('--glow'),
     learned: of('--learned'),
     exact: of('--exact'),
     sans: of('--sans'),

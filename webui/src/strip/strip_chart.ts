@@ -71,7 +71,7 @@ export class StripChart {
       const glow = since === undefined ? 0 : 1 - (nowMs - since) / FADE_MS;
       if (glow > 0) {
         ctx.globalAlpha = 0.85 * glow;
-        ctx.fillStyle = '#fff';
+        ctx.fillStyle = theme.glow;
         ctx.fillRect(x0, top - 2, x1 - x0 - gap, h - top + 1);
         ctx.globalAlpha = 1;
       }

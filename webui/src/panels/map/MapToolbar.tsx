@@ -21,8 +21,8 @@ import { axisName, valueName } from './units';
 
 const PALETTE_NAMES: Readonly<Record<Palette, string>> = {
   viridis: 'viridis',
-  cividis: 'cividis (colour blind)',
-  heat: 'cold to hot',
+  cividis: 'cividis',
+  heat: 'cold–hot',
   grey: 'grey',
 };
 

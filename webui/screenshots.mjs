@@ -1,0 +1,91 @@
+/* global process, fetch, setTimeout */
+// Writes pictures of the views of the page, with the model that tt-server brings along:
+//
+//   node screenshots.mjs [FOLDER [THEME... [SIZE...]]]      TT_SERVER: the tt-server program
+//
+// For example: node screenshots.mjs /tmp/pictures dark light 1440x900 1920x1080
+import { spawn } from 'node:child_process';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium } from 'playwright-core';
+
+const [folder = '../docs/images', ...rest] = process.argv.slice(2);
+const themes = rest.filter((one) => !/^\d+x\d+$/.test(one));
+const sizes = rest.filter((one) => /^\d+x\d+$/.test(one));
+
+// Name -> the hash after the session, and what is done before the picture.
+const VIEWS = {
+  page: ['step=40&sel=o:64&l=3'],
+  tensors: ['full=map&p.map=y:tensor,v:bytes'],
+  components: ['p.map=y:component,x:layer'],
+  ops: ['full=map&p.map=y:op,x:time'],
+  reads: ['full=map&p.map=y:file,x:time,v:bytes'],
+  memory: ['full=map&p.map=y:memory,x:all,v:bytes,p:heat', (page) => pointAt(page, 0.3, 0.75)],
+  range: ['r=token:20:40,layer:1:4', (page) => pointAt(page, 0.4, 0.5)],
+  playback: ['step=20&speed=0.0005&p.chat=cost', (page) => play(page)],
+  graph: ['tab=graph&step=40&sel=o:64&l=3'],
+};
+
+const pointAt = async (page, x, y) => {
+  const box = await page.locator('.plane-input').boundingBox();
+  await page.mouse.move(box.x + x * box.width, box.y + y * box.height);
+};
+const play = async (page) => {
+  await page.getByRole('button', { name: 'Play', exact: true }).click();
+  await page.waitForTimeout(600);
+};
+
+const data = await mkdtemp(join(tmpdir(), 'tt-pictures-'));
+const server = spawn(
+  process.env.TT_SERVER ?? '../build/release/bin/tt-server',
+  ['--port', '0', '--data-dir', data, '-t', '1', '--log-level', 'error'],
+  { stdio: ['ignore', 'pipe', 'inherit'] },
+);
+const browser = await chromium.launch({
+  executablePath: process.env.TT_CHROMIUM ?? '/usr/bin/chromium',
+  args: ['--headless', '--no-sandbox', '--disable-gpu'],
+});
+try {
+  const url = await new Promise((resolve) => {
+    server.stdout.on('data', (text) => resolve(String(text).trim().split('\n')[0]));
+  });
+  const session = await record(url);
+  await mkdir(folder, { recursive: true });
+  for (const size of sizes.length > 0 ? sizes : ['1440x900'])
+    for (const theme of themes.length > 0 ? themes : ['light'])
+      for (const [name, [hash, prepare]] of Object.entries(VIEWS)) {
+        const [width, height] = size.split('x').map(Number);
+        const page = await browser.newPage({ viewport: { width, height }, colorScheme: theme });
+        await page.goto(`${url}/#1&session=${session}&${hash}`);
+        await page.waitForLoadState('networkidle');
+        await page.waitForTimeout(1000);
+        await prepare?.(page);
+        await page.waitForTimeout(500);
+        const suffix = rest.length > 0 ? `-${theme}-${size}` : '';
+        await page.screenshot({ path: join(folder, `${name}${suffix}.png`) });
+        await page.close();
+      }
+} finally {
+  await browser.close();
+  server.kill();
+  await rm(data, { recursive: true, force: true });
+}
+
+async function record(url) {
+  const api = `${url}/api/v1`;
+  const call = async (path, body) => {
+    const init = body && {
+      method: 'POST',
+      body: JSON.stringify(body),
+      headers: { 'content-type': 'application/json' },
+    };
+    return (await fetch(`${api}${path}`, init)).json();
+  };
+  const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+  while ((await call('/health')).status !== 'ok') await sleep(200);
+  const messages = [{ role: 'user', content: 'What is the KV cache?' }];
+  const { id } = await call('/generate', { messages, max_tokens: 128, temperature: 0 });
+  while (['queued', 'running'].includes((await call(`/generate/${id}`)).state)) await sleep(200);
+  return id;
+}
