@@ -154,7 +154,7 @@ describe('the layer graph', () => {
     await page.getByLabel('Colour of the nodes').selectOption('bytes');
     await expect.poll(() => fixture.pixels('.graph > canvas')).not.toBe(plain);
     const step = await fixture.pixels('.graph > canvas');
-    await page.getByRole('radiogroup', { name: 'Heat of' }).getByText('Session').click();
+    await page.getByRole('radio', { name: 'Session' }).check();
     await expect.poll(() => fixture.hash.get('p.graph')).toBe('heat:bytes,all');
     await expect.poll(() => fixture.pixels('.graph > canvas')).not.toBe(step);
     expect(await fixture.axeViolations()).toEqual([]);

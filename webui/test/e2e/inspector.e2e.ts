@@ -147,4 +147,23 @@ describe('a selection', () => {
     await facts.locator('summary').click();
     await facts.getByText('vocabulary', { exact: true }).waitFor();
   });
+
+  it('leads to all accesses of a tensor', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('All accesses', 6);
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('blk.0.ffn_up.weight');
+    await page.keyboard.press('Enter');
+    await expect
+      .poll(() => fixture.inspector.locator('h3').innerText())
+      .toBe('blk.0.ffn_up.weight');
+    await fixture.inspector.getByRole('button', { name: 'Accesses' }).click();
+    const { rows } = await fixture.sql<[number]>(
+      "SELECT count(*) FROM access WHERE tensor_name LIKE '%blk.0.ffn_up.weight%'",
+    );
+    const grid = page.getByRole('grid', { name: 'Accesses of the session' });
+    await expect
+      .poll(async () => Number(await grid.getAttribute('aria-rowcount')) - 1)
+      .toBe(rows[0]?.[0]);
+  });
 });

@@ -238,3 +238,76 @@ describe('the filter', () => {
     await expect.poll(() => fixture.ops.locator('.vgrid-row').count()).toBeGreaterThan(5);
   });
 });
+
+describe('a hundred million rows', () => {
+  // The steps of the session say that they have five million accesses each; a row is its index.
+  const EACH = 5_000_000;
+  async function hugeSession(): Promise<number> {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Very many', 24);
+    const asked: number[] = [];
+    await page.route(/\/steps\?/, async (route) => {
+      const response = await route.fetch();
+      const body = (await response.json()) as { steps: { accesses: number }[] };
+      for (const step of body.steps) step.accesses = EACH;
+      await route.fulfill({ json: body });
+    });
+    await page.route(/\/query$/, async (route) => {
+      const sql = (route.request().postDataJSON() as { sql: string }).sql;
+      const [, step = '0', limit = '0', offset = '0'] =
+        /step (?:=|BETWEEN) (\d+).* LIMIT (\d+) OFFSET (\d+)$/.exec(sql) ?? [];
+      asked.push(Number(limit));
+      const columns = ['step', 'op', 'access', 'part', 'tensor_name'];
+      const rows = Array.from({ length: Number(limit) }, (_, i) => {
+        const at = Number(step) * EACH + Number(offset) + i;
+        return [Math.floor(at / EACH), at % EACH, 0, 0, `row ${at}`];
+      });
+      await route.fulfill({ json: { columns, rows, more: false, error: null } });
+    });
+    await page.evaluate(() => {
+      location.hash += '&p.table=rows:accesses,all,cols:step.op.tensor_name';
+    });
+    await page.reload();
+    await grid('Accesses of the session').waitFor();
+    return (await steps()).length * EACH;
+  }
+
+  it('are scrolled by row, by page and by the bar, and the last one is reachable', async () => {
+    const { page } = fixture;
+    const total = await hugeSession();
+    expect(total).toBeGreaterThan(100_000_000);
+    const name = 'Accesses of the session';
+    await expect.poll(() => count(name)).toBe(total);
+    const first = () =>
+      grid(name)
+        .locator('.vgrid-row')
+        .evaluateAll((rows) =>
+          Math.min(...rows.map((row) => Number((row as HTMLElement).dataset.index))),
+        );
+    const shows = async (row: number) =>
+      expect.poll(async () => (await cells(name, row))[2]).toBe(`row ${row}`);
+    await shows(0);
+    await grid(name).focus();
+    await page.keyboard.press('End');
+    await shows(total - 1);
+    await page.keyboard.press('ArrowUp');
+    await expect
+      .poll(() => grid(name).locator('[aria-selected=true]').getAttribute('aria-rowindex'))
+      .toBe(String(total));
+    await page.keyboard.press('Home');
+    await shows(0);
+    // The scroll bar: half of the height is half of the rows.
+    await grid(name).evaluate((host) => {
+      host.scrollTop = (host.scrollHeight - host.clientHeight) / 2;
+    });
+    await expect.poll(async () => Math.abs((await first()) / total - 0.5)).toBeLessThan(0.001);
+    // The wheel: by exact rows.
+    const before = await first();
+    await shows(before + 2);
+    await grid(name).hover();
+    await page.mouse.wheel(0, 240);
+    await expect.poll(first).toBe(before + 10);
+    await shows(before + 12);
+    expect(await grid(name).locator('.vgrid-row').count()).toBeLessThan(60);
+  });
+});

@@ -13,7 +13,9 @@ import { copyText } from '../../ui/clipboard';
 import { useExact, usePart, useResource } from '../../ui/hooks';
 import { closeMenu, Menu } from '../../ui/Menu';
 import { Empty, Failed, Loading } from '../../ui/States';
+import { withKey } from '../../state/view';
 import type { SessionProps } from '../panel';
+import { defaultTable, encodeTable } from '../table/table_options';
 import { Figures } from './Figures';
 import { inspectAccess, inspectNode, inspectOp, inspectTensor } from './inspect_graph';
 import { inspectLayer, inspectSession, inspectToken } from './inspect_session';
@@ -324,6 +326,18 @@ function Actions({ store, session, what }: Props & { what: Inspection }) {
           </button>
         ))}
       </Menu>
+      {what.accessesOf !== undefined && (
+        <button
+          type="button"
+          class="small"
+          title="List all accesses of this tensor in the session"
+          onClick={() => {
+            showAccesses(store, what.accessesOf ?? '');
+          }}
+        >
+          Accesses
+        </button>
+      )}
       {layer !== null && (
         <button
           type="button"
@@ -349,6 +363,18 @@ function Actions({ store, session, what }: Props & { what: Inspection }) {
       )}
     </div>
   );
+}
+
+// All accesses of a tensor, of all steps, in the table.
+function showAccesses(store: Store, tensor: string): void {
+  store.reveal('table');
+  const { options, sorts } = store.navigation.view.peek();
+  const text = encodeTable({ ...defaultTable, rows: 'accesses', all: true });
+  store.navigation.change({
+    options: withKey(options, 'table', text),
+    sorts: withKey(sorts, 'table', null),
+    filter: `tensor:${tensor.split(' ')[0] ?? ''}`,
+  });
 }
 
 function LinkList({ store, links }: { store: Store; links: Links }) {

@@ -57,7 +57,10 @@ export function inspectOp(
       ...(op.nodes > 1 ? fact('fused', `${op.nodes} nodes, executed as this op`) : []),
     ],
     groups: op.output_nan === null ? [] : [{ title: 'output values', facts: valueFacts(op) }],
-    links: graph ? linksOfOp(op, graph, ops) : sourceNameLinks(op),
+    links: [
+      ...(graph ? linksOfOp(op, graph, ops) : sourceNameLinks(op)),
+      ...layerLinks(op.op_layer_id),
+    ],
     layer: op.op_layer_id,
     json: accesses ? { ...op, accesses } : op,
   };
@@ -87,6 +90,16 @@ function locationFacts(
     ...fact('component', role === '' || role === component ? component : `${component}, ${role}`),
   ];
 }
+
+const layerLinks = (layer: number | null): readonly Links[] =>
+  layer === null
+    ? []
+    : [
+        {
+          title: 'Part of',
+          jumps: [{ text: `layer ${layer}`, detail: '', to: { kind: 'layer', layer } }],
+        },
+      ];
 
 // Used until the graph has arrived: names without links.
 function sourceNameLinks(op: Op): readonly Links[] {
@@ -138,7 +151,11 @@ export function inspectNode(
       ...(op ? fact('duration', formatNs(time), { exact: exactNs(time) }) : []),
       ...(tensor ? tensorFacts(tensor, session) : []),
     ],
-    links: [...linksOfTensor(graph, node.tensor, ops), ...executedByLinks(node)],
+    links: [
+      ...linksOfTensor(graph, node.tensor, ops),
+      ...executedByLinks(node),
+      ...layerLinks(tensor?.layer_id ?? null),
+    ],
     layer: tensor?.layer_id ?? null,
     json: { ...node, output: tensor },
   };
@@ -165,7 +182,9 @@ export function inspectTensor(
       ...(node
         ? [{ title: 'Produced by', jumps: [jumpToNode(node)] }, ...executedByLinks(node)]
         : []),
+      ...layerLinks(tensor.layer_id),
     ],
+    accessesOf: tensor.tensor_name,
     layer: tensor.layer_id ?? (reader ? (graph.tensors[reader.tensor]?.layer_id ?? null) : null),
     json: tensor,
   };
@@ -293,6 +312,7 @@ export function inspectAccess(access: Access, op: Op | undefined): Inspection {
     ],
     place: { axis: 'tensor', name: access.tensor_name, index: null },
     now: null,
+    accessesOf: access.tensor_name,
     copy: ofAccess(access.step, access.op, access.access, access.part),
     facts: [
       ...fact('bytes', formatBytes(access.size_bytes), { exact: exactBytes(access.size_bytes) }),
