@@ -8,6 +8,13 @@ export type GraphForm = (typeof FORMS)[number];
 export const HEATS = ['none', 'time', 'bytes', 'faults'] as const;
 export type Heat = (typeof HEATS)[number];
 
+export const HEAT_NAMES: Readonly<Record<Heat, string>> = {
+  none: 'kind',
+  time: 'time',
+  bytes: 'bytes',
+  faults: 'disk waits',
+};
+
 export interface GraphOptions {
   readonly form: GraphForm;
   readonly heat: Heat;

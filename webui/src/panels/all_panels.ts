@@ -1,11 +1,11 @@
 // All panels. README.md explains how to add one.
 import { ChatPanel } from './chat/ChatPanel';
-import { GraphPanel } from './graph/GraphPanel';
 import { Inspector } from './inspector/Inspector';
 import { MapPanel } from './map/MapPanel';
 import type { Panel } from './panel';
 import { SessionsPanel } from './sessions/SessionsPanel';
 import { TablePanel } from './table/TablePanel';
+import { lazy } from '../ui/lazy';
 
 export const PANELS: readonly Panel[] = [
   {
@@ -37,7 +37,7 @@ export const PANELS: readonly Panel[] = [
     needs: 'steps',
     about:
       'How the model computes: each box is one operation, data flows from top to bottom; weights come from the file, the KV cache keeps what earlier tokens left.',
-    body: GraphPanel,
+    body: lazy(async () => (await import('./graph/GraphPanel')).GraphPanel),
   },
   {
     id: 'table',

@@ -31,6 +31,8 @@ export function Grid<Row>(props: GridProps<Row>) {
     () => (isArray(props.rows) ? arrayRows(props.rows) : props.rows),
     [props.rows, props.version],
   );
+  // A row that was reached before it was loaded.
+  const awaited = useRef<number | null>(null);
   const latest = useRef({ ...props, rows });
   latest.current = { ...props, rows };
 
@@ -44,6 +46,7 @@ export function Grid<Row>(props: GridProps<Row>) {
       },
       activate: (index, by) => {
         const row = latest.current.rows.at(index);
+        awaited.current = row === undefined ? index : null;
         if (row !== undefined) latest.current.onActivate(row, by, index);
       },
       ...(onMove && {
@@ -65,7 +68,13 @@ export function Grid<Row>(props: GridProps<Row>) {
   }, []);
 
   useLayoutEffect(() => {
-    grid.current?.show(latest.current);
+    const index = awaited.current;
+    grid.current?.show(index === null ? latest.current : { ...latest.current, active: index });
+    const row = index === null ? undefined : rows.at(index);
+    if (index !== null && row !== undefined) {
+      awaited.current = null;
+      latest.current.onActivate(row, 'key', index);
+    }
     if (props.revealActive && props.active !== null) grid.current?.reveal(props.active);
   }, [
     props.label,

@@ -157,7 +157,7 @@ describe('a selection', () => {
     await expect
       .poll(() => fixture.inspector.locator('h3').innerText())
       .toBe('blk.0.ffn_up.weight');
-    await fixture.inspector.getByRole('button', { name: 'Accesses' }).click();
+    await fixture.inspector.getByRole('button', { name: 'Accesses', exact: true }).click();
     const { rows } = await fixture.sql<[number]>(
       "SELECT count(*) FROM access WHERE tensor_name LIKE '%blk.0.ffn_up.weight%'",
     );

@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { exactBytes, exactNs, formatBytes, formatNs, formatShape, plural } from '../../format';
 import { LayoutCache, type LayoutWorker } from '../../graph/layout_cache';
-import type { GraphOptions } from '../../graph/graph_options';
+import { HEAT_NAMES, type GraphOptions } from '../../graph/graph_options';
 import { countsOf, laidOut, layoutGraphOf, type Scene } from '../../graph/scene';
 import type { Resource } from '../../state/resource';
 import { usePart } from '../../ui/hooks';
@@ -96,6 +96,7 @@ export function GraphCanvas(props: Props) {
         store={store}
         counts={countsOf(scene)}
         hidden={options.hide}
+        heat={options.heat === 'none' ? null : HEAT_NAMES[options.heat]}
         toggle={(category) => {
           const hide = options.hide.includes(category)
             ? options.hide.filter((one) => one !== category)

@@ -12,9 +12,10 @@ export function GraphLegend(props: {
   store: Store;
   counts: ReadonlyMap<Category, number>;
   hidden: readonly Category[];
+  heat: string | null; // what the colours of the nodes show; null: their kind
   toggle: (category: Category) => void;
 }) {
-  const { store, counts, hidden, toggle } = props;
+  const { store, counts, hidden, heat, toggle } = props;
   return (
     <ul class="graph-legend" aria-label="Kinds of nodes">
       {CATEGORIES.filter(({ category }) => counts.has(category)).map(({ category, name, hint }) => (
@@ -34,6 +35,13 @@ export function GraphLegend(props: {
           </button>
         </li>
       ))}
+      {heat !== null && (
+        <li title="Logarithmic, from the smallest to the largest value">
+          least
+          <i class="heat-scale" aria-hidden="true" />
+          most {heat}
+        </li>
+      )}
       <li title="Edge from or to another layer">
         <i class="dashed" aria-hidden="true" />
         across layers

@@ -3,10 +3,10 @@ import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { formatCount, plural } from '../../format';
 import {
   decodeGraph,
+  HEAT_NAMES,
   HEATS,
   type GraphForm,
   type GraphOptions,
-  type Heat,
 } from '../../graph/graph_options';
 import { paintGraph } from '../../graph/paint';
 import { graphSvg } from '../../graph/paint_svg';
@@ -160,13 +160,6 @@ function ModelTools({ store, panel, options, layer }: ToolProps & { layer: numbe
     </>
   );
 }
-
-const HEAT_NAMES: Readonly<Record<Heat, string>> = {
-  none: 'kind',
-  time: 'time',
-  bytes: 'bytes',
-  faults: 'disk waits',
-};
 
 function HeatTools({ store, panel, options }: ToolProps) {
   return (
