@@ -46,7 +46,6 @@ class ServerWatch {
 
   // Since construction, at the peak.
   std::uint64_t memory_growth() const;
-  static constexpr std::uint64_t kCached = 32U << 20;  // memory that the allocator may keep
   // Waits until the memory is at most `slack` above the initial one; false after 10 s.
   bool memory_returns(std::uint64_t slack = kCached) const;
   // 99th percentile of the response time of /health, minus that of a wake-up on this machine: other
