@@ -1,7 +1,7 @@
-// Comparisons of the Host and Origin headers; detail/request_decision.h decides. A page of another site can make a browser send
-// requests to 127.0.0.1. Two headers that a page cannot forge distinguish such requests: Host
-// contains the name in the URL (after DNS rebinding it is still the foreign name), and Origin
-// identifies the page.
+// Comparisons of the Host and Origin headers; detail/request_decision.h decides. A page of another
+// site can make a browser send requests to 127.0.0.1. Two headers that a page cannot forge
+// distinguish such requests: Host contains the name in the URL (after DNS rebinding it is still the
+// foreign name), and Origin identifies the page.
 #pragma once
 
 #include <optional>

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "api/exchange/rows/export_columns.h"
 #include "api/exchange/rows/byte_sink.h"
+#include "api/exchange/rows/export_columns.h"
 #include "api/exchange/rows/session_rows.h"
 
 namespace tt::exchange {
