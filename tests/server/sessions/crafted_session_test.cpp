@@ -108,7 +108,7 @@ std::vector<Crafted> crafted_files() {
       {"20,000 tables", sql(tables)},
       {"300,000 facts", [](const fs::path& file) { add_facts(file, 300'000, "value"); }},
       {"long facts",
-       [](const fs::path& file) { add_facts(file, 100, std::string(std::size_t{1} << 20, 'x')); }},
+       [](const fs::path& file) { add_facts(file, 65, std::string(std::size_t{1} << 20, 'x')); }},
       {"300,000 templates",
        sql("WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) "
            "INSERT INTO tt_template SELECT i, '', 0, 0, 0, 0, x'', 0 FROM n")},
