@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "tests/analysis/aggregate/raster_check.h"
 #include "tests/analysis/aggregate/indexed_session.h"
 #include "tests/analysis/aggregate/raster_check.h"
 #include "tests/support/sessions/plausible_session.h"
