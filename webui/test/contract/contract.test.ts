@@ -217,8 +217,30 @@ const VALUES: Readonly<Record<string, ValuesByName>> = {
   rename: { title: ['x', 'x'.repeat(200), 'ä'.repeat(200), '%_\\"\''] },
 };
 
+// Operations whose queries wait in the queue of expensive queries.
+const QUEUED = [
+  'comparison',
+  'determinism',
+  'expertLayer',
+  'expertPinning',
+  'expertTokens',
+  'experts',
+  'export',
+  'heads',
+  'pattern',
+  'report',
+  'reuse',
+  'validation',
+];
+
 // Responses that cannot be produced from outside, with the C++ test that covers them.
 const COVERED_ELSEWHERE: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    QUEUED.map((operation) => [
+      `${operation} 503 application/problem+json`,
+      'needs a large session: QueryQueue.ServerStaysResponsiveDuringManyExpensiveQueries',
+    ]),
+  ),
   'restore 500 application/problem+json':
     'needs a read-only disk: StorageLimits.ReadOnlyFolderIsServedAndWritesFail',
 };
