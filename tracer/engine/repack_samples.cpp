@@ -98,12 +98,12 @@ std::vector<ggml_backend_buffer_type_t> repacked_buffer_types() {
 
 RepackSamples::RepackSamples(const GgufIndex& model) {
   constexpr std::size_t kSamples = 64;
-  constexpr std::int64_t kLargestBlock = 256, kMostRowsAtOnce = 64;
+  constexpr std::int64_t kLargestBlock = 256, kMaxRowsAtOnce = 64;
   using Class = std::tuple<std::string, std::int64_t, std::int64_t, bool>;
   std::map<Class, const GgufTensor*> smallest;
   for (const GgufTensor& tensor : model.tensors()) {
     if (!is_multiplied(tensor.name)) continue;
-    const Class kind = {tensor.type, tensor.ne[0] % kLargestBlock, tensor.ne[1] % kMostRowsAtOnce,
+    const Class kind = {tensor.type, tensor.ne[0] % kLargestBlock, tensor.ne[1] % kMaxRowsAtOnce,
                         tensor.ne[2] > 1};
     if (smallest.size() >= kSamples && !smallest.contains(kind)) continue;
     const GgufTensor*& sample = smallest[kind];
