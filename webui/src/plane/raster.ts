@@ -103,9 +103,16 @@ export function rowFigures(
   const medians = new Float32Array(height);
   for (let row = 0; row < height; row += 1) {
     const values = cells.subarray(row * width + first, row * width + Math.min(last, width));
-    let sum = 0;
-    for (const value of values) sum += value;
-    means[row] = values.length === 0 ? 0 : sum / values.length;
+    let [sum, whole] = [0, 0];
+    for (let i = 0; i < values.length; i += 1) {
+      // Pixels begin at whole units, so their widths differ.
+      const from = Math.max(pixelStart(x, width, first + i), view.from);
+      const units = Math.min(pixelStart(x, width, first + i + 1), view.to) - from;
+      if (units <= 0) continue;
+      sum += (values[i] ?? 0) * units;
+      whole += units;
+    }
+    means[row] = whole === 0 ? 0 : sum / whole;
     const known = values.filter((value) => value > 0).sort();
     medians[row] = known[known.length >> 1] ?? 0;
   }
