@@ -128,10 +128,10 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
     std::size_t commands = 0, bytes = 0;  // in the queue
   };
 
-  // `Room::Drop`: the event is dropped when the queue is full; clients then read it from the
-  // file. `Room::Made`: always queued.
-  enum class WhenFull { Drop, Queue };
-  void post(Event event, std::size_t bytes, WhenFull when_full = WhenFull::Queue);
+  // Record: sent with the next turn of the hub's thread. Dropped when the queue is full; clients
+  // then read it from the file. Control: always queued, and handled at once.
+  enum class Urgency { Record, Control };
+  void post(Event event, std::size_t bytes, Urgency urgency = Urgency::Control);
   void run();
   static void dispatch(LiveClients& clients, Event& event);
 
@@ -145,7 +145,8 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   std::map<std::string, LatestState> latest_;
   std::map<ClientId, Peer> peers_;
   Stats stats_;
-  bool progress_pending_ = false;  // newest_ changed without an event
+  bool progress_pending_ = false;  // latest_ changed without an event
+  bool urgent_ = false;            // the queue must be handled at once
   bool stopping_ = false;
 
   std::function<void(ClientId, std::chrono::milliseconds)> pause_;  // set by start()
