@@ -287,7 +287,8 @@ class TemplateServer : public ::testing::Test {
     }
     const json reply = json::parse(response->body);
     if (response->status != 202) {
-      EXPECT_EQ(response->status, 422) << reply;
+      // 413: the template repeats the messages until the prompt exceeds the context.
+      EXPECT_TRUE(response->status == 422 || reply["code"] == "too_long") << reply;
       ++ends_[reply.value("code", "")];
       return false;
     }
