@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "program/validators.h"
@@ -13,6 +14,20 @@ namespace {
 
 const std::vector<std::string> kCacheTypes = {"f32",  "f16",  "bf16", "q8_0",  "q5_1",
                                               "q5_0", "q4_1", "q4_0", "iq4_nl"};
+
+constexpr std::string_view kAuto = "auto";
+
+// A size above zero, or "auto".
+CLI::Validator memory_size() {
+  return CLI::Validator(
+      [](std::string& text) {
+        if (text == kAuto) return std::string();
+        std::string error = size_in_bytes()(text);
+        if (error.empty() && text == "0") error = "must be above 0";
+        return error;
+      },
+      "");
+}
 
 // Validates host:port, the format of llama.cpp's RPC backend. Empty: valid.
 std::string endpoint_error(const std::string& endpoint) {
@@ -41,6 +56,19 @@ void add_model_options(CLI::App& app, ModelOptions& model) {
       "--repack,!--no-repack", model.repack,
       "Convert weights at load to a layout for faster kernels (default), or read every weight "
       "from the mapped file (--no-repack, also -nr)");
+  app.add_option_function<std::string>(
+         "--memory-budget",
+         [&model](const std::string& text) {
+           model.memory.budget = text == kAuto ? MemoryOptions::kAuto : std::stoull(text);
+         },
+         "Memory for the weights of a model that is larger: 450MiB, 6GiB, or auto (what the memory "
+         "limit leaves). Switches repacking off (default: none; docs/memory.md)")
+      ->transform(memory_size())
+      ->type_name("SIZE");
+  app.add_flag("--pin,!--no-pin", model.memory.pin,
+               "With --memory-budget: keep the same part of the weights in memory (default)");
+  app.add_flag("--prefetch,!--no-prefetch", model.memory.prefetch,
+               "With --memory-budget: read the other weights before they are needed (default)");
   app.add_option("--rpc", model.rpc_servers,
                  "llama.cpp RPC servers to run layers on, host:port,...")
       ->delimiter(',')

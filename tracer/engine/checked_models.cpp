@@ -50,7 +50,7 @@ std::string CheckedModels::key_of(const ModelOptions& model, const ContextOption
       std::format(
           "llama-{}-ggml-{}-{} repack:{} ctx:{} batch:{} ubatch:{} threads:{}:{} "
           "fa:{} cache:{}:{}",
-          library.llama, library.ggml, library.ggml_commit, model.repack, context.context,
+          library.llama, library.ggml, library.ggml_commit, model.repacks(), context.context,
           context.batch, context.ubatch, context.threads, context.threads_batch,
           static_cast<int>(context.flash_attention), context.cache_type_k, context.cache_type_v);
   for (const ModelFile& file : index->files()) key += " " + identity_of(file.path);

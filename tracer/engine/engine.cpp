@@ -222,7 +222,8 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
     return error(Kind::BadOption, added.error());
   }
   ModelOptions usable = options;
-  const std::string fault = options.repack ? repacking_error(*index) : "";
+  usable.repack = options.repacks();
+  const std::string fault = usable.repack ? repacking_error(*index) : "";
   if (!fault.empty()) usable.repack = false;
   const std::uint64_t locked = locked_bytes();
   auto model = load_model(usable, *index, progress);
@@ -245,6 +246,8 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
                                           .layout = {},
                                           .probe = {},
                                           .context = {},
+                                          .memory = {},
+                                          .unrecorded = {},
                                           .host = host_facts(options.path),
                                           .control_tokens = {},
                                           .eog_tokens = {},
@@ -272,6 +275,7 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
   impl->read_facts();
   impl->facts.mlock_error = not_locked;
   impl->read_vocabulary();
+  impl->make_memory_manager();
   if (template_check.valid()) impl->template_error = template_check.get();
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
@@ -554,16 +558,40 @@ void Engine::reset_cancel() { impl_->probe->reset_cancel(); }
 const ModelFacts& Engine::facts() const { return impl_->facts; }
 const GgufIndex& Engine::gguf() const { return impl_->index; }
 const Probe& Engine::probe() const { return *impl_->probe; }
+void Engine::set_memory(const MemoryOptions& options) { impl_->memory->set(options); }
+MemoryState Engine::memory_state() const { return impl_->memory->state(); }
 
-RecorderSize Engine::recorder_size() const {
-  const ModelFacts& facts = impl_->facts;
+void Engine::Impl::make_memory_manager() {
+  std::string unavailable;
+  if (!model_options.mmap) {
+    unavailable = "The weights are not mapped from the file. Load the model without --no-mmap.";
+  } else if (model_options.repack) {
+    unavailable =
+        "The weights were converted at load, into memory that the kernel cannot drop. Load the "
+        "model with --no-repack or with a budget.";
+  }
+  memory = std::make_unique<MemoryManager>(MemoryManager::Setup{
+      .files = index.files(), .ops_run = probe->ops_run(), .unavailable = unavailable});
+  memory->set(model_options.memory);
+}
+
+StepBuffer* Engine::Impl::unrecorded_buffer() {
+  if (unrecorded == nullptr) {
+    const RecorderSize size = recorder_size();
+    unrecorded = std::make_unique<StepPool>(1, size.max_ops, size.slot_bytes);
+  }
+  return unrecorded->try_acquire();
+}
+
+RecorderSize Engine::recorder_size() const { return impl_->recorder_size(); }
+
+RecorderSize Engine::Impl::recorder_size() const {
   // Experts and scores of every layer, cache positions (one per element without flash attention;
   // twice if some layers have a sliding-window cache), attended cells, and small lists.
   const std::uint64_t caches =
-      metadata_number(impl_->index, facts.architecture + ".attention.sliding_window") > 0 ? 2 : 1;
-  const std::uint64_t positions = impl_->context_options.flash_attention == FlashAttention::On
-                                      ? 1
-                                      : widest_values(impl_->index);
+      metadata_number(index, facts.architecture + ".attention.sliding_window") > 0 ? 2 : 1;
+  const std::uint64_t positions =
+      context_options.flash_attention == FlashAttention::On ? 1 : widest_values(index);
   const std::uint64_t per_token =
       std::uint64_t{facts.n_layers} * facts.n_experts_used * 2 * sizeof(float) +
       caches * positions * sizeof(std::int64_t) + 256;

@@ -91,6 +91,9 @@ class Engine {
   void reset_cancel();  // call before the next generate()
 
   const Probe& probe() const;
+  // Any thread; see MemoryManager.
+  void set_memory(const MemoryOptions& options);
+  MemoryState memory_state() const;
   RecorderSize recorder_size() const;
   // Metadata of a session of this model: describe() sets request, model, host and libraries,
   // complete() adds the result.

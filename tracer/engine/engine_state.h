@@ -11,7 +11,9 @@
 #include "tracer/gguf/gguf_index.h"
 #include "tracer/gguf/llama_handles.h"
 #include "tracer/gguf/mapped_files.h"
+#include "tracer/memory/memory_manager.h"
 #include "tracer/probe/probe.h"
+#include "tracer/recorder/step_pool.h"
 #include "tracer/sandbox/sandbox.h"
 #include "tracer/text/chat_template.h"
 
@@ -26,7 +28,9 @@ struct Engine::Impl {
   LlamaModel model;
   std::optional<ModelLayout> layout;
   std::unique_ptr<Probe> probe;
-  LlamaContext context;  // after the probe, because it calls the probe
+  LlamaContext context;                   // after the probe, because it calls the probe
+  std::unique_ptr<MemoryManager> memory;  // after the model, whose mapping it uses
+  std::unique_ptr<StepPool> unrecorded;   // observes steps that are not recorded, for `memory`
   std::vector<std::pair<std::string, std::string>> host;
   // Control tokens, which have no text, and end-of-generation tokens; ascending.
   std::vector<std::int32_t> control_tokens, eog_tokens;
@@ -42,6 +46,9 @@ struct Engine::Impl {
   void read_facts();
   void read_vocabulary();
   void read_chat_template();
+  void make_memory_manager();
+  StepBuffer* unrecorded_buffer();
+  RecorderSize recorder_size() const;
   // Parses a grammar in a child process.
   std::expected<std::unique_ptr<GrammarRun>, GrammarError> start_grammar(
       const std::string& grammar, const KeepGoing& keep_going = {}) const;

@@ -69,8 +69,9 @@ struct GenerationQueue::Impl final : GenerationListener {
 
   bool exact_only = false;  // the self-check failed: fast times are unreliable
   std::string self_check_fact;
-  std::unique_ptr<Engine> engine;      // set once by the inference thread, under the mutex
-  std::unique_ptr<PageFaults> faults;  // before the recorder, which takes from it
+  std::optional<MemoryOptions> memory;  // set while the model loads
+  std::unique_ptr<Engine> engine;       // set once by the inference thread, under the mutex
+  std::unique_ptr<PageFaults> faults;   // before the recorder, which takes from it
   std::unique_ptr<Recorder> recorder;
   std::thread thread;
 };
@@ -135,6 +136,10 @@ bool GenerationQueue::Impl::load() {
   if (const std::string& fault = (*loaded)->facts().mlock_error; !fault.empty())
     warning += std::format("{}The model is not fully locked in memory (--mlock): {}.",
                            warning.empty() ? "" : " ", fault);
+  if (options.model.repack && !options.model.repacks()) {
+    warning += std::format("{}Weights are not repacked, because there is a memory budget.",
+                           warning.empty() ? "" : " ");
+  }
   std::vector<FileStamp> stamps;
   for (const ModelFile& file : (*loaded)->gguf().files()) {
     const FileStamp stamp = stamp_of(file.path);
@@ -155,6 +160,7 @@ bool GenerationQueue::Impl::load() {
   last_ended = std::chrono::steady_clock::now();
   recorder = std::move(new_recorder);
   engine = *std::move(loaded);
+  if (memory) engine->set_memory(*memory);
   load_state = {
       .phase = LoadState::Phase::Ready, .progress = 1, .error = {}, .warning = std::move(warning)};
   return true;
@@ -423,6 +429,17 @@ std::vector<JobStatus> GenerationQueue::statuses() const {
   std::vector<JobStatus> all;
   for (const auto& [id, job] : impl_->jobs) all.push_back(impl_->status_of(*job));
   return all;
+}
+
+void GenerationQueue::set_memory(const MemoryOptions& options) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->memory = options;
+  if (impl_->engine != nullptr) impl_->engine->set_memory(options);
+}
+
+MemoryState GenerationQueue::memory_state() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->engine == nullptr ? MemoryState{} : impl_->engine->memory_state();
 }
 
 std::optional<std::chrono::steady_clock::time_point> GenerationQueue::idle_since() const {

@@ -93,6 +93,11 @@ class GenerationQueue {
   // session runs.
   std::optional<StepInFlight> in_flight(const std::string& id, std::uint32_t from_op) const;
 
+  // Memory budget of the loaded model (tracer/memory/memory_manager.h). While it loads,
+  // set_memory() replaces the options that it is loaded with, and state() is that of no budget.
+  void set_memory(const MemoryOptions& options);
+  MemoryState memory_state() const;
+
   // Time since which no request waits or runs; nullopt while one does, or the model loads.
   std::optional<std::chrono::steady_clock::time_point> idle_since() const;
   // Rejects requests from now on. Returns false, without effect, if a request waits or runs.

@@ -4,6 +4,7 @@
 #include <format>
 #include <limits>
 #include <random>
+#include <utility>
 
 #include "tracer/engine/backends.h"
 #include "tracer/engine/sampler.h"
@@ -256,13 +257,19 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   batch.logits = logits.data();
 
   const ScopedLogDowngrade quiet([this] { return engine_.probe->cancel_requested(); });
+  // The memory manager learns the graph of a step that is not recorded, too.
+  StepBuffer* observed = buffer;
+  if (observed == nullptr && engine_.memory->wants_graph()) observed = engine_.unrecorded_buffer();
   engine_.probe->begin_step(
-      buffer, {.exact = request_.exact_timing, .stats_filter = stats_, .epoch = epoch_});
+      observed, {.exact = request_.exact_timing, .stats_filter = stats_, .epoch = epoch_});
+  engine_.memory->begin_step(header.n_tokens);
   const std::int32_t answer = phase == Phase::Encode ? llama_encode(engine_.context.get(), batch)
                                                      : llama_decode(engine_.context.get(), batch);
   const bool cancelled = engine_.probe->cancel_requested();
   const bool complete = engine_.probe->end_step(answer != 0);
   if (answer == 0) llama_synchronize(engine_.context.get());
+  finish_memory_step(header, observed, complete);
+  if (observed != buffer) engine_.unrecorded->release(observed);
 
   if (buffer != nullptr) {
     buffer->header.end = now();
@@ -287,6 +294,26 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   engine_.cached_tokens.clear();
   if (cancelled) return Outcome::Cancelled;
   return answer == 1 ? Outcome::Full : Outcome::Failed;
+}
+
+void GenerationRun::finish_memory_step(const Step& header, const StepBuffer* buffer,
+                                       bool complete) {
+  MemoryManager::FinishedStep step{
+      .tokens = header.n_tokens, .complete = complete, .ns = (now() - header.begin).v};
+  if (buffer != nullptr && !buffer->header.aborted) {
+    step.graph = buffer->graph;
+    step.addresses = buffer->addresses;
+    if (buffer->header.timing == Timing::Fast) {
+      std::int64_t begin = buffer->first_op_ns.load();
+      op_ns_.resize(buffer->ops_done.load());
+      for (std::size_t op = 0; op < op_ns_.size(); ++op) {
+        const std::int64_t end = buffer->op_ends[op].load(std::memory_order_relaxed);
+        op_ns_[op] = end - std::exchange(begin, end);
+      }
+      step.op_ns = op_ns_;
+    }
+  }
+  engine_.memory->end_step(step);
 }
 
 bool GenerationRun::stop_on(Outcome outcome) {

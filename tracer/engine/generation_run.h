@@ -35,6 +35,7 @@ class GenerationRun {
   void stop_on_grammar(const GrammarError& error);
 
   Outcome evaluate(Phase phase, std::span<const std::int32_t> tokens, bool want_logits);
+  void finish_memory_step(const Step& header, const StepBuffer* buffer, bool complete);
   bool stop_on(Outcome outcome);
   void fail(std::string message);
   void add_tokens(std::span<const std::int32_t> ids, std::uint32_t position, bool generated,
@@ -49,9 +50,10 @@ class GenerationRun {
   std::shared_ptr<const NamePattern> stats_;
   std::unique_ptr<GrammarRun> grammar_;  // null: no grammar
   std::chrono::steady_clock::time_point epoch_;
-  std::uint32_t token_count_ = 0;  // tokens of the session so far
-  std::uint32_t evaluated_ = 0;    // index of the first token of the next step
-  std::uint32_t position_ = 0;     // in the sequence
+  std::uint32_t token_count_ = 0;    // tokens of the session so far
+  std::uint32_t evaluated_ = 0;      // index of the first token of the next step
+  std::uint32_t position_ = 0;       // in the sequence
+  std::vector<std::int64_t> op_ns_;  // of the last step; reused
 };
 
 }  // namespace tt

@@ -35,7 +35,7 @@ std::uint64_t ram_bytes() {
 // ---------------------------------------------------------------- options as a message
 
 std::string pack_options(const ModelOptions& model, const ContextOptions& context) {
-  return pack_fields({model.path.native(), model.repack ? "1" : "0",
+  return pack_fields({model.path.native(), model.repacks() ? "1" : "0",
                       std::to_string(context.context), std::to_string(context.batch),
                       std::to_string(context.ubatch), std::to_string(context.threads),
                       std::to_string(context.threads_batch),

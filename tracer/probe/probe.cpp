@@ -53,7 +53,8 @@ void Probe::begin_step(StepBuffer* buffer, const ProbeMode& mode) {
   mode_ = buffer == nullptr ? Mode::Idle : Mode::Matching;
   exact_step_ = false;
   instance_ = nullptr;
-  listed_ = ticks_ = device_ops_ = fast_match_end_ = 0;
+  listed_ = device_ops_ = fast_match_end_ = 0;
+  ticks_.store(0, std::memory_order_release);
   next_capture_ = 0;
   next_capture_op_ = 0;
   learned_exact_only_ = false;
@@ -151,7 +152,8 @@ bool Probe::list_known(std::uint32_t index) {
 }
 
 bool Probe::tick() {
-  const std::uint32_t index = ticks_++;
+  const std::uint32_t index = ticks_.load(std::memory_order_relaxed);
+  ticks_.store(index + 1, std::memory_order_release);
   if (mode_ == Mode::Matching && !exact_step_) {
     end_op(index, now());
     capture_known(index);
@@ -269,7 +271,7 @@ void Probe::start_learning(std::uint32_t matched) {
   range_first_span_ = settled;
   range_first_node_ = settled < prefix_ops_ ? spans_[settled].first : matched;
   range_first_tick_ = ticks_;
-  tick_times_.assign(ticks_, 0);
+  tick_times_.assign(ticks_.load(), 0);
 }
 
 bool Probe::list_learning(const ggml_tensor* tensor) {

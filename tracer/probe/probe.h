@@ -58,6 +58,11 @@ class Probe {
   // The step in flight for a live view (any thread); null between steps. See StepBuffer.
   const StepBuffer* in_flight() const { return in_flight_.load(std::memory_order_acquire); }
 
+  // Number of ops of the running step, or of the last one, whose work on the calling thread has
+  // ended; all work of the ops before these. Counts in every mode, also without a buffer. Any
+  // thread; an acquire load also shows what these ops have written.
+  const std::atomic<std::uint32_t>& ops_run() const { return ticks_; }
+
   const OffsetCoverage& coverage() const { return coverage_; }  // of the largest graph so far
   std::size_t memory_bytes() const;                             // estimate, all instances
 
@@ -103,11 +108,11 @@ class Probe {
   std::uint32_t listed_ = 0;           // nodes listed so far
   std::uint32_t fast_match_end_ =
       0;  // nodes below this index of a known graph need only be compared
-  std::uint32_t ticks_ = 0;
-  std::size_t next_capture_ = 0;       // into instance_->captures()
-  std::uint32_t next_capture_op_ = 0;  // no capture is due before this op ends
-  std::uint32_t device_ops_ = 0;       // ops that ran without a tick
-  bool stopped_ = false;               // cancelled at a split point: ignore nodes listed afterwards
+  std::atomic<std::uint32_t> ticks_{0};  // written by the inference thread only
+  std::size_t next_capture_ = 0;         // into instance_->captures()
+  std::uint32_t next_capture_op_ = 0;    // no capture is due before this op ends
+  std::uint32_t device_ops_ = 0;         // ops that ran without a tick
+  bool stopped_ = false;  // cancelled at a split point: ignore nodes listed afterwards
 
   // Learning.
   std::vector<const ggml_tensor*> nodes_;

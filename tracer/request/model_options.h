@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tracer/request/memory.h"
+
 namespace tt {
 
 enum class FlashAttention : std::uint8_t { Auto, On, Off };
@@ -18,6 +20,10 @@ struct ModelOptions {
   bool repack = true;                      // rewrite weights for faster kernels at load
   bool repack_samples = false;             // only samples (model_check.h)
   std::vector<std::string> rpc_servers{};  // host:port of llama.cpp RPC servers
+  MemoryOptions memory{};
+
+  // Repacked weights are copies that cannot be dropped and read again, so a budget excludes them.
+  bool repacks() const { return repack && memory.budget == MemoryOptions::kOff; }
 };
 
 inline constexpr std::uint32_t kMaxContext = 1U << 24;  // tokens; above any training context

@@ -1,0 +1,300 @@
+// Which speed does a model reach that is larger than memory? For each way of running it: tokens/s,
+// bytes and page faults per token, and the prediction beside the measurement.
+//
+// Budgets, in a memory group (cgroup) of 0.65 of a dense model without repacking: at least 1.6
+// times the tokens/s of plain mmap of the same build, at least 0.8 of the bound (the larger of
+// compute time and least bytes / disk speed), at most 1.2 times the least bytes per token; the
+// prediction within 20 %.
+//
+// Every run is a process of its own in a new group, with the pages of the model dropped before.
+// The ways are run in turn, so that a slow time of the disk affects all of them; figures are
+// medians over the rounds of the median over the tokens of a run.
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <format>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <print>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/budget.h"
+#include "tests/support/memory_group.h"
+#include "tracer/engine/backends.h"
+#include "tracer/engine/engine.h"
+#include "tracer/memory/model_pages.h"
+#include "tracer/modelgen/model_writer.h"
+#include "tracer/recorder/page_faults.h"
+
+extern char** environ;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using nlohmann::json;
+
+struct Options {
+  fs::path folder = fs::temp_directory_path() / "tt-memory-bench";
+  std::string shape = "tinyllama-1.1b";
+  fs::path model;
+  double share = 0.65;
+  int rounds = 5;
+  int tokens = 16;
+  int warmup = 5;
+  int prompt = 8;
+  int threads = 2;
+  std::vector<std::string> ways;
+  bool as_json = false;
+  std::string child;  // the way to run in this process
+  fs::path group;
+};
+
+struct Way {
+  const char* name;
+  bool limited, pin, prefetch;
+};
+constexpr std::array kWays = {
+    Way{"no limit", false, false, false},  Way{"plain", true, false, false},
+    Way{"pin", true, true, false},         Way{"prefetch", true, false, true},
+    Way{"pin+prefetch", true, true, true}, Way{"pin+prefetch, no limit", false, true, true},
+};
+
+const Way& way_named(const std::string& name) {
+  return *std::ranges::find(kWays, name, [](const Way& way) { return std::string(way.name); });
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+  return values[values.size() / 2];
+}
+
+// ---------------------------------------------------------------- one run
+
+// The time, bytes and faults of each generated token.
+struct TokenMeter final : tt::GenerationListener {
+  struct Sample {
+    Clock::time_point at;
+    std::uint64_t bytes, faults;
+  };
+  void on_token(const tt::Token& token, std::string_view) override {
+    ids.push_back(token.id);
+    if (token.generated)
+      samples.push_back({Clock::now(), tt::bytes_read_from_disk(), tt::PageFaults::count()});
+  }
+  void on_progress(std::uint32_t, std::uint32_t, std::uint32_t) override {}
+  void on_text(std::string_view) override {}
+  std::vector<Sample> samples;
+  std::vector<std::int32_t> ids;
+};
+
+int run_child(const Options& options) {
+  if (!options.group.empty())
+    std::ofstream(options.group / "cgroup.procs") << ::getpid() << std::endl;
+  const Way& way = way_named(options.child);
+  tt::load_backends({});
+  tt::ModelOptions model;
+  model.path = options.model;
+  model.repack = false;
+  if (way.pin || way.prefetch) model.memory.budget = tt::MemoryOptions::kAuto;
+  model.memory.pin = way.pin;
+  model.memory.prefetch = way.prefetch;
+  tt::ContextOptions context;
+  context.context = 1024;
+  context.ubatch = 512;
+  context.threads = options.threads;
+  auto engine = tt::Engine::load(model, context, {});
+  if (!engine) {
+    std::println(stderr, "{}", engine.error().message);
+    return 1;
+  }
+  tt::GenerationRequest request;
+  std::vector<std::int32_t> ids;
+  for (int i = 0; i < options.prompt; ++i) ids.push_back(300 + 37 * i % 5000);
+  request.prompt = ids;
+  request.max_tokens = static_cast<std::uint32_t>(options.warmup + options.tokens);
+  request.sampling.temperature = 0;
+  request.ignore_eos = true;
+  request.level = tt::Level::Off;
+  TokenMeter meter;
+  const tt::GenerationResult result = (*engine)->generate(request, nullptr, meter);
+  if (!result.error.empty()) {
+    std::println(stderr, "{}", result.error);
+    return 1;
+  }
+  std::vector<double> ms, bytes, faults;
+  for (std::size_t i = static_cast<std::size_t>(options.warmup); i < meter.samples.size(); ++i) {
+    const auto& before = meter.samples[i - 1];
+    const auto& after = meter.samples[i];
+    ms.push_back(std::chrono::duration<double, std::milli>(after.at - before.at).count());
+    bytes.push_back(static_cast<double>(after.bytes - before.bytes));
+    faults.push_back(static_cast<double>(after.faults - before.faults));
+  }
+  const tt::MemoryState state = (*engine)->memory_state();
+  double sum = 0;
+  for (const double value : ms) sum += value;
+  const json out = {{"ms", median(ms)},
+                    {"mean_ms", sum / static_cast<double>(ms.size())},
+                    {"bytes", median(bytes)},
+                    {"faults", median(faults)},
+                    {"prompt_ms", static_cast<double>(result.prompt_ns) * 1e-6},
+                    {"predicted", state.predicted_tokens_per_second},
+                    {"plain_predicted", state.plain_tokens_per_second},
+                    {"predicted_bytes", state.predicted_bytes_per_token},
+                    {"disk", state.disk_bytes_per_second},
+                    {"compute", state.compute_seconds},
+                    {"locked", state.locked},
+                    {"pinned", state.pinned},
+                    {"streamed", state.streamed},
+                    {"window", state.window},
+                    {"budget", state.budget},
+                    {"late", state.late_ranges},
+                    {"hits", state.expert_hits},
+                    {"misses", state.expert_misses},
+                    {"reductions", state.reductions},
+                    {"message", state.message},
+                    {"ids", meter.ids}};
+  std::println("{}", out.dump());
+  return 0;
+}
+
+// ---------------------------------------------------------------- all runs
+
+void drop_pages(const fs::path& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY);
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(fd);
+}
+
+// Bytes per second of reading the file through the page cache with a deep queue.
+double disk_speed(const fs::path& file) {
+  drop_pages(file);
+  const int fd = ::open(file.c_str(), O_RDONLY);
+  const auto size = static_cast<std::uint64_t>(fs::file_size(file));
+  constexpr std::uint64_t kPiece = 1U << 20, kAhead = 32U << 20;
+  std::vector<char> piece(kPiece);
+  const auto begin = Clock::now();
+  std::uint64_t submitted = 0;
+  for (std::uint64_t at = 0; at < size; at += kPiece) {
+    for (; submitted < std::min(size, at + kAhead); submitted += kPiece / 8)
+      ::posix_fadvise(fd, static_cast<off_t>(submitted), kPiece / 8, POSIX_FADV_WILLNEED);
+    if (::pread(fd, piece.data(), kPiece, static_cast<off_t>(at)) < 0) break;
+  }
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  ::close(fd);
+  drop_pages(file);
+  return static_cast<double>(size) / seconds;
+}
+
+json run_way(const Options& options, const Way& way, std::uint64_t limit) {
+  drop_pages(options.model);
+  std::string problem;
+  const auto group = tt::test::MemoryGroup::make(way.limited ? limit : 64ULL << 30, problem);
+  if (!group) {
+    std::println(stderr, "no memory group: {}", problem);
+    std::exit(2);
+  }
+  const std::string self = fs::read_symlink("/proc/self/exe");
+  const std::string command = std::format(
+      "{} --child '{}' --group {} --model {} --tokens {} --warmup {} --prompt {} --threads {} "
+      "2>/dev/null",
+      self, way.name, group->folder().string(), options.model.string(), options.tokens,
+      options.warmup, options.prompt, options.threads);
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  std::string text;
+  std::array<char, 65536> block;
+  while (std::fgets(block.data(), block.size(), pipe) != nullptr) text += block.data();
+  ::pclose(pipe);
+  return json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+int run_all(Options options) {
+  fs::create_directories(options.folder);
+  if (options.model.empty()) {
+    options.model = options.folder / (options.shape + ".gguf");
+    tt::modelgen::ModelSpec spec;
+    spec.shape = options.shape;
+    if (!fs::exists(options.model)) {
+      if (auto written = tt::modelgen::write_model(spec, options.model); !written) {
+        std::println(stderr, "{}", written.error().message);
+        return 1;
+      }
+      ::sync();
+    }
+  }
+  const auto size = fs::file_size(options.model);
+  const auto limit =
+      static_cast<std::uint64_t>(options.share * static_cast<double>(size)) / 4096 * 4096;
+  std::map<std::string, std::vector<json>> runs;
+  std::vector<double> disk;
+  for (int round = 0; round < options.rounds; ++round) {
+    disk.push_back(disk_speed(options.model));
+    for (const std::string& name : options.ways) {
+      const json run = run_way(options, way_named(name), limit);
+      if (options.as_json) std::println("{}", json{{"way", name}, {"run", run}}.dump());
+      std::println(stderr, "round {} {}: {}", round + 1, name,
+                   run.is_object() ? run.dump() : "failed");
+      if (run.is_object()) runs[name].push_back(run);
+    }
+  }
+  const auto middle = [&](const std::string& name, const char* figure) {
+    std::vector<double> values;
+    for (const json& run : runs[name]) values.push_back(run.at(figure).get<double>());
+    return median(values);
+  };
+  std::println(
+      "{}: {} MB, group of {} MB, {} threads; disk {:.0f} MB/s (median of {:.0f} to {:.0f})",
+      options.model.filename().string(), size / 1'000'000, limit / 1'000'000, options.threads,
+      median(disk) / 1e6, *std::ranges::min_element(disk) / 1e6,
+      *std::ranges::max_element(disk) / 1e6);
+  std::println("{:<24} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "", "ms/token", "tokens/s",
+               "predicted", "MB/token", "predicted", "faults", "prompt ms");
+  for (const std::string& name : options.ways) {
+    if (runs[name].empty()) {
+      std::println("{:<24} failed", name);
+      continue;
+    }
+    std::println("{:<24} {:>9.1f} {:>9.2f} {:>9.2f} {:>9.1f} {:>9.1f} {:>9.0f} {:>9.0f}", name,
+                 middle(name, "ms"), 1000 / middle(name, "ms"), middle(name, "predicted"),
+                 middle(name, "bytes") / 1e6, middle(name, "predicted_bytes") / 1e6,
+                 middle(name, "faults"), middle(name, "prompt_ms"));
+  }
+  return tt::bench::exit_code();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  for (const Way& way : kWays) options.ways.emplace_back(way.name);
+  CLI::App app("Measures models that are larger than memory.");
+  app.add_option("--folder", options.folder, "Folder for models")->capture_default_str();
+  app.add_option("--shape", options.shape, "Shape of the model")->capture_default_str();
+  app.add_option("--model", options.model, "Model instead of a shape");
+  app.add_option("--share", options.share, "Memory limit as a share of the file")
+      ->capture_default_str();
+  app.add_option("--rounds", options.rounds)->capture_default_str();
+  app.add_option("--tokens", options.tokens, "Measured tokens of a run")->capture_default_str();
+  app.add_option("--warmup", options.warmup, "Tokens before them")->capture_default_str();
+  app.add_option("--prompt", options.prompt, "Tokens of the prompt")->capture_default_str();
+  app.add_option("--threads", options.threads)->capture_default_str();
+  app.add_option("--ways", options.ways, "Ways to run it")->delimiter(',');
+  app.add_flag("--json", options.as_json, "Print every run as JSON");
+  app.add_option("--child", options.child)->group("");
+  app.add_option("--group", options.group)->group("");
+  CLI11_PARSE(app, argc, argv);
+  return options.child.empty() ? run_all(options) : run_child(options);
+}

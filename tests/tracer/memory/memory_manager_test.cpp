@@ -1,0 +1,275 @@
+// The engine with a memory budget: what is in memory, and that the output stays the same.
+#include "tracer/memory/memory_manager.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tests/support/child_process.h"
+#include "tests/support/memory_group.h"
+#include "tests/support/models/traced_model.h"
+#include "tests/support/wait.h"
+#include "tracer/engine/host_facts.h"
+#include "tracer/memory/memory_limit.h"
+#include "tracer/modelgen/model_writer.h"
+
+namespace tt::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Phase = MemoryState::Phase;
+
+constexpr std::uint64_t kMega = 1U << 20;
+
+// 48 MiB of weights, of which 36 MiB are read whole for every token.
+modelgen::ModelSpec dense_spec() {
+  return {.shape = "small", .dims = {.layers = 4, .embd = 1024, .heads = 8, .ff = 4096}};
+}
+modelgen::ModelSpec tied_spec() {
+  modelgen::ModelSpec spec = dense_spec();
+  spec.tied = true;
+  return spec;
+}
+modelgen::ModelSpec split_spec() {
+  modelgen::ModelSpec spec = dense_spec();
+  spec.splits = 3;
+  return spec;
+}
+// 8 layers of 8 experts, 40 MiB of experts.
+modelgen::ModelSpec moe_spec() {
+  return {.shape = "moe", .dims = {.layers = 8, .embd = 512, .ff = 768}};
+}
+
+// A model in a folder that is on a disk: pages of a file in a tmpfs cannot be dropped.
+class DiskModels {
+ public:
+  ~DiskModels() { fs::remove_all(folder_); }
+  fs::path write(const modelgen::ModelSpec& spec, const std::string& name) {
+    fs::create_directories(folder_);
+    const auto report = modelgen::write_model(spec, folder_ / (name + ".gguf"));
+    if (!report) throw std::runtime_error(report.error().message);
+    for (const fs::path& file : report->files) {
+      const int fd = ::open(file.c_str(), O_RDONLY);
+      ::fsync(fd);
+      ::close(fd);
+    }
+    return report->files.front();
+  }
+
+ private:
+  const fs::path folder_ = fs::current_path() / ("memory_manager_" + std::to_string(::getpid()));
+};
+
+MemoryOptions budget_of(std::uint64_t bytes, bool pin = true, bool prefetch = true) {
+  return {.budget = bytes, .pin = pin, .prefetch = prefetch};
+}
+
+ModelOptions with_memory(const MemoryOptions& memory) {
+  ModelOptions options;
+  options.repack = false;
+  options.memory = memory;
+  return options;
+}
+
+std::vector<std::int32_t> ids_of(const TracedModel::Run& run) {
+  EXPECT_TRUE(run.result.error.empty()) << run.result.error;
+  std::vector<std::int32_t> ids;
+  for (const Token& token : run.captured.tokens) ids.push_back(token.id);
+  return ids;
+}
+
+// Waits until the state is as expected; prints it otherwise.
+template <class Condition>
+MemoryState state_when(Engine& engine, Condition condition) {
+  const bool reached = wait_until([&] { return condition(engine.memory_state()); });
+  const MemoryState state = engine.memory_state();
+  EXPECT_TRUE(reached) << to_text(state.phase) << ": " << state.message << " pinned "
+                       << state.pinned << " locked " << state.locked << " resident "
+                       << state.resident;
+  return state;
+}
+
+// Pages of the range that are in memory. Root sees it also of files that it does not own.
+std::uint64_t resident_pages(const fs::path& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY);
+  const auto size = fs::file_size(file);
+  void* at = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+  std::vector<unsigned char> pages((size + 4095) / 4096);
+  EXPECT_EQ(::mincore(at, size, pages.data()), 0);
+  ::munmap(at, size);
+  ::close(fd);
+  std::uint64_t count = 0;
+  for (const unsigned char page : pages) count += page & 1U;
+  return count;
+}
+
+TEST(MemoryManager, OutputIsTheSameWithEveryStrategy) {
+  DiskModels models;
+  const std::pair<const char*, modelgen::ModelSpec> specs[] = {
+      {"dense", dense_spec()}, {"tied", tied_spec()}, {"split", split_spec()}, {"moe", moe_spec()}};
+  for (const auto& [name, spec] : specs) {
+    SCOPED_TRACE(name);
+    const fs::path file = models.write(spec, name);
+    TracedModel model(file, TracedModel::small_context(), with_memory({}));
+    const auto requests = {greedy_tokens(3, 6), greedy_tokens(70, 4)};
+    std::vector<std::vector<std::int32_t>> expected;
+    for (const auto& request : requests) expected.push_back(ids_of(model.run(request)));
+    for (const auto& [pin, prefetch] : {std::pair(true, true), {true, false}, {false, true}}) {
+      SCOPED_TRACE(pin ? prefetch ? "both" : "pin" : "prefetch");
+      model.engine().set_memory(budget_of(20 * kMega, pin, prefetch));
+      state_when(model.engine(), [](const MemoryState& s) { return s.phase == Phase::Active; });
+      std::size_t i = 0;
+      for (const auto& request : requests) EXPECT_EQ(ids_of(model.run(request)), expected[i++]);
+      for (GenerationRequest request : requests) {
+        request.level = Level::Off;
+        EXPECT_EQ(ids_of(model.run(request)).size(),
+                  request.max_tokens + std::get<std::vector<std::int32_t>>(request.prompt).size());
+      }
+      model.engine().set_memory({});
+      state_when(model.engine(), [](const MemoryState& s) { return s.phase == Phase::Off; });
+    }
+  }
+}
+
+TEST(MemoryManager, StaysWithinItsBudget) {
+  DiskModels models;
+  const fs::path file = models.write(dense_spec(), "dense");
+  TracedModel model(file, TracedModel::small_context(), with_memory(budget_of(20 * kMega)));
+  EXPECT_EQ(model.engine().memory_state().phase, Phase::Learning);
+  const std::uint64_t locked_before = locked_bytes();
+  ids_of(model.run(greedy_tokens(3, 8)));
+  const MemoryState state = state_when(model.engine(), [](const MemoryState& s) {
+    return s.phase == Phase::Active && s.locked == s.pinned && s.tokens_per_second > 0;
+  });
+  EXPECT_GT(state.pinned, 10 * kMega);
+  EXPECT_LE(state.pinned + state.window, 20 * kMega);
+  EXPECT_LE(state.resident, 20 * kMega);
+  EXPECT_GT(state.streamed, 10 * kMega);
+  EXPECT_GT(state.bytes_read, state.streamed);
+  // Pages that two weights share are counted for both.
+  EXPECT_LE(locked_bytes() - locked_before, state.locked);
+  EXPECT_GT(locked_bytes() - locked_before + 64 * 4096, state.locked);
+  // The budget, embeddings that were looked up, and pages that two weights share.
+  EXPECT_TRUE(wait_until([&] { return resident_pages(file) * 4096 < 22 * kMega; }))
+      << resident_pages(file);
+
+  model.engine().set_memory({});
+  state_when(model.engine(), [](const MemoryState& s) { return s.phase == Phase::Off; });
+  EXPECT_EQ(locked_bytes(), locked_before);
+}
+
+TEST(MemoryManager, LargeBudgetDoesNothing) {
+  TracedModel model(generated_model({.shape = "small"}), TracedModel::small_context(),
+                    with_memory(budget_of(MemoryOptions::kAuto)));
+  ids_of(model.run(greedy_tokens(3, 3)));
+  const MemoryState state =
+      state_when(model.engine(), [](const MemoryState& s) { return s.phase == Phase::Fits; });
+  EXPECT_NE(state.message.find("nothing to do"), std::string::npos) << state.message;
+  EXPECT_EQ(state.locked, 0U);
+  EXPECT_EQ(state.bytes_read, 0U);
+}
+
+TEST(MemoryManager, BudgetSwitchesRepackingOff) {
+  ModelOptions options;
+  options.memory = budget_of(MemoryOptions::kAuto);
+  TracedModel model(generated_model({.shape = "small"}), TracedModel::small_context(), options);
+  ids_of(model.run(greedy_tokens(3, 3)));
+  EXPECT_NE(model.engine().memory_state().phase, Phase::Unavailable);
+}
+
+TEST(MemoryManager, SaysWhyItCannotActOnRepackedOrCopiedWeights) {
+  TracedModel repacked(generated_model({.shape = "small"}));
+  repacked.engine().set_memory(budget_of(10 * kMega));
+  EXPECT_EQ(repacked.engine().memory_state().phase, Phase::Unavailable);
+  EXPECT_NE(repacked.engine().memory_state().message.find("--no-repack"), std::string::npos);
+  TracedModel copied(generated_model({.shape = "small"}), TracedModel::small_context(),
+                     {.mmap = false, .repack = false});
+  copied.engine().set_memory(budget_of(10 * kMega));
+  EXPECT_EQ(copied.engine().memory_state().phase, Phase::Unavailable);
+  EXPECT_NE(copied.engine().memory_state().message.find("--no-mmap"), std::string::npos);
+}
+
+// In a process of its own, because RLIMIT_MEMLOCK binds only without capabilities.
+TEST(MemoryManager, KeepsWarmWhatItMayNotLock) {
+  DiskModels models;
+  const fs::path file = models.write(dense_spec(), "dense");
+  ChildProcess child([&] {
+    const rlimit none{.rlim_cur = kMega, .rlim_max = kMega};
+    if (::setrlimit(RLIMIT_MEMLOCK, &none) != 0 || (::getuid() == 0 && ::setuid(65534) != 0))
+      return 2;
+    ensure_backends_loaded();
+    Sandbox sandbox(kTestPaths.worker);
+    ModelOptions options = with_memory(budget_of(20 * kMega));
+    options.path = file;
+    auto engine = Engine::load(options, TracedModel::small_context(), {}, &sandbox);
+    if (!engine) return 3;
+    CapturedOutput captured;
+    GenerationRequest request = greedy_tokens(3, 8);
+    request.level = Level::Off;
+    if (!(*engine)->generate(request, nullptr, captured).error.empty()) return 4;
+    const bool warm = wait_until([&] {
+      const MemoryState state = (*engine)->memory_state();
+      return state.phase == Phase::Active && state.locked < 2 * kMega &&
+             state.resident >= state.pinned && state.message.contains("kept warm") &&
+             state.message.contains("ulimit -l");
+    });
+    if (!warm) std::fprintf(stderr, "%s\n", (*engine)->memory_state().message.c_str());
+    return warm && resident_pages(file) * 4096 >= (*engine)->memory_state().pinned ? 0 : 5;
+  });
+  EXPECT_EQ(child.wait(), 0);
+}
+
+// The whole test process is in the group; the budget follows its limit.
+TEST(MemoryManager, FollowsTheLimitOfItsGroup) {
+  std::string problem;
+  DiskModels models;
+  const fs::path file = models.write(dense_spec(), "dense");
+  TracedModel model(file, TracedModel::small_context(), with_memory({}));
+  const auto expected = ids_of(model.run(greedy_tokens(3, 6)));
+  const auto group = MemoryGroup::make(200 * kMega, problem);
+  if (!group) GTEST_SKIP() << problem;
+  ASSERT_TRUE(group->add(::getpid()));
+  TracedModel limited(file, TracedModel::small_context(),
+                      with_memory(budget_of(MemoryOptions::kAuto)));
+  EXPECT_EQ(ids_of(limited.run(greedy_tokens(3, 6))), expected);
+  const MemoryState fits =
+      state_when(limited.engine(), [](const MemoryState& s) { return s.phase == Phase::Fits; });
+  EXPECT_TRUE(fits.limit_source.starts_with("cgroup")) << fits.limit_source;
+  EXPECT_EQ(fits.limit, 200 * kMega);
+
+  // Less than the weights above what cannot be given back.
+  ASSERT_TRUE(group->set_limit(MemoryLimitReader().read().fixed + 36 * kMega));
+  EXPECT_EQ(ids_of(limited.run(greedy_tokens(3, 6))), expected);
+  const MemoryState less = state_when(limited.engine(), [](const MemoryState& s) {
+    return s.phase == Phase::Active || s.phase == Phase::Unavailable;
+  });
+  EXPECT_NE(less.message.find("memory is needed elsewhere"), std::string::npos) << less.message;
+  EXPECT_LT(less.budget, fits.budget);
+  EXPECT_EQ(ids_of(limited.run(greedy_tokens(3, 6))), expected);
+}
+
+// Changed while a step runs, from another thread.
+TEST(MemoryManager, OptionsChangeAtAnyTime) {
+  DiskModels models;
+  const fs::path file = models.write(dense_spec(), "dense");
+  TracedModel model(file, TracedModel::small_context(), with_memory({}));
+  const auto expected = ids_of(model.run(greedy_tokens(3, 40)));
+  std::jthread changer([&](const std::stop_token& stop) {
+    for (std::uint64_t i = 0; !stop.stop_requested(); ++i) {
+      model.engine().set_memory(
+          i % 4 == 3 ? MemoryOptions{} : budget_of((10 + 5 * (i % 5)) * kMega, i % 3 > 0, i % 2));
+      // A random moment: there is no condition to wait for.
+      std::this_thread::sleep_for(std::chrono::milliseconds(7 * (i % 4)));
+    }
+  });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ids_of(model.run(greedy_tokens(3, 40))), expected);
+}
+
+}  // namespace
+}  // namespace tt::test

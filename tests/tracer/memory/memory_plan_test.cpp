@@ -1,0 +1,171 @@
+#include "tracer/memory/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace tt::test {
+namespace {
+
+constexpr std::uint64_t kMebi = 1U << 20;
+constexpr std::uint64_t kBase = 0x7f0000000000;
+
+// Weights one after another in one file, which is mapped at kBase.
+std::vector<WeightRange> weights_of(const std::vector<std::uint64_t>& sizes,
+                                    std::uint64_t begin = 8192) {
+  std::vector<WeightRange> weights;
+  for (const std::uint64_t size : sizes) {
+    weights.push_back(
+        {.file = {.file = 0, .offset = begin, .length = size}, .address = kBase + begin});
+    begin += size;
+  }
+  return weights;
+}
+
+// 22 layers of 28 MiB and an output of 50 MiB: about tinyllama-1.1b.
+std::vector<WeightRange> tinyllama() {
+  std::vector<std::uint64_t> sizes;
+  for (int layer = 0; layer < 22; ++layer)
+    for (const std::uint64_t kib : {8U, 2304U, 288U, 420U, 2304U, 8U, 6336U, 6336U, 9240U})
+      sizes.push_back(kib << 10U);
+  sizes.push_back(52'500'000);
+  return weights_of(sizes, 36 * kMebi + 4096 + 64);
+}
+
+MemoryPlan plan_for(const std::vector<WeightRange>& weights, std::uint64_t budget) {
+  return plan_memory({.weights = weights, .budget = budget, .disk_bytes_per_second = 0.8e9});
+}
+
+TEST(MemoryPlan, NothingToDoWhereAllFits) {
+  const auto weights = tinyllama();
+  const MemoryPlan plan = plan_for(weights, 2000 * kMebi);
+  EXPECT_EQ(plan.kind, MemoryPlan::Kind::Fits);
+  EXPECT_TRUE(plan.ranges.empty());
+  EXPECT_NE(plan.reason.find("nothing to do"), std::string::npos) << plan.reason;
+  EXPECT_EQ(plan.bytes_per_token, 0);
+}
+
+TEST(MemoryPlan, TooSmallABudgetIsSaid) {
+  const MemoryPlan plan = plan_for(tinyllama(), 6 * kMebi);
+  EXPECT_EQ(plan.kind, MemoryPlan::Kind::TooSmall);
+  EXPECT_TRUE(plan.ranges.empty());
+  EXPECT_NE(plan.reason.find("at least 8 MiB"), std::string::npos) << plan.reason;
+}
+
+TEST(MemoryPlan, KeepsBudgetAndReadsLittleMoreThanTheLeast) {
+  const auto weights = tinyllama();
+  for (const std::uint64_t budget : {100 * kMebi, 200 * kMebi, 380 * kMebi, 560 * kMebi}) {
+    SCOPED_TRACE(budget / kMebi);
+    const MemoryPlan plan = plan_for(weights, budget);
+    ASSERT_EQ(plan.kind, MemoryPlan::Kind::Act);
+    EXPECT_LE(plan.pinned + plan.window, budget);
+    EXPECT_GE(plan.pinned + plan.window + kMebi, budget);
+    EXPECT_EQ(plan.bytes_per_token, static_cast<double>(plan.streamed));
+    EXPECT_NEAR(plan.tokens_per_second, 0.8e9 / static_cast<double>(plan.streamed), 1e-6);
+    EXPECT_LT(plan.plain_tokens_per_second, plan.tokens_per_second);
+  }
+  const MemoryPlan plan = plan_for(weights, 380 * kMebi);
+  const std::uint64_t least = plan.weights - 380 * kMebi;
+  EXPECT_LT(static_cast<double>(plan.streamed), 1.2 * static_cast<double>(least));
+}
+
+// Between any two streamed ranges there are pinned ones to compute with.
+TEST(MemoryPlan, SpreadsPinnedBytesOverTheWeights) {
+  const auto weights = tinyllama();
+  const MemoryPlan plan = plan_for(weights, 380 * kMebi);
+  std::vector<std::uint64_t> pinned(weights.size()), streamed(weights.size());
+  for (const PlannedRange& range : plan.ranges)
+    (range.pinned ? pinned : streamed)[range.weight] += range.pages.length;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const std::uint64_t length = weights[i].file.length;
+    if (length < 256 * 1024) {
+      EXPECT_EQ(streamed[i], 0U) << i;
+    } else if (length > kMebi) {
+      EXPECT_GT(pinned[i], length / 4) << i;
+      EXPECT_GE(streamed[i] + kPageBytes, std::min(length / 5, plan.window / 2)) << i;
+    }
+  }
+}
+
+// The pages of each weight are planned once, in order, and a streamed range contains no byte of
+// another weight.
+TEST(MemoryPlan, RangesAreWholePagesOfTheirWeight) {
+  std::mt19937 random(7);  // NOLINT: a fixed seed
+  for (int round = 0; round < 200; ++round) {
+    SCOPED_TRACE(round);
+    std::vector<std::uint64_t> sizes;
+    for (int i = 0; i < 30; ++i) sizes.push_back(1 + random() % (i % 3 == 0 ? 9000 : 20'000'000));
+    const auto weights = weights_of(sizes, 32 * (random() % 1000));
+    std::uint64_t all = 0;
+    for (const std::uint64_t size : sizes) all += size;
+    const MemoryPlan plan = plan_for(weights, 8 * kMebi + random() % all);
+    std::uint64_t pinned = 0, streamed = 0;
+    for (std::size_t i = 0; i < plan.ranges.size(); ++i) {
+      const auto& [pages, weight, is_pinned] = plan.ranges[i];
+      ASSERT_EQ(pages.address % kPageBytes, 0U);
+      ASSERT_EQ(pages.offset % kPageBytes, 0U);
+      ASSERT_EQ(pages.length % kPageBytes, 0U);
+      ASSERT_GT(pages.length, 0U);
+      ASSERT_EQ(pages.address - pages.offset, kBase);
+      (is_pinned ? pinned : streamed) += pages.length;
+      const std::uint64_t begin = weights[weight].address;
+      const std::uint64_t end = begin + weights[weight].file.length;
+      if (is_pinned) {
+        ASSERT_GT(pages.address + pages.length, begin);
+        ASSERT_LT(pages.address, end);
+      } else {
+        ASSERT_GE(pages.address, begin);
+        ASSERT_LE(pages.address + pages.length, end);
+      }
+      if (i > 0 && plan.ranges[i - 1].weight == weight) {
+        ASSERT_EQ(plan.ranges[i - 1].pages.address + plan.ranges[i - 1].pages.length,
+                  pages.address);
+        ASSERT_GE(plan.ranges[i - 1].pinned, is_pinned) << "pinned first";
+      }
+    }
+    ASSERT_EQ(pinned, plan.pinned);
+    ASSERT_EQ(streamed, plan.streamed);
+  }
+}
+
+TEST(MemoryPlan, OneStrategyAlone) {
+  const auto weights = tinyllama();
+  PlanInput input{.weights = weights, .budget = 380 * kMebi, .disk_bytes_per_second = 0.8e9};
+  input.prefetch = false;
+  const MemoryPlan pin = plan_memory(input);
+  EXPECT_NE(pin.reason.find("Pinning alone can be slower"), std::string::npos) << pin.reason;
+  input.prefetch = true;
+  input.pin = false;
+  const MemoryPlan prefetch = plan_memory(input);
+  EXPECT_LT(prefetch.pinned, 45 * kMebi) << "what does not fit the window of one op";
+  EXPECT_GT(prefetch.streamed, 500 * kMebi);
+}
+
+TEST(MemoryPlan, PinsDenseWeightsBeforeExperts) {
+  const auto weights = weights_of({10 * kMebi, 20 * kMebi, 10 * kMebi});
+  const MemoryPlan plan = plan_memory({.weights = weights,
+                                       .expert_bytes = 400 * kMebi,
+                                       .expert_bytes_per_token = 100 * kMebi,
+                                       .budget = 220 * kMebi,
+                                       .disk_bytes_per_second = 1e9});
+  EXPECT_EQ(plan.kind, MemoryPlan::Kind::Act);
+  EXPECT_EQ(plan.streamed, 0U);
+  EXPECT_GE(plan.pinned, 40 * kMebi);
+  EXPECT_EQ(plan.expert_cache + plan.pinned + plan.window, 220 * kMebi);
+  EXPECT_GT(plan.bytes_per_token, 0);
+  EXPECT_LT(plan.bytes_per_token, 100.0 * kMebi);
+}
+
+TEST(MemoryPlan, ComputeTimeLimitsThePrediction) {
+  const auto weights = tinyllama();
+  const MemoryPlan plan = plan_memory({.weights = weights,
+                                       .budget = 380 * kMebi,
+                                       .disk_bytes_per_second = 100e9,
+                                       .compute_seconds = 0.03});
+  EXPECT_NEAR(plan.tokens_per_second, 1 / 0.03, 1e-6);
+}
+
+}  // namespace
+}  // namespace tt::test

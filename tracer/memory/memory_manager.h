@@ -1,0 +1,64 @@
+// Keeps the weights of a model within a memory budget (docs/memory.md): learns in which order a
+// step reads them, plans which part stays in memory (memory_plan.h), reads the rest ahead of the
+// running op and releases it behind it (read_ahead_window.h), and caches routed experts
+// (expert_cache.h).
+//
+// A thread of its own follows the number of executed ops, which the probe counts anyway: the
+// inference thread does nothing for it while a graph runs. All that this thread does is advice to
+// the kernel about mapped pages, so the output cannot depend on it, and inference never waits for
+// it: a page that is not in memory when it is read is a page fault, as always.
+//
+// When the memory that is free for the weights shrinks (a smaller limit, other use of the group),
+// the plan is made again with what is left.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "tracer/format/model/session.h"
+#include "tracer/probe/known_graph.h"
+#include "tracer/request/memory.h"
+
+namespace tt {
+
+class MemoryManager {
+ public:
+  struct Setup {
+    std::span<const ModelFile> files;           // copied
+    const std::atomic<std::uint32_t>& ops_run;  // Probe::ops_run(); must outlive this object
+    std::string unavailable{};                  // why it cannot act on this model; empty: it can
+    std::filesystem::path system_root{};        // see MemoryLimitReader
+  };
+  explicit MemoryManager(const Setup& setup);
+  ~MemoryManager();  // unlocks and stops
+  MemoryManager(const MemoryManager&) = delete;
+  MemoryManager& operator=(const MemoryManager&) = delete;
+
+  // Any thread, at any time; takes effect within milliseconds, also while a step runs.
+  void set(const MemoryOptions& options);
+  MemoryState state() const;
+
+  // Inference thread, between steps. A step of one token generates; others are prompts.
+  void begin_step(std::uint32_t tokens);
+  struct FinishedStep {
+    std::uint32_t tokens = 0;
+    bool complete = false;
+    std::int64_t ns = 0;                    // duration
+    KnownGraphPtr graph{};                  // null: not known
+    AddressesPtr addresses{};               // of its tensors
+    std::span<const std::int64_t> op_ns{};  // duration of each op; empty: not known
+  };
+  void end_step(const FinishedStep& step);
+  // The order is still to be learned: the next step should be observed even if it is not recorded.
+  bool wants_graph() const;
+
+ private:
+  class Worker;
+  std::unique_ptr<Worker> worker_;
+};
+
+}  // namespace tt

@@ -1,0 +1,82 @@
+#include "tracer/memory/model_pages.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <string>
+
+namespace tt {
+
+namespace {
+
+void* pointer(const PageRange& pages) {
+  return reinterpret_cast<void*>(pages.address);  // NOLINT: an address of the mapping
+}
+
+}  // namespace
+
+ModelPages::ModelPages(std::span<const ModelFile> files) {
+  for (const ModelFile& file : files)
+    files_.push_back(::open(file.path.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+ModelPages::~ModelPages() {
+  for (const int file : files_)
+    if (file >= 0) ::close(file);
+}
+
+void ModelPages::submit(const PageRange& pages) const {
+  // The kernel reads at most its readahead size (128 KiB or more) per call.
+  constexpr std::uint64_t kRequest = 128U << 10;
+  const int file = pages.file < files_.size() ? files_[pages.file] : -1;
+  if (file < 0) return;
+  for (std::uint64_t at = 0; at < pages.length; at += kRequest) {
+    ::posix_fadvise(file, static_cast<off_t>(pages.offset + at),
+                    static_cast<off_t>(std::min(kRequest, pages.length - at)), POSIX_FADV_WILLNEED);
+  }
+}
+
+bool ModelPages::wait(const PageRange& pages) const {
+  int result = 0;
+  do {
+    result = ::madvise(pointer(pages), pages.length, MADV_POPULATE_READ);
+  } while (result != 0 && (errno == EAGAIN || errno == EINTR));
+  return result == 0;
+}
+
+void ModelPages::release(const PageRange& pages) const {
+  const int file = pages.file < files_.size() ? files_[pages.file] : -1;
+  ::madvise(pointer(pages), pages.length, MADV_DONTNEED);
+  if (file >= 0) {
+    ::posix_fadvise(file, static_cast<off_t>(pages.offset), static_cast<off_t>(pages.length),
+                    POSIX_FADV_DONTNEED);
+  }
+}
+
+void ModelPages::release_files() const {
+  for (const int file : files_)
+    if (file >= 0) ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+int ModelPages::lock(const PageRange& pages) const {
+  return ::mlock(pointer(pages), pages.length) == 0 ? 0 : errno;
+}
+
+void ModelPages::unlock(const PageRange& pages) const { ::munlock(pointer(pages), pages.length); }
+
+void ModelPages::set_fault_around(const PageRange& pages, bool on) const {
+  ::madvise(pointer(pages), pages.length, on ? MADV_NORMAL : MADV_RANDOM);
+}
+
+std::uint64_t bytes_read_from_disk() {
+  std::ifstream in("/proc/self/io");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("read_bytes: ")) return std::stoull(line.substr(12));
+  return 0;
+}
+
+}  // namespace tt

@@ -1,0 +1,67 @@
+// How the weights of a model that is larger than memory are kept, and how that works out: values
+// without llama.cpp. Set at load (ModelOptions::memory) and while the model runs
+// (GenerationQueue::set_memory()); docs/memory.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tt {
+
+struct MemoryOptions {
+  static constexpr std::uint64_t kOff = 0;
+  // What the limit that applies (cgroup, RAM) leaves; follows it.
+  static constexpr std::uint64_t kAuto = UINT64_MAX;
+
+  // Bytes of weights that may be in memory. kOff: the kernel alone decides what is kept.
+  std::uint64_t budget = kOff;
+  bool pin = true;       // keep the same part of the weights in memory
+  bool prefetch = true;  // read the rest before it is needed, and release it after use
+  friend bool operator==(const MemoryOptions&, const MemoryOptions&) = default;
+};
+
+struct MemoryState {
+  enum class Phase : std::uint8_t {
+    Off,          // no budget
+    Learning,     // the order in which the weights are read is not known before the first step
+    Fits,         // all weights fit: nothing to do
+    Active,       // pins and reads ahead as planned
+    Unavailable,  // cannot act on this model; `message` says why
+  };
+  Phase phase = Phase::Off;
+  MemoryOptions options;
+  std::string message;  // what was decided and why, in sentences
+
+  // The limit that applies, and what is charged to it. In bytes, as everything below.
+  std::uint64_t limit = 0, limit_used = 0;
+  std::string limit_source;      // "cgroup v1 /group", "cgroup v2 /group", "RAM"
+  std::uint64_t lock_limit = 0;  // RLIMIT_MEMLOCK; UINT64_MAX: none
+
+  // The plan.
+  std::uint64_t budget = 0;   // that is planned with: at most options.budget, less under pressure
+  std::uint64_t weights = 0;  // that a token can read; of experts all
+  std::uint64_t pinned = 0, pinned_ranges = 0;      // weights that stay in memory
+  std::uint64_t streamed = 0, streamed_ranges = 0;  // weights that are read for every token
+  std::uint64_t experts = 0;       // bytes of routed experts, which are cached by use
+  std::uint64_t expert_cache = 0;  // room for them
+  std::uint64_t window = 0;        // read ahead of the running op at most
+  double predicted_bytes_per_token = 0, predicted_tokens_per_second = 0;
+  double plain_bytes_per_token = 0, plain_tokens_per_second = 0;  // predicted without a plan
+
+  // What happens now.
+  std::uint64_t locked = 0;          // of `pinned`; the rest is kept warm
+  std::uint64_t resident = 0;        // pinned, window and experts that were read
+  double disk_bytes_per_second = 0;  // measured while reading ahead; 0: not yet
+  double compute_seconds = 0;        // a generated token without waiting for the disk; 0: unknown
+  double tokens_per_second = 0;      // of the last generated tokens; 0: none yet
+  double bytes_per_token = 0;        // read from the disk, of the last generated tokens
+  std::uint64_t bytes_read = 0;      // by reading ahead, since the budget was set
+  std::uint64_t late_ranges = 0;     // not yet in memory when their op ran
+  std::uint64_t expert_hits = 0,
+                expert_misses = 0;  // used slices that were, or were not, in memory
+  std::uint64_t reductions = 0;     // of the budget, because memory was needed elsewhere
+};
+
+const char* to_text(MemoryState::Phase);
+
+}  // namespace tt
