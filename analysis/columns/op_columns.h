@@ -109,9 +109,9 @@ constexpr auto op_columns() {
                  [](const auto& row) { return row.tensor().ne[3]; }},
           Column{{.name = "component",
                   .type = Text,
-                  .meaning =
-                      "part of the model that the output tensor belongs to; if it belongs to none, "
-                      "that of the first weight that the op reads",
+                  .meaning = "part of the model that the first weight of the op belongs to; "
+                             "without a weight, "
+                             "that of its output",
                   .words = &kComponents,
                   .pushdown = Rows},
                  [](const auto& row) { return to_text(row.role().component); }},

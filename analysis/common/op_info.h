@@ -15,8 +15,10 @@ std::string op_name(const GraphTemplate& graph, const Op& op);
 // In ggml's order, without tensors that exist only inside a fused op.
 std::vector<TensorId> op_sources(const GraphTemplate& graph, const Op& op);
 
-// Component and role of the op's output; if its name does not determine them, those of the
-// first weight that the op reads.
+// Component and role of the first weight that the op reads, because llama.cpp names some
+// outputs after their next use ("ffn_inp" of BERT is the output of a norm). Those of the output
+// if the op reads no weight, or if the output says more: "Qcur" after the norm of Q. Ops with
+// neither have the component of their type, such as FLASH_ATTN_EXT.
 struct OpRole {
   Component component = Component::Other;
   Role role = Role::None;

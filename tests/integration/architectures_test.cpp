@@ -42,6 +42,7 @@
 #include "tests/api/exchange/round_trip_check.h"
 #include "tests/api/exchange/timeline_check.h"
 #include "tests/api/exchange/totals_check.h"
+#include "tests/integration/label_check.h"
 #include "tests/integration/served_sessions_check.h"
 #include "tests/support/models/traced_model.h"
 #include "tests/support/test_paths.h"
@@ -275,6 +276,7 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
     }
     for (const TemplateId id : reader.template_ids().value()) {
       counts.layers += expect_layer_subgraphs(**reader.graph(id));
+      EXPECT_GT(expect_labels(**reader.graph(id), facts.n_experts > 0), 10);
       if (i > 0 || id != TemplateId{1}) continue;
       collect_layer_kinds(reader, id, counts);
       const auto part = part_of_template(reader, id, LayerSet::all());

@@ -105,12 +105,10 @@ constexpr auto kRules = std::to_array<Rule>({
     {Prefix, "ffn_moe_topk", C::Moe, R::Router},
     {Prefix, "ffn_moe_group", C::Moe, R::Router},
     {Prefix, "ffn_moe_weights", C::Moe, R::Scores},
-    {Prefix, "norm_w", C::Moe, R::Scores},
     {Prefix, "ffn_moe_gate", C::Moe, R::Gate},
     {Prefix, "ffn_moe_up", C::Moe, R::Up},
     {Prefix, "ffn_moe_down", C::Moe, R::Down},
     {Prefix, "ffn_moe", C::Moe, R::None},
-    {Prefix, "v_moe", C::Moe, R::V},
 
     // Q and K after their norms are still Q and K.
     {Prefix, "Qcur", C::Attention, R::Q},
@@ -121,6 +119,9 @@ constexpr auto kRules = std::to_array<Rule>({
     // Norms of all components.
     {Contains, "norm", C::Norm, R::Norm},
     {Prefix, "time_mix_ln", C::Norm, R::Norm},
+
+    // The residual stream between attention and feed-forward.
+    {Prefix, "ffn_inp", C::Other, R::Residual},
 
     // Hyper-connections widen the residual stream around attention and feed-forward.
     {Prefix, "hc_", C::Other, R::Residual},
@@ -173,7 +174,6 @@ constexpr auto kRules = std::to_array<Rule>({
     {Prefix, "ffn_routed_down", C::Moe, R::Down},
 
     // Feed-forward.
-    {Prefix, "ffn_inp", C::Ffn, R::Residual},
     {Prefix, "ffn_res", C::Ffn, R::Residual},
     {Prefix, "ffn_gate", C::Ffn, R::Gate},
     {Prefix, "ffn_up", C::Ffn, R::Up},
@@ -293,6 +293,8 @@ const Rule* rule_for(std::string_view stem) {
 }  // namespace
 
 LayerId layer_of(std::string_view name) { return parse(name).layer; }
+
+std::string_view name_without_layer(std::string_view name) { return parse(name).stem; }
 
 Component component_of(std::string_view name, TensorKind kind) {
   if (kind == TensorKind::Kv) return Component::KvCache;

@@ -11,6 +11,9 @@ namespace tt {
 // Layer in blk.N.*, *-N (also "-N (view)", "-N (reshaped)"...), *_lN, enc./dec.blk.N.*.
 // The number in leaf_N and node_N is not a layer. kNoLayer: no layer.
 LayerId layer_of(std::string_view name);
+// The name without its layer and without the marks of views and copies:
+// "blk.5.attn_q.weight" -> "attn_q.weight", "Qcur-5 (view)" -> "Qcur".
+std::string_view name_without_layer(std::string_view name);
 
 // Component and role of a weight, cache or intermediate, by name.
 Component component_of(std::string_view name, TensorKind kind);

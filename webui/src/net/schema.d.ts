@@ -1925,7 +1925,7 @@ export interface components {
             readonly ne1: number;
             readonly ne2: number;
             readonly ne3: number;
-            /** @description Part of the model that the output tensor belongs to; if it belongs to none, that of the first weight that the op reads */
+            /** @description Part of the model that the first weight of the op belongs to; without a weight, that of its output */
             readonly component: components["schemas"]["Component"];
             /** @description Purpose in the component: Q, up, router, ...; empty: none */
             readonly role: string;
