@@ -53,6 +53,20 @@ std::vector<FileStamp> stamps_of(const std::vector<fs::path>& files) {
   return stamps;
 }
 
+// A link whose target is not a file inside the folder. The target is neither opened nor
+// described: its path, size and existence are not the client's business.
+FoundModel outside_link(const fs::path& link) {
+  const std::string stem = part_name(link.stem().string()).stem;
+  return {.path = link,
+          .stem = stem,
+          .name = stem,
+          .files = {FileStamp{.path = link}},
+          .error = std::format("{}: this link does not lead to a file in the models folder. Move "
+                               "the file into the folder, or start the server with --model.",
+                               link.string()),
+          .is_outside = true};
+}
+
 }  // namespace
 
 std::uint64_t FoundModel::bytes() const {
@@ -93,7 +107,7 @@ bool ModelFolder::is_outside(const fs::path& file) const {
 std::map<fs::path, ModelFolder::Parts> ModelFolder::walk() const {
   std::map<fs::path, Parts> models;  // key: path without the part number
   std::map<fs::path, fs::path> links;
-  std::set<fs::path> files;
+  std::set<fs::path> files, outside;
   std::error_code failed;
   fs::recursive_directory_iterator entry(folder_, fs::directory_options::skip_permission_denied,
                                          failed);
@@ -105,6 +119,8 @@ std::map<fs::path, ModelFolder::Parts> ModelFolder::walk() const {
     if (entry->is_symlink(gone)) {
       if (entry->is_regular_file(gone) && !is_outside(entry->path()))
         links.emplace(entry->path(), fs::canonical(entry->path(), gone));
+      else
+        outside.insert(entry->path());
     } else if (entry->is_regular_file(gone)) {
       files.insert(entry->path());
     }
@@ -114,10 +130,14 @@ std::map<fs::path, ModelFolder::Parts> ModelFolder::walk() const {
   for (const auto& [link, target] : links)
     if (real.insert(target).second) files.insert(link);  // else the target is listed already
 
-  for (const fs::path& file : files) {
+  const auto key_of = [](const fs::path& file) {
     const auto [stem, of] = part_name(file.stem().string());
-    models[file.parent_path() / (stem + of)].push_back(file);
-  }
+    return file.parent_path() / (stem + of);
+  };
+  for (const fs::path& file : files) models[key_of(file)].files.push_back(file);
+  // A link that is a part of a split model is reported as such a part by scan().
+  for (const fs::path& link : outside)
+    models.try_emplace(key_of(link), Parts{.files = {link}, .is_outside = true});
   return models;
 }
 
@@ -126,8 +146,12 @@ std::vector<FoundModel> ModelFolder::scan() {
   if (folder_.empty()) return models;
   std::map<fs::path, CachedModel> known;
   for (auto& [key, parts] : walk()) {
-    const fs::path& first = parts.front();
-    auto stamps = stamps_of(parts);
+    const fs::path& first = parts.files.front();
+    if (parts.is_outside) {
+      models.push_back(outside_link(first));
+      continue;
+    }
+    auto stamps = stamps_of(parts.files);
     if (auto before = cache_.find(first);
         before != cache_.end() && before->second.parts == stamps) {
       known.emplace(first, std::move(before->second));

@@ -3,7 +3,8 @@
 // damaged files are listed with the reason.
 //
 // Links to folders are not followed. Links to files are followed only when the target is
-// inside the folder, so nothing outside the folder can be listed or loaded. Not thread-safe.
+// inside the folder, so nothing outside the folder is read or loaded. Other links to .gguf
+// files are listed with this reason; nothing about their target is. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ struct FoundModel {
   std::string name;            // general.name of the file, else the stem
   std::vector<FileStamp> files;
   std::string error;        // why it cannot be loaded, and what to do; empty: looks valid
-  bool is_outside = false;  // a part of it is outside the folder: it is not opened
+  bool is_outside = false;  // it or a part of it is outside the folder: it is not opened
 
   std::uint64_t bytes() const;
 };
@@ -45,8 +46,12 @@ class ModelFolder {
   static constexpr std::size_t kMaxEntries = 100'000;
 
  private:
-  // Files of one model, in order.
-  using Parts = std::vector<std::filesystem::path>;
+  // The files of one model, in order. Outside: none of them, but links that lead nowhere inside
+  // the folder.
+  struct Parts {
+    std::vector<std::filesystem::path> files;
+    bool is_outside = false;
+  };
   std::map<std::filesystem::path, Parts> walk() const;
   bool is_outside(const std::filesystem::path& file) const;
 

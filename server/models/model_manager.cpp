@@ -90,7 +90,10 @@ std::filesystem::path ModelManager::real_path(const std::filesystem::path& path)
 
 // Ids are permanent: a model that reappears has the same id.
 std::string ModelManager::id_for(const FoundModel& found) {
-  const auto [known, fresh] = ids_.try_emplace(real_path(found.path));
+  // A link that leads outside the folder is not the file that it leads to.
+  const auto [known, fresh] = ids_.try_emplace(
+      found.is_outside ? real_path(found.path.parent_path()) / found.path.filename()
+                       : real_path(found.path));
   if (!fresh) return known->second;
   const auto taken = [&](const std::string& id) {
     return std::ranges::any_of(ids_, [&](const auto& entry) { return entry.second == id; });
@@ -107,18 +110,26 @@ void ModelManager::rescan() {
   if (!options_.model.path.empty()) found.push_back(inspect_model(options_.model.path));
   std::ranges::move(folder_.scan(), std::back_inserter(found));
 
-  const std::scoped_lock lock(mutex_);
-  for (auto& [id, slot] : slots_) slot.listed = false;
-  for (FoundModel& model : found) {
-    Slot& slot = slots_[id_for(model)];
-    slot.listed = true;
-    if (slot.found.files != model.files) slot.error.clear();  // changed: retry
-    slot.found = std::move(model);
+  std::vector<ModelEntry> outside;  // found for the first time
+  {
+    const std::scoped_lock lock(mutex_);
+    for (auto& [id, slot] : slots_) slot.listed = false;
+    for (FoundModel& model : found) {
+      const std::string id = id_for(model);
+      Slot& slot = slots_[id];
+      slot.listed = true;
+      if (slot.found.files != model.files) slot.error.clear();  // changed: retry
+      const bool is_new = model.is_outside && !slot.found.is_outside;
+      slot.found = std::move(model);
+      if (is_new) outside.push_back(entry_of(id, slot));
+    }
+    std::erase_if(slots_, [&](const auto& entry) {
+      const auto& [id, slot] = entry;
+      return !slot.listed && slot.load_sequence == 0 && !is_unloading(id);
+    });
   }
-  std::erase_if(slots_, [&](const auto& entry) {
-    const auto& [id, slot] = entry;
-    return !slot.listed && slot.load_sequence == 0 && !is_unloading(id);
-  });
+  if (!options_.on_change) return;
+  for (const ModelEntry& entry : outside) options_.on_change(entry);
 }
 
 ModelManager::Slot* ModelManager::slot_of(const std::string& id) {

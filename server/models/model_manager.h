@@ -47,8 +47,8 @@ class ModelManager {
     CheckedModels* checked_models = nullptr;   //
     CrashMarker* crash_marker = nullptr;       // its models are loaded only on request
     std::size_t max_queued = 64;               // queued requests per model
-    // Called when a model was loaded, failed to load, or was unloaded. Any thread; must not
-    // block.
+    // Called when a model was loaded, failed to load, or was unloaded, and when a model outside
+    // the folder was found. Any thread; must not block.
     std::function<void(const ModelEntry&)> on_change{};
   };
   // `listener` must outlive this object.

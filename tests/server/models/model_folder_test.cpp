@@ -90,7 +90,7 @@ TEST(ModelFolder, ReportsWhyFileIsNotAModel) {
   }
 }
 
-TEST(ModelFolder, DoesNotFollowLinksOutside) {
+TEST(ModelFolder, ListsLinksThatLeadOutsideWithoutFollowingThem) {
   const TempFolder folder, outside;
   const fs::path secret = copy_model(outside.path(), "secret", "small");
   copy_model(folder.path() / "blobs", "blob", "small");
@@ -105,8 +105,11 @@ TEST(ModelFolder, DoesNotFollowLinksOutside) {
                      folder.path() / "named.gguf");  // as in the Hugging Face cache
   fs::create_symlink("named.gguf", folder.path() / "twice.gguf");
   EXPECT_EQ(::mkfifo((folder.path() / "pipe.gguf").c_str(), 0600), 0);
+  fs::create_symlink("pipe.gguf", folder.path() / "pipes.gguf");
   fs::create_directory(folder.path() / "folder.gguf");
-  // A split with a part that links outside: the model is listed, but cannot be loaded.
+  // A split of which all parts, or one part, link outside.
+  const std::vector<fs::path> away = model_files("small", 2);
+  for (const fs::path& part : away) fs::create_symlink(part, folder.path() / part.filename());
   const std::vector<fs::path> parts = model_files("small", 3);
   fs::copy(parts[0], folder.path());
   fs::copy(parts[1], folder.path());
@@ -116,8 +119,20 @@ TEST(ModelFolder, DoesNotFollowLinksOutside) {
   const auto found = by_name(models);
   std::string names;
   for (const auto& [name, model] : found) names += name + " ";
-  EXPECT_EQ(names, "named.gguf " + parts[0].filename().string() + " ");
+  EXPECT_EQ(names, "dangling.gguf leak.gguf named.gguf pipes.gguf relative.gguf " +
+                       away[0].filename().string() + " " + parts[0].filename().string() + " ");
   EXPECT_EQ(found.at("named.gguf").error, "");
+  for (const std::string name : {"dangling.gguf", "leak.gguf", "pipes.gguf", "relative.gguf",
+                                 away[0].filename().string().c_str()}) {
+    const FoundModel& model = found.at(name);
+    EXPECT_TRUE(model.is_outside) << name;
+    EXPECT_EQ(model.error, (folder.path() / name).string() +
+                               ": this link does not lead to a file in the models folder. Move the "
+                               "file into the folder, or start the server with --model.");
+    // Whether the target exists, and its size, are not shown.
+    EXPECT_EQ(model.name, model.stem) << name;
+    EXPECT_EQ(model.files, std::vector{FileStamp{.path = folder.path() / name}}) << name;
+  }
   const FoundModel& leaky = found.at(parts[0].filename().string());
   EXPECT_TRUE(leaky.is_outside);
   EXPECT_NE(leaky.error.find("is outside the models folder"), std::string::npos) << leaky.error;

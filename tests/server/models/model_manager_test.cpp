@@ -83,6 +83,28 @@ class ModelManagerTest : public ::testing::Test {
   EndCounter ends;
 };
 
+// The model of --model may be anywhere; a link to it in the folder is another entry.
+TEST_F(ModelManagerTest, ReportsEachLinkOutsideOnce) {
+  const TempFolder outside;
+  ModelManager::Options with = options(1);
+  with.model.path = copy_model(outside.path(), "away", "small", 1);
+  std::filesystem::create_symlink(with.model.path, folder.path() / "link.gguf");
+  std::mutex mutex;
+  std::vector<std::string> reported;
+  with.on_change = [&](const ModelEntry& entry) {
+    const std::scoped_lock lock(mutex);
+    if (entry.state == ModelState::Failed) reported.push_back(entry.id + ": " + entry.error);
+  };
+  ModelManager manager(with, ends);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(manager.models().size(), 5U);
+  EXPECT_TRUE(wait_until([&] { return manager.model("away")->state == ModelState::Loaded; }));
+  EXPECT_EQ(manager.model("link")->state, ModelState::Failed);
+  manager.stop();
+  ASSERT_EQ(reported.size(), 1U);
+  EXPECT_TRUE(reported[0].starts_with("link: " + (folder.path() / "link.gguf").string()))
+      << reported[0];
+}
+
 TEST_F(ModelManagerTest, IsThreadSafe) {
   constexpr std::size_t kMaxLoaded = 2;
   ModelManager manager(options(kMaxLoaded), ends);

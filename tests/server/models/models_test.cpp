@@ -141,6 +141,48 @@ TEST_F(Models, AreListedWithIdAndError) {
   EXPECT_EQ(entry(server, "dense").value("status", 0), 404);
 }
 
+// A link that leads outside the folder is listed, and nothing of its target can be read.
+TEST_F(Models, LinkOutsideOfFolderIsListedWithReason) {
+  const TempFolder folder, outside;
+  const fs::path secret = copy_model(outside.path(), "secret", "small");
+  fs::create_symlink(secret, folder.path() / "leak.gguf");
+  fs::create_symlink(secret, folder.path() / "other.gguf");
+  fs::create_symlink(outside.path() / "none", folder.path() / "dangling.gguf");
+  TestServer server(of(folder));
+  for (const std::string id : {"leak", "other", "dangling"}) {
+    json expected = {{"id", id},
+                     {"name", id},
+                     {"path", (folder.path() / (id + ".gguf")).string()},
+                     {"size_bytes", 0},
+                     {"files", 1},
+                     {"state", "failed"},
+                     {"load_progress", 0.0},
+                     {"warning", nullptr}};
+    json seen = entry(server, id);
+    const std::string error = seen["error"];
+    seen.erase("error");
+    EXPECT_EQ(seen, expected);
+    EXPECT_NE(error.find("does not lead to a file in the models folder"), std::string::npos);
+    EXPECT_EQ(error.find(outside.path().string()), std::string::npos) << error;
+    const TestResponse not_loaded = load(server, id);
+    EXPECT_EQ(not_loaded.body["code"], "model_failed");
+    EXPECT_EQ(not_loaded.body["detail"], error);
+    for (const char* part : {"/gguf", "/compression"}) {
+      const TestResponse unread = server.get("/api/v1/models/" + id + part);
+      EXPECT_EQ(unread.body["code"], "model_damaged") << part;
+      EXPECT_EQ(unread.body["detail"], error) << part;
+    }
+  }
+  EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "none");
+  // The link becomes a model when its target is inside: another file, so it has another id.
+  fs::rename(secret, folder.path() / "inside");
+  fs::remove(folder.path() / "leak.gguf");
+  fs::create_symlink("inside", folder.path() / "leak.gguf");
+  EXPECT_EQ(server.get("/api/v1/models").body["models"].size(), 3U);
+  EXPECT_EQ(entry(server, "leak-2")["path"], json((folder.path() / "leak.gguf").string()));
+  EXPECT_EQ(entry(server, "leak-2")["state"], "available");
+}
+
 TEST_F(Models, RequestWithoutLoadedModelExplainsWhatToDo) {
   const TempFolder folder;
   {

@@ -147,7 +147,7 @@ const STATES: Readonly<Record<Model['state'], string>> = {
   loading: 'loading',
   loaded: '',
   unloading: 'unloading',
-  failed: 'failed to load',
+  failed: 'cannot be loaded',
 };
 
 function ModelAction(props: { store: Store; model: Model; current: boolean }) {

@@ -14,7 +14,7 @@ export class Models {
   readonly health: ReadonlySignal<Health | null>; // null: no response
   readonly list: ReadonlySignal<Loadable<ModelList, ApiError>>;
   // The model of the next request: the selected one unless it is unloaded, else a loaded one, else
-  // a loading one, else any.
+  // a loading one, else one whose load failed, else any that may be loaded.
   readonly current: ReadonlySignal<Model | null>;
   private readonly latestHealth = signal<Health | null>(null);
   private readonly latest = signal<Loadable<ModelList, ApiError>>(idle);
@@ -31,7 +31,9 @@ export class Models {
     this.list = this.latest;
     this.current = computed(() => {
       const list = this.latest.value;
-      return list.is === 'ready' ? currentModel(list.value.models, this.selectedId.value) : null;
+      if (list.is !== 'ready') return null;
+      const hasFailed = this.latestHealth.value?.model_state === 'failed';
+      return currentModel(list.value.models, this.selectedId.value, hasFailed);
     });
   }
 
@@ -83,9 +85,17 @@ export class Models {
 
 const isInTransition = ({ state }: Model): boolean => state === 'loading' || state === 'unloading';
 
-export function currentModel(models: readonly Model[], chosen: string | null): Model | null {
+// `hasFailed`: the model of the last load failed. Other models of the state failed are files that
+// cannot be loaded.
+export function currentModel(
+  models: readonly Model[],
+  chosen: string | null,
+  hasFailed = false,
+): Model | null {
   const selected = models.find((model) => model.id === chosen && model.state !== 'available');
-  const order: readonly Model['state'][] = ['loaded', 'loading', 'failed', 'unloading'];
+  const order: readonly Model['state'][] = hasFailed
+    ? ['loaded', 'loading', 'failed', 'unloading', 'available']
+    : ['loaded', 'loading', 'unloading', 'available', 'failed'];
   const first = order.map((state) => models.find((model) => model.state === state)).find(Boolean);
-  return selected ?? first ?? models[0] ?? null;
+  return selected ?? first ?? null;
 }

@@ -1,6 +1,6 @@
 // Models with special properties: mixture of experts, recurrent, embedding only, without a
 // vocabulary. Each works, and the page shows a note.
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -98,6 +98,24 @@ describe('a folder of models', () => {
     await page.locator('.model-button').click();
     const models = page.getByRole('dialog', { name: 'Models' });
     await models.getByRole('button', { name: 'Load moe' }).waitFor();
+  });
+
+  it('shows a link that leads outside, and why it cannot be used', async () => {
+    const { page } = fixture;
+    const elsewhere = await mkdtemp(join(tmpdir(), 'tt-models-'));
+    folders.push(elsewhere);
+    await symlink(await makeModel(elsewhere, 't5'), join(folder, 'link.gguf'));
+    await page.locator('.model-button').click();
+    const row = page.getByRole('dialog', { name: 'Models' }).locator('.model-row', {
+      has: page.getByText('link', { exact: true }),
+    });
+    await row.getByText('this link does not lead to a file in the models folder').waitFor();
+    expect(await row.innerText()).toContain('cannot be loaded');
+    expect(await page.locator('.model-button').innerText()).toContain('small');
+    expect(await fixture.axeViolations()).toEqual([]);
+    await row.getByRole('button', { name: 'Try again link' }).click();
+    await page.getByRole('alert').getByText('Cannot load link').waitFor();
+    await rm(join(folder, 'link.gguf'));
   });
 
   it('shows the load progress of each model', async () => {

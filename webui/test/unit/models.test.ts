@@ -71,8 +71,16 @@ describe('currentModel', () => {
     [[model('a', 'loaded'), model('b', 'available')], 'b', 'a'],
     [[model('a', 'loaded'), model('b', 'loading')], 'b', 'b'],
     [[model('a', 'available')], null, 'a'],
+    [[model('a', 'failed'), model('b', 'available')], null, 'b'],
+    [[model('a', 'failed'), model('b', 'available')], 'a', 'a'],
+    [[model('a', 'failed')], null, 'a'],
     [[], null, undefined],
   ] as const)('of %j, selected %s', (models, chosen, id) => {
     expect(currentModel(models, chosen)?.id).toBe(id);
+  });
+
+  it('is the model whose load failed', () => {
+    const models = [model('a', 'available'), model('b', 'failed')];
+    expect(currentModel(models, null, true)?.id).toBe('b');
   });
 });
