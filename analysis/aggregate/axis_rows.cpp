@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <format>
 #include <limits>
-#include <set>
 #include <span>
 
 #include "analysis/common/tensor_filter.h"
@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t kNoKey = std::numeric_limits<std::int64_t>::max();  // not on the axis
 constexpr std::int64_t kNoLayerKey = kNoKey - 1;                           // after all layers
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 60;  // maximum size of an axis
+constexpr std::size_t kMaxHeadRows = 1 << 16;
 
 Range<std::int64_t> one(std::int64_t row) { return {row, row + 1}; }
 
@@ -65,6 +66,7 @@ AxisRows::AxisRows(const SessionIndex& index, Axis axis, const TraceMatcher& mat
 void AxisRows::add_rows(const TraceMatcher& matcher, std::optional<Phase> phase) {
   std::set<std::int64_t> keys;
   std::int64_t experts = 0;
+  std::map<LayerId, std::uint32_t> heads;
   std::set<const TemplateOutline*> seen;  // series share outlines
   for (const Series& series : index_.series()) {
     if (phase && series.phase != *phase) continue;
@@ -76,7 +78,10 @@ void AxisRows::add_rows(const TraceMatcher& matcher, std::optional<Phase> phase)
       for (const OutlineAccess& access :
            std::span(outline.accesses).subspan(op.first_access, op.accesses)) {
         if (!matcher.access(access)) continue;
-        if (axis_ != Axis::Expert) {
+        if (axis_ == Axis::Head) {
+          std::uint32_t& most = heads[layer_of(access)];
+          most = std::max(most, access.heads);
+        } else if (axis_ != Axis::Expert) {
           keys.insert(key_of(series, op, &access));
         } else if (has_experts(outline, access)) {
           experts = std::max(experts, outline.rules[access.rule].rule.limit);
@@ -85,11 +90,26 @@ void AxisRows::add_rows(const TraceMatcher& matcher, std::optional<Phase> phase)
     }
   }
   keys.erase(kNoKey);
+  add_heads(keys, heads);
   for (std::int64_t e = 0; e < std::min<std::int64_t>(experts, 1 << 16); ++e) keys.insert(e);
   for (const std::int64_t key : keys) {
     row_of_key_[key] = size_++;
     keys_.push_back(key);
     names_.push_back(name_of(key));
+  }
+}
+
+LayerId AxisRows::layer_of(const OutlineAccess& access) const {
+  return index_.names().tensors()[access.tensor].layer;
+}
+
+// A layer has either all of its heads or none.
+void AxisRows::add_heads(std::set<std::int64_t>& keys,
+                         const std::map<LayerId, std::uint32_t>& heads) const {
+  for (const auto& [layer, count] : heads) {
+    if (keys.size() + count > kMaxHeadRows) return;
+    for (std::uint32_t head = 0; head < count; ++head)
+      keys.insert(layer.v * kMaxHeadsPerLayer + head);
   }
 }
 
@@ -134,6 +154,8 @@ std::string AxisRows::name_of(std::int64_t key) const {
       return index_.names().tensors()[at].name;
     case Axis::Source:
       return to_text(static_cast<Source>(key));
+    case Axis::Head:
+      return std::format("blk.{} head {}", key / kMaxHeadsPerLayer, key % kMaxHeadsPerLayer);
     case Axis::All:
       return "all";
     default:
@@ -218,6 +240,8 @@ Range<std::int64_t> AxisRows::rows_of(const Series& series, const OutlineOp& op,
     if (axis_ == Axis::Buffer) return in_buffer(series, *access, part);
     return in_file(part == kNone ? access->file : access->part_in_file(part));
   }
+  if (axis_ == Axis::Head)
+    return access == nullptr ? Range<std::int64_t>{} : rows_of_heads(*access);
   std::int64_t key = key_of(series, op, access);
   if (axis_ == Axis::Expert) {
     const bool is_expert =
@@ -230,6 +254,14 @@ Range<std::int64_t> AxisRows::rows_of(const Series& series, const OutlineOp& op,
 Range<std::int64_t> AxisRows::row_of(std::int64_t key) const {
   const auto row = row_of_key_.find(key);
   return row == row_of_key_.end() ? Range<std::int64_t>{} : one(row->second);
+}
+
+// The heads of a layer are adjacent rows.
+Range<std::int64_t> AxisRows::rows_of_heads(const OutlineAccess& access) const {
+  if (access.heads == 0) return {};
+  const auto first = row_of_key_.find(layer_of(access).v * kMaxHeadsPerLayer);
+  if (first == row_of_key_.end()) return {};
+  return {first->second, first->second + access.heads};
 }
 
 Range<std::int64_t> AxisRows::rows_of(const Series* series, const IndexedFault& fault) const {
@@ -247,7 +279,8 @@ Range<std::int64_t> AxisRows::rows_of(const Series* series, const IndexedFault& 
     return fault.has_details && !mapped ? in_sections(fault.fault.address, 1)
                                         : Range<std::int64_t>{};
   }
-  const bool of_access = axis_ == Axis::Tensor || axis_ == Axis::Source || axis_ == Axis::Expert;
+  const bool of_access = axis_ == Axis::Tensor || axis_ == Axis::Source || axis_ == Axis::Expert ||
+                         axis_ == Axis::Head;
   if (axis_ == Axis::Phase) return row_of(static_cast<std::int64_t>(series->phase));
   if (of_access ? touched == nullptr : op == kNone) return {};
   // Attributes of an access do not depend on the op.

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -39,6 +41,8 @@ class TraceMatcher {
 
 class AxisRows {
  public:
+  static constexpr std::int64_t kMaxHeadsPerLayer = 1 << 16;
+
   // All rows that contain an op or access passing `picks` and `phase`, in natural order;
   // for a byte axis, all bytes regardless of the filter.
   AxisRows(const SessionIndex& index, Axis axis, const TraceMatcher& matcher,
@@ -47,8 +51,8 @@ class AxisRows {
   Axis axis() const { return axis_; }
   std::int64_t size() const { return size_; }                       // rows, or bytes
   const std::vector<std::string>& names() const { return names_; }  // per row; empty: byte axis
-  // The key of each row: a number of SessionNames, an enum value, a layer or an expert
-  // number. Empty: byte axis.
+  // The key of each row: a number of SessionNames, an enum value, a layer, an expert number,
+  // or layer * kMaxHeadsPerLayer + head. Empty: byte axis.
   const std::vector<std::int64_t>& keys() const { return keys_; }
   const std::vector<AxisSection>& sections() const { return sections_; }
 
@@ -65,11 +69,14 @@ class AxisRows {
  private:
   std::int64_t key_of(const Series& series, const OutlineOp& op, const OutlineAccess* access) const;
   Range<std::int64_t> row_of(std::int64_t key) const;
+  Range<std::int64_t> rows_of_heads(const OutlineAccess& access) const;
   std::string name_of(std::int64_t key) const;
   Range<std::int64_t> in_file(const FileRange& range) const;
   Range<std::int64_t> in_buffer(const Series& series, const OutlineAccess& access,
                                 std::uint32_t part) const;
   Range<std::int64_t> in_sections(std::uint64_t begin, std::uint64_t length) const;
+  LayerId layer_of(const OutlineAccess& access) const;
+  void add_heads(std::set<std::int64_t>& keys, const std::map<LayerId, std::uint32_t>& heads) const;
   void add_rows(const TraceMatcher& matcher, std::optional<Phase> phase);
   void add_files();
   void add_buffers();

@@ -144,8 +144,9 @@ Status sum_up(const SessionIndex& index, const TraceFilter& filter, const AxisRo
       [&](const FaultShare& share) {
         const Range<std::int64_t> row =
             rows == nullptr ? Range<std::int64_t>{0, 1} : rows->rows_of(share.series, share.entry);
-        if (row.from < row.to && std::cmp_less(row.from, out.size()))
-          add(out[static_cast<std::size_t>(row.from)], share.step.phase, kFaults, share.count);
+        const double part = share.count / static_cast<double>(row.to - row.from);
+        for (std::int64_t i = row.from; i < row.to && std::cmp_less(i, out.size()); ++i)
+          add(out[static_cast<std::size_t>(i)], share.step.phase, kFaults, part);
       });
 }
 

@@ -2,13 +2,17 @@
 //
 // Time, step and token are temporal axes. Layer, component, op kind, op and phase are
 // attributes of ops: an op counts there with all of its accesses and its time. Tensor,
-// source, expert, file and buffer are attributes of accesses.
+// source, expert, head, file and buffer are attributes of accesses.
 //
 // Accesses have no time of their own. In a query on attributes of accesses, the time of an
 // op is attributed to its main access: the largest weight that it reads, else the largest
 // cache that it reads or writes, else its largest read, else its largest write. So the time
 // of every op counts exactly once in every query. If the main access consists of parts
 // (experts, embedding rows), its time is divided among the touched parts.
+//
+// An access to a weight of Q, K, V or O or to a cache of K or V counts for the query heads of
+// its layer in equal parts: each owns that much of it, or shares it with the other heads of
+// its key-value head. Other accesses count for no head.
 //
 // A page fault is attributed to the op that ran and to the access that contains the faulting
 // address; on a byte axis, to that byte.
@@ -42,6 +46,7 @@ enum class Axis : std::uint8_t {
   Tensor,  // the owner of the bytes, not the view
   Source,
   Expert,
+  Head,    // attention head of a layer
   File,    // byte offset in the concatenated model files
   Buffer,  // byte offset in the concatenated buffers that are not mapped from a file
   All      // a single row

@@ -61,9 +61,14 @@ std::expected<void, TraceError> StepDecoder::find_outline(const SessionReader& r
   auto graph = reader.graph(id);
   if (!graph) return std::unexpected(graph.error());
   graph_ = *std::move(graph);
-  outline_ = known != outlines_.end()
-                 ? known->second
-                 : std::make_shared<const TemplateOutline>(outline_of(*graph_, names_));
+  if (known != outlines_.end()) {
+    outline_ = known->second;
+    return {};
+  }
+  const auto info = reader.info();
+  if (!info) return std::unexpected(info.error());
+  outline_ = std::make_shared<const TemplateOutline>(
+      outline_of(*graph_, names_, {info->n_heads, info->n_heads_kv}));
   outlines_[id] = outline_;
   return {};
 }

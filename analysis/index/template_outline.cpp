@@ -127,10 +127,11 @@ FileRange OutlineAccess::part_in_file(std::uint64_t number) const {
   return {file.file, from, std::min(unit.v, file_end - from)};
 }
 
-TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names) {
+TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names, HeadCounts heads) {
   TemplateOutline outline;
   outline.slots = static_cast<std::uint32_t>(graph.slots.size());
   const std::vector<Access> accesses = accesses_of(graph);
+  const LayerHeads layers = heads_of_layers(graph);
   std::vector<std::uint32_t> numbers(graph.tensors.size(), kNone);  // per root tensor
   std::vector<std::uint32_t> views(graph.tensors.size(), kNone);
   for (std::uint32_t i = 0, next = 0; i < graph.ops.size(); ++i) {
@@ -158,6 +159,7 @@ TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names) {
                                   .rule = rule_of(graph, access, outline.rules),
                                   .source = view.source,
                                   .write = access.write,
+                                  .heads = heads_sharing(graph, access, layers, heads),
                                   .unit = access.unit,
                                   .stride = access.stride,
                                   .span = size_of(view).v,

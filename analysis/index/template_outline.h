@@ -86,6 +86,7 @@ struct OutlineAccess {
   std::uint32_t rule = kNone;       // in TemplateOutline::rules; kNone: the complete view
   Source source = Source::Compute;  // of the view
   bool write = false;
+  std::uint32_t heads = 0;     // see heads_sharing()
   Bytes unit;                  // bytes of the complete view, or per part
   std::uint64_t stride = 0;    // bytes between parts
   std::uint64_t span = 0;      // bytes from the first to the last byte of the view
@@ -118,6 +119,7 @@ struct TemplateOutline {
   std::vector<std::uint32_t> limits;  // per slot: limit of its set; 0: not stored as a set
 };
 
-TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names);
+// `heads`: of the model's metadata, see head_geometry().
+TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names, HeadCounts heads);
 
 }  // namespace tt

@@ -170,7 +170,8 @@ class FaultCursor final : public ChunkCursor<FaultRow> {
       if (!read) return std::unexpected(read.error());
       allocation = *std::move(read);
     }
-    auto outline = std::make_shared<const TemplateOutline>(outline_of((*graph)->graph(), names_));
+    auto outline =
+        std::make_shared<const TemplateOutline>(outline_of((*graph)->graph(), names_, {}));
     const std::span<const std::uint64_t> addresses =
         allocation == nullptr ? std::span<const std::uint64_t>() : allocation->addresses;
     auto target = std::make_unique<Target>(

@@ -71,8 +71,8 @@ Axis location_axis(const Request& request, ParameterReader& read, Axis default_v
   if (is_temporal(axis)) {
     read.take(OrProblem<int>(std::unexpected(not_one_of(
         "y",
-        "layer, component, op_kind, op, phase, tensor, source, expert, file, buffer, all; only "
-        "x can be time, step or token"))));
+        "layer, component, op_kind, op, phase, tensor, source, expert, head, file, buffer, all; "
+        "only x can be time, step or token"))));
   }
   return axis;
 }
@@ -197,7 +197,7 @@ OrProblem<Axis> by_parameter(const Request& request, Axis default_value) {
     return std::unexpected(
         not_one_of("by",
                    "step, token, layer, component, op_kind, op, phase, tensor, source, "
-                   "expert, all"));
+                   "expert, head, all"));
   }
   return axis;
 }

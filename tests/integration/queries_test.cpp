@@ -3,8 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <format>
+#include <map>
 #include <ostream>
+#include <string>
 
+#include "analysis/aggregate/breakdown.h"
+#include "analysis/attention/heads.h"
+#include "analysis/attention/kv_use.h"
 #include "analysis/report/validation.h"
 #include "api/json/compression_json.h"
 #include "tests/analysis/accesses/access_check.h"
@@ -88,6 +95,56 @@ TEST_P(Questions, WeightsHeadsCachesAndExperts) {
   EXPECT_EQ(expect_heads(reader_) > 0, GetParam().caches);
   EXPECT_EQ(expect_kv_use(reader_) > 0, GetParam().caches);
   EXPECT_EQ(expect_experts(reader_) > 0, GetParam().experts);
+}
+
+// The bytes of each head: of its weights, from the table of heads, and of the caches, from the
+// sums per layer. Everything else counts for no head.
+TEST_P(Questions, HeadsOwnTheirWeightsAndShareCaches) {
+  struct Bytes {
+    double read = 0, written = 0;
+  };
+  std::map<std::string, Bytes> expected;
+  const HeadTable table = head_table(reader_).value();
+  const auto name = [](LayerId layer, std::uint32_t head) {
+    return std::format("blk.{} head {}", layer.v, head);
+  };
+  for (const HeadWeight& weight : table.weights) {
+    if (weight.heads.empty()) continue;
+    // Query heads that share a key-value head share its bytes.
+    const auto sharing = static_cast<std::uint32_t>(table.heads / weight.heads.size());
+    for (std::uint32_t head = 0; head < table.heads; ++head)
+      expected[name(weight.layer, head)].read +=
+          static_cast<double>(weight.heads[head / sharing].read.v) / sharing;
+  }
+  const auto steps = kv_use(reader_, kAllRows).value();
+  for (const KvStep& step : steps.rows) {
+    for (const KvLayer& layer : step.layers) {
+      for (std::uint32_t head = 0; head < table.heads; ++head) {
+        Bytes& of = expected[name(layer.layer, head)];
+        const std::uint64_t read = layer.fresh.v + layer.cached.v + layer.other.v;
+        of.read += static_cast<double>(read) / table.heads;
+        of.written += static_cast<double>(layer.written.v) / table.heads;
+      }
+    }
+  }
+  EXPECT_EQ(expected.size(), GetParam().caches ? 2 * table.heads : 0);
+  const Breakdown found = breakdown(index_, {.by = Axis::Head}).value();
+  EXPECT_EQ(found.rows.size(), expected.size());
+  double rows = 0;
+  for (const BreakdownRow& row : found.rows) {
+    const Bytes& of = expected[row.name];
+    EXPECT_NEAR(row.all.bytes_read, of.read, 1e-9 * of.read) << row.name;
+    EXPECT_NEAR(row.all.bytes_written, of.written, 1e-9 * of.written) << row.name;
+    rows += row.all.bytes();
+  }
+  const double total = breakdown(index_, {.by = Axis::Tensor}).value().total.all.bytes();
+  EXPECT_EQ(found.total.all.bytes(), total);
+  EXPECT_LT(rows, total) << "norms and other tensors belong to no head";
+  // The heads of one layer.
+  const Breakdown one =
+      breakdown(index_, {.by = Axis::Head, .filter = {.layers = {LayerId{1}}}}).value();
+  EXPECT_EQ(one.rows.size(), expected.size() / 2);
+  for (const BreakdownRow& row : one.rows) EXPECT_TRUE(row.name.starts_with("blk.1 head "));
 }
 
 TEST_P(Questions, AccessesAndGraphs) {

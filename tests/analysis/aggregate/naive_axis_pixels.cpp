@@ -69,7 +69,43 @@ PixelShares range_pixel_shares(const RasterAxis& axis, std::int64_t begin, std::
   return shares;
 }
 
+namespace {
+
+// Equal shares of all query heads of the tensor's layer, if the whole tensor is divided by heads
+// or it is a cache.
+PixelShares head_shares(const SessionIndex& index, const RasterAxis& axis, const Fact& fact) {
+  if (fact.access == nullptr) return {};
+  const GraphTemplate& graph = *fact.graph;
+  const Tensor& tensor = graph.tensor(graph.root(fact.access->tensor));
+  const HeadCounts model{index.info().n_heads, index.info().n_heads_kv};
+  const LayerHeads layers = heads_of_layers(graph);
+  const bool of_cache = tensor.kind == TensorKind::Kv &&
+                        (tensor.role == Role::K || tensor.role == Role::V) &&
+                        !tensor.name.starts_with("cache_idx");
+  const bool of_weight =
+      tensor.kind == TensorKind::Weight && head_geometry(tensor, layers, model).count > 0 &&
+      fact.access->extent == Extent::All && fact.access->unit.v == size_of(tensor).v;
+  if (!of_cache && !of_weight) return {};
+  const std::uint32_t heads = layers.empty()                   ? model.q
+                              : !layers.contains(tensor.layer) ? 0
+                                                               : layers.at(tensor.layer).q;
+  PixelShares shares;
+  for (std::uint32_t head = 0; head < heads; ++head) {
+    const std::string name =
+        "blk." + std::to_string(tensor.layer.v) + " head " + std::to_string(head);
+    const auto row = std::ranges::find(axis.rows, name);
+    if (row == axis.rows.end()) continue;
+    const std::int64_t at = axis.range.from + (row - axis.rows.begin());
+    for (const auto& [pixel, share] : range_pixel_shares(axis, at, at + 1))
+      shares[pixel] += share / heads;
+  }
+  return shares;
+}
+
+}  // namespace
+
 PixelShares pixel_shares(const SessionIndex& index, const RasterAxis& axis, const Fact& fact) {
+  if (axis.axis == Axis::Head) return head_shares(index, axis, fact);
   if (axis.axis == Axis::File) {
     if (fact.file.empty()) return {};
     for (const AxisSection& section : axis.sections) {

@@ -24,7 +24,7 @@ struct PlausibleGraph {
 };
 
 inline GraphTemplate plausible_graph(const PlausibleGraph& shape) {
-  constexpr std::int64_t kWide = 8, kVocab = 40;
+  constexpr std::int64_t kWide = 8, kVocab = 40, kHeads = 4;
   GraphMaker m;
   std::uint64_t offset = 100;
   const auto weight = [&](const std::string& name, Shape dims, LayerId layer, Component component) {
@@ -66,6 +66,8 @@ inline GraphTemplate plausible_graph(const PlausibleGraph& shape) {
     m.graph.tensors[cache.v].buffer = "KV";
     m.graph.tensors[cache.v].layer = layer;
     m.graph.tensors[cache.v].component = Component::KvCache;
+    m.graph.tensors[cache.v].role = Role::K;
+    m.graph.tensors[q_w.v].role = Role::Q;
     const auto norm = made(m.node("RMS_NORM", ("norm" + at).c_str(), {kWide, n}, {x}));
     const auto normed =
         made(m.node("MUL", ("attn_norm" + at).c_str(), {kWide, n}, {norm, norm_w}, true));
@@ -77,9 +79,11 @@ inline GraphTemplate plausible_graph(const PlausibleGraph& shape) {
     if (l == 0) m.slot(SlotKind::CachePositions, positions);
     const auto keys =
         m.view(cache, (m.graph.tensor(cache).name + " (view)").c_str(), {kWide, shape.cells}, 0);
-    const auto attended =
-        made(m.node("FLASH_ATTN_EXT", ("kqv_out" + at).c_str(), {kWide, n}, {q, keys, keys, mask}),
-             Component::Attention);
+    const auto queries =
+        m.view(q, (m.graph.tensor(q).name + " (view)").c_str(), {kWide / kHeads, n, kHeads}, 0);
+    const auto attended = made(
+        m.node("FLASH_ATTN_EXT", ("kqv_out" + at).c_str(), {kWide, n}, {queries, keys, keys, mask}),
+        Component::Attention);
     if (l == 0) m.slot(SlotKind::AttendedCells, mask);
     x = made(m.node("ADD", ("ffn_inp" + at).c_str(), {kWide, n}, {attended, x}));
     if (shape.experts > 0) {

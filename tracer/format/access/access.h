@@ -118,6 +118,11 @@ LayerHeads heads_of_layers(const GraphTemplate& graph);
 // `model` is used if `layers` is empty, that is for graphs without recognized attention.
 // Otherwise layers that are not in `layers` have no heads.
 HeadGeometry head_geometry(const Tensor& weight, const LayerHeads& layers, HeadCounts model);
+// The number of query heads of its layer that own equal parts of the bytes of an access: to a
+// whole weight that head_geometry() divides, or to a cache of K or V. The bytes of a key-value
+// head belong in equal parts to the query heads that share it. 0: not divided by heads.
+std::uint32_t heads_sharing(const GraphTemplate& graph, const Access& access,
+                            const LayerHeads& layers, HeadCounts model);
 
 // The number of bytes from the first to the last byte of the tensor: ggml_nbytes().
 Bytes size_of(const Tensor& tensor);

@@ -6,12 +6,20 @@
 namespace tt {
 namespace {
 
+constexpr std::uint32_t kMaxHeads = 65'536;  // the file is untrusted
+
 // The first factor of a low-rank projection (MLA's attn_q_a, attn_kv_a_mqa) and the
 // per-head norms are shared by all heads; an indexer has its own heads.
 bool shared_by_heads(const Tensor& weight) {
   const std::string_view name = weight.name;
   return weight.ne[1] == 1 || name.contains("_a.") || name.contains("_a_mqa") ||
          name.contains("norm") || name.contains("indexer");
+}
+
+HeadCounts counts_of(const LayerHeads& layers, LayerId layer, HeadCounts model) {
+  if (layers.empty()) return model;
+  const auto found = layers.find(layer);
+  return found == layers.end() ? HeadCounts{} : found->second;
 }
 
 // Whether the node computes attention scores from queries and keys: the fused op, or the
@@ -25,7 +33,6 @@ bool is_attention(const GraphTemplate& graph, const Node& node) {
 // The fourth dimension is the stream (always one here) or the group of heads.
 std::uint32_t heads_of(const Tensor& queries_or_keys) {
   const auto [head_dim, rows, heads, groups] = queries_or_keys.ne;
-  constexpr std::int64_t kMaxHeads = 65'536;  // the file is untrusted
   if (heads <= 0 || groups <= 0 || heads > kMaxHeads || groups > kMaxHeads / heads) return 0;
   return static_cast<std::uint32_t>(heads * groups);
 }
@@ -47,10 +54,7 @@ LayerHeads heads_of_layers(const GraphTemplate& graph) {
 }
 
 HeadGeometry head_geometry(const Tensor& weight, const LayerHeads& layers, HeadCounts model) {
-  const auto found = layers.find(weight.layer);
-  const HeadCounts counts = layers.empty()          ? model
-                            : found == layers.end() ? HeadCounts{}
-                                                    : found->second;
+  const HeadCounts counts = counts_of(layers, weight.layer, model);
   const bool q_or_o = weight.role == Role::Q || weight.role == Role::O;
   const bool k_or_v = weight.role == Role::K || weight.role == Role::V;
   const std::int64_t heads = q_or_o ? counts.q : k_or_v ? counts.kv : 0;
@@ -76,6 +80,19 @@ HeadGeometry head_geometry(const Tensor& weight, const LayerHeads& layers, HeadC
                          weight.block_bytes},
           .by_columns = true,
           .row_stride = weight.nb[1]};
+}
+
+std::uint32_t heads_sharing(const GraphTemplate& graph, const Access& access,
+                            const LayerHeads& layers, HeadCounts model) {
+  const Tensor& owner = graph.tensor(graph.root(access.tensor));
+  const std::uint32_t heads = counts_of(layers, owner.layer, model).q;
+  if (owner.layer.v < 0 || heads > kMaxHeads) return 0;
+  if (owner.kind == TensorKind::Kv) {
+    const bool indexer = std::string_view(owner.name).starts_with("cache_idx");
+    return !indexer && (owner.role == Role::K || owner.role == Role::V) ? heads : 0;
+  }
+  const bool whole = access.extent == Extent::All && access.unit == size_of(owner);
+  return whole && head_geometry(owner, layers, model).count > 0 ? heads : 0;
 }
 
 }  // namespace tt

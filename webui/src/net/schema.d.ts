@@ -1440,17 +1440,17 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * @description Described in docs/heat.md. op_kind: the ops of one operation_type; op: the ops whose outputs have the same name; file, buffer: byte offsets; all: a single row
+         * @description Described in docs/heat.md. op_kind: the ops of one operation_type; op: the ops whose outputs have the same name; head: the attention heads of each layer; file, buffer: byte offsets; all: a single row
          * @enum {string}
          */
-        readonly Axis: "time" | "step" | "token" | "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "file" | "buffer" | "all";
+        readonly Axis: "time" | "step" | "token" | "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "head" | "file" | "buffer" | "all";
         /**
          * @description Every axis except time, step and token
          * @enum {string}
          */
-        readonly PlaceAxis: "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "file" | "buffer" | "all";
+        readonly PlaceAxis: "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "head" | "file" | "buffer" | "all";
         /** @enum {string} */
-        readonly RowAxis: "step" | "token" | "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "all";
+        readonly RowAxis: "step" | "token" | "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "head" | "all";
         /**
          * @description bytes: bytes read and written. accesses: reads and writes. executions: executed ops. time: duration of the ops in ns. faults: major page faults, which waited for the disk
          * @enum {string}

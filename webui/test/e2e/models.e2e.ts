@@ -166,6 +166,8 @@ describe('a recurrent model', () => {
     await fixture.runTextToEnd('State', 4);
     await fixture.filter.fill('component:ssm');
     await fixture.ops.locator('.vgrid-row').first().waitFor();
+    const rows = page.getByRole('combobox', { name: 'Rows' });
+    expect(await rows.locator('option').allInnerTexts()).not.toContain('head');
     await fixture.tab('Graph').click();
     await page.getByRole('application', { name: /^Layer 0: / }).waitFor();
   });

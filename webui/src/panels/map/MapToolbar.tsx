@@ -31,6 +31,7 @@ export function MapToolbar(props: { store: Store; session: OpenSession; model: M
   const options = model.options.value;
   const info = session.info.value;
   const hasExperts = info.is === 'ready' && (info.value.n_experts ?? 0) > 0;
+  const hasHeads = info.is === 'ready' && (info.value.n_heads ?? 0) > 0;
   const preset = presetOf(options);
   const ignored = ignoredWords(store);
   return (
@@ -55,7 +56,9 @@ export function MapToolbar(props: { store: Store; session: OpenSession; model: M
         <Choice
           label="Rows"
           value={options.y}
-          values={Y_AXES.filter((axis) => axis !== 'expert' || hasExperts)}
+          values={Y_AXES.filter(
+            (axis) => (axis !== 'expert' || hasExperts) && (axis !== 'head' || hasHeads),
+          )}
           text={axisName}
           choose={(y: YAxis) => {
             model.changeAxes({ y });
