@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <format>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,6 +12,7 @@
 
 #include "analysis/common/op_info.h"
 #include "analysis/tables/template_list.h"
+#include "tracer/format/names/names.h"
 
 namespace tt {
 
@@ -52,6 +55,62 @@ ComparedBy compare_by(Axis by, const Breakdown& left, const Breakdown& right) {
     return key(a) > key(b);
   });
   return joined;
+}
+
+// --- within a session ----------------------------------------------------------
+
+// The end of an axis: the number of tokens, steps or layers.
+std::uint64_t end_of(const SessionIndex& index, Axis axis) {
+  if (axis == Axis::Token) return index.extent().tokens;
+  if (axis == Axis::Step) return index.steps().size();
+  std::int64_t end = index.info().n_layers;
+  for (const SessionOp& op : index.names().ops()) end = std::max(end, std::int64_t{op.layer.v} + 1);
+  return static_cast<std::uint64_t>(end);
+}
+
+Status check_exists(const SessionIndex& index, Axis axis, std::uint64_t at) {
+  const std::uint64_t end = end_of(index, axis);
+  if (at < end) return {};
+  return std::unexpected(
+      TraceError{TraceError::Kind::NotFound,
+                 std::format("The session has no {} {}: it has {}, numbered from 0.", to_text(axis),
+                             at, end)});
+}
+
+TraceFilter only(TraceFilter filter, Axis axis, std::uint64_t at) {
+  const Range<std::uint64_t> range{at, at + 1};
+  if (axis == Axis::Token) filter.tokens = range;
+  if (axis == Axis::Step) filter.steps = range;
+  if (axis == Axis::Layer) filter.layers = {LayerId{static_cast<std::int32_t>(at)}};
+  return filter;
+}
+
+// The name that a tensor has in common with its counterpart in another layer.
+std::string relative_name(const SessionTensor& tensor, std::uint64_t layer) {
+  if (tensor.layer == kNoLayer) return tensor.name;
+  const std::int64_t distance = tensor.layer.v - static_cast<std::int64_t>(layer);
+  std::string name(name_without_layer(tensor.name));
+  return distance == 0 ? name : std::format("{} (layer {:+})", name, distance);
+}
+
+struct Side {
+  std::map<std::string, TraceSums> rows;  // by name
+  TraceSums total;
+};
+
+std::expected<Side, TraceError> side_of(const SessionIndex& index, const WithinQuery& query,
+                                        std::uint64_t at, const ContinueCheck& keep_going) {
+  if (auto found = check_exists(index, query.axis, at); !found)
+    return std::unexpected(found.error());
+  const auto sums = breakdown(
+      index, {.by = Axis::Tensor, .filter = only(query.filter, query.axis, at)}, keep_going);
+  if (!sums) return std::unexpected(sums.error());
+  Side side{.rows = {}, .total = sums->total.all};
+  for (const BreakdownRow& row : sums->rows) {
+    const SessionTensor& tensor = index.names().tensors()[static_cast<std::size_t>(row.key)];
+    side.rows[query.axis == Axis::Layer ? relative_name(tensor, at) : tensor.name] += row.all;
+  }
+  return side;
 }
 
 // --- tokens -------------------------------------------------------------------
@@ -225,6 +284,39 @@ std::expected<Comparison, TraceError> compare(const ComparedSession& left,
     comparison.by.push_back(compare_by(by, *left_sums, *right_sums));
   }
   return comparison;
+}
+
+std::expected<WithinComparison, TraceError> compare_within(const SessionIndex& index,
+                                                           const WithinQuery& query,
+                                                           const ContinueCheck& keep_going) {
+  const auto left = side_of(index, query, query.left, keep_going);
+  if (!left) return std::unexpected(left.error());
+  const auto right = side_of(index, query, query.right, keep_going);
+  if (!right) return std::unexpected(right.error());
+  std::map<std::string, ComparedRow> by_name;
+  for (const auto& [name, sums] : left->rows) by_name[name].left = sums;
+  for (const auto& [name, sums] : right->rows) by_name[name].right = sums;
+  std::vector<ComparedRow> rows;
+  for (auto& [name, row] : by_name) {
+    rows.push_back(std::move(row));
+    rows.back().name = name;
+  }
+  const auto key = [&](const ComparedRow& row) {
+    const TraceSums none;
+    return std::abs(row.left.value_or(none).of(query.value) -
+                    row.right.value_or(none).of(query.value));
+  };
+  std::ranges::stable_sort(rows, std::greater(), key);
+  WithinComparison out{.axis = query.axis,
+                       .left = query.left,
+                       .right = query.right,
+                       .left_sums = left->total,
+                       .right_sums = right->total,
+                       .rows = {.total = rows.size(), .rows = {}},
+                       .damaged_steps = static_cast<std::uint32_t>(index.damaged().size())};
+  for (std::uint64_t i = query.page.from; i < rows.size() && query.page.contains(i); ++i)
+    out.rows.rows.push_back(std::move(rows[static_cast<std::size_t>(i)]));
+  return out;
 }
 
 }  // namespace tt

@@ -1,6 +1,7 @@
 // Comparison of two sessions, such as two prompts, two settings or two quantizations of one
 // model. Tokens are aligned by index, templates by structure and totals by name. An item
-// that occurs in only one session has only one side. Pure functions, any thread.
+// that occurs in only one session has only one side. Also of two tokens, steps or layers of
+// one session. Pure functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -74,5 +75,29 @@ struct Comparison {
 std::expected<Comparison, TraceError> compare(const ComparedSession& left,
                                               const ComparedSession& right, PageRange tokens,
                                               const ContinueCheck& keep_going = never_cancel);
+
+// Two tokens, steps or layers of one session.
+struct WithinQuery {
+  Axis axis = Axis::Token;  // Token, Step or Layer
+  std::uint64_t left = 0, right = 0;
+  Value value = Value::Time;  // rows are sorted by the difference of it, largest first
+  TraceFilter filter{};       // of both sides; its condition on `axis` is replaced
+  PageRange page = kAllRows;
+};
+// The rows are tensors that own bytes; tensors with the same name are one row. Between layers,
+// the name is without the layer of the side, so that "blk.2.attn_q.weight" and
+// "blk.5.attn_q.weight" are one row; a tensor of another layer has its distance in the name
+// ("l_out (layer -1)": of the layer before).
+struct WithinComparison {
+  Axis axis = Axis::Token;
+  std::uint64_t left = 0, right = 0;
+  TraceSums left_sums, right_sums;  // of everything that passes the filter
+  Page<ComparedRow> rows;
+  std::uint32_t damaged_steps = 0;
+};
+// NotFound if the session does not have one of both.
+std::expected<WithinComparison, TraceError> compare_within(
+    const SessionIndex& index, const WithinQuery& query,
+    const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

@@ -48,6 +48,12 @@ Json sums_json(const std::optional<TraceSums>& left, const std::optional<TraceSu
   return json;
 }
 
+Json compared_row_json(const ComparedRow& row) {
+  Json json{{"name", row.name}};
+  json.update(sums_json(row.left, row.right));
+  return json;
+}
+
 Json session_json(const SessionInfo& info) {
   return {{"id", info.id},
           {"title", info.title},
@@ -91,11 +97,7 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
   Json by;
   for (const ComparedBy& axis : comparison.by) {
     Json rows = Json::array();
-    for (const ComparedRow& row : axis.rows) {
-      Json json{{"name", row.name}};
-      json.update(sums_json(row.left, row.right));
-      rows.push_back(std::move(json));
-    }
+    for (const ComparedRow& row : axis.rows) rows.push_back(compared_row_json(row));
     by[to_text(axis.by)] = std::move(rows);
   }
   Json facts = Json::array();
@@ -112,6 +114,16 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
           {"tokens", tokens_json(comparison.tokens)},
           {"templates", std::move(templates)},
           {"by", std::move(by)}};
+}
+
+Json to_json(const WithinComparison& comparison) {
+  Json json{{"of", to_text(comparison.axis)},
+            {"left", comparison.left},
+            {"right", comparison.right},
+            {"sums", sums_json(comparison.left_sums, comparison.right_sums)},
+            {"damaged_steps", comparison.damaged_steps}};
+  json.update(page_json("rows", comparison.rows, compared_row_json));
+  return json;
 }
 
 }  // namespace tt

@@ -1,4 +1,4 @@
-// Comparison of two sessions as JSON (Comparison in openapi.yaml).
+// Comparisons as JSON (Comparison and WithinComparison in openapi.yaml).
 #pragma once
 
 #include "analysis/report/comparison.h"
@@ -7,5 +7,6 @@
 namespace tt {
 
 Json to_json(const Comparison& comparison, const SessionInfo& left, const SessionInfo& right);
+Json to_json(const WithinComparison& comparison);
 
 }  // namespace tt

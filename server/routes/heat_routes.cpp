@@ -7,7 +7,9 @@
 #include "analysis/aggregate/breakdown.h"
 #include "analysis/aggregate/raster.h"
 #include "analysis/common/session_layers.h"
+#include "analysis/report/comparison.h"
 #include "analysis/weights/sequentiality.h"
+#include "api/json/comparison_json.h"
 #include "api/json/heat_json.h"
 #include "server/http/session_query_handler.h"
 #include "server/routes/session_routes.h"
@@ -224,6 +226,39 @@ double percent(const Request& request, ParameterReader& read, const char* name,
   return read.take(percent_parameter(request, name)).value_or(default_value) / 100;
 }
 
+// The two tokens, steps or layers to compare: one pair of parameters.
+WithinQuery within_query(const Request& request, ParameterReader& read) {
+  struct Pair {
+    Axis axis;
+    const char *left, *right;
+  };
+  static constexpr Pair kPairs[] = {{Axis::Token, "left_token", "right_token"},
+                                    {Axis::Step, "left_step", "right_step"},
+                                    {Axis::Layer, "left_layer", "right_layer"}};
+  WithinQuery query;
+  std::size_t given = 0;
+  bool complete = true;
+  for (const auto& [axis, left, right] : kPairs) {
+    const auto a = read.take(number_parameter(request, left, kMaxId));
+    const auto b = read.take(number_parameter(request, right, kMaxId));
+    if (!a && !b) continue;
+    ++given;
+    complete = complete && a && b;
+    query.axis = axis;
+    query.left = a.value_or(0);
+    query.right = b.value_or(0);
+  }
+  const auto reject = [&](const char* detail) {
+    read.take(OrProblem<int>(std::unexpected(Problem{ErrorCode::BadRequest, detail})));
+  };
+  if (given != 1 || !complete)
+    reject(
+        "Set left_token and right_token, left_step and right_step, or left_layer and right_layer.");
+  if (query.axis == Axis::Layer && request.has_param("layers"))
+    reject("layers cannot be combined with left_layer and right_layer. Omit it.");
+  return query;
+}
+
 void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes) {
   http.Get("/api/v1/sessions/:id/breakdown", [&](const Request& request, Response& response) {
     handle_session_query(sessions, request, response, [&](ParameterReader& read) {
@@ -254,6 +289,23 @@ void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexCache& i
               [](const SessionIndex& index, const HotQuery& parsed,
                  const ContinueCheck& keep_going) { return hot_cold(index, parsed, keep_going); },
               [](const HotCold& found) { return to_json(found); });
+    });
+  });
+
+  http.Get("/api/v1/sessions/:id/comparison", [&](const Request& request, Response& response) {
+    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+      WithinQuery query = within_query(request, read);
+      query.value = value_of(request, read, Value::Time);
+      query.filter = trace_filter(request, read);
+      query.page = read.take(page_parameters(request, kDefaultRows));
+      return IndexQuery(sessions, indexes, request, read)
+          .make_query(
+              query,
+              [](const SessionIndex& index, const WithinQuery& parsed,
+                 const ContinueCheck& keep_going) {
+                return compare_within(index, parsed, keep_going);
+              },
+              [](const WithinComparison& found) { return to_json(found); });
     });
   });
 

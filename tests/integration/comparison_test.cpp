@@ -1,16 +1,21 @@
 // Compares recordings of one model with different settings: flash attention, batch size, number
-// of threads.
+// of threads; and tokens, steps and layers of one recording.
 #include "analysis/report/comparison.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <format>
 #include <functional>
 #include <map>
+#include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "tests/analysis/report/comparison_check.h"
+#include "tests/analysis/sql/sql_check.h"
 #include "tests/support/models/traced_model.h"
 
 namespace tt::test {
@@ -109,6 +114,136 @@ TEST(RecordedComparison, ThreadCountChangesOnlyTimes) {
       EXPECT_DOUBLE_EQ(row.left->executions, row.right->executions) << row.name;
     }
   }
+}
+
+// One side of a comparison within a session: bytes and accesses by name.
+struct SqlSums {
+  double read = 0, written = 0, accesses = 0;
+};
+
+// From SQL, by the name of the tensor that owns the bytes. `where`: of the accesses; `share`: of
+// their step. With a layer, the names are relative to it.
+std::map<std::string, SqlSums> sql_side(const SqlSession& sql, const std::string& where,
+                                        double share = 1, int layer = -1) {
+  static const std::regex kLayer("^blk\\.([0-9]+)\\.|(?:-|_l)([0-9]+)$");
+  std::map<std::string, SqlSums> sums;
+  for (const std::string& line : sql.rows(
+           "SELECT coalesce(o.tensor_name, t.tensor_name), a.write, sum(a.size_bytes), count(*) "
+           "FROM access a JOIN tensor t ON t.template = a.template AND t.tensor = a.tensor "
+           "LEFT JOIN tensor o ON o.template = a.template AND o.tensor = t.view_of "
+           "WHERE " +
+           where + " GROUP BY 1, 2")) {
+    std::istringstream fields(line);
+    std::string name, write, bytes, accesses;
+    std::getline(fields, name, '|');
+    std::getline(fields, write, '|');
+    std::getline(fields, bytes, '|');
+    std::getline(fields, accesses, '|');
+    std::smatch found;
+    const std::string whole = name;
+    if (layer >= 0 && std::regex_search(whole, found, kLayer)) {
+      const int distance = std::stoi(found[1].matched ? found[1] : found[2]) - layer;
+      name = std::regex_replace(whole, kLayer, "");
+      if (distance != 0) name += std::format(" (layer {:+})", distance);
+    }
+    SqlSums& of = sums[name];
+    (write == "1" ? of.written : of.read) += share * std::stod(bytes);
+    of.accesses += share * std::stod(accesses);
+  }
+  return sums;
+}
+
+void expect_side(const std::map<std::string, SqlSums>& expected, const WithinComparison& found,
+                 std::optional<TraceSums> ComparedRow::* side) {
+  std::size_t rows = 0;
+  for (const ComparedRow& row : found.rows.rows) {
+    ASSERT_EQ((row.*side).has_value(), expected.contains(row.name)) << row.name;
+    if (!(row.*side)) continue;
+    ++rows;
+    const SqlSums& of = expected.at(row.name);
+    EXPECT_NEAR((row.*side)->bytes_read, of.read, 1e-6) << row.name;
+    EXPECT_NEAR((row.*side)->bytes_written, of.written, 1e-6) << row.name;
+    EXPECT_NEAR((row.*side)->accesses(), of.accesses, 1e-6) << row.name;
+  }
+  EXPECT_EQ(rows, expected.size());
+}
+
+void expect_sorted(const WithinComparison& found, Value value) {
+  double last = INFINITY;
+  for (const ComparedRow& row : found.rows.rows) {
+    const double next = std::abs(row.left.value_or(TraceSums{}).of(value) -
+                                 row.right.value_or(TraceSums{}).of(value));
+    EXPECT_LE(next, last) << row.name;
+    last = next;
+  }
+}
+
+double sql_time(const SqlSession& sql, const std::string& where) {
+  return std::stod(sql.rows("SELECT sum(duration_ns) FROM op WHERE " + where).at(0));
+}
+
+TEST(ComparisonWithin, OfTokensAndStepsMatchesSql) {
+  const Recorded one([](ContextOptions&) {});
+  const SqlSession sql(one.run.file);
+  // Token 3 is one of 21 in the prompt, step 0; token 24 is read by step 4.
+  const std::string prompt = "step = 0", generated = "step = 4";
+  const WithinComparison tokens =
+      compare_within(one.index, {.axis = Axis::Token, .left = 3, .right = 24}).value();
+  const auto left = sql_side(sql, "a." + prompt, 1.0 / 21), right = sql_side(sql, "a." + generated);
+  expect_side(left, tokens, &ComparedRow::left);
+  expect_side(right, tokens, &ComparedRow::right);
+  EXPECT_NEAR(tokens.left_sums.time_ns, sql_time(sql, prompt) / 21, 1);
+  EXPECT_NEAR(tokens.right_sums.time_ns, sql_time(sql, generated), 1);
+  expect_sorted(tokens, Value::Time);
+  const WithinComparison steps =
+      compare_within(one.index,
+                     {.axis = Axis::Step, .left = 0, .right = 4, .value = Value::Touched})
+          .value();
+  expect_side(sql_side(sql, "a." + prompt), steps, &ComparedRow::left);
+  expect_side(right, steps, &ComparedRow::right);
+  expect_sorted(steps, Value::Touched);
+  // Pages, filters, and what does not exist.
+  const WithinComparison page =
+      compare_within(one.index,
+                     {.axis = Axis::Token, .left = 3, .right = 24, .page = {.from = 2, .limit = 3}})
+          .value();
+  EXPECT_EQ(page.rows.total, tokens.rows.rows.size());
+  ASSERT_EQ(page.rows.rows.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(page.rows.rows[i].name, tokens.rows.rows[i + 2].name);
+  const WithinComparison weights =
+      compare_within(one.index, {.left = 3, .right = 24, .filter = {.source = Source::Disk}})
+          .value();
+  EXPECT_EQ(weights.right_sums.bytes(),
+            std::stod(sql.rows("SELECT sum(size_bytes) FROM access WHERE memory_source = 'disk' "
+                               "AND " +
+                               generated)[0]));
+  for (const Axis axis : {Axis::Token, Axis::Step, Axis::Layer}) {
+    const auto missing = compare_within(one.index, {.axis = axis, .left = 0, .right = 99});
+    ASSERT_FALSE(missing.has_value());
+    EXPECT_EQ(missing.error().kind, TraceError::Kind::NotFound);
+    EXPECT_TRUE(missing.error().message.contains(std::format("no {} 99", to_text(axis))));
+  }
+}
+
+TEST(ComparisonWithin, OfLayersMatchesSqlByNameWithoutLayer) {
+  const Recorded one([](ContextOptions&) {});
+  const SqlSession sql(one.run.file);
+  const WithinComparison layers =
+      compare_within(one.index, {.axis = Axis::Layer, .left = 0, .right = 1}).value();
+  expect_side(sql_side(sql, "a.op_layer_id = 0", 1, 0), layers, &ComparedRow::left);
+  expect_side(sql_side(sql, "a.op_layer_id = 1", 1, 1), layers, &ComparedRow::right);
+  EXPECT_NEAR(layers.left_sums.time_ns, sql_time(sql, "op_layer_id = 0"), 1);
+  EXPECT_NEAR(layers.right_sums.time_ns, sql_time(sql, "op_layer_id = 1"), 1);
+  std::map<std::string, ComparedRow> rows;
+  for (const ComparedRow& row : layers.rows.rows) rows[row.name] = row;
+  ASSERT_TRUE(rows.contains("attn_q.weight"));
+  EXPECT_EQ(rows.at("attn_q.weight").left->bytes_read, rows.at("attn_q.weight").right->bytes_read);
+  // Layer 0 reads the embedding, layer 1 the output of layer 0.
+  EXPECT_TRUE(rows.contains("l_out (layer -1)") && !rows.at("l_out (layer -1)").left);
+  const WithinComparison same =
+      compare_within(one.index, {.axis = Axis::Layer, .left = 1, .right = 1}).value();
+  for (const ComparedRow& row : same.rows.rows) EXPECT_EQ(row.left, row.right) << row.name;
 }
 
 }  // namespace

@@ -83,6 +83,8 @@ export const api = {
     }),
   breakdown: (session: string, query: wire.BreakdownQuery, signal?: AbortSignal) =>
     call('GET', `sessions/${id(session)}/breakdown`, wire.breakdown, { query, signal }),
+  comparisonWithin: (session: string, query: wire.WithinQuery, signal?: AbortSignal) =>
+    call('GET', `sessions/${id(session)}/comparison`, wire.comparisonWithin, { query, signal }),
   determinism: (session: string, signal?: AbortSignal) =>
     call('GET', `sessions/${id(session)}/determinism`, wire.determinism, { signal }),
   reuse: (session: string, signal?: AbortSignal) =>

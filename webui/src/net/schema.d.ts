@@ -1017,6 +1017,75 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/v1/sessions/{id}/comparison": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Tokens to compare: left_token and right_token. A token of a prompt has an equal share of its step */
+                readonly left_token?: number;
+                readonly right_token?: number;
+                /** @description Steps to compare: left_step and right_step */
+                readonly left_step?: number;
+                readonly right_step?: number;
+                /** @description Layers to compare: left_layer and right_layer */
+                readonly left_layer?: number;
+                readonly right_layer?: number;
+                /** @description Rows are sorted by the difference of this value, largest first */
+                readonly value?: components["schemas"]["TraceValue"];
+                /** @description Only steps of this phase */
+                readonly phase?: components["parameters"]["only_phase"];
+                /** @description First token to include */
+                readonly from_token?: components["parameters"]["from_token"];
+                /** @description End of the token range, exclusive */
+                readonly to_token?: components["parameters"]["to_token"];
+                /** @description First step to include */
+                readonly from_step?: components["parameters"]["from_step"];
+                /** @description End of the step range, exclusive */
+                readonly to_step?: components["parameters"]["to_step"];
+                /** @description Start of the time range, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["from_ns"];
+                /** @description End of the time range, exclusive */
+                readonly to_ns?: components["parameters"]["to_ns"];
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
+                readonly layers?: components["parameters"]["layers"];
+                /** @description Component of the op */
+                readonly component?: components["parameters"]["op_component"];
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
+                readonly op?: components["parameters"]["op_name"];
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
+                readonly tensor?: components["parameters"]["tensor_name"];
+                /** @description Kind of the tensor */
+                readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
+                readonly source?: components["parameters"]["source"];
+                /** @description Index of the first row of the page */
+                readonly from?: components["parameters"]["from"];
+                /** @description Maximum number of rows in the page */
+                readonly limit?: components["parameters"]["limit"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /**
+         * Compare two tokens, steps or layers of a session, tensor by tensor
+         * @description Requires exactly one pair: two tokens, two steps or two layers. The other parameters select
+         *     what counts on both sides; a range of the compared axis is ignored, and `layers` cannot be
+         *     combined with layers to compare. Tensors with the same name are one row. Between layers, the
+         *     name is without the layer (`attn_q.weight`), and a tensor of another layer has its distance
+         *     in the name (`l_out (layer -1)`). A row that only one side has is null on the other side.
+         */
+        readonly get: operations["comparisonWithin"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/v1/sessions/{id}/comparison/{other}": {
         readonly parameters: {
             readonly query?: {
@@ -2270,6 +2339,19 @@ export interface components {
                 readonly op_kind: components["schemas"]["ComparedRows"];
                 readonly tensor: components["schemas"]["ComparedRows"];
             };
+        };
+        readonly WithinComparison: {
+            /** @enum {unknown} */
+            readonly of: "token" | "step" | "layer";
+            readonly left: number;
+            readonly right: number;
+            readonly sums: components["schemas"]["ComparedSums"];
+            /** @description Number of rows */
+            readonly total: number;
+            readonly rows: readonly ({
+                readonly name: string;
+            } & components["schemas"]["ComparedSums"])[];
+            readonly damaged_steps: number;
         };
         readonly ComparedSession: {
             readonly id: string;
@@ -4258,6 +4340,75 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 503: components["responses"]["Busy"];
+        };
+    };
+    readonly comparisonWithin: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Tokens to compare: left_token and right_token. A token of a prompt has an equal share of its step */
+                readonly left_token?: number;
+                readonly right_token?: number;
+                /** @description Steps to compare: left_step and right_step */
+                readonly left_step?: number;
+                readonly right_step?: number;
+                /** @description Layers to compare: left_layer and right_layer */
+                readonly left_layer?: number;
+                readonly right_layer?: number;
+                /** @description Rows are sorted by the difference of this value, largest first */
+                readonly value?: components["schemas"]["TraceValue"];
+                /** @description Only steps of this phase */
+                readonly phase?: components["parameters"]["only_phase"];
+                /** @description First token to include */
+                readonly from_token?: components["parameters"]["from_token"];
+                /** @description End of the token range, exclusive */
+                readonly to_token?: components["parameters"]["to_token"];
+                /** @description First step to include */
+                readonly from_step?: components["parameters"]["from_step"];
+                /** @description End of the step range, exclusive */
+                readonly to_step?: components["parameters"]["to_step"];
+                /** @description Start of the time range, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["from_ns"];
+                /** @description End of the time range, exclusive */
+                readonly to_ns?: components["parameters"]["to_ns"];
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
+                readonly layers?: components["parameters"]["layers"];
+                /** @description Component of the op */
+                readonly component?: components["parameters"]["op_component"];
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
+                readonly op?: components["parameters"]["op_name"];
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
+                readonly tensor?: components["parameters"]["tensor_name"];
+                /** @description Kind of the tensor */
+                readonly kind?: components["parameters"]["tensor_kind"];
+                /** @description Memory source of the tensor */
+                readonly source?: components["parameters"]["source"];
+                /** @description Index of the first row of the page */
+                readonly from?: components["parameters"]["from"];
+                /** @description Maximum number of rows in the page */
+                readonly limit?: components["parameters"]["limit"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The totals of both sides, and the rows with the largest difference first */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["WithinComparison"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
         };
     };
     readonly comparison: {

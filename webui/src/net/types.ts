@@ -33,6 +33,9 @@ export type PictureHead = Omit<Schemas['Picture'], 'cells'>;
 export type PictureQuery = NonNullable<operations['heatmap']['parameters']['query']>;
 export type SequentialityQuery = NonNullable<operations['sequentiality']['parameters']['query']>;
 export type TraceSums = Schemas['TraceSums'];
+export type WithinComparison = Schemas['WithinComparison'];
+export type WithinQuery = NonNullable<operations['comparisonWithin']['parameters']['query']>;
+export type ComparedSums = Schemas['ComparedSums'];
 export type Breakdown = Schemas['Breakdown'];
 export type BreakdownRow = Schemas['BreakdownRow'];
 export type Sequentiality = Schemas['Sequentiality'];
@@ -195,6 +198,13 @@ export const breakdown = object<Breakdown>({
   total: num,
   rows: list(breakdownRow),
   sums: breakdownRow,
+});
+
+const comparedSums = { difference: object<Schemas['ComparedFigures'] & object>({ time_ns: num }) };
+export const comparisonWithin = object<WithinComparison>({
+  total: num,
+  sums: object<ComparedSums>(comparedSums),
+  rows: list(object<WithinComparison['rows'][number]>({ name: str, ...comparedSums })),
 });
 
 export const determinism = object<Determinism>({

@@ -5,7 +5,8 @@
 //   drag                 select a range; over the labels or the sums only of x, over the names of y
 //   Shift+drag, middle   pan; so does one finger
 //   click                select what is there; double click: zoom in
-//   arrows, Enter        move the cursor, select
+//   Shift+click          compare the selection with what is there
+//   arrows, Enter        move the cursor, select; Shift+Enter: compare
 //
 // They work where the pointer is, without a click first. The shell handles W A S D, Z, 0 and Escape.
 import type { Zone } from './layout';
@@ -17,9 +18,9 @@ export interface PlaneInput {
   zoom(factor: number, x: number, y: number, zone: Zone): void;
   pan(dx: number, dy: number, y: number): void; // pixels that the content moves
   brush(from: Point, to: Point, zone: Zone, done: boolean): void;
-  click(x: number, y: number): void;
+  click(x: number, y: number, shift: boolean): void;
   doubleClick(x: number, y: number): void;
-  key(name: string): boolean; // whether it was handled
+  key(name: string, shift: boolean): boolean; // whether it was handled
 }
 
 export interface Point {
@@ -95,13 +96,13 @@ export function listenToPlane(canvas: HTMLElement, input: PlaneInput): () => voi
     else input.brush(drag.from, { x, y }, drag.zone, false);
     drag.last = { x, y };
   });
-  on('pointerup', ({ offsetX: x, offsetY: y, pointerId, button }) => {
+  on('pointerup', ({ offsetX: x, offsetY: y, pointerId, button, shiftKey }) => {
     pointers.delete(pointerId);
     const ended = drag;
     drag = null;
     if (!ended || pinched) return;
     if (ended.moved && ended.how === 'brush') input.brush(ended.from, { x, y }, ended.zone, true);
-    else if (!ended.moved && button === 0) input.click(x, y);
+    else if (!ended.moved && button === 0) input.click(x, y, shiftKey);
   });
   on('pointercancel', ({ pointerId }) => {
     pointers.delete(pointerId);
@@ -123,7 +124,7 @@ export function listenToPlane(canvas: HTMLElement, input: PlaneInput): () => voi
   };
   const press = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
-    if (input.key(event.key)) event.preventDefault();
+    if (input.key(event.key, event.shiftKey)) event.preventDefault();
   };
   on('wheel', wheel, false);
   on('keydown', press, false);

@@ -425,6 +425,7 @@ function rotated(ctx: Ctx, text: string, x: number, y: number): void {
 export interface Marked {
   readonly x: Range | null; // selected units of x
   readonly ys: readonly (Range | null)[]; // by track: selected units of y
+  readonly compared: Pick<Marked, 'x' | 'ys'>; // what the selection is compared with
 }
 
 // The selection: brackets above and below the plot, so that narrow columns stay visible, and a
@@ -432,8 +433,9 @@ export interface Marked {
 export function paintSelection(
   ctx: Ctx,
   layout: PlaneLayout,
-  { x, ys }: Marked,
+  { x, ys }: Pick<Marked, 'x' | 'ys'>,
   theme: PlaneTheme,
+  colour = theme.accent,
 ): void {
   const { plot } = layout;
   if (x && x.to > layout.x.from && x.from < layout.x.to) {
@@ -454,21 +456,21 @@ export function paintSelection(
       ctx.fillStyle = theme.text;
       ctx.fillRect(x0 - 1, plot.y - 3, w + 2, 2);
       ctx.fillRect(x0 - 1, plot.y + plot.h + 1, w + 2, 2);
-      triangle(ctx, x0 + w / 2, plot.y + plot.h + 3, 'up', theme.accent);
+      triangle(ctx, x0 + w / 2, plot.y + plot.h + 3, 'up', colour);
     });
   }
   layout.tracks.forEach((track, i) => {
     const range = ys[i];
     if (!range || range.to <= track.y.from || range.from >= track.y.to) return;
     const [y0, y1] = [yOf(track, range.from), yOf(track, range.to)];
-    ctx.fillStyle = theme.accent;
+    ctx.fillStyle = colour;
     ctx.fillRect(
       plot.x - 3,
       Math.max(track.plot.y, y0),
       2,
       Math.max(2, Math.min(track.plot.y + track.plot.h, y1) - Math.max(track.plot.y, y0)),
     );
-    triangle(ctx, plot.x - 2, (y0 + y1) / 2, 'right', theme.accent);
+    triangle(ctx, plot.x - 2, (y0 + y1) / 2, 'right', colour);
   });
 }
 

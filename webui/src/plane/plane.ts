@@ -82,7 +82,7 @@ export interface Tip<Text> {
 
 export interface PlaneEvents {
   move(camera: Camera): void;
-  select(hit: Hit): void;
+  select(hit: Hit, compare: boolean): void; // compare: with what is selected
   brushed(brush: Brush | null): void; // null: cleared by a click
   pointsAt(hit: Hit | null): void;
 }
@@ -307,20 +307,21 @@ export class Plane implements PlaneInput {
     this.request('overlay');
   }
 
-  click(x: number, y: number): void {
+  click(x: number, y: number, shift: boolean): void {
     const [scene, layout] = [this.parts.scene.peek(), this.layout()];
     if (this.parts.brush.peek()) this.parts.events.brushed(null);
     if (!scene || !layout) return;
     const inX = zoneAt(layout, x, y) === 'names' ? layout.plot.x + 1 : x;
     const hit = hitAt(layout, scene.x, inX, y);
-    if (hit) this.parts.events.select(zoneAt(layout, x, y) === 'names' ? { ...hit, x: NaN } : hit);
+    if (!hit) return;
+    this.parts.events.select(zoneAt(layout, x, y) === 'names' ? { ...hit, x: NaN } : hit, shift);
   }
 
   doubleClick(x: number, y: number): void {
     this.zoom(0.35, x, y, this.zoneAt(x, y));
   }
 
-  key(name: string): boolean {
+  key(name: string, shift: boolean): boolean {
     const moves: Readonly<Record<string, readonly [number, number]>> = {
       ArrowLeft: [-1, 0],
       ArrowRight: [1, 0],
@@ -335,7 +336,7 @@ export class Plane implements PlaneInput {
     if (move) this.moveCursor(...move);
     else if (name === 'Enter') {
       const hit = this.hovered.peek()?.hit;
-      if (hit) this.parts.events.select(hit);
+      if (hit) this.parts.events.select(hit, shift);
     } else return false;
     return true;
   }
@@ -568,7 +569,9 @@ export class Plane implements PlaneInput {
   private paintOverlay(ctx: Ctx, layout: PlaneLayout, theme: PlaneTheme): void {
     const brush = this.dragged ?? this.parts.brush.peek();
     if (brush) paintBrush(ctx, layout, brush, theme);
-    paintSelection(ctx, layout, this.parts.marked.peek(), theme);
+    const marked = this.parts.marked.peek();
+    paintSelection(ctx, layout, marked.compared, theme, theme.text);
+    paintSelection(ctx, layout, marked, theme);
   }
 
   private paintHovered(ctx: Ctx, scene: Scene, layout: PlaneLayout, theme: PlaneTheme): void {

@@ -1,6 +1,6 @@
 // The URL hash of a view:
 //
-//   #1&session=ID&ph=g&step=12&l=5&sel=o:403&full=graph&tab=graph,steps
+//   #1&session=ID&ph=g&step=12&l=5&sel=o:403&cmp=k:9&full=graph&tab=graph,steps
 //     &r=token:20:48,layer:3:7&speed=0.001&loop=1&q=op:mul_mat&o.table=-duration_ns&f.graph=ffn
 //     &w.graph=0:48&p.map=y:file,log
 //
@@ -41,6 +41,7 @@ export function toHash(view: View): string {
   if (view.step !== null) put('step', String(view.step));
   if (view.layer !== 0) put('l', String(view.layer));
   if (view.selection) put('sel', encodeSelection(view.selection));
+  if (view.compared) put('cmp', encodeSelection(view.compared));
   if (view.full !== null) put('full', view.full);
   if (view.tabs.length > 0) put('tab', view.tabs.join(','));
   if (view.range) put('r', rangeText(view.range));
@@ -90,6 +91,12 @@ function withPart(view: View, part: string, panels: KnownPanels): View | null {
     case 'sel': {
       const selection = decodeSelection(value);
       return selection && { ...view, selection };
+    }
+    case 'cmp': {
+      const compared = decodeSelection(value);
+      return compared?.kind === 'token' || compared?.kind === 'layer'
+        ? { ...view, compared }
+        : null;
     }
     case 'r': {
       const range = rangeOf(value);

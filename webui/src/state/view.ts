@@ -1,5 +1,5 @@
 // The view: exactly the state that a link restores. It does not contain prompts.
-import type { Selection } from './selection';
+import { sameSelection, type Selection } from './selection';
 
 export type PhaseFilter = 'all' | 'prompt' | 'generate';
 
@@ -19,12 +19,16 @@ export interface RangeFilter {
   readonly y: AxisRange | null;
 }
 
+// What a selection can be compared with.
+export type Compared = Extract<Selection, { kind: 'token' | 'layer' }>;
+
 export interface View {
   readonly session: string | null;
   readonly phase: PhaseFilter;
   readonly step: number | null; // null: the newest
   readonly layer: number; // the layer of the layer graph
   readonly selection: Selection | null;
+  readonly compared: Compared | null; // what the selection is compared with, if of the same kind
   readonly full: string | null; // the full-screen panel
   readonly tabs: readonly string[]; // panels selected in their docks; each other dock shows its first
   readonly filter: string; // of all views (filter.ts)
@@ -43,6 +47,7 @@ export const emptyView: View = {
   step: null,
   layer: 0,
   selection: null,
+  compared: null,
   full: null,
   tabs: [],
   filter: '',
@@ -65,6 +70,7 @@ export function withSession(view: View, session: string | null): View {
     step: null,
     layer: 0,
     selection: null,
+    compared: null,
     full: session === null ? null : view.full,
     windows: {},
     range: null,
@@ -80,11 +86,22 @@ export function withStep(view: View, step: number | null): View {
   return { ...view, step, selection: kept };
 }
 
-// The view after Escape: exits full screen, else clears the range, else the selection. Null:
-// nothing to do.
+// What the selection is compared with; null: nothing.
+export function comparedOf({
+  selection,
+  compared,
+}: Pick<View, 'selection' | 'compared'>): Compared | null {
+  return compared && compared.kind === selection?.kind && !sameSelection(selection, compared)
+    ? compared
+    : null;
+}
+
+// The view after Escape: exits full screen, else clears the range, else the comparison, else the
+// selection. Null: nothing to do.
 export function afterEscape(view: View): View | null {
   if (view.full !== null) return { ...view, full: null };
   if (view.range !== null) return { ...view, range: null };
+  if (comparedOf(view) !== null) return { ...view, compared: null };
   return view.selection === null ? null : { ...view, selection: null };
 }
 

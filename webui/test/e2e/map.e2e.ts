@@ -324,11 +324,131 @@ describe('a gesture', () => {
   });
 });
 
+describe('the rows by head', () => {
+  interface Heads {
+    readonly heads: number;
+    readonly weights: readonly {
+      readonly layer: number;
+      readonly heads: readonly { readonly bytes_read: number }[];
+    }[];
+  }
+
+  it('are the heads of each layer with the sums of REST, also from a link', async () => {
+    await fixture.runTextToEnd('By head', 8);
+    await map().getByRole('combobox', { name: 'Rows' }).selectOption('head');
+    await map().getByRole('combobox', { name: 'Colour' }).selectOption('bytes');
+    await map().getByRole('checkbox', { name: 'Table' }).check();
+    await expect.poll(() => fixture.hash.get('p.map')).toBe('y:head,v:bytes,table');
+    const picture = await heatmap('x=all&y=head&value=bytes&height=4096');
+    const name = 'blk.1 head 2';
+    const sum = picture.cells[picture.y.rows.indexOf(name)]?.[0] ?? 0;
+    // The weights of the head alone are less than it: it also shares the caches.
+    const heads = await fixture.get<Heads>('heads');
+    const ofWeights = heads.weights
+      .filter(({ layer, heads: all }) => layer === 1 && all.length > 0)
+      .reduce((all, weight) => {
+        const sharing = heads.heads / weight.heads.length;
+        return all + (weight.heads[Math.floor(2 / sharing)]?.bytes_read ?? 0) / sharing;
+      }, 0);
+    const cached = await fixture.sql<[number]>(
+      `SELECT sum(size_bytes) FROM access WHERE memory_source = 'kv' AND layer_id = 1`,
+    );
+    expect(sum).toBeCloseTo(ofWeights + (cached.rows[0]?.[0] ?? 0) / heads.heads, 3);
+    await expect.poll(async () => (await tableRows()).get(name)).toBe(sumText('bytes', sum));
+    const before = await settled();
+    await fixture.fresh(fixture.page.url());
+    await fixture.ops.waitFor();
+    expect(await settled()).toBe(before);
+    await expect.poll(async () => (await tableRows()).get(name)).toBe(sumText('bytes', sum));
+  });
+});
+
+describe('a comparison', () => {
+  interface Within {
+    readonly total: number;
+    readonly rows: readonly {
+      readonly name: string;
+      readonly left: { readonly time_ns: number } | null;
+      readonly right: { readonly time_ns: number } | null;
+      readonly difference: { readonly time_ns: number; readonly bytes_read: number };
+    }[];
+  }
+  const section = () => fixture.inspector.getByRole('region', { name: 'Comparison' });
+  const rows = async () =>
+    section()
+      .locator('tbody tr')
+      .evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+
+  it('of two tokens lists their differences, by Shift+click and from a link', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Once upon a time', 20);
+    await settled();
+    const [left, right] = [await columnOf(2), await columnOf(14)];
+    await page.mouse.click(left.x, left.y);
+    await expect.poll(() => fixture.hash.get('sel')).toBe('k:2');
+    await page.keyboard.down('Shift');
+    await page.mouse.click(right.x, right.y);
+    await page.keyboard.up('Shift');
+    await expect.poll(() => fixture.hash.get('cmp')).toBe('k:14');
+    expect(fixture.hash.get('sel')).toBe('k:2');
+    const expected = await fixture.get<Within>('comparison?left_token=2&right_token=14&limit=100');
+    const [first] = expected.rows;
+    const text = (ns: number | undefined) => sumText('time', ns ?? 0);
+    await expect
+      .poll(async () => (await rows())[1]?.slice(0, 3))
+      .toEqual([first?.name, text(first?.left?.time_ns), text(first?.right?.time_ns)]);
+    expect((await rows()).length).toBe(1 + Math.min(100, expected.total));
+    const sign = (first?.difference.time_ns ?? 0) > 0 ? '+' : '−';
+    expect((await rows())[1]?.[3]).toBe(sign + text(Math.abs(first?.difference.time_ns ?? 0)));
+    // Both are marked in the map, and a link shows the same.
+    await page.mouse.move(2, 2);
+    const marks = () => fixture.pixels('.plane canvas:nth-child(2)');
+    await settled();
+    const marked = await marks();
+    const shown = await rows();
+    await fixture.fresh(page.url());
+    await fixture.ops.waitFor();
+    await expect.poll(rows).toEqual(shown);
+    await expect.poll(marks).toBe(marked);
+    expect(await fixture.axeViolations()).toEqual([]);
+    await page.keyboard.press('Escape');
+    await expect.poll(() => fixture.hash.get('cmp')).toBeNull();
+    expect(fixture.hash.get('sel')).toBe('k:2');
+    expect(await rows()).toEqual([]);
+    await expect.poll(marks).not.toBe(marked);
+  });
+
+  it('of two layers names tensors without the layer, in the inspector', async () => {
+    await fixture.runTextToEnd('Once upon a time', 8);
+    await fixture.fresh(`${fixture.server.url}/#1&session=${fixture.session ?? ''}&l=1&sel=l:1`);
+    await section()
+      .getByRole('spinbutton', { name: /^Compare with layer/ })
+      .fill('3');
+    await fixture.page.keyboard.press('Enter');
+    await section().getByRole('radio', { name: 'bytes' }).check();
+    await expect
+      .poll(() => Object.fromEntries(fixture.hash))
+      .toMatchObject({
+        sel: 'l:1',
+        cmp: 'l:3',
+        'p.inspector': 'diff:bytes',
+      });
+    const expected = await fixture.get<Within>('comparison?left_layer=1&right_layer=3&value=bytes');
+    await expect
+      .poll(async () => (await rows()).slice(1).map(([name]) => name))
+      .toEqual(expected.rows.map(({ name }) => name));
+    expect((await rows()).map(([name]) => name)).toContain('attn_q.weight');
+    await section().getByRole('button', { name: 'End the comparison' }).click();
+    await expect.poll(() => fixture.hash.get('cmp')).toBeNull();
+  });
+});
+
 describe('a link', () => {
   it.each([
     'p.map=y:memory,x:time,v:bytes,p:heat',
     'p.map=y:tensor,v:accesses,linear,cx:3:12',
     'p.map=y:component,x:layer,p:cividis&ph=g',
+    'p.map=y:head,v:bytes',
     'r=token:2:6,layer:0:2&p.map=table',
   ])('%s gives the same picture in a fresh browser', async (part) => {
     await fixture.runTextToEnd('Once upon a time', 16);

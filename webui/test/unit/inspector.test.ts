@@ -8,6 +8,7 @@ import {
   speedSentence,
   waitSentence,
 } from '../../src/panels/inspector/summary';
+import { comparedText, compareQuery, optionOf, valueIn } from '../../src/panels/inspector/compare';
 import { againstMedian, grouped, median, rowIndex } from '../../src/panels/inspector/place';
 import { ofOp, ofSession, reproductionText } from '../../src/panels/inspector/reproduce';
 import type { Breakdown, Determinism, Reuse, Session } from '../../src/net/types';
@@ -124,5 +125,53 @@ describe('a selection', () => {
     expect(reproductionText('CLI', { rest: '', sql: 'SELECT "a"' }, 'id', at)).toBe(
       'tt sql id.ttrace "SELECT \\"a\\""',
     );
+  });
+});
+
+describe('a comparison', () => {
+  const view = { phase: 'generate', range: null, filter: 'op:mul_mat layer:2' } as const;
+
+  it('of tokens asks for both, with the filter but without the phase', () => {
+    expect(compareQuery({ kind: 'token', token: 3 }, { kind: 'token', token: 9 }, view, 4)).toEqual(
+      { op: 'mul_mat', layers: '2', left_token: 3, right_token: 9 },
+    );
+  });
+
+  it('of layers asks for both, with the phase but without other layers', () => {
+    expect(compareQuery({ kind: 'layer', layer: 1 }, { kind: 'layer', layer: 0 }, view, 4)).toEqual(
+      { phase: 'generate', op: 'mul_mat', left_layer: 1, right_layer: 0 },
+    );
+  });
+
+  const figures = (time_ns: number, bytes_read: number) => ({
+    accesses: 1,
+    bytes_read,
+    bytes_written: 24,
+    executions: 1,
+    time_ns,
+  });
+
+  it('shows both sides and the signed difference', () => {
+    const row = {
+      left: figures(3000, 1000),
+      right: figures(1000, 3048),
+      difference: { ...figures(-2000, 2048), bytes_written: 0, accesses: 0 },
+      ratio: null,
+    };
+    expect(comparedText(row, 'time')).toEqual({
+      left: '3 µs',
+      right: '1 µs',
+      difference: '−2 µs',
+      amount: -2000,
+    });
+    expect(comparedText(row, 'bytes').difference).toBe('+2 KiB');
+    expect(comparedText(row, 'accesses').difference).toBe('0');
+    expect(comparedText({ ...row, left: null }, 'time').left).toBe('–');
+  });
+
+  it('has its value in the link', () => {
+    for (const value of ['time', 'bytes', 'accesses'] as const)
+      expect(valueIn(optionOf(value))).toBe(value);
+    expect(valueIn('diff:nothing')).toBe('time');
   });
 });

@@ -5,6 +5,7 @@ import {
   withStep,
   emptyView,
   afterEscape,
+  comparedOf,
   withKey,
   type View,
 } from '../../src/state/view';
@@ -17,6 +18,7 @@ const FULL: View = {
   step: 12,
   layer: 5,
   selection: { kind: 'access', op: 403, access: 12, part: 2 },
+  compared: { kind: 'token', token: 9 },
   full: 'graph',
   tabs: ['graph', 'table'],
   filter: 'op:mul_mat -layer:0 a&b=c d',
@@ -56,6 +58,8 @@ describe('a URL', () => {
     'ph=x',
     'l=99999999999',
     'sel=q:1',
+    'cmp=o:1',
+    'cmp=9',
     'sel=o:1.2',
     'sel=a:1',
     'full=nowhere',
@@ -103,6 +107,20 @@ describe('a view', () => {
     const thrice = twice && afterEscape(twice);
     expect(thrice).toMatchObject({ full: null, selection: null });
     expect(thrice && afterEscape(thrice)).toBeNull();
+  });
+  it('compares a selection with another item of its kind', () => {
+    const view: View = {
+      ...emptyView,
+      selection: { kind: 'token', token: 3 },
+      compared: { kind: 'token', token: 9 },
+    };
+    expect(comparedOf(view)).toEqual({ kind: 'token', token: 9 });
+    expect(comparedOf({ ...view, compared: { kind: 'token', token: 3 } })).toBeNull();
+    expect(comparedOf({ ...view, compared: { kind: 'layer', layer: 9 } })).toBeNull();
+    expect(comparedOf({ ...view, selection: null })).toBeNull();
+    const back = afterEscape(view);
+    expect(back).toMatchObject({ compared: null, selection: view.selection });
+    expect(back && afterEscape(back)).toMatchObject({ selection: null });
   });
   it('has records without null entries', () => {
     expect(withKey({ a: 1 }, 'b', 2)).toEqual({ a: 1, b: 2 });

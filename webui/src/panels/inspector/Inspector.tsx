@@ -16,6 +16,7 @@ import { Empty, Failed, Loading } from '../../ui/States';
 import { withKey } from '../../state/view';
 import type { SessionProps } from '../panel';
 import { defaultTable, encodeTable } from '../table/table_options';
+import { Comparison } from './Comparison';
 import { Figures } from './Figures';
 import { inspectAccess, inspectNode, inspectOp, inspectTensor } from './inspect_graph';
 import { inspectLayer, inspectSession, inspectToken } from './inspect_session';
@@ -89,7 +90,14 @@ function TokenDetails({ store, session, token }: Props & { token: number }) {
   const step = data.stepOfToken(token);
   const summary = step === null ? undefined : data.steps[step];
   return (
-    <InspectionView store={store} session={session} what={inspectToken(data, token, summary)} />
+    <InspectionView store={store} session={session} what={inspectToken(data, token, summary)}>
+      <Comparison
+        store={store}
+        session={session}
+        selected={{ kind: 'token', token }}
+        count={data.tokens.length}
+      />
+    </InspectionView>
   );
 }
 
@@ -106,7 +114,14 @@ function LayerDetails({ store, session, layer }: Props & { layer: number }) {
       store={store}
       session={session}
       what={inspectLayer(layer, layers, summary, rows)}
-    />
+    >
+      <Comparison
+        store={store}
+        session={session}
+        selected={{ kind: 'layer', layer }}
+        count={layers}
+      />
+    </InspectionView>
   );
 }
 

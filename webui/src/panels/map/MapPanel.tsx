@@ -93,8 +93,8 @@ function planeModelOf(store: Store, model: MapModel): PlaneModel {
     move: (next) => {
       model.move(next);
     },
-    select: (hit) => {
-      model.select(hit);
+    select: (hit, compare) => {
+      if (!compare || !model.compare(hit)) model.select(hit);
     },
     brushed: (next) => {
       model.setBrush(next);
@@ -108,7 +108,7 @@ function planeModelOf(store: Store, model: MapModel): PlaneModel {
 
 function labelOf(model: MapModel): string {
   const { x, y, value } = model.options.value;
-  return `${value} by ${y} and ${x}. Arrow keys move, Enter selects, dragging selects a range. The button Table shows the rows as a table.`;
+  return `${value} by ${y} and ${x}. Arrow keys move, Enter selects, Shift+Enter compares, dragging selects a range. The button Table shows the rows as a table.`;
 }
 
 function TipText({ text }: { text: CellText }) {

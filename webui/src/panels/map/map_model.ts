@@ -20,7 +20,7 @@ import { Resource } from '../../state/resource';
 import { filteredSums, type SumQuery } from '../../state/range_query';
 import { opOf, type Selection } from '../../state/selection';
 import type { Store } from '../../state/store';
-import type { AxisRange, RangeFilter } from '../../state/view';
+import { comparedOf, type AxisRange, type RangeFilter } from '../../state/view';
 import {
   axisFrom,
   baseName,
@@ -244,6 +244,38 @@ export class MapModel {
       this.store.navigation.toStep(step);
     }
     void data;
+  }
+
+  // Compares the selected token or layer with the one at a place. Returns false if there is none.
+  compare(hit: Hit): boolean {
+    const { x, y } = this.options.peek();
+    const { navigation } = this.store;
+    const { selection, layer } = navigation.view.peek();
+    const row = hit.y === null ? null : Math.floor(hit.y);
+    const isToken = x === 'token' && !Number.isNaN(hit.x);
+    if (isToken) {
+      const step = this.session.step.peek();
+      const token =
+        selection?.kind === 'token'
+          ? selection.token
+          : step === null
+            ? null
+            : (this.session.data.steps[step]?.token_id ?? null);
+      if (token === null) return false;
+      navigation.change({
+        selection: { kind: 'token', token },
+        compared: { kind: 'token', token: Math.floor(hit.x) },
+      });
+      return true;
+    }
+    const other =
+      x === 'layer' && !Number.isNaN(hit.x) ? Math.floor(hit.x) : y === 'layer' ? row : null;
+    if (other === null || other >= this.store.layers.peek()) return false;
+    navigation.change({
+      selection: selection?.kind === 'layer' ? selection : { kind: 'layer', layer },
+      compared: { kind: 'layer', layer: other },
+    });
+    return true;
   }
 
   // The step at a position of the x axis; null: none.
@@ -492,7 +524,7 @@ export class MapModel {
   }
 
   private markedIn(scene: Scene | null): Marked {
-    if (!scene) return { x: null, ys: [] };
+    if (!scene) return { x: null, ys: [], compared: { x: null, ys: [] } };
     const { selection, layer } = this.store.navigation.view.value;
     const options = this.options.value;
     const step = this.session.step.value;
@@ -520,7 +552,18 @@ export class MapModel {
       const row = axis.names.indexOf(name);
       return row < 0 ? null : { from: row, to: row + 1 };
     });
-    return { x, ys };
+    return { x, ys, compared: this.comparedIn(options) };
+  }
+
+  // What the selection is compared with.
+  private comparedIn({ x, y }: MapOptions): Marked['compared'] {
+    const compared = comparedOf(this.store.navigation.view.value);
+    const at = compared?.kind === 'token' ? compared.token : (compared?.layer ?? 0);
+    const range = compared && { from: at, to: at + 1 };
+    return {
+      x: compared?.kind === x ? range : null,
+      ys: tracksOf(y).map((track) => (compared?.kind === track ? range : null)),
+    };
   }
 
   // The time of the selected op, else of the step.

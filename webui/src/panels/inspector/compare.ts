@@ -1,0 +1,74 @@
+// A comparison of two tokens or layers: its request, and what its rows show. Pure functions.
+import { formatBytes, formatCount, formatNs } from '../../format';
+import type { ComparedSums, WithinQuery } from '../../net/types';
+import { filteredSums, type SumQuery } from '../../state/range_query';
+import type { Compared, View } from '../../state/view';
+
+export const COMPARED_VALUES = ['time', 'bytes', 'accesses'] as const;
+export type ComparedValue = (typeof COMPARED_VALUES)[number];
+
+// The option of the inspector in links: "diff:bytes".
+export const valueIn = (options: string | undefined): ComparedValue =>
+  COMPARED_VALUES.find((value) => options === `diff:${value}`) ?? 'time';
+export const optionOf = (value: ComparedValue): string => (value === 'time' ? '' : `diff:${value}`);
+
+export const indexOf = (one: Compared): number => (one.kind === 'token' ? one.token : one.layer);
+export const itemOf = (kind: Compared['kind'], index: number): Compared =>
+  kind === 'token' ? { kind, token: index } : { kind, layer: index };
+
+// The filter of all views applies to both sides; phase and range only to layers.
+export function compareQuery(
+  left: Compared,
+  right: Compared,
+  view: Pick<View, 'phase' | 'range' | 'filter'>,
+  layers: number,
+): WithinQuery {
+  if (left.kind === 'token') {
+    const { query } = filteredSums({ phase: 'all', range: null, filter: view.filter }, layers);
+    return { ...query, left_token: indexOf(left), right_token: indexOf(right) };
+  }
+  const { query } = filteredSums(view, layers);
+  const others: SumQuery = Object.fromEntries(
+    Object.entries(query).filter(([name]) => name !== 'layers'),
+  );
+  return { ...others, left_layer: indexOf(left), right_layer: indexOf(right) };
+}
+
+type Figures = NonNullable<ComparedSums['left']>;
+
+const numberOf = (figures: Figures, value: ComparedValue): number =>
+  value === 'time'
+    ? (figures.time_ns ?? 0)
+    : value === 'bytes'
+      ? (figures.bytes_read ?? 0) + (figures.bytes_written ?? 0)
+      : (figures.accesses ?? 0);
+
+const format = (n: number, value: ComparedValue): string =>
+  value === 'time'
+    ? formatNs(n)
+    : value === 'bytes'
+      ? formatBytes(Math.round(n))
+      : formatCount(Math.round(n * 100) / 100);
+
+export interface ComparedText {
+  readonly left: string; // a dash: only the other side has it
+  readonly right: string;
+  readonly difference: string; // right minus left, with its sign
+  readonly amount: number;
+}
+
+export function comparedText(
+  { left, right, difference }: ComparedSums,
+  value: ComparedValue,
+): ComparedText {
+  const side = (figures: Figures | null): string =>
+    figures ? format(numberOf(figures, value), value) : '–';
+  const amount = difference ? numberOf(difference, value) : 0;
+  const sign = amount > 0 ? '+' : amount < 0 ? '−' : '';
+  return {
+    left: side(left),
+    right: side(right),
+    difference: sign + format(Math.abs(amount), value),
+    amount,
+  };
+}
