@@ -183,7 +183,7 @@ class TemporalRows {
   static std::unexpected<TraceError> too_many() {
     return std::unexpected(TraceError{
         TraceError::Kind::NotFound,
-        "The session has too many steps or tokens for one row each. Select a smaller range"});
+        "The session has too many steps or tokens for one row each. Select a smaller range."});
   }
 
   // The row keys of a step.

@@ -14,8 +14,9 @@ namespace tt {
 namespace {
 
 constexpr std::array<const char*, kChecks> kCheckWords{
-    "file",      "losses", "steps",       "ops",         "op_times", "tokens",
-    "token_ids", "layers", "file_ranges", "offset_ways", "experts"};
+    "file",   "losses",    "steps",  "ops",         "op_times",
+    "tokens", "token_ids", "layers", "file_ranges", "offsets_by_name_and_address",
+    "experts"};
 
 // Builds the result of one check: counts items and failures, keeps the first failures.
 class CheckBuilder {
@@ -62,8 +63,8 @@ CheckResult check_losses(const LossCounters& losses) {
 }
 
 // The counts in the metadata (trace.*) are those of the graph with the most weights.
-CheckResult check_offset_ways(const SessionInfo& info) {
-  CheckBuilder check(Check::OffsetWays);
+CheckResult check_offsets_agree(const SessionInfo& info) {
+  CheckBuilder check(Check::OffsetsByNameAndAddress);
   const auto weights = info.fact_number("trace.weights");
   const auto named = info.fact_number("trace.offsets_by_name");
   const auto addressed = info.fact_number("trace.offsets_by_address");
@@ -350,7 +351,7 @@ std::expected<Validation, TraceError> validate(const std::filesystem::path& file
   add(steps.ids, "token ids read by graphs, compared with the tokens");
   add(graphs.layers, "layers of graphs");
   add(graphs.ranges, "weights of graphs, inside their model file");
-  validation.checks.push_back(check_offset_ways(*info));
+  validation.checks.push_back(check_offsets_agree(*info));
   add(steps.experts, "router choices");
   return validation;
 }

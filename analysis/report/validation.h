@@ -15,17 +15,17 @@
 namespace tt {
 
 enum class Check : std::uint8_t {
-  File,        // SQLite integrity check, row checksums, blobs can be decoded
-  Losses,      // nothing was lost during recording
-  Steps,       // steps do not overlap and are in time order
-  Ops,         // each step executed exactly the ops of its template
-  OpTimes,     // ops end in order and within their step
-  Tokens,      // steps evaluate the session's tokens in order, except reused tokens
-  TokenIds,    // the token ids that the graph read equal those of the tokens
-  Layers,      // every graph with layer weights has ops of every layer of the model
-  FileRanges,  // every weight is inside its model file
-  OffsetWays,  // a weight's file offset is the same by name and by address
-  Experts,     // routed experts exist, and no token has an expert twice
+  File,                     // SQLite integrity check, row checksums, blobs can be decoded
+  Losses,                   // nothing was lost during recording
+  Steps,                    // steps do not overlap and are in time order
+  Ops,                      // each step executed exactly the ops of its template
+  OpTimes,                  // ops end in order and within their step
+  Tokens,                   // steps evaluate the session's tokens in order, except reused tokens
+  TokenIds,                 // the token ids that the graph read equal those of the tokens
+  Layers,                   // every graph with layer weights has ops of every layer of the model
+  FileRanges,               // every weight is inside its model file
+  OffsetsByNameAndAddress,  // a weight has the same file offset by name and by address
+  Experts,                  // routed experts exist, and no token has an expert twice
 };
 inline constexpr std::size_t kChecks = 11;
 const char* to_text(Check);  // "file", "losses"...

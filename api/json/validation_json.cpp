@@ -7,7 +7,7 @@ Json to_json(const Validation& validation) {
   for (const CheckResult& check : validation.checks) {
     checks.push_back({{"check", to_text(check.check)},
                       {"verdict", to_text(check.status)},
-                      {"looked_at", check.items_checked},
+                      {"items_checked", check.items_checked},
                       {"wrong", check.wrong},
                       {"summary", check.summary},
                       {"evidence", check.evidence}});

@@ -1,5 +1,5 @@
 // The result of validating a recording, as JSON:
-// {"passed": bool, "checks": [{"check", "verdict", "looked_at", "wrong", "summary",
+// {"passed": bool, "checks": [{"check", "verdict", "items_checked", "wrong", "summary",
 // "evidence"}]}.
 #pragma once
 

@@ -94,7 +94,7 @@ std::expected<ExportFunction, std::string> export_function(ExportCommand& comman
   if (command.steps.to)
     command.options.range.last = StepId{static_cast<std::uint32_t>(*command.steps.to - 1)};
   const bool to_stdout = command.output == "-";
-  const std::string no_folder = "a folder cannot go to standard output. Specify a folder with -o";
+  const std::string no_folder = "a folder cannot go to standard output. Specify a folder with -o.";
   if (command.format == kRunFolder) {
     if (to_stdout) return std::unexpected(no_folder);
     return [&command](const SessionReader& reader, const ContinueCheck& keep_going) {
@@ -104,7 +104,7 @@ std::expected<ExportFunction, std::string> export_function(ExportCommand& comman
   const auto format = format_of(command);
   if (!format) {
     return std::unexpected(std::format(
-        "cannot determine the format of {}. Use --format with one of: {}",
+        "cannot determine the format of {}. Use --format with one of: {}.",
         command.format.empty() ? command.output.string() : command.format, join(known_formats())));
   }
   command.options.format = *format;

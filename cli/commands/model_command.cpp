@@ -52,7 +52,7 @@ void print_list() {
 std::expected<std::vector<std::string>, std::string> read_pieces(const std::string& path) {
   std::ifstream file(path);
   if (!file) {
-    return std::unexpected(std::format("--pieces: cannot read {}. Specify a text file", path));
+    return std::unexpected(std::format("--pieces: cannot read {}. Specify a text file.", path));
   }
   std::vector<std::string> pieces;
   for (std::string line; std::getline(file, line);) {

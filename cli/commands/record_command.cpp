@@ -139,7 +139,7 @@ std::expected<Prompt, Failure> make_prompt(const RecordOptions& options) {
     text = *std::move(read);
   } else if (text.empty()) {
     return std::unexpected(Failure{
-        options.prompt ? "the prompt is empty" : "a prompt is required. Use -p, -f or --tokens",
+        options.prompt ? "the prompt is empty" : "a prompt is required. Use -p, -f or --tokens.",
         kUsageError});
   }
   if (!options.chat) return text;

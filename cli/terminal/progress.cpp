@@ -82,7 +82,7 @@ void Progress::note_missing_accesses(const SessionReader& reader) {
   line_.clear();
   std::println(stderr,
                "tt {}: the session was recorded at level minimal, which stores steps and tokens "
-               "but no accesses. Record it again with --level detailed",
+               "but no accesses. Record it again with --level detailed.",
                verb_);
 }
 

@@ -119,7 +119,7 @@ void log_key_policy(const tt::ServerOptions& options, bool requires_key, const t
   if (requires_key && !has_key) {
     log.info(
         "an API key is required because this address is not loopback; none is set, so only login "
-        "links give access. Set a key for programs with --api-key-file or TT_API_KEY");
+        "links give access. Set a key for programs with --api-key-file or TT_API_KEY.");
   }
   if (requires_key)
     log.info("the link above works once, within 10 minutes; send SIGUSR1 for another");

@@ -105,9 +105,8 @@ std::expected<std::string, Problem> enum_parameter(const httplib::Request& reque
 }
 
 std::expected<PageRange, Problem> page_parameters(const httplib::Request& request,
-                                                  std::uint64_t default_limit,
-                                                  const char* from_name) {
-  const auto from = number_parameter(request, from_name, std::numeric_limits<std::uint32_t>::max());
+                                                  std::uint64_t default_limit) {
+  const auto from = number_parameter(request, "from", std::numeric_limits<std::uint32_t>::max());
   if (!from) return std::unexpected(from.error());
   const auto limit = number_parameter(request, "limit", kMaxRows);
   if (!limit) return std::unexpected(limit.error());

@@ -60,12 +60,11 @@ std::expected<std::string, Problem> enum_parameter(const httplib::Request& reque
                                                    std::span<const std::string_view> words,
                                                    std::string_view default_value = {});
 
-// Page start (`from_name`) and "limit": `default_limit` rows by default, at most kMaxRows.
+// Page start ("from") and "limit": `default_limit` rows by default, at most kMaxRows.
 inline constexpr std::uint64_t kDefaultRows = 1000;
 inline constexpr std::uint64_t kMaxRows = 10'000;
 std::expected<PageRange, Problem> page_parameters(const httplib::Request& request,
-                                                  std::uint64_t default_limit,
-                                                  const char* from_name = "from");
+                                                  std::uint64_t default_limit);
 
 // "true" or "false"; nullopt when absent.
 std::expected<std::optional<bool>, Problem> flag_parameter(const httplib::Request& request,

@@ -40,7 +40,7 @@ std::expected<SessionQuery, Problem> query_of(const Request& request) {
   auto state = enum_parameter(request, "state", kStates);
   auto model = text_parameter(request, "model");
   const auto sort = enum_parameter(request, "sort", kSorts, "-start");
-  const auto page = page_parameters(request, kDefaultSessions, "offset");
+  const auto page = page_parameters(request, kDefaultSessions);
   if (!words) return std::unexpected(words.error());
   if (!state) return std::unexpected(state.error());
   if (!model) return std::unexpected(model.error());

@@ -29,11 +29,11 @@ TraceError file_error(const fs::path& file, std::error_code error) {
     return {Kind::NotFound, file.string() + " does not exist any more"};
   if (error == std::errc::no_space_on_device ||
       error == std::error_code(EDQUOT, std::generic_category()))
-    return {Kind::DiskFull, "The disk that holds " + file.string() + " is full. Free some space"};
+    return {Kind::DiskFull, "The disk that holds " + file.string() + " is full. Free some space."};
   if (error == std::errc::read_only_file_system || error == std::errc::permission_denied ||
       error == std::errc::operation_not_permitted) {
     return {Kind::ReadOnly,
-            std::format("{} cannot be changed ({}). Check the permissions of its folder",
+            std::format("{} cannot be changed ({}). Check the permissions of its folder.",
                         file.string(), error.message())};
   }
   return {Kind::Io, std::format("{}: {}", file.string(), error.message())};

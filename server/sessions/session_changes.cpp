@@ -24,7 +24,7 @@ namespace {
 TraceError running(const std::string& id) {
   return {TraceError::Kind::Running,
           std::format("\"{}\" is being recorded. Wait until it has ended, or end it with DELETE "
-                      "/api/v1/generate/{}",
+                      "/api/v1/generate/{}.",
                       id, id)};
 }
 
@@ -75,7 +75,7 @@ std::expected<SessionFile, TraceError> SessionStore::own_file(const std::string&
     return std::unexpected(
         TraceError{TraceError::Kind::NotManaged,
                    std::format("{} was opened read-only. Change or delete the file itself, or "
-                               "import it: POST /api/v1/sessions",
+                               "import it: POST /api/v1/sessions.",
                                file.path.string())});
   });
 }

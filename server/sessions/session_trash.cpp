@@ -89,7 +89,7 @@ std::expected<void, TraceError> SessionTrash::restore(const std::string& id, con
     if (moved.error() == std::errc::file_exists) {
       return std::unexpected(TraceError{
           TraceError::Kind::Exists,
-          std::format("A session \"{}\" already exists. Delete or download it first", id)});
+          std::format("A session \"{}\" already exists. Delete or download it first.", id)});
     }
     return std::unexpected(file_error(last.path, moved.error()));
   }

@@ -102,7 +102,7 @@ TEST(Validation, EachDefectFailsItsCheck) {
        {"file_ranges"}},
       {"offsets by name and by address differ",
        [](SessionInfo& i, auto&) { i.facts[3].second = "3"; },
-       {"offset_ways"}},
+       {"offsets_by_name_and_address"}},
   };
   for (const Defect& wrong : cases) {
     SCOPED_TRACE(wrong.what);

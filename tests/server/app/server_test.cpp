@@ -203,7 +203,7 @@ TEST_F(Server, ListsSessionsNewestFirstIncludingRunning) {
   std::vector<std::string> listed;
   for (const json& session : list["sessions"]) listed.push_back(session["id"]);
   EXPECT_EQ(listed, ids);
-  const json page = server.get("/api/v1/sessions?offset=1&limit=2").body;
+  const json page = server.get("/api/v1/sessions?from=1&limit=2").body;
   EXPECT_EQ(page["total"], 4);
   ASSERT_EQ(page["sessions"].size(), 2u);
   EXPECT_EQ(page["sessions"].at(0)["id"].get<std::string>(), ids[1]);
@@ -246,7 +246,7 @@ TEST_F(Server, ErrorResponsesAreProblemJson) {
       {"GET", session + "/steps?limit=10001", "", 400, "bad_request"},
       {"GET", session + "/steps?limit=1e3", "", 400, "bad_request"},
       {"GET", session + "/steps/0/accesses?op=x", "", 400, "bad_request"},
-      {"GET", "/api/v1/sessions?offset=99999999999999999999", "", 400, "bad_request"},
+      {"GET", "/api/v1/sessions?from=99999999999999999999", "", 400, "bad_request"},
       {"GET", "/api/v1/nothing", "", 404, "not_found"},
       {"POST", "/api/v1/health", "", 405, "method_not_allowed"},
   };

@@ -141,6 +141,32 @@ TEST(HeatRoutes, BreakdownHotAndSequentiality) {
   EXPECT_EQ(order["total"], 3);
 }
 
+TEST(HeatRoutes, ComparesTokensStepsAndLayers) {
+  HeatServer server;
+  const json steps = server.ask("comparison?left_step=0&right_step=1&value=bytes").body;
+  EXPECT_EQ(steps["of"], "step");
+  EXPECT_EQ(steps["left"], 0);
+  EXPECT_EQ(steps["right"], 1);
+  EXPECT_EQ(steps["total"], steps["rows"].size());
+  EXPECT_EQ(steps["sums"]["left"]["time_ns"], 150);
+  EXPECT_EQ(steps["sums"]["difference"]["time_ns"], 0) << "all steps are alike";
+  EXPECT_EQ(server.ask("comparison?left_step=0&right_step=1&limit=1").body["rows"].size(), 1U);
+  const json tokens = server.ask("comparison?left_token=0&right_token=5&layers=1").body;
+  EXPECT_EQ(tokens["sums"]["right"]["time_ns"], 20);
+  const json layers = server.ask("comparison?left_layer=0&right_layer=1&phase=prompt").body;
+  EXPECT_EQ(layers["sums"]["left"]["time_ns"], 50);
+  EXPECT_EQ(layers["sums"]["right"]["time_ns"], 40);
+  for (const char* invalid :
+       {"comparison", "comparison?left_token=1", "comparison?left_token=1&right_step=1",
+        "comparison?left_token=0&right_token=1&left_step=0&right_step=1",
+        "comparison?left_layer=0&right_layer=1&layers=0", "comparison?left_step=x&right_step=1"})
+    EXPECT_EQ(server.ask(invalid).status, 400) << invalid;
+  for (const char* missing : {"comparison?left_token=0&right_token=6",
+                              "comparison?left_step=3&right_step=0",
+                              "comparison?left_layer=0&right_layer=2"})
+    EXPECT_EQ(server.ask(missing).status, 404) << missing;
+}
+
 TEST(HeatRoutes, MatchingEtagReturns304) {
   HeatServer server;
   auto client = server.client();

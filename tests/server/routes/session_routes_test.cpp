@@ -61,8 +61,8 @@ TEST_F(Sessions, AreSearchedFilteredSortedAndPaged) {
       {"?model=" + fs::path(kTestPaths.bundled_model).filename().string(),
        some({zebra, ueber, sea}), 3},
       {"?model=other.gguf", some({}), 0},
-      {"?offset=1&limit=2", some({ueber, sea}), 4},
-      {"?offset=4", some({}), 4},
+      {"?from=1&limit=2", some({ueber, sea}), 4},
+      {"?from=4", some({}), 4},
       {"?limit=0", some({}), 4},
   };
   for (const Case& c : cases) {

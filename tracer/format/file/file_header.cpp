@@ -49,7 +49,7 @@ std::expected<void, TraceError> check_file_header(const std::filesystem::path& p
   if (version > kFormatVersion)
     return fail(Kind::NewerVersion,
                 std::format("has format version {}, this program reads up to {}. Open it with a "
-                            "newer tensor-trace",
+                            "newer tensor-trace.",
                             version, kFormatVersion));
   if (version == 0) return fail(Kind::NotASession, "has no format version");
   return {};

@@ -27,7 +27,7 @@ bool is_running(const Meta& meta) {
 
 TraceError running(const fs::path& file) {
   return {TraceError::Kind::Running,
-          file.stem().string() + " is being recorded. Wait until it has ended"};
+          file.stem().string() + " is being recorded. Wait until it has ended."};
 }
 
 std::expected<Database, TraceError> open_for_edit(const fs::path& file) {
@@ -57,7 +57,7 @@ Status leave_wal(const fs::path& file, const Database& db) {
   if (!mode) return std::unexpected(mode.error());
   if (*mode == "delete") return {};
   return std::unexpected(TraceError{
-      TraceError::Kind::Io, file.stem().string() + " is being read. Try again in a moment"});
+      TraceError::Kind::Io, file.stem().string() + " is being read. Try again in a moment."});
 }
 
 struct FinishBackup {

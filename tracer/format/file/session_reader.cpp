@@ -54,7 +54,7 @@ std::expected<Database, TraceError> connect_with_fallback(const fs::path& path) 
     return std::unexpected(TraceError{
         TraceError::Kind::ReadOnly,
         path.string() + " was not finished and its folder is not writable. Copy the file and "
-                        "its -wal file into a writable folder"});
+                        "its -wal file into a writable folder."});
   }
   return db;
 }

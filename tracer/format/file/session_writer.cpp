@@ -70,7 +70,7 @@ Status switch_to_wal(const Database& db, const fs::path& path) {
         TraceError{TraceError::Kind::WalUnsupported,
                    "the file system that holds " + path.string() +
                        " does not support shared memory, which recording needs (WAL). Choose a "
-                       "folder for sessions on a local disk"});
+                       "folder for sessions on a local disk."});
   return db.run("PRAGMA synchronous=NORMAL; BEGIN IMMEDIATE; COMMIT");
 }
 

@@ -36,7 +36,7 @@ TraceError disk_full(const std::string& path) {
   return {TraceError::Kind::DiskFull,
           "the disk that holds " + path +
               " is full, so the recording stopped. What was recorded until then is kept. Free "
-              "some space or choose another folder for sessions, then record again"};
+              "some space or choose another folder for sessions, then record again."};
 }
 
 TraceError error_of(int code, int system_errno, const std::string& path, const char* detail) {
@@ -51,28 +51,28 @@ TraceError error_of(int code, int system_errno, const std::string& path, const c
         return {Kind::WalUnsupported,
                 "the file system that holds " + path +
                     " does not support shared memory between processes, which recording needs. "
-                    "Choose a folder for sessions on a local disk"};
+                    "Choose a folder for sessions on a local disk."};
       return {Kind::Io, std::format("input or output failed on {}: {}", path,
                                     system_errno != 0 ? std::strerror(system_errno) : detail)};
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return {Kind::Damaged, std::format("{} is damaged ({})", path, detail)};
     case SQLITE_READONLY:
-      return {Kind::ReadOnly, path + " cannot be written. Check the permissions of its folder"};
+      return {Kind::ReadOnly, path + " cannot be written. Check the permissions of its folder."};
     case SQLITE_CANTOPEN:
       // SQLite tries to open a file read-only when it may not create it. ENOENT then hides the
       // missing permission.
       if (system_errno == EACCES || system_errno == EPERM || system_errno == EROFS ||
           (access(folder_of(path).c_str(), F_OK) == 0 &&
            access(folder_of(path).c_str(), W_OK) != 0))
-        return {Kind::ReadOnly, path + " cannot be opened. Check the permissions of its folder"};
+        return {Kind::ReadOnly, path + " cannot be opened. Check the permissions of its folder."};
       if (system_errno == ENOENT) return {Kind::NotFound, path + " or its folder does not exist"};
       if (out_of_space(system_errno) || disk_is_full(path)) return disk_full(path);
       return {Kind::Io, std::format("{} cannot be opened: {}", path,
                                     system_errno != 0 ? std::strerror(system_errno) : detail)};
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return {Kind::Io, path + " is in use by another program. Try again when it has ended"};
+      return {Kind::Io, path + " is in use by another program. Try again when it has ended."};
     default:
       return {Kind::Io, std::format("{}: {}", path, detail)};
   }

@@ -1525,7 +1525,7 @@ export interface components {
          * @enum {string}
          */
         readonly TraceValue: "bytes" | "bytes_read" | "bytes_written" | "accesses" | "reads" | "writes" | "executions" | "time" | "faults";
-        readonly PictureAxis: {
+        readonly RasterAxis: {
             readonly axis: components["schemas"]["Axis"];
             /** @description ns, byte, or what one row is, such as layer */
             readonly unit: string;
@@ -1547,10 +1547,10 @@ export interface components {
                 readonly origin: number;
             }[];
         };
-        readonly Picture: {
+        readonly Raster: {
             readonly value: components["schemas"]["TraceValue"];
-            readonly x: components["schemas"]["PictureAxis"];
-            readonly y: components["schemas"]["PictureAxis"];
+            readonly x: components["schemas"]["RasterAxis"];
+            readonly y: components["schemas"]["RasterAxis"];
             /** @description Value of the largest cell */
             readonly largest: number;
             /** @description Sum of the cells */
@@ -2249,17 +2249,17 @@ export interface components {
             readonly passed: boolean;
             readonly checks: readonly {
                 /**
-                 * @description offset_ways: weights that were located by name and by address have the same file offset in both ways. The other checks: see `summary`
+                 * @description offsets_by_name_and_address: weights that were located by name and by address have the same file offset in both ways. The other checks: see `summary`
                  * @enum {unknown}
                  */
-                readonly check: "file" | "losses" | "steps" | "ops" | "op_times" | "tokens" | "token_ids" | "layers" | "file_ranges" | "offset_ways" | "experts";
+                readonly check: "file" | "losses" | "steps" | "ops" | "op_times" | "tokens" | "token_ids" | "layers" | "file_ranges" | "offsets_by_name_and_address" | "experts";
                 /**
                  * @description not_applicable: the session has no data for this check
                  * @enum {unknown}
                  */
                 readonly verdict: "passed" | "failed" | "not_applicable";
                 /** @description Number of items checked */
-                readonly looked_at: number;
+                readonly items_checked: number;
                 /** @description Number of items that failed the check */
                 readonly wrong: number;
                 /** @description What the items are, for example: steps, in order */
@@ -3210,7 +3210,7 @@ export interface operations {
                 /** @description A leading - sorts in descending order */
                 readonly sort?: "start" | "-start" | "title" | "-title" | "model" | "-model" | "steps" | "-steps" | "tokens" | "-tokens" | "bytes" | "-bytes";
                 /** @description Index of the first session of the page */
-                readonly offset?: number;
+                readonly from?: number;
                 /** @description Maximum number of sessions in the page */
                 readonly limit?: number;
             };
@@ -3957,7 +3957,7 @@ export interface operations {
                     readonly [name: string]: unknown;
                 };
                 content: {
-                    readonly "application/json": components["schemas"]["Picture"];
+                    readonly "application/json": components["schemas"]["Raster"];
                     readonly "application/vnd.tensor-trace.columns": string;
                 };
             };
@@ -4023,7 +4023,7 @@ export interface operations {
                     readonly [name: string]: unknown;
                 };
                 content: {
-                    readonly "application/json": components["schemas"]["Picture"];
+                    readonly "application/json": components["schemas"]["Raster"];
                     readonly "application/vnd.tensor-trace.columns": string;
                 };
             };
@@ -4090,7 +4090,7 @@ export interface operations {
                     readonly [name: string]: unknown;
                 };
                 content: {
-                    readonly "application/json": components["schemas"]["Picture"];
+                    readonly "application/json": components["schemas"]["Raster"];
                     readonly "application/vnd.tensor-trace.columns": string;
                 };
             };

@@ -228,7 +228,7 @@ export class SessionList {
   }
 }
 
-const from = (offset: number): SessionQuery => (offset === 0 ? {} : { offset });
+const from = (offset: number): SessionQuery => (offset === 0 ? {} : { from: offset });
 
 const queryOf = ({ q, state, model, sort }: SessionFilter): SessionQuery => ({
   ...(q.trim() === '' ? {} : { q: q.trim() }),

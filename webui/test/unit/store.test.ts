@@ -395,7 +395,7 @@ describe('sessions', () => {
     const list = Array.from({ length: 10_150 }, (_, i) => session(String(i)));
     const api: Partial<Api> = {
       ...server({}),
-      sessions: ({ offset = 0, limit = 100 }) =>
+      sessions: ({ from: offset = 0, limit = 100 }) =>
         limit > 10_000
           ? fails(rejected(400, 'At most 10000.'))
           : succeeds({ total: list.length, sessions: list.slice(offset, offset + limit) }),
@@ -420,7 +420,7 @@ describe('sessions', () => {
       ...server({}),
       sessions: (query) => {
         requests.push(query);
-        const { offset = 0, limit = 100 } = query;
+        const { from: offset = 0, limit = 100 } = query;
         return succeeds({ total: list.length, sessions: list.slice(offset, offset + limit) });
       },
     };
@@ -430,8 +430,8 @@ describe('sessions', () => {
     await store.sessions.loadMore();
     expect(requests).toEqual([
       { limit: 100 },
-      { limit: 100, offset: 100 },
-      { limit: 100, offset: 200 },
+      { limit: 100, from: 100 },
+      { limit: 100, from: 200 },
       { limit: 300 },
     ]);
     expect(store.sessions.find('new')).toBeDefined();
