@@ -161,9 +161,9 @@ TEST(HeatRoutes, ComparesTokensStepsAndLayers) {
         "comparison?left_token=0&right_token=1&left_step=0&right_step=1",
         "comparison?left_layer=0&right_layer=1&layers=0", "comparison?left_step=x&right_step=1"})
     EXPECT_EQ(server.ask(invalid).status, 400) << invalid;
-  for (const char* missing : {"comparison?left_token=0&right_token=6",
-                              "comparison?left_step=3&right_step=0",
-                              "comparison?left_layer=0&right_layer=2"})
+  for (const char* missing :
+       {"comparison?left_token=0&right_token=6", "comparison?left_step=3&right_step=0",
+        "comparison?left_layer=0&right_layer=2"})
     EXPECT_EQ(server.ask(missing).status, 404) << missing;
 }
 
