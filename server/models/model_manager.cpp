@@ -407,11 +407,12 @@ void ModelManager::load_one(std::unique_lock<std::mutex>& lock, const std::strin
   const std::uint64_t sequence = slots_.at(id).load_sequence;
   ModelOptions model = options_.model;
   model.path = slots_.at(id).found.path;
+  if (slots_.at(id).memory) model.memory = *slots_.at(id).memory;
   lock.unlock();
   auto queue = std::make_shared<GenerationQueue>(
       GenerationQueue::Options{
           .name = id,
-          .model = std::move(model),
+          .model = model,
           .context = options_.context,
           .data_dir = options_.data_dir,
           .self_check_model = options_.self_check_model,
@@ -427,6 +428,7 @@ void ModelManager::load_one(std::unique_lock<std::mutex>& lock, const std::strin
   Slot* slot = slot_of(id);
   if (slot != nullptr && slot->load_sequence == sequence) {
     slot->queue = std::move(queue);
+    slot->model = std::move(model);
   } else {
     unloading_.push_back({.id = id, .queue = std::move(queue)});  // no longer requested
   }

@@ -73,6 +73,14 @@ class ModelManager {
   // is busy.
   std::expected<ModelEntry, Problem> unload(const std::string& id);
 
+  // The memory budget of a loaded model. set_memory() reloads a model whose weights were repacked
+  // at load if the new options need them mapped; it fails if the model is busy then. The options
+  // also apply when the model is loaded again.
+  std::expected<MemoryState, Problem> memory(const std::string& id) const;
+  std::expected<MemoryMap, Problem> memory_map(const std::string& id) const;
+  std::expected<MemoryState, Problem> set_memory(const std::string& id,
+                                                 const MemoryOptions& options);
+
   // Reads the GGUF metadata from the files, without loading the model.
   std::expected<GgufIndex, Problem> structure(const std::string& id);
 
@@ -95,11 +103,13 @@ class ModelManager {
   using QueuePtr = std::shared_ptr<GenerationQueue>;
   struct Slot {
     FoundModel found;
-    bool listed = true;               // in the folder, or set by --model
-    std::uint64_t load_sequence = 0;  // sequence number of the load request; 0: none
-    QueuePtr queue;                   // null until the loader thread has created it
-    std::string error;                // of the last failed load
-    std::uint64_t failed = 0;         // sequence number of that load request
+    bool listed = true;                   // in the folder, or set by --model
+    std::uint64_t load_sequence = 0;      // sequence number of the load request; 0: none
+    QueuePtr queue;                       // null until the loader thread has created it
+    ModelOptions model{};                 // that the queue was created with
+    std::optional<MemoryOptions> memory;  // set at run time
+    std::string error;                    // of the last failed load
+    std::uint64_t failed = 0;             // sequence number of that load request
   };
   struct PendingUnload {
     std::string id;
@@ -127,6 +137,7 @@ class ModelManager {
   std::expected<void, Problem> evict_idle();
   ModelEntry entry_of(const std::string& id, const Slot& slot) const;
   std::expected<QueuePtr, Problem> queue_for(const std::string& id);
+  std::expected<QueuePtr, Problem> loaded_queue(const std::string& id) const;
   std::string known_ids() const;
   std::vector<QueuePtr> queues() const;
   void keep_ended(std::vector<JobStatus> ended_jobs);

@@ -86,6 +86,64 @@ std::expected<JobStatus, Problem> ModelManager::submit(const std::string& id,
   return std::unexpected(problem_of(status.error()));
 }
 
+// ---------------------------------------------------------------- memory budget
+
+std::expected<ModelManager::QueuePtr, Problem> ModelManager::loaded_queue(
+    const std::string& id) const {
+  const auto found = slots_.find(id);
+  if (found == slots_.end()) return std::unexpected(no_such_model(id));
+  const ModelEntry entry = entry_of(id, found->second);
+  if (entry.state == ModelState::Loaded) return found->second.queue;
+  if (entry.state == ModelState::Loading) {
+    return std::unexpected(
+        Problem{ErrorCode::ModelLoading,
+                std::format("The model is still loading ({:.0f} %). Try again in a moment.",
+                            100 * entry.load_progress)});
+  }
+  return std::unexpected(
+      Problem{ErrorCode::ModelNotLoaded,
+              std::format("{} is not loaded. Load it with POST /api/v1/models/{}/load.", id, id)});
+}
+
+std::expected<MemoryState, Problem> ModelManager::memory(const std::string& id) const {
+  const std::scoped_lock lock(mutex_);
+  return loaded_queue(id).transform([](const QueuePtr& queue) { return queue->memory_state(); });
+}
+
+std::expected<MemoryMap, Problem> ModelManager::memory_map(const std::string& id) const {
+  std::expected<QueuePtr, Problem> queue;
+  {
+    const std::scoped_lock lock(mutex_);
+    queue = loaded_queue(id);
+  }
+  return queue.transform([](const QueuePtr& of) { return of->memory_map(); });
+}
+
+std::expected<MemoryState, Problem> ModelManager::set_memory(const std::string& id,
+                                                             const MemoryOptions& options) {
+  const std::scoped_lock lock(mutex_);
+  const auto queue = loaded_queue(id);
+  if (!queue) return std::unexpected(queue.error());
+  Slot& slot = slots_.at(id);
+  ModelOptions model = slot.model;
+  model.memory = options;
+  if (slot.model.repacks() && !model.repacks()) {
+    if (!slot.queue->close_if_idle()) return std::unexpected(busy(id));
+    slot.memory = options;
+    release(id, slot);
+    request_load(slot);
+    return MemoryState{
+        .phase = MemoryState::Phase::Learning,
+        .options = options,
+        .message = "The model is loaded again without repacking, so that its weights are mapped."};
+  }
+  slot.memory = options;
+  (*queue)->set_memory(options);
+  return (*queue)->memory_state();
+}
+
+// ---------------------------------------------------------------- requests
+
 std::vector<ModelManager::QueuePtr> ModelManager::queues() const {
   std::vector<QueuePtr> out;
   for (const auto& [id, slot] : slots_)

@@ -1,3 +1,4 @@
+#include "api/json/memory_json.h"
 #include "server/frontend/frontend.h"
 #include "server/http/responses.h"
 #include "server/routes/routes.h"
@@ -16,6 +17,15 @@ void respond_model(Response& response, const std::expected<ModelEntry, Problem>&
   if (!model) return respond(response, model.error());
   if (status == 202) response.set_header("Location", "/api/v1/models/" + model->id);
   respond(response, to_json(*model), status);
+}
+
+template <class Value>
+void respond_json(Response& response, const std::expected<Value, Problem>& value) {
+  if (value) {
+    respond(response, to_json(*value));
+  } else {
+    respond(response, value.error());
+  }
 }
 
 }  // namespace
@@ -37,6 +47,25 @@ void add_model_routes(httplib::Server& http, ModelManager& model_manager) {
   http.Get("/api/v1/models/:model", [&model_manager](const Request& request, Response& response) {
     respond_model(response, model_manager.model(model_of(request)), 200);
   });
+  http.Get("/api/v1/models/:model/memory",
+           [&model_manager](const Request& request, Response& response) {
+             respond_json(response, model_manager.memory(model_of(request)));
+           });
+  http.Patch("/api/v1/models/:model/memory",
+             [&model_manager](const Request& request, Response& response) {
+               const std::string& id = model_of(request);
+               respond_json(response, model_manager.memory(id)
+                                          .and_then([&](const MemoryState& state) {
+                                            return parse_memory_body(request.body, state.options);
+                                          })
+                                          .and_then([&](const MemoryOptions& options) {
+                                            return model_manager.set_memory(id, options);
+                                          }));
+             });
+  http.Get("/api/v1/models/:model/memory/plan",
+           [&model_manager](const Request& request, Response& response) {
+             respond_json(response, model_manager.memory_map(model_of(request)));
+           });
   http.Post("/api/v1/models/:model/load",
             [&model_manager](const Request& request, Response& response) {
               respond_model(response, model_manager.load(model_of(request)), 202);

@@ -16,6 +16,7 @@
 #include "tracer/engine/engine_state.h"
 #include "tracer/engine/generation_run.h"
 #include "tracer/engine/host_facts.h"
+#include "tracer/engine/memory_map.h"
 #include "tracer/engine/repack_samples.h"
 #include "tracer/format/names/names.h"
 #include "tracer/probe/name_pattern.h"
@@ -560,6 +561,7 @@ const GgufIndex& Engine::gguf() const { return impl_->index; }
 const Probe& Engine::probe() const { return *impl_->probe; }
 void Engine::set_memory(const MemoryOptions& options) { impl_->memory->set(options); }
 MemoryState Engine::memory_state() const { return impl_->memory->state(); }
+MemoryMap Engine::memory_map() const { return memory_map_of(impl_->index, *impl_->memory); }
 
 void Engine::Impl::make_memory_manager() {
   std::string unavailable;

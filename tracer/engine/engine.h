@@ -94,6 +94,7 @@ class Engine {
   // Any thread; see MemoryManager.
   void set_memory(const MemoryOptions& options);
   MemoryState memory_state() const;
+  MemoryMap memory_map() const;
   RecorderSize recorder_size() const;
   // Metadata of a session of this model: describe() sets request, model, host and libraries,
   // complete() adds the result.

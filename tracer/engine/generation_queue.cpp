@@ -442,6 +442,15 @@ MemoryState GenerationQueue::memory_state() const {
   return impl_->engine == nullptr ? MemoryState{} : impl_->engine->memory_state();
 }
 
+MemoryMap GenerationQueue::memory_map() const {
+  const Engine* engine = nullptr;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    engine = impl_->engine.get();
+  }
+  return engine == nullptr ? MemoryMap{} : engine->memory_map();
+}
+
 std::optional<std::chrono::steady_clock::time_point> GenerationQueue::idle_since() const {
   const std::lock_guard lock(impl_->mutex);
   if (impl_->engine == nullptr || !impl_->idle()) return std::nullopt;

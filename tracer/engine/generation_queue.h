@@ -97,6 +97,7 @@ class GenerationQueue {
   // set_memory() replaces the options that it is loaded with, and state() is that of no budget.
   void set_memory(const MemoryOptions& options);
   MemoryState memory_state() const;
+  MemoryMap memory_map() const;  // empty while the model loads
 
   // Time since which no request waits or runs; nullopt while one does, or the model loads.
   std::optional<std::chrono::steady_clock::time_point> idle_since() const;

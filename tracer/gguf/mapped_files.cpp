@@ -54,4 +54,14 @@ std::optional<FileRange> MappedFiles::locate(const void* address, std::uint64_t 
       .file = mapping.file, .offset = mapping.offset + (at - mapping.begin), .length = length};
 }
 
+std::optional<std::uint64_t> MappedFiles::address_of(const FileRange& range) const {
+  for (const Mapping& mapping : mappings_) {
+    const std::uint64_t end = mapping.offset + (mapping.end - mapping.begin);
+    if (mapping.file == range.file && mapping.offset <= range.offset &&
+        range.offset + range.length <= end)
+      return mapping.begin + (range.offset - mapping.offset);
+  }
+  return std::nullopt;
+}
+
 }  // namespace tt

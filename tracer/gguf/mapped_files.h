@@ -19,6 +19,8 @@ class MappedFiles {
 
   // File range mapped at [address, address + length); nullopt if it is not mapped.
   std::optional<FileRange> locate(const void* address, std::uint64_t length) const;
+  // Address at which the range is mapped; nullopt if it is not, or not completely.
+  std::optional<std::uint64_t> address_of(const FileRange& range) const;
 
  private:
   struct Mapping {

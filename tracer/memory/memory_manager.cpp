@@ -99,6 +99,9 @@ class MemoryManager::Worker {
 
   void set(const MemoryOptions& options);
   MemoryState state() const;
+  std::shared_ptr<const std::vector<MemoryRange>> ranges() const;
+  std::vector<MemoryPrediction> predict(std::span<const std::uint64_t> budgets,
+                                        bool& disk_measured) const;
   void begin_step(std::uint32_t tokens);
   void end_step(const FinishedStep& step);
   bool wants_graph() const { return wants_graph_.load(std::memory_order_relaxed); }
@@ -142,6 +145,7 @@ class MemoryManager::Worker {
   void pin(std::uint32_t range);
   void release(std::uint32_t range);
   void publish();
+  void publish_ranges();
   std::uint64_t resident() const;
 
   const std::vector<ModelFile> files_;
@@ -167,6 +171,8 @@ class MemoryManager::Worker {
   std::deque<double> recent_seconds_, recent_bytes_;
   double compute_seconds_ = 0;
   MemoryState published_;
+  std::shared_ptr<const std::vector<MemoryRange>> published_ranges_;
+  double published_disk_speed_ = 0;
 
   // Worker thread only.
   MemoryLimitReader limit_reader_;
@@ -248,6 +254,47 @@ MemoryState MemoryManager::Worker::state() const {
     state.message = "The order in which the weights are read is learned in the next step.";
   }
   return state;
+}
+
+std::shared_ptr<const std::vector<MemoryRange>> MemoryManager::Worker::ranges() const {
+  const std::lock_guard lock(mutex_);
+  return published_ranges_;
+}
+
+std::vector<MemoryPrediction> MemoryManager::Worker::predict(std::span<const std::uint64_t> budgets,
+                                                             bool& disk_measured) const {
+  Graph graph;
+  PlanInput input;
+  {
+    const std::lock_guard lock(mutex_);
+    graph = graphs_[graphs_[kGenerate].graph ? kGenerate : kPrompt];
+    input.compute_seconds = compute_seconds_;
+    input.disk_bytes_per_second = published_disk_speed_;
+  }
+  disk_measured = input.disk_bytes_per_second > 0;
+  if (!disk_measured) input.disk_bytes_per_second = kAssumedDiskSpeed;
+  if (!graph.graph) return {};
+  const ReadOrder order = read_order(graph.graph->graph, graph.graph->accesses, *graph.addresses);
+  std::vector<WeightRange> weights, experts;
+  for (const WeightUse& use : order.weights)
+    if (!std::ranges::contains(weights, use.range)) weights.push_back(use.range);
+  for (const ExpertUse& use : order.experts) {
+    input.expert_bytes_per_token += use.slice * std::min(use.per_token, use.experts);
+    if (!std::ranges::contains(experts, use.range)) experts.push_back(use.range);
+  }
+  for (const WeightRange& range : experts) input.expert_bytes += range.file.length;
+  input.weights = weights;
+  std::vector<MemoryPrediction> curve;
+  for (const std::uint64_t budget : budgets) {
+    input.budget = budget;
+    const MemoryPlan plan = plan_memory(input);
+    curve.push_back({.budget = budget,
+                     .bytes_per_token = plan.bytes_per_token,
+                     .tokens_per_second = plan.tokens_per_second,
+                     .plain_bytes_per_token = plan.plain_bytes_per_token,
+                     .plain_tokens_per_second = plan.plain_tokens_per_second});
+  }
+  return curve;
 }
 
 // ---------------------------------------------------------------- inference thread
@@ -466,6 +513,7 @@ void MemoryManager::Worker::apply(MemoryPlan plan) {
   plan_ = std::move(plan);
   planned_ = true;
   acting_ = true;
+  publish_ranges();
   lock_error_ = 0;
 
   first_range_.assign(weights_.size() + 1, static_cast<std::uint32_t>(plan_.ranges.size()));
@@ -534,6 +582,28 @@ void MemoryManager::Worker::undo() {
   expert_queue_.clear();
   plan_ = {};
   planned_ = false;
+  publish_ranges();
+}
+
+void MemoryManager::Worker::publish_ranges() {
+  std::vector<MemoryRange> ranges;
+  for (const PlannedRange& range : plan_.ranges) {
+    const PageRange& pages = range.pages;
+    if (!ranges.empty() && ranges.back().file == pages.file &&
+        ranges.back().pinned == range.pinned &&
+        ranges.back().offset + ranges.back().length == pages.offset) {
+      ranges.back().length += pages.length;
+      continue;
+    }
+    ranges.push_back({.file = pages.file,
+                      .offset = pages.offset,
+                      .length = pages.length,
+                      .pinned = range.pinned});
+  }
+  const bool empty = ranges.empty();
+  auto shared = std::make_shared<const std::vector<MemoryRange>>(std::move(ranges));
+  const std::lock_guard lock(mutex_);
+  published_ranges_ = empty ? nullptr : std::move(shared);
 }
 
 MemoryManager::Worker::Position MemoryManager::Worker::position() const {
@@ -720,6 +790,7 @@ void MemoryManager::Worker::publish() {
   if (now < next_publish_) return;
   next_publish_ = now + kPublishInterval;
   const std::lock_guard lock(mutex_);
+  published_disk_speed_ = disk_.bytes_per_second();
   MemoryState& state = published_;
   if (current_.budget == MemoryOptions::kOff) {
     state = {};
@@ -776,6 +847,13 @@ MemoryManager::MemoryManager(const Setup& setup) : worker_(std::make_unique<Work
 MemoryManager::~MemoryManager() = default;
 void MemoryManager::set(const MemoryOptions& options) { worker_->set(options); }
 MemoryState MemoryManager::state() const { return worker_->state(); }
+std::shared_ptr<const std::vector<MemoryRange>> MemoryManager::ranges() const {
+  return worker_->ranges();
+}
+std::vector<MemoryPrediction> MemoryManager::predict(std::span<const std::uint64_t> budgets,
+                                                     bool& disk_measured) const {
+  return worker_->predict(budgets, disk_measured);
+}
 void MemoryManager::begin_step(std::uint32_t tokens) { worker_->begin_step(tokens); }
 void MemoryManager::end_step(const FinishedStep& step) { worker_->end_step(step); }
 bool MemoryManager::wants_graph() const { return worker_->wants_graph(); }

@@ -18,6 +18,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tracer/format/model/session.h"
 #include "tracer/probe/known_graph.h"
@@ -41,6 +42,12 @@ class MemoryManager {
   // Any thread, at any time; takes effect within milliseconds, also while a step runs.
   void set(const MemoryOptions& options);
   MemoryState state() const;
+  // The ranges of the plan, by weight in the order of first use; null: there is no plan.
+  std::shared_ptr<const std::vector<MemoryRange>> ranges() const;
+  // What each budget would give, from the graph of the last generated token (or prompt); empty:
+  // none was observed. `disk_measured`: whether the speed of the disk is known or assumed.
+  std::vector<MemoryPrediction> predict(std::span<const std::uint64_t> budgets,
+                                        bool& disk_measured) const;
 
   // Inference thread, between steps. A step of one token generates; others are prompts.
   void begin_step(std::uint32_t tokens);

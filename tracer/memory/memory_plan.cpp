@@ -92,7 +92,9 @@ void predict(const PlanInput& input, MemoryPlan& plan) {
   const auto per_token = plan.weights - plan.experts + input.expert_bytes_per_token;
   plan.plain_bytes_per_token =
       per_token > input.budget || plan.experts == 0 ? dense + missed(0) : missed(input.budget / 2);
-  plan.bytes_per_token = static_cast<double>(plan.streamed) + missed(plan.expert_cache);
+  plan.bytes_per_token = plan.kind == MemoryPlan::Kind::TooSmall
+                             ? plan.plain_bytes_per_token
+                             : static_cast<double>(plan.streamed) + missed(plan.expert_cache);
   plan.plain_tokens_per_second = rate(plan.plain_bytes_per_token);
   plan.tokens_per_second = rate(plan.bytes_per_token);
 }

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace tt {
 
@@ -63,5 +65,39 @@ struct MemoryState {
 };
 
 const char* to_text(MemoryState::Phase);
+
+// A part of a model file that the plan keeps in memory or reads for every token.
+struct MemoryRange {
+  std::uint32_t file = 0;
+  std::uint64_t offset = 0, length = 0;  // bytes
+  bool pinned = false;
+  friend bool operator==(const MemoryRange&, const MemoryRange&) = default;
+};
+
+// What a budget would give. Speeds are 0 if the disk has not been measured.
+struct MemoryPrediction {
+  std::uint64_t budget = 0;
+  double bytes_per_token = 0, tokens_per_second = 0;
+  double plain_bytes_per_token = 0, plain_tokens_per_second = 0;  // without a plan
+};
+
+// Where the bytes of a tensor of a model file are now.
+struct TensorResidency {
+  std::string tensor;
+  std::uint32_t file = 0;
+  std::uint64_t offset = 0, length = 0;    // in the file
+  bool mapped = false;                     // false: copied at load (repacked, or not mapped)
+  std::uint64_t resident = 0;              // bytes of it in the page cache, if mapped
+  std::uint64_t pinned = 0, streamed = 0;  // by the plan
+};
+
+struct MemoryMap {
+  std::vector<TensorResidency> tensors;  // by file and offset
+  // The kernel reports residency only to users who may write the file; to others every page is
+  // reported as resident.
+  bool residency_known = false;
+  std::vector<MemoryPrediction> curve;  // by budget; empty before the first step
+  bool disk_measured = false;           // false: the curve assumes 1 GB/s
+};
 
 }  // namespace tt

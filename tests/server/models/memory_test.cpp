@@ -1,0 +1,170 @@
+// The memory budget of a loaded model over HTTP.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "tests/server/support/test_server.h"
+#include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
+#include "tracer/modelgen/model_writer.h"
+
+namespace tt::test {
+namespace {
+
+constexpr std::uint64_t kMiB = 1U << 20;
+
+// With weights that are large enough to be streamed in part.
+std::filesystem::path make_model(const std::filesystem::path& folder) {
+  modelgen::ModelSpec spec;
+  spec.dims = {.layers = 10, .embd = 512, .ff = 2048};
+  spec.quant = "q8_0";
+  const auto report = modelgen::write_model(spec, folder / "model.gguf");
+  if (!report) ADD_FAILURE() << report.error().message;
+  return folder / "model.gguf";
+}
+
+const std::string kPath = "/api/v1/models/model/memory";
+
+class MemoryBudgetRoutes : public ::testing::Test {
+ protected:
+  json memory() { return server_.get(kPath).body; }
+  json plan() { return server_.get(kPath + "/plan").body; }
+  json models() { return server_.get("/api/v1/models").body; }
+  TestResponse change(const json& body) { return server_.patch(kPath, body); }
+  bool reaches(const std::string& phase) {
+    return wait_until([&] { return memory().value("phase", "") == phase; });
+  }
+  // The generated text.
+  json run() {
+    const std::string id = server_.generate(
+        {{"tokens", {1, 2, 3, 4}}, {"max_tokens", 12}, {"temperature", 0}, {"ignore_eos", true}});
+    EXPECT_EQ(server_.wait_for_end(id)["state"], "done");
+    json ids = json::array();
+    for (const json& token : server_.get("/api/v1/sessions/" + id + "/tokens").body["tokens"])
+      ids.push_back(token["id"]);
+    return ids;
+  }
+  static std::uint64_t sum(const json& plan, const char* of) {
+    std::uint64_t sum = 0;
+    for (const json& tensor : plan["tensors"]) sum += tensor[of].get<std::uint64_t>();
+    return sum;
+  }
+
+  const bool backends_ = (ensure_backends_loaded(), true);
+  const TempFolder folder_;
+  TestServer server_{{.model = make_model(folder_.path()), .models = folder_.path()}};
+};
+
+TEST_F(MemoryBudgetRoutes, IsChangedWhileTheModelIsLoaded) {
+  ASSERT_TRUE(server_.wait_until_loaded()) << models();
+  EXPECT_EQ(memory()["phase"], "off");
+  EXPECT_EQ(memory()["budget"], "off");
+  run();
+  const json before = plan();
+  const std::uint64_t total = sum(before, "size_bytes");
+  ASSERT_GT(total, 20 * kMiB);
+  EXPECT_EQ(sum(before, "pinned_bytes"), 0U);
+
+  // The weights were repacked: the model is loaded again.
+  const std::uint64_t budget = total * 6 / 10;
+  const TestResponse reload = change({{"budget", budget}});
+  ASSERT_EQ(reload.status, 200) << reload.body;
+  EXPECT_NE(reload.body["message"].get<std::string>().find("loaded again"), std::string::npos);
+  ASSERT_TRUE(server_.wait_until_loaded()) << models();
+  ASSERT_TRUE(reaches("learning"));
+  run();
+  ASSERT_TRUE(reaches("active")) << memory();
+  EXPECT_EQ(run(), run());
+  const json active = memory();
+  EXPECT_EQ(active["budget"], json(budget));
+  EXPECT_EQ(active["plan"]["budget_bytes"], json(budget));
+  EXPECT_LE(active["resident_bytes"].get<std::uint64_t>(), budget);
+  EXPECT_GT(active["bytes_read_ahead"].get<std::uint64_t>(), 0U);
+  EXPECT_GT(active["tokens_per_second"].get<double>(), 0);
+  EXPECT_GT(active["limit_bytes"].get<std::uint64_t>(), 0U);
+
+  // The plan per tensor adds up to the plan, except for the ends of pages that tensors share.
+  const json now = plan();
+  const auto pinned = active["plan"]["pinned_bytes"].get<std::uint64_t>();
+  const auto streamed = active["plan"]["streamed_bytes"].get<std::uint64_t>();
+  const std::uint64_t shared = now["tensors"].size() * 2 * 4096;
+  EXPECT_NEAR(static_cast<double>(sum(now, "pinned_bytes")), static_cast<double>(pinned), shared);
+  EXPECT_NEAR(static_cast<double>(sum(now, "streamed_bytes")), static_cast<double>(streamed),
+              shared);
+  EXPECT_GT(streamed, 0U);
+
+  // Off: nothing is pinned any more, also without loading again.
+  ASSERT_EQ(change({{"budget", "off"}}).status, 200);
+  ASSERT_TRUE(reaches("off"));
+  ASSERT_TRUE(wait_until([&] { return sum(plan(), "pinned_bytes") == 0; }));
+  run();
+}
+
+TEST_F(MemoryBudgetRoutes, PlanListsEveryTensorAndPredictsEveryBudget) {
+  ASSERT_TRUE(server_.wait_until_loaded()) << models();
+  EXPECT_TRUE(plan()["curve"].empty()) << "before the first step";
+  ASSERT_EQ(change({{"budget", "auto"}}).status, 200);
+  ASSERT_TRUE(server_.wait_until_loaded()) << models();
+  run();
+  ASSERT_TRUE(reaches("fits")) << memory();
+
+  const json now = plan();
+  std::map<std::string, json> tensors;
+  for (const json& tensor : now["tensors"]) tensors[tensor["tensor_name"]] = tensor;
+  const json gguf = server_.get("/api/v1/models/model/gguf").body;
+  EXPECT_EQ(tensors.size(), gguf["tensors"].size());
+  for (const json& expected : gguf["tensors"]) {
+    const json& tensor = tensors[expected["name"]];
+    EXPECT_EQ(tensor["size_bytes"], expected["size"]);
+    EXPECT_EQ(tensor["file_offset"], expected["offset"]);
+    EXPECT_EQ(tensor["mapped"], true);
+  }
+  EXPECT_EQ(now["residency_known"], true);
+  // The model was just written and read: it is in the page cache.
+  EXPECT_EQ(sum(now, "resident_bytes"), sum(now, "size_bytes"));
+
+  double speed = 0;
+  for (const json& point : now["curve"]) {
+    ASSERT_TRUE(point["tokens_per_second"].is_number()) << point;
+    EXPECT_GE(point["tokens_per_second"].get<double>(), speed) << "more memory is never slower";
+    speed = point["tokens_per_second"];
+    EXPECT_GE(point["tokens_per_second"].get<double>(),
+              point["plain_tokens_per_second"].get<double>());
+  }
+  EXPECT_EQ(now["curve"].size(), 40U);
+}
+
+TEST_F(MemoryBudgetRoutes, RejectsInvalidOptions) {
+  ASSERT_TRUE(server_.wait_until_loaded()) << models();
+  for (const char* body :
+       {R"({"budget": 0})", R"({"budget": -1})", R"({"budget": "much"})", R"({"budget": 1.5})",
+        R"({"budget": 1e30})", R"({"pin": 1})", R"({"prefetch": null})", R"({"size": 3})"}) {
+    const TestResponse answer = change(json::parse(body));
+    EXPECT_EQ(answer.status, 400) << body;
+    EXPECT_EQ(answer.body["code"], "bad_request") << body;
+  }
+  EXPECT_EQ(memory()["budget"], "off") << "unchanged";
+  EXPECT_EQ(server_.get("/api/v1/models/unknown/memory").status, 404);
+  EXPECT_EQ(server_.patch("/api/v1/models/unknown/memory", {{"budget", "auto"}}).status, 404);
+
+  EXPECT_EQ(server_.post("/api/v1/models/model/unload", "").status, 202);
+  ASSERT_TRUE(
+      wait_until([&] { return server_.get(kPath).body.value("code", "") == "model_not_loaded"; }));
+  EXPECT_EQ(change({{"budget", "auto"}}).body["code"], "model_not_loaded");
+}
+
+TEST_F(MemoryBudgetRoutes, DoesNotReloadABusyModel) {
+  ASSERT_TRUE(server_.wait_until_loaded()) << models();
+  const std::string id =
+      server_.generate({{"tokens", {1, 2, 3}}, {"max_tokens", 1000}, {"ignore_eos", true}});
+  const TestResponse answer = change({{"budget", 10 * kMiB}});
+  EXPECT_EQ(answer.status, 409) << answer.body;
+  EXPECT_EQ(answer.body["code"], "model_busy");
+  EXPECT_EQ(server_.del("/api/v1/generate/" + id).status, 202);
+  EXPECT_NE(server_.wait_for_end(id)["state"], "failed");
+  EXPECT_EQ(memory()["budget"], "off");
+}
+
+}  // namespace
+}  // namespace tt::test

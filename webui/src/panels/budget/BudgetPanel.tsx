@@ -1,0 +1,350 @@
+// The memory budget of the current model: what the server decided, a slider with the predicted
+// speed of every budget, where the weights are now, and speed and disk reads while it runs.
+import { useComputed, useSignal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
+import { exactBytes, formatBytes } from '../../format';
+import type { Memory, MemoryOptions, MemoryPlan } from '../../net/types';
+import { MemoryBudget, type BudgetSample } from '../../state/memory_budget';
+import type { Store } from '../../state/store';
+import { Empty, Failed, Loading } from '../../ui/States';
+import type { PanelProps } from '../panel';
+import { mapColumns, polyline, predictionAt } from './curve';
+
+const CHART = { width: 600, height: 110 };
+const MAP_COLUMNS = 120;
+
+export function BudgetPanel({ store }: PanelProps) {
+  const loaded = useComputed(() => {
+    const model = store.models.current.value;
+    return model?.state === 'loaded' ? model.id : null;
+  }).value;
+  if (loaded === null) {
+    return (
+      <Empty>
+        The memory budget belongs to a loaded model. Choose a model at the top, and send a prompt.
+      </Empty>
+    );
+  }
+  return <OfModel key={loaded} store={store} model={loaded} />;
+}
+
+function OfModel({ store, model }: { store: Store; model: string }) {
+  const budget = useMemo(() => store.memoryBudget(model), [store, model]);
+  useEffect(() => budget.use(), [budget]);
+  const state = budget.state.value;
+  const error = budget.error.value;
+  if (!state)
+    return error ? <Failed what="The budget cannot be read." error={error} /> : <Loading />;
+  return (
+    <div class="budget">
+      <Decision state={state} />
+      <Slider budget={budget} state={state} />
+      <WeightMap plan={budget.plan.value} />
+      <History budget={budget} />
+    </div>
+  );
+}
+
+const PHASES: Readonly<Record<Memory['phase'], string>> = {
+  off: 'No plan',
+  learning: 'Learning',
+  fits: 'Fits',
+  active: 'Active',
+  unavailable: 'Not possible',
+};
+
+function Decision({ state }: { state: Memory }) {
+  const limit = state.limit_bytes > 0 && (
+    <>
+      {' '}
+      Memory limit: {formatBytes(state.limit_bytes)} ({state.limit_source}),{' '}
+      {formatBytes(state.limit_used_bytes)} used.
+    </>
+  );
+  return (
+    <p class="budget-decision" role="status">
+      <b data-phase={state.phase}>{PHASES[state.phase]}.</b>{' '}
+      {state.message !== ''
+        ? state.message
+        : 'The kernel alone decides which weights stay in memory. If the model is larger than memory, set a budget.'}
+      {limit}
+    </p>
+  );
+}
+
+function Slider({ budget, state }: { budget: MemoryBudget; state: Memory }) {
+  const plan = budget.plan.value;
+  const total = plan?.tensors.reduce((sum, { size_bytes }) => sum + size_bytes, 0) ?? 0;
+  const chosen = useSignal<number | null>(null);
+  const now = typeof state.budget === 'number' ? state.budget : state.plan.budget_bytes;
+  const bytes = Math.min(total, chosen.value ?? (now > 0 ? now : total));
+  const curve = plan?.curve ?? [];
+  const at = predictionAt(curve, bytes);
+  const speeds = curve.flatMap((p) => [p.tokens_per_second ?? 0, p.plain_tokens_per_second ?? 0]);
+  const max = { x: total, y: Math.max(...speeds, 0) * 1.1 };
+  const line = (of: 'tokens_per_second' | 'plain_tokens_per_second'): string =>
+    polyline(
+      curve.map((point) => ({ x: point.budget_bytes, y: point[of] ?? 0 })),
+      max,
+      CHART.width,
+      CHART.height,
+    );
+  const change = (options: MemoryOptions): void => {
+    chosen.value = null;
+    void budget.change(options);
+  };
+  const x = max.x > 0 ? (bytes / max.x) * CHART.width : 0;
+  return (
+    <section class="budget-choice" aria-label="Budget">
+      {curve.length > 0 ? (
+        <svg
+          class="budget-curve"
+          viewBox={`0 0 ${CHART.width} ${CHART.height}`}
+          preserveAspectRatio="none"
+          role="img"
+          aria-label="Predicted tokens per second for every budget, with and without a plan"
+        >
+          <polyline class="budget-plain" points={line('plain_tokens_per_second')} />
+          <polyline class="budget-planned" points={line('tokens_per_second')} />
+          <line class="budget-at" x1={x} x2={x} y1="0" y2={CHART.height} />
+        </svg>
+      ) : (
+        <p class="dim">Send a prompt: then the speed of every budget can be predicted.</p>
+      )}
+      <label class="budget-slider">
+        <span>Memory for weights</span>
+        <input
+          type="range"
+          min={Math.min(total, 16 << 20)}
+          max={total}
+          step={1 << 20}
+          value={bytes}
+          disabled={total === 0}
+          onInput={(event) => {
+            chosen.value = Number(event.currentTarget.value);
+          }}
+        />
+        <output title={exactBytes(bytes)}>{formatBytes(bytes)}</output>
+      </label>
+      {at && (
+        <p class="budget-prediction">
+          Predicted{plan?.disk_measured === false && ' for a disk of 1 GB/s'}:{' '}
+          <b>{speedText(at.tokens_per_second)}</b>, {formatBytes(Math.round(at.bytes_per_token))}{' '}
+          read per token. Without a plan: {speedText(at.plain_tokens_per_second)},{' '}
+          {formatBytes(Math.round(at.plain_bytes_per_token))}.
+        </p>
+      )}
+      <div class="budget-buttons">
+        <button
+          type="button"
+          class="primary"
+          disabled={total === 0}
+          onClick={() => {
+            change({ budget: bytes });
+          }}
+        >
+          Use {formatBytes(bytes)}
+        </button>
+        <button
+          type="button"
+          title="As much as the memory limit leaves"
+          aria-pressed={state.budget === 'auto'}
+          onClick={() => {
+            change({ budget: 'auto' });
+          }}
+        >
+          Automatic
+        </button>
+        <button
+          type="button"
+          aria-pressed={state.budget === 'off'}
+          onClick={() => {
+            change({ budget: 'off' });
+          }}
+        >
+          Off
+        </button>
+        <Check
+          text="Keep a part in memory (pin)"
+          on={state.pin}
+          set={(pin) => {
+            change({ pin });
+          }}
+        />
+        <Check
+          text="Read the rest ahead (prefetch)"
+          on={state.prefetch}
+          set={(prefetch) => {
+            change({ prefetch });
+          }}
+        />
+      </div>
+    </section>
+  );
+}
+
+function Check(props: { text: string; on: boolean; set: (on: boolean) => void }) {
+  return (
+    <label>
+      <input
+        type="checkbox"
+        checked={props.on}
+        onChange={(event) => {
+          props.set(event.currentTarget.checked);
+        }}
+      />
+      {props.text}
+    </label>
+  );
+}
+
+// Two tracks over the bytes of the model files: the plan, and what is in memory now.
+function WeightMap({ plan }: { plan: MemoryPlan | null }) {
+  if (!plan || plan.tensors.length === 0) return null;
+  const columns = mapColumns(plan.tensors, MAP_COLUMNS);
+  const sum = (of: 'pinned_bytes' | 'streamed_bytes' | 'resident_bytes' | 'size_bytes'): number =>
+    plan.tensors.reduce((all, tensor) => all + (tensor[of] ?? 0), 0);
+  const total = sum('size_bytes');
+  const resident = plan.residency_known ? sum('resident_bytes') : null;
+  return (
+    <section class="budget-map" aria-label="Weights">
+      <h3>The model file, from its first to its last tensor</h3>
+      <svg
+        viewBox={`0 0 ${MAP_COLUMNS} 40`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={`Pinned ${formatBytes(sum('pinned_bytes'))}, read for every token ${formatBytes(sum('streamed_bytes'))}, in memory ${resident === null ? 'not known' : formatBytes(resident)} of ${formatBytes(total)}`}
+      >
+        {columns.map((column, i) => (
+          <g key={i}>
+            <title>{columnText(column)}</title>
+            <rect class="budget-rest" x={i} y="0" width="1.05" height="18" />
+            <Part class="budget-streamed" x={i} y={0} share={column.streamed} />
+            <Part class="budget-pinned" x={i} y={18 * column.streamed} share={column.pinned} />
+            <rect class="budget-rest" x={i} y="22" width="1.05" height="18" />
+            <Part
+              class="budget-resident"
+              x={i}
+              y={22 + 18 * (1 - (column.resident ?? 0))}
+              share={column.resident ?? 0}
+            />
+          </g>
+        ))}
+      </svg>
+      <ul class="budget-legend">
+        <li class="budget-pinned">pinned {formatBytes(sum('pinned_bytes'))}</li>
+        <li class="budget-streamed">
+          read for every token {formatBytes(sum('streamed_bytes'))}
+        </li>
+        <li class="budget-resident">
+          {resident === null
+            ? 'in memory: not known, because the kernel reports it only to users who may write the file'
+            : `in memory ${formatBytes(resident)} of ${formatBytes(total)}`}
+        </li>
+      </ul>
+    </section>
+  );
+}
+
+function Part(props: { class: string; x: number; y: number; share: number }) {
+  if (props.share <= 0) return null;
+  return (
+    <rect class={props.class} x={props.x} y={props.y} width="1.05" height={18 * props.share} />
+  );
+}
+
+function columnText(column: ReturnType<typeof mapColumns>[number]): string {
+  const percent = (share: number): string => `${Math.round(100 * share)} %`;
+  const resident =
+    column.resident === null ? '' : `, ${percent(column.resident)} in memory`;
+  return `${column.name}: ${percent(column.pinned)} pinned, ${percent(column.streamed)} read for every token${resident}`;
+}
+
+function History({ budget }: { budget: MemoryBudget }) {
+  const samples = budget.samples.value;
+  const settings = budget.settings.value;
+  if (samples.length === 0) {
+    return <p class="dim">Speed and disk reads are shown here while the model generates.</p>;
+  }
+  return (
+    <section class="budget-history" aria-label="Speed and disk reads">
+      <RunningChart
+        samples={samples}
+        label="Tokens per second"
+        value={(sample) => sample.tokensPerSecond}
+        text={(value) => `${value.toPrecision(3)} tokens/s`}
+      />
+      <RunningChart
+        samples={samples}
+        label="Read from the disk per token"
+        value={(sample) => sample.bytesPerToken}
+        text={(value) => formatBytes(Math.round(value))}
+      />
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Setting</th>
+            <th scope="col">Speed</th>
+            <th scope="col">Read per token</th>
+          </tr>
+        </thead>
+        <tbody>
+          {settings.map((setting) => (
+            <tr key={setting.text}>
+              <th scope="row">{setting.text}</th>
+              <td>{speedText(setting.tokensPerSecond)}</td>
+              <td>{formatBytes(Math.round(setting.bytesPerToken))}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function RunningChart(props: {
+  samples: readonly BudgetSample[];
+  label: string;
+  value: (sample: BudgetSample) => number;
+  text: (value: number) => string;
+}) {
+  const { samples, value } = props;
+  const first = samples[0]?.atMs ?? 0;
+  const last = samples.at(-1);
+  const max = {
+    x: Math.max(1, (last?.atMs ?? 0) - first),
+    y: Math.max(...samples.map(value), 0) * 1.1,
+  };
+  const height = 60;
+  const changes = samples.filter((one, i) => i > 0 && samples[i - 1]?.setting !== one.setting);
+  return (
+    <figure>
+      <figcaption>
+        {props.label}: <b>{last && props.text(value(last))}</b>
+      </figcaption>
+      <svg
+        viewBox={`0 0 ${CHART.width} ${height}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={`${props.label} over time, at most ${props.text(max.y / 1.1)}`}
+      >
+        {changes.map((one) => {
+          const x = ((one.atMs - first) / max.x) * CHART.width;
+          return <line key={one.atMs} class="budget-at" x1={x} x2={x} y1="0" y2={height} />;
+        })}
+        <polyline
+          class="budget-planned"
+          points={polyline(
+            samples.map((one) => ({ x: one.atMs - first, y: value(one) })),
+            max,
+            CHART.width,
+            height,
+          )}
+        />
+      </svg>
+    </figure>
+  );
+}
+
+const speedText = (tokensPerSecond: number | null): string =>
+  tokensPerSecond === null ? 'not known' : `${tokensPerSecond.toPrecision(3)} tokens/s`;

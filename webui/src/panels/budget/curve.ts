@@ -1,0 +1,92 @@
+// Positions in the charts of the budget panel. Pure.
+import type { MemoryPlan } from '../../net/types';
+
+export type CurvePoint = MemoryPlan['curve'][number];
+
+// The prediction for a budget: of the nearest point. Null: there is no curve.
+export function predictionAt(
+  curve: readonly CurvePoint[],
+  budgetBytes: number,
+): CurvePoint | null {
+  let best: CurvePoint | null = null;
+  for (const point of curve) {
+    const distance = Math.abs(point.budget_bytes - budgetBytes);
+    if (!best || distance < Math.abs(best.budget_bytes - budgetBytes)) best = point;
+  }
+  return best;
+}
+
+// The `points` attribute of an SVG polyline in a box of `width` x `height`. `y` grows upwards.
+export function polyline(
+  values: readonly { readonly x: number; readonly y: number }[],
+  max: { readonly x: number; readonly y: number },
+  width: number,
+  height: number,
+): string {
+  return values
+    .map(({ x, y }) => {
+      const px = max.x > 0 ? (x / max.x) * width : 0;
+      const py = max.y > 0 ? height - (y / max.y) * height : height;
+      return `${px.toFixed(1)},${py.toFixed(1)}`;
+    })
+    .join(' ');
+}
+
+export interface MapColumn {
+  readonly name: string; // the tensors, for a tooltip
+  readonly pinned: number; // shares of the column's bytes
+  readonly streamed: number;
+  readonly resident: number | null; // null: not known
+}
+
+// The tensors of all files in order, as `columns` columns of equal size in bytes.
+export function mapColumns(
+  tensors: MemoryPlan['tensors'],
+  columns: number,
+): readonly MapColumn[] {
+  const total = tensors.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
+  if (total === 0) return [];
+  const width = total / columns;
+  const out: {
+    names: string[];
+    bytes: number;
+    pinned: number;
+    streamed: number;
+    resident: number;
+    known: boolean;
+  }[] = Array.from({ length: columns }, () => ({
+    names: [],
+    bytes: 0,
+    pinned: 0,
+    streamed: 0,
+    resident: 0,
+    known: true,
+  }));
+  let at = 0;
+  for (const tensor of tensors) {
+    const { size_bytes: size } = tensor;
+    const end = at + size;
+    for (let i = Math.floor(at / width); i < columns && i * width < end; i += 1) {
+      const column = out[i];
+      const bytes = Math.min(end, (i + 1) * width) - Math.max(at, i * width);
+      if (!column || bytes <= 0 || size === 0) continue;
+      const share = bytes / size;
+      column.names.push(tensor.tensor_name);
+      column.bytes += bytes;
+      column.pinned += tensor.pinned_bytes * share;
+      column.streamed += tensor.streamed_bytes * share;
+      if (tensor.resident_bytes === null) column.known = false;
+      else column.resident += tensor.resident_bytes * share;
+    }
+    at = end;
+  }
+  return out.map(({ names, bytes, pinned, streamed, resident, known }) => ({
+    name:
+      names.length > 3
+        ? `${names[0] ?? ''} to ${names.at(-1) ?? ''} (${names.length} tensors)`
+        : names.join(', '),
+    pinned: bytes > 0 ? pinned / bytes : 0,
+    streamed: bytes > 0 ? streamed / bytes : 0,
+    resident: known ? (bytes > 0 ? resident / bytes : 0) : null,
+  }));
+}

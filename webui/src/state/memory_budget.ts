@@ -1,0 +1,132 @@
+// The memory budget of the current model: its state and plan on the server, polled while it has
+// users, and how speed and disk reads developed under each setting.
+import { signal, type ReadonlySignal } from '@preact/signals';
+import { errorText, type Api, type ApiError } from '../net/api';
+import type { Memory, MemoryOptions, MemoryPlan } from '../net/types';
+import type { Toasts } from './toasts';
+
+const STATE_MS = 500;
+const PLAN_MS = 1500;
+const KEPT_SAMPLES = 480; // four minutes
+
+export interface BudgetSample {
+  readonly atMs: number;
+  readonly setting: number; // index into `settings`
+  readonly tokensPerSecond: number;
+  readonly bytesPerToken: number;
+}
+
+// What was in force, and the mean of its samples.
+export interface BudgetSetting {
+  readonly text: string;
+  readonly samples: number;
+  readonly tokensPerSecond: number;
+  readonly bytesPerToken: number;
+}
+
+export type BudgetApi = Pick<Api, 'memory' | 'setMemory' | 'memoryPlan'>;
+
+export class MemoryBudget {
+  readonly state: ReadonlySignal<Memory | null>;
+  readonly plan: ReadonlySignal<MemoryPlan | null>;
+  readonly error: ReadonlySignal<ApiError | null>;
+  readonly samples: ReadonlySignal<readonly BudgetSample[]>;
+  readonly settings: ReadonlySignal<readonly BudgetSetting[]>;
+  private readonly latest = signal<Memory | null>(null);
+  private readonly latestPlan = signal<MemoryPlan | null>(null);
+  private readonly lastError = signal<ApiError | null>(null);
+  private readonly allSamples = signal<readonly BudgetSample[]>([]);
+  private readonly allSettings = signal<readonly BudgetSetting[]>([]);
+  private readonly api: BudgetApi;
+  private readonly toasts: Toasts;
+  private readonly now: () => number;
+
+  constructor(
+    readonly model: string,
+    api: BudgetApi,
+    toasts: Toasts,
+    now: () => number = () => performance.now(),
+  ) {
+    this.api = api;
+    this.toasts = toasts;
+    this.now = now;
+    this.state = this.latest;
+    this.plan = this.latestPlan;
+    this.error = this.lastError;
+    this.samples = this.allSamples;
+    this.settings = this.allSettings;
+  }
+
+  // Polls until the returned function is called.
+  use(): () => void {
+    let used = true;
+    const repeat = async (ms: number, work: () => Promise<void>): Promise<void> => {
+      while (used) {
+        if (!document.hidden) await work();
+        await new Promise((done) => setTimeout(done, ms));
+      }
+    };
+    void repeat(STATE_MS, () => this.readState());
+    void repeat(PLAN_MS, () => this.readPlan());
+    return () => {
+      used = false;
+    };
+  }
+
+  async change(options: MemoryOptions): Promise<void> {
+    const result = await this.api.setMemory(this.model, options);
+    if (result.ok) this.accept(result.value);
+    else this.toasts.error(`The budget was not changed: ${errorText(result.error)}`);
+    await this.readPlan();
+  }
+
+  private async readState(): Promise<void> {
+    const result = await this.api.memory(this.model);
+    this.lastError.value = result.ok ? null : result.error;
+    if (result.ok) this.accept(result.value);
+  }
+
+  private async readPlan(): Promise<void> {
+    const result = await this.api.memoryPlan(this.model);
+    if (result.ok) this.latestPlan.value = result.value;
+  }
+
+  accept(state: Memory): void {
+    const before = this.latest.peek();
+    this.latest.value = state;
+    const { tokens_per_second: speed, bytes_per_token: bytes } = state;
+    // Unchanged figures mean that no token was generated since.
+    const isNew = before?.tokens_per_second !== speed || before.bytes_per_token !== bytes;
+    if (speed === null || !isNew) return;
+    const text = settingText(state);
+    const settings = [...this.allSettings.peek()];
+    let setting = settings.findIndex((one) => one.text === text);
+    if (setting < 0) {
+      setting = settings.length;
+      settings.push({ text, samples: 0, tokensPerSecond: 0, bytesPerToken: 0 });
+    }
+    const sample = { atMs: this.now(), setting, tokensPerSecond: speed, bytesPerToken: bytes };
+    this.allSamples.value = [...this.allSamples.peek(), sample].slice(-KEPT_SAMPLES);
+    const of = settings[setting];
+    if (of) settings[setting] = withSample(of, sample);
+    this.allSettings.value = settings;
+  }
+}
+
+function withSample(setting: BudgetSetting, sample: BudgetSample): BudgetSetting {
+  const samples = setting.samples + 1;
+  const mean = (old: number, value: number): number => old + (value - old) / samples;
+  return {
+    ...setting,
+    samples,
+    tokensPerSecond: mean(setting.tokensPerSecond, sample.tokensPerSecond),
+    bytesPerToken: mean(setting.bytesPerToken, sample.bytesPerToken),
+  };
+}
+
+function settingText({ budget, pin, prefetch, phase }: Memory): string {
+  if (budget === 'off' || phase !== 'active') return 'no plan';
+  const size = budget === 'auto' ? 'auto' : `${Math.round(budget / (1 << 20))} MiB`;
+  const parts = [pin ? 'pinned' : null, prefetch ? 'read ahead' : null].filter(Boolean);
+  return `${size}, ${parts.join(' and ')}`;
+}
