@@ -75,7 +75,7 @@ class ModelManager {
 
   // The memory budget of a loaded model. set_memory() reloads a model whose weights were repacked
   // at load if the new options need them mapped; it fails if the model is busy then. The options
-  // also apply when the model is loaded again.
+  // also apply when the model is loaded again. While it loads, nothing is known yet.
   std::expected<MemoryState, Problem> memory(const std::string& id) const;
   std::expected<MemoryMap, Problem> memory_map(const std::string& id) const;
   std::expected<MemoryState, Problem> set_memory(const std::string& id,

@@ -107,7 +107,14 @@ std::expected<ModelManager::QueuePtr, Problem> ModelManager::loaded_queue(
 
 std::expected<MemoryState, Problem> ModelManager::memory(const std::string& id) const {
   const std::scoped_lock lock(mutex_);
-  return loaded_queue(id).transform([](const QueuePtr& queue) { return queue->memory_state(); });
+  const auto queue = loaded_queue(id);
+  if (queue) return (*queue)->memory_state();
+  if (queue.error().error_code != ErrorCode::ModelLoading) return std::unexpected(queue.error());
+  MemoryState state;
+  state.phase = MemoryState::Phase::Learning;
+  state.options = slots_.at(id).memory.value_or(options_.model.memory);
+  state.message = queue.error().detail;
+  return state;
 }
 
 std::expected<MemoryMap, Problem> ModelManager::memory_map(const std::string& id) const {
@@ -116,7 +123,9 @@ std::expected<MemoryMap, Problem> ModelManager::memory_map(const std::string& id
     const std::scoped_lock lock(mutex_);
     queue = loaded_queue(id);
   }
-  return queue.transform([](const QueuePtr& of) { return of->memory_map(); });
+  if (queue) return (*queue)->memory_map();
+  if (queue.error().error_code == ErrorCode::ModelLoading) return MemoryMap{};
+  return std::unexpected(queue.error());
 }
 
 std::expected<MemoryState, Problem> ModelManager::set_memory(const std::string& id,
@@ -132,10 +141,11 @@ std::expected<MemoryState, Problem> ModelManager::set_memory(const std::string& 
     slot.memory = options;
     release(id, slot);
     request_load(slot);
-    return MemoryState{
-        .phase = MemoryState::Phase::Learning,
-        .options = options,
-        .message = "The model is loaded again without repacking, so that its weights are mapped."};
+    MemoryState state;
+    state.phase = MemoryState::Phase::Learning;
+    state.options = options;
+    state.message = "The model is loaded again without repacking, so that its weights are mapped.";
+    return state;
   }
   slot.memory = options;
   (*queue)->set_memory(options);

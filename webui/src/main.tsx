@@ -11,6 +11,7 @@ import './css/map.css';
 import './css/strip.css';
 import './css/playback.css';
 import './css/graph.css';
+import './css/budget.css';
 import './css/table.css';
 import './css/inspector.css';
 import './css/overlays.css';

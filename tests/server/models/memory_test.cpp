@@ -88,7 +88,7 @@ TEST_F(MemoryBudgetRoutes, IsChangedWhileTheModelIsLoaded) {
   const json now = plan();
   const auto pinned = active["plan"]["pinned_bytes"].get<std::uint64_t>();
   const auto streamed = active["plan"]["streamed_bytes"].get<std::uint64_t>();
-  const std::uint64_t shared = now["tensors"].size() * 2 * 4096;
+  const auto shared = static_cast<double>(now["tensors"].size() * 2 * 4096);
   EXPECT_NEAR(static_cast<double>(sum(now, "pinned_bytes")), static_cast<double>(pinned), shared);
   EXPECT_NEAR(static_cast<double>(sum(now, "streamed_bytes")), static_cast<double>(streamed),
               shared);

@@ -16,6 +16,10 @@ export const api = {
   models: () => call('GET', 'models', wire.models),
   load: (model: string) => call('POST', `models/${id(model)}/load`, wire.model),
   unload: (model: string) => call('POST', `models/${id(model)}/unload`, wire.model),
+  memory: (model: string) => call('GET', `models/${id(model)}/memory`, wire.memory),
+  setMemory: (model: string, options: wire.MemoryOptions) =>
+    call('PATCH', `models/${id(model)}/memory`, wire.memory, { body: options }),
+  memoryPlan: (model: string) => call('GET', `models/${id(model)}/memory/plan`, wire.memoryPlan),
   generate: (body: wire.GenerateRequest) => call('POST', 'generate', wire.run, { body }),
   run: (session: string) => call('GET', `generate/${id(session)}`, wire.run),
   cancel: (session: string) => call('DELETE', `generate/${id(session)}`, wire.run),

@@ -132,6 +132,47 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/v1/models/{model}/memory": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Model id */
+                readonly model: components["parameters"]["model"];
+            };
+            readonly cookie?: never;
+        };
+        /** Get the memory budget of a loaded model and how it works out */
+        readonly get: operations["memory"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        /** Change the memory budget of a loaded model. Takes effect within milliseconds, also while it generates. A model whose weights were repacked is loaded again */
+        readonly patch: operations["setMemory"];
+        readonly trace?: never;
+    };
+    readonly "/api/v1/models/{model}/memory/plan": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Model id */
+                readonly model: components["parameters"]["model"];
+            };
+            readonly cookie?: never;
+        };
+        /** Get where the weights of a loaded model are now, what the plan does with each, and what other budgets would give */
+        readonly get: operations["memoryPlan"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/v1/models/{model}/gguf": {
         readonly parameters: {
             readonly query?: never;
@@ -1715,6 +1756,109 @@ export interface components {
             readonly hybrid?: boolean;
             readonly threads?: number;
         };
+        /** @description Memory for weights: "off": the kernel alone decides what is kept; "auto": what the memory limit leaves; or a number of bytes */
+        readonly MemoryBudget: ("off" | "auto") | number;
+        /** @description Fields that are absent keep their value. */
+        readonly MemoryOptions: {
+            readonly budget?: components["schemas"]["MemoryBudget"];
+            /** @description Keep the same part of the weights in memory */
+            readonly pin?: boolean;
+            /** @description Read the other weights before they are needed, and release them after use */
+            readonly prefetch?: boolean;
+        };
+        readonly Memory: {
+            /**
+             * @description off: no budget; learning: the order in which weights are read is learned in the next step; fits: all weights fit, nothing to do; active: the plan is carried out; unavailable: the message says why not
+             * @enum {unknown}
+             */
+            readonly phase: "off" | "learning" | "fits" | "active" | "unavailable";
+            /** @description What was decided and why */
+            readonly message: string;
+            readonly budget: components["schemas"]["MemoryBudget"];
+            readonly pin: boolean;
+            readonly prefetch: boolean;
+            /** @description The memory limit that applies; 0: not read yet */
+            readonly limit_bytes: number;
+            /** @description What is charged to it, page cache included */
+            readonly limit_used_bytes: number;
+            /** @description The control group with the limit, or RAM */
+            readonly limit_source: string;
+            /** @description RLIMIT_MEMLOCK; null: none */
+            readonly lock_limit_bytes: number | null;
+            readonly plan: {
+                /** @description Used for the plan: at most `budget`, less if memory is needed elsewhere */
+                readonly budget_bytes: number;
+                /** @description Weights that a token can read, all experts included */
+                readonly weight_bytes: number;
+                /** @description Weights that stay in memory */
+                readonly pinned_bytes: number;
+                /** @description Weights that are read for every token */
+                readonly streamed_bytes: number;
+                /** @description Routed experts, which are cached by use */
+                readonly expert_bytes: number;
+                /** @description Memory for them */
+                readonly expert_cache_bytes: number;
+                /** @description Maximum read ahead of the running op */
+                readonly window_bytes: number;
+                /** @description Predicted bytes read from the disk per token */
+                readonly bytes_per_token: number;
+                /** @description Predicted */
+                readonly tokens_per_second: number | null;
+                /** @description Predicted without a plan */
+                readonly plain_bytes_per_token: number;
+                /** @description Predicted without a plan */
+                readonly plain_tokens_per_second: number | null;
+            };
+            /** @description Of pinned_bytes; the rest is kept by reading it again */
+            readonly locked_bytes: number;
+            /** @description Pinned and read ahead weights and experts that are in memory */
+            readonly resident_bytes: number;
+            /** @description Measured while reading ahead; null: not yet */
+            readonly disk_bytes_per_second: number | null;
+            /** @description A generated token without waiting for the disk */
+            readonly compute_seconds_per_token: number | null;
+            /** @description Mean of the last 16 generated tokens */
+            readonly tokens_per_second: number | null;
+            /** @description Read from the disk, mean of the last 16 generated tokens */
+            readonly bytes_per_token: number;
+            /** @description Since the budget was set */
+            readonly bytes_read_ahead: number;
+            /** @description Ranges that were not in memory when their op ran */
+            readonly late_ranges: number;
+            /** @description Used experts that were in memory */
+            readonly expert_hits: number;
+            readonly expert_misses: number;
+            /** @description How often the budget was reduced because memory was needed elsewhere */
+            readonly budget_reductions: number;
+        };
+        readonly MemoryPlan: {
+            /** @description false: the kernel reports residency only to users who may write the file */
+            readonly residency_known: boolean;
+            /** @description false: the curve assumes 1 GB/s */
+            readonly disk_measured: boolean;
+            /** @description All tensors of the model files, by file and offset */
+            readonly tensors: readonly {
+                readonly tensor_name: string;
+                /** @description Index of the file */
+                readonly file: number;
+                readonly file_offset: number;
+                readonly size_bytes: number;
+                /** @description false: the tensor was copied at load */
+                readonly mapped: boolean;
+                /** @description In memory now; null: not known */
+                readonly resident_bytes: number | null;
+                readonly pinned_bytes: number;
+                readonly streamed_bytes: number;
+            }[];
+            /** @description What each budget would give; empty before the first step */
+            readonly curve: readonly {
+                readonly budget_bytes: number;
+                readonly bytes_per_token: number;
+                readonly tokens_per_second: number | null;
+                readonly plain_bytes_per_token: number;
+                readonly plain_tokens_per_second: number | null;
+            }[];
+        };
         readonly Message: {
             /** @enum {unknown} */
             readonly role: "system" | "user" | "assistant";
@@ -3012,6 +3156,93 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 409: components["responses"]["Problem"];
+        };
+    };
+    readonly memory: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Model id */
+                readonly model: components["parameters"]["model"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The state of the memory budget */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Memory"];
+                };
+            };
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 409: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Problem"];
+        };
+    };
+    readonly setMemory: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Model id */
+                readonly model: components["parameters"]["model"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody: {
+            readonly content: {
+                readonly "application/json": components["schemas"]["MemoryOptions"];
+            };
+        };
+        readonly responses: {
+            /** @description The new state */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Memory"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 409: components["responses"]["Problem"];
+            readonly 415: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Problem"];
+        };
+    };
+    readonly memoryPlan: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Model id */
+                readonly model: components["parameters"]["model"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The tensors and the predictions */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["MemoryPlan"];
+                };
+            };
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 409: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Problem"];
         };
     };
     readonly gguf: {

@@ -8,6 +8,9 @@ type Schemas = components['schemas'];
 export type Health = Schemas['Health'];
 export type Version = Schemas['Version'];
 export type Model = Schemas['Model'];
+export type Memory = Schemas['Memory'];
+export type MemoryOptions = Schemas['MemoryOptions'];
+export type MemoryPlan = Schemas['MemoryPlan'];
 export type Message = Schemas['Message'];
 export type GenerateRequest = Schemas['GenerateRequest'];
 export type Run = Schemas['Generation'];
@@ -73,6 +76,38 @@ export const models = object<{ folder?: string | null; models: readonly Model[] 
   models: list(model),
 });
 export type Models = ReturnType<typeof models>;
+
+export const memory = object<Memory>({
+  phase: oneOf('off', 'learning', 'fits', 'active', 'unavailable'),
+  message: str,
+  pin: bool,
+  prefetch: bool,
+  limit_bytes: num,
+  tokens_per_second: nullable(num),
+  bytes_per_token: num,
+  plan: object<Memory['plan']>({ budget_bytes: num }),
+});
+export const memoryPlan = object<MemoryPlan>({
+  tensors: list(
+    object<MemoryPlan['tensors'][number]>({
+      tensor_name: str,
+      size_bytes: num,
+      resident_bytes: nullable(num),
+      pinned_bytes: num,
+      streamed_bytes: num,
+    }),
+  ),
+  residency_known: bool,
+  curve: list(
+    object<MemoryPlan['curve'][number]>({
+      budget_bytes: num,
+      bytes_per_token: num,
+      tokens_per_second: nullable(num),
+      plain_bytes_per_token: num,
+      plain_tokens_per_second: nullable(num),
+    }),
+  ),
+});
 
 export const runState = oneOf('queued', 'running', 'done', 'cancelled', 'failed');
 export const run = object<Run>({ id: str, state: runState });

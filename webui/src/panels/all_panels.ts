@@ -48,6 +48,14 @@ export const PANELS: readonly Panel[] = [
     body: TablePanel,
   },
   {
+    id: 'budget',
+    title: 'Memory budget',
+    needs: 'nothing',
+    about:
+      'For a model that is larger than memory: which weights stay in memory, which are read for every token, and what another budget would give.',
+    body: lazy(async () => (await import('./budget/BudgetPanel')).BudgetPanel),
+  },
+  {
     id: 'inspector',
     title: 'Inspector',
     needs: 'session',

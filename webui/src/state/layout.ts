@@ -45,7 +45,7 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
     split(
       'row',
       0.7,
-      split('column', 0.54, dock('map', 'graph'), dock('table')),
+      split('column', 0.54, dock('map', 'graph'), dock('table', 'budget')),
       dock('inspector'),
     ),
   ),
@@ -53,12 +53,12 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
     'row',
     0.32,
     dock('chat', 'sessions'),
-    split('row', 0.68, dock('map', 'graph', 'table'), dock('inspector')),
+    split('row', 0.68, dock('map', 'graph', 'table', 'budget'), dock('inspector')),
   ),
   graph: split(
     'row',
     0.76,
-    split('column', 0.68, dock('graph', 'map', 'chat', 'sessions'), dock('table')),
+    split('column', 0.68, dock('graph', 'map', 'chat', 'sessions'), dock('table', 'budget')),
     dock('inspector'),
   ),
 };

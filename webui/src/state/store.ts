@@ -10,6 +10,7 @@ import { themeOf } from '../theme';
 import { LAYOUTS, parseLayout, withTab, type Layout, type LayoutName } from './layout';
 import { Chat } from './chat';
 import { Connection } from './connection';
+import { MemoryBudget } from './memory_budget';
 import { Models } from './models';
 import { stepOpsOf } from './per_session';
 import { Navigation, type Browser, type HistoryMode } from './navigation';
@@ -70,6 +71,7 @@ export class Store implements LiveSink {
   private readonly panels: KnownPanels;
   private live: Watcher | null = null;
   private stopPressedMs = 0;
+  private readonly budgets = new Map<string, MemoryBudget>();
   private startedRun: Run | null = null; // the run that was just started, used when its session opens
 
   constructor({ api, browser, panels, local, tab, systemTheme }: StoreParts) {
@@ -277,6 +279,15 @@ export class Store implements LiveSink {
     const file = await this.api.example();
     if (file.ok) this.upload([new File([file.value], 'example.ttrace')]);
     else this.toasts.error('The example session cannot be read.');
+  }
+
+  // The memory budget of a model. Its history is kept while the page is open.
+  memoryBudget(model: string): MemoryBudget {
+    const known = this.budgets.get(model);
+    if (known) return known;
+    const budget = new MemoryBudget(model, this.api, this.toasts);
+    this.budgets.set(model, budget);
+    return budget;
   }
 
   // Reconnects now.

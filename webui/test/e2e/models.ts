@@ -6,10 +6,14 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
 // A small model of a named shape (`tt model --list`) with random weights.
-export async function makeModel(folder: string, shape: string): Promise<string> {
+export async function makeModel(
+  folder: string,
+  shape: string,
+  sizes: readonly string[] = ['--layers', '2'],
+): Promise<string> {
   const program = join(dirname(process.env.TT_SERVER ?? ''), 'tt');
   const file = join(folder, `${shape}.gguf`);
-  await promisify(execFile)(program, ['model', shape, '--layers', '2', '-q', '-o', file]);
+  await promisify(execFile)(program, ['model', shape, ...sizes, '-q', '-o', file]);
   return file;
 }
 

@@ -233,9 +233,7 @@ function WeightMap({ plan }: { plan: MemoryPlan | null }) {
       </svg>
       <ul class="budget-legend">
         <li class="budget-pinned">pinned {formatBytes(sum('pinned_bytes'))}</li>
-        <li class="budget-streamed">
-          read for every token {formatBytes(sum('streamed_bytes'))}
-        </li>
+        <li class="budget-streamed">read for every token {formatBytes(sum('streamed_bytes'))}</li>
         <li class="budget-resident">
           {resident === null
             ? 'in memory: not known, because the kernel reports it only to users who may write the file'
@@ -255,8 +253,7 @@ function Part(props: { class: string; x: number; y: number; share: number }) {
 
 function columnText(column: ReturnType<typeof mapColumns>[number]): string {
   const percent = (share: number): string => `${Math.round(100 * share)} %`;
-  const resident =
-    column.resident === null ? '' : `, ${percent(column.resident)} in memory`;
+  const resident = column.resident === null ? '' : `, ${percent(column.resident)} in memory`;
   return `${column.name}: ${percent(column.pinned)} pinned, ${percent(column.streamed)} read for every token${resident}`;
 }
 

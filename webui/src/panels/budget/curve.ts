@@ -4,10 +4,7 @@ import type { MemoryPlan } from '../../net/types';
 export type CurvePoint = MemoryPlan['curve'][number];
 
 // The prediction for a budget: of the nearest point. Null: there is no curve.
-export function predictionAt(
-  curve: readonly CurvePoint[],
-  budgetBytes: number,
-): CurvePoint | null {
+export function predictionAt(curve: readonly CurvePoint[], budgetBytes: number): CurvePoint | null {
   let best: CurvePoint | null = null;
   for (const point of curve) {
     const distance = Math.abs(point.budget_bytes - budgetBytes);
@@ -40,10 +37,7 @@ export interface MapColumn {
 }
 
 // The tensors of all files in order, as `columns` columns of equal size in bytes.
-export function mapColumns(
-  tensors: MemoryPlan['tensors'],
-  columns: number,
-): readonly MapColumn[] {
+export function mapColumns(tensors: MemoryPlan['tensors'], columns: number): readonly MapColumn[] {
   const total = tensors.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
   if (total === 0) return [];
   const width = total / columns;

@@ -1,0 +1,124 @@
+import { describe, expect, it } from 'vitest';
+import { mapColumns, polyline, predictionAt } from '../../src/panels/budget/curve';
+import { MemoryBudget } from '../../src/state/memory_budget';
+import { Toasts } from '../../src/state/toasts';
+import type { Memory } from '../../src/net/types';
+
+const tensor = (
+  name: string,
+  size: number,
+  pinned: number,
+  streamed: number,
+  resident: number | null,
+) => ({
+  tensor_name: name,
+  file: 0,
+  file_offset: 0,
+  size_bytes: size,
+  mapped: true,
+  resident_bytes: resident,
+  pinned_bytes: pinned,
+  streamed_bytes: streamed,
+});
+
+const state = (over: Partial<Memory>): Memory => ({
+  phase: 'active',
+  message: '',
+  budget: 100 << 20,
+  pin: true,
+  prefetch: true,
+  limit_bytes: 0,
+  limit_used_bytes: 0,
+  limit_source: '',
+  lock_limit_bytes: null,
+  plan: {
+    budget_bytes: 0,
+    weight_bytes: 0,
+    pinned_bytes: 0,
+    streamed_bytes: 0,
+    expert_bytes: 0,
+    expert_cache_bytes: 0,
+    window_bytes: 0,
+    bytes_per_token: 0,
+    tokens_per_second: null,
+    plain_bytes_per_token: 0,
+    plain_tokens_per_second: null,
+  },
+  locked_bytes: 0,
+  resident_bytes: 0,
+  disk_bytes_per_second: null,
+  compute_seconds_per_token: null,
+  tokens_per_second: 2,
+  bytes_per_token: 10,
+  bytes_read_ahead: 0,
+  late_ranges: 0,
+  expert_hits: 0,
+  expert_misses: 0,
+  budget_reductions: 0,
+  ...over,
+});
+
+describe('the map of the weights', () => {
+  it('divides tensors among columns by bytes', () => {
+    const columns = mapColumns([tensor('a', 100, 100, 0, 100), tensor('b', 300, 0, 300, 150)], 4);
+    expect(columns.map(({ pinned }) => pinned)).toEqual([1, 0, 0, 0]);
+    expect(columns.map(({ streamed }) => streamed)).toEqual([0, 1, 1, 1]);
+    expect(columns.map(({ resident }) => resident)).toEqual([1, 0.5, 0.5, 0.5]);
+    expect(columns.map(({ name }) => name)).toEqual(['a', 'b', 'b', 'b']);
+  });
+
+  it('says where residency is not known', () => {
+    expect(mapColumns([tensor('a', 10, 0, 0, null)], 2).map(({ resident }) => resident)).toEqual([
+      null,
+      null,
+    ]);
+    expect(mapColumns([], 3)).toEqual([]);
+  });
+});
+
+describe('the curve', () => {
+  const point = (budget: number) => ({
+    budget_bytes: budget,
+    bytes_per_token: 0,
+    tokens_per_second: budget,
+    plain_bytes_per_token: 0,
+    plain_tokens_per_second: 1,
+  });
+  it('predicts with the nearest point', () => {
+    const curve = [point(10), point(20), point(30)];
+    expect(predictionAt(curve, 14)?.budget_bytes).toBe(10);
+    expect(predictionAt(curve, 99)?.budget_bytes).toBe(30);
+    expect(predictionAt([], 1)).toBeNull();
+  });
+  it('draws upwards', () => {
+    const points = [
+      { x: 0, y: 0 },
+      { x: 2, y: 4 },
+    ];
+    expect(polyline(points, { x: 2, y: 4 }, 100, 50)).toBe('0.0,50.0 100.0,0.0');
+    expect(polyline(points, { x: 0, y: 0 }, 100, 50)).toBe('0.0,50.0 0.0,50.0');
+  });
+});
+
+describe('the history', () => {
+  it('has the mean of every setting, and no sample without a new token', () => {
+    const budget = new MemoryBudget('m', {} as never, new Toasts(), () => 7);
+    budget.accept(state({ phase: 'off', budget: 'off', tokens_per_second: null }));
+    expect(budget.samples.value).toEqual([]);
+    budget.accept(
+      state({ phase: 'off', budget: 'off', tokens_per_second: 1, bytes_per_token: 40 }),
+    );
+    budget.accept(
+      state({ phase: 'off', budget: 'off', tokens_per_second: 3, bytes_per_token: 20 }),
+    );
+    budget.accept(
+      state({ phase: 'off', budget: 'off', tokens_per_second: 3, bytes_per_token: 20 }),
+    );
+    budget.accept(state({ tokens_per_second: 8 }));
+    expect(budget.samples.value.map(({ setting }) => setting)).toEqual([0, 0, 1]);
+    expect(budget.settings.value).toEqual([
+      { text: 'no plan', samples: 2, tokensPerSecond: 2, bytesPerToken: 30 },
+      { text: '100 MiB, pinned and read ahead', samples: 1, tokensPerSecond: 8, bytesPerToken: 10 },
+    ]);
+  });
+});
