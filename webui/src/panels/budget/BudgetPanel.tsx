@@ -8,7 +8,7 @@ import { MemoryBudget, type BudgetSample } from '../../state/memory_budget';
 import type { Store } from '../../state/store';
 import { Empty, Failed, Loading } from '../../ui/States';
 import type { PanelProps } from '../panel';
-import { mapColumns, polyline, predictionAt } from './curve';
+import { logarithmic, mapColumns, polyline, predictionAt } from './curve';
 
 const CHART = { width: 600, height: 110 };
 const MAP_COLUMNS = 120;
@@ -80,11 +80,13 @@ function Slider({ budget, state }: { budget: MemoryBudget; state: Memory }) {
   const bytes = Math.min(total, chosen.value ?? (now > 0 ? now : total));
   const curve = plan?.curve ?? [];
   const at = predictionAt(curve, bytes);
-  const speeds = curve.flatMap((p) => [p.tokens_per_second ?? 0, p.plain_tokens_per_second ?? 0]);
-  const max = { x: total, y: Math.max(...speeds, 0) * 1.1 };
-  const line = (of: 'tokens_per_second' | 'plain_tokens_per_second'): string =>
+  const planned = curve.map((point) => point.tokens_per_second);
+  const plain = curve.map((point) => point.plain_tokens_per_second);
+  const heights = logarithmic([...planned, ...plain]);
+  const max = { x: total, y: Math.max(...heights, 0) * 1.1 };
+  const line = (from: number): string =>
     polyline(
-      curve.map((point) => ({ x: point.budget_bytes, y: point[of] ?? 0 })),
+      curve.map((point, i) => ({ x: point.budget_bytes, y: heights[from + i] ?? 0 })),
       max,
       CHART.width,
       CHART.height,
@@ -102,20 +104,19 @@ function Slider({ budget, state }: { budget: MemoryBudget; state: Memory }) {
           viewBox={`0 0 ${CHART.width} ${CHART.height}`}
           preserveAspectRatio="none"
           role="img"
-          aria-label="Predicted tokens per second for every budget, with and without a plan"
+          aria-label="Predicted tokens per second for every budget, with and without a plan, on a logarithmic scale"
         >
-          <polyline class="budget-plain" points={line('plain_tokens_per_second')} />
-          <polyline class="budget-planned" points={line('tokens_per_second')} />
+          <polyline class="budget-plain" points={line(curve.length)} />
+          <polyline class="budget-planned" points={line(0)} />
           <line class="budget-at" x1={x} x2={x} y1="0" y2={CHART.height} />
         </svg>
       ) : (
         <p class="dim">Send a prompt: then the speed of every budget can be predicted.</p>
       )}
       <label class="budget-slider">
-        <span>Memory for weights</span>
         <input
           type="range"
-          min={Math.min(total, 16 << 20)}
+          min={Math.min(total, 1 << 20)}
           max={total}
           step={1 << 20}
           value={bytes}
@@ -124,7 +125,10 @@ function Slider({ budget, state }: { budget: MemoryBudget; state: Memory }) {
             chosen.value = Number(event.currentTarget.value);
           }}
         />
-        <output title={exactBytes(bytes)}>{formatBytes(bytes)}</output>
+        <span>
+          Memory for weights: <output title={exactBytes(bytes)}>{formatBytes(bytes)}</output> of{' '}
+          {formatBytes(total)}
+        </span>
       </label>
       {at && (
         <p class="budget-prediction">

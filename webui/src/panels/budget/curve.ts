@@ -29,6 +29,14 @@ export function polyline(
     .join(' ');
 }
 
+// Speeds as heights of a logarithmic chart: those without memory pressure are many times the others.
+// Null: not known.
+export function logarithmic(speeds: readonly (number | null)[]): readonly number[] {
+  const known = speeds.filter((speed): speed is number => speed !== null && speed > 0);
+  const least = Math.log(Math.min(...known) / 1.2);
+  return speeds.map((speed) => (speed !== null && speed > 0 ? Math.log(speed) - least : 0));
+}
+
 export interface MapColumn {
   readonly name: string; // the tensors, for a tooltip
   readonly pinned: number; // shares of the column's bytes
