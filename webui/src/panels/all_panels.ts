@@ -36,7 +36,7 @@ export const PANELS: readonly Panel[] = [
     title: 'Graph',
     needs: 'steps',
     about:
-      'How the model computes: each box is one operation, data flows from top to bottom; weights come from the file, the KV cache keeps what earlier tokens left.',
+      'How the model computes: each box is one operation, data flows from top to bottom; weights come from the file, the KV cache holds the keys and values of earlier tokens.',
     body: lazy(async () => (await import('./graph/GraphPanel')).GraphPanel),
   },
   {
@@ -44,7 +44,7 @@ export const PANELS: readonly Panel[] = [
     title: 'Table',
     needs: 'steps',
     about:
-      'The same as rows: the operations of a step, all steps, every access to memory, or their totals; a click on a header sorts.',
+      'The session as rows: the ops of a step, all steps, every read and write of memory, or their totals; a click on a header sorts.',
     body: TablePanel,
   },
   {
@@ -59,7 +59,7 @@ export const PANELS: readonly Panel[] = [
     id: 'inspector',
     title: 'Inspector',
     needs: 'session',
-    about: 'Six sentences about the session, and why the thing that you selected matters.',
+    about: 'A summary of the session, and the details of what you selected.',
     body: Inspector,
   },
 ];

@@ -274,8 +274,8 @@ function OpenSessionBody(props: { store: Store; panel: SessionPanel; session: Op
     }
     return (
       <Empty>
-        This session has no steps. Its trace level was off, it ended before the first step, or its
-        file was deleted.
+        This session has no steps: nothing was recorded (level off), it ended before the first step,
+        or its file was deleted.
       </Empty>
     );
   }
@@ -289,7 +289,7 @@ function NoStepYet({ session }: { session: OpenSession }) {
   const run = session.run.value;
   const { flight } = session.data;
   if ((run?.generated ?? 0) > 1) {
-    return <Empty>No step received yet. The trace level of this run may be off.</Empty>;
+    return <Empty>No step has arrived yet. Runs of level off are not recorded.</Empty>;
   }
   if (flight) return <FirstStep flight={flight} run={run} />;
   return run?.state === 'queued' ? (

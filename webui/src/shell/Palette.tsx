@@ -92,7 +92,7 @@ export function Palette({ store, commands }: { store: Store; commands: () => rea
           />
         ))}
       </ul>
-      {shown && found.value.length === 0 && <p class="palette-none">No matching command.</p>}
+      {shown && found.value.length === 0 && <p class="palette-none">Nothing found.</p>}
     </dialog>
   );
 }

@@ -46,7 +46,9 @@ function SessionStatus({ session }: { session: OpenSession }) {
       {info && (
         <span title={exactBytes(info.file_bytes)}>{formatBytes(info.file_bytes)} on disk</span>
       )}
-      {info?.level !== undefined && <span>trace level {info.level}</span>}
+      {info?.level !== undefined && (
+        <span title="How much of the run was recorded">level {info.level}</span>
+      )}
       <Losses
         info={info}
         dropped={counts.dropped}
@@ -56,9 +58,9 @@ function SessionStatus({ session }: { session: OpenSession }) {
       {lost > 0 && (
         <span
           class="warn"
-          title="The page cannot process the live messages fast enough. It reads the skipped data over HTTP."
+          title="The model is faster than the page can show. The page reads what it skipped from the server; the recording is complete."
         >
-          page is behind: {plural(lost, 'live message')} skipped, no data lost
+          {plural(lost, 'live message')} skipped and read later
         </span>
       )}
     </>
@@ -94,11 +96,11 @@ function Losses(props: {
 }
 
 const TIMING_HINT =
-  'fast: timed at full speed, counts verified. learned: first step of a graph, slower because it is verified while timed. exact: timed op by op.';
+  'How the steps were timed. fast: the clock is read after each op. learned: the first step with a new graph, which runs slower. exact: op by op, slower.';
 
 const TIMING_NAMES: Readonly<Record<string, string>> = {
-  fast: 'at full speed',
-  learned: 'first of a graph (slower)',
+  fast: 'fast',
+  learned: 'learned (slower)',
   exact: 'exact',
 };
 
@@ -119,6 +121,7 @@ function Timings(counts: TimingCounts) {
   if (known.length === 0) return null;
   return (
     <span class="timings" title={TIMING_HINT}>
+      timing
       {known.map((name) => (
         <span key={name}>
           <i class={`timing timing-${name}`} aria-hidden="true" />

@@ -29,7 +29,7 @@ export function figuresOf(
   if (ns > 0) {
     const gigabytes = bytes / ns;
     figures.push({
-      name: 'memory',
+      name: 'bandwidth',
       value: `${Number(gigabytes.toPrecision(3))} GB/s`,
       hint: 'Bytes read and written per second of computing',
     });
@@ -54,7 +54,7 @@ export function figuresOf(
   const left = run && active ? run.max_tokens - run.generated : 0;
   if (speed !== null && speed > 0 && left > 0) {
     figures.push({
-      name: 'left',
+      name: 'time left',
       value: formatNs((left / speed) * 1e9),
       hint: 'Time until the token limit, at this speed',
     });

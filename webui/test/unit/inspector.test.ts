@@ -54,13 +54,13 @@ describe('a summary', () => {
     const ops = breakdown({ time_ns: 100 }, [row]);
     const steps = { generate: 4, all: 5 };
     expect(speedSentence(ops, { advice: [] }, steps).text).toBe(
-      'Computation bounds the speed: MUL_MAT takes 60.0 % of the time, at 2 GiB/s.',
+      'Computation limits the speed: MUL_MAT takes 60.0 % of the time, at 2 GiB/s.',
     );
     const report = { advice: [{ advice: 'generation is memory-bound.', because: 'b' }] };
     expect(speedSentence(ops, report, steps)).toMatchObject({ hint: 'b' });
-    expect(speedSentence(ops, report, steps).text).toMatch(/^Memory bandwidth bounds/);
+    expect(speedSentence(ops, report, steps).text).toMatch(/^Memory bandwidth limits/);
     const waits = breakdown({ time_ns: 100, faults: 8 }, [row]);
-    expect(speedSentence(waits, report, steps).text).toMatch(/^The disk bounds the speed/);
+    expect(speedSentence(waits, report, steps).text).toMatch(/^The disk limits the speed/);
   });
   it('says in which order the file is read', () => {
     const order = { reads: 4, sequential: 1, bytes: 200, sequential_bytes: 50 };
@@ -70,9 +70,9 @@ describe('a summary', () => {
     const none = { token: 0, 'kv-window': 0, experts: 0, graph: 0, unfinished: 0 };
     const pairs = (part: Partial<Determinism>) =>
       repeatSentence({ pairs: 4, same_weights: 4, differing: none, ...part } as Determinism).text;
-    expect(pairs({})).toBe('It repeats: all 4 tokens read the same weights as the token before.');
+    expect(pairs({})).toBe('All 4 tokens read the same weights as the token before.');
     expect(pairs({ same_weights: 1, differing: { ...none, experts: 9 } })).toBe(
-      'It repeats in part: 1 of 4 tokens read the same weights as the token before (other experts).',
+      '1 of 4 tokens read the same weights as the token before, the others used other experts.',
     );
     expect(pairs({ pairs: 0 })).toMatch(/no two generated tokens/);
   });
@@ -87,7 +87,7 @@ describe('a summary', () => {
     expect(cliffOf({ curve: steep })?.at.capacity_bytes).toBe(300);
     expect(cliffOf({ curve: curve([100, 0]) })).toBeNull();
     expect(memorySentence({ bytes_read: 100, curve: steep } as unknown as Reuse).text).toBe(
-      '300 B of memory is the cliff: a page cache of this size saves 90.0 % of the reads, one of 200 B only 10.0 %.',
+      'A cache of 300 B would serve 90.0 % of the weight reads, one of 200 B only 10.0 %.',
     );
   });
 });
@@ -97,7 +97,7 @@ describe('a course', () => {
     expect(median([3, 1, 0, 2])).toBe(2);
     expect(median([4, 2])).toBe(3);
     expect(againstMedian(6, 3)).toBe('2.0 × the median');
-    expect(againstMedian(3, 3)).toBe('as usual');
+    expect(againstMedian(3, 3)).toBe('near the median');
     expect(againstMedian(3, 0)).toBe('');
   });
   it('has at most as many groups as pixels, with the same mean', () => {

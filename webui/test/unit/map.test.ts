@@ -103,7 +103,7 @@ describe('options', () => {
 describe('units', () => {
   it.each([
     ['layer', 'token', 'time', 'layer', 1500, 'time per token', '1.50 µs'],
-    ['file', 'token', 'bytes', 'file', 1, 'touches of each byte per token', '1×'],
+    ['file', 'token', 'bytes', 'file', 1, 'reads and writes of each byte per token', '1×'],
     ['file', 'all', 'accesses', 'file', 1 / 1024 / 1024, 'accesses per MiB', '1/MiB'],
     ['op', 'time', 'time', 'op', 0.25, 'share of the time', '25 %'],
     ['tensor', 'token', 'bytes', 'tensor', 2048, 'bytes per token and tensor', '2 KiB'],

@@ -166,7 +166,7 @@ describe('TokenMarks', () => {
     );
     marks.update(dataOf(steps));
     const { marks: codes, evaluated } = marks.pixels({ from: 0, to: 14 }, 100);
-    expect([...evaluated.slice(0, 4)]).toEqual([0, 0, 1, 1]); // the first two are from the cache
+    expect([...evaluated.slice(0, 4)]).toEqual([0, 0, 1, 1]); // the first two are reused
     expect(codes[7]).toBe(Mark.learned);
     expect([...marks.pixels({ from: 2, to: 14 }, 3).marks]).toEqual([
       Mark.fast,

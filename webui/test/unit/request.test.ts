@@ -53,7 +53,7 @@ describe('requestOf', () => {
   it('sends each line as a stop string', () => {
     expect(request({ stop: 'END\n\n\\n\\n' })).toMatchObject({ value: { stop: ['END', '\n\n'] } });
   });
-  it('sends stats_pattern at trace level verbose only', () => {
+  it('sends stats_pattern at level verbose only', () => {
     const made = request({ statsPattern: 'ffn', level: 'detailed' });
     expect(made.ok && 'stats_pattern' in made.value).toBe(false);
     expect(request({ statsPattern: 'ffn', level: 'verbose' })).toMatchObject({

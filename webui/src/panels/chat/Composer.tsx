@@ -54,7 +54,7 @@ export function Composer({ store }: { store: Store }) {
 
 function settingsLine(s: Settings): string {
   const heat = s.temperature === 0 ? 'greedy' : `temp ${s.temperature}`;
-  return `${formatCount(s.maxTokens)} tokens, ${heat}, ${s.level}, ${s.timing}`;
+  return `${formatCount(s.maxTokens)} tokens, ${heat}, level ${s.level}, timing ${s.timing}`;
 }
 
 // Shows that the message continues the conversation, even while another session is shown.

@@ -58,7 +58,7 @@ function OpenTurn({ store, session }: { store: Store; session: OpenSession }) {
       </div>
       <p class="turn-foot">
         {run && <Counts run={{ ...run, reused_tokens: Math.max(reused, run.reused_tokens) }} />}
-        <span class="turn-here">trace shown</span>
+        <span class="turn-here">session open</span>
       </p>
     </>
   );
@@ -90,7 +90,7 @@ function ClosedTurn({ store, turn }: { store: Store; turn: Turn }) {
               store.navigation.toSession(session);
             }}
           >
-            Show its trace
+            Open its session
           </button>
         )}
       </p>

@@ -35,8 +35,8 @@ const LEVELS: readonly { value: Level; text: string }[] = [
 ];
 
 const TIMINGS: readonly { value: TimingMode; text: string }[] = [
-  { value: 'fast', text: 'fast: full speed' },
-  { value: 'exact', text: 'exact: op by op, slower' },
+  { value: 'fast', text: 'fast: the clock is read after each op' },
+  { value: 'exact', text: 'exact: each op by itself, slower' },
 ];
 
 export function RunSettings({ store }: { store: Store }) {
@@ -173,8 +173,8 @@ function Sampling({ settings, set }: Part) {
 function Trace({ settings, set }: Part) {
   return (
     <>
-      <label class="wide" title="Trace level: how much of the run is recorded">
-        <span>Trace</span>
+      <label class="wide" title="How much of the run is recorded">
+        <span>Level</span>
         <select
           value={settings.level}
           onChange={(event) => {
@@ -188,7 +188,7 @@ function Trace({ settings, set }: Part) {
           ))}
         </select>
       </label>
-      <label class="wide" title="exact times every op separately, which is slower">
+      <label class="wide" title="How ops are timed">
         <span>Timing</span>
         <select
           value={settings.timing}

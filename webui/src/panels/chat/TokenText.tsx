@@ -20,7 +20,7 @@ export function PromptTokens({ store, session, open = false }: Props & { open?: 
   const counts = usePart(() => {
     void session.feed.version.value;
     const { prompt, reused } = session.data.tokenTotals;
-    const from = reused > 0 ? `, ${formatCount(reused)} from the cache` : '';
+    const from = reused > 0 ? `, ${formatCount(reused)} reused from the KV cache` : '';
     return prompt === 0 ? '' : `${plural(prompt, 'token')}${from}`;
   });
   return (
@@ -183,6 +183,6 @@ function listen(box: HTMLElement, flow: TokenFlow, store: Store, session: OpenSe
 }
 
 function titleOf({ index, id, generated, reused }: Token): string {
-  const origin = generated ? 'generated' : reused ? 'prompt, from the cache' : 'prompt';
+  const origin = generated ? 'generated' : reused ? 'prompt, reused from the KV cache' : 'prompt';
   return `token ${index}, id ${id}, ${origin}`;
 }

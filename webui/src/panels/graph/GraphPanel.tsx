@@ -75,7 +75,7 @@ export function GraphPanel(props: SessionProps) {
           <GraphCanvas {...props} scene={scene} chart={chart} options={options} values={values} />
         )
       ) : template === 0 ? (
-        <Empty>The graph of this step was not recorded: the trace level was minimal.</Empty>
+        <Empty>The graph of this step was not recorded: the level was minimal.</Empty>
       ) : loaded.error ? (
         <Failed what={`${what} cannot be shown.`} error={loaded.error} retry={loaded.retry} />
       ) : (
@@ -148,7 +148,7 @@ function ModelTools({ store, panel, options, layer }: ToolProps & { layer: numbe
       <button
         type="button"
         class="small"
-        title="Open all boxes of the layer that the top bar shows"
+        title="Open all boxes of the selected layer"
         onClick={() => {
           const parts = ['attention', 'ffn', 'moe', 'ssm', 'norm', 'kv-cache', 'other'];
           const keys = parts.map((part) => groupKey(layer, part));

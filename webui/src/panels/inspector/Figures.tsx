@@ -51,7 +51,7 @@ function PlaceFigures({ store, session, place, now }: Props & { place: Place; no
     [session, place.axis, place.name, place.index],
   );
   const { value, error } = useResource(resource);
-  if (error) return <p class="dim">Its course over the session cannot be read.</p>;
+  if (error) return <p class="dim">Its values over the session cannot be read.</p>;
   if (!value) return null;
   return (
     <>
@@ -122,7 +122,7 @@ function Spark(props: Props & { name: string; series: readonly number[] }) {
       type="button"
       class="spark"
       title="Over the steps of the session; a click goes to the step"
-      aria-label={`Course of ${name} over the session`}
+      aria-label={`${name} in each step; Enter goes to the highest`}
       onClick={(event) => {
         const box = event.currentTarget.getBoundingClientRect();
         const count = session.data.steps.length;

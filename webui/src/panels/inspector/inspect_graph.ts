@@ -66,7 +66,7 @@ export function inspectOp(
   };
 }
 
-// Statistics of an output, recorded at trace level verbose.
+// Statistics of an output, recorded at level verbose.
 function valueFacts(op: Op): readonly Fact[] {
   const number = (value: number | null): string =>
     value === null ? 'none' : String(Number(value.toPrecision(4)));

@@ -42,7 +42,7 @@ export function inspectToken(
       ...fact('origin', token && origin),
       ...(step
         ? stepFacts(step)
-        : fact('read by step', token?.reused ? 'none (taken from the cache)' : 'none')),
+        : fact('read by step', token?.reused ? 'none (reused from the KV cache)' : 'none')),
     ],
     links: [{ title: 'Neighbours', jumps: [-1, 1].flatMap((by) => jumpToToken(data, index + by)) }],
     layer: null,
@@ -157,7 +157,7 @@ export function inspectSession(session: Session, data: TraceData): Inspection {
       ...fact('state', session.error ? `${session.state}: ${session.error}` : session.state),
       ...fact('started', new Date(session.start_utc_ns / 1e6).toLocaleString()),
       ...fact(
-        'trace level',
+        'level',
         session.level && `${session.level}${session.exact_timing ? ', exact timing' : ''}`,
       ),
       ...fact('tokens', session.tokens === undefined ? '' : formatCount(session.tokens)),

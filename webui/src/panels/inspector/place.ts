@@ -119,6 +119,6 @@ export function grouped(values: readonly number[]): readonly number[] {
 export function againstMedian(value: number, of: number): string {
   if (of <= 0 || value <= 0) return '';
   const ratio = value / of;
-  if (ratio > 0.95 && ratio < 1.05) return 'as usual';
+  if (ratio > 0.95 && ratio < 1.05) return 'near the median';
   return `${ratio >= 10 ? ratio.toFixed(0) : ratio.toFixed(1)} × the median`;
 }

@@ -65,10 +65,10 @@ export function speedSentence(
   const memory = report?.advice.find(({ advice }) => advice.includes('memory-bound'));
   const cause =
     steps.generate > 0 && faults >= 1
-      ? 'The disk bounds the speed'
+      ? 'The disk limits the speed'
       : memory
-        ? 'Memory bandwidth bounds the speed'
-        : 'Computation bounds the speed';
+        ? 'Memory bandwidth limits the speed'
+        : 'Computation limits the speed';
   const hottest = row
     ? `: ${row.name} takes ${percent(time, ops.sums[phase].time_ns)} of the time, at ${formatBytes(Math.round(rate))}/s`
     : '';
@@ -99,8 +99,8 @@ export function repeatSentence({ pairs, same_weights, differing }: Determinism):
     pairs === 0
       ? 'There are no two generated tokens to compare.'
       : same_weights === pairs
-        ? `It repeats: all ${plural(pairs, 'token')} read the same weights as the token before.`
-        : `It ${same_weights === 0 ? 'does not repeat' : 'repeats in part'}: ${formatCount(same_weights)} of ${plural(pairs, 'token')} read the same weights as the token before${causes.length > 0 ? ` (${causes.join(', ')})` : ''}.`;
+        ? `All ${plural(pairs, 'token')} read the same weights as the token before.`
+        : `${formatCount(same_weights)} of ${plural(pairs, 'token')} read the same weights as the token before${causes.length > 0 ? `, the others used ${causes.join(' and ')}` : ''}.`;
   return {
     text,
     hint: 'determinism: consecutive generated tokens, compared access by access',
@@ -142,8 +142,8 @@ export function memorySentence(reuse: Reuse): Sentence {
   const cliff = cliffOf(reuse);
   const saved = (bytes: number): string => percent(bytes, reuse.bytes_read);
   const text = cliff
-    ? `${formatBytes(cliff.at.capacity_bytes)} of memory is the cliff: a page cache of this size saves ${saved(cliff.at.lru.bytes_saved)} of the reads${cliff.below ? `, one of ${formatBytes(cliff.below.capacity_bytes)} only ${saved(cliff.below.lru.bytes_saved)}` : ''}.`
-    : 'No weight is read twice: a cache saves nothing.';
+    ? `A cache of ${formatBytes(cliff.at.capacity_bytes)} would serve ${saved(cliff.at.lru.bytes_saved)} of the weight reads${cliff.below ? `, one of ${formatBytes(cliff.below.capacity_bytes)} only ${saved(cliff.below.lru.bytes_saved)}` : ''}.`
+    : 'No weight is read twice, so a cache would serve nothing.';
   return {
     text,
     hint: 'reuse: reads that an LRU cache of each size would serve',

@@ -14,6 +14,7 @@ import { MapFooter } from './MapFooter';
 import { MapModel } from './map_model';
 import { MapTable } from './MapTable';
 import { MapToolbar } from './MapToolbar';
+import { axisName, valueName } from './units';
 
 export function MapPanel({ store, session, panel }: SessionProps) {
   const parts = useMemo(
@@ -108,7 +109,7 @@ function planeModelOf(store: Store, model: MapModel): PlaneModel {
 
 function labelOf(model: MapModel): string {
   const { x, y, value } = model.options.value;
-  return `${value} by ${y} and ${x}. Arrow keys move, Enter selects, Shift+Enter compares, dragging selects a range. The button Table shows the rows as a table.`;
+  return `${valueName(value)} by ${axisName(y)} and ${axisName(x)}. Arrow keys move, Enter selects, Shift+Enter compares, dragging selects a range. The button Table shows the rows as a table.`;
 }
 
 function TipText({ text }: { text: CellText }) {
@@ -158,7 +159,5 @@ function State({ model, session }: { model: MapModel; session: SessionProps['ses
   if (error) return <Failed what="The map cannot be shown." error={error} />;
   if (!scene) return <Loading>Loading the map…</Loading>;
   if (hasData || active) return null;
-  return (
-    <Empty>No data per layer: the trace level was minimal, or the step times were lost.</Empty>
-  );
+  return <Empty>No data per layer: the level was minimal, or the step times were lost.</Empty>;
 }

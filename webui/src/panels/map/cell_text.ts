@@ -71,11 +71,7 @@ export function describeCell({
 }
 
 export const timingText = (timing: string): string =>
-  timing === 'fast'
-    ? 'at full speed'
-    : timing === 'learned'
-      ? 'first of its graph, slower'
-      : timing;
+  timing === 'learned' ? 'learned: the first step with this graph, slower' : timing;
 
 function titleOf(
   data: TraceData,
@@ -144,7 +140,7 @@ function tokenLines(data: TraceData, token: number): readonly [string, string][]
   if (read === null) {
     const { flight } = data;
     const why = data.tokens[token]?.reused
-      ? 'taken from the cache, not computed'
+      ? 'reused from the KV cache, not computed'
       : flight && token >= data.tokens.length - 1
         ? `running, ${plural(flight.ops, 'op')} so far`
         : 'not computed';

@@ -19,7 +19,7 @@ const NAMES: Readonly<Record<MapValue, string>> = {
 };
 export const valueName = (value: MapValue): string => NAMES[value];
 
-const ROWS: Readonly<Record<string, string>> = { op_kind: 'op kind', source: 'memory source' };
+const ROWS: Readonly<Record<string, string>> = { op_kind: 'op type', source: 'memory source' };
 export const axisName = (axis: string): string => ROWS[axis] ?? axis;
 
 const number = (value: number): string =>
@@ -42,7 +42,7 @@ export function unitOf({ x, value }: MapOptions, track: string): Unit {
   // Bytes per byte: how often each byte was touched.
   if (isMemory && isBytes) {
     const verb =
-      value === 'bytes_read' ? 'reads' : value === 'bytes_written' ? 'writes' : 'touches';
+      value === 'bytes_read' ? 'reads' : value === 'bytes_written' ? 'writes' : 'reads and writes';
     return { text: (cell) => `${number(cell * scaleX)}×`, what: `${verb} of each byte${perX}` };
   }
   if (isMemory) {

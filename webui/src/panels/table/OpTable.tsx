@@ -129,7 +129,7 @@ function NoRows(props: { recorded: boolean; summary: StepSummary | undefined }) 
     return <Empty>The ops of this step were lost: the disk or the CPU did not keep up.</Empty>;
   }
   if (summary?.aborted) return <Empty>This step was aborted before its first op.</Empty>;
-  return <Empty>The ops of this step were not recorded: the trace level was minimal.</Empty>;
+  return <Empty>The ops of this step were not recorded: the level was minimal.</Empty>;
 }
 
 function StepNote(props: {

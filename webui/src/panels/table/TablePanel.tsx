@@ -105,7 +105,7 @@ function Toolbar(props: TableProps) {
             set({ by: GROUPS.find((one) => one === event.currentTarget.value) ?? null });
           }}
         >
-          <option value="">no totals</option>
+          <option value="">nothing</option>
           {groupsOf(session).map((by) => (
             <option key={by} value={by}>
               {GROUP_NAMES[by]}
