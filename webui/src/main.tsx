@@ -1,4 +1,4 @@
-import { effect } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import { render } from 'preact';
 import { App } from './app';
 import './css/base.css';
@@ -15,15 +15,18 @@ import './css/budget.css';
 import './css/table.css';
 import './css/inspector.css';
 import './css/overlays.css';
-import { api } from './net/api';
+import { createApi } from './net/api';
+import { retryWhileBusy } from './net/busy';
 import { Live } from './net/live';
 import { PANELS } from './panels/all_panels';
 import { Store } from './state/store';
 import { storage } from './storage';
 import { applyTheme, systemTheme } from './theme';
 
+const waiting = signal(0);
 const store = new Store({
-  api,
+  api: createApi(retryWhileBusy(waiting)),
+  waiting,
   browser: window,
   panels: new Set(PANELS.map(({ id }) => id)),
   local: storage('localStorage'),

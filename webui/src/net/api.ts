@@ -1,107 +1,129 @@
 // The HTTP client: one function per route of api/openapi.yaml that the page uses.
 import { ok, type Result } from '../result';
-import { call, callBinary, pageFile, type ApiResult, type ApiError } from './call';
+import type { WhileBusy } from './busy';
+import type { Check } from './check';
+import {
+  call,
+  callBinary,
+  pageFile,
+  type ApiError,
+  type ApiResult,
+  type CallOptions,
+} from './call';
 import { decodePicture } from './frames';
 import * as wire from './types';
 import { upload } from './upload';
 
 export type { ApiResult, ApiError } from './call';
-export { isBusy, isNotFound, errorText } from './call';
+export { isNotFound, errorText } from './call';
 
 const id = encodeURIComponent;
 export const MAX_PAGE_ROWS = 10_000; // maximum `limit` of the server
 
-export const api = {
-  health: () => call('GET', 'health', wire.health),
-  models: () => call('GET', 'models', wire.models),
-  load: (model: string) => call('POST', `models/${id(model)}/load`, wire.model),
-  unload: (model: string) => call('POST', `models/${id(model)}/unload`, wire.model),
-  memory: (model: string) => call('GET', `models/${id(model)}/memory`, wire.memory),
-  setMemory: (model: string, options: wire.MemoryOptions) =>
-    call('PATCH', `models/${id(model)}/memory`, wire.memory, { body: options }),
-  memoryPlan: (model: string) => call('GET', `models/${id(model)}/memory/plan`, wire.memoryPlan),
-  generate: (body: wire.GenerateRequest) => call('POST', 'generate', wire.run, { body }),
-  run: (session: string) => call('GET', `generate/${id(session)}`, wire.run),
-  cancel: (session: string) => call('DELETE', `generate/${id(session)}`, wire.run),
-  sessions: (query: wire.SessionQuery, signal?: AbortSignal) =>
-    call('GET', 'sessions', wire.sessions, { query, signal }),
-  session: (session: string) => call('GET', `sessions/${id(session)}`, wire.session),
-  rename: (session: string, title: string) =>
-    call('PATCH', `sessions/${id(session)}`, wire.session, { body: { title } }),
-  remove: (session: string) => call('DELETE', `sessions/${id(session)}`, wire.deleted),
-  restore: (session: string) => call('POST', `sessions/${id(session)}/restore`, wire.session),
-  upload: (file: Blob, progress: (share: number) => void, signal?: AbortSignal) =>
-    upload('sessions', file, wire.session, progress, signal),
-  example: () => pageFile('example.ttrace'),
-  tokens: (session: string, from: number, limit: number) =>
-    call('GET', `sessions/${id(session)}/tokens`, wire.tokens, { query: { from, limit } }),
-  steps: (session: string, from: number, limit: number) =>
-    call('GET', `sessions/${id(session)}/steps`, wire.steps, { query: { from, limit } }),
-  ops: (session: string, step: number, signal?: AbortSignal) =>
-    fetchAllPages(
-      (from) =>
-        call('GET', `sessions/${id(session)}/steps/${step}/ops`, wire.ops, {
-          query: { from, limit: MAX_PAGE_ROWS },
-          signal,
-        }),
-      (page) => page.ops,
-    ),
-  accesses: (session: string, step: number, op: number, signal?: AbortSignal) =>
-    call('GET', `sessions/${id(session)}/steps/${step}/accesses`, wire.accesses, {
-      query: { op, limit: 1000 },
-      signal,
-    }),
-  layer: (session: string, step: number, layer: number, signal?: AbortSignal) =>
-    call('GET', `sessions/${id(session)}/steps/${step}/layers/${layer}`, wire.layerSubgraph, {
-      signal,
-    }),
-  graph: (session: string, template: number, signal?: AbortSignal) =>
-    call('GET', `sessions/${id(session)}/templates/${template}/graph`, wire.wholeGraph, { signal }),
-  nodes: (session: string, template: number, signal?: AbortSignal) =>
-    fetchAllPages(
-      (from) =>
-        call('GET', `sessions/${id(session)}/templates/${template}/nodes`, wire.nodes, {
-          query: { from, limit: MAX_PAGE_ROWS },
-          signal,
-        }),
-      (page) => page.nodes,
-    ),
-  tensors: (session: string, template: number, signal?: AbortSignal) =>
-    fetchAllPages(
-      (from) =>
-        call('GET', `sessions/${id(session)}/templates/${template}/tensors`, wire.tensors, {
-          query: { from, limit: MAX_PAGE_ROWS },
-          signal,
-        }),
-      (page) => page.tensors,
-    ),
-  heatmap: (session: string, query: wire.PictureQuery, signal?: AbortSignal) =>
-    callBinary(`sessions/${id(session)}/heatmap`, decodePicture, {
-      query: { ...query, format: 'columns' },
-      signal,
-    }),
-  query: (session: string, sql: string, limit: number, signal?: AbortSignal) =>
-    call('POST', `sessions/${id(session)}/query`, wire.queryRows, {
-      body: { sql, limit, timeout_ms: 60_000 },
-      signal,
-    }),
-  breakdown: (session: string, query: wire.BreakdownQuery, signal?: AbortSignal) =>
-    call('GET', `sessions/${id(session)}/breakdown`, wire.breakdown, { query, signal }),
-  comparisonWithin: (session: string, query: wire.WithinQuery, signal?: AbortSignal) =>
-    call('GET', `sessions/${id(session)}/comparison`, wire.comparisonWithin, { query, signal }),
-  determinism: (session: string, signal?: AbortSignal) =>
-    call('GET', `sessions/${id(session)}/determinism`, wire.determinism, { signal }),
-  reuse: (session: string, signal?: AbortSignal) =>
-    call('GET', `sessions/${id(session)}/reuse`, wire.reuse, { signal }),
-  report: (session: string, signal?: AbortSignal) =>
-    call('GET', `sessions/${id(session)}/report`, wire.report, {
-      query: { format: 'json' },
-      signal,
-    }),
-  sequentiality: (session: string, query: wire.SequentialityQuery, signal?: AbortSignal) =>
-    call('GET', `sessions/${id(session)}/sequentiality`, wire.sequentiality, { query, signal }),
-};
-export type Api = typeof api;
+// `whileBusy` repeats requests that only read.
+export function createApi(whileBusy: WhileBusy) {
+  const get = <T>(path: string, check: Check<T>, options: CallOptions = {}): ApiResult<T> =>
+    whileBusy(() => call('GET', path, check, options), options.signal);
+  return {
+    health: () => get('health', wire.health),
+    models: () => get('models', wire.models),
+    load: (model: string) => call('POST', `models/${id(model)}/load`, wire.model),
+    unload: (model: string) => call('POST', `models/${id(model)}/unload`, wire.model),
+    memory: (model: string) => get(`models/${id(model)}/memory`, wire.memory),
+    setMemory: (model: string, options: wire.MemoryOptions) =>
+      call('PATCH', `models/${id(model)}/memory`, wire.memory, { body: options }),
+    memoryPlan: (model: string) => get(`models/${id(model)}/memory/plan`, wire.memoryPlan),
+    generate: (body: wire.GenerateRequest) => call('POST', 'generate', wire.run, { body }),
+    run: (session: string) => get(`generate/${id(session)}`, wire.run),
+    cancel: (session: string) => call('DELETE', `generate/${id(session)}`, wire.run),
+    sessions: (query: wire.SessionQuery, signal?: AbortSignal) =>
+      get('sessions', wire.sessions, { query, signal }),
+    session: (session: string) => get(`sessions/${id(session)}`, wire.session),
+    rename: (session: string, title: string) =>
+      call('PATCH', `sessions/${id(session)}`, wire.session, { body: { title } }),
+    remove: (session: string) => call('DELETE', `sessions/${id(session)}`, wire.deleted),
+    restore: (session: string) => call('POST', `sessions/${id(session)}/restore`, wire.session),
+    upload: (file: Blob, progress: (share: number) => void, signal?: AbortSignal) =>
+      upload('sessions', file, wire.session, progress, signal),
+    example: () => pageFile('example.ttrace'),
+    tokens: (session: string, from: number, limit: number) =>
+      get(`sessions/${id(session)}/tokens`, wire.tokens, { query: { from, limit } }),
+    steps: (session: string, from: number, limit: number) =>
+      get(`sessions/${id(session)}/steps`, wire.steps, { query: { from, limit } }),
+    ops: (session: string, step: number, signal?: AbortSignal) =>
+      fetchAllPages(
+        (from) =>
+          get(`sessions/${id(session)}/steps/${step}/ops`, wire.ops, {
+            query: { from, limit: MAX_PAGE_ROWS },
+            signal,
+          }),
+        (page) => page.ops,
+      ),
+    accesses: (session: string, step: number, op: number, signal?: AbortSignal) =>
+      get(`sessions/${id(session)}/steps/${step}/accesses`, wire.accesses, {
+        query: { op, limit: 1000 },
+        signal,
+      }),
+    layer: (session: string, step: number, layer: number, signal?: AbortSignal) =>
+      get(`sessions/${id(session)}/steps/${step}/layers/${layer}`, wire.layerSubgraph, {
+        signal,
+      }),
+    graph: (session: string, template: number, signal?: AbortSignal) =>
+      get(`sessions/${id(session)}/templates/${template}/graph`, wire.wholeGraph, { signal }),
+    nodes: (session: string, template: number, signal?: AbortSignal) =>
+      fetchAllPages(
+        (from) =>
+          get(`sessions/${id(session)}/templates/${template}/nodes`, wire.nodes, {
+            query: { from, limit: MAX_PAGE_ROWS },
+            signal,
+          }),
+        (page) => page.nodes,
+      ),
+    tensors: (session: string, template: number, signal?: AbortSignal) =>
+      fetchAllPages(
+        (from) =>
+          get(`sessions/${id(session)}/templates/${template}/tensors`, wire.tensors, {
+            query: { from, limit: MAX_PAGE_ROWS },
+            signal,
+          }),
+        (page) => page.tensors,
+      ),
+    heatmap: (session: string, query: wire.PictureQuery, signal?: AbortSignal) =>
+      whileBusy(
+        () =>
+          callBinary(`sessions/${id(session)}/heatmap`, decodePicture, {
+            query: { ...query, format: 'columns' },
+            signal,
+          }),
+        signal,
+      ),
+    query: (session: string, sql: string, limit: number, signal?: AbortSignal) =>
+      whileBusy(
+        () =>
+          call('POST', `sessions/${id(session)}/query`, wire.queryRows, {
+            body: { sql, limit, timeout_ms: 60_000 },
+            signal,
+          }),
+        signal,
+      ),
+    breakdown: (session: string, query: wire.BreakdownQuery, signal?: AbortSignal) =>
+      get(`sessions/${id(session)}/breakdown`, wire.breakdown, { query, signal }),
+    comparisonWithin: (session: string, query: wire.WithinQuery, signal?: AbortSignal) =>
+      get(`sessions/${id(session)}/comparison`, wire.comparisonWithin, { query, signal }),
+    determinism: (session: string, signal?: AbortSignal) =>
+      get(`sessions/${id(session)}/determinism`, wire.determinism, { signal }),
+    reuse: (session: string, signal?: AbortSignal) =>
+      get(`sessions/${id(session)}/reuse`, wire.reuse, { signal }),
+    report: (session: string, signal?: AbortSignal) =>
+      get(`sessions/${id(session)}/report`, wire.report, {
+        query: { format: 'json' },
+        signal,
+      }),
+    sequentiality: (session: string, query: wire.SequentialityQuery, signal?: AbortSignal) =>
+      get(`sessions/${id(session)}/sequentiality`, wire.sequentiality, { query, signal }),
+  };
+}
+export type Api = ReturnType<typeof createApi>;
 
 // The URL of a session's file.
 export const fileUrl = (session: string): string => `api/v1/sessions/${id(session)}/file`;

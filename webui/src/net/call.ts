@@ -4,21 +4,25 @@ import { err, ok, type Result } from '../result';
 import { Mismatch, object, optional, str, type Check } from './check';
 import type { ProblemCode } from './types';
 
+export interface Rejection {
+  readonly kind: 'rejected';
+  readonly status: number;
+  readonly code: ProblemCode | null; // null: the response is not from tt-server
+  readonly title: string;
+  readonly detail: string;
+  readonly retryAfterMs?: number; // Retry-After
+}
+
 export type ApiError =
   | { readonly kind: 'offline'; readonly detail: string } // no response
   | { readonly kind: 'aborted'; readonly detail: string }
-  | {
-      readonly kind: 'rejected';
-      readonly status: number;
-      readonly code: ProblemCode | null; // null: the response is not from tt-server
-      readonly title: string;
-      readonly detail: string;
-    }
+  | Rejection
   | { readonly kind: 'unexpected'; readonly detail: string }; // does not match the schema
 
 export type ApiResult<T> = Promise<Result<T, ApiError>>;
 
 export const OFFLINE: ApiError = { kind: 'offline', detail: 'The server does not respond.' };
+export const ABORTED: ApiError = { kind: 'aborted', detail: 'Cancelled.' };
 
 export interface CallOptions {
   readonly query?: Readonly<Record<string, string | number | undefined>>;
@@ -40,7 +44,8 @@ export async function call<T>(
         ? {}
         : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
     });
-    return parseResponse(response.status, await response.text(), check);
+    const answer = parseResponse(response.status, await response.text(), check);
+    return answer.ok ? answer : err(withRetryAfter(answer.error, response));
   } catch (cause) {
     return err(failureOf(cause));
   }
@@ -54,7 +59,10 @@ export async function callBinary<T>(
 ): ApiResult<T> {
   try {
     const response = await fetch(`api/v1/${path}${queryText(query)}`, { signal: signal ?? null });
-    if (!response.ok) return err(parseProblem(response.status, await response.text()));
+    if (!response.ok) {
+      const problem = parseProblem(response.status, await response.text());
+      return err(withRetryAfter(problem, response));
+    }
     const decoded = decode(await response.arrayBuffer());
     return decoded.ok
       ? decoded
@@ -65,9 +73,14 @@ export async function callBinary<T>(
 }
 
 function failureOf(cause: unknown): ApiError {
-  return cause instanceof DOMException && cause.name === 'AbortError'
-    ? { kind: 'aborted', detail: 'Cancelled.' }
-    : OFFLINE;
+  return cause instanceof DOMException && cause.name === 'AbortError' ? ABORTED : OFFLINE;
+}
+
+function withRetryAfter(error: ApiError, response: Response): ApiError {
+  const seconds = Number(response.headers.get('retry-after') ?? NaN);
+  return error.kind === 'rejected' && seconds >= 0
+    ? { ...error, retryAfterMs: 1000 * seconds }
+    : error;
 }
 
 export function queryText(query: NonNullable<CallOptions['query']>): string {
@@ -132,8 +145,10 @@ export function errorText(error: ApiError): string {
 }
 
 // The server rejects some requests while others of their kind run.
-export const isBusy = (error: ApiError): boolean =>
-  error.kind === 'rejected' && error.status === 503;
+const BUSY: readonly (ProblemCode | null)[] = ['queries_busy', 'too_many_connections'];
+
+export const isBusy = (error: ApiError): error is Rejection =>
+  error.kind === 'rejected' && BUSY.includes(error.code);
 
 export const isNotFound = (error: ApiError): boolean =>
   error.kind === 'rejected' && error.status === 404;

@@ -21,6 +21,15 @@ export function StatusLine({ store }: { store: Store }) {
           {health.warning}
         </span>
       )}
+      {store.connection.isBusy.value && (
+        <span
+          class="warn busy"
+          role="status"
+          title="The server computes other queries. The page repeats its request until it is answered."
+        >
+          The server is busy, retrying
+        </span>
+      )}
       <span class="status-end">
         {health ? `tensor-trace ${health.version}` : 'server not reachable'}
       </span>

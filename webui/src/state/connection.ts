@@ -12,13 +12,16 @@ export type ConnectionState =
 export class Connection {
   readonly state: ReadonlySignal<ConnectionState>;
   readonly reconnects: ReadonlySignal<number>; // counts connects and reconnects
+  readonly isBusy: ReadonlySignal<boolean>; // requests wait for a busy server
   private readonly liveStatus = signal<LiveStatus>({ is: 'connecting' });
   private readonly responds = signal<boolean | null>(null);
   private readonly reconnectCount = signal(0);
   private readonly api: Pick<Api, 'health'>;
 
-  constructor(api: Pick<Api, 'health'>) {
+  // `waiting`: number of requests that are repeated because the server is busy.
+  constructor(api: Pick<Api, 'health'>, waiting: ReadonlySignal<number>) {
     this.api = api;
+    this.isBusy = computed(() => waiting.value > 0);
     this.reconnects = this.reconnectCount;
     this.state = computed(() => {
       const live = this.liveStatus.value;

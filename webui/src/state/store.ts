@@ -34,6 +34,7 @@ export interface Watcher {
 
 export interface StoreParts {
   readonly api: Api;
+  readonly waiting: ReadonlySignal<number>; // requests that a busy server rejected and that are repeated
   readonly browser: Browser;
   readonly panels: KnownPanels;
   readonly local: Pick<Storage, 'getItem' | 'setItem'> | null;
@@ -74,7 +75,7 @@ export class Store implements LiveSink {
   private readonly budgets = new Map<string, MemoryBudget>();
   private startedRun: Run | null = null; // the run that was just started, used when its session opens
 
-  constructor({ api, browser, panels, local, tab, systemTheme }: StoreParts) {
+  constructor({ api, waiting, browser, panels, local, tab, systemTheme }: StoreParts) {
     this.api = api;
     this.panels = panels;
     this.open = this.current;
@@ -85,7 +86,7 @@ export class Store implements LiveSink {
       this.toasts.error(`Ignored invalid parts of the link: ${dropped.join(', ')}`);
     });
     this.playback = new Playback(this.open, this.navigation);
-    this.connection = new Connection(api);
+    this.connection = new Connection(api, waiting);
     this.models = new Models(api, this.toasts);
     this.sessions = new SessionList(api, this.toasts);
     this.chat = new Chat({

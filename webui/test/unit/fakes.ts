@@ -81,6 +81,7 @@ export const PANELS = new Set(['chat', 'sessions', 'map', 'graph', 'table', 'ins
 export function fakeStore(part: Partial<Api>, browser = new FakeBrowser()): Store {
   return new Store({
     api: fakeApi(part),
+    waiting: signal(0),
     browser,
     panels: PANELS,
     local: new FakeStorage(),

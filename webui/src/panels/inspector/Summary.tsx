@@ -1,6 +1,6 @@
 // The summary of the session in six sentences. Each appears as soon as its route has answered, and
 // leads to its evidence.
-import { isBusy, type ApiResult } from '../../net/api';
+import type { ApiResult } from '../../net/api';
 import { ok } from '../../result';
 import type { OpenSession } from '../../state/open_session';
 import { perSession } from '../../state/per_session';
@@ -43,7 +43,6 @@ const sentence = (load: (session: OpenSession, signal: AbortSignal) => ApiResult
           return session.active.value || !isComplete || steps === 0 ? null : String(steps);
         },
         load: (signal) => load(session, signal),
-        isTemporary: isBusy, // other clients ask expensive questions, too
         reconnects: session.context.reconnects,
       }),
   );

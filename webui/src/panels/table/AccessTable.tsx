@@ -21,7 +21,6 @@ import {
   loadAccesses,
   loadSorted,
   MAX_SORTED,
-  patientQuery,
   startsOf,
   type AccessPlan,
 } from './access_rows';
@@ -223,7 +222,7 @@ function contentOf(
 
   async function countsOf(now: AccessPlan, signal: AbortSignal) {
     const limit = now.steps.length;
-    const rows = await patientQuery(api, session.id, countSql(now), limit, signal);
+    const rows = await api.query(session.id, countSql(now), limit, signal);
     if (!rows.ok) return rows;
     const byStep = new Map(rows.value.rows.map(([step, n]) => [Number(step), Number(n)]));
     return now.steps.map((step) => byStep.get(step) ?? 0);

@@ -1,7 +1,7 @@
 // The accesses of one step, or of all steps of the session: up to hundreds of millions. They are not
 // stored anywhere; the server derives the rows that are in view (SQL table `access`). The steps have
 // known numbers of accesses, so row N of the session is row N - M of a step.
-import { isBusy, type Api, type ApiResult } from '../../net/api';
+import type { Api, ApiResult } from '../../net/api';
 import type { QueryRows } from '../../net/types';
 import { ok } from '../../result';
 import { isStepTerm, sqlFilter, stepMatches, type Term } from '../../state/filter';
@@ -157,23 +157,6 @@ export function rowsOf({ columns, rows }: QueryRows): readonly AccessRow[] {
 
 type Query = Pick<Api, 'query'>;
 
-const BUSY_RETRY_MS = 150;
-
-// The server runs two statements at a time and rejects a third.
-export async function patientQuery(
-  api: Query,
-  session: string,
-  sql: string,
-  limit: number,
-  signal: AbortSignal,
-): ApiResult<QueryRows> {
-  for (let tries = 0; ; tries += 1) {
-    const answer = await api.query(session, sql, limit, signal);
-    if (answer.ok || !isBusy(answer.error) || tries >= 40 || signal.aborted) return answer;
-    await new Promise((done) => setTimeout(done, BUSY_RETRY_MS));
-  }
-}
-
 export async function loadAccesses(
   api: Query,
   session: string,
@@ -187,7 +170,7 @@ export async function loadAccesses(
   const some = { steps: plan.steps.slice(first, last + 1), where: plan.where };
   const page = ` LIMIT ${limit} OFFSET ${offset}`;
   const sql = accessSql(some, columnsWithKeys(columns), null, page);
-  const answer = await patientQuery(api, session, sql, limit, signal);
+  const answer = await api.query(session, sql, limit, signal);
   return answer.ok ? ok(rowsOf(answer.value)) : answer;
 }
 
@@ -200,6 +183,6 @@ export async function loadSorted(
   signal: AbortSignal,
 ): ApiResult<readonly AccessRow[]> {
   const sql = accessSql(plan, columnsWithKeys(columns), sort, ` LIMIT ${MAX_SORTED}`);
-  const answer = await patientQuery(api, session, sql, MAX_SORTED, signal);
+  const answer = await api.query(session, sql, MAX_SORTED, signal);
   return answer.ok ? ok(rowsOf(answer.value)) : answer;
 }
