@@ -15,6 +15,13 @@ function mismatch(path: string, expected: string, value: unknown): never {
 export const num: Check<number> = (v, path) =>
   typeof v === 'number' && Number.isFinite(v) ? v : mismatch(path, 'a number', v);
 
+// An index or a number of records: at most the largest context (docs/limits.md).
+export const MAX_COUNT = 2 ** 24;
+export const count: Check<number> = (v, path) =>
+  typeof v === 'number' && Number.isInteger(v) && v >= 0 && v <= MAX_COUNT
+    ? v
+    : mismatch(path, 'a whole number up to 16777216', v);
+
 export const bool: Check<boolean> = (v, path) =>
   typeof v === 'boolean' ? v : mismatch(path, 'true or false', v);
 

@@ -7,7 +7,7 @@
 //
 // The columns are views of the frame's buffer; nothing is copied.
 import { err, ok, type Result } from '../result';
-import { Mismatch } from './check';
+import { Mismatch, MAX_COUNT } from './check';
 import { pictureHead, type PictureHead } from './types';
 
 // Ops of a step, possibly of the step in flight.
@@ -37,6 +37,8 @@ export function decodeOpsFrame(buffer: ArrayBuffer): Result<OpsFrame, string> {
   const kind = head.getUint16(4, true);
   if (kind !== KIND_OPS) return err(`a live frame has the unknown kind ${kind}`);
   const rows = head.getUint32(20, true);
+  const [step, firstOp] = [head.getUint32(12, true), head.getUint32(16, true)];
+  if (step > MAX_COUNT || firstOp > MAX_COUNT) return err('a live frame has an invalid step or op');
   const column = padded(4 * rows); // 4 bytes per row
   const need = HEADER + column + 16 * rows;
   if (buffer.byteLength < need) {
@@ -45,8 +47,8 @@ export function decodeOpsFrame(buffer: ArrayBuffer): Result<OpsFrame, string> {
   const flags = head.getUint16(6, true);
   return ok({
     subscription: head.getUint32(8, true),
-    step: head.getUint32(12, true),
-    firstOp: head.getUint32(16, true),
+    step,
+    firstOp,
     complete: (flags & FLAG_COMPLETE) !== 0,
     withdrawn: (flags & FLAG_WITHDRAWN) !== 0,
     op: new Uint32Array(buffer, HEADER, rows),

@@ -29,7 +29,8 @@ interface Subscription extends WatchOptions {
 }
 
 const MIN_RETRY_MS = 500;
-const MAX_RETRY_MS = 8000;
+const MAX_RETRY_MS = 1500; // the page is back within 2 s of the server
+const RESUBSCRIBE_MS = 8000;
 const ACK_BYTES = 128 * 1024;
 // The window if "hello" does not contain one.
 const DEFAULT_WINDOW = 4 * ACK_BYTES;
@@ -156,7 +157,7 @@ export class Live {
     const watched = this.subscriptions.get(session);
     setTimeout(() => {
       if (watched && this.subscriptions.get(session) === watched) this.subscribe(session, watched);
-    }, MAX_RETRY_MS);
+    }, RESUBSCRIBE_MS);
   }
 
   private onHello(server: string, window: number): void {

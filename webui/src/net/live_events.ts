@@ -1,5 +1,5 @@
 // The messages of /api/v1/live (api/live.md) and their checks.
-import { num, object, optional, str, type Check } from './check';
+import { count, num, object, optional, str, type Check } from './check';
 import type { LivePosition } from './live_position';
 import { runState, stepSummary, token, type RunState, type StepSummary, type Token } from './types';
 
@@ -55,7 +55,7 @@ export type LiveEvent =
 
 const sessionMessage = object<SessionMessage>({ session: str });
 const messageType = object<{ type: string }>({ type: str });
-const position = object<LivePosition>({ token: num, step: num, op: num });
+const position = object<LivePosition>({ token: count, step: count, op: count });
 
 // For "*" the message counts sessions; this page does not subscribe to "*".
 const losses = object<SessionMessage & { [K in keyof LivePosition as `${K}s`]?: number }>({
@@ -97,7 +97,7 @@ const EVENTS: { readonly [T in LiveEvent['type']]: Check<Event<T>> } = {
     const { session, tokens = 0, steps = 0, ops = 0 } = losses(v, path);
     return { type: 'loss', session, tokens, steps, ops, frames: tokens + steps + ops };
   },
-  text: object<Event<'text'>>({ session: str, index: num, text: str }),
+  text: object<Event<'text'>>({ session: str, index: count, text: str }),
   token: (v, path) => ({ ...sessionMessage(v, path), ...token(v, path), type: 'token' }),
   step: (v, path) => ({ ...sessionMessage(v, path), ...stepSummary(v, path), type: 'step' }),
 };

@@ -1,7 +1,7 @@
 // Short names and checks of the API types. The types are generated from api/openapi.yaml
 // (`npm run types` writes schema.d.ts). Times (`_ns`) are nanoseconds since the session's start
 // (exact in a double for 104 days); sizes are bytes.
-import { bool, list, nullable, num, object, oneOf, str, type Check } from './check';
+import { bool, count, list, nullable, num, object, oneOf, str, type Check } from './check';
 import type { components, operations } from './schema';
 
 type Schemas = components['schemas'];
@@ -123,7 +123,7 @@ export const deleted = object<{ id: string; restore_until_utc_ns: number }>({
   restore_until_utc_ns: num,
 });
 
-export const token = object<Token>({ index: num, id: num, generated: bool, text: str });
+export const token = object<Token>({ index: count, id: num, generated: bool, text: str });
 export const tokens = object<{ total: number; tokens: readonly Token[] }>({
   total: num,
   tokens: list(token),
@@ -131,12 +131,12 @@ export const tokens = object<{ total: number; tokens: readonly Token[] }>({
 
 // `layers` has one entry per layer and a last one for ops without a layer (embedding, output).
 export const stepSummary = object<StepSummary>({
-  step: num,
+  step: count,
   phase: str,
   timing: str,
   template: nullable(num),
-  token_id: num,
-  token_count: num,
+  token_id: count,
+  token_count: count,
   begin_ns: num,
   end_ns: num,
   duration_ns: num,

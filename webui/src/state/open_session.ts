@@ -21,6 +21,7 @@ export interface SessionContext {
 }
 
 const INFO_MS = 900; // interval for reading the facts of a running session
+const NO_EVENTS_MS = 5000; // then the facts are read although no event has arrived
 const FOLLOW_MS = 1000; // minimum interval between changes of the followed step
 
 export class OpenSession {
@@ -72,10 +73,18 @@ export class OpenSession {
         this.countGenerated();
       });
     });
+    this.stopChecking = effect(() => {
+      void view.value;
+      if (this.isLoaded.value)
+        untracked(() => {
+          this.checkView();
+        });
+    });
+    const openedMs = Date.now();
     // The facts of a running session change; the server sends no events for them.
     this.infoTimer = setInterval(() => {
-      if (this.active.peek() && this.data.steps.length > 0 && !this.infoRequested)
-        void this.refreshInfo();
+      const mayExist = this.data.steps.length > 0 || Date.now() > openedMs + NO_EVENTS_MS;
+      if (this.active.peek() && mayExist && !this.infoRequested) void this.refreshInfo();
     }, INFO_MS);
     // A request that was just sent has no file yet; its live events arrive first.
     if (!run) void this.refresh();
@@ -196,7 +205,14 @@ export class OpenSession {
   private async finish(run: Run | null): Promise<void> {
     if (this.closed) return;
     this.context.ended(run);
+    this.feed.endFlight();
     await Promise.all([this.refreshInfo(), this.feed.pull()]);
+    if (!this.isClosed()) this.isLoaded.value = true;
+  }
+
+  // A method, because TypeScript would assume that the field cannot change during an await.
+  private isClosed(): boolean {
+    return this.closed;
   }
 
   private async refreshInfo(): Promise<void> {
@@ -209,11 +225,14 @@ export class OpenSession {
     // Keep the shown data if a refresh fails.
     if (!result.ok && this.latestInfo.peek().is === 'ready') return;
     this.latestInfo.value = toLoadable(result);
-    if (result.ok) this.context.changed(result.value);
+    if (!result.ok) return;
+    this.context.changed(result.value);
+    // The last live event may have been lost.
+    if (result.value.state !== 'running' && this.active.peek()) void this.refreshRun();
   }
 
-  // Replaces what the session does not have (from a link): the step, the layer, a step of another
-  // phase.
+  // Replaces what the session does not have, for example from a link: the step, the layer, a step
+  // of another phase.
   private checkView(): void {
     const { navigation } = this.context;
     const { step, session, layer, phase } = navigation.view.peek();

@@ -67,6 +67,13 @@ export class SessionFeed {
     this.pacer.request();
   }
 
+  // The run has ended: no step is in flight.
+  endFlight(): void {
+    if (this.data.flight === null) return;
+    this.data.flight = null;
+    this.pacer.request();
+  }
+
   addLoss(total: number): void {
     this.skipped.value = total;
     void this.pull();
