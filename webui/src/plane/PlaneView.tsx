@@ -4,9 +4,10 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Viewport } from '../state/shell';
 import type { Camera } from './layout';
-import type { Brush, Marked } from './paint';
-import { Plane, type HoverPlace, type PlaneEvents, type Scene } from './plane';
+import type { Brush, Marked } from './paint_overlay';
+import { Plane, type HoverPlace, type PlaneEvents } from './plane';
 import type { Scale } from './scale';
+import type { Scene } from './scene';
 
 export interface PlaneModel extends PlaneEvents {
   readonly scene: ReadonlySignal<Scene | null>;

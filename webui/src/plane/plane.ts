@@ -1,16 +1,13 @@
 // A plane: the picture of a source over two axes, which is zoomed, panned, hovered and selected.
-// One class behind every heat map. The base (cells, axes, margins), the overlay (selection, brush)
-// and the hover are separate canvases: a change paints only what depends on it, at most once per
-// frame. The owner describes the plane by a scene and receives what the user does as events.
+// One class behind every heat map. The owner describes the plane by a scene and receives what the
+// user does as events.
 import { effect, signal, untracked, type ReadonlySignal, type Signal } from '@preact/signals';
-import { leastSpan, positionText, type Axis } from './axis';
-import type { Palette } from './colours';
+import { leastSpan, type Axis } from './axis';
 import { listenToPlane, type PlaneInput, type Point } from './gestures';
 import {
   cameraWith,
   fullX,
   hitAt,
-  lensLayout,
   planeLayout,
   positionIn,
   trackAt,
@@ -24,61 +21,12 @@ import {
   type PlaneLayout,
   type Zone,
 } from './layout';
-import {
-  figuresOf,
-  paintBrush,
-  paintCells,
-  paintFigures,
-  paintGrid,
-  paintHover,
-  paintLabels,
-  paintLens,
-  paintMarks,
-  paintNames,
-  paintSelection,
-  paintSums,
-  type Brush,
-  type Ctx,
-  type Marked,
-} from './paint';
-import { cellAt, pixelOf, pixelStart, type Raster, type ValueRange } from './raster';
+import type { Brush, Marked } from './paint_overlay';
+import { PlanePainter } from './painter';
+import type { Raster } from './raster';
 import { clip, outwards, panRange, spanOf, zoomRange, type Range } from './range';
-import { sameScale, scaleOf, type Scale } from './scale';
-import type { Source } from './sources/source';
-import type { MarkedPixels } from './sources/token_marks';
-import { themeOf, type PlaneTheme } from './theme';
-
-export interface Track {
-  readonly title: string; // above its names
-  readonly y: Axis;
-  readonly share: number; // of the height
-  readonly source: Source;
-}
-
-export interface Scene {
-  readonly x: Axis;
-  readonly tracks: readonly Track[];
-  readonly log: boolean;
-  readonly palette: Palette;
-  readonly shown: ValueRange;
-  readonly lens: boolean;
-  readonly figure: 'median' | 'mean'; // of the rows
-  readonly figureTitle: string;
-  readonly valueText: (value: number, track: number) => string;
-  // Timing of the units of x, and whether a line follows a unit; null: none.
-  readonly marks: {
-    readonly pixels: (x: Range, width: number) => MarkedPixels;
-    readonly columnEnds: (unit: number) => boolean;
-  } | null;
-}
-
-export interface Tip<Text> {
-  readonly text: Text;
-  readonly x: number; // position in the host
-  readonly y: number;
-  readonly width: number; // size of the host
-  readonly height: number;
-}
+import type { Scale } from './scale';
+import type { Scene } from './scene';
 
 export interface PlaneEvents {
   move(camera: Camera): void;
@@ -108,39 +56,47 @@ export interface HoverPlace {
   readonly at: Point;
 }
 
-const SCALE_MS = 300;
 const GROWTH_MS = 125;
 
 export class Plane implements PlaneInput {
   readonly hovered = signal<HoverPlace | null>(null);
   readonly box = signal<Box>({ w: 0, h: 0 });
-  readonly painted = signal(0); // counts the changes of the pictures in view
+  private readonly painter: PlanePainter;
   private readonly parts: PlaneParts;
   private readonly stops: (() => void)[] = [];
-  private readonly dirty = { base: true, overlay: true, hover: true };
-  private frame = 0;
-  private theme: PlaneTheme | null = null;
-  // By track: the picture that scale and margins refer to, and the figures of its rows.
-  private best: readonly Raster[] = [];
-  private figures: readonly Float32Array[] = [];
-  private isHoverPainted = false;
   private pointer: Point | null = null; // null: outside, or the cursor was moved by keys
-  private paintedMs = 0;
   private growthTimer: ReturnType<typeof setTimeout> | null = null;
-  private scaledMs = 0; // when the scale was computed
-  private scaleTimer: ReturnType<typeof setTimeout> | null = null;
   private dragged: Brush | null = null; // while the pointer is down
 
   constructor(parts: PlaneParts) {
     this.parts = parts;
+    this.painter = new PlanePainter(parts, {
+      box: this.box,
+      hovered: this.hovered,
+      dragged: () => this.dragged,
+      layout: () => this.layout(),
+    });
     this.watch();
   }
 
   destroy(): void {
-    cancelAnimationFrame(this.frame);
-    if (this.scaleTimer !== null) clearTimeout(this.scaleTimer);
+    this.painter.destroy();
     if (this.growthTimer !== null) clearTimeout(this.growthTimer);
     for (const stop of this.stops) stop();
+  }
+
+  // Counts the changes of the pictures in view.
+  get painted(): ReadonlySignal<number> {
+    return this.painter.painted;
+  }
+
+  // The picture that the margins refer to, by track.
+  raster(track: number): Raster | null {
+    return this.painter.raster(track);
+  }
+
+  cellOf(hit: Hit): ReturnType<PlanePainter['cellOf']> {
+    return this.painter.cellOf(hit);
   }
 
   // ---- What is in view ---------------------------------------------------------------
@@ -179,31 +135,6 @@ export class Plane implements PlaneInput {
     const scene = this.parts.scene.peek();
     if (scene?.x.kind === 'one') this.pan(0, -share * layout.plot.h, layout.plot.y);
     else this.pan(-share * layout.plot.w, 0, layout.plot.y);
-  }
-
-  // The picture that the margins refer to, by track.
-  raster(track: number): Raster | null {
-    return this.best[track] ?? null;
-  }
-
-  // The cell at a position: its range on both axes. A unit is a whole row or token, or a pixel of
-  // an axis that has more units than pixels.
-  cellOf(hit: Hit): { readonly x: Range; readonly y: Range | null; readonly value: number } {
-    const raster = this.best[hit.track];
-    if (!raster || raster.width === 0) {
-      const x = Math.floor(hit.x);
-      return { x: { from: x, to: x + 1 }, y: null, value: NaN };
-    }
-    const cell = (range: Range, pixels: number, at: number): Range => {
-      const pixel = pixelOf(range, pixels, at);
-      if (pixel < 0) return { from: Math.floor(at), to: Math.floor(at) + 1 };
-      return { from: pixelStart(range, pixels, pixel), to: pixelStart(range, pixels, pixel + 1) };
-    };
-    return {
-      x: cell(raster.x, raster.width, hit.x),
-      y: hit.y === null ? null : cell(raster.y, raster.height, hit.y),
-      value: hit.y === null ? NaN : cellAt(raster, hit.x, hit.y),
-    };
   }
 
   // ---- Input -------------------------------------------------------------------------
@@ -304,7 +235,7 @@ export class Plane implements PlaneInput {
     this.dragged = done ? null : { x, track: index, y };
     this.leave();
     if (done) this.parts.events.brushed({ x, track: index, y });
-    this.request('overlay');
+    this.painter.request('overlay');
   }
 
   click(x: number, y: number, shift: boolean): void {
@@ -390,7 +321,7 @@ export class Plane implements PlaneInput {
     this.parts.events.pointsAt(hit);
   }
 
-  // ---- Painting ------------------------------------------------------------------------
+  // ---- Changes ------------------------------------------------------------------------
 
   private watch(): void {
     const { host, scene, camera, marked, brush, pointed, theme, input } = this.parts;
@@ -405,8 +336,7 @@ export class Plane implements PlaneInput {
       listenToPlane(input, this),
       effect(() => {
         void theme.value;
-        this.theme = null;
-        this.request('base', 'overlay', 'hover');
+        this.painter.themeChanged();
       }),
       effect(() => {
         void [camera.value, this.box.value];
@@ -416,7 +346,7 @@ export class Plane implements PlaneInput {
       effect(() => {
         void scene.value;
         for (const { source } of scene.value?.tracks ?? []) void source.version.value;
-        if (performance.now() - this.paintedMs > GROWTH_MS) {
+        if (performance.now() - this.painter.paintedMs > GROWTH_MS) {
           this.changed(); // in the same frame as the other views
           if (this.growthTimer !== null) clearTimeout(this.growthTimer);
           this.growthTimer = null;
@@ -429,14 +359,14 @@ export class Plane implements PlaneInput {
       }),
       effect(() => {
         void [marked.value, brush.value];
-        this.request('overlay');
+        this.painter.request('overlay');
       }),
       effect(() => {
         void [this.hovered.value, pointed.value];
         // The picture of the lens may have arrived.
         if (scene.value?.lens)
           for (const { source } of scene.value.tracks) void source.version.value;
-        this.request('hover');
+        this.painter.request('hover');
       }),
     );
   }
@@ -448,176 +378,8 @@ export class Plane implements PlaneInput {
       untracked(() => {
         this.hover(pointer.x, pointer.y);
       });
-    this.request('base', 'overlay');
-    if (this.isHoverPainted) this.request('hover');
-  }
-
-  private request(...parts: readonly (keyof Plane['dirty'])[]): void {
-    for (const part of parts) this.dirty[part] = true;
-    if (this.frame !== 0) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
-      this.paint();
-    });
-  }
-
-  private paint(): void {
-    const [scene, layout] = [this.parts.scene.peek(), this.layout()];
-    this.theme ??= themeOf(this.parts.base);
-    const { theme, dirty } = this;
-    const { base, overlay, hover } = this.parts;
-    if (dirty.base) this.on(base, (ctx) => { if (scene && layout) this.paintBase(ctx, scene, layout, theme); }); // prettier-ignore
-    if (dirty.overlay) this.on(overlay, (ctx) => { if (layout) this.paintOverlay(ctx, layout, theme); }); // prettier-ignore
-    if (dirty.hover) this.on(hover, (ctx) => { if (scene && layout) this.paintHovered(ctx, scene, layout, theme); }); // prettier-ignore
-    dirty.base = dirty.overlay = dirty.hover = false;
-  }
-
-  private on(canvas: HTMLCanvasElement, paint: (ctx: Ctx) => void): void {
-    const { w, h } = this.box.peek();
-    const ctx = canvas.getContext('2d');
-    if (!ctx || w === 0 || h === 0) return;
-    const ratio = devicePixelRatio;
-    const [pixelsW, pixelsH] = [Math.round(w * ratio), Math.round(h * ratio)];
-    if (canvas.width !== pixelsW || canvas.height !== pixelsH) {
-      canvas.width = pixelsW;
-      canvas.height = pixelsH;
-    }
-    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-    ctx.clearRect(0, 0, w, h);
-    paint(ctx);
-  }
-
-  private paintBase(ctx: Ctx, scene: Scene, layout: PlaneLayout, theme: PlaneTheme): void {
-    this.paintedMs = performance.now();
-    const ratio = devicePixelRatio;
-    const pictures = scene.tracks.map(({ source }, i) => {
-      const track = layout.tracks[i];
-      if (!track) return [];
-      return source.pictures({
-        x: clip(layout.x, scene.x.whole),
-        y: track.y,
-        width: Math.round(track.plot.w * ratio),
-        height: Math.round(track.plot.h * ratio),
-      });
-    });
-    const best = pictures.flatMap((list) => list.at(-1) ?? []);
-    const isNew = best.length !== this.best.length || best.some((one, i) => one !== this.best[i]);
-    this.best = best;
-    if (isNew) this.painted.value += 1;
-    this.figures = best.map((raster) => figuresOf(raster, layout.x, scene.figure));
-    let scale = this.parts.scale.peek();
-    if (isNew || scale.log !== scene.log) scale = this.scaleFor(best, scene.log);
-    const { palette, shown, marks } = scene;
-    const columnEnds = marks?.columnEnds ?? (() => true);
-    scene.tracks.forEach(({ title }, i) => {
-      const track = layout.tracks[i];
-      if (!track) return;
-      paintCells(ctx, layout, track, pictures[i] ?? [], { palette, scale, shown }, theme);
-      paintGrid(ctx, layout, track, scene.x, columnEnds, theme);
-      paintNames(ctx, layout, track, title, theme);
-      const raster = this.best[i];
-      if (!raster || raster.width === 0) return;
-      paintFigures(
-        ctx,
-        layout,
-        track,
-        {
-          title: i === 0 ? scene.figureTitle : '',
-          values: this.figures[i] ?? new Float32Array(),
-          raster,
-          text: (value) => scene.valueText(value, i),
-        },
-        theme,
-      );
-    });
-    if (marks) {
-      const width = Math.round(layout.plot.w * ratio);
-      const view = outwards(layout.x, scene.x.whole);
-      paintMarks(ctx, layout, marks.pixels(view, width), columnEnds, theme);
-    }
-    const ofTracks = this.best.flatMap((raster, i) => {
-      const track = layout.tracks[i];
-      return track ? [{ track, raster }] : [];
-    });
-    if (scene.x.kind !== 'one') paintSums(ctx, layout, ofTracks, theme);
-    paintLabels(ctx, layout, scene.x, theme);
-  }
-
-  // The colours of a growing session change at most every SCALE_MS.
-  private scaleFor(best: readonly Raster[], log: boolean): Scale {
-    const scale = this.parts.scale.peek();
-    const wait = this.scaledMs + SCALE_MS - performance.now();
-    if (this.scaleTimer !== null) clearTimeout(this.scaleTimer);
-    this.scaleTimer = null;
-    if (wait > 0 && scale.log === log && scale.max > 0) {
-      // With the next picture, or if none follows, by itself.
-      this.scaleTimer = setTimeout(() => {
-        this.best = [];
-        this.request('base');
-      }, 2 * SCALE_MS);
-      return scale;
-    }
-    this.scaledMs = performance.now();
-    const next = scaleOf(
-      best.map(({ cells }) => cells),
-      log,
-    );
-    if (!sameScale(next, scale)) this.parts.scale.value = next;
-    return next;
-  }
-
-  private paintOverlay(ctx: Ctx, layout: PlaneLayout, theme: PlaneTheme): void {
-    const brush = this.dragged ?? this.parts.brush.peek();
-    if (brush) paintBrush(ctx, layout, brush, theme);
-    const marked = this.parts.marked.peek();
-    paintSelection(ctx, layout, marked.compared, theme, theme.text);
-    paintSelection(ctx, layout, marked, theme);
-  }
-
-  private paintHovered(ctx: Ctx, scene: Scene, layout: PlaneLayout, theme: PlaneTheme): void {
-    const pointed = this.parts.pointed.peek();
-    const hit =
-      this.hovered.peek()?.hit ??
-      (pointed === null ? null : { track: 0, x: pointed + 0.5, y: null });
-    this.isHoverPainted = hit !== null;
-    // An empty canvas costs the compositor as much as a full one.
-    this.parts.hover.style.visibility = hit ? '' : 'hidden';
-    if (!hit) return;
-    const cell = this.cellOf(hit);
-    const axis = scene.tracks[hit.track]?.y;
-    const raster = this.best[hit.track];
-    const row = raster && hit.y !== null ? pixelOf(raster.y, raster.height, hit.y) : -1;
-    const value = row >= 0 ? (this.figures[hit.track]?.[row] ?? 0) : 0;
-    const name = axis && hit.y !== null ? positionText(axis, hit.y) : '';
-    const figure = value > 0 ? scene.valueText(value, hit.track) : '';
-    paintHover(ctx, layout, { hit, ...cell, name, figure }, theme);
-    const at = this.hovered.peek()?.at;
-    if (scene.lens && at && hit.y !== null) this.paintLens(ctx, scene, layout, hit, at, theme);
-  }
-
-  private paintLens(
-    ctx: Ctx,
-    scene: Scene,
-    layout: PlaneLayout,
-    hit: Hit,
-    at: Point,
-    theme: PlaneTheme,
-  ): void {
-    const [track, shownTrack] = [scene.tracks[hit.track], layout.tracks[hit.track]];
-    if (!track || !shownTrack || hit.y === null) return;
-    const lens = lensLayout(layout, shownTrack, scene.x, { ...hit, y: hit.y }, at);
-    const ratio = devicePixelRatio;
-    const pictures = track.source.pictures(
-      {
-        x: clip(lens.layout.x, scene.x.whole),
-        y: lens.track.y,
-        width: Math.round(lens.track.plot.w * ratio),
-        height: Math.round(lens.track.plot.h * ratio),
-      },
-      'lens',
-    );
-    const { palette, shown } = scene;
-    paintLens(ctx, lens, pictures, { palette, scale: this.parts.scale.peek(), shown }, theme);
+    this.painter.request('base', 'overlay');
+    if (this.painter.isHoverPainted) this.painter.request('hover');
   }
 }
 

@@ -20,7 +20,7 @@ import {
 import { unitOf } from '../../src/panels/map/units';
 import type { Tensor } from '../../src/net/types';
 import { axisOf } from '../../src/plane/axis';
-import type { Scene } from '../../src/plane/plane';
+import type { Scene } from '../../src/plane/scene';
 import { layersText, sumQuery } from '../../src/state/range_query';
 import { randomOf } from './make';
 

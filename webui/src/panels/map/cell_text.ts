@@ -2,7 +2,7 @@
 import { exactBytes, exactNs, formatCount, formatNs, plural, visibleText } from '../../format';
 import { positionText, rangeText, sectionAt, unitText } from '../../plane/axis';
 import type { Hit } from '../../plane/layout';
-import type { Scene } from '../../plane/plane';
+import type { Scene } from '../../plane/scene';
 import { spanOf, type Range } from '../../plane/range';
 import type { TraceData } from '../../state/trace_data';
 import { tracksOf, type MapOptions } from './map_options';

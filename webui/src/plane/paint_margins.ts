@@ -1,0 +1,168 @@
+// Paints what is beside the cells of a plane: how each column was timed, the sums of the columns and
+// the figures of the rows.
+import { xOf, yOf, type PlaneLayout, type Rect, type TrackLayout } from './layout';
+import { clipped, MIN_LINE_COLUMN, type Ctx } from './paint_cells';
+import { columnSums, pixelStart, rowFigures, type Raster } from './raster';
+import { spanOf, type Range } from './range';
+import { Mark, type MarkedPixels } from './sources/token_marks';
+import type { PlaneTheme } from './theme';
+
+// ---- Marks of the columns ----------------------------------------------------------------
+
+interface Run {
+  readonly x0: number;
+  readonly x1: number;
+  readonly code: number;
+}
+
+// Adjacent pixels with the same code; wide columns also end where their step ends.
+function* runs(
+  layout: PlaneLayout,
+  { x, marks }: MarkedPixels,
+  codes: Uint8Array,
+  columnEnds: (unit: number) => boolean,
+): Generator<Run> {
+  const width = marks.length;
+  const isWide = layout.plot.w / spanOf(layout.x) >= MIN_LINE_COLUMN;
+  let from = 0;
+  for (let at = 1; at <= width; at += 1) {
+    const unit = pixelStart(x, width, at) - 1;
+    if (at < width && codes[at] === codes[from] && !(isWide && columnEnds(unit))) continue;
+    const x0 = xOf(layout, pixelStart(x, width, from));
+    yield { x0, x1: xOf(layout, unit + 1), code: codes[from] ?? 0 };
+    from = at;
+  }
+}
+
+// How each step was timed, by shape and colour: fast (the default) is a thin line, learned a low
+// bar, exact a full bar. And hatches columns without a step or whose times were lost, to
+// distinguish "no value" from a low value.
+export function paintMarks(
+  ctx: Ctx,
+  layout: PlaneLayout,
+  pixels: MarkedPixels,
+  columnEnds: (unit: number) => boolean,
+  theme: PlaneTheme,
+): void {
+  const { marks: box, tracks } = layout;
+  clipped(ctx, { ...box, y: 0, h: 10_000 }, () => {
+    for (const { x0, x1, code } of runs(layout, pixels, pixels.marks, columnEnds)) {
+      if (code === 0) continue;
+      const h = code === Mark.exact ? box.h : code === Mark.learned ? 4 : 1.5;
+      ctx.fillStyle =
+        code === Mark.exact ? theme.exact : code === Mark.learned ? theme.learned : theme.line;
+      ctx.fillRect(x0, box.y + box.h - h, Math.max(1, x1 - x0 - 1), h);
+    }
+    for (const { x0, x1, code } of runs(layout, pixels, pixels.evaluated, () => false)) {
+      if (code === 1) continue;
+      for (const { plot } of tracks)
+        hatch(ctx, { x: x0, y: plot.y, w: x1 - x0, h: plot.h }, theme.line);
+    }
+  });
+}
+
+function hatch(ctx: Ctx, rect: Rect, colour: string): void {
+  clipped(ctx, rect, () => {
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = 1;
+    ctx.beginPath();
+    for (let x = rect.x - rect.h; x < rect.x + rect.w; x += 6) {
+      ctx.moveTo(x, rect.y + rect.h);
+      ctx.lineTo(x + rect.h, rect.y);
+    }
+    ctx.stroke();
+  });
+}
+
+// ---- Margins ---------------------------------------------------------------------------
+
+// Bars above the plot: the sums of the columns over the rows in view.
+export function paintSums(
+  ctx: Ctx,
+  layout: PlaneLayout,
+  pictures: readonly { readonly track: TrackLayout; readonly raster: Raster }[],
+  theme: PlaneTheme,
+): void {
+  const first = pictures[0];
+  if (!first || first.raster.width === 0) return;
+  // Tracks share the x axis, but may differ in their pixels.
+  const sums = Float32Array.from(columnSums(first.raster, first.track.y));
+  for (const { track, raster } of pictures.slice(1)) {
+    if (raster.width !== first.raster.width) continue;
+    columnSums(raster, track.y).forEach((sum, i) => {
+      sums[i] = (sums[i] ?? 0) + sum;
+    });
+  }
+  const { x, width } = first.raster;
+  let max = 0;
+  for (let i = 0; i < width; i += 1) {
+    const inView =
+      pixelStart(x, width, i + 1) > layout.x.from && pixelStart(x, width, i) < layout.x.to;
+    if (inView && (sums[i] ?? 0) > max) max = sums[i] ?? 0;
+  }
+  if (!(max > 0)) return;
+  ctx.fillStyle = theme.bar;
+  clipped(ctx, layout.sums, () => {
+    for (let i = 0; i < width; i += 1) {
+      const h = ((sums[i] ?? 0) / max) * layout.sums.h;
+      const [x0, x1] = [
+        xOf(layout, pixelStart(x, width, i)),
+        xOf(layout, pixelStart(x, width, i + 1)),
+      ];
+      ctx.fillRect(x0, layout.sums.y + layout.sums.h - h, x1 - x0 - (x1 - x0 >= 4 ? 1 : 0), h);
+    }
+  });
+}
+
+export interface Figures {
+  readonly title: string; // 'median / token'
+  readonly values: Float32Array; // by pixel row
+  readonly raster: Raster;
+  readonly text: (value: number) => string;
+}
+
+export function figuresOf(raster: Raster, view: Range, kind: 'median' | 'mean'): Float32Array {
+  const { means, medians } = rowFigures(raster, view);
+  return kind === 'median' ? medians : means;
+}
+
+// Bars right of the plot: a figure of each row.
+export function paintFigures(
+  ctx: Ctx,
+  layout: PlaneLayout,
+  track: TrackLayout,
+  { title, values, raster, text }: Figures,
+  theme: PlaneTheme,
+): void {
+  if (layout.margin === 0) return;
+  const { plot, y } = track;
+  const box = { x: plot.x + plot.w + 8, w: layout.margin - 16 };
+  const { height } = raster;
+  let max = 0;
+  for (let row = 0; row < height; row += 1) {
+    const [from, to] = [pixelStart(raster.y, height, row), pixelStart(raster.y, height, row + 1)];
+    if (to > y.from && from < y.to) max = Math.max(max, values[row] ?? 0);
+  }
+  ctx.font = `11px ${theme.sans}`;
+  ctx.textAlign = 'left';
+  ctx.textBaseline = 'alphabetic';
+  ctx.fillStyle = theme.dim;
+  ctx.fillText(title, box.x, plot.y - 4);
+  if (!(max > 0)) return;
+  clipped(ctx, { x: box.x, y: plot.y, w: layout.margin - 8, h: plot.h }, () => {
+    for (let row = 0; row < height; row += 1) {
+      const [from, to] = [pixelStart(raster.y, height, row), pixelStart(raster.y, height, row + 1)];
+      if (to <= y.from || from >= y.to) continue;
+      const [y0, y1] = [yOf(track, from), yOf(track, to)];
+      const gap = y1 - y0 >= 5 ? 1 : 0;
+      const h = Math.max(0.5, Math.min(14, y1 - y0 - gap));
+      ctx.fillStyle = theme.bar;
+      ctx.fillRect(box.x, y0 + (y1 - y0 - h) / 2, ((values[row] ?? 0) / max) * box.w, h);
+      if ((values[row] ?? 0) > 0 && y1 - y0 >= 13) {
+        ctx.fillStyle = theme.text;
+        ctx.textBaseline = 'middle';
+        ctx.fillText(text(values[row] ?? 0), box.x + 4, (y0 + y1) / 2);
+      }
+    }
+  });
+}

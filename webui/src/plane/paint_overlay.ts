@@ -1,0 +1,208 @@
+// Paints what moves over the cells of a plane: the selection, the brush, the hovered cell and the
+// lens.
+import { partLabels, rowLabels } from './axis';
+import { xOf, yOf, type Hit, type LensLayout, type PlaneLayout } from './layout';
+import { clipped, paintCells, type Colouring, type Ctx } from './paint_cells';
+import { fitted, ROOM } from './paint_text';
+import type { Raster } from './raster';
+import type { Range } from './range';
+import type { PlaneTheme } from './theme';
+
+export interface Marked {
+  readonly x: Range | null; // selected units of x
+  readonly ys: readonly (Range | null)[]; // by track: selected units of y
+  readonly compared: Pick<Marked, 'x' | 'ys'>; // what the selection is compared with
+}
+
+// The selection: brackets above and below the plot, so that narrow columns stay visible, and a
+// pointer at the rows.
+export function paintSelection(
+  ctx: Ctx,
+  layout: PlaneLayout,
+  { x, ys }: Pick<Marked, 'x' | 'ys'>,
+  theme: PlaneTheme,
+  colour = theme.accent,
+): void {
+  const { plot } = layout;
+  if (x && x.to > layout.x.from && x.from < layout.x.to) {
+    clipped(ctx, { x: plot.x - 3, y: 0, w: plot.w + 6, h: 10_000 }, () => {
+      const x0 = Math.round(xOf(layout, x.from));
+      const w = Math.max(1, Math.round(xOf(layout, x.to)) - x0);
+      if (w >= 8) {
+        for (const [width, colour] of [
+          [4, '#000'],
+          [2, '#fff'],
+        ] as const) {
+          // prettier-ignore
+          ctx.lineWidth = width;
+          ctx.strokeStyle = colour;
+          ctx.strokeRect(x0 - 1, plot.y - 1, w + 1, plot.h + 2);
+        }
+      }
+      ctx.fillStyle = theme.text;
+      ctx.fillRect(x0 - 1, plot.y - 3, w + 2, 2);
+      ctx.fillRect(x0 - 1, plot.y + plot.h + 1, w + 2, 2);
+      triangle(ctx, x0 + w / 2, plot.y + plot.h + 3, 'up', colour);
+    });
+  }
+  layout.tracks.forEach((track, i) => {
+    const range = ys[i];
+    if (!range || range.to <= track.y.from || range.from >= track.y.to) return;
+    const [y0, y1] = [yOf(track, range.from), yOf(track, range.to)];
+    ctx.fillStyle = colour;
+    ctx.fillRect(
+      plot.x - 3,
+      Math.max(track.plot.y, y0),
+      2,
+      Math.max(2, Math.min(track.plot.y + track.plot.h, y1) - Math.max(track.plot.y, y0)),
+    );
+    triangle(ctx, plot.x - 2, (y0 + y1) / 2, 'right', colour);
+  });
+}
+
+function triangle(ctx: Ctx, x: number, y: number, towards: 'up' | 'right', colour: string): void {
+  ctx.fillStyle = colour;
+  ctx.beginPath();
+  ctx.moveTo(x, y);
+  if (towards === 'up') {
+    ctx.lineTo(x - 5, y + 6);
+    ctx.lineTo(x + 5, y + 6);
+  } else {
+    ctx.lineTo(x - 5, y - 4);
+    ctx.lineTo(x - 5, y + 4);
+  }
+  ctx.fill();
+}
+
+export interface Brush {
+  readonly x: Range;
+  readonly track: number;
+  readonly y: Range | null; // null: all rows of all tracks
+}
+
+export function paintBrush(ctx: Ctx, layout: PlaneLayout, brush: Brush, theme: PlaneTheme): void {
+  const { plot } = layout;
+  const track = layout.tracks[brush.track];
+  if (!track) return;
+  const [x0, x1] = [xOf(layout, brush.x.from), xOf(layout, brush.x.to)];
+  const [y0, y1] = brush.y
+    ? [
+        Math.max(track.plot.y, yOf(track, brush.y.from)),
+        Math.min(track.plot.y + track.plot.h, yOf(track, brush.y.to)),
+      ]
+    : [plot.y, plot.y + plot.h];
+  clipped(ctx, { ...plot, x: plot.x - 2, w: plot.w + 4 }, () => {
+    // What is outside is dimmed.
+    ctx.fillStyle = theme.back;
+    ctx.globalAlpha = 0.55;
+    ctx.beginPath();
+    ctx.rect(plot.x, plot.y, plot.w, plot.h);
+    ctx.rect(x0, y0, x1 - x0, y1 - y0);
+    ctx.fill('evenodd');
+    ctx.globalAlpha = 1;
+    ctx.strokeStyle = theme.accent;
+    ctx.lineWidth = 1.5;
+    ctx.strokeRect(x0, y0, x1 - x0, y1 - y0);
+  });
+}
+
+// A magnified part with the names of its rows.
+export function paintLens(
+  ctx: Ctx,
+  { box, layout, track }: LensLayout,
+  pictures: readonly Raster[],
+  colouring: Colouring,
+  theme: PlaneTheme,
+): void {
+  ctx.fillStyle = theme.back;
+  ctx.fillRect(box.x, box.y, box.w, box.h);
+  paintCells(ctx, layout, track, pictures, colouring, theme);
+  clipped(ctx, box, () => {
+    const { axis, y, plot } = track;
+    ctx.font = `11px ${theme.sans}`;
+    ctx.textAlign = 'right';
+    ctx.textBaseline = 'middle';
+    ctx.fillStyle = theme.text;
+    const labels =
+      axis.kind === 'rows'
+        ? rowLabels(axis, y, plot.h, ROOM)
+        : partLabels(axis.parts, y, plot.h, ROOM);
+    for (const label of labels) {
+      const at = Math.min(
+        box.y + box.h - 7,
+        Math.max(box.y + 7, yOf(track, (label.from + label.to) / 2)),
+      );
+      ctx.fillText(fitted(ctx, label.text, layout.gutter - 10), plot.x - 5, at);
+    }
+  });
+  ctx.strokeStyle = theme.accent;
+  ctx.lineWidth = 1.5;
+  ctx.strokeRect(box.x, box.y, box.w, box.h);
+}
+
+export interface Hovered {
+  readonly hit: Hit;
+  readonly x: Range; // the cell
+  readonly y: Range | null;
+  readonly name: string; // of the row
+  readonly figure: string; // of the row
+}
+
+// The column and the cell under the pointer, with the name and the figure of its row.
+export function paintHover(
+  ctx: Ctx,
+  layout: PlaneLayout,
+  { hit, name, figure, ...cell }: Hovered,
+  theme: PlaneTheme,
+): void {
+  const { plot } = layout;
+  const track = layout.tracks[hit.track];
+  clipped(ctx, { x: plot.x - 1, y: 0, w: plot.w + 2, h: 10_000 }, () => {
+    const [x0, x1] = [xOf(layout, cell.x.from), xOf(layout, cell.x.to)];
+    ctx.strokeStyle = theme.text;
+    ctx.lineWidth = 1;
+    ctx.globalAlpha = 0.35;
+    ctx.strokeRect(x0 - 0.5, plot.y - 0.5, Math.max(1, x1 - x0), plot.h + 1);
+    ctx.globalAlpha = 1;
+    if (!track || !cell.y) return;
+    const [y0, y1] = [yOf(track, cell.y.from), yOf(track, cell.y.to)];
+    ctx.globalAlpha = 0.25;
+    ctx.strokeRect(plot.x, y0, plot.w, Math.max(1, y1 - y0));
+    ctx.globalAlpha = 1;
+    for (const [width, colour] of [
+      [3, '#000'],
+      [1.5, '#fff'],
+    ] as const) {
+      // prettier-ignore
+      ctx.lineWidth = width;
+      ctx.strokeStyle = colour;
+      ctx.strokeRect(x0, y0, Math.max(2, x1 - x0 - 1), Math.max(2, y1 - y0 - 1));
+    }
+  });
+  if (!track || !cell.y) return;
+  const middle = yOf(
+    track,
+    (Math.max(cell.y.from, track.y.from) + Math.min(cell.y.to, track.y.to)) / 2,
+  );
+  badge(ctx, fitted(ctx, name, layout.gutter - 14), plot.x - 6, middle, 'right', theme);
+  if (layout.margin > 0 && figure !== '')
+    badge(ctx, figure, plot.x + plot.w + 8, middle, 'left', theme);
+}
+
+function badge(
+  ctx: Ctx,
+  text: string,
+  x: number,
+  y: number,
+  align: 'left' | 'right',
+  theme: PlaneTheme,
+): void {
+  ctx.font = `11px ${theme.sans}`;
+  ctx.textAlign = align;
+  ctx.textBaseline = 'middle';
+  const w = ctx.measureText(text).width + 8;
+  ctx.fillStyle = theme.strong;
+  ctx.fillRect(align === 'right' ? x - w + 4 : x - 2, y - 8, w, 16);
+  ctx.fillStyle = theme.text;
+  ctx.fillText(text, align === 'right' ? x : x + 2, y + 0.5);
+}
