@@ -8,6 +8,7 @@ import { DropTarget } from './shell/DropTarget';
 import { PlaybackBar } from './shell/PlaybackBar';
 import { Help } from './shell/Help';
 import { Palette } from './shell/Palette';
+import { SkipLinks } from './shell/SkipLinks';
 import { StatusLine } from './shell/StatusLine';
 import { Toasts } from './shell/Toasts';
 import { OfflineNotice, TopBar } from './shell/TopBar';
@@ -22,6 +23,7 @@ export function App({ store, panels }: { store: Store; panels: readonly Panel[] 
   useEffect(() => listenForKeys(store, commands), [store, commands]);
   return (
     <>
+      <SkipLinks store={store} panels={panels} />
       <TopBar store={store} />
       <OfflineNotice store={store} />
       <Strip store={store} />
