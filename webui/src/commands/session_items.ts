@@ -27,7 +27,7 @@ export function sessionItems(store: Store, query: string): readonly Command[] {
       title: tensor_name,
       group: tensor_kind === 'weight' ? 'Weight' : 'Tensor',
       run: () => {
-        store.select({ kind: 'tensor', tensor });
+        store.select({ kind: 'tensor', name: graph?.keys[tensor] ?? tensor_name });
       },
     }));
   const found = ops

@@ -41,7 +41,9 @@ export class OpenSession {
   private readonly latestRun = signal<Run | null>(null);
   private readonly stopRequested = signal(false); // stop was requested
   private readonly newest = signal<number | null>(null);
+  private readonly isLoaded = signal(false); // facts and steps were read once
   private readonly stopWatching: () => void;
+  private readonly stopChecking: () => void;
   private followTimer: ReturnType<typeof setTimeout> | null = null;
   private followAt = 0;
   private readonly infoTimer: ReturnType<typeof setInterval>;
@@ -97,6 +99,7 @@ export class OpenSession {
   close(): void {
     this.closed = true;
     this.stopWatching();
+    this.stopChecking();
     this.feed.close();
     if (this.followTimer !== null) clearTimeout(this.followTimer);
     clearInterval(this.infoTimer);
@@ -105,7 +108,9 @@ export class OpenSession {
   // Reads everything again that may have changed without an event.
   async refresh(): Promise<void> {
     await Promise.all([this.refreshInfoAndRun(), this.feed.pull()]);
-    this.checkView();
+    if (this.isClosed()) return;
+    if (this.isLoaded.peek()) this.checkView();
+    else this.isLoaded.value = true;
   }
 
   // Only a session that is running, that this page started, or that left no file has a run that is

@@ -76,6 +76,10 @@ export interface TemplateGraph {
   readonly tensors: readonly Tensor[];
   readonly producers: ReadonlyMap<number, Node>; // by tensor
   readonly readers: ReadonlyMap<number, readonly Node[]>; // by tensor
+  readonly outputs: ReadonlyMap<number, Node>; // by executed op: its last node
+  // By tensor: its name; further tensors with the same name have a number: "Qcur-0~2".
+  readonly keys: readonly string[];
+  readonly tensorOf: ReadonlyMap<string, number>; // by key
 }
 
 export const graphOf = perSession((session) => {
@@ -104,8 +108,10 @@ export function templateGraph(
 ): TemplateGraph {
   const producers = new Map<number, Node>();
   const readers = new Map<number, Node[]>();
+  const outputs = new Map<number, Node>();
   for (const node of nodes) {
     producers.set(node.tensor, node);
+    if (node.executed_op !== null) outputs.set(node.executed_op, node);
     for (const source of new Set(node.sources)) {
       if (source === null) continue;
       const known = readers.get(source);
@@ -113,7 +119,14 @@ export function templateGraph(
       else readers.set(source, [node]);
     }
   }
-  return { template, nodes, tensors, producers, readers };
+  const same = new Map<string, number>();
+  const keys = tensors.map(({ tensor_name: name }) => {
+    const count = (same.get(name) ?? 0) + 1;
+    same.set(name, count);
+    return count === 1 ? name : `${name}~${count}`;
+  });
+  const tensorOf = new Map(keys.map((key, tensor) => [key, tensor]));
+  return { template, nodes, tensors, producers, readers, outputs, keys, tensorOf };
 }
 
 // The subgraph of the selected layer. Steps with the same template share it.

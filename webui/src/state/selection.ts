@@ -1,16 +1,19 @@
 // The selection: one item of the open session or of its selected step. Every view marks it and the
-// inspector describes it.
+// inspector describes it. Tensors, experts, tokens and layers are the same in every step. Ops and
+// nodes are indices of the selected step; followSelection finds them again in a step with another
+// graph.
 
 export type Selection =
   | { readonly kind: 'op'; readonly op: number }
   // `access`: index in the template; `part`: its row (an expert, a row of a matrix)
   | { readonly kind: 'access'; readonly op: number; readonly access: number; readonly part: number }
   | { readonly kind: 'node'; readonly node: number } // of the step's graph
-  | { readonly kind: 'tensor'; readonly tensor: number } // of the step's graph
+  | { readonly kind: 'tensor'; readonly name: string } // TemplateGraph.keys
+  | { readonly kind: 'expert'; readonly expert: number }
   | { readonly kind: 'token'; readonly token: number }
   | { readonly kind: 'layer'; readonly layer: number };
 
-// The form in URLs: o:12, a:12.30.0, n:7, t:403, k:5, l:3.
+// The form in URLs: o:12, a:12.30.0, n:7, t:blk.3.ffn_up.weight, x:6, k:5, l:3.
 export function encodeSelection(selection: Selection): string {
   switch (selection.kind) {
     case 'op':
@@ -20,7 +23,9 @@ export function encodeSelection(selection: Selection): string {
     case 'node':
       return `n:${selection.node}`;
     case 'tensor':
-      return `t:${selection.tensor}`;
+      return `t:${selection.name}`;
+    case 'expert':
+      return `x:${selection.expert}`;
     case 'token':
       return `k:${selection.token}`;
     case 'layer':
@@ -29,7 +34,9 @@ export function encodeSelection(selection: Selection): string {
 }
 
 export function decodeSelection(text: string): Selection | null {
-  const match = /^([oantkl]):(\d{1,9})(?:\.(\d{1,9})\.(\d{1,9}))?$/.exec(text);
+  const named = /^t:(.{1,200})$/s.exec(text);
+  if (named?.[1] !== undefined) return { kind: 'tensor', name: named[1] };
+  const match = /^([oanxkl]):(\d{1,9})(?:\.(\d{1,9})\.(\d{1,9}))?$/.exec(text);
   if (!match) return null;
   const [, kind, first, second, third] = match;
   const n = Number(first);
@@ -41,8 +48,8 @@ export function decodeSelection(text: string): Selection | null {
       return { kind: 'access', op: n, access: Number(second), part: Number(third) };
     case 'n':
       return { kind: 'node', node: n };
-    case 't':
-      return { kind: 'tensor', tensor: n };
+    case 'x':
+      return { kind: 'expert', expert: n };
     case 'k':
       return { kind: 'token', token: n };
     default:

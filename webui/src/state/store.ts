@@ -10,6 +10,7 @@ import { themeOf } from '../theme';
 import { LAYOUTS, parseLayout, withTab, type Layout, type LayoutName } from './layout';
 import { Chat } from './chat';
 import { Connection } from './connection';
+import { followSelection } from './follow_selection';
 import { MemoryBudget } from './memory_budget';
 import { Models } from './models';
 import { stepOpsOf } from './per_session';
@@ -71,6 +72,7 @@ export class Store implements LiveSink {
   private readonly api: Api;
   private readonly panels: KnownPanels;
   private live: Watcher | null = null;
+  private stopFollowing: (() => void) | null = null;
   private stopPressedMs = 0;
   private readonly budgets = new Map<string, MemoryBudget>();
   private startedRun: Run | null = null; // the run that was just started, used when its session opens
@@ -180,8 +182,17 @@ export class Store implements LiveSink {
     const open = this.current.peek();
     const step = open?.step.peek() ?? null;
     if (!open || step === null) return;
-    const next = adjacentStep(open.data, this.navigation.view.peek().phase, step, by);
-    if (next !== null) this.navigation.toStep(next, repeated ? 'coalesce' : 'push');
+    const before = this.navigation.view.peek();
+    const next = adjacentStep(open.data, before.phase, step, by);
+    if (next === null) return;
+    const view = withStep(before, next);
+    // A selected token moves with the step.
+    const token = open.data.steps[next]?.token_id;
+    const isToken = before.selection?.kind === 'token' && token !== undefined;
+    this.navigation.go(
+      isToken ? { ...view, selection: { kind: 'token', token } } : view,
+      repeated ? 'coalesce' : 'push',
+    );
   }
 
   // Stops the run at the second press of the key within two seconds: one press may be an accident.
@@ -338,10 +349,13 @@ export class Store implements LiveSink {
     const before = this.current.peek();
     if ((before?.id ?? null) === id) return;
     before?.close();
+    this.stopFollowing?.();
     this.hoverToken.value = null;
     const run = this.startedRun?.id === id ? this.startedRun : null;
     this.startedRun = null;
-    this.current.value = id === null ? null : this.openSession(id, run);
+    const opened = id === null ? null : this.openSession(id, run);
+    this.current.value = opened;
+    this.stopFollowing = opened && followSelection(opened);
     // If the page falls behind, it gets the newest data and reads the skipped data over HTTP.
     this.live?.watch(id, id === null ? [] : KINDS, { thin: 'latest' });
   }

@@ -2,9 +2,12 @@
 // order, each with its inputs. Builds the DOM directly, because a layer may have thousands.
 import { useEffect, useRef } from 'preact/hooks';
 import type { Scene } from '../../graph/scene';
+import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
+import { selectionOf } from './selection_of';
 
-export function AccessibleNodeList({ store, scene }: { store: Store; scene: Scene }) {
+export function AccessibleNodeList(props: { store: Store; session: OpenSession; scene: Scene }) {
+  const { store, session, scene } = props;
   const list = useRef<HTMLUListElement>(null);
   useEffect(() => {
     const host = list.current;
@@ -18,7 +21,8 @@ export function AccessibleNodeList({ store, scene }: { store: Store; scene: Scen
       reads.set(to, read);
     }
     host.replaceChildren(
-      ...nodes.map(({ tensor, node, op, kind, name, category }) => {
+      ...nodes.map((node) => {
+        const { tensor, op, kind, name, category } = node;
         const button = document.createElement('button');
         button.type = 'button';
         button.tabIndex = -1; // not a Tab stop
@@ -26,14 +30,13 @@ export function AccessibleNodeList({ store, scene }: { store: Store; scene: Scen
         const reading = from ? `, reads ${from.join(', ')}` : '';
         button.textContent = `${op ?? kind} ${name}, ${category.replaceAll('_', ' ')}${reading}`;
         button.addEventListener('click', () => {
-          if (node === null) store.select({ kind: 'tensor', tensor });
-          else store.select({ kind: 'node', node });
+          store.select(selectionOf(session, node));
         });
         const line = document.createElement('li');
         line.append(button);
         return line;
       }),
     );
-  }, [store, scene]);
+  }, [store, session, scene]);
   return <ul ref={list} class="visually-hidden" aria-label="Nodes of the layer" />;
 }

@@ -81,7 +81,7 @@ export function GraphCanvas(props: Props) {
         <p class="visually-hidden" role="status">
           {announcement.value}
         </p>
-        <AccessibleNodeList store={store} scene={scene} />
+        <AccessibleNodeList store={store} session={session} scene={scene} />
         <ZoomButtons
           viewport={() => chart.current}
           whole={false}

@@ -3,11 +3,12 @@ import { useMemo } from 'preact/hooks';
 import { exactBytes, formatBytes, formatNs, formatShape } from '../../format';
 import { findItems, timesOf, type Item, type Scene } from '../../graph/scene';
 import { nextSort, sortOf, sortText, type Column, type Sort } from '../../grid/vgrid';
-import { opsOf } from '../../state/per_session';
+import { graphOf, opsOf } from '../../state/per_session';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
 import { Empty } from '../../ui/States';
 import type { SessionProps } from '../panel';
+import { selectionOf } from './selection_of';
 
 interface Row {
   readonly item: Item;
@@ -32,10 +33,10 @@ export function NodeTable({ store, session, panel, scene }: SessionProps & { sce
   }, [scene, ops, query, sort]);
   const active = usePart(() => {
     const { selection } = navigation.view.value;
+    const graph = graphOf(session).state.value.value;
+    const tensor = selection?.kind === 'tensor' ? graph?.tensorOf.get(selection.name) : undefined;
     return rows.findIndex(({ item: { node } }) =>
-      selection?.kind === 'node'
-        ? node.node === selection.node
-        : selection?.kind === 'tensor' && node.tensor === selection.tensor,
+      selection?.kind === 'node' ? node.node === selection.node : node.tensor === tensor,
     );
   });
   return (
@@ -52,8 +53,7 @@ export function NodeTable({ store, session, panel, scene }: SessionProps & { sce
         }}
         onActivate={({ item: { node } }, by) => {
           const how = by === 'key' ? 'coalesce' : 'push';
-          if (node.node === null) store.select({ kind: 'tensor', tensor: node.tensor }, how);
-          else store.select({ kind: 'node', node: node.node }, how);
+          store.select(selectionOf(session, node), how);
         }}
       />
     </div>

@@ -22,11 +22,12 @@ import {
 import { neighbour, type Direction } from '../../graph/neighbours';
 import { isNodeTerm, nodeMatches, parseFilter } from '../../state/filter';
 import type { OpenSession } from '../../state/open_session';
-import { opsOf } from '../../state/per_session';
+import { graphOf, opsOf, type TemplateGraph } from '../../state/per_session';
 import type { Selection } from '../../state/selection';
 import type { Viewport } from '../../state/shell';
 import type { Store } from '../../state/store';
 import { withKey } from '../../state/view';
+import { selectionOf } from './selection_of';
 
 export interface GraphTip {
   readonly item: Item;
@@ -65,7 +66,8 @@ export class GraphChart implements Viewport {
   private readonly selected = computed(() => {
     const drawn = this.drawn.value;
     const { selection } = this.parts.store.navigation.view.value;
-    return new Set(drawn ? itemsOf(drawn, selection) : []);
+    const graph = graphOf(this.parts.session).state.value.value;
+    return new Set(drawn ? itemsOf(drawn, selection, graph) : []);
   });
   private readonly hits = computed(() => {
     const drawn = this.drawn.value;
@@ -103,7 +105,7 @@ export class GraphChart implements Viewport {
     void session.feed.version.value;
     const { flight } = session.data;
     if (!drawn || !flight || !session.active.value) return NONE;
-    return new Set(itemsOf(drawn, { kind: 'op', op: flight.ops }));
+    return new Set(itemsOf(drawn, { kind: 'op', op: flight.ops }, null));
   });
   private readonly hidden = computed(() => new Set(this.options.value.hide));
 
@@ -180,14 +182,13 @@ export class GraphChart implements Viewport {
     const chosen = item === null ? undefined : drawn?.scene.items[item];
     if (!chosen) return;
     const { node, group } = chosen;
-    const { store } = this.parts;
+    const { store, session } = this.parts;
     this.focused.value = item;
     if (group) {
       if (group.layer !== null) store.select({ kind: 'layer', layer: group.layer }, how);
       return;
     }
-    if (node.node === null) store.select({ kind: 'tensor', tensor: node.tensor }, how);
-    else store.select({ kind: 'node', node: node.node }, how);
+    store.select(selectionOf(session, node), how);
   }
 
   // Opens a box of the whole model, or closes the one that contains the node. Returns whether the item
@@ -333,10 +334,15 @@ export class GraphChart implements Viewport {
 const NONE: ReadonlySet<number> = new Set();
 
 // The items of this graph that a selection refers to.
-export function itemsOf({ scene }: LaidOutScene, selection: Selection | null): readonly number[] {
+// `graph`: of the step, for the names of tensors.
+export function itemsOf(
+  { scene }: LaidOutScene,
+  selection: Selection | null,
+  graph: Pick<TemplateGraph, 'tensorOf'> | null,
+): readonly number[] {
   switch (selection?.kind) {
     case 'tensor':
-      return scene.itemsOf.get(selection.tensor) ?? [];
+      return scene.itemsOf.get(graph?.tensorOf.get(selection.name) ?? -1) ?? [];
     case 'node':
       return scene.items.flatMap(({ node }, i) => (node.node === selection.node ? [i] : []));
     case 'op':

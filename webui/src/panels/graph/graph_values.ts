@@ -68,13 +68,8 @@ export function graphValuesOf(
 
 // The names of the outputs of the ops of the shown graph, by op.
 const namesOf = (session: OpenSession): ReadonlyMap<number, string> => {
-  const graph = graphOf(session).state.peek().value;
-  const names = new Map<number, string>();
-  for (const node of graph?.nodes ?? []) {
-    // The last node of a fused op is its output.
-    if (node.executed_op !== null) names.set(node.executed_op, node.name);
-  }
-  return names;
+  const outputs = graphOf(session).state.peek().value?.outputs ?? [];
+  return new Map([...outputs].map(([op, { name }]) => [op, name]));
 };
 
 // Rows without accesses are left out, so that a row is found by the name of its op: the N-th op with

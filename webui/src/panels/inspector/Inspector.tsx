@@ -19,7 +19,7 @@ import { defaultTable, encodeTable } from '../table/table_options';
 import { Comparison } from './Comparison';
 import { Figures } from './Figures';
 import { inspectAccess, inspectNode, inspectOp, inspectTensor } from './inspect_graph';
-import { inspectLayer, inspectSession, inspectToken } from './inspect_session';
+import { inspectExpert, inspectLayer, inspectSession, inspectToken } from './inspect_session';
 import {
   inspectionJson,
   inspectionText,
@@ -51,6 +51,10 @@ function Details({ store, session }: SessionProps) {
       return <TokenDetails store={store} session={session} token={selection.token} />;
     case 'layer':
       return <LayerDetails store={store} session={session} layer={selection.layer} />;
+    case 'expert':
+      return (
+        <InspectionView store={store} session={session} what={inspectExpert(selection.expert)} />
+      );
     case 'op':
     case 'access':
       return <OpDetails store={store} session={session} selection={selection} />;
@@ -154,7 +158,13 @@ function OpDetails({ store, session, selection }: Props & { selection: OpSelecti
         <Loading />
       );
     if (!access) return <NotFound store={store} session={session} what="access" />;
-    return <InspectionView store={store} session={session} what={inspectAccess(access, op)} />;
+    return (
+      <InspectionView
+        store={store}
+        session={session}
+        what={inspectAccess(access, op, graph.value?.keys ?? null)}
+      />
+    );
   }
   return (
     <InspectionView
@@ -201,7 +211,7 @@ function GraphDetails({ store, session, selection }: Props & { selection: GraphS
       />
     );
   }
-  const tensor = tensors[selection.tensor];
+  const tensor = tensors[graph.value.tensorOf.get(selection.name) ?? -1];
   if (!tensor) return <NotFound store={store} session={session} what="tensor" />;
   return (
     <InspectionView
@@ -345,7 +355,7 @@ function Actions({ store, session, what }: Props & { what: Inspection }) {
         <button
           type="button"
           class="small"
-          title="List all accesses of this tensor in the session"
+          title="List all its accesses in the session"
           onClick={() => {
             showAccesses(store, what.accessesOf ?? '');
           }}
@@ -380,15 +390,15 @@ function Actions({ store, session, what }: Props & { what: Inspection }) {
   );
 }
 
-// All accesses of a tensor, of all steps, in the table.
-function showAccesses(store: Store, tensor: string): void {
+// All accesses that match the filter, of all steps, in the table.
+function showAccesses(store: Store, filter: string): void {
   store.reveal('table');
   const { options, sorts } = store.navigation.view.peek();
   const text = encodeTable({ ...defaultTable, rows: 'accesses', all: true });
   store.navigation.change({
     options: withKey(options, 'table', text),
     sorts: withKey(sorts, 'table', null),
-    filter: `tensor:${tensor.split(' ')[0] ?? ''}`,
+    filter,
   });
 }
 

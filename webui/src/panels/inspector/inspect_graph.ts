@@ -184,7 +184,7 @@ export function inspectTensor(
         : []),
       ...layerLinks(tensor.layer_id),
     ],
-    accessesOf: tensor.tensor_name,
+    accessesOf: `tensor:${wordOf(tensor.tensor_name)}`,
     layer: tensor.layer_id ?? (reader ? (graph.tensors[reader.tensor]?.layer_id ?? null) : null),
     json: tensor,
   };
@@ -226,6 +226,9 @@ function fileFacts(
     ...fact('length', formatBytes(length), { exact: exactBytes(length) }),
   ];
 }
+
+// Views have the name of their tensor and a suffix in parentheses, after a space.
+const wordOf = (name: string): string => name.split(' ')[0] ?? '';
 
 const addressText = (address: number | null): string | null =>
   address === null ? null : `0x${address.toString(16)}`;
@@ -292,11 +295,16 @@ function jumpToTensor(graph: TemplateGraph, index: number): Jump {
   return {
     text: tensor?.tensor_name ?? `tensor ${index}`,
     detail: tensor ? describe(tensor) : '',
-    to: { kind: 'tensor', tensor: index },
+    to: { kind: 'tensor', name: graph.keys[index] ?? '' },
   };
 }
 
-export function inspectAccess(access: Access, op: Op | undefined): Inspection {
+// `keys`: of the step's graph, if it has arrived.
+export function inspectAccess(
+  access: Access,
+  op: Op | undefined,
+  keys: TemplateGraph['keys'] | null,
+): Inspection {
   return {
     kind: access.write ? 'Write' : 'Read',
     title: access.tensor_name,
@@ -312,7 +320,7 @@ export function inspectAccess(access: Access, op: Op | undefined): Inspection {
     ],
     place: { axis: 'tensor', name: access.tensor_name, index: null },
     now: null,
-    accessesOf: access.tensor_name,
+    accessesOf: `tensor:${wordOf(access.tensor_name)}`,
     copy: ofAccess(access.step, access.op, access.access, access.part),
     facts: [
       ...fact('bytes', formatBytes(access.size_bytes), { exact: exactBytes(access.size_bytes) }),
@@ -343,7 +351,7 @@ export function inspectAccess(access: Access, op: Op | undefined): Inspection {
           {
             text: access.tensor_name,
             detail: access.tensor_kind,
-            to: { kind: 'tensor', tensor: access.tensor },
+            to: { kind: 'tensor', name: keys?.[access.tensor] ?? access.tensor_name },
           },
         ],
       },

@@ -19,7 +19,7 @@ import {
   type Jump,
 } from './inspection';
 import { againstMedian, median } from './place';
-import { ofLayer, ofSession, ofToken } from './reproduce';
+import { ofExpert, ofLayer, ofSession, ofToken } from './reproduce';
 
 export function inspectToken(
   data: TraceData,
@@ -127,6 +127,23 @@ export function inspectLayer(
       bytes: step?.layers.bytes[layer],
       ops: own,
     },
+  };
+}
+
+// An expert of a mixture of experts, in all layers.
+export function inspectExpert(expert: number): Inspection {
+  return {
+    kind: 'Expert',
+    title: String(expert),
+    figures: [],
+    place: { axis: 'expert', name: String(expert), index: expert },
+    now: null,
+    copy: ofExpert(expert),
+    facts: fact('index', `${expert} of each layer`),
+    links: [],
+    accessesOf: `expert:${expert}`,
+    layer: null,
+    json: { expert },
   };
 }
 

@@ -48,7 +48,7 @@ export interface Inspection {
   readonly groups?: readonly FactGroup[];
   readonly links: readonly Links[];
   readonly layer: number | null; // the layer graph that contains it
-  readonly accessesOf?: string; // the tensor whose accesses the table can list
+  readonly accessesOf?: string; // filter of its accesses, which the table can list
   readonly json: unknown;
   readonly copy: Reproduction;
 }

@@ -55,4 +55,9 @@ export const ofLayer = (layer: number, step: number): Reproduction => ({
   sql: `SELECT op_layer_id, count(*) AS ops, sum(duration_ns) AS duration_ns, sum(bytes_read) AS bytes_read, sum(bytes_written) AS bytes_written FROM op WHERE step = ${step} AND op_layer_id = ${layer}`,
 });
 
+export const ofExpert = (expert: number): Reproduction => ({
+  rest: 'breakdown?by=expert&limit=10000',
+  sql: `SELECT layer_id, count(*) AS accesses, sum(size_bytes) AS size_bytes FROM access WHERE expert_id = ${expert} GROUP BY layer_id`,
+});
+
 export const ofSession: Reproduction = { rest: '', sql: 'SELECT * FROM session' };

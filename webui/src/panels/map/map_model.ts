@@ -304,8 +304,11 @@ export class MapModel {
           : null;
     if (name !== null) {
       const graph = graphOf(this.session).state.peek().value;
-      const tensor = graph?.tensors.find((one) => one.tensor_name === name);
-      return tensor ? { kind: 'tensor', tensor: tensor.tensor } : null;
+      return graph?.tensorOf.has(name) === true ? { kind: 'tensor', name } : null;
+    }
+    if (track === 'expert') {
+      const expert = Number(axis.names[Math.floor(y)]);
+      return Number.isInteger(expert) ? { kind: 'expert', expert } : null;
     }
     if (track !== 'op') return null;
     const output = axis.names[Math.floor(y)];
@@ -577,10 +580,10 @@ export class MapModel {
       : { from: begin_ns, to: end_ns };
   }
 
-  // The name of the selected tensor, or of the output of the selected op.
+  // The name of the row of the selected tensor, expert, or output of the selected op.
   private selectedName(selection: Selection | null): string | null {
-    const graph = graphOf(this.session).state.value.value;
-    if (selection?.kind === 'tensor') return graph?.tensors[selection.tensor]?.tensor_name ?? null;
+    if (selection?.kind === 'tensor') return selection.name.replace(/~\d+$/, '');
+    if (selection?.kind === 'expert') return String(selection.expert);
     const op = opOf(selection);
     if (op === null) return null;
     return (

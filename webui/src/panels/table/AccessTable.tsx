@@ -31,6 +31,12 @@ import { pin } from './OpTable';
 import { chosenColumns, movedColumn } from './table_options';
 import { copySelected, type TableProps } from './TablePanel';
 
+// An order by a column of the table; null: the order of execution.
+function sortFrom(order: string): Sort | null {
+  const sort = sortOf(order);
+  return ACCESS_COLUMNS.some(({ key }) => key === sort.key) ? sort : null;
+}
+
 interface Content {
   readonly plan: AccessPlan;
   readonly starts: Float64Array;
@@ -41,7 +47,7 @@ export function AccessTable(props: TableProps) {
   const { store, session, panel, options, copy } = props;
   const { navigation } = store;
   const order = usePart(() => navigation.view.value.sorts[panel] ?? '');
-  const sort = useMemo(() => (order === '' ? null : sortOf(order)), [order]);
+  const sort = useMemo(() => sortFrom(order), [order]);
   const shown = useMemo(
     () => chosenColumns(ACCESS_COLUMNS, options.columns),
     [options.columns?.join()],

@@ -118,7 +118,7 @@ function chosenOp(store: Store, session: OpenSession): number | null {
   const node =
     selection.kind === 'node'
       ? graph?.nodes[selection.node]
-      : graph?.producers.get(selection.tensor);
+      : graph?.producers.get(graph.tensorOf.get(selection.name) ?? -1);
   return node?.executed_op ?? null;
 }
 
