@@ -18,7 +18,7 @@ import './css/overlays.css';
 import { createApi } from './net/api';
 import { retryWhileBusy } from './net/busy';
 import { Live } from './net/live';
-import { PANELS } from './panels/all_panels';
+import { PANELS, preloadPanels } from './panels/all_panels';
 import { Store } from './state/store';
 import { storage } from './storage';
 import { applyTheme, systemTheme } from './theme';
@@ -47,3 +47,4 @@ store.start(new Live(liveUrl.href, store));
 
 const root = document.getElementById('app');
 if (root) render(<App store={store} panels={PANELS} />, root);
+requestAnimationFrame(() => setTimeout(preloadPanels, 0));

@@ -1,11 +1,19 @@
 // All panels. README.md explains how to add one.
 import { ChatPanel } from './chat/ChatPanel';
-import { Inspector } from './inspector/Inspector';
-import { MapPanel } from './map/MapPanel';
 import type { Panel } from './panel';
 import { SessionsPanel } from './sessions/SessionsPanel';
-import { TablePanel } from './table/TablePanel';
 import { lazy } from '../ui/lazy';
+
+// Not needed for the first paint.
+const map = lazy(async () => (await import('./map/MapPanel')).MapPanel);
+const graph = lazy(async () => (await import('./graph/GraphPanel')).GraphPanel);
+const table = lazy(async () => (await import('./table/TablePanel')).TablePanel);
+const inspector = lazy(async () => (await import('./inspector/Inspector')).Inspector);
+
+// To be called after the first paint. The graph is loaded when it is shown.
+export function preloadPanels(): void {
+  for (const { preload } of [map, table, inspector]) preload();
+}
 
 export const PANELS: readonly Panel[] = [
   {
@@ -29,7 +37,7 @@ export const PANELS: readonly Panel[] = [
     needs: 'steps',
     about:
       'Which part of the model cost what, and when: the brighter a cell, the more time or bytes; drag to select a range, and every panel shows it.',
-    body: MapPanel,
+    body: map,
   },
   {
     id: 'graph',
@@ -37,7 +45,7 @@ export const PANELS: readonly Panel[] = [
     needs: 'steps',
     about:
       'How the model computes: each box is one operation, data flows from top to bottom; weights come from the file, the KV cache holds the keys and values of earlier tokens.',
-    body: lazy(async () => (await import('./graph/GraphPanel')).GraphPanel),
+    body: graph,
   },
   {
     id: 'table',
@@ -45,7 +53,7 @@ export const PANELS: readonly Panel[] = [
     needs: 'steps',
     about:
       'The session as rows: the ops of a step, all steps, every read and write of memory, or their totals; a click on a header sorts.',
-    body: TablePanel,
+    body: table,
   },
   {
     id: 'budget',
@@ -60,6 +68,6 @@ export const PANELS: readonly Panel[] = [
     title: 'Inspector',
     needs: 'session',
     about: 'A summary of the session, and the details of what you selected.',
-    body: Inspector,
+    body: inspector,
   },
 ];

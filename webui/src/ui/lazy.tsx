@@ -1,4 +1,4 @@
-// A component whose code is loaded when it is first shown.
+// A component whose code is loaded when it is first shown, or by preload().
 import { signal } from '@preact/signals';
 import type { ComponentType } from 'preact';
 import { useEffect } from 'preact/hooks';
@@ -9,25 +9,32 @@ type State<P> =
   | { readonly is: 'failed' }
   | { readonly is: 'ready'; readonly body: ComponentType<P> };
 
-export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
+export type LazyComponent<P> = ComponentType<P> & { readonly preload: () => void };
+
+export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): LazyComponent<P> {
   const state = signal<State<P>>({ is: 'loading' });
+  let isRequested = false;
   const read = (): void => {
-    if (state.peek().is === 'ready') return;
+    if (isRequested) return;
+    isRequested = true;
     state.value = { is: 'loading' };
     load().then(
       (body) => {
         state.value = { is: 'ready', body };
       },
       () => {
+        isRequested = false;
         state.value = { is: 'failed' };
       },
     );
   };
-  return function Lazy(props: P) {
+  return Object.assign(Lazy, { preload: read });
+
+  function Lazy(props: P) {
     useEffect(read, []);
     const now = state.value;
     if (now.is === 'ready') return <now.body {...props} />;
     if (now.is === 'failed') return <Failed what="This panel could not be loaded." retry={read} />;
     return <Loading />;
-  };
+  }
 }
