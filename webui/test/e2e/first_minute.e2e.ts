@@ -85,7 +85,7 @@ describe('the search', () => {
 describe('the layout', () => {
   it('has three forms with a key each', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Arrange', 4);
+    await fixture.recorded(6);
     await page.getByRole('tab', { name: 'Table' }).click();
     const explore = await docks();
     expect(explore).toEqual(['Chat', 'Sessions', 'Map,Graph', 'Table', 'Inspector']);
@@ -102,7 +102,7 @@ describe('the layout', () => {
 
   it('is changed by dragging a tab, with a menu, and by moving a bar', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Drag', 4);
+    await fixture.recorded(6);
     const target = page.getByRole('tabpanel', { name: 'Table' });
     const box = await target.boundingBox();
     await fixture.tab('Graph').dragTo(target, {
@@ -124,18 +124,6 @@ describe('the layout', () => {
     await expect.poll(height).toBeGreaterThan(before + 10);
     await bar.dblclick();
   });
-
-  it.each(['Chat', 'Map', 'Table', 'Inspector'])('shows %s in full screen', async (name) => {
-    const { page } = fixture;
-    await fixture.runTextToEnd('Full', 4);
-    await fixture.tab(name).click();
-    await page.keyboard.press('f');
-    const panel = page.getByRole('tabpanel', { name, exact: true });
-    await expect.poll(async () => (await panel.boundingBox())?.width ?? 0).toBeGreaterThan(1400);
-    expect(await page.getByRole('tabpanel').count()).toBe(1);
-    await page.keyboard.press('Escape');
-    await expect.poll(async () => (await panel.boundingBox())?.width ?? 0).toBeLessThan(1200);
-  });
 });
 
 describe('a small window', () => {
@@ -145,7 +133,7 @@ describe('a small window', () => {
     [720, 450],
   ])('of %d x %d has all panels as tabs, and every control in reach', async (width, height) => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Small', 4);
+    await fixture.recorded(6);
     await page.setViewportSize({ width, height });
     await expect.poll(docks).toEqual(['Chat,Sessions,Map,Graph,Table,Inspector']);
     const missing: string[] = [];
@@ -179,7 +167,7 @@ describe('a small window', () => {
 describe('themes', () => {
   it('have one of high contrast', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Contrast', 4);
+    await fixture.recorded(6);
     await page.emulateMedia({ contrast: 'more' });
     await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe('contrast');
     await fixture.ops.locator('.vgrid-row').first().click();

@@ -2,14 +2,19 @@
 // navigation, the table and the hidden list.
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
+import { layoutGraph } from '../../src/graph/layout';
+import { laidOut, layoutGraphOf, sceneOf } from '../../src/graph/scene';
+import { initialCamera } from '../../src/graph/view';
+import type { LayerSubgraph, Op } from '../../src/net/types';
+import { proxyLive, type Message } from './live_proxy';
 import { PageFixture } from './page_fixture';
 
-const fixture = PageFixture.use();
+const fixture = PageFixture.use(() => Promise.resolve(['-c', '8192']));
 const canvas = () => fixture.page.getByRole('application', { name: /^Layer \d+: / });
 const title = () => fixture.inspector.locator('.inspection h3').innerText();
 
 async function shown(): Promise<void> {
-  await fixture.runTextToEnd('A graph', 4);
+  await fixture.recorded(6);
   await fixture.tab('Graph').click();
   await fixture.page.locator('.graph[data-drawn="0"]').waitFor();
 }
@@ -161,6 +166,104 @@ describe('the layer graph', () => {
     await expect.poll(() => fixture.hash.get('p.graph')).toBe('heat:time,all');
     await expect.poll(() => fixture.pixels('.graph > canvas')).not.toBe(step);
     expect(await fixture.axeViolations()).toEqual([]);
+  });
+});
+
+describe('the graph of a running step', () => {
+  // The first `rows` ops of a frame (api/live.md), as if the step were still running.
+  function begun(frame: Buffer, rows: number): Buffer {
+    const all = frame.readUInt32LE(20);
+    const column = (count: number): number => (4 * count + 7) & ~7;
+    const made = Buffer.alloc(32 + column(rows) + 16 * rows);
+    frame.copy(made, 0, 0, 32);
+    made.writeUInt16LE(0, 6); // flags
+    made.writeUInt32LE(rows, 20);
+    frame.copy(made, 32, 32, 32 + 4 * rows);
+    for (const times of [0, 1]) {
+      const from = 32 + column(all) + times * 8 * all;
+      frame.copy(made, 32 + column(rows) + times * 8 * rows, from, from + 8 * rows);
+    }
+    return made;
+  }
+
+  it('lights the running op, and the edges with the data that it reads', async () => {
+    const { page } = fixture;
+    const proxy = await proxyLive(page);
+    await page.reload();
+    await expect.poll(() => fixture.run.isEnabled()).toBe(true);
+    // In step 1, the messages stop before op 2 of layer 0. The run goes on.
+    const done = 2;
+    const held: Message[] = [];
+    let release = (): void => undefined;
+    proxy.onMessage = (message, pass) => {
+      const isOps = typeof message !== 'string';
+      if (held.length > 0) held.push(message);
+      else if (isOps && message.readUInt32LE(12) === 1 && message.readUInt32LE(20) > done) {
+        pass(begun(message, done));
+        held.push(message);
+        release = () => {
+          proxy.onMessage = (later, passed) => {
+            passed(later);
+          };
+          held.forEach(pass);
+        };
+      } else pass(message);
+    };
+    await fixture.runText('Once upon a time there was a little frog. '.repeat(130), 5000);
+    await fixture.tab('Graph').click();
+    await page.locator('.graph[data-drawn="0"]').waitFor();
+    await expect.poll(() => held.length).toBeGreaterThan(0);
+
+    const { ops } = await fixture.get<{ ops: Op[] }>('steps/0/ops?limit=1000');
+    const running = ops[done];
+    expect(running?.op_layer_id).toBe(0);
+    const scene = sceneOf(await fixture.get<LayerSubgraph>('steps/0/layers/0'));
+    const { layout } = laidOut(scene, layoutGraph(layoutGraphOf(scene)));
+    const size = await page.locator('.graph > canvas').boundingBox();
+    const camera = initialCamera({ w: size?.width ?? 0, h: size?.height ?? 0 }, layout);
+    const item = scene.items.findIndex(({ node }) => node.executed_op === running?.op);
+    const read = scene.edges.flatMap(({ to }, i) => (to === item ? [i] : []));
+    expect(read.length).toBeGreaterThan(0);
+    const screen = (x: number, y: number): [number, number] => [
+      x * camera.scale + camera.left,
+      y * camera.scale + camera.top,
+    ];
+    // Beside the box, where its ring is; and above it, on each edge that ends there.
+    const ring = screen(
+      (layout.x[item] ?? 0) - 4,
+      (layout.y[item] ?? 0) + (scene.items[item]?.h ?? 0) / 2,
+    );
+    const ends = read.map((edge) => {
+      const path = layout.paths[edge] ?? new Float64Array();
+      return screen(path.at(-2) ?? 0, (path.at(-1) ?? 0) - 9);
+    });
+    const colours = () =>
+      page.locator('.graph > canvas').evaluate(
+        (canvas, points) => {
+          const style = getComputedStyle(canvas);
+          const ctx = (canvas as HTMLCanvasElement).getContext('2d');
+          const names = ['--warn', '--accent'].map((name) => {
+            const probe = document.createElement('i');
+            probe.style.color = style.getPropertyValue(name);
+            document.body.append(probe);
+            const rgb = getComputedStyle(probe).color.match(/\d+/g)?.join();
+            probe.remove();
+            return rgb;
+          });
+          // Lines are 3 pixels wide: one of the pixels around has their colour.
+          return points.map(([x, y]) => {
+            const data = ctx?.getImageData(x * devicePixelRatio - 1, y * devicePixelRatio - 1, 3, 3).data ?? [];
+            const found = Array.from({ length: 9 }, (_, i) => [...data.slice(4 * i, 4 * i + 3)].join());
+            return names.findIndex((name) => name !== undefined && found.includes(name));
+          });
+        },
+        [ring, ...ends],
+      ); // prettier-ignore
+    await expect.poll(colours).toEqual([0, ...ends.map(() => 1)]);
+    release();
+    await fixture.stop.click();
+    await fixture.progress.getByText(/^(Stopped|Done)/).waitFor();
+    await expect.poll(colours).toEqual([-1, ...ends.map(() => -1)]);
   });
 });
 

@@ -50,20 +50,22 @@ describe('the summary', () => {
     );
     expect(texts[3]).toContain(
       pairs.same_weights === pairs.pairs
-        ? `all ${pairs.pairs} tokens read the same weights`
+        ? `All ${pairs.pairs} tokens read the same weights`
         : `${pairs.same_weights} of ${pairs.pairs} tokens read the same weights`,
     );
     expect(texts[4]).toMatch(
       all.sums.all.faults === 0 ? /No op waited for the disk|not recorded/ : /waited for the disk/,
     );
     const sizes = reuse.curve.map(({ capacity_bytes }) => formatBytes(capacity_bytes));
-    expect(sizes.some((size) => texts[5]?.startsWith(`${size} of memory is the cliff`))).toBe(true);
+    expect(sizes.some((size) => texts[5]?.startsWith(`A cache of ${size} would serve `))).toBe(
+      true,
+    );
     expect(await fixture.axeViolations()).toEqual([]);
   });
 
   it('leads to the evidence of each sentence', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Evidence', 6);
+    await fixture.recorded(6);
     const sentences = summary().getByRole('button');
     await expect.poll(() => sentences.count()).toBe(6);
     await sentences.nth(0).click();
@@ -82,14 +84,12 @@ describe('the summary', () => {
 
 describe('a selection', () => {
   it('shows first what matters: size, share, time, with their course', async () => {
-    await fixture.runTextToEnd('Why does it matter', 8);
-    const graph = await fixture.sql<[number, string, number]>(
-      "SELECT tensor, tensor_name, tensor_bytes FROM tensor WHERE template = (SELECT max(template) FROM step) AND tensor_kind = 'weight' ORDER BY tensor_bytes DESC LIMIT 1",
+    await fixture.recorded(8);
+    const graph = await fixture.sql<[string, number]>(
+      "SELECT tensor_name, tensor_bytes FROM tensor WHERE template = (SELECT max(template) FROM step) AND tensor_kind = 'weight' ORDER BY tensor_bytes DESC LIMIT 1",
     );
-    const [tensor = 0, name = '', size = 0] = graph.rows[0] ?? [];
-    await fixture.page.evaluate((index) => {
-      location.hash += `&sel=t:${index}`;
-    }, tensor);
+    const [name = '', size = 0] = graph.rows[0] ?? [];
+    await fixture.show(fixture.session ?? '', `sel=t:${name}`);
     await expect.poll(() => fixture.inspector.locator('h3').innerText()).toBe(name);
     const session = await fixture.get<Session>('');
     const share = percent(size, session.model?.size ?? 0);
@@ -119,7 +119,7 @@ describe('a selection', () => {
 
   it('is copied as REST, SQL and CLI that reproduce it', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Copy as', 6);
+    await fixture.recorded(6);
     await fixture.ops.locator('.vgrid-row').nth(3).click();
     const json = JSON.parse(await fixture.copyAs('JSON')) as {
       step: number;
@@ -141,7 +141,7 @@ describe('a selection', () => {
   });
 
   it('folds the list of all facts', async () => {
-    await fixture.runTextToEnd('Fold', 4);
+    await fixture.recorded(6);
     const facts = fixture.inspector.locator('.all-facts');
     expect(await facts.getByText('vocabulary', { exact: true }).isVisible()).toBe(false);
     await facts.locator('summary').click();
@@ -150,7 +150,7 @@ describe('a selection', () => {
 
   it('leads to all accesses of a tensor', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('All accesses', 6);
+    await fixture.recorded(6);
     await page.keyboard.press('Control+k');
     await page.keyboard.type('blk.0.ffn_up.weight');
     await page.keyboard.press('Enter');

@@ -58,7 +58,7 @@ describe('a preset', () => {
   it.each(PRESETS.filter(({ experts, options }) => !experts && options.y !== 'memory'))(
     '$title has the sums of REST',
     async ({ title, options: { y, value } }) => {
-      await fixture.runTextToEnd('Once upon a time', 12);
+      await fixture.recorded(12);
       await preset(title).click();
       await map().getByRole('checkbox', { name: 'Table' }).check();
       const picture = await heatmap(`x=all&y=${y}&value=${value}&height=4096`);
@@ -91,7 +91,7 @@ describe('a preset', () => {
   );
 
   it('Memory has a track of the file and one of the buffers', async () => {
-    await fixture.runTextToEnd('Once upon a time', 6);
+    await fixture.recorded(6);
     await preset('Memory').click();
     await settled();
     await expect.poll(() => fixture.hash.get('p.map')).toBe('y:memory,x:all,v:bytes');
@@ -100,7 +100,7 @@ describe('a preset', () => {
     await fixture.page.mouse.move(box.x + box.width / 2, box.y + 80);
     await tip().getByText('tensor').waitFor();
     await fixture.page.mouse.move(box.x + box.width / 2, box.y + box.height - 20);
-    await tip().getByText('touches of each byte').waitFor();
+    await tip().getByText('reads and writes of each byte').waitFor();
     await map().getByRole('checkbox', { name: 'Table' }).check();
     await map().getByRole('columnheader').first().getByRole('button').click();
     await map().getByRole('grid').focus();
@@ -111,7 +111,7 @@ describe('a preset', () => {
 
 describe('the picture', () => {
   it('shows the value of REST under the pointer, and a click selects', async () => {
-    await fixture.runTextToEnd('Once upon a time', 10);
+    await fixture.recorded(12);
     await settled();
     const { x, y } = await columnOf(7);
     await fixture.page.mouse.move(x, y);
@@ -125,7 +125,7 @@ describe('the picture', () => {
   });
 
   it('has the colour of its value in every cell', async () => {
-    await fixture.runTextToEnd('Once upon a time', 24);
+    await fixture.recorded(24);
     await fixture.page.mouse.move(2, 2);
     await settled();
     const picture = await heatmap('x=token&y=layer&value=time&width=4096');
@@ -220,7 +220,7 @@ describe('the picture', () => {
 describe('a gesture', () => {
   it('of wheel and keys zooms without a click first; breadcrumb and overview lead back', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Once upon a time', 120);
+    await fixture.recorded(120);
     await settled();
     expect(await crumbs().count()).toBe(0);
     const { x, y } = await columnOf(60);
@@ -244,7 +244,7 @@ describe('a gesture', () => {
 
   it('of dragging selects a range with its totals, which filters other axes, until Escape', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Once upon a time', 30);
+    await fixture.recorded(30);
     await settled();
     const [from, to] = [await columnOf(8, 0), await columnOf(15, 2)];
     await page.mouse.move(from.x, from.y);
@@ -273,7 +273,7 @@ describe('a gesture', () => {
 
   it('of pointing magnifies with the lens, in the file down to rows', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Once upon a time', 8);
+    await fixture.recorded(8);
     await preset('Memory').click();
     await map().getByRole('checkbox', { name: 'Lens' }).check();
     await expect.poll(() => fixture.hash.get('p.map')).toContain('lens');
@@ -295,7 +295,7 @@ describe('a gesture', () => {
   });
 
   it('of dragging the legend shows a range of values', async () => {
-    await fixture.runTextToEnd('Once upon a time', 20);
+    await fixture.recorded(24);
     const before = await settled();
     const legend = map().locator('.legend canvas');
     const box = await legend.boundingBox();
@@ -312,7 +312,7 @@ describe('a gesture', () => {
   });
 
   it('of the right keys moves the cursor and selects', async () => {
-    await fixture.runTextToEnd('By key', 6);
+    await fixture.recorded(6);
     await preset('Token × tensor').click();
     await settled();
     await input().focus();
@@ -449,7 +449,7 @@ describe('a link', () => {
     'p.map=y:head,v:bytes',
     'r=token:2:6,layer:0:2&p.map=table',
   ])('%s gives the same picture in a fresh browser', async (part) => {
-    await fixture.runTextToEnd('Once upon a time', 16);
+    await fixture.recorded(24);
     const link = `${fixture.server.url}/#1&session=${fixture.session ?? ''}&${part}`;
     const seen: number[] = [];
     for (let round = 0; round < 2; round += 1) {
@@ -462,7 +462,7 @@ describe('a link', () => {
   });
 
   it('with any options shows a map', async () => {
-    await fixture.runTextToEnd('Once upon a time', 4);
+    await fixture.recorded(6);
     for (const options of [
       'y:nothing,x:9',
       'cx:9:1',

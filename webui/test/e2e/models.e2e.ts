@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { makeModelWithoutVocabulary, makeModel } from './models';
+import type { Breakdown } from '../../src/net/types';
 import { PageFixture } from './page_fixture';
 
 const folders: string[] = [];
@@ -27,7 +28,7 @@ describe('a mixture of experts', () => {
     await page.getByRole('dialog', { name: 'Models' }).getByText('Mixture of experts').waitFor();
     expect(await fixture.axeViolations()).toEqual([]);
     await page.keyboard.press('Escape');
-    await fixture.runTextToEnd('Experts', 4);
+    await fixture.recorded(6);
     await fixture.filter.fill('op:mul_mat_id');
     await fixture.ops.locator('.vgrid-row').first().click();
     await fixture.inspector
@@ -40,12 +41,64 @@ describe('a mixture of experts', () => {
   });
 });
 
+describe('the totals by expert', () => {
+  const fixture = PageFixture.use(shape('moe'));
+
+  it('are those of REST, and a row leads to the accesses of the expert', async () => {
+    const { page } = fixture;
+    await fixture.recorded();
+    await page.getByLabel('Totals by').selectOption('expert');
+    await page.getByRole('radio', { name: 'Session' }).check();
+    const grid = page.getByRole('grid', { name: 'Totals by expert' });
+    const rest = await fixture.get<Breakdown>('breakdown?by=expert&sort=-time&limit=1000');
+    await expect.poll(() => grid.getAttribute('aria-rowcount')).toBe(String(rest.total + 1));
+    for (const [i, row] of rest.rows.slice(0, 4).entries()) {
+      const cells = grid.locator(`.vgrid-row[data-index="${i}"] .vgrid-cell`);
+      await expect.poll(() => cells.first().innerText()).toBe(row.name);
+      const read = (await cells.nth(5).getAttribute('title'))?.replace(/\D/g, '');
+      expect(read).toBe(String(row.all.bytes_read));
+    }
+    await grid.locator('.vgrid-row').first().dblclick();
+    const expert = rest.rows[0]?.name ?? '';
+    await expect.poll(() => fixture.filter.inputValue()).toBe(`expert:${expert}`);
+    const all = await fixture.sql<[number]>(
+      `SELECT count(*) FROM access WHERE expert_id = ${expert}`,
+    );
+    const accesses = page.getByRole('grid', { name: 'Accesses of the session' });
+    await expect
+      .poll(async () => Number(await accesses.getAttribute('aria-rowcount')) - 1)
+      .toBe(all.rows[0]?.[0]);
+  });
+
+  it('an expert is selected in the map by its number, in every step and after a reload', async () => {
+    const { page } = fixture;
+    const session = await fixture.recorded();
+    const map = page.getByRole('tabpanel', { name: 'Map' });
+    await fixture.show(session, 'p.map=y:expert,v:accesses');
+    await page.locator('.plane-input').focus();
+    for (const key of ['Home', 'ArrowDown', 'ArrowDown', 'ArrowDown', 'Enter'])
+      await page.keyboard.press(key);
+    const tip = map.locator('.tip');
+    const expert = /expert\s+(\d+)/.exec(await tip.innerText())?.[1] ?? '';
+    await expect.poll(() => fixture.hash.get('sel')).toBe(`x:${expert}`);
+    const rest = await fixture.get<Breakdown>('breakdown?by=expert&limit=1000');
+    const row = rest.rows.find(({ name }) => name === expert);
+    const accesses = fixture.inspector.locator('.figure[data-figure="accesses"] b');
+    const sum = String((row?.all.reads ?? 0) + (row?.all.writes ?? 0));
+    await expect.poll(async () => (await accesses.innerText()).replace(/\D/g, '')).toBe(sum);
+    await page.keyboard.press(']');
+    await page.reload();
+    await expect.poll(() => fixture.hash.get('sel')).toBe(`x:${expert}`);
+    await expect.poll(async () => (await accesses.innerText()).replace(/\D/g, '')).toBe(sum);
+  });
+});
+
 describe('the experts in the map', () => {
   const fixture = PageFixture.use(shape('moe'));
 
   it('have the choices of REST, and their slices of the file are named', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Experts in the map', 12);
+    await fixture.recorded(12);
     const map = page.getByRole('tabpanel', { name: 'Map' });
     await map.getByRole('button', { name: 'Token × expert' }).click();
     await map.getByRole('checkbox', { name: 'Table' }).check();
@@ -161,7 +214,7 @@ describe('a recurrent model', () => {
       .getByText('state instead of a KV cache')
       .waitFor();
     await page.keyboard.press('Escape');
-    await fixture.runTextToEnd('State', 4);
+    await fixture.recorded(6);
     await fixture.filter.fill('component:ssm');
     await fixture.ops.locator('.vgrid-row').first().waitFor();
     const rows = page.getByRole('combobox', { name: 'Rows' });

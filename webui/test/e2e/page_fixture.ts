@@ -1,6 +1,7 @@
 // Test fixture: one page and one server. Every test also checks that no request leaves the origin
 // and that the console has no errors.
 import axe from 'axe-core';
+import { readFile } from 'node:fs/promises';
 import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import { startBrowser, startServer, type Server } from './harness';
@@ -12,6 +13,7 @@ export class PageFixture {
   foreignRequests: string[] = [];
   private browser!: Browser;
   private context!: BrowserContext;
+  private readonly recordings = new Map<string, Promise<string>>(); // session ids
 
   // Registers the fixture for a test file; `args`: arguments of the server.
   static use(args: () => Promise<readonly string[]> = () => Promise.resolve([])): PageFixture {
@@ -29,6 +31,71 @@ export class PageFixture {
     beforeEach(() => fixture.open());
     afterEach(() => fixture.close());
     return fixture;
+  }
+
+  // Opens a finished session, which the tests of a file share. `body`: of the request.
+  async recorded(tokens = 12, body: Readonly<Record<string, unknown>> = {}): Promise<string> {
+    const key = JSON.stringify([tokens, body]);
+    const made = this.recordings.get(key) ?? this.generate({ max_tokens: tokens, ...body });
+    this.recordings.set(key, made);
+    return this.show(await made);
+  }
+
+  // Opens the session that is part of the page, whose values never change.
+  async example(): Promise<string> {
+    const made = this.recordings.get('example') ?? this.uploadExample();
+    this.recordings.set('example', made);
+    return this.show(await made);
+  }
+
+  // Opens a session in the page as it is, with further parts of a link.
+  async show(session: string, ...parts: readonly string[]): Promise<string> {
+    await this.page.evaluate(
+      (hash) => {
+        location.hash = hash;
+      },
+      ['#1', `session=${session}`, ...parts].join('&'),
+    );
+    await this.page.locator('.status-id', { hasText: session }).waitFor();
+    await this.page.locator('.strip-chart[aria-label^="Memory of the model: "]').waitFor();
+    return session;
+  }
+
+  // Runs a request without the page. Returns the session when it has ended.
+  async generate(body: Readonly<Record<string, unknown>>): Promise<string> {
+    const request = {
+      prompt: 'Once upon a time',
+      seed: 7,
+      ignore_eos: true,
+      reuse_prefix: false,
+      ...body,
+    };
+    const { id } = await this.rest<{ id: string }>('generate', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(request),
+    });
+    await expect
+      .poll(async () => (await this.rest<{ state: string }>(`generate/${id}`)).state, {
+        interval: 20,
+        timeout: 60_000,
+      })
+      .toBe('done');
+    return id;
+  }
+
+  private async uploadExample(): Promise<string> {
+    const file = await readFile(new URL('../../public/example.ttrace', import.meta.url));
+    const headers = { 'content-type': 'application/octet-stream' };
+    const init = { method: 'POST', headers, body: new Uint8Array(file) };
+    return (await this.rest<{ id: string }>('sessions', init)).id;
+  }
+
+  // A REST route, without the page.
+  async rest<T>(path: string, init?: RequestInit): Promise<T> {
+    const answer = await fetch(`${this.server.url}/api/v1/${path}`, init);
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+    return (await answer.json()) as T;
   }
 
   // Opens an address without the state of the page before.
@@ -215,7 +282,7 @@ export class PageFixture {
   async level(level: string): Promise<void> {
     const settings = this.page.getByText('Settings', { exact: true });
     await settings.click();
-    await this.page.getByRole('combobox', { name: 'Trace' }).selectOption(level);
+    await this.page.getByRole('combobox', { name: 'Level' }).selectOption(level);
     await settings.click();
   }
 

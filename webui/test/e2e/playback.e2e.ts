@@ -38,7 +38,7 @@ async function shown() {
 
 describe('playback', () => {
   it('plays ops in slow motion; all views move; Space pauses', async () => {
-    await fixture.runTextToEnd('Once upon a time', 8);
+    await fixture.recorded(8);
     await fixture.page.locator('.status').click();
     await fixture.page.keyboard.press(' ');
     await bar().getByRole('button', { name: 'Pause' }).waitFor();
@@ -77,7 +77,7 @@ describe('playback', () => {
   });
 
   it('moves the table and the position in the same frame, 30 times a second', async () => {
-    await fixture.runTextToEnd('Once upon a time', 8);
+    await fixture.recorded(8);
     await fixture.fresh(`${fixture.page.url()}&step=2&speed=0.0001`);
     await fixture.ops.waitFor();
     await bar().getByRole('button', { name: 'Play' }).click();
@@ -102,7 +102,7 @@ describe('playback', () => {
 
   it('steps by op, layer and token', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Once upon a time', 6);
+    await fixture.recorded(6);
     await fixture.ops.locator('.vgrid-row').nth(2).click();
     await expect.poll(() => fixture.hash.get('sel')).toBe('o:2');
     await page.keyboard.press('.');
@@ -122,7 +122,7 @@ describe('playback', () => {
 
   it('plays tokens at full speed to the end, and a brushed range in a loop', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Once upon a time', 200);
+    await fixture.recorded(200);
     await speed().selectOption('1');
     await bar().getByRole('button', { name: 'Play' }).click();
     const { total } = await fixture.get<{ total: number }>('steps?limit=1');
@@ -150,7 +150,7 @@ describe('playback', () => {
 
   it('of the text: tinted by time, dragging moves through the tokens', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Once upon a time', 60);
+    await fixture.recorded(60);
     await page.getByLabel('tint text by time').check();
     await expect.poll(() => fixture.hash.get('p.chat')).toBe('cost');
     await expect
@@ -177,7 +177,7 @@ describe('playback', () => {
   });
 
   it('follows the slider', async () => {
-    await fixture.runTextToEnd('Once upon a time', 10);
+    await fixture.recorded(12);
     await bar().getByRole('slider').focus();
     await fixture.page.keyboard.press('Home');
     await expect.poll(() => fixture.hash.get('step')).toBe('0');

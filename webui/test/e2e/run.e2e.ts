@@ -50,7 +50,7 @@ describe('a run', () => {
     // The first turn is a separate session.
     await fixture.page
       .getByRole('article', { name: 'Turn 1' })
-      .getByRole('button', { name: 'Show its trace' })
+      .getByRole('button', { name: 'Open its session' })
       .click();
     await expect.poll(() => fixture.session).toBe(first);
     await fixture.page.reload();
@@ -68,7 +68,7 @@ describe('a run', () => {
       .waitFor();
   });
 
-  it('shows the effect of the trace level', async () => {
+  it('shows the effect of the level', async () => {
     const { page } = fixture;
     await fixture.level('minimal');
     await fixture.runText('Steps alone', 6);
@@ -92,7 +92,7 @@ describe('a run', () => {
     await fixture.level('off');
     // One run is stopped, one finishes.
     await fixture.runText('Not recorded', 3000);
-    await expect.poll(() => page.getByText('No step received yet').count()).toBeGreaterThan(1);
+    await expect.poll(() => page.getByText('No step has arrived yet').count()).toBeGreaterThan(1);
     await fixture.stop.click();
     await fixture.progress.getByText(/^Stopped after/).waitFor();
     await fixture.runText('Nor this', 12);

@@ -94,7 +94,7 @@ describe('a narrow window', () => {
     [720, 450], // 1440x900 at 200 %
   ])('of %d x %d pixels has all controls', async (width, height) => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Narrow', 6);
+    await fixture.recorded(6);
     await page.setViewportSize({ width, height });
     for (const selector of ['.map-foot', '.toolbar', '.playback', '.strip', '.top']) {
       for (const bar of await page.locator(selector).all()) {
@@ -114,8 +114,8 @@ describe('a narrow window', () => {
 describe('a row of the list of sessions', () => {
   it('is one Tab stop', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('One', 2);
-    await fixture.runTextToEnd('Two', 2);
+    await fixture.recorded(6);
+    await fixture.recorded(8);
     const stops = await page
       .locator('.session')
       .evaluateAll((rows) =>

@@ -10,7 +10,7 @@ const fixture = PageFixture.use();
 describe('the op table', () => {
   it('shows the ops of the clicked column, and the inputs of an op', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('The model reads', 8);
+    await fixture.recorded(8);
     // The first column belongs to the prompt.
     await page.locator('.plane-input').click({ position: { x: 82, y: 100 } });
     await page.getByRole('grid', { name: 'Ops of step 0' }).waitFor();
@@ -24,7 +24,7 @@ describe('the op table', () => {
   });
 
   it('is sorted by a column', async () => {
-    await fixture.runTextToEnd('Sort them', 4);
+    await fixture.recorded(6);
     await fixture.ops.getByRole('button', { name: 'duration' }).click();
     const header = fixture.ops.getByRole('columnheader', { name: 'duration' });
     await expect.poll(() => header.getAttribute('aria-sort')).toBe('descending');
@@ -42,7 +42,7 @@ describe('the op table', () => {
   });
 
   it('supports keyboard navigation', async () => {
-    await fixture.runTextToEnd('By key', 4);
+    await fixture.recorded(6);
     await fixture.ops.focus();
     await fixture.page.keyboard.press('ArrowDown');
     await fixture.page.keyboard.press('ArrowDown');
@@ -53,7 +53,7 @@ describe('the op table', () => {
 
   it('shows the ops of a step selected in the steps table', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('In numbers', 6);
+    await fixture.recorded(6);
     await fixture.rows('Steps');
     const steps = page.getByRole('grid', { name: 'Steps of the session' });
     await expect
@@ -68,7 +68,7 @@ describe('the op table', () => {
 describe('a session', () => {
   it('that is recorded opens without a request that fails', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Recorded', 4);
+    await fixture.recorded(6);
     const failed: string[] = [];
     page.on('response', (answer) => {
       if (answer.status() >= 400) failed.push(`${answer.status()} ${answer.url()}`);

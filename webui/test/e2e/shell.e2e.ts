@@ -15,7 +15,7 @@ const chosen = () => fixture.inspector.locator('.inspection h3');
 describe('the URL', () => {
   it('restores the view after a reload, Back and Forward', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Remember me', 8);
+    await fixture.recorded(8);
     await leaveFields();
     await press('}');
     await fixture.ops.locator('.vgrid-row').nth(2).click();
@@ -64,7 +64,7 @@ describe('the URL', () => {
 describe('keys', () => {
   it('move, toggle full screen and go back one level at a time', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('By key', 6);
+    await fixture.recorded(6);
     await fixture.ops.locator('.vgrid-row').first().click();
     await press('f');
     await expect.poll(() => page.locator('.dock[data-full=true]').count()).toBe(1);
@@ -122,12 +122,12 @@ describe('the palette', () => {
     await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe('light');
     await press('Control+k');
     await page.keyboard.type('xqz');
-    await page.getByText('No matching command').waitFor();
+    await page.getByText('Nothing found').waitFor();
   });
 
   it('goes to a step by its number', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('By number', 6);
+    await fixture.recorded(6);
     await press('Control+k');
     await page.keyboard.type('2');
     await press('Enter');
@@ -140,7 +140,7 @@ describe('accessibility', () => {
     const { page } = fixture;
     await page.emulateMedia({ colorScheme: theme });
     await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe(theme);
-    await fixture.runTextToEnd('For all', 4);
+    await fixture.recorded(6);
     await fixture.ops.locator('.vgrid-row').first().click();
     await fixture.inspector.getByRole('heading', { name: 'Accesses' }).waitFor();
     expect(await fixture.axeViolations()).toEqual([]);
@@ -150,7 +150,7 @@ describe('accessibility', () => {
 
   it('supports keyboard navigation in the heat map', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('By key', 4);
+    await fixture.recorded(6);
     await page.locator('.plane-input').focus();
     await press('Home', 'ArrowDown');
     const tip = page.locator('.tip');

@@ -24,7 +24,7 @@ const figure = (name: string) =>
 
 describe('the strip', () => {
   it('has the figures of REST', async () => {
-    await fixture.runTextToEnd('Once upon a time', 40);
+    await fixture.recorded(40);
     const { steps } = await fixture.get<{ steps: readonly Step[] }>('steps?limit=1000');
     const generated = steps.filter(({ phase, dropped }) => phase === 'generate' && !dropped);
     const sum = (of: (step: Step) => number): number =>
@@ -35,7 +35,9 @@ describe('the strip', () => {
     await expect
       .poll(() => figure('per token').innerText())
       .toBe(formatBytes(Math.round(bytes / tokens)));
-    expect(await figure('memory').innerText()).toBe(`${Number((bytes / ns).toPrecision(3))} GB/s`);
+    expect(await figure('bandwidth').innerText()).toBe(
+      `${Number((bytes / ns).toPrecision(3))} GB/s`,
+    );
     const speed = (tokens * 1e9) / ns;
     expect(await figure('speed').innerText()).toBe(
       `${speed >= 100 ? speed.toFixed(0) : speed.toFixed(1)} tokens/s`,
@@ -45,7 +47,7 @@ describe('the strip', () => {
   });
 
   it('names its parts, and a click shows them in the map', async () => {
-    await fixture.runTextToEnd('Once upon a time', 6);
+    await fixture.recorded(6);
     await expect.poll(() => chart().getAttribute('aria-label')).toMatch(/file .*KV .*compute/);
     const box = await chart().boundingBox();
     if (!box) throw new Error('no strip');
@@ -63,9 +65,9 @@ describe('the strip', () => {
       const before = await fixture.pixels('.strip-chart');
       await expect.poll(() => fixture.pixels('.strip-chart')).not.toBe(before);
     }
-    await figure('left').waitFor();
+    await figure('time left').waitFor();
     await fixture.stop.click();
     await fixture.progress.getByText(/^(Stopped|Done)/).waitFor();
-    await expect.poll(() => figure('left').count()).toBe(0);
+    await expect.poll(() => figure('time left').count()).toBe(0);
   });
 });

@@ -22,7 +22,7 @@ const steps = async (): Promise<readonly StepSummary[]> =>
 
 describe('the accesses', () => {
   it('of a step are those of REST', async () => {
-    await fixture.runTextToEnd('Every access', 4);
+    await fixture.recorded(6);
     await fixture.rows('Accesses');
     const name = /Accesses of step \d+/;
     await grid(name).waitFor();
@@ -47,7 +47,7 @@ describe('the accesses', () => {
 
   it('of the session are read only in view, and the last row is reachable', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('All of them', 24);
+    await fixture.recorded(24);
     const asked: string[] = [];
     page.on('request', (request) => {
       if (request.url().endsWith('/query')) asked.push(request.postData() ?? '');
@@ -83,7 +83,7 @@ describe('the accesses', () => {
 
   it('of a filter are counted and shown', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Filter them', 6);
+    await fixture.recorded(6);
     await fixture.rows('Accesses');
     await page.getByRole('radio', { name: 'Session' }).check();
     await fixture.filter.fill('kind:weight layer:1 -tensor:norm');
@@ -106,7 +106,7 @@ describe('the accesses', () => {
   });
 
   it('are sorted by the server', async () => {
-    await fixture.runTextToEnd('Sort them', 4);
+    await fixture.recorded(6);
     await fixture.rows('Accesses');
     const name = /Accesses of step \d+/;
     await grid(name).getByRole('button', { name: 'bytes' }).click();
@@ -127,7 +127,7 @@ describe('totals', () => {
     'by %s are those of REST',
     async (by) => {
       const { page } = fixture;
-      await fixture.runTextToEnd('Add them up', 4);
+      await fixture.recorded(6);
       await page.getByLabel('Totals by').selectOption({ label: by });
       await page.getByRole('radio', { name: 'Session' }).check();
       const axis = by === 'op type' ? 'op_kind' : by;
@@ -145,7 +145,7 @@ describe('totals', () => {
 
   it('say which words of the filter they ignore, and lead to the accesses', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Look closer', 4);
+    await fixture.recorded(6);
     await page.getByLabel('Totals by').selectOption('layer');
     await fixture.filter.fill('kind:weight access:read');
     await page.locator('.table-note').getByText('ignores access:read').waitFor();
@@ -158,7 +158,7 @@ describe('totals', () => {
 describe('columns', () => {
   it('are chosen and moved, and a link restores them', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Choose columns', 4);
+    await fixture.recorded(6);
     const titles = () => fixture.ops.getByRole('columnheader').allInnerTexts();
     expect((await titles()).slice(0, 3)).toEqual(['#', 'op', 'output']);
     await page.getByRole('button', { name: 'Columns', exact: true }).click();
@@ -184,7 +184,7 @@ describe('columns', () => {
 describe('copying', () => {
   it('gives the rows as TSV, CSV, JSON and SQL', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Copy them', 4);
+    await fixture.recorded(6);
     const step = (await fixture.ops.getAttribute('aria-label'))?.split(' ').at(-1) ?? '';
     const { ops } = await fixture.get<{ ops: Op[] }>(`steps/${step}/ops`);
     await fixture.ops.locator('.vgrid-row').first().click();
@@ -222,7 +222,7 @@ describe('copying', () => {
 describe('the filter', () => {
   it('completes keys and the session’s own names', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Complete it', 4);
+    await fixture.recorded(6);
     await fixture.filter.focus();
     await page.keyboard.type('tens');
     const options = page.getByRole('listbox', { name: 'Completions' });
@@ -239,12 +239,12 @@ describe('the filter', () => {
   });
 });
 
-describe('a hundred million rows', () => {
+describe('a table of a million rows, and of a hundred millions', () => {
   // The steps of the session say that they have five million accesses each; a row is its index.
   const EACH = 5_000_000;
   async function hugeSession(): Promise<number> {
     const { page } = fixture;
-    await fixture.runTextToEnd('Very many', 24);
+    await fixture.recorded(24);
     const asked: number[] = [];
     await page.route(/\/steps\?/, async (route) => {
       const response = await route.fetch();

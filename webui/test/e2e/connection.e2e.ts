@@ -1,0 +1,215 @@
+// A busy server, and a live socket that is slow, cut, or sends garbage.
+import type { Locator } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { randomOf } from '../unit/make';
+import { proxyLive, typeOf, type LiveProxy, type Message } from './live_proxy';
+import { PageFixture } from './page_fixture';
+
+const fixture = PageFixture.use(() => Promise.resolve(['-c', '16384']));
+const busy = () => fixture.page.getByText('The server is busy, retrying');
+
+// The browser logs each response that is an error.
+const forgive = (status: number): void => {
+  fixture.errors = fixture.errors.filter((text) => !text.includes(` ${status} `));
+};
+
+describe('a busy server', () => {
+  it('is asked again until it answers a statement', async () => {
+    const { page } = fixture;
+    await fixture.recorded();
+    // All statements that may run at a time: endless ones.
+    await page.evaluate((session) => {
+      const control = new AbortController();
+      Object.assign(globalThis, { free: control });
+      const sql = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c';
+      for (const timeout_ms of [60_000, 59_000])
+        void fetch(`api/v1/sessions/${session ?? ''}/query`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ sql, timeout_ms }),
+          signal: control.signal,
+        }).catch(() => null);
+    }, fixture.session); // prettier-ignore
+    // A statement of the test is rejected: both are running.
+    await expect
+      .poll(() => fixture.sql('SELECT 1').then(({ rows }) => rows as unknown))
+      .toBeUndefined();
+    await fixture.rows('Accesses');
+    await page.getByRole('radio', { name: 'Session' }).check();
+    await fixture.filter.fill('kind:weight');
+    await busy().waitFor();
+    await page.evaluate('free.abort()');
+    const { total } = await fixture.get<{ total: number }>('steps?limit=1');
+    expect(total).toBeGreaterThan(5);
+    const grid = page.getByRole('grid', { name: 'Accesses of the session' });
+    await expect.poll(async () => Number(await grid.getAttribute('aria-rowcount'))).toBeGreaterThan(total); // prettier-ignore
+    await expect.poll(() => busy().count()).toBe(0);
+    forgive(503);
+  });
+
+  it('is asked again for the pictures of the map and for graphs', async () => {
+    const { page } = fixture;
+    let isFree = false;
+    const problem = { code: 'queries_busy', title: 'Too many concurrent queries', detail: '' };
+    await page.route(
+      /\/(heatmap\?.*y=component|templates\/\d+\/graph|layers\/1)/,
+      async (route) => {
+        if (isFree) await route.continue();
+        else await route.fulfill({ status: 503, headers: { 'retry-after': '1' }, json: problem });
+      },
+    );
+    const answered = async (shown: Locator): Promise<void> => {
+      await busy().waitFor();
+      isFree = true;
+      await shown.waitFor();
+      await expect.poll(() => busy().count()).toBe(0);
+      isFree = false;
+    };
+    await fixture.recorded();
+    const map = page.getByRole('tabpanel', { name: 'Map' });
+    await map.getByRole('checkbox', { name: 'Table' }).check();
+    await map.getByRole('button', { name: 'Layer × component' }).click();
+    await answered(map.locator('.map-table').getByText('attention', { exact: true }));
+    await fixture.tab('Graph').click();
+    await page.getByRole('application', { name: /^Layer 0: / }).waitFor();
+    await page.getByRole('radio', { name: 'Model', exact: true }).check();
+    await answered(page.getByRole('application', { name: /^Model: / }));
+    await page.getByRole('radio', { name: 'Layer', exact: true }).check();
+    await page.getByRole('button', { name: 'Next layer' }).first().click();
+    await answered(page.getByRole('application', { name: /^Layer 1: / }));
+    expect(await page.getByText('cannot be shown').count()).toBe(0);
+    forgive(503);
+  });
+});
+
+// ---- The live socket --------------------------------------------------------------------
+
+async function runThrough(tokens: number, change: (proxy: LiveProxy) => void): Promise<LiveProxy> {
+  const proxy = await proxyLive(fixture.page);
+  await fixture.page.reload();
+  await expect.poll(() => fixture.run.isEnabled()).toBe(true);
+  change(proxy);
+  await fixture.runText('Once upon a time', tokens);
+  return proxy;
+}
+
+// The page shows the run as REST has it.
+async function expectComplete(): Promise<void> {
+  await fixture.progress.getByText(/^(Done|Stopped)/).waitFor({ timeout: 40_000 });
+  const rest = await fixture.rest<{ text: string; generated: number }>(
+    `generate/${fixture.session ?? ''}`,
+  );
+  const chunks = fixture.page.locator('.token-text[data-part=answer] > *');
+  await expect.poll(async () => (await chunks.allTextContents()).join('')).toBe(rest.text);
+  expect(await fixture.shownTokens()).toBe(rest.generated);
+  const { total } = await fixture.get<{ total: number }>('steps?limit=1');
+  const status = fixture.page.locator('.status');
+  await expect.poll(() => status.innerText()).toContain(`${total} steps`);
+  await fixture.ops.waitFor();
+}
+
+// Later than the message after it, twice, late, or never.
+function disorder(seed: number): LiveProxy['onMessage'] {
+  const random = randomOf(seed);
+  let held: Message | null = null;
+  return (message, pass) => {
+    const keeps = ['hello', 'subscribed', 'state'].includes(typeOf(message));
+    const fate = keeps ? 1 : random();
+    if (fate < 0.1) return;
+    if (fate < 0.2 && held === null) {
+      held = message;
+      return;
+    }
+    pass(message);
+    if (fate < 0.3) pass(message);
+    if (held !== null) pass(held);
+    held = null;
+  };
+}
+
+const broken = (message: Message, random: () => number): Message => {
+  if (typeof message !== 'string') {
+    const bytes = Buffer.from(message);
+    if (random() < 0.3) return bytes.subarray(0, Math.floor(random() * bytes.length));
+    for (let i = 0; i < 4; i += 1) bytes[Math.floor(random() * 32)] = Math.floor(256 * random());
+    return bytes;
+  }
+  const fate = random();
+  if (fate < 0.3) return message.slice(0, Math.floor(random() * message.length));
+  if (fate < 0.5) return message.replace(/"(index|step|token_id|token_count)":\d+/, '"$1":1e12');
+  if (fate < 0.7) return message.replace(/:\d+/, ':null');
+  if (fate < 0.8) return message.replace(/"type":"\w+"/, '"type":"nonsense"');
+  return ['[]', 'null', '', '{"type":7}', '\u0000'][Math.floor(5 * random())] ?? '';
+};
+
+describe('the live socket', () => {
+  it.each([1, 2])('may drop, repeat and reorder messages (seed %i)', async (seed) => {
+    await runThrough(400, (proxy) => {
+      proxy.onMessage = disorder(seed);
+    });
+    await expectComplete();
+  });
+
+  it.each([3, 4])('may send garbage (seed %i)', async (seed) => {
+    const random = randomOf(seed);
+    await runThrough(400, (proxy) => {
+      proxy.onMessage = (message, pass) => {
+        pass(random() < 0.2 && typeOf(message) !== 'hello' ? broken(message, random) : message);
+      };
+    });
+    await expectComplete();
+    await fixture.page
+      .getByRole('region', { name: 'Messages' })
+      .getByText(/live/)
+      .first()
+      .waitFor();
+  });
+
+  it('may be slow', async () => {
+    await runThrough(400, (proxy) => {
+      let last = Promise.resolve();
+      proxy.onMessage = (message, pass) => {
+        last = last
+          .then(() => new Promise((done) => setTimeout(done, 5)))
+          .then(() => {
+            pass(message);
+          });
+      };
+    });
+    await expectComplete();
+  });
+
+  it('is connected again within two seconds, and the run continues', async () => {
+    const proxy = await runThrough(12_000, () => undefined);
+    const { connectedMs } = proxy;
+    for (let cuts = 1; cuts <= 2; cuts += 1) {
+      const shown = await fixture.shownTokens();
+      await expect.poll(() => fixture.shownTokens(), { interval: 20 }).toBeGreaterThan(shown);
+      const cutMs = performance.now();
+      proxy.cut();
+      await expect.poll(() => connectedMs.length, { interval: 20 }).toBe(cuts + 1);
+      expect((connectedMs.at(-1) ?? 0) - cutMs).toBeLessThan(2000);
+      await fixture.page.locator('[data-reach=live]').waitFor();
+    }
+    await fixture.stop.click();
+    await expectComplete();
+  });
+
+  it('is connected again within two seconds of the return of the server', async () => {
+    const { page, server } = fixture;
+    await fixture.recorded();
+    await server.pause();
+    await page.getByRole('alert').getByText('The server does not respond').waitFor();
+    // Several attempts fail, so that the page waits as long as it ever does.
+    await expect
+      .poll(() => fixture.errors.filter((text) => text.includes('WebSocket')).length)
+      .toBeGreaterThan(3);
+    await server.resume();
+    const backMs = performance.now();
+    await page.locator('[data-reach=live]').waitFor();
+    expect(performance.now() - backMs).toBeLessThan(2000);
+    forgive(503); // while it stopped
+    fixture.errors = fixture.errors.filter((text) => !text.includes('ERR_CONNECTION'));
+    expect(fixture.errors).toEqual([]);
+  });
+});

@@ -1,0 +1,49 @@
+// Stands between the page and the live socket of the server: a test sees, holds, changes, delays and
+// drops messages, and cuts the connection.
+import type { Page } from 'playwright-core';
+
+export type Message = string | Buffer;
+
+export interface LiveProxy {
+  // Called for each message of the server, in order. It passes on what the page gets.
+  onMessage: (message: Message, pass: (message: Message) => void) => void;
+  cut(): void; // ends the connection
+  readonly connectedMs: readonly number[]; // when the page connected
+}
+
+// To be installed before the page connects.
+export async function proxyLive(page: Page): Promise<LiveProxy> {
+  const connectedMs: number[] = [];
+  let end = (): void => undefined;
+  const proxy: LiveProxy = {
+    onMessage: (message, pass) => {
+      pass(message);
+    },
+    cut: () => {
+      end();
+    },
+    connectedMs,
+  };
+  await page.routeWebSocket(/\/api\/v1\/live$/, (client) => {
+    connectedMs.push(performance.now());
+    const server = client.connectToServer();
+    let isOpen = true;
+    end = () => {
+      isOpen = false;
+      void client.close({ code: 4000 });
+      void server.close({ code: 4000 });
+    };
+    client.onMessage((message) => {
+      if (isOpen) server.send(message);
+    });
+    server.onMessage((message) => {
+      proxy.onMessage(message, (passed) => {
+        if (isOpen) client.send(passed);
+      });
+    });
+  });
+  return proxy;
+}
+
+export const typeOf = (message: Message): string =>
+  typeof message === 'string' ? (JSON.parse(message) as { type: string }).type : 'frame';
