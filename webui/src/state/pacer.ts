@@ -1,11 +1,11 @@
 // Limits how often a growing session updates the page: at most 10 times a second, and the less
-// often the more an update costs, so that updates take at most a quarter of the main thread. The
+// often the more an update costs, so that updates take at most an eighth of the main thread. The
 // model may need the processor that the page would use.
 
 const MIN_INTERVAL_MS = 100;
 const MAX_INTERVAL_MS = 500;
 const LEAST_MS = 20; // what arrives together is shown together
-const IDLE_PER_BUSY = 3;
+const IDLE_PER_BUSY = 7;
 
 export class Pacer {
   private timer: ReturnType<typeof setTimeout> | null = null;
