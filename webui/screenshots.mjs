@@ -1,11 +1,13 @@
-/* global process, fetch, setTimeout */
+/* global Buffer, process, fetch, setTimeout */
 // Writes pictures of the views of the page, with the model that tt-server brings along:
 //
 //   node screenshots.mjs [FOLDER [THEME... [SIZE...]]]      TT_SERVER: the tt-server program
 //
-// For example: node screenshots.mjs /tmp/pictures dark light 1440x900 1920x1080
+// Without arguments: those of README.md, as PNG. With themes or sizes: all views, as WebP:
+//
+//   node screenshots.mjs ../docs/screenshots dark light 1440x900 1920x1080
 import { spawn } from 'node:child_process';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
@@ -21,11 +23,17 @@ const VIEWS = {
   components: ['p.map=y:component,x:layer'],
   ops: ['full=map&p.map=y:op,x:time'],
   reads: ['full=map&p.map=y:file,x:time,v:bytes'],
+  heads: ['p.map=y:head,v:bytes&sel=h:3.1&step=40'],
+  compared: ['step=40&sel=k:49&cmp=k:20'],
   memory: ['full=map&p.map=y:memory,x:all,v:bytes,p:heat', (page) => pointAt(page, 0.3, 0.75)],
   range: ['r=token:20:40,layer:1:4', (page) => pointAt(page, 0.4, 0.5)],
   playback: ['step=20&speed=0.0005&p.chat=cost', (page) => play(page)],
   graph: ['tab=graph&step=40&sel=o:64&l=3'],
+  model: ['full=graph&p.graph=model,heat:bytes,all'],
+  accesses: ['full=table&p.table=rows:accesses,all&q=kind:weight'],
+  totals: ['p.table=by:tensor,all&sel=t:blk.3.ffn_down.weight&l=3'],
 };
+const OF_README = ['page', 'memory', 'playback'];
 
 const pointAt = async (page, x, y) => {
   const box = await page.locator('.plane-input').boundingBox();
@@ -35,6 +43,8 @@ const play = async (page) => {
   await page.getByRole('button', { name: 'Play', exact: true }).click();
   await page.waitForTimeout(600);
 };
+
+const QUALITY = 60;
 
 const data = await mkdtemp(join(tmpdir(), 'tt-pictures-'));
 const server = spawn(
@@ -55,6 +65,7 @@ try {
   for (const size of sizes.length > 0 ? sizes : ['1440x900'])
     for (const theme of themes.length > 0 ? themes : ['light'])
       for (const [name, [hash, prepare]] of Object.entries(VIEWS)) {
+        if (rest.length === 0 && !OF_README.includes(name)) continue;
         const [width, height] = size.split('x').map(Number);
         const page = await browser.newPage({ viewport: { width, height }, colorScheme: theme });
         await page.goto(`${url}/#1&session=${session}&${hash}`);
@@ -62,8 +73,14 @@ try {
         await page.waitForTimeout(1000);
         await prepare?.(page);
         await page.waitForTimeout(500);
-        const suffix = rest.length > 0 ? `-${theme}-${size}` : '';
-        await page.screenshot({ path: join(folder, `${name}${suffix}.png`) });
+        if (rest.length === 0) await page.screenshot({ path: join(folder, `${name}.png`) });
+        else {
+          const devtools = await page.context().newCDPSession(page);
+          const options = { format: 'webp', quality: QUALITY };
+          const { data: picture } = await devtools.send('Page.captureScreenshot', options);
+          const file = join(folder, `${name}-${theme}-${size}.webp`);
+          await writeFile(file, Buffer.from(picture, 'base64'));
+        }
         await page.close();
       }
 } finally {
