@@ -25,7 +25,9 @@ export function Dock({ store, panels, all }: Props) {
   const { navigation, shell } = store;
   const shown = usePart(() => {
     const ids = panels.map(({ id }) => id);
-    const id = shownOf(ids, navigation.view.value.tabs);
+    // A link may ask for the full screen of a panel without its tab.
+    const { full: wanted, tabs } = navigation.view.value;
+    const id = wanted !== null && ids.includes(wanted) ? wanted : shownOf(ids, tabs);
     return panels.find((one) => one.id === id);
   });
   const full = usePart(() => navigation.view.value.full === shown?.id);
