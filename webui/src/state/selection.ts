@@ -1,5 +1,5 @@
 // The selection: one item of the open session or of its selected step. Every view marks it and the
-// inspector describes it. Tensors, experts, tokens and layers are the same in every step. Ops and
+// inspector describes it. Tensors, experts, heads, tokens and layers are the same in every step. Ops and
 // nodes are indices of the selected step; followSelection finds them again in a step with another
 // graph.
 
@@ -10,10 +10,12 @@ export type Selection =
   | { readonly kind: 'node'; readonly node: number } // of the step's graph
   | { readonly kind: 'tensor'; readonly name: string } // TemplateGraph.keys
   | { readonly kind: 'expert'; readonly expert: number }
+  | { readonly kind: 'head'; readonly layer: number; readonly head: number }
   | { readonly kind: 'token'; readonly token: number }
   | { readonly kind: 'layer'; readonly layer: number };
 
-// The form in URLs: o:12, a:12.30.0, n:7, t:blk.3.ffn_up.weight, x:6, k:5, l:3.
+// The form in URLs: o:12, a:12.30.0, n:7, t:blk.3.ffn_up.weight, x:6, h:3.7, k:5,
+// l:3.
 export function encodeSelection(selection: Selection): string {
   switch (selection.kind) {
     case 'op':
@@ -26,6 +28,8 @@ export function encodeSelection(selection: Selection): string {
       return `t:${selection.name}`;
     case 'expert':
       return `x:${selection.expert}`;
+    case 'head':
+      return `h:${selection.layer}.${selection.head}`;
     case 'token':
       return `k:${selection.token}`;
     case 'layer':
@@ -36,6 +40,8 @@ export function encodeSelection(selection: Selection): string {
 export function decodeSelection(text: string): Selection | null {
   const named = /^t:(.{1,200})$/s.exec(text);
   if (named?.[1] !== undefined) return { kind: 'tensor', name: named[1] };
+  const head = /^h:(\d{1,9})\.(\d{1,9})$/.exec(text);
+  if (head) return { kind: 'head', layer: Number(head[1]), head: Number(head[2]) };
   const match = /^([oanxkl]):(\d{1,9})(?:\.(\d{1,9})\.(\d{1,9}))?$/.exec(text);
   if (!match) return null;
   const [, kind, first, second, third] = match;
@@ -65,3 +71,7 @@ export function sameSelection(a: Selection | null, b: Selection | null): boolean
 export function opOf(selection: Selection | null): number | null {
   return selection?.kind === 'op' || selection?.kind === 'access' ? selection.op : null;
 }
+
+// The name of a head, as in the map.
+export const headName = ({ layer, head }: { readonly layer: number; readonly head: number }) =>
+  `blk.${layer} head ${head}`;

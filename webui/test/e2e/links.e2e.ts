@@ -3,7 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Node, Op, Session, StepSummary } from '../../src/net/types';
+import { exactBytes } from '../../src/format';
+import type { Breakdown, Node, Op, Session, StepSummary } from '../../src/net/types';
 import { randomOf } from '../unit/make';
 import { makeModel } from './models';
 import { PageFixture } from './page_fixture';
@@ -32,6 +33,23 @@ describe('a selection', () => {
     await page.reload();
     await expect.poll(title).toBe(name);
     expect(fixture.hash.get('sel')).toBe(`t:${name}`);
+  });
+
+  it('of a head has its layer and number, in every step and after a reload', async () => {
+    const { page } = fixture;
+    const session = await fixture.recorded();
+    const rest = await fixture.get<Breakdown>('breakdown?by=head&limit=10000');
+    const row = rest.rows.find(({ name }) => name === 'blk.2 head 1');
+    const bytes = fixture.inspector.locator('.figure[data-figure="bytes"] b');
+    const sum = (row?.all.bytes_read ?? 0) + (row?.all.bytes_written ?? 0);
+    expect(sum).toBeGreaterThan(0);
+    for (const { step } of await twoGraphs(fixture)) {
+      await fixture.show(session, `step=${step}`, 'sel=h:2.1', 'p.map=y:head,v:bytes');
+      await expect.poll(title).toBe('blk.2 head 1');
+      await expect.poll(() => bytes.getAttribute('title')).toBe(exactBytes(sum));
+    }
+    await page.reload();
+    await expect.poll(title).toBe('blk.2 head 1');
   });
 
   it('of a token moves with the step and survives a reload', async () => {
@@ -97,6 +115,7 @@ describe('a link with any values', () => {
         )
         .toBe(true);
       // No panel has failed; one that has nothing to show says so.
+      expect(await page.getByRole('tabpanel').count(), link).toBeGreaterThan(0);
       await expect.poll(() => page.getByText(/^Loading|…$/).count(), { message: link }).toBe(0);
       expect(await page.getByText(/ failed\.$/).count(), link).toBe(0);
       expect(JSON.stringify(await page.locator('.empty-error').allInnerTexts()), link).toBe('[]');

@@ -39,15 +39,22 @@ describe('a URL', () => {
     expect(toHash(emptyView)).toBe('');
     expect(toHash({ ...emptyView, session: 'ab' })).toBe('#1&session=ab');
   });
-  it.each(['o:1', 'a:1.5.0', 'n:7', 't:blk.3.ffn_up.weight', 't:Qcur-0~2', 'x:6', 'k:0', 'l:3'])(
-    'encodes the selection %s',
-    (text) => {
-      const hash = `#1&session=ab&sel=${text}`;
-      const { view, invalid } = fromHash(hash, PANELS);
-      expect(invalid).toEqual([]);
-      expect(toHash(view)).toBe(hash);
-    },
-  );
+  it.each([
+    'o:1',
+    'a:1.5.0',
+    'n:7',
+    't:blk.3.ffn_up.weight',
+    't:Qcur-0~2',
+    'x:6',
+    'h:3.7',
+    'k:0',
+    'l:3',
+  ])('encodes the selection %s', (text) => {
+    const hash = `#1&session=ab&sel=${text}`;
+    const { view, invalid } = fromHash(hash, PANELS);
+    expect(invalid).toEqual([]);
+    expect(toHash(view)).toBe(hash);
+  });
   it('may be empty', () => {
     expect(fromHash('', PANELS)).toEqual({ view: emptyView, invalid: [] });
     expect(fromHash('#', PANELS)).toEqual({ view: emptyView, invalid: [] });

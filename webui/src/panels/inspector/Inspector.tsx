@@ -19,7 +19,13 @@ import { defaultTable, encodeTable } from '../table/table_options';
 import { Comparison } from './Comparison';
 import { Figures } from './Figures';
 import { inspectAccess, inspectNode, inspectOp, inspectTensor } from './inspect_graph';
-import { inspectExpert, inspectLayer, inspectSession, inspectToken } from './inspect_session';
+import {
+  inspectExpert,
+  inspectHead,
+  inspectLayer,
+  inspectSession,
+  inspectToken,
+} from './inspect_session';
 import {
   inspectionJson,
   inspectionText,
@@ -55,6 +61,8 @@ function Details({ store, session }: SessionProps) {
       return (
         <InspectionView store={store} session={session} what={inspectExpert(selection.expert)} />
       );
+    case 'head':
+      return <InspectionView store={store} session={session} what={inspectHead(selection)} />;
     case 'op':
     case 'access':
       return <OpDetails store={store} session={session} selection={selection} />;

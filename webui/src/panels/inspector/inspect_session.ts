@@ -19,7 +19,8 @@ import {
   type Jump,
 } from './inspection';
 import { againstMedian, median } from './place';
-import { ofExpert, ofLayer, ofSession, ofToken } from './reproduce';
+import { headName } from '../../state/selection';
+import { ofExpert, ofHead, ofLayer, ofSession, ofToken } from './reproduce';
 
 export function inspectToken(
   data: TraceData,
@@ -144,6 +145,29 @@ export function inspectExpert(expert: number): Inspection {
     accessesOf: `expert:${expert}`,
     layer: null,
     json: { expert },
+  };
+}
+
+// An attention head of a layer: its parts of the weights and of the KV cache.
+export function inspectHead(of: { readonly layer: number; readonly head: number }): Inspection {
+  const { layer, head } = of;
+  const name = headName(of);
+  return {
+    kind: 'Head',
+    title: name,
+    figures: [],
+    place: { axis: 'head', name, index: null },
+    now: null,
+    copy: ofHead(layer),
+    facts: [...fact('head', head), ...fact('layer', layer)],
+    links: [
+      {
+        title: 'Part of',
+        jumps: [{ text: `layer ${layer}`, detail: '', to: { kind: 'layer', layer } }],
+      },
+    ],
+    layer,
+    json: { layer, head },
   };
 }
 

@@ -9,7 +9,7 @@ import { Resource } from '../../state/resource';
 
 // A row of an axis of the map.
 export interface Place {
-  readonly axis: 'op' | 'tensor' | 'layer' | 'expert';
+  readonly axis: 'op' | 'tensor' | 'layer' | 'expert' | 'head';
   readonly name: string; // of the row
   readonly index: number | null; // where it is expected; null: found by its name
 }

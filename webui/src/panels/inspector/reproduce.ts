@@ -60,4 +60,10 @@ export const ofExpert = (expert: number): Reproduction => ({
   sql: `SELECT layer_id, count(*) AS accesses, sum(size_bytes) AS size_bytes FROM access WHERE expert_id = ${expert} GROUP BY layer_id`,
 });
 
+// SQL has no rows per head: the tensors that are divided into heads.
+export const ofHead = (layer: number): Reproduction => ({
+  rest: `breakdown?by=head&layers=${layer}&limit=10000`,
+  sql: `SELECT tensor_name, attention_heads, count(*) AS accesses, sum(size_bytes) AS size_bytes FROM access WHERE layer_id = ${layer} AND attention_heads IS NOT NULL GROUP BY tensor_name`,
+});
+
 export const ofSession: Reproduction = { rest: '', sql: 'SELECT * FROM session' };

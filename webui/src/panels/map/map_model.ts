@@ -18,7 +18,7 @@ import type { OpenSession } from '../../state/open_session';
 import { graphOf, opsOf, perSession, templateOf } from '../../state/per_session';
 import { Resource } from '../../state/resource';
 import { filteredSums, type SumQuery } from '../../state/range_query';
-import { opOf, type Selection } from '../../state/selection';
+import { headName, opOf, type Selection } from '../../state/selection';
 import type { Store } from '../../state/store';
 import { comparedOf, type AxisRange, type RangeFilter } from '../../state/view';
 import {
@@ -68,6 +68,9 @@ const bufferTensorsOf = perSession((session) => {
 const bufferSql = (step: number): string =>
   `SELECT tensor_name, min(tensor_ptr), max(tensor_ptr + tensor_bytes) FROM access
    WHERE step = ${step} AND memory_source IN ('kv', 'repacked', 'buffer') GROUP BY tensor_name`;
+
+// The names of the rows of the axis `head`.
+const HEAD = /^blk\.(\d+) head (\d+)$/;
 
 const GROWING: readonly AxisKind[] = ['count', 'time'];
 const REFRESH_MS = 1000; // minimum interval between pictures of a growing session
@@ -309,6 +312,12 @@ export class MapModel {
     if (track === 'expert') {
       const expert = Number(axis.names[Math.floor(y)]);
       return Number.isInteger(expert) ? { kind: 'expert', expert } : null;
+    }
+    if (track === 'head') {
+      const [, layer, head] = HEAD.exec(axis.names[Math.floor(y)] ?? '') ?? [];
+      return layer === undefined
+        ? null
+        : { kind: 'head', layer: Number(layer), head: Number(head) };
     }
     if (track !== 'op') return null;
     const output = axis.names[Math.floor(y)];
@@ -580,10 +589,11 @@ export class MapModel {
       : { from: begin_ns, to: end_ns };
   }
 
-  // The name of the row of the selected tensor, expert, or output of the selected op.
+  // The name of the row of the selected tensor, expert, head, or output of the selected op.
   private selectedName(selection: Selection | null): string | null {
     if (selection?.kind === 'tensor') return selection.name.replace(/~\d+$/, '');
     if (selection?.kind === 'expert') return String(selection.expert);
+    if (selection?.kind === 'head') return headName(selection);
     const op = opOf(selection);
     if (op === null) return null;
     return (
