@@ -43,7 +43,9 @@ describe('the memory budget', () => {
     await expect.poll(() => decision().innerText()).toBe('No plan.');
     await panel().getByText('Send a prompt').waitFor();
     await run('Without a plan', 60);
-    await panel().getByRole('img', { name: /^Predicted tokens per second/ }).waitFor();
+    await panel()
+      .getByRole('img', { name: /^Predicted tokens per second/ })
+      .waitFor();
     await panel().getByRole('rowheader', { name: 'no plan' }).waitFor();
 
     // The weights were repacked: the model is loaded again.
@@ -73,7 +75,11 @@ describe('the memory budget', () => {
     const row = panel().getByRole('row', { name: /^32 MiB, pinned and read ahead/ });
     await row.waitFor();
     expect(state.bytes_per_token).toBeGreaterThan(0);
-    expect(await panel().getByRole('row', { name: /^no plan/ }).innerText()).toMatch(/0 B$/);
+    expect(
+      await panel()
+        .getByRole('row', { name: /^no plan/ })
+        .innerText(),
+    ).toMatch(/0 B$/);
     expect(await row.innerText()).not.toMatch(/0 B$/);
     expect(await panel().locator('figure line.budget-at').count()).toBe(2);
     expect(await fixture.axeViolations()).toEqual([]);

@@ -88,9 +88,11 @@ describe('the layout', () => {
     await fixture.recorded(6);
     await page.getByRole('tab', { name: 'Table' }).click();
     const explore = await docks();
-    expect(explore).toEqual(['Chat', 'Sessions', 'Map,Graph', 'Table', 'Inspector']);
+    expect(explore).toEqual(['Chat', 'Sessions', 'Map,Graph', 'Table,Memory budget', 'Inspector']);
     await page.keyboard.press('r');
-    await expect.poll(docks).toEqual(['Chat,Sessions', 'Map,Graph,Table', 'Inspector']);
+    await expect
+      .poll(docks)
+      .toEqual(['Chat,Sessions', 'Map,Graph,Table,Memory budget', 'Inspector']);
     await page.keyboard.press('g');
     await page.getByRole('application', { name: /^Layer 0: / }).waitFor();
     expect(await fixture.axeViolations()).toEqual([]);
@@ -108,11 +110,15 @@ describe('the layout', () => {
     await fixture.tab('Graph').dragTo(target, {
       targetPosition: { x: (box?.width ?? 0) - 12, y: (box?.height ?? 0) / 2 },
     });
-    await expect.poll(docks).toEqual(['Chat', 'Sessions', 'Map', 'Table', 'Graph', 'Inspector']);
+    await expect
+      .poll(docks)
+      .toEqual(['Chat', 'Sessions', 'Map', 'Table,Memory budget', 'Graph', 'Inspector']);
     await page.getByRole('application', { name: /^Layer 0: / }).waitFor();
     await page.getByRole('button', { name: 'Move Graph' }).click();
     await page.getByRole('button', { name: 'Move beside the tab Map' }).click();
-    await expect.poll(docks).toEqual(['Chat', 'Sessions', 'Map,Graph', 'Table', 'Inspector']);
+    await expect
+      .poll(docks)
+      .toEqual(['Chat', 'Sessions', 'Map,Graph', 'Table,Memory budget', 'Inspector']);
     const bar = page.getByRole('separator', { name: 'Height of Map, Graph' });
     const height = async () => (await target.boundingBox())?.height ?? 0;
     const before = await height();
@@ -135,9 +141,17 @@ describe('a small window', () => {
     const { page } = fixture;
     await fixture.recorded(6);
     await page.setViewportSize({ width, height });
-    await expect.poll(docks).toEqual(['Chat,Sessions,Map,Graph,Table,Inspector']);
+    await expect.poll(docks).toEqual(['Chat,Sessions,Map,Graph,Table,Memory budget,Inspector']);
     const missing: string[] = [];
-    for (const name of ['Chat', 'Sessions', 'Map', 'Graph', 'Table', 'Inspector']) {
+    for (const name of [
+      'Chat',
+      'Sessions',
+      'Map',
+      'Graph',
+      'Table',
+      'Memory budget',
+      'Inspector',
+    ]) {
       await fixture.tab(name).click();
       await page.getByRole('tabpanel', { name, exact: true }).waitFor();
       const out = await page.evaluate((w) => {

@@ -15,7 +15,7 @@ import {
 } from '../../src/state/layout';
 import { randomOf } from './make';
 
-const KNOWN = ['chat', 'sessions', 'map', 'graph', 'table', 'inspector'];
+const KNOWN = ['chat', 'sessions', 'map', 'graph', 'table', 'budget', 'inspector'];
 const { explore } = LAYOUTS;
 
 describe('a layout', () => {
@@ -34,12 +34,12 @@ describe('a layout', () => {
   it('moves a panel into a dock and beside it', () => {
     const into = moved(explore, 'table', 'map', 'into');
     expect(dockOf(into, 'table')).toEqual(['map', 'graph', 'table']);
-    expect(docksOf(into)).toHaveLength(4);
+    expect(docksOf(into)).toHaveLength(5);
     const beside = moved(explore, 'graph', 'map', 'right');
     expect(docksOf(beside).map(({ panels }) => panels.join())).toEqual([
-      'chat', 'sessions', 'map', 'graph', 'table', 'inspector',
+      'chat', 'sessions', 'map', 'graph', 'table,budget', 'inspector',
     ]); // prettier-ignore
-    expect(moved(explore, 'table', 'table', 'left')).toBe(explore);
+    expect(moved(explore, 'chat', 'chat', 'left')).toBe(explore);
     expect(dockOf(moved(explore, 'map', 'map', 'left'), 'map')).toEqual(['map']);
   });
 
@@ -72,7 +72,7 @@ describe('a layout', () => {
     const old = '{"kind":"dock","panels":["map","heat","map","chat"]}';
     expect(parseLayout(old, KNOWN)).toEqual({
       kind: 'dock',
-      panels: ['map', 'chat', 'sessions', 'graph', 'table', 'inspector'],
+      panels: ['map', 'chat', 'sessions', 'graph', 'table', 'budget', 'inspector'],
     });
   });
 });
