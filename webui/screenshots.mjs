@@ -44,7 +44,7 @@ const play = async (page) => {
   await page.waitForTimeout(600);
 };
 
-const QUALITY = 60;
+const QUALITY = 33;
 
 const data = await mkdtemp(join(tmpdir(), 'tt-pictures-'));
 const server = spawn(
