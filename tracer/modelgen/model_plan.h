@@ -18,6 +18,7 @@ namespace tt::modelgen {
 struct Draw {
   float mean = 0;
   float deviation = 0;
+  float hot = 1;  // the first quarter of the rows has `hot` times the deviation
 };
 
 struct PlannedTensor {

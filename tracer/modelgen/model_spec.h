@@ -62,6 +62,8 @@ struct ModelSpec {
   std::map<TensorClass, ggml_type> class_type{};  // overrides the mix per class
   std::uint64_t seed = 1;                         // same spec and seed, same bytes
   int splits = 1;     // files to spread the tensors over; 1: a single file
+  // Above 1: routers prefer the first quarter of the experts, the more the larger.
+  float router_skew = 1;
   bool tied = false;  // no output.weight; the embedding serves as the head
   // Pieces of a learned vocabulary, most frequent merge first, with U+2581 for a space. Only for
   // shapes with the llama tokenizer; determines the vocabulary size. Empty: a synthetic vocabulary

@@ -61,7 +61,8 @@ void experts(PlanBuilder& plan, std::int64_t layer) {
   plan.matrix(layer_name(layer, "ffn_gate_exps.weight"), Experts, {d.embd, d.ff, d.experts});
   plan.matrix(layer_name(layer, "ffn_up_exps.weight"), Experts, {d.embd, d.ff, d.experts});
   // Larger than 1/sqrt(embd), so that the router's scores differ between experts.
-  plan.fixed(layer_name(layer, "ffn_gate_inp.weight"), {d.embd, d.experts}, {0.0F, 0.1F});
+  plan.fixed(layer_name(layer, "ffn_gate_inp.weight"), {d.embd, d.experts},
+             {0.0F, 0.1F, plan.spec().router_skew});
 }
 
 }  // namespace

@@ -48,8 +48,10 @@ std::uint64_t hash(std::uint64_t seed, std::string_view name) {
 std::vector<std::byte> draw(Random& random, Draw draw, ggml_type type, std::int64_t rows,
                             std::int64_t row) {
   std::vector<float> values(static_cast<std::size_t>(rows * row));
-  for (float& value : values) {
-    value = draw.mean + (draw.deviation == 0.0F ? 0.0F : draw.deviation * random.normal());
+  const std::size_t hot = values.size() / 4;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float deviation = draw.deviation * (i < hot ? draw.hot : 1.0F);
+    values[i] = draw.mean + (deviation == 0.0F ? 0.0F : deviation * random.normal());
   }
   std::vector<std::byte> bytes(ggml_row_size(type, row) * static_cast<std::size_t>(rows));
   if (type == GGML_TYPE_F32) {
