@@ -23,7 +23,9 @@ constexpr std::array kLongNames = {
     LongName{"-ub", "--ubatch-size"},   LongName{"-tb", "--threads-batch"},
     LongName{"-fa", "--flash-attn"},    LongName{"-ctk", "--cache-type-k"},
     LongName{"-ctv", "--cache-type-v"}, LongName{"-ngl", "--n-gpu-layers"},
-    LongName{"-nr", "--no-repack"},
+    LongName{"-nr", "--no-repack"},     LongName{"-lm", "--load-mode"},
+    LongName{"-lzm", "--lazy-mode"},    LongName{"-ot", "--override-tensor"},
+    LongName{"-cmoe", "--cpu-moe"},     LongName{"-ncmoe", "--n-cpu-moe"},
 };
 
 bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstdint>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,19 @@ const std::vector<std::string> kCacheTypes = {"f32",  "f16",  "bf16", "q8_0",  "
                                               "q5_0", "q4_1", "q4_0", "iq4_nl"};
 
 constexpr std::string_view kAuto = "auto";
+
+// Validates REGEX=BUFFER; the regex can contain "=". Whether the buffer exists is known at load.
+std::string override_error(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    return "must be REGEX=BUFFER, not '" + text + "'";
+  try {
+    const std::regex pattern(text.substr(0, equals));
+  } catch (const std::regex_error&) {
+    return "has an invalid regular expression: '" + text.substr(0, equals) + "'";
+  }
+  return "";
+}
 
 // A size above zero, or "auto".
 CLI::Validator memory_size() {
@@ -52,6 +66,44 @@ void add_model_options(CLI::App& app, ModelOptions& model) {
                "Map the model file into memory (default), or read it into a buffer (--no-mmap)");
   app.add_flag("--mlock,!--no-mlock", model.mlock,
                "Lock the model in RAM so that it is not paged out");
+  app.add_option_function<std::string>(
+         "--load-mode",
+         [&model](const std::string& mode) {
+           model.mmap = mode == "auto" || mode == "mmap" || mode == "mmap+mlock";
+           model.mlock = mode == "mlock" || mode == "mmap+mlock";
+           model.direct_io = mode == "dio";
+         },
+         "How llama.cpp loads the weights, instead of --mmap and --mlock: auto (mmap), none (read "
+         "into a buffer), mmap, mlock, mmap+mlock or dio (direct I/O; also -lm)")
+      ->transform(one_of({"auto", "none", "mmap", "mlock", "mmap+mlock", "dio"}))
+      ->type_name("MODE")
+      ->excludes(app.get_option("--mmap"))
+      ->excludes(app.get_option("--mlock"));
+  app.add_option_function<std::string>(
+         "--lazy-mode",
+         [&model](const std::string& mode) {
+           model.lazy_mode = mode == "on"    ? LazyMode::On
+                             : mode == "off" ? LazyMode::Off
+                                             : LazyMode::Auto;
+         },
+         "Read rows of tensors that the architecture marks, such as embeddings per layer, when "
+         "they "
+         "are used: on, off, or auto (only tensors above 4 GiB; default; also -lzm)")
+      ->transform(one_of({"on", "off", "auto"}))
+      ->type_name("MODE");
+  app.add_option("--override-tensor", model.tensor_overrides,
+                 "Memory for the tensors whose names match, REGEX=BUFFER,... such as "
+                 "exps=CPU (also -ot)")
+      ->delimiter(',')
+      ->check(CLI::Validator(&override_error, ""))
+      ->type_name("REGEX=BUFFER");
+  auto* cpu_moe = app.add_flag_callback(
+      "--cpu-moe", [&model] { model.cpu_moe_layers = INT32_MAX; },
+      "With GPU layers: keep the experts of all layers on the CPU (also -cmoe)");
+  app.add_option("--n-cpu-moe", model.cpu_moe_layers,
+                 "With GPU layers: keep the experts of the first N layers on the CPU (also -ncmoe)")
+      ->check(whole_number(0, kMaxInt32))
+      ->excludes(cpu_moe);
   app.add_flag(
       "--repack,!--no-repack", model.repack,
       "Convert weights at load to a layout for faster kernels (default), or read every weight "
@@ -115,6 +167,10 @@ void add_context_options(CLI::App& app, ContextOptions& context) {
                  "Data type of the V cache (also -ctv): as for the K cache")
       ->transform(one_of(kCacheTypes))
       ->type_name("TYPE")
+      ->capture_default_str();
+  app.add_option("--moe-cache-mib", context.moe_cache_mib,
+                 "With GPU layers: GPU cache in MiB for the experts that are kept on the CPU")
+      ->check(whole_number(0, 1 << 20))
       ->capture_default_str();
 }
 

@@ -18,6 +18,7 @@
 #include "tracer/engine/host_facts.h"
 #include "tracer/engine/memory_map.h"
 #include "tracer/engine/repack_samples.h"
+#include "tracer/engine/tensor_overrides.h"
 #include "tracer/format/names/names.h"
 #include "tracer/probe/name_pattern.h"
 #include "tracer/request/request_bounds.h"
@@ -44,6 +45,7 @@ std::expected<ggml_type, EngineError> cache_type(const std::string& name) {
 }
 
 llama_load_mode load_mode(const ModelOptions& options) {
+  if (options.direct_io) return LLAMA_LOAD_MODE_DIRECT_IO;
   if (options.mmap) {
     return options.mlock ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_MMAP;
   }
@@ -103,7 +105,13 @@ std::expected<LlamaModel, EngineError> load_model(const ModelOptions& options,
   if (options.gpu_layers == 0) params.devices = no_devices.data();
   params.n_gpu_layers = options.gpu_layers;
   params.load_mode = load_mode(options);
+  params.lazy_mode = options.lazy_mode == LazyMode::On    ? LLAMA_LAZY_MODE_ON
+                     : options.lazy_mode == LazyMode::Off ? LLAMA_LAZY_MODE_OFF
+                                                          : LLAMA_LAZY_MODE_AUTO;
   params.use_extra_bufts = options.repack && !options.repack_samples;
+  const auto overrides = TensorOverrides::of(options);
+  if (!overrides) return error(Kind::BadOption, overrides.error());
+  params.tensor_buft_overrides = overrides->overrides();
   std::optional<RepackSamples> samples;
   if (options.repack && options.repack_samples) {
     samples.emplace(index);
@@ -176,6 +184,7 @@ std::expected<llama_context_params, EngineError> context_params(const ContextOpt
   if (!type_v) return std::unexpected(type_v.error());
   params.type_k = *type_k;
   params.type_v = *type_v;
+  params.moe_cache_size = std::size_t{options.moe_cache_mib} << 20U;
   params.no_perf = true;
   return params;
 }
@@ -246,6 +255,7 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
                                           .model = *std::move(model),
                                           .layout = {},
                                           .probe = {},
+                                          .guard = {},
                                           .context = {},
                                           .memory = {},
                                           .unrecorded = {},
@@ -265,6 +275,8 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
   }
   impl->layout.emplace(ModelLayout{impl->index, MappedFiles::of_this_process(impl->index.files())});
   impl->probe = std::make_unique<Probe>(*impl->layout);
+  impl->guard =
+      std::make_unique<MappingGuard>(impl->layout->mapped.ranges(), impl->probe->cancel());
   impl->read_chat_template();
   std::future<std::string> template_check;
   if (sandbox != nullptr && !impl->chat_template.empty()) {

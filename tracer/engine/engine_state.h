@@ -11,6 +11,7 @@
 #include "tracer/gguf/gguf_index.h"
 #include "tracer/gguf/llama_handles.h"
 #include "tracer/gguf/mapped_files.h"
+#include "tracer/gguf/mapping_guard.h"
 #include "tracer/memory/memory_manager.h"
 #include "tracer/probe/probe.h"
 #include "tracer/recorder/step_pool.h"
@@ -28,6 +29,7 @@ struct Engine::Impl {
   LlamaModel model;
   std::optional<ModelLayout> layout;
   std::unique_ptr<Probe> probe;
+  std::unique_ptr<MappingGuard> guard;    // of the model's mapping; cancels the probe's graph
   LlamaContext context;                   // after the probe, because it calls the probe
   std::unique_ptr<MemoryManager> memory;  // after the model, whose mapping it uses
   std::unique_ptr<StepPool> unrecorded;   // observes steps that are not recorded, for `memory`

@@ -1,10 +1,9 @@
 // Runs requests in order, one at a time; each is recorded in its own session file. Owns the
 // inference thread, which first loads the model.
 //
-// The model's files are mapped. If one is truncated while a step runs, the kernel kills the
-// process (SIGBUS), which cannot be prevented here. Therefore the files are checked (size,
-// mtime, inode) when a request is submitted and before it runs, and the request is rejected
-// if a file has changed since it was loaded.
+// The model's files are mapped. They are checked (size, mtime, inode) when a request is submitted
+// and before it runs, and the request is rejected if a file has changed since it was loaded. If one
+// is truncated while a step runs, the request fails (tracer/gguf/mapping_guard.h).
 //
 // All public functions may be called from any thread.
 #pragma once

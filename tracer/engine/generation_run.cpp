@@ -265,8 +265,9 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   engine_.memory->begin_step(header.n_tokens);
   const std::int32_t answer = phase == Phase::Encode ? llama_encode(engine_.context.get(), batch)
                                                      : llama_decode(engine_.context.get(), batch);
-  const bool cancelled = engine_.probe->cancel_requested();
-  const bool complete = engine_.probe->end_step(answer != 0);
+  const bool lost = engine_.guard->lost();
+  const bool cancelled = engine_.probe->cancel_requested() && !lost;
+  const bool complete = engine_.probe->end_step(answer != 0 || lost);
   if (answer == 0) llama_synchronize(engine_.context.get());
   finish_memory_step(header, observed, complete);
   if (observed != buffer) engine_.unrecorded->release(observed);
@@ -292,6 +293,7 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
     llama_memory_clear(memory, true);
   }
   engine_.cached_tokens.clear();
+  if (lost) return Outcome::Lost;
   if (cancelled) return Outcome::Cancelled;
   return answer == 1 ? Outcome::Full : Outcome::Failed;
 }
@@ -325,6 +327,11 @@ bool GenerationRun::stop_on(Outcome outcome) {
       return true;
     case Outcome::Full:
       result_.reason = StopReason::ContextFull;
+      return true;
+    case Outcome::Lost:
+      fail(
+          "The model file was truncated, or could not be read, while it was used. Load the model "
+          "again when the file is complete.");
       return true;
     case Outcome::Failed:
       fail(

@@ -23,7 +23,7 @@ class GenerationRun {
   GenerationResult run(std::vector<std::int32_t> tokens);
 
  private:
-  enum class Outcome { Ok, Cancelled, Full, Failed };
+  enum class Outcome { Ok, Cancelled, Full, Lost, Failed };
 
   void embed(std::span<const std::int32_t> tokens);
   void generate(std::vector<std::int32_t> tokens);

@@ -44,6 +44,13 @@ MappedFiles MappedFiles::of_this_process(std::span<const ModelFile> files) {
   return result;
 }
 
+std::vector<MappedRange> MappedFiles::ranges() const {
+  std::vector<MappedRange> ranges;
+  for (const Mapping& mapping : mappings_)
+    ranges.push_back({.begin = mapping.begin, .end = mapping.end});
+  return ranges;
+}
+
 std::optional<FileRange> MappedFiles::locate(const void* address, std::uint64_t length) const {
   const auto at = reinterpret_cast<std::uint64_t>(address);
   const auto after = std::ranges::upper_bound(mappings_, at, {}, &Mapping::begin);

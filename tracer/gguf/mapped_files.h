@@ -9,6 +9,7 @@
 
 #include "tracer/format/model/ids.h"
 #include "tracer/format/model/session.h"
+#include "tracer/gguf/mapping_guard.h"
 
 namespace tt {
 
@@ -21,6 +22,9 @@ class MappedFiles {
   std::optional<FileRange> locate(const void* address, std::uint64_t length) const;
   // Address at which the range is mapped; nullopt if it is not, or not completely.
   std::optional<std::uint64_t> address_of(const FileRange& range) const;
+
+  // Addresses of the mappings.
+  std::vector<MappedRange> ranges() const;
 
  private:
   struct Mapping {

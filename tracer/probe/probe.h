@@ -53,6 +53,7 @@ class Probe {
   // Stops the graph in flight after the current op. Any thread.
   void request_cancel() { cancel_.store(true, std::memory_order_relaxed); }
   void reset_cancel() { cancel_.store(false, std::memory_order_relaxed); }
+  std::atomic<bool>& cancel() { return cancel_; }  // true: as request_cancel()
   bool cancel_requested() const { return cancel_.load(std::memory_order_relaxed); }
 
   // The step in flight for a live view (any thread); null between steps. See StepBuffer.

@@ -12,6 +12,9 @@ namespace tt {
 
 enum class FlashAttention : std::uint8_t { Auto, On, Off };
 
+// llama.cpp's llama_lazy_mode: whether rows of some large tensors are read when they are used.
+enum class LazyMode : std::uint8_t { Off, Auto, On };
+
 struct ModelOptions {
   std::filesystem::path path{};
   std::int32_t gpu_layers = 0;
@@ -20,6 +23,10 @@ struct ModelOptions {
   bool repack = true;                      // rewrite weights for faster kernels at load
   bool repack_samples = false;             // only samples (model_check.h)
   std::vector<std::string> rpc_servers{};  // host:port of llama.cpp RPC servers
+  bool direct_io = false;                          // read the weights with direct I/O; not mapped
+  LazyMode lazy_mode = LazyMode::Auto;
+  std::vector<std::string> tensor_overrides{};     // "REGEX=BUFFER TYPE"; the first match counts
+  std::int32_t cpu_moe_layers = 0;  // keep the experts of the first layers on the CPU
   MemoryOptions memory{};
 
   // Repacked weights are copies that cannot be dropped and read again, so a budget excludes them.
@@ -38,6 +45,7 @@ struct ContextOptions {
   FlashAttention flash_attention = FlashAttention::Auto;
   std::string cache_type_k = "f16";
   std::string cache_type_v = "f16";
+  std::uint32_t moe_cache_mib = 0;  // device cache for experts kept on the CPU
 };
 
 }  // namespace tt

@@ -1,0 +1,42 @@
+// Keeps the process alive when a page of a mapped model file cannot be read: the file was
+// truncated, or the disk failed. The kernel then sends SIGBUS to the thread that reads it.
+//
+// The handler replaces the mapping from this page on with zeros, so that the thread continues,
+// and sets a flag. What is computed from then on is worthless: whoever evaluates checks lost()
+// after each step, discards the result and says so. SIGBUS elsewhere goes to the handler that was
+// installed before.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+namespace tt {
+
+// Addresses of the mapped part of a file.
+struct MappedRange {
+  std::uint64_t begin = 0, end = 0;
+};
+
+class MappingGuard {
+ public:
+  // Guards the ranges while it exists. `stop` is set to true together with lost(), so that the
+  // running graph ends soon; it must outlive the guard. At most kMaxRanges ranges of all guards of
+  // the process are guarded. The first guard installs the handler.
+  MappingGuard(std::span<const MappedRange> ranges, std::atomic<bool>& stop);
+  ~MappingGuard();
+  MappingGuard(const MappingGuard&) = delete;
+  MappingGuard& operator=(const MappingGuard&) = delete;
+
+  // Any thread.
+  bool lost() const { return lost_.load(std::memory_order_acquire); }
+
+  static constexpr std::size_t kMaxRanges = 256;
+
+ private:
+  friend struct MappingGuardHandler;
+  std::atomic<bool> lost_{false};
+  std::atomic<bool>& stop_;
+};
+
+}  // namespace tt
