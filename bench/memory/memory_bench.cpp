@@ -26,6 +26,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <print>
+#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -48,7 +49,7 @@ using nlohmann::json;
 
 struct Options {
   fs::path folder = fs::temp_directory_path() / "tt-memory-bench";
-  std::string shape = "tinyllama-1.1b";
+  std::string shape = "dense";
   fs::path model;
   double share = 0.65;
   int rounds = 5;
@@ -62,14 +63,41 @@ struct Options {
   fs::path group;
 };
 
+// The experts of the mixtures are 84 % of the file.
+tt::modelgen::ModelSpec spec_of(const std::string& shape) {
+  if (shape == "dense") return {.shape = "tinyllama-1.1b"};
+  tt::modelgen::ModelSpec spec{.shape = "moe",
+                               .dims = {.layers = 12,
+                                        .embd = 1536,
+                                        .heads = 12,
+                                        .kv_heads = 4,
+                                        .ff = 768,
+                                        .vocab = 32000,
+                                        .experts = 24,
+                                        .experts_used = 2}};
+  if (shape == "moe-skewed") spec.router_skew = 8;
+  return spec;
+}
+
 struct Way {
   const char* name;
-  bool limited, pin, prefetch;
+  bool limited = true, pin = false, prefetch = false;
+  // llama.cpp's load modes.
+  bool mmap = true, mlock = false, direct_io = false;
+  bool rival = false;  // llama-completion
 };
 constexpr std::array kWays = {
-    Way{"no limit", false, false, false},  Way{"plain", true, false, false},
-    Way{"pin", true, true, false},         Way{"prefetch", true, false, true},
-    Way{"pin+prefetch", true, true, true}, Way{"pin+prefetch, no limit", false, true, true},
+    Way{.name = "no limit", .limited = false},
+    Way{.name = "plain"},
+    Way{.name = "pin", .pin = true},
+    Way{.name = "prefetch", .prefetch = true},
+    Way{.name = "pin+prefetch", .pin = true, .prefetch = true},
+    Way{.name = "pin+prefetch, no limit", .limited = false, .pin = true, .prefetch = true},
+    Way{.name = "load mode none", .mmap = false},
+    Way{.name = "load mode dio", .mmap = false, .direct_io = true},
+    Way{.name = "load mode mlock", .mmap = false, .mlock = true},
+    Way{.name = "load mode mmap+mlock", .mlock = true},
+    Way{.name = "llama-completion", .rival = true},
 };
 
 const Way& way_named(const std::string& name) {
@@ -112,6 +140,9 @@ int run_child(const Options& options) {
   if (way.pin || way.prefetch) model.memory.budget = tt::MemoryOptions::kAuto;
   model.memory.pin = way.pin;
   model.memory.prefetch = way.prefetch;
+  model.mmap = way.mmap;
+  model.mlock = way.mlock;
+  model.direct_io = way.direct_io;
   tt::ContextOptions context;
   context.context = 1024;
   context.ubatch = 512;
@@ -146,6 +177,9 @@ int run_child(const Options& options) {
   const tt::MemoryState state = (*engine)->memory_state();
   double sum = 0;
   for (const double value : ms) sum += value;
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const std::int64_t kernel_ms = used.ru_stime.tv_sec * 1000 + used.ru_stime.tv_usec / 1000;
   const json out = {{"ms", median(ms)},
                     {"mean_ms", sum / static_cast<double>(ms.size())},
                     {"bytes", median(bytes)},
@@ -156,6 +190,7 @@ int run_child(const Options& options) {
                     {"predicted_bytes", state.predicted_bytes_per_token},
                     {"disk", state.disk_bytes_per_second},
                     {"compute", state.compute_seconds},
+                    {"kernel_ms", kernel_ms},
                     {"locked", state.locked},
                     {"pinned", state.pinned},
                     {"streamed", state.streamed},
@@ -199,6 +234,31 @@ double disk_speed(const fs::path& file) {
   return static_cast<double>(size) / seconds;
 }
 
+// llama.cpp's own program in the group: only its time per token is known.
+json run_rival(const Options& options, const fs::path& group) {
+  const std::string command = std::format(
+      "sh -c 'echo $$ > {}; exec llama-completion -m {} -t {} -c 1024 -n {} --no-repack -no-cnv "
+      "--ignore-eos --temp 0 -p Hello 2>&1' </dev/null",
+      (group / "cgroup.procs").string(), options.model.string(), options.threads,
+      options.warmup + options.tokens);
+  const std::regex eval(" eval time = .*\\( *([0-9.]+) ms per token");
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  std::array<char, 4096> line;
+  double ms = 0;
+  while (std::fgets(line.data(), line.size(), pipe) != nullptr) {
+    const std::string text = line.data();
+    std::smatch found;
+    if (!text.contains("prompt eval") && std::regex_search(text, found, eval))
+      ms = std::stod(found[1]);
+  }
+  ::pclose(pipe);
+  if (ms == 0) return nullptr;
+  json run = {{"ms", ms}};
+  for (const char* unknown : {"predicted", "bytes", "predicted_bytes", "faults", "prompt_ms"})
+    run[unknown] = 0;
+  return run;
+}
+
 json run_way(const Options& options, const Way& way, std::uint64_t limit) {
   drop_pages(options.model);
   std::string problem;
@@ -207,6 +267,7 @@ json run_way(const Options& options, const Way& way, std::uint64_t limit) {
     std::println(stderr, "no memory group: {}", problem);
     std::exit(2);
   }
+  if (way.rival) return run_rival(options, group->folder());
   const std::string self = fs::read_symlink("/proc/self/exe");
   const std::string command = std::format(
       "{} --child '{}' --group {} --model {} --tokens {} --warmup {} --prompt {} --threads {} "
@@ -225,10 +286,9 @@ int run_all(Options options) {
   fs::create_directories(options.folder);
   if (options.model.empty()) {
     options.model = options.folder / (options.shape + ".gguf");
-    tt::modelgen::ModelSpec spec;
-    spec.shape = options.shape;
     if (!fs::exists(options.model)) {
-      if (auto written = tt::modelgen::write_model(spec, options.model); !written) {
+      if (auto written = tt::modelgen::write_model(spec_of(options.shape), options.model);
+          !written) {
         std::println(stderr, "{}", written.error().message);
         return 1;
       }
@@ -258,8 +318,7 @@ int run_all(Options options) {
   std::println(
       "{}: {} MB, group of {} MB, {} threads; disk {:.0f} MB/s (median of {:.0f} to {:.0f})",
       options.model.filename().string(), size / 1'000'000, limit / 1'000'000, options.threads,
-      median(disk) / 1e6, *std::ranges::min_element(disk) / 1e6,
-      *std::ranges::max_element(disk) / 1e6);
+      median(disk) / 1e6, std::ranges::min(disk) / 1e6, std::ranges::max(disk) / 1e6);
   std::println("{:<24} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "", "ms/token", "tokens/s",
                "predicted", "MB/token", "predicted", "faults", "prompt ms");
   for (const std::string& name : options.ways) {
@@ -282,7 +341,9 @@ int main(int argc, char** argv) {
   for (const Way& way : kWays) options.ways.emplace_back(way.name);
   CLI::App app("Measures models that are larger than memory.");
   app.add_option("--folder", options.folder, "Folder for models")->capture_default_str();
-  app.add_option("--shape", options.shape, "Shape of the model")->capture_default_str();
+  app.add_option("--shape", options.shape, "Model")
+      ->check(CLI::IsMember({"dense", "moe-skewed", "moe-uniform"}))
+      ->capture_default_str();
   app.add_option("--model", options.model, "Model instead of a shape");
   app.add_option("--share", options.share, "Memory limit as a share of the file")
       ->capture_default_str();

@@ -138,6 +138,9 @@ class MemoryManager::Worker {
   void use_schedule(StepClass kind);
   bool work();
   bool settle_one();
+  bool is_pinned(const PlannedRange& range) const {
+    return range.pinned && pinned_.contains(range.pages.address);
+  }
   bool visit(ReadAheadWindow::Entry& entry, const Position& at);
   bool follow_experts(const Position& at);
   void fetch_experts(ExpertGroup& group, std::span<const std::uint32_t> experts);
@@ -185,13 +188,13 @@ class MemoryManager::Worker {
   std::vector<WeightRange> expert_weights_, lookup_;
   MemoryPlan plan_;
   bool planned_ = false;
-  std::vector<std::uint64_t> pinned_end_;   // per weight: pinned up to this address; 0: nothing
-  std::vector<std::uint32_t> first_range_;  // per weight, and one more
+  std::map<std::uint64_t, PageRange> pinned_;  // by address
+  std::vector<std::uint32_t> first_range_;     // per weight, and one more
   std::array<std::vector<ReadAheadWindow::Use>, kClasses> schedules_;
   std::optional<StepClass> scheduled_;
   std::optional<ReadAheadWindow> window_;
   std::vector<bool> read_;   // per range: submitted and not released
-  std::size_t settled_ = 0;  // without reading ahead: ranges before it are pinned
+  std::size_t settled_ = 0;  // ranges before it are pinned, if they are to be
   std::uint64_t streamed_resident_ = 0, pinned_resident_ = 0, locked_ = 0;
   int lock_error_ = 0;
   std::uint64_t bytes_submitted_ = 0, late_ = 0, reductions_ = 0;
@@ -490,26 +493,22 @@ void MemoryManager::Worker::apply(MemoryPlan plan) {
   // Folios of pages that were read before can extend over several ranges, and are dropped only
   // as a whole.
   if (!planned_) drop_all();
-  pinned_end_.resize(weights_.size(), 0);
-  std::vector<std::uint64_t> new_end(weights_.size(), 0);
-  for (const PlannedRange& range : plan.ranges)
-    if (range.pinned) new_end[range.weight] = range.pages.address + range.pages.length;
-  for (std::uint32_t i = 0; i < weights_.size(); ++i) {
-    const PageRange whole = pages_around(weights_[i]);
-    pages_.set_fault_around(whole, !current_.prefetch);
-    const std::uint64_t from = std::max(new_end[i], whole.address);
-    if (pinned_end_[i] > from) {  // no longer pinned
-      const PageRange rest{.file = whole.file,
-                           .offset = whole.offset + (from - whole.address),
-                           .address = from,
-                           .length = pinned_end_[i] - from};
-      pages_.unlock(rest);
-      pages_.release(rest);
-      pinned_resident_ -= rest.length;
-      locked_ -= std::min(locked_, rest.length);
-      pinned_end_[i] = from;
-    }
+  std::map<std::uint64_t, PageRange> kept;
+  for (const PlannedRange& range : plan.ranges) {
+    const auto found = pinned_.find(range.pages.address);
+    if (range.pinned && found != pinned_.end() && found->second == range.pages)
+      kept.insert(pinned_.extract(found));
   }
+  for (const auto& [address, pages] : pinned_) {  // no longer
+    pages_.unlock(pages);
+    pages_.release(pages);
+    pinned_resident_ -= pages.length;
+    locked_ -= std::min(locked_, pages.length);
+  }
+  pinned_ = std::move(kept);
+  for (const WeightRange& weight : weights_)
+    pages_.set_fault_around(pages_around(weight), !current_.prefetch);
+  for (const auto& [address, pages] : pinned_) pages_.set_fault_around(pages, true);
   plan_ = std::move(plan);
   planned_ = true;
   acting_ = true;
@@ -521,8 +520,7 @@ void MemoryManager::Worker::apply(MemoryPlan plan) {
     first_range_[plan_.ranges[i].weight] = i;
   std::vector<std::uint64_t> bytes;
   for (const PlannedRange& range : plan_.ranges) {
-    const bool settled =
-        range.pinned && range.pages.address + range.pages.length <= pinned_end_[range.weight];
+    const bool settled = is_pinned(range);
     bytes.push_back(settled ? 0 : range.pages.length);
     if (!range.pinned && current_.prefetch) pages_.release(range.pages);
   }
@@ -567,15 +565,12 @@ void MemoryManager::Worker::drop_all() {
 // Back to what the kernel does by itself.
 void MemoryManager::Worker::undo() {
   acting_ = false;
-  for (std::uint32_t i = 0; i < pinned_end_.size(); ++i) {
-    const PageRange whole = pages_around(weights_[i]);
-    if (pinned_end_[i] > whole.address) pages_.unlock(whole);
-    pages_.set_fault_around(whole, true);
-  }
+  for (const auto& [address, pages] : pinned_) pages_.unlock(pages);
+  for (const WeightRange& weight : weights_) pages_.set_fault_around(pages_around(weight), true);
   for (const WeightRange& range : lookup_) pages_.set_fault_around(pages_around(range), true);
   for (const WeightRange& range : expert_weights_)
     pages_.set_fault_around(pages_around(range), true);
-  pinned_end_.clear();
+  pinned_.clear();
   pinned_resident_ = streamed_resident_ = locked_ = 0;
   window_.reset();
   experts_.reset();
@@ -663,6 +658,8 @@ bool MemoryManager::Worker::work() {
     disk_.busy(true);
     return visit(*entry, at);
   }
+  // What the steps so far have not reached is pinned between steps.
+  if (!at.running && settle_one()) return true;
   disk_.busy(false);
   return routed || !changes.fetch.empty() || !changes.release.empty();
 }
@@ -672,8 +669,7 @@ bool MemoryManager::Worker::visit(ReadAheadWindow::Entry& entry, const Position&
   if (at.running && entry.step == at.window.step && entry.use.op < ops_run_.load()) ++late_;
   entry.read = true;
   const PlannedRange& planned = plan_.ranges[range];
-  const bool pinned = planned.pages.address + planned.pages.length <= pinned_end_[planned.weight];
-  if (planned.pinned && !pinned) {
+  if (planned.pinned && !is_pinned(planned)) {
     pin(range);
   } else {
     pages_.wait(planned.pages);  // also if it is only kept warm: the kernel may have dropped it
@@ -694,7 +690,7 @@ void MemoryManager::Worker::pin(std::uint32_t range) {
     pages_.wait(pages);
   }
   pages_.set_fault_around(pages, true);
-  pinned_end_[planned.weight] = std::max(pinned_end_[planned.weight], pages.address + pages.length);
+  pinned_.emplace(pages.address, pages);
   pinned_resident_ += pages.length;
   window_->keep(range, /*visit=*/error != 0);
 }
@@ -707,14 +703,12 @@ void MemoryManager::Worker::release(std::uint32_t range) {
   if (!planned.pinned) streamed_resident_ -= planned.pages.length;
 }
 
-// Pinning without reading ahead.
+// Pins the next range. Returns false when all are.
 bool MemoryManager::Worker::settle_one() {
   while (settled_ < plan_.ranges.size()) {
     const std::uint32_t range = static_cast<std::uint32_t>(settled_++);
     const PlannedRange& planned = plan_.ranges[range];
-    if (!planned.pinned ||
-        planned.pages.address + planned.pages.length <= pinned_end_[planned.weight])
-      continue;
+    if (!planned.pinned || is_pinned(planned)) continue;
     disk_.busy(true);
     pages_.submit(planned.pages);
     bytes_submitted_ += planned.pages.length;

@@ -12,7 +12,7 @@ namespace {
 // Weights that are smaller are pinned whole: reading them costs a request each.
 constexpr std::uint64_t kMinStreamed = 256U << 10;
 constexpr std::uint64_t kMinWindow = 4U << 20, kMaxWindow = 64U << 20;
-constexpr double kWindowSeconds = 0.025;  // of reading; covers the latency of a busy disk
+constexpr double kWindowSeconds = 0.04;  // of reading; covers the latency of a busy disk
 // Pieces in which ranges are read and released.
 constexpr std::uint64_t kPiece = 1U << 20;
 

@@ -30,8 +30,9 @@ ModelPages::~ModelPages() {
 }
 
 void ModelPages::submit(const PageRange& pages) const {
-  // The kernel reads at most its readahead size (128 KiB or more) per call.
-  constexpr std::uint64_t kRequest = 128U << 10;
+  // Per call, the kernel reads at most the larger of its readahead size and the disk's request size
+  // (usually 1280 KiB). wait() reads what is beyond it.
+  constexpr std::uint64_t kRequest = 512U << 10;
   const int file = pages.file < files_.size() ? files_[pages.file] : -1;
   if (file < 0) return;
   for (std::uint64_t at = 0; at < pages.length; at += kRequest) {

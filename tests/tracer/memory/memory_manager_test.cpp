@@ -117,7 +117,7 @@ TEST(MemoryManager, OutputIsTheSameWithEveryStrategy) {
     SCOPED_TRACE(name);
     const fs::path file = models.write(spec, name);
     TracedModel model(file, TracedModel::small_context(), with_memory({}));
-    const auto requests = {greedy_tokens(3, 6), greedy_tokens(70, 4)};
+    const auto requests = {greedy_tokens(3, 4), greedy_tokens(20, 3)};
     std::vector<std::vector<std::int32_t>> expected;
     for (const auto& request : requests) expected.push_back(ids_of(model.run(request)));
     for (const auto& [pin, prefetch] : {std::pair(true, true), {true, false}, {false, true}}) {
@@ -126,11 +126,9 @@ TEST(MemoryManager, OutputIsTheSameWithEveryStrategy) {
       state_when(model.engine(), [](const MemoryState& s) { return s.phase == Phase::Active; });
       std::size_t i = 0;
       for (const auto& request : requests) EXPECT_EQ(ids_of(model.run(request)), expected[i++]);
-      for (GenerationRequest request : requests) {
-        request.level = Level::Off;
-        EXPECT_EQ(ids_of(model.run(request)).size(),
-                  request.max_tokens + std::get<std::vector<std::int32_t>>(request.prompt).size());
-      }
+      GenerationRequest unrecorded = *requests.begin();
+      unrecorded.level = Level::Off;
+      EXPECT_EQ(ids_of(model.run(unrecorded)), expected[0]);
       model.engine().set_memory({});
       state_when(model.engine(), [](const MemoryState& s) { return s.phase == Phase::Off; });
     }
@@ -259,7 +257,7 @@ TEST(MemoryManager, OptionsChangeAtAnyTime) {
   DiskModels models;
   const fs::path file = models.write(dense_spec(), "dense");
   TracedModel model(file, TracedModel::small_context(), with_memory({}));
-  const auto expected = ids_of(model.run(greedy_tokens(3, 40)));
+  const auto expected = ids_of(model.run(greedy_tokens(3, 20)));
   std::jthread changer([&](const std::stop_token& stop) {
     for (std::uint64_t i = 0; !stop.stop_requested(); ++i) {
       model.engine().set_memory(
@@ -268,7 +266,7 @@ TEST(MemoryManager, OptionsChangeAtAnyTime) {
       std::this_thread::sleep_for(std::chrono::milliseconds(7 * (i % 4)));
     }
   });
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(ids_of(model.run(greedy_tokens(3, 40))), expected);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ids_of(model.run(greedy_tokens(3, 20))), expected);
 }
 
 }  // namespace
