@@ -115,7 +115,7 @@ class Traced final : public Context {
         probe_(probe),
         recorder_(
             8192, 1U << 20, [](const std::string&, const tt::Step&, const tt::KnownGraphPtr&) {},
-            faults_.get()) {
+            faults_.get(), &machine_) {
     info_.id = "bench";
     recorder_.begin(info_, file);
   }
@@ -155,6 +155,7 @@ class Traced final : public Context {
 
   tt::Probe& probe_;
   const std::unique_ptr<tt::PageFaults> faults_ = tt::PageFaults::watch();
+  tt::MachineState machine_;
   tt::Recorder recorder_;
   tt::SessionInfo info_;
   std::uint32_t steps_ = 0;

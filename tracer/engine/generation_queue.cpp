@@ -71,7 +71,8 @@ struct GenerationQueue::Impl final : GenerationListener {
   std::string self_check_fact;
   std::optional<MemoryOptions> memory;  // set while the model loads
   std::unique_ptr<Engine> engine;       // set once by the inference thread, under the mutex
-  std::unique_ptr<PageFaults> faults;   // before the recorder, which takes from it
+  std::unique_ptr<PageFaults> faults;   // before the recorder, which takes from both
+  std::unique_ptr<MachineState> machine;
   std::unique_ptr<Recorder> recorder;
   std::thread thread;
 };
@@ -80,6 +81,7 @@ struct GenerationQueue::Impl final : GenerationListener {
 
 void GenerationQueue::Impl::run() {
   faults = PageFaults::watch();
+  machine = std::make_unique<MachineState>();
   const bool loaded = load();
   if (options.on_load) options.on_load(load_state);  // final: no lock needed
   if (!loaded) return;
@@ -154,7 +156,7 @@ bool GenerationQueue::Impl::load() {
       [this](const std::string& session, const Step& step, const KnownGraphPtr& graph) {
         listener.on_step(session, step, graph);
       },
-      faults.get());
+      faults.get(), machine.get());
   const std::lock_guard lock(mutex);
   files = std::move(stamps);
   last_ended = std::chrono::steady_clock::now();
@@ -214,6 +216,7 @@ void GenerationQueue::Impl::run_job(Job& job) {
   RecordingResult recording;
   if (recorded) {
     engine->complete(job.info, result);
+    job.info.facts.emplace_back("trace.conditions", machine->source());
     recording = recorder->finish(job.info);
   }
   finish_job(job, result, recording);

@@ -1,5 +1,7 @@
 #include "tracer/recorder/recorder.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -18,8 +20,11 @@ constexpr std::chrono::milliseconds kFaultPollInterval{50};  // often enough for
 }  // namespace
 
 Recorder::Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener,
-                   PageFaults* faults)
-    : pool_(kBuffers, max_ops, slot_bytes), listener_(std::move(listener)), faults_(faults) {
+                   PageFaults* faults, MachineState* machine)
+    : pool_(kBuffers, max_ops, slot_bytes),
+      listener_(std::move(listener)),
+      faults_(faults),
+      machine_(machine) {
   // Each step may have a tokens message before it, plus begin and finish.
   messages_.reserve(2 * kMaxWaitingSteps + 4);
   thread_ = std::thread([this] { run(); });  // last: the thread uses all members
@@ -40,6 +45,11 @@ void Recorder::begin(SessionInfo& info, const std::filesystem::path& file) {
   post(Begin{info, file, epoch_});
   std::unique_lock lock(mutex_);
   session_changed_.wait(lock, [this] { return session_open_; });
+  if (machine_ != nullptr) machine_->begin();
+}
+
+StepConditions Recorder::take_conditions(std::uint32_t threads) {
+  return machine_ == nullptr ? StepConditions{} : machine_->take(threads);
 }
 
 // Appends to the last message if it has tokens too, so that the number of messages is bounded
@@ -65,14 +75,16 @@ StepBuffer* Recorder::acquire() {
 void Recorder::submit(StepBuffer* buffer) {
   if (faults_ != nullptr && !faults_->records_addresses())
     buffer->page_faults = PageFaults::count() - faults_before_;
+  buffer->header.conditions = take_conditions(buffer->header.threads);
   ++next_step_.v;
   post(buffer);
 }
 
-void Recorder::submit_without_times(const Step& step) {
+void Recorder::submit_without_times(Step step) {
+  step.conditions = take_conditions(step.threads);
   if (merge(step)) return;
   ++next_step_.v;
-  post(Untimed{step});
+  post(Untimed{std::move(step)});
 }
 
 // Returns true if too many steps wait and `step` was merged into the last of them.
@@ -88,6 +100,7 @@ bool Recorder::merge(const Step& step) {
     return false;
   last.n_tokens += step.n_tokens;
   last.end = step.end;
+  last.conditions += step.conditions;
   last.aborted = step.aborted;
   last.dropped = true;  // also at level MINIMAL: begin and end now span several steps
   ++untimed->evaluations;
@@ -132,6 +145,8 @@ void Recorder::post(Message message) {
 // ---------------------------------------------------------------- writer thread
 
 void Recorder::run() {
+  // Not the name of the inference thread, by which its workers are found.
+  pthread_setname_np(pthread_self(), "recorder");
   std::vector<Message> batch;
   batch.reserve(2 * kMaxWaitingSteps + 4);
   for (bool quit = false; !quit;) {

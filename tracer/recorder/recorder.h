@@ -31,6 +31,7 @@
 #include "tracer/format/file/session_writer.h"
 #include "tracer/format/model/session.h"
 #include "tracer/format/model/step.h"
+#include "tracer/recorder/machine_state.h"
 #include "tracer/recorder/page_faults.h"
 #include "tracer/recorder/step_pool.h"
 #include "tracer/request/generation.h"
@@ -50,9 +51,10 @@ class Recorder {
   static constexpr std::size_t kMaxMergedSteps = 5;
   static constexpr std::size_t kBuffers = kMaxWaitingSteps - kMaxMergedSteps;
 
-  // `faults` must outlive the recorder, its only user; null: faults are not recorded.
+  // `faults` and `machine` must outlive the recorder, their only user; null: faults or conditions
+  // are not recorded.
   Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener,
-           PageFaults* faults = nullptr);
+           PageFaults* faults = nullptr, MachineState* machine = nullptr);
   ~Recorder();
 
   // Waits until the file has been created, so that no step is delayed by it. Sets the session's
@@ -63,7 +65,7 @@ class Recorder {
   StepId next_step() const { return next_step_; }  // id of the next step, unless it is merged
   StepBuffer* acquire();                           // null: record the step without times
   void submit(StepBuffer* buffer);
-  void submit_without_times(const Step& step);  // MINIMAL, or no buffer was free
+  void submit_without_times(Step step);  // MINIMAL, or no buffer was free
   // Waits until everything has been written. `info` is the final metadata.
   RecordingResult finish(const SessionInfo& info);
 
@@ -93,6 +95,7 @@ class Recorder {
   static bool is_step(const Message& message);
   static bool is_urgent(const Message& message);
   bool merge(const Step& step);
+  StepConditions take_conditions(std::uint32_t threads);
   void run();
   void commit();
   void handle(Begin& begin);
@@ -109,6 +112,7 @@ class Recorder {
   StepPool pool_;
   StepListener listener_;
   PageFaults* const faults_;
+  MachineState* const machine_;  // inference thread only
   // Inference thread only.
   StepId next_step_{};
   std::chrono::steady_clock::time_point epoch_;

@@ -20,6 +20,12 @@ LayerId layer_in(const Json& json, const char* name) {
   return LayerId{number_in<std::int32_t>(json, name, kNoLayer.v)};
 }
 
+void add_conditions_from(const Json& json, StepConditions& conditions) {
+  for (const auto& [name, value] : kStepConditions)
+    if (const auto found = json.find(name); found != json.end() && found->is_number_unsigned())
+      conditions.*value = number_in<std::uint64_t>(json, name);
+}
+
 std::string token_text(const Json& token) {
   const std::string hex = text_in(token, "text_hex");
   std::string text;
@@ -89,12 +95,14 @@ void begin_step_from(const Json& json, Step& step) {
   step.threads = number_in<std::uint32_t>(json, "threads");
   step.dropped = flag_in(json, "dropped");
   step.aborted = flag_in(json, "aborted");
+  add_conditions_from(json, step.conditions);
 }
 
 void end_step_from(const Json& json, Step& step) {
   step.end = Ns{number_in<std::int64_t>(json, "timestamp_ns", step.end.v)};
   step.dropped = step.dropped || flag_in(json, "dropped");
   step.aborted = step.aborted || flag_in(json, "aborted");
+  add_conditions_from(json, step.conditions);
 }
 
 std::vector<Token> tokens_from(const Json& json) {

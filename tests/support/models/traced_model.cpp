@@ -63,7 +63,7 @@ TracedModel::TracedModel(const std::filesystem::path& model, const ContextOption
   const RecorderSize size = engine_->recorder_size();
   recorder_ = std::make_unique<Recorder>(
       size.max_ops, size.slot_bytes, [](const std::string&, const Step&, const KnownGraphPtr&) {},
-      faults_.get());
+      faults_.get(), &machine_);
 }
 
 TracedModel::Run TracedModel::run(const GenerationRequest& request,
@@ -80,6 +80,7 @@ TracedModel::Run TracedModel::run(const GenerationRequest& request,
   run.result = engine_->generate(request, recorded ? recorder_.get() : nullptr, run.captured);
   if (recorded) {
     engine_->complete(run.info, run.result);
+    run.info.facts.emplace_back("trace.conditions", machine_.source());
     run.recording = recorder_->finish(run.info);
   }
   return run;

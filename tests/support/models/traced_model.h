@@ -61,7 +61,9 @@ class TracedModel {
 
  private:
   TempFolder folder_;
-  std::unique_ptr<PageFaults> faults_ = PageFaults::watch();  // before any worker thread starts
+  // Before any worker thread starts.
+  std::unique_ptr<PageFaults> faults_ = PageFaults::watch();
+  MachineState machine_;
   Sandbox sandbox_{kTestPaths.worker};
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Recorder> recorder_;

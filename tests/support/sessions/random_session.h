@@ -133,6 +133,9 @@ inline Step random_step(Dice& dice, const GraphTemplate& graph) {
   step.threads = dice.any_u32();
   step.dropped = dice.one_in(5);
   step.aborted = dice.one_in(5);
+  if (!dice.one_in(4))
+    for (const StepCondition& of : kStepConditions)
+      if (!dice.one_in(4)) step.conditions.*of.value = dice.any_u64();
   step.op_ends.resize(dice.one_in(5) ? dice.size(graph.ops.size()) : graph.ops.size());
   Ns end = step.first_op;
   for (Ns& op_end : step.op_ends)

@@ -24,9 +24,16 @@ constexpr std::size_t kMaxCachedTemplates = 32;
 // size of the file is no limit.
 constexpr std::size_t kMaxTokenBytes = 64u << 20;
 
-constexpr const char* kSelectStep =
-    "SELECT id, phase, timing, template, allocation, begin_ns, end_ns, first_op_ns, first_token, "
-    "n_tokens, threads, n_ops, dropped, aborted, packed, crc FROM tt_step ";
+// A query of all steps, without WHERE.
+std::string select_steps(std::uint32_t version) {
+  std::string sql =
+      "SELECT id, phase, timing, template, allocation, begin_ns, end_ns, first_op_ns, first_token, "
+      "n_tokens, threads, n_ops, dropped, aborted, ";
+  if (version >= 3)
+    for (const StepCondition& condition : kStepConditions)
+      sql += std::string(condition.name) + ", ";
+  return sql + "packed, crc FROM tt_step ";
+}
 
 // Opens a connection and reads the schema, because SQLite opens the file lazily.
 std::expected<Database, TraceError> connect(const fs::path& path, Database::Mode mode) {
@@ -57,6 +64,13 @@ std::expected<Database, TraceError> connect_with_fallback(const fs::path& path) 
                         "its -wal file into a writable folder."});
   }
   return db;
+}
+
+// Of a schema that was checked.
+std::uint32_t version_number(const std::string& text) {
+  std::uint32_t version = 0;
+  std::from_chars(text.data(), text.data() + text.size(), version);
+  return version;
 }
 
 }  // namespace
@@ -134,6 +148,9 @@ Status SessionReader::Impl::read_row(const Statement& statement, StepId id, Step
   row.ops = in.integer<std::uint64_t>();
   step.dropped = in.flag();
   step.aborted = in.flag();
+  if (version >= 3)
+    for (const StepCondition& of : kStepConditions)
+      step.conditions.*of.value = in.integer_u64_or_null();
   row.packed = in.blob();
   if (!in.valid() || !phase || !timing || step.id != id)
     return std::unexpected(damage(std::format("step {}", id.v)));
@@ -143,7 +160,7 @@ Status SessionReader::Impl::read_row(const Statement& statement, StepId id, Step
 }
 
 std::expected<Step, TraceError> SessionReader::Impl::read_step(StepId id) {
-  if (auto ready = prepare(get_step, std::string(kSelectStep) + "WHERE id = ?"); !ready)
+  if (auto ready = prepare(get_step, select_steps + "WHERE id = ?"); !ready)
     return std::unexpected(ready.error());
   const ScopedReset reset(get_step);
   sqlite3_bind_int64(get_step.get(), 1, id.v);
@@ -202,7 +219,10 @@ std::expected<SessionReader, TraceError> SessionReader::open(const fs::path& pat
   if (auto header = check_file_header(path); !header) return std::unexpected(header.error());
   auto db = connect_with_fallback(path);
   if (!db) return std::unexpected(db.error());
-  return SessionReader(std::make_unique<Impl>(std::move(*db)));
+  const auto version = db->query_value("PRAGMA user_version");
+  if (!version) return std::unexpected(version.error());
+  const std::uint32_t number = version_number(*version);
+  return SessionReader(std::make_unique<Impl>(std::move(*db), number, select_steps(number)));
 }
 
 std::expected<SessionInfo, TraceError> SessionReader::info() const {
@@ -365,8 +385,7 @@ Status SessionReader::for_each_step_row(StepId first, std::uint32_t count,
   if (impl_->readable) end = std::min<std::uint64_t>(end, impl_->readable->steps);
   if (end <= first.v) return {};
   Statement& get = impl_->get_steps;
-  if (auto ready =
-          impl_->prepare(get, std::string(kSelectStep) + "WHERE id >= ? ORDER BY id LIMIT ?");
+  if (auto ready = impl_->prepare(get, impl_->select_steps + "WHERE id >= ? ORDER BY id LIMIT ?");
       !ready)
     return std::unexpected(ready.error());
   StepRow next;
@@ -402,9 +421,7 @@ Status SessionReader::for_each_faults(StepId first, std::uint32_t count,
   // An open statement is a snapshot that prevents the writer from merging its WAL: read in
   // batches.
   constexpr int kRowBatch = 1024;
-  const auto version = impl_->db.query_value("PRAGMA user_version");
-  if (!version) return std::unexpected(version.error());
-  if (*version == "1") return {};
+  if (impl_->version < 2) return {};
   std::uint64_t end = std::uint64_t{first.v} + count;
   if (impl_->readable) end = std::min<std::uint64_t>(end, impl_->readable->steps);
   if (impl_->readable && impl_->readable->faults_unreadable) return {};

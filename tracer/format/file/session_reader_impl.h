@@ -18,9 +18,12 @@
 namespace tt {
 
 struct SessionReader::Impl {
-  explicit Impl(Database database) : db(std::move(database)) {}
+  Impl(Database database, std::uint32_t format_version, std::string step_query)
+      : db(std::move(database)), version(format_version), select_steps(std::move(step_query)) {}
 
   Database db;
+  const std::uint32_t version;     // of the format
+  const std::string select_steps;  // without WHERE; the columns depend on the version
   // Prepared on first use, so that a damaged table does not prevent reading the others.
   Statement get_template, get_allocation, get_step, get_steps, get_tokens, get_faults;
   // Most recently used last.

@@ -13,6 +13,13 @@ namespace tt {
 namespace {
 
 constexpr std::string_view kAddedInVersion2 = "tt_fault";
+// Version 3 added the conditions of a step.
+constexpr std::string_view kStepTableBeforeVersion3 = R"sql(CREATE TABLE tt_step(
+  id INTEGER PRIMARY KEY, phase TEXT NOT NULL, timing TEXT NOT NULL, template INTEGER NOT NULL,
+  allocation INTEGER NOT NULL, begin_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,
+  first_op_ns INTEGER NOT NULL, first_token INTEGER NOT NULL, n_tokens INTEGER NOT NULL,
+  threads INTEGER NOT NULL, n_ops INTEGER NOT NULL, dropped INTEGER NOT NULL,
+  aborted INTEGER NOT NULL, packed BLOB NOT NULL, crc INTEGER NOT NULL))sql";
 
 // "tt_step" of "CREATE TABLE tt_step(...".
 std::string_view table_name(std::string_view create) {
@@ -20,7 +27,7 @@ std::string_view table_name(std::string_view create) {
   return create.substr(kBefore.size(), create.find('(') - kBefore.size());
 }
 
-// The statements of kCreateTables that exist in this version, as SQLite stores them.
+// The statements that create the tables of this version, as SQLite stores them.
 std::vector<std::string_view> tables_of(std::string_view version) {
   constexpr std::string_view kEnd = ";\n";
   std::string_view rest = kCreateTables;
@@ -28,7 +35,10 @@ std::vector<std::string_view> tables_of(std::string_view version) {
   std::vector<std::string_view> tables;
   for (std::size_t end = 0; (end = rest.find(kEnd)) != rest.npos; rest.remove_prefix(end + 2)) {
     const std::string_view create = rest.substr(0, end);
-    if (version != "1" || table_name(create) != kAddedInVersion2) tables.push_back(create);
+    const std::string_view name = table_name(create);
+    if (version == "1" && name == kAddedInVersion2) continue;
+    const bool before3 = version == "1" || version == "2";
+    tables.push_back(before3 && name == "tt_step" ? kStepTableBeforeVersion3 : create);
   }
   return tables;
 }

@@ -26,7 +26,10 @@ CREATE TABLE tt_step(
   allocation INTEGER NOT NULL, begin_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,
   first_op_ns INTEGER NOT NULL, first_token INTEGER NOT NULL, n_tokens INTEGER NOT NULL,
   threads INTEGER NOT NULL, n_ops INTEGER NOT NULL, dropped INTEGER NOT NULL,
-  aborted INTEGER NOT NULL, packed BLOB NOT NULL, crc INTEGER NOT NULL);
+  aborted INTEGER NOT NULL, interval_ns INTEGER, cpu_ns INTEGER, cpu_wait_ns INTEGER,
+  voluntary_switches INTEGER, involuntary_switches INTEGER, minor_faults INTEGER,
+  major_faults INTEGER, disk_read_bytes INTEGER, throttled_ns INTEGER, pressure_cpu_ns INTEGER,
+  pressure_io_ns INTEGER, pressure_memory_ns INTEGER, packed BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE tt_token(
   idx INTEGER PRIMARY KEY, id INTEGER NOT NULL, position INTEGER NOT NULL,
   generated INTEGER NOT NULL, reused INTEGER NOT NULL, text BLOB NOT NULL, crc INTEGER NOT NULL);

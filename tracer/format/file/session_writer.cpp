@@ -125,7 +125,8 @@ Status SessionWriter::Impl::prepare() {
       {&commit, "COMMIT"},
       {&add_template, "INSERT INTO tt_template VALUES(?,?,?,?,?,?,?,?)"},
       {&add_allocation, "INSERT INTO tt_allocation VALUES(?,?,?,?,?)"},
-      {&add_step, "INSERT INTO tt_step VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
+      {&add_step,
+       "INSERT INTO tt_step VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
       {&add_faults, "INSERT INTO tt_fault VALUES(?,?,?,?,?)"},
       {&add_token, "INSERT INTO tt_token VALUES(?,?,?,?,?,?,?)"},
       {&page_count, "PRAGMA page_count"},
@@ -308,23 +309,24 @@ Status SessionWriter::add_step(const Step& step) {
 #endif
     const auto packed = pack_step(step);
     if (!packed) return std::unexpected(encode_error(packed.error(), "step"));
-    const auto done = RowWriter(impl_->add_step)
-                          .integer(step.id.v)
-                          .text(to_text(step.phase))
-                          .text(to_text(step.timing))
-                          .integer(step.graph.v)
-                          .integer(step.allocation.v)
-                          .integer(step.begin.v)
-                          .integer(step.end.v)
-                          .integer(step.first_op.v)
-                          .integer(step.first_token)
-                          .integer(step.n_tokens)
-                          .integer(step.threads)
-                          .integer_u64(step.op_ends.size())
-                          .integer(step.dropped)
-                          .integer(step.aborted)
-                          .blob(*packed)
-                          .insert();
+    RowWriter row(impl_->add_step);
+    row.integer(step.id.v)
+        .text(to_text(step.phase))
+        .text(to_text(step.timing))
+        .integer(step.graph.v)
+        .integer(step.allocation.v)
+        .integer(step.begin.v)
+        .integer(step.end.v)
+        .integer(step.first_op.v)
+        .integer(step.first_token)
+        .integer(step.n_tokens)
+        .integer(step.threads)
+        .integer_u64(step.op_ends.size())
+        .integer(step.dropped)
+        .integer(step.aborted);
+    for (const auto& [name, value] : kStepConditions)
+      row.integer_u64_or_null(step.conditions.*value);
+    const auto done = row.blob(*packed).insert();
     if (done) ++impl_->steps;
     return done;
   });

@@ -186,6 +186,14 @@ RowWriter& RowWriter::integer(std::int64_t v) {
   return *this;
 }
 
+// A null adds nothing to the crc; a flipped bit that makes an integer of it, or the reverse, adds
+// or removes 8 bytes.
+RowWriter& RowWriter::integer_u64_or_null(std::optional<std::uint64_t> v) {
+  if (v) return integer_u64(*v);
+  sqlite3_bind_null(statement_.get(), ++column_);
+  return *this;
+}
+
 RowWriter& RowWriter::text(std::string_view v) {
   sqlite3_bind_text64(statement_.get(), ++column_, v.data() ? v.data() : "", v.size(),
                       SQLITE_STATIC, SQLITE_UTF8);
@@ -217,6 +225,13 @@ std::int64_t RowReader::next_integer() {
   const std::int64_t v = sqlite3_value_int64(column);
   crc_.add_u64(static_cast<std::uint64_t>(v));
   return v;
+}
+
+std::optional<std::uint64_t> RowReader::integer_u64_or_null() {
+  if (sqlite3_column_type(row_, column_) != SQLITE_NULL)
+    return static_cast<std::uint64_t>(next_integer());
+  ++column_;
+  return std::nullopt;
 }
 
 std::string_view RowReader::text() {

@@ -11,6 +11,7 @@
 #include <expected>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,6 +72,7 @@ class RowWriter {
   explicit RowWriter(Statement& statement) : statement_(statement) {}
   RowWriter& integer(std::int64_t v);
   RowWriter& integer_u64(std::uint64_t v) { return integer(static_cast<std::int64_t>(v)); }
+  RowWriter& integer_u64_or_null(std::optional<std::uint64_t> v);
   RowWriter& text(std::string_view v);
   RowWriter& blob(std::span<const std::byte> v);
   std::expected<void, TraceError> insert();
@@ -94,6 +96,7 @@ class RowReader {
     }
     return static_cast<T>(v);
   }
+  std::optional<std::uint64_t> integer_u64_or_null();
   bool flag() { return integer<std::int64_t>() != 0; }
   // Valid until the statement is stepped or reset.
   std::string_view text();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -36,6 +37,55 @@ struct ValueStats {
   friend bool operator==(const ValueStats&, const ValueStats&) = default;
 };
 
+// What the machine did during a step: between the end of the previous step (for the first one,
+// the start of the session) and the end of this one. Read once per step, outside the graph
+// (tracer/recorder/machine_state.h). nullopt: the system does not provide it, or nobody asked.
+// Times are sums over threads or processors, so they may exceed `interval_ns`.
+struct StepConditions {
+  using Value = std::optional<std::uint64_t>;
+  Value interval_ns;  // time that the other values cover
+  // Threads that evaluate graphs: time on a processor, time waiting for one.
+  Value cpu_ns, cpu_wait_ns;
+  // The whole process. A major fault waited for the disk, a minor one did not.
+  Value voluntary_switches, involuntary_switches, minor_faults, major_faults, disk_read_bytes;
+  // Time for which a CPU limit (cgroup) stopped the processors of the process's groups.
+  Value throttled_ns;
+  // Pressure (PSI, "some"): time in which any task of the system waited. Read at most every
+  // 10 ms, as is `throttled_ns`: steps in between have 0, the next one has the sum.
+  Value pressure_cpu_ns, pressure_io_ns, pressure_memory_ns;
+  friend bool operator==(const StepConditions&, const StepConditions&) = default;
+};
+
+// All values with their names in files, SQL and exports, in this order.
+struct StepCondition {
+  const char* name;
+  StepConditions::Value StepConditions::* value;
+};
+inline constexpr std::array kStepConditions = {
+    StepCondition{"interval_ns", &StepConditions::interval_ns},
+    StepCondition{"cpu_ns", &StepConditions::cpu_ns},
+    StepCondition{"cpu_wait_ns", &StepConditions::cpu_wait_ns},
+    StepCondition{"voluntary_switches", &StepConditions::voluntary_switches},
+    StepCondition{"involuntary_switches", &StepConditions::involuntary_switches},
+    StepCondition{"minor_faults", &StepConditions::minor_faults},
+    StepCondition{"major_faults", &StepConditions::major_faults},
+    StepCondition{"disk_read_bytes", &StepConditions::disk_read_bytes},
+    StepCondition{"throttled_ns", &StepConditions::throttled_ns},
+    StepCondition{"pressure_cpu_ns", &StepConditions::pressure_cpu_ns},
+    StepCondition{"pressure_io_ns", &StepConditions::pressure_io_ns},
+    StepCondition{"pressure_memory_ns", &StepConditions::pressure_memory_ns}};
+
+// Adds the values of the following interval. A value that one of them lacks is absent in the sum.
+// Wraps: values of a damaged file may be of any size.
+inline StepConditions& operator+=(StepConditions& sum, const StepConditions& next) {
+  for (const StepCondition& of : kStepConditions) {
+    StepConditions::Value& to = sum.*of.value;
+    const StepConditions::Value& more = next.*of.value;
+    to = to && more ? StepConditions::Value(*to + *more) : std::nullopt;
+  }
+  return sum;
+}
+
 struct Step {
   StepId id;
   Phase phase = Phase::Other;
@@ -48,8 +98,9 @@ struct Step {
   std::uint32_t n_tokens = 0;     // evaluated in this step
   std::uint32_t first_token = 0;  // index of the first one in the session's tokens
   std::uint32_t threads = 0;
-  bool dropped = false;           // no free buffer: times and slots are missing, tokens are not
-  bool aborted = false;           // cancelled or failed before the graph was complete
+  bool dropped = false;  // no free buffer: times and slots are missing, tokens are not
+  bool aborted = false;  // cancelled or failed before the graph was complete
+  StepConditions conditions;
   std::vector<SlotValues> slots;  // per slot of the template; empty when not recorded
   std::vector<ValueStats> stats;
 

@@ -91,7 +91,7 @@ TEST(SessionFile, AnswersPlainSql) {
   }
   const auto line = [](auto v) { return std::to_string(v) + "\n"; };
   EXPECT_EQ(query_sqlite3(file, "PRAGMA application_id"), line(0x54545243));
-  EXPECT_EQ(query_sqlite3(file, "PRAGMA user_version"), "2\n");
+  EXPECT_EQ(query_sqlite3(file, "PRAGMA user_version"), "3\n");
   EXPECT_EQ(query_sqlite3(file, "PRAGMA journal_mode"), "delete\n");
   EXPECT_EQ(query_sqlite3(file, "PRAGMA integrity_check"), "ok\n");
   EXPECT_EQ(query_sqlite3(file, "SELECT value FROM tt_meta WHERE key = 'title'"),
@@ -105,6 +105,11 @@ TEST(SessionFile, AnswersPlainSql) {
             line(generate));
   EXPECT_EQ(query_sqlite3(file, "SELECT begin_ns FROM tt_step WHERE id = 5"),
             line(s.steps[5].begin.v));
+  EXPECT_EQ(
+      query_sqlite3(file, "SELECT count(*), count(cpu_ns) FROM tt_step"),
+      std::format("{}|{}\n", s.steps.size(), std::ranges::count_if(s.steps, [](const Step& step) {
+                    return step.conditions.cpu_ns.has_value();
+                  })));
   EXPECT_EQ(query_sqlite3(file, "SELECT id FROM tt_token WHERE idx = 7"), line(s.tokens[7].id));
   EXPECT_EQ(query_sqlite3(file, "SELECT n_tensors FROM tt_template WHERE id = 2"),
             line(s.templates[1].tensors.size()));
@@ -284,7 +289,7 @@ TEST(SessionReader, OpensOnlySupportedVersions) {
       {"magic alone", std::string("SQLite format 3\0", 16), Kind::NotASession},
       {"another application", session_bytes(kApplication, 0x12345678), Kind::NotASession},
       {"no version", session_bytes(kVersion, 0), Kind::NotASession},
-      {"the next version", session_bytes(kVersion, 3), Kind::NewerVersion},
+      {"the next version", session_bytes(kVersion, 4), Kind::NewerVersion},
       {"a far version", session_bytes(kVersion, 0xFFFFFFFF), Kind::NewerVersion},
       {"header alone", session_bytes(kVersion, 1).substr(0, 100), Kind::Damaged},
   };
@@ -298,8 +303,8 @@ TEST(SessionReader, OpensOnlySupportedVersions) {
   }
   EXPECT_EQ(SessionReader::open(folder.path()).error().kind, Kind::NotASession);
   EXPECT_EQ(SessionReader::open(folder / "none").error().kind, Kind::NotFound);
-  std::ofstream(folder / "s.ttrace", std::ios::binary) << session_bytes(kVersion, 3);
-  EXPECT_NE(SessionReader::open(folder / "s.ttrace").error().message.find("version 3"),
+  std::ofstream(folder / "s.ttrace", std::ios::binary) << session_bytes(kVersion, 4);
+  EXPECT_NE(SessionReader::open(folder / "s.ttrace").error().message.find("version 4"),
             std::string::npos);
 }
 

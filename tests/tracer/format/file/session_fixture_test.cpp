@@ -68,6 +68,11 @@ std::string to_text(const Step& s) {
       s.id.v, to_text(s.phase), to_text(s.timing), s.graph.v, s.allocation.v, s.begin.v, s.end.v,
       s.first_token, s.n_tokens, s.threads, s.dropped ? " dropped" : "",
       s.aborted ? " aborted" : "");
+  std::string conditions;
+  for (const StepCondition& of : kStepConditions)
+    if (const auto value = s.conditions.*of.value)
+      conditions += std::format(" {} {}", of.name, *value);
+  if (!conditions.empty()) out += std::format("  conditions{}\n", conditions);
   out += std::format("  ops from {} end {}\n", s.first_op.v,
                      joined(s.op_ends, [](Ns end) { return std::to_string(end.v); }));
   for (const SlotValues& v : s.slots)
@@ -126,6 +131,8 @@ void expect_golden(const char* session, const char* text) {
 TEST(ReleasedFormat, ReadsVersion1) { expect_golden("session-v1.ttrace", "session-v1.txt"); }
 
 TEST(ReleasedFormat, ReadsVersion2) { expect_golden("session-v2.ttrace", "session-v2.txt"); }
+
+TEST(ReleasedFormat, ReadsVersion3) { expect_golden("session-v3.ttrace", "session-v3.txt"); }
 
 }  // namespace
 }  // namespace tt

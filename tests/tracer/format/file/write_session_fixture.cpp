@@ -1,5 +1,5 @@
 // Writes the small session of which tests/data has one copy per released format version:
-// write_session_fixture tests/data/session-v2.ttrace
+// write_session_fixture tests/data/session-v3.ttrace
 //
 // Run once, when a version is final. Never replaces an existing file.
 #include <array>
@@ -145,6 +145,20 @@ std::expected<void, TraceError> write_fixture(const char* path) {
   steps[0].slots = {
       {{1, 40, 41}, {}}, {{0, 3, 1, 2, 3, 0}, {}}, {{}, {0.75f, 0.25f, 0.5f, 0.5f, 1.0f, 0.0f}}};
   steps[0].stats = {{OpId{2}, -1.5f, 2.5f, 0.125f, 0.5f, 1, 2}};
+  steps[0].conditions = {.interval_ns = 3'101'000,
+                         .cpu_ns = 5'000'000,
+                         .cpu_wait_ns = 200'000,
+                         .voluntary_switches = 12,
+                         .involuntary_switches = 3,
+                         .minor_faults = 40,
+                         .major_faults = 3,
+                         .disk_read_bytes = 131'072,
+                         .throttled_ns = 0,
+                         .pressure_cpu_ns = 150'000,
+                         .pressure_io_ns = 90'000,
+                         .pressure_memory_ns = 0};
+  steps[1].conditions.interval_ns = 3'999'000;  // the system provides little
+  steps[1].conditions.major_faults = 0;
   steps[1].first_token = 3;
   steps[1].slots = {{{42}, {}}, {{3, 1}, {}}, {{}, {0.625f, 0.375f}}};
   steps[2].first_token = 4;  // cancelled after its first op

@@ -1,0 +1,83 @@
+// Reads what the machine does to the evaluation of a graph: the conditions of each step
+// (StepConditions). Nobody else is asked and nothing is configured: every value is one that the
+// kernel counts anyway.
+//
+// The costs are a few microseconds per step, outside the graph: files are kept open, and what is
+// needed less often (pressure, CPU limits) is read at most every 10 ms. A value that the system
+// does not provide is absent, and source() says why.
+//
+// Use on the inference thread.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tracer/format/model/step.h"
+
+namespace tt {
+
+class MachineState {
+ public:
+  // Gives the calling thread a name of its own. Threads inherit the name of the thread that
+  // starts them, by which begin() and take() find llama.cpp's workers. Call before it creates
+  // them. `root` contains /proc and /sys; tests replace it.
+  explicit MachineState(std::filesystem::path root = "/");
+  ~MachineState();
+  MachineState(const MachineState&) = delete;
+  MachineState& operator=(const MachineState&) = delete;
+
+  // Start of a session.
+  void begin();
+  // The conditions since the last call, or since begin(). `threads` evaluated the graph; if fewer
+  // are found, their times are absent.
+  StepConditions take(std::uint32_t threads);
+  // "all", or the values that the system did not provide since begin(), with reasons. Stored as a
+  // fact of the session.
+  std::string source() const;
+
+  static constexpr std::chrono::milliseconds kSlowInterval{10};
+
+ private:
+  class KernelFile;
+  struct Thread;
+  struct Counter;
+  struct Usage {
+    std::uint64_t voluntary, involuntary, minor, major, disk_bytes;
+  };
+
+  std::string proc(std::string_view name) const;
+  void lack(std::string values, std::string reason);
+  void open_counters();
+  void find_threads(bool since_begin);
+  std::uint64_t thread_count() const;
+  void read_threads(std::uint32_t threads, StepConditions& out);
+  void read_usage(StepConditions& out);
+  void read_counters(StepConditions& out);
+  static Usage usage();
+
+  const std::filesystem::path root_;
+  std::string name_;  // of the threads that evaluate
+  std::vector<Thread> threads_;
+  std::uint64_t threads_of_process_ = 0;  // when threads_ was found
+  // Read at most every 10 ms: pressure and CPU limits.
+  std::vector<Counter> counters_;
+  Usage usage_{};
+  bool counts_disk_ = false, counts_threads_ = false;
+  std::chrono::steady_clock::time_point last_, last_slow_;
+  std::vector<std::pair<std::string, std::string>> lacking_;  // values, reason
+};
+
+// The cpu.stat files of the groups (cgroup v1 or v2) that can limit the CPU time of this
+// process: of its group and of the groups around it. Empty: there is no CPU controller.
+std::vector<std::filesystem::path> cpu_group_files(const std::filesystem::path& root = "/");
+
+}  // namespace tt
