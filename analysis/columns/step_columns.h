@@ -11,6 +11,69 @@
 
 namespace tt::columns {
 
+// The name in the file and in exports.
+template <StepConditions::Value StepConditions::* value>
+consteval const char* name_of_condition() {
+  for (const StepCondition& condition : kStepConditions)
+    if (condition.value == value) return condition.name;
+  throw "not a condition";
+}
+
+template <StepConditions::Value StepConditions::* value>
+constexpr auto condition_column(const char* unit, const char* meaning) {
+  return Column{{.name = name_of_condition<value>(),
+                 .type = Type::UInt64,
+                 .unit = unit,
+                 .meaning = meaning,
+                 .null = "not recorded"},
+                [](const auto& row) { return row.step().conditions.*value; }};
+}
+
+// What the machine did meanwhile (docs/conditions.md).
+constexpr auto condition_columns() {
+  using C = StepConditions;
+  return std::tuple{
+      Column{
+          {.name = "verdict",
+           .type = Type::Text,
+           .meaning = "what the machine did to the times of the step, from the following values "
+                      "(docs/conditions.md)",
+           .null = "not recorded",
+           .words = &kVerdicts},
+          [](const auto& row) -> std::optional<const char*> {
+            return verdict_of(row.step().conditions, row.step().threads).transform([](Verdict v) {
+              return to_text(v);
+            });
+          }},
+      condition_column<&C::interval_ns>(
+          "ns",
+          "time that the following values cover: from the end of the previous step, or the "
+          "start of the session, to the end of this one"),
+      condition_column<&C::cpu_ns>(
+          "ns", "CPU time of the threads that evaluate graphs; sum over the threads"),
+      condition_column<&C::cpu_wait_ns>(
+          "ns", "time in which these threads waited for a processor; sum over the threads"),
+      condition_column<&C::voluntary_switches>("switches",
+                                               "voluntary context switches of the process"),
+      condition_column<&C::involuntary_switches>("switches",
+                                                 "involuntary context switches of the process"),
+      condition_column<&C::minor_faults>(
+          "faults", "page faults of the process that did not wait for the disk"),
+      condition_column<&C::major_faults>("faults",
+                                         "page faults of the process that waited for the disk"),
+      condition_column<&C::disk_read_bytes>("bytes", "read from disks by the process"),
+      condition_column<&C::throttled_ns>(
+          "ns",
+          "time for which a CPU limit (cgroup) stopped the process's groups; sum over the "
+          "processors and groups"),
+      condition_column<&C::pressure_cpu_ns>(
+          "ns", "time in which any task of the system waited for a processor (PSI)"),
+      condition_column<&C::pressure_io_ns>(
+          "ns", "time in which any task of the system waited for a disk (PSI)"),
+      condition_column<&C::pressure_memory_ns>(
+          "ns", "time in which any task of the system waited for memory (PSI)")};
+}
+
 constexpr auto step_columns() {
   using enum Type;
   using enum Pushdown;
@@ -86,7 +149,8 @@ constexpr auto step_columns() {
                   .type = Flag,
                   .meaning = "the evaluation was cancelled or failed"},
                  [](const auto& row) { return row.step().aborted; }},
-      });
+      },
+      condition_columns());
 }
 
 }  // namespace tt::columns

@@ -15,6 +15,7 @@ struct StepFacts {
   Ns begin{}, end{}, first_op{};
   std::uint32_t first_token = 0, n_tokens = 0, threads = 0;
   bool dropped = false, aborted = false;
+  StepConditions conditions;
   friend bool operator==(const StepFacts&, const StepFacts&) = default;
 };
 
@@ -30,7 +31,8 @@ inline StepFacts facts_of(const Step& step) {
           .n_tokens = step.n_tokens,
           .threads = step.threads,
           .dropped = step.dropped,
-          .aborted = step.aborted};
+          .aborted = step.aborted,
+          .conditions = step.conditions};
 }
 
 }  // namespace tt

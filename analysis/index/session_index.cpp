@@ -157,6 +157,7 @@ Status SessionIndex::take(const SessionReader& reader, const SessionReader::Step
                    .first_token = head.first_token,
                    .n_tokens = head.n_tokens,
                    .phase = head.phase,
+                   .learned = head.timing == Timing::Learned,
                    .totals = {}};
   if (!steps_.empty()) {
     const IndexedStep& last = steps_.back();

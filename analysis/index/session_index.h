@@ -59,6 +59,7 @@ struct IndexedStep {
   std::uint32_t place = 0;       // index in Series::steps
   Phase phase = Phase::Other;
   bool timed = false;  // whether its ops have times
+  bool learned = false;
   // Sums over all ops and accesses of the step.
   std::uint64_t op_ns = 0;
   AccessTotals totals;

@@ -6,6 +6,7 @@
 #include <ranges>
 
 #include "analysis/common/format_units.h"
+#include "analysis/common/quantile.h"
 
 namespace tt {
 
@@ -52,12 +53,17 @@ ReportSection latency_section(const ReportData& f) {
       .title = "Time per token", .text = {}, .charts = {}, .columns = {}, .rows = {}};
   std::vector<double> sorted = f.token_ms;
   std::ranges::sort(sorted);
-  const auto at = [&](double share) {
-    return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
-  };
+  const auto at = [&](double share) { return *quantile(std::span<const double>(sorted), share); };
   section.text.push_back(std::format(
-      "Of {} generated tokens: median {:.3g} ms, 95 % within {:.3g} ms, slowest {:.3g} ms.",
-      sorted.size(), at(0.5), at(0.95), sorted.back()));
+      "Of {} generated {}: median {:.3g} ms, 5 % within {:.3g} ms, 95 % within {:.3g} ms, slowest "
+      "{:.3g} ms.",
+      sorted.size(), sorted.size() == 1 ? "token" : "tokens", at(0.5), at(0.05), at(0.95),
+      sorted.back()));
+  if (const auto of = f.conditions.phases.find(Phase::Generate);
+      of != f.conditions.phases.end() && of->second.learned > 0)
+    section.text.push_back(std::format(
+        "Without {} with a new graph, which the recording slowed down.",
+        of->second.learned == 1 ? "one step" : std::format("{} steps", of->second.learned)));
   // Downsamples to the maximum of each group of tokens, so that no peak is hidden.
   const std::size_t group = (f.token_ms.size() + kPoints - 1) / kPoints;
   LineChart::Line line{.name = "ms", .points = {}};

@@ -20,6 +20,7 @@
 #include "analysis/common/page.h"
 #include "analysis/index/session_index.h"
 #include "analysis/report/validation.h"
+#include "analysis/tables/session_conditions.h"
 #include "analysis/weights/pattern.h"
 #include "analysis/weights/pin_plan.h"
 #include "analysis/weights/reuse.h"
@@ -42,7 +43,8 @@ struct ReportData {
   std::optional<std::uint32_t> readable_steps;  // damaged file: number of steps reported on
   std::uint32_t prompt_tokens = 0, generated_tokens = 0;
   Ns prompt_time{}, generate_time{};  // total duration of the steps of the phase
-  std::vector<double> token_ms;       // per generated token, in order
+  std::vector<double> token_ms;  // per generated token of a step that was not learned, in order
+  SessionConditions conditions;
   Breakdown by_op_kind, by_component, by_layer, by_tensor;
   std::vector<CachePoint> lru, pin,
       belady;  // at the same ascending capacities; empty: no weight was read

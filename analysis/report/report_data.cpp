@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kCapacities = 20;
 
 // Sums tokens and durations of the steps. The duration of a step is divided equally among its
-// tokens.
+// tokens. The recording slows learned steps down, so they are not among the times per token.
 void gather_steps(const SessionIndex& index, ReportData& data) {
   constexpr std::size_t kMaxTokens = std::size_t{1} << 24;  // limit for untrusted files
   for (const IndexedStep& step : index.steps()) {
@@ -24,6 +24,7 @@ void gather_steps(const SessionIndex& index, ReportData& data) {
     if (step.phase == Phase::Generate) {
       data.generated_tokens += step.n_tokens;
       data.generate_time = data.generate_time + took;
+      if (step.learned) continue;
       const std::size_t room = kMaxTokens - data.token_ms.size();
       data.token_ms.insert(data.token_ms.end(), std::min<std::size_t>(step.n_tokens, room),
                            static_cast<double>(took.v) / 1e6 / step.n_tokens);
@@ -129,6 +130,8 @@ std::expected<ReportData, TraceError> gather_report_data(const std::filesystem::
   progress("computing totals");
   if (!got(reader.losses(), data.losses)) return stop();
   data.readable_steps = reader.readable_steps();
+  if (!got(session_conditions(reader, LeaveOut::Nothing, keep_going), data.conditions))
+    return stop();
   if (!got(by(Axis::OpKind, index, keep_going), data.by_op_kind)) return stop();
   if (!got(by(Axis::Component, index, keep_going), data.by_component)) return stop();
   if (!got(by(Axis::Layer, index, keep_going), data.by_layer)) return stop();

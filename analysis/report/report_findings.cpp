@@ -40,6 +40,10 @@ void find_speed(const ReportData& f, std::vector<std::string>& out) {
   }
 }
 
+void find_conditions(const ReportData& f, std::vector<std::string>& out) {
+  if (!f.conditions.text.empty()) out.push_back("Machine: " + f.conditions.text);
+}
+
 void find_bytes(const ReportData& f, std::vector<std::string>& out) {
   const TraceSums& generate = f.by_op_kind.total.generate;
   if (f.generated_tokens > 0 && generate.bytes() > 0) {
@@ -275,6 +279,7 @@ std::vector<std::string> findings_of(const ReportData& data) {
   std::vector<std::string> findings;
   find_damage(data, findings);
   find_speed(data, findings);
+  find_conditions(data, findings);
   find_hottest(data, findings);
   find_bytes(data, findings);
   find_pattern(data, findings);

@@ -1,5 +1,4 @@
 // tt show FILE: prints a session's metadata, times, graphs and answer.
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -12,8 +11,10 @@
 #include <vector>
 
 #include "analysis/common/format_units.h"
+#include "analysis/tables/session_conditions.h"
 #include "analysis/tables/session_overview.h"
 #include "analysis/tables/template_list.h"
+#include "api/json/conditions_json.h"
 #include "api/json/session_json.h"
 #include "api/json/trace_json.h"
 #include "api/text/escape_control_chars.h"
@@ -30,18 +31,13 @@ namespace {
 
 struct ShowOptions {
   std::string file;
-  bool facts = false, json = false;
-};
-
-struct PhaseTime {
-  std::uint32_t steps = 0, tokens = 0;
-  std::int64_t ns = 0;
+  bool facts = false, json = false, clean = false;
 };
 
 struct SessionSummary {
   SessionOverview overview;
   std::uint64_t file_bytes = 0;
-  std::array<PhaseTime, 5> phases{};
+  SessionConditions conditions;
   std::vector<TemplateRow> templates;
   std::string answer;
 };
@@ -58,18 +54,11 @@ std::expected<SessionSummary, TraceError> read_summary(const SessionReader& read
   auto templates = template_list(reader, progress.start("counting steps"));
   if (!templates) return std::unexpected(templates.error());
   summary.templates = *std::move(templates);
-  const ContinueCheck keep_going = progress.start_steps("reading", reader);
-  bool not_cancelled = true;
-  const auto steps = reader.for_each_step(StepId{0}, summary.overview.steps, [&](const Step& step) {
-    if (not_cancelled = keep_going(); !not_cancelled) return false;
-    PhaseTime& phase = summary.phases[static_cast<std::size_t>(step.phase)];
-    ++phase.steps;
-    phase.tokens += step.n_tokens;
-    phase.ns += (step.end - step.begin).v;
-    return true;
-  });
-  if (!steps) return std::unexpected(steps.error());
-  if (!not_cancelled) return std::unexpected(cancelled_error());
+  auto conditions =
+      session_conditions(reader, options.clean ? LeaveOut::Disturbed : LeaveOut::Nothing,
+                         progress.start_steps("reading", reader));
+  if (!conditions) return std::unexpected(conditions.error());
+  summary.conditions = *std::move(conditions);
   const auto tokens = reader.tokens(0, std::numeric_limits<std::uint32_t>::max());
   if (!tokens) return std::unexpected(tokens.error());
   RecordedAnswer answer(summary.overview.info);
@@ -97,6 +86,42 @@ std::string losses_text(const LossCounters& losses) {
       losses.steps_not_written, losses.page_faults_lost);
 }
 
+// Step times of the normal steps (analysis/tables/session_conditions.h), speeds from all.
+void print_phases(const SessionConditions& conditions) {
+  TextTable table({{"phase"},
+                   {"steps", Align::Right},
+                   {"tokens", Align::Right},
+                   {"time", Align::Right},
+                   {"per token", Align::Right},
+                   {"tokens/s", Align::Right},
+                   {"step: median", Align::Right},
+                   {"p5", Align::Right},
+                   {"p95", Align::Right}});
+  std::uint32_t learned = 0, left_out = 0, all = 0;
+  for (const auto& [phase, times] : conditions.phases) {
+    const auto ns = static_cast<double>(times.time.v);
+    const double tokens = times.tokens;
+    const auto of_spread = [&](Ns Spread::* value) {
+      return times.spread ? format_duration(static_cast<double>(((*times.spread).*value).v)) : "";
+    };
+    table.add({to_text(phase), std::to_string(times.steps), std::to_string(times.tokens),
+               format_duration(ns), tokens > 0 ? format_duration(ns / tokens) : "",
+               ns > 0 ? std::format("{:.1f}", tokens * 1e9 / ns) : "", of_spread(&Spread::median),
+               of_spread(&Spread::p5), of_spread(&Spread::p95)});
+    learned += times.learned;
+    left_out += times.left_out;
+    all += times.steps;
+  }
+  table.print();
+  const auto steps = [](std::uint32_t n) { return std::format("{} step{}", n, n == 1 ? "" : "s"); };
+  if (learned > 0)
+    print_line("Not in the step times: {} with a new graph, which the recording slowed down.",
+               steps(learned));
+  if (left_out > 0)
+    print_line("Not in the step times: {} of {} that were not clean (--clean).", left_out,
+               steps(all));
+}
+
 void print_session(const SessionSummary& summary, bool with_facts) {
   const SessionInfo& info = summary.overview.info;
   const auto line = [](const char* name, const std::string& value) {
@@ -118,24 +143,9 @@ void print_session(const SessionSummary& summary, bool with_facts) {
   line("error", info.error);
   line("file", format_bytes(static_cast<double>(summary.file_bytes)));
   line("lost", losses_text(summary.overview.losses));
+  line("machine", summary.conditions.text);
   put("\n");
-  TextTable phases({{"phase"},
-                    {"steps", Align::Right},
-                    {"tokens", Align::Right},
-                    {"time", Align::Right},
-                    {"per token", Align::Right},
-                    {"tokens/s", Align::Right}});
-  for (std::size_t i = 0; i < summary.phases.size(); ++i) {
-    const PhaseTime& phase = summary.phases[i];
-    if (phase.steps == 0) continue;
-    const auto ns = static_cast<double>(phase.ns);
-    const double tokens = phase.tokens;
-    phases.add({to_text(static_cast<Phase>(i)), std::to_string(phase.steps),
-                std::to_string(phase.tokens), format_duration(ns),
-                tokens > 0 ? format_duration(ns / tokens) : "",
-                ns > 0 ? std::format("{:.1f}", tokens * 1e9 / ns) : ""});
-  }
-  phases.print();
+  print_phases(summary.conditions);
   put("\n");
   TextTable templates({{"template", Align::Right},
                        {"steps", Align::Right},
@@ -159,18 +169,15 @@ void print_session(const SessionSummary& summary, bool with_facts) {
 
 // The fields of GET /sessions/{id}, plus phases, the templates of /templates, and the answer.
 Json json_of(const SessionSummary& summary) {
-  Json phases = Json::object();
-  for (std::size_t i = 0; i < summary.phases.size(); ++i) {
-    const PhaseTime& phase = summary.phases[i];
-    if (phase.steps == 0) continue;
-    phases[to_text(static_cast<Phase>(i))] = {
-        {"steps", phase.steps}, {"tokens", phase.tokens}, {"duration_ns", phase.ns}};
-  }
   Json out = to_json(SessionEntry{.id = summary.overview.info.id,
                                   .file_bytes = summary.file_bytes,
                                   .overview = summary.overview,
                                   .error = {}});
-  out["phases"] = std::move(phases);
+  out["phases"] = Json::object();
+  for (const auto& [phase, times] : summary.conditions.phases)
+    out["phases"][to_text(phase)] = to_json(times);
+  out["conditions"] = to_json(summary.conditions);
+  out["conditions"].erase("phases");
   out.update(to_json(summary.templates));
   out["answer"] = summary.answer;
   return out;
@@ -200,6 +207,9 @@ RunVerb add_show_command(CLI::App& command) {
   add_session_file(command, options->file);
   command.add_flag("--facts", options->facts,
                    "Print all facts, too: hyper-parameters, request, host, libraries");
+  command.add_flag("--clean", options->clean,
+                   "Leave steps that were contended, throttled or waited for the disk out of the "
+                   "step times");
   command.add_flag("--json", options->json, "Print everything as JSON, including the facts");
   command.footer("Example: tt show s.ttrace --facts");
   return [options] { return run(*options); };

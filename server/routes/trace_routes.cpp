@@ -5,10 +5,12 @@
 #include "analysis/accesses/access_table.h"
 #include "analysis/tables/node_table.h"
 #include "analysis/tables/op_table.h"
+#include "analysis/tables/session_conditions.h"
 #include "analysis/tables/step_summary.h"
 #include "analysis/tables/template_list.h"
 #include "analysis/tables/tensor_table.h"
 #include "api/json/access_cursor.h"
+#include "api/json/conditions_json.h"
 #include "api/json/trace_json.h"
 #include "server/http/session_query_handler.h"
 #include "server/routes/session_routes.h"
@@ -193,6 +195,17 @@ void add_access_routes(httplib::Server& http, SessionStore& sessions, IndexCache
 }  // namespace
 
 void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes) {
+  http.Get("/api/v1/sessions/:id/conditions",
+           [&sessions](const Request& request, Response& response) {
+             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+               const bool clean = read.take(flag_parameter(request, "clean")).value_or(false);
+               const LeaveOut leave_out = clean ? LeaveOut::Disturbed : LeaveOut::Nothing;
+               return [leave_out, &request](const SessionReader& reader) {
+                 return session_conditions(reader, leave_out, while_connected(request));
+               };
+             });
+           });
+
   add_template_routes(http, sessions);
   add_step_routes(http, sessions);
   add_access_routes(http, sessions, indexes);

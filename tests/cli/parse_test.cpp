@@ -243,6 +243,29 @@ TEST_F(Parse, ShowPrintsSessionSummary) {
   EXPECT_EQ(shown["n_layers"], 6);
 }
 
+// Recorded beside other programs or not: the sums are those of all steps.
+TEST_F(Parse, ShowCleanLeavesDisturbedStepsOut) {
+  const json all = json::parse(run_tt(folder, "show a.ttrace --json").out);
+  const Result result = run_tt(folder, "show a.ttrace --clean");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json clean = json::parse(run_tt(folder, "show a.ttrace --clean --json").out);
+  EXPECT_EQ(clean["conditions"], all["conditions"]);
+  EXPECT_TRUE(result.out.contains("machine    " + all["conditions"]["text"].get<std::string>()))
+      << result.out;
+  std::uint64_t left_out = 0;
+  for (const auto& [phase, of] : clean["phases"].items()) {
+    const json& before = all["phases"][phase];
+    EXPECT_EQ(of["duration_ns"], before["duration_ns"]);
+    EXPECT_EQ(before["left_out_steps"], 0);
+    const auto out = of["left_out_steps"].get<std::uint64_t>();
+    EXPECT_EQ(of["normal_steps"].get<std::uint64_t>() + out, before["normal_steps"]);
+    left_out += out;
+  }
+  EXPECT_EQ(result.out.contains("that were not clean (--clean)"), left_out > 0) << result.out;
+  EXPECT_TRUE(result.out.contains("with a new graph, which the recording slowed down"))
+      << result.out;
+}
+
 // The lines of a text with runs of spaces replaced by one space.
 std::set<std::string> lines_of(const std::string& text) {
   std::set<std::string> lines;
@@ -264,9 +287,13 @@ TEST_F(Parse, ShowJsonMatchesText) {
   std::uint64_t steps = 0;
   for (const auto& [phase, of] : shown["phases"].items()) {
     const double ns = of["duration_ns"], tokens = of["tokens"];
-    EXPECT_TRUE(lines.contains(std::format("{} {} {} {} {} {:.1f}", phase, of["steps"].dump(),
-                                           of["tokens"].dump(), format_duration(ns),
-                                           format_duration(ns / tokens), tokens * 1e9 / ns)))
+    std::string spread;  // all steps of the prompt may be learned
+    if (const json& times = of["step_ns"]; !times.is_null())
+      for (const char* value : {"median", "p5", "p95"})
+        spread += " " + format_duration(times[value].get<double>());
+    EXPECT_TRUE(lines.contains(
+        std::format("{} {} {} {} {} {:.1f}{}", phase, of["steps"].dump(), of["tokens"].dump(),
+                    format_duration(ns), format_duration(ns / tokens), tokens * 1e9 / ns, spread)))
         << of << text_result;
     steps += of["steps"].get<std::uint64_t>();
   }

@@ -27,6 +27,7 @@
 #include "analysis/sql/trace_tables.h"
 #include "analysis/tables/node_table.h"
 #include "analysis/tables/op_table.h"
+#include "analysis/tables/session_conditions.h"
 #include "analysis/tables/session_overview.h"
 #include "analysis/tables/step_summary.h"
 #include "analysis/tables/template_list.h"
@@ -152,6 +153,7 @@ class QueryRunner {
     });
     run_query("heads", [&] { return head_table(reader_); });
     run_query("kv", [&] { return kv_use(reader_, kPage); });
+    run_query("conditions", [&] { return session_conditions(reader_); });
     run_query("determinism", [&] { return determinism(reader_); });
     run_query("pattern", [&] { return access_pattern(reader_); });
     for (const Grain grain : {Grain::Tensor, Grain::Part}) {

@@ -1,5 +1,6 @@
 #include "tracer/memory/memory_manager.h"
 
+#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -347,6 +348,7 @@ void MemoryManager::Worker::end_step(const FinishedStep& step) {
 // ---------------------------------------------------------------- worker thread
 
 void MemoryManager::Worker::run() {
+  pthread_setname_np(pthread_self(), "memory");  // not that of the threads that evaluate
   const auto self = static_cast<id_t>(::gettid());
   ::setpriority(PRIO_PROCESS, self, ::getpriority(PRIO_PROCESS, self) + kNice);
   std::unique_lock lock(mutex_);

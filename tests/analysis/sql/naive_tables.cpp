@@ -140,6 +140,23 @@ Lines naive_ops(const SessionContents& all) {
   return lines;
 }
 
+// The rule of docs/conditions.md. Null: not known.
+const char* naive_verdict(const Step& step) {
+  const StepConditions& c = step.conditions;
+  if (!c.interval_ns || !c.cpu_ns || !c.cpu_wait_ns) return nullptr;
+  const double all = static_cast<double>(*c.interval_ns) * (step.threads == 0 ? 1 : step.threads);
+  if (all <= 0) return nullptr;
+  const auto wait = static_cast<double>(*c.cpu_wait_ns);
+  const double throttled = std::min(static_cast<double>(c.throttled_ns.value_or(0)), all);
+  const double other = all - static_cast<double>(*c.cpu_ns) - wait - throttled;
+  const double blocked = c.major_faults.value_or(0) > 0 ? std::max(other, 0.0) : 0;
+  constexpr double kLeast = 1e5;
+  const bool contended = wait >= kLeast && wait >= all * 0.05;
+  if (throttled >= kLeast && throttled >= all * 0.05) return "throttled";
+  if (blocked >= kLeast && blocked >= all * 0.1 && !(contended && wait >= blocked)) return "disk";
+  return contended ? "contended" : "clean";
+}
+
 Lines naive_steps(const SessionContents& all) {
   Lines lines;
   for (const Step& step : all.steps) {
@@ -160,6 +177,22 @@ Lines naive_steps(const SessionContents& all) {
         .number(step.threads);
     line.u64(step.op_ends.size()).u64(rows).u64(read).u64(written);
     line.number(step.dropped).number(step.aborted);
+    const StepConditions& c = step.conditions;
+    if (const char* verdict = naive_verdict(step)) {
+      line.text(verdict);
+    } else {
+      line.null();
+    }
+    for (const auto& value :
+         {c.interval_ns, c.cpu_ns, c.cpu_wait_ns, c.voluntary_switches, c.involuntary_switches,
+          c.minor_faults, c.major_faults, c.disk_read_bytes, c.throttled_ns, c.pressure_cpu_ns,
+          c.pressure_io_ns, c.pressure_memory_ns}) {
+      if (value) {
+        line.u64(*value);
+      } else {
+        line.null();
+      }
+    }
     lines.push_back(line.take());
   }
   return lines;

@@ -18,7 +18,11 @@ class TraceServer : public TestServer {
   explicit TraceServer(std::uint32_t steps = 3) {
     std::vector<Step> all;
     for (std::uint32_t i = 0; i < steps; ++i) all.push_back(small_step(i));
-    const SmallSession session(all);
+    add(all);
+  }
+  explicit TraceServer(const std::vector<Step>& steps) { add(steps); }
+  void add(const std::vector<Step>& steps) {
+    const SmallSession session(steps);
     std::filesystem::copy_file(session.path, folder.path() / "small.ttrace");
   }
   TestResponse ask(const std::string& target) { return get("/api/v1/sessions/small/" + target); }
@@ -31,6 +35,40 @@ std::string join_field(const json& rows, const char* field) {
             (row[field].is_string() ? row[field].get<std::string>() : row[field].dump());
   }
   return text;
+}
+
+// Of three steps, the last one waited for a processor.
+TEST(TraceRoutes, ConditionsNameWhatDisturbedTheSession) {
+  constexpr std::uint64_t kMs = 1'000'000;
+  std::vector<Step> steps;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    Step step = small_step(i);
+    step.threads = 1;
+    step.end = step.begin + Ns{static_cast<std::int64_t>((10 + i) * kMs)};
+    step.conditions.interval_ns = 10 * kMs;
+    step.conditions.cpu_ns = i == 2 ? 4 * kMs : 10 * kMs;
+    step.conditions.cpu_wait_ns = i == 2 ? 6 * kMs : 0;
+    steps.push_back(step);
+  }
+  TraceServer server(steps);
+  const auto ask = [&](const std::string& target) { return server.ask(target).body; };
+  const json all = ask("conditions");
+  EXPECT_EQ(all["verdict"], "contended") << all;
+  EXPECT_TRUE(all["text"].get<std::string>().contains("20 % of their time")) << all;
+  EXPECT_EQ(all["steps"],
+            (json{{"clean", 2}, {"contended", 1}, {"throttled", 0}, {"disk", 0}, {"unknown", 0}}));
+  EXPECT_EQ(all["cpu_percent"], 80);
+  EXPECT_EQ(all["cpu_wait_percent"], 20);
+  EXPECT_EQ(all["phases"]["generate"]["step_ns"],
+            (json{{"p5", 11 * kMs}, {"median", 11 * kMs}, {"p95", 12 * kMs}}));
+  const json clean = ask("conditions?clean=true");
+  EXPECT_EQ(clean["phases"]["generate"]["left_out_steps"], 1);
+  EXPECT_EQ(clean["phases"]["generate"]["step_ns"]["p95"], 11 * kMs);
+  const json rows = ask("steps")["steps"];
+  EXPECT_EQ(join_field(rows, "verdict"), "clean clean contended");
+  EXPECT_EQ(rows[2]["cpu_wait_ns"], 6 * kMs);
+  EXPECT_EQ(rows[2]["major_faults"], nullptr);
+  EXPECT_EQ(server.ask("conditions?clean=often").status, 400);
 }
 
 TEST(TraceRoutes, TemplatesNodesAndTensors) {

@@ -176,6 +176,7 @@ inline RandomSession plausible_session(std::uint64_t seed, std::size_t steps = 6
               .n_tokens = n,
               .first_token = tokens,
               .threads = 1,
+              .conditions = {},
               .slots = {},
               .stats = {}};
     Ns end = step.first_op;

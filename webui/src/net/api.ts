@@ -110,6 +110,8 @@ export function createApi(whileBusy: WhileBusy) {
       get(`sessions/${id(session)}/breakdown`, wire.breakdown, { query, signal }),
     comparisonWithin: (session: string, query: wire.WithinQuery, signal?: AbortSignal) =>
       get(`sessions/${id(session)}/comparison`, wire.comparisonWithin, { query, signal }),
+    conditions: (session: string, signal?: AbortSignal) =>
+      get(`sessions/${id(session)}/conditions`, wire.conditions, { signal }),
     determinism: (session: string, signal?: AbortSignal) =>
       get(`sessions/${id(session)}/determinism`, wire.determinism, { signal }),
     reuse: (session: string, signal?: AbortSignal) =>

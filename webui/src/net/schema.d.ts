@@ -1384,6 +1384,29 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/v1/sessions/{id}/conditions": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Leave steps whose verdict is not clean out of the spread */
+                readonly clean?: boolean;
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** What the machine did to the times of the session (verdict, evidence and what to do), and the spread of step times */
+        readonly get: operations["conditions"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/v1/sessions/{id}/kv": {
         readonly parameters: {
             readonly query?: {
@@ -2075,6 +2098,32 @@ export interface components {
             readonly dropped: boolean;
             /** @description The evaluation was cancelled or failed */
             readonly aborted: boolean;
+            /** @description What the machine did to the times of the step, from the following values (docs/conditions.md); null: not recorded */
+            readonly verdict: components["schemas"]["Verdict"] | null;
+            /** @description Time that the following values cover: from the end of the previous step, or the start of the session, to the end of this one; null: not recorded */
+            readonly interval_ns: number | null;
+            /** @description CPU time of the threads that evaluate graphs; sum over the threads; null: not recorded */
+            readonly cpu_ns: number | null;
+            /** @description Time in which these threads waited for a processor; sum over the threads; null: not recorded */
+            readonly cpu_wait_ns: number | null;
+            /** @description Voluntary context switches of the process; null: not recorded */
+            readonly voluntary_switches: number | null;
+            /** @description Involuntary context switches of the process; null: not recorded */
+            readonly involuntary_switches: number | null;
+            /** @description Page faults of the process that did not wait for the disk; null: not recorded */
+            readonly minor_faults: number | null;
+            /** @description Page faults of the process that waited for the disk; null: not recorded */
+            readonly major_faults: number | null;
+            /** @description Read from disks by the process; null: not recorded */
+            readonly disk_read_bytes: number | null;
+            /** @description Time for which a CPU limit (cgroup) stopped the process's groups; sum over the processors and groups; null: not recorded */
+            readonly throttled_ns: number | null;
+            /** @description Time in which any task of the system waited for a processor (PSI); null: not recorded */
+            readonly pressure_cpu_ns: number | null;
+            /** @description Time in which any task of the system waited for a disk (PSI); null: not recorded */
+            readonly pressure_io_ns: number | null;
+            /** @description Time in which any task of the system waited for memory (PSI); null: not recorded */
+            readonly pressure_memory_ns: number | null;
             /** @description One entry per layer, then one for the ops that belong to no layer */
             readonly layers: {
                 readonly ns: readonly number[];
@@ -2085,6 +2134,8 @@ export interface components {
         readonly Phase: "prompt" | "generate" | "encode" | "embed" | "other";
         /** @enum {unknown} */
         readonly Timing: "fast" | "learned" | "exact" | "none";
+        /** @enum {unknown} */
+        readonly Verdict: "clean" | "contended" | "throttled" | "disk";
         /** @enum {unknown} */
         readonly Component: "other" | "embedding" | "attention" | "ffn" | "moe" | "ssm" | "norm" | "output" | "kv-cache" | "input";
         /** @enum {unknown} */
@@ -2866,6 +2917,55 @@ export interface components {
                 readonly layer_id: number | null;
                 readonly component: components["schemas"]["Component"];
             }[];
+        };
+        readonly Conditions: {
+            /** @description Of the whole session; null: the conditions were not recorded */
+            readonly verdict: null | components["schemas"]["Verdict"];
+            /** @description The verdict with its evidence and what to do, in one line */
+            readonly text: string;
+            /** @description Number of steps by their own verdict */
+            readonly steps: {
+                readonly clean: number;
+                readonly contended: number;
+                readonly throttled: number;
+                readonly disk: number;
+                /** @description Without recorded conditions */
+                readonly unknown: number;
+            };
+            /** @description Share of the time of the evaluating threads that they were on a processor */
+            readonly cpu_percent: number | null;
+            /** @description Share that they waited for a processor */
+            readonly cpu_wait_percent: number | null;
+            /** @description Share that a CPU limit stopped them */
+            readonly throttled_percent: number | null;
+            /** @description Share that they did none of these in steps with major page faults */
+            readonly blocked_percent: number | null;
+            /** @description By phase */
+            readonly phases: {
+                readonly [key: string]: {
+                    readonly steps: number;
+                    readonly tokens: number;
+                    /** @description Sum over all steps */
+                    readonly duration_ns: number;
+                    /** @description Steps that were not learned, dropped, aborted or left out */
+                    readonly normal_steps: number;
+                    readonly normal_tokens: number;
+                    /** @description Sum over the normal steps */
+                    readonly normal_ns: number;
+                    /** @description Steps with a new graph, which the recording slowed down */
+                    readonly learned_steps: number;
+                    /** @description Steps whose verdict is not clean */
+                    readonly disturbed_steps: number;
+                    /** @description With clean=true: disturbed steps that would be normal */
+                    readonly left_out_steps: number;
+                    /** @description Durations of the normal steps, nearest rank; null: there are none */
+                    readonly step_ns: null | {
+                        readonly p5: number;
+                        readonly median: number;
+                        readonly p95: number;
+                    };
+                };
+            };
         };
         readonly KvStep: {
             readonly step: number;
@@ -4981,6 +5081,36 @@ export interface operations {
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
             readonly 503: components["responses"]["Busy"];
+        };
+    };
+    readonly conditions: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Leave steps whose verdict is not clean out of the spread */
+                readonly clean?: boolean;
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Verdict and spread */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Conditions"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
         };
     };
     readonly kv: {

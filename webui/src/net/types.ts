@@ -42,6 +42,7 @@ export type ComparedSums = Schemas['ComparedSums'];
 export type Breakdown = Schemas['Breakdown'];
 export type BreakdownRow = Schemas['BreakdownRow'];
 export type Sequentiality = Schemas['Sequentiality'];
+export type Conditions = Schemas['Conditions'];
 export type Determinism = Schemas['Determinism'];
 export type Reuse = Schemas['Reuse'];
 export type Report = Schemas['Report'];
@@ -242,6 +243,7 @@ export const comparisonWithin = object<WithinComparison>({
   rows: list(object<WithinComparison['rows'][number]>({ name: str, ...comparedSums })),
 });
 
+export const conditions = object<Conditions>({ text: str });
 export const determinism = object<Determinism>({
   pairs: num,
   same_weights: num,

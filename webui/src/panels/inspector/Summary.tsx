@@ -10,6 +10,7 @@ import { withKey } from '../../state/view';
 import { usePart, useResource } from '../../ui/hooks';
 import {
   bytesSentence,
+  machineSentence,
   memorySentence,
   orderSentence,
   repeatSentence,
@@ -46,6 +47,12 @@ const sentence = (load: (session: OpenSession, signal: AbortSignal) => ApiResult
         reconnects: session.context.reconnects,
       }),
   );
+
+// What the machine did to the times: the line above the sentences.
+const MACHINE = sentence(async (session, signal) => {
+  const machine = await session.context.api.conditions(session.id, signal);
+  return machine.ok ? ok(machineSentence(machine.value)) : machine;
+});
 
 const SENTENCES = [
   sentence(async (session, signal) => {
@@ -97,11 +104,18 @@ export function Summary({ store, session }: { store: Store; session: OpenSession
       {isRunning ? (
         <p class="dim">Six sentences about this run appear here when it ends.</p>
       ) : (
-        <ol aria-label="Summary">
-          {SENTENCES.map((of, i) => (
-            <Line key={i} store={store} resource={of(session)} />
-          ))}
-        </ol>
+        <>
+          <p aria-label="Machine">
+            <Line store={store} resource={MACHINE(session)} />
+          </p>
+          <ol aria-label="Summary">
+            {SENTENCES.map((of, i) => (
+              <li key={i}>
+                <Line store={store} resource={of(session)} />
+              </li>
+            ))}
+          </ol>
+        </>
       )}
     </details>
   );
@@ -109,34 +123,34 @@ export function Summary({ store, session }: { store: Store; session: OpenSession
 
 function Line({ store, resource }: { store: Store; resource: Resource<Sentence> }) {
   const { value, error } = useResource(resource);
-  return (
-    <li>
-      {value ? (
-        <button
-          type="button"
-          class="sentence"
-          title={`${value.hint}. Click for the evidence.`}
-          onClick={() => {
-            show(store, value.evidence);
-          }}
-        >
-          {value.text}
-        </button>
-      ) : error ? (
-        <button
-          type="button"
-          class="sentence bad"
-          onClick={() => {
-            resource.reload();
-          }}
-        >
-          This figure cannot be read. Try again
-        </button>
-      ) : (
-        <span class="sentence dim">…</span>
-      )}
-    </li>
-  );
+  if (value) {
+    return (
+      <button
+        type="button"
+        class="sentence"
+        title={`${value.hint}. Click for the evidence.`}
+        onClick={() => {
+          show(store, value.evidence);
+        }}
+      >
+        {value.text}
+      </button>
+    );
+  }
+  if (error) {
+    return (
+      <button
+        type="button"
+        class="sentence bad"
+        onClick={() => {
+          resource.reload();
+        }}
+      >
+        This figure cannot be read. Try again
+      </button>
+    );
+  }
+  return <span class="sentence dim">…</span>;
 }
 
 function show(store: Store, { panel, options, sort, filter }: Evidence): void {

@@ -58,6 +58,17 @@ function jumpToToken(data: TraceData, index: number): readonly Jump[] {
   return [{ text, detail: `token ${index}`, to: { kind: 'token', token: index } }];
 }
 
+// What the machine did to the time of the step.
+function machineFacts(step: StepSummary): readonly Fact[] {
+  const { cpu_wait_ns: wait, throttled_ns: throttled, major_faults: faults } = step;
+  const because = [
+    wait ? `${formatNs(wait)} waiting for a processor` : '',
+    throttled ? `${formatNs(throttled)} stopped by a CPU limit` : '',
+    faults ? plural(faults, 'major page fault') : '',
+  ].filter(Boolean);
+  return fact('machine', [step.verdict ?? 'not recorded', ...because].join(', '));
+}
+
 function stepFacts(step: StepSummary): readonly Fact[] {
   const time = step.duration_ns;
   const { token_count: tokens } = step;
@@ -69,6 +80,7 @@ function stepFacts(step: StepSummary): readonly Fact[] {
     ...(step.dropped
       ? fact('step time', 'lost: the disk or the CPU did not keep up')
       : fact('step time', formatNs(time), { exact: exactNs(time) })),
+    ...machineFacts(step),
     ...fact('timing', step.aborted ? `${step.timing}, aborted` : step.timing),
     ...fact('ops', formatCount(step.ops_timed)),
     ...fact('accesses', formatCount(step.accesses)),
@@ -232,7 +244,7 @@ const known = (data: TraceData): readonly StepSummary[] =>
 // The step of a token against the median of the steps of its phase.
 function stepFigures(data: TraceData, step: StepSummary): readonly Figure[] {
   const steps = known(data);
-  const same = steps.filter(({ phase }) => phase === step.phase);
+  const same = steps.filter(({ phase, timing }) => phase === step.phase && timing !== 'learned');
   const figure = (
     name: string,
     of: (one: StepSummary) => number,

@@ -96,12 +96,10 @@ export function coursesOf(session: OpenSession, place: Place): Resource<readonly
   });
 }
 
+// By nearest rank, as everywhere (docs/glossary.md). Values of 0 are missing.
 export function median(values: readonly number[]): number {
   const sorted = values.filter((value) => value > 0).sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1
-    ? (sorted[middle] ?? 0)
-    : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
+  return sorted[Math.ceil(sorted.length / 2) - 1] ?? 0;
 }
 
 // The values of steps, as means of at most `WIDTH` groups.

@@ -3,6 +3,7 @@
 import { formatBytes, formatCount, plural } from '../../format';
 import type {
   Breakdown,
+  Conditions,
   Determinism,
   Report,
   Reuse,
@@ -30,6 +31,15 @@ const percent = (part: number, whole: number): string =>
 export interface StepCounts {
   readonly generate: number;
   readonly all: number;
+}
+
+// "Contended: ..." with its evidence and what to do, as the server says it.
+export function machineSentence({ text }: Pick<Conditions, 'text'>): Sentence {
+  return {
+    text: text.charAt(0).toUpperCase() + text.slice(1),
+    hint: 'conditions: what the machine did during the steps',
+    evidence: { panel: 'map', options: 'y:layer,x:step,v:time' },
+  };
 }
 
 // `weights`: totals of the reads of weights.

@@ -1,0 +1,81 @@
+#include "analysis/common/verdict.h"
+
+#include <algorithm>
+#include <array>
+#include <format>
+#include <utility>
+
+#include "analysis/common/format_units.h"
+
+namespace tt {
+
+const char* to_text(Verdict verdict) {
+  static constexpr std::array kNames = {"clean", "contended", "throttled", "disk"};
+  const auto i = static_cast<std::size_t>(std::to_underlying(verdict));
+  return i < kNames.size() ? kNames[i] : "?";
+}
+
+bool ThreadTime::add(const StepConditions& conditions, std::uint32_t threads) {
+  if (!conditions.interval_ns || !conditions.cpu_ns || !conditions.cpu_wait_ns) return false;
+  const auto number = [](const StepConditions::Value& value) {
+    return static_cast<double>(value.value_or(0));
+  };
+  const double total = number(conditions.interval_ns) * std::max(threads, 1U);
+  const double cpu = number(conditions.cpu_ns), wait = number(conditions.cpu_wait_ns);
+  const double throttled = std::min(number(conditions.throttled_ns), total);
+  total_ns += total;
+  cpu_ns += cpu;
+  wait_ns += wait;
+  throttled_ns += throttled;
+  faults += number(conditions.major_faults);
+  bytes += number(conditions.disk_read_bytes);
+  if (number(conditions.major_faults) > 0)
+    blocked_ns += std::max(total - cpu - wait - throttled, 0.0);
+  return true;
+}
+
+// A CPU limit makes its group's threads wait for each other, too; a disk does not make them wait
+// for a processor. So the order of the first two decides, and the larger loss of the last two.
+std::optional<Verdict> ThreadTime::verdict() const {
+  if (total_ns <= 0) return std::nullopt;
+  const auto is_loss = [&](double ns, double share) {
+    return ns >= share * total_ns && ns >= kLeastNs;
+  };
+  if (is_loss(throttled_ns, kThrottled)) return Verdict::Throttled;
+  const bool contended = is_loss(wait_ns, kContended);
+  if (is_loss(blocked_ns, kDisk) && (!contended || blocked_ns > wait_ns)) return Verdict::Disk;
+  return contended ? Verdict::Contended : Verdict::Clean;
+}
+
+std::optional<Verdict> verdict_of(const StepConditions& conditions, std::uint32_t threads) {
+  ThreadTime time;
+  return time.add(conditions, threads) ? time.verdict() : std::nullopt;
+}
+
+std::string advice_on(Verdict verdict, const ThreadTime& time) {
+  const auto share = [&](double ns) { return format_percent(ns, time.total_ns); };
+  switch (verdict) {
+    case Verdict::Clean:
+      return "clean: nothing else held up the evaluation.";
+    case Verdict::Contended:
+      return std::format(
+          "contended: the threads waited for a processor for {} of their time. The times are not "
+          "those of the model alone: stop other programs, or use fewer threads (-t), and record "
+          "again.",
+          share(time.wait_ns));
+    case Verdict::Throttled:
+      return std::format(
+          "throttled: a CPU limit (cgroup) stopped the threads for {} of their time. Raise the "
+          "limit (docker --cpus, systemd CPUQuota), or use no more threads (-t) than it allows.",
+          share(time.throttled_ns));
+    case Verdict::Disk:
+      return std::format(
+          "disk: the threads waited for {} of their time in steps with {:.0f} major page faults; "
+          "{} were read. If memory is sufficient, the next run will find the model there; --mlock "
+          "keeps it there.",
+          share(time.blocked_ns), time.faults, format_bytes(time.bytes));
+  }
+  return "";
+}
+
+}  // namespace tt

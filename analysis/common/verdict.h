@@ -1,0 +1,49 @@
+// What the machine did to a step or a session: one verdict from the recorded conditions.
+// Rule, thresholds and their measurement: docs/conditions.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tracer/format/model/step.h"
+
+namespace tt {
+
+enum class Verdict : std::uint8_t {
+  Clean,      // nothing of the following
+  Contended,  // threads waited for a processor
+  Throttled,  // a CPU limit stopped the threads
+  Disk        // threads waited for the disk
+};
+const char* to_text(Verdict);
+
+// Where the time of the threads that evaluated went, summed over steps. Any thread.
+struct ThreadTime {
+  double total_ns = 0;      // threads times time
+  double cpu_ns = 0;        // on a processor
+  double wait_ns = 0;       // waiting for a processor
+  double throttled_ns = 0;  // stopped by a CPU limit; part of the rest
+  double blocked_ns = 0;    // none of these, in steps with major page faults
+  double faults = 0;        // major
+  double bytes = 0;         // read from disks
+
+  // Shares of total_ns from which on time is lost for this reason.
+  static constexpr double kThrottled = 0.05, kContended = 0.05, kDisk = 0.10;
+  // Less is no loss, whatever its share: waking a thread takes this long.
+  static constexpr double kLeastNs = 100'000;
+
+  // Returns false, and adds nothing, if the conditions do not have the times of the threads.
+  bool add(const StepConditions& conditions, std::uint32_t threads);
+  // nullopt: nothing was added.
+  std::optional<Verdict> verdict() const;
+  friend bool operator==(const ThreadTime&, const ThreadTime&) = default;
+};
+
+// nullopt: the conditions were not recorded.
+std::optional<Verdict> verdict_of(const StepConditions& conditions, std::uint32_t threads);
+
+// The verdict with its evidence and what to do, in one line.
+std::string advice_on(Verdict verdict, const ThreadTime& time);
+
+}  // namespace tt

@@ -1,0 +1,113 @@
+#include "analysis/tables/session_conditions.h"
+
+#include <algorithm>
+#include <format>
+#include <utility>
+
+#include "analysis/common/quantile.h"
+
+namespace tt {
+
+std::optional<Spread> spread_of(std::vector<Ns> durations) {
+  if (durations.empty()) return std::nullopt;
+  std::ranges::sort(durations);
+  const auto at = [&](double q) { return *quantile(std::span<const Ns>(durations), q); };
+  return Spread{.p5 = at(0.05), .median = at(0.5), .p95 = at(0.95)};
+}
+
+namespace {
+
+// Durations of a damaged file may be negative, and their sum may exceed the type.
+Ns wrapping_sum(Ns a, Ns b) {
+  return Ns{
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(a.v) + static_cast<std::uint64_t>(b.v))};
+}
+Ns duration_of(const Step& step) {
+  return Ns{static_cast<std::int64_t>(static_cast<std::uint64_t>(step.end.v) -
+                                      static_cast<std::uint64_t>(step.begin.v))};
+}
+
+std::string conditions_text(const SessionConditions& of, const SessionInfo& info) {
+  if (of.phases.empty()) return "";
+  if (!of.verdict) {
+    const std::string_view source = info.fact("trace.conditions");
+    return source.empty() ? "unknown: the recording has no conditions of the machine."
+                          : std::format("unknown: {}.", source);
+  }
+  std::string text = advice_on(*of.verdict, of.time);
+  std::uint32_t all = 0, clean = 0;
+  for (const auto& [verdict, steps] : of.steps) {
+    all += steps;
+    if (verdict == Verdict::Clean) clean = steps;
+  }
+  // Some steps may differ from the session.
+  if (const std::uint32_t others = all - clean; others > 0 || *of.verdict != Verdict::Clean) {
+    text += std::format(" {} of {} {}", others, all, all == 1 ? "step" : "steps");
+    text += others == 1 ? " is not clean" : " are not clean";
+    std::string list;
+    for (const auto& [verdict, steps] : of.steps)
+      if (verdict != Verdict::Clean && of.steps.size() > 2)
+        list += std::format("{}{} {}", list.empty() ? "" : ", ", steps, to_text(verdict));
+    text += list.empty() ? "." : " (" + list + ").";
+  }
+  return text;
+}
+
+}  // namespace
+
+void ConditionTally::add(const Step& step) {
+  PhaseTimes& phase = sums_.phases[step.phase];
+  const Ns took = duration_of(step);
+  ++phase.steps;
+  phase.tokens += step.n_tokens;
+  phase.time = wrapping_sum(phase.time, took);
+  const auto verdict = verdict_of(step.conditions, step.threads);
+  sums_.time.add(step.conditions, step.threads);
+  if (verdict) {
+    ++sums_.steps[*verdict];
+  } else {
+    ++sums_.unknown;
+  }
+  const bool disturbed = verdict && *verdict != Verdict::Clean;
+  phase.disturbed += disturbed;
+  phase.learned += step.timing == Timing::Learned;
+  if (step.timing == Timing::Learned || step.dropped || step.aborted) return;
+  if (disturbed && leave_out_ == LeaveOut::Disturbed) {
+    ++phase.left_out;
+    return;
+  }
+  ++phase.normal;
+  phase.normal_tokens += step.n_tokens;
+  phase.normal_time = wrapping_sum(phase.normal_time, took);
+  durations_[step.phase].push_back(took);
+}
+
+SessionConditions ConditionTally::result(const SessionInfo& info) && {
+  for (auto& [phase, durations] : durations_)
+    sums_.phases[phase].spread = spread_of(std::move(durations));
+  sums_.verdict = sums_.time.verdict();
+  sums_.text = conditions_text(sums_, info);
+  return std::move(sums_);
+}
+
+std::expected<SessionConditions, TraceError> session_conditions(const SessionReader& reader,
+                                                                LeaveOut leave_out,
+                                                                const ContinueCheck& keep_going) {
+  const auto info = reader.info();
+  if (!info) return std::unexpected(info.error());
+  const auto total = reader.step_count();
+  if (!total) return std::unexpected(total.error());
+  ConditionTally tally(leave_out);
+  bool cancelled = false;
+  const auto read =
+      reader.for_each_step_row(StepId{0}, *total, [&](const SessionReader::StepRow& row) {
+        cancelled = !keep_going();
+        if (!cancelled) tally.add(row.head);
+        return !cancelled;
+      });
+  if (!read) return std::unexpected(read.error());
+  if (cancelled) return std::unexpected(cancelled_error());
+  return std::move(tally).result(*info);
+}
+
+}  // namespace tt

@@ -1,0 +1,71 @@
+// How good the times of a session are: the verdict on the machine, and the spread of step times.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <expected>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/common/page.h"
+#include "analysis/common/verdict.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt {
+
+// Quantiles of durations by the rule of analysis/common/quantile.h.
+struct Spread {
+  Ns p5{}, median{}, p95{};
+  friend bool operator==(const Spread&, const Spread&) = default;
+};
+std::optional<Spread> spread_of(std::vector<Ns> durations);  // nullopt: there are none
+
+// Steps of one phase. Normal steps are those whose duration is that of the model: not learned
+// (the recording slowed them down), not dropped (they may stand for several), not aborted; with
+// `clean`, also without another verdict than clean.
+struct PhaseTimes {
+  std::uint32_t steps = 0, tokens = 0;  // all steps
+  Ns time{};                            // of all steps
+  std::uint32_t normal = 0, learned = 0;
+  std::uint32_t disturbed = 0;  // verdict known and not clean
+  std::uint32_t left_out = 0;   // normal but for their verdict, with `clean`
+  Ns normal_time{};
+  std::uint32_t normal_tokens = 0;
+  std::optional<Spread> spread;  // of the normal steps' durations
+  friend bool operator==(const PhaseTimes&, const PhaseTimes&) = default;
+};
+
+enum class LeaveOut : bool { Nothing, Disturbed };
+
+struct SessionConditions {
+  std::optional<Verdict> verdict;  // of the whole session; nullopt: not recorded
+  ThreadTime time;
+  std::map<Verdict, std::uint32_t> steps;  // by their own verdict
+  std::uint32_t unknown = 0;               // steps without conditions
+  std::map<Phase, PhaseTimes> phases;
+  std::string text;  // the verdict with evidence and advice, or why there is none; empty: no steps
+  friend bool operator==(const SessionConditions&, const SessionConditions&) = default;
+};
+
+// Adds up steps in any order.
+class ConditionTally {
+ public:
+  explicit ConditionTally(LeaveOut leave_out = LeaveOut::Nothing) : leave_out_(leave_out) {}
+  void add(const Step& step);  // needs no ops or slots
+  SessionConditions result(const SessionInfo& info) &&;
+
+ private:
+  LeaveOut leave_out_;
+  SessionConditions sums_;
+  std::map<Phase, std::vector<Ns>> durations_;
+};
+
+// Reads all steps.
+std::expected<SessionConditions, TraceError> session_conditions(
+    const SessionReader& reader, LeaveOut leave_out = LeaveOut::Nothing,
+    const ContinueCheck& keep_going = never_cancel);
+
+}  // namespace tt

@@ -1,0 +1,50 @@
+#include "api/json/conditions_json.h"
+
+namespace tt {
+
+namespace {
+
+Json share_json(double part, double of) { return of > 0 ? Json(100 * part / of) : Json(); }
+
+}  // namespace
+
+Json to_json(const PhaseTimes& phase) {
+  Json json = {{"steps", phase.steps},
+               {"tokens", phase.tokens},
+               {"duration_ns", phase.time.v},
+               {"normal_steps", phase.normal},
+               {"normal_tokens", phase.normal_tokens},
+               {"normal_ns", phase.normal_time.v},
+               {"learned_steps", phase.learned},
+               {"disturbed_steps", phase.disturbed},
+               {"left_out_steps", phase.left_out},
+               {"step_ns", Json()}};
+  if (phase.spread) {
+    json["step_ns"] = {{"p5", phase.spread->p5.v},
+                       {"median", phase.spread->median.v},
+                       {"p95", phase.spread->p95.v}};
+  }
+  return json;
+}
+
+Json to_json(const SessionConditions& conditions) {
+  Json steps = Json::object(), phases = Json::object();
+  for (int i = 0; i <= static_cast<int>(Verdict::Disk); ++i) {
+    const auto verdict = static_cast<Verdict>(i);
+    const auto found = conditions.steps.find(verdict);
+    steps[to_text(verdict)] = found == conditions.steps.end() ? 0 : found->second;
+  }
+  steps["unknown"] = conditions.unknown;
+  for (const auto& [phase, times] : conditions.phases) phases[to_text(phase)] = to_json(times);
+  const ThreadTime& time = conditions.time;
+  return {{"verdict", conditions.verdict ? Json(to_text(*conditions.verdict)) : Json()},
+          {"text", conditions.text},
+          {"steps", std::move(steps)},
+          {"cpu_percent", share_json(time.cpu_ns, time.total_ns)},
+          {"cpu_wait_percent", share_json(time.wait_ns, time.total_ns)},
+          {"throttled_percent", share_json(time.throttled_ns, time.total_ns)},
+          {"blocked_percent", share_json(time.blocked_ns, time.total_ns)},
+          {"phases", std::move(phases)}};
+}
+
+}  // namespace tt
