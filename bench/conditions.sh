@@ -6,6 +6,7 @@
 # Needs root and cgroup v1 or v2; the groups are removed at the end.
 #
 # usage: ./tt shell bench/conditions.sh TT MODEL [SESSIONS [CASE ...]]
+# The case disk needs a model that is larger than the rest of the process: tinyllama-1.1b.
 # --first before these: run before all other programs (SCHED_FIFO), for a machine that is not quiet.
 set -euo pipefail
 first=()
@@ -40,7 +41,7 @@ group() {
 record() {
   local name=$1
   shift
-  "$@" "$tt" record -m "$model" --no-repack -p 'What is the KV cache?' -n 60 --temp 0 --ignore-eos \
+  "$@" "$tt" record -m "$model" --no-repack -p 'What is the KV cache?' -n "$tokens" --temp 0 --ignore-eos \
     -q -o "$work/$name.ttrace" --force
 }
 
@@ -49,7 +50,7 @@ in_group() { sh -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' "$@"; }
 
 missed=0
 for case in "${cases[@]}"; do
-  expected=clean before=("${first[@]}")
+  expected=clean before=("${first[@]}") tokens=60
   case $case in
     quiet) ;;
     busy)
@@ -65,7 +66,7 @@ for case in "${cases[@]}"; do
       before=(in_group "${groups[-1]}")
       ;;
     disk)
-      expected=disk
+      expected=disk tokens=8
       size=$(stat -c %s "$model")
       groups+=("$(group memory memory.limit_in_bytes $((size * 7 / 10)) memory.max $((size * 7 / 10)))")
       before=(in_group "${groups[-1]}" "${first[@]}")
@@ -73,6 +74,8 @@ for case in "${cases[@]}"; do
   esac
   right=0 lines=
   for ((i = 0; i < sessions; ++i)); do
+    # Pages that are in memory already belong to another group.
+    [[ $case == disk ]] && dd if="$model" iflag=nocache count=0 2>/dev/null
     record "$case" "${before[@]}" >/dev/null
     line=$("$tt" show "$work/$case.ttrace" --json |
       python3 -c 'import json, sys
