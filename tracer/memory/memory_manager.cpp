@@ -230,6 +230,8 @@ void MemoryManager::Worker::set(const MemoryOptions& options) {
   if (options == options_) return;
   options_ = options;
   options_changed_ = true;
+  recent_seconds_.clear();
+  recent_bytes_.clear();
   const bool on = options.budget != MemoryOptions::kOff && unavailable_.empty();
   wants_graph_ = on && graphs_[kGenerate].graph == nullptr;
   if (on && !thread_.joinable()) thread_ = std::thread([this] { run(); });
@@ -306,8 +308,8 @@ std::vector<MemoryPrediction> MemoryManager::Worker::predict(std::span<const std
 void MemoryManager::Worker::begin_step(std::uint32_t tokens) {
   kind_.store(tokens > 1 ? kPrompt : kGenerate);
   running_.store(true);
-  if (!acting_.load(std::memory_order_relaxed)) return;
   read_before_ = bytes_read_from_disk();
+  if (!acting_.load(std::memory_order_relaxed)) return;
   const std::lock_guard lock(mutex_);  // the worker may be about to wait
   wake_.notify_one();
 }
@@ -317,8 +319,7 @@ void MemoryManager::Worker::end_step(const FinishedStep& step) {
   step_.fetch_add(1);
   if (!step.complete) return;
   const StepClass kind = step.tokens > 1 ? kPrompt : kGenerate;
-  const bool acting = acting_.load(std::memory_order_relaxed);
-  const std::uint64_t read = acting ? bytes_read_from_disk() - read_before_ : 0;
+  const std::uint64_t read = bytes_read_from_disk() - read_before_;
   if (kind == kGenerate && step.graph != nullptr && step.op_ns.size() > 0) {
     if (op_ns_.size() != step.op_ns.size()) op_ns_.assign(step.op_ns.begin(), step.op_ns.end());
     for (std::size_t op = 0; op < op_ns_.size(); ++op)
@@ -331,7 +332,7 @@ void MemoryManager::Worker::end_step(const FinishedStep& step) {
       if (values.size() > kRecentSteps) values.pop_front();
     };
     add(recent_seconds_, static_cast<double>(step.ns) * 1e-9);
-    if (acting) add(recent_bytes_, static_cast<double>(read));
+    add(recent_bytes_, static_cast<double>(read));
     std::int64_t sum = 0;
     for (const std::int64_t ns : op_ns_) sum += ns;
     compute_seconds_ = static_cast<double>(sum) * 1e-9;

@@ -2,11 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <string>
 
 namespace tt {
@@ -74,10 +74,10 @@ void ModelPages::set_fault_around(const PageRange& pages, bool on) const {
 }
 
 std::uint64_t bytes_read_from_disk() {
-  std::ifstream in("/proc/self/io");
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with("read_bytes: ")) return std::stoull(line.substr(12));
-  return 0;
+  constexpr std::uint64_t kBlock = 512;  // unit of ru_inblock
+  struct rusage usage {};
+  if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+  return static_cast<std::uint64_t>(usage.ru_inblock) * kBlock;
 }
 
 }  // namespace tt

@@ -34,7 +34,7 @@ TEST(TraceJson, MissingAccessFieldsAreNull) {
   m.graph.tensors[weight.v].layer = LayerId{3};
   AccessRow row;
   row.derived = derive_graph(std::make_shared<const GraphTemplate>(m.graph));
-  row.step = std::make_shared<const StepFacts>(StepFacts{.id = StepId{7}});
+  row.step = std::make_shared<const StepFacts>(StepFacts{.id = StepId{7}, .conditions = {}});
   row.access.tensor = weight;
   row.access.touched = Bytes{64};
   Json json = to_json(row);
