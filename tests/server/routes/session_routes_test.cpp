@@ -97,7 +97,7 @@ TEST_F(Sessions, RejectsInvalidParameters) {
   for (int i = 0; i < 201; ++i) long_text += "%C3%BC";
   for (const std::string& query :
        {std::string("?sort=colour"), std::string("?sort="), std::string("?state=ended"),
-        std::string("?state="), std::string("?limit=10001"), std::string("?from=1"),
+        std::string("?state="), std::string("?limit=10001"), std::string("?offset=1"),
         std::string("?limit=1&limit=2"), "?q=" + long_text, "?model=" + long_text}) {
     const TestResponse answer = server.get("/api/v1/sessions" + query);
     EXPECT_EQ(answer.status, 400) << query;

@@ -3282,7 +3282,6 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 409: components["responses"]["Problem"];
-            readonly 503: components["responses"]["Problem"];
         };
     };
     readonly setMemory: {
@@ -3342,7 +3341,6 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 409: components["responses"]["Problem"];
-            readonly 503: components["responses"]["Problem"];
         };
     };
     readonly gguf: {

@@ -64,6 +64,12 @@ async function execute(id: string, path: TextByName, body?: Body): Promise<HttpR
   return sendRequest(server.url, { method: one.method, target, ...bodyOf(one, body) });
 }
 
+// Query parameters that an operation needs.
+const QUERIES: Readonly<Record<string, TextByName>> = {
+  login: { code: 'any' },
+  comparisonWithin: { left_token: '0', right_token: '1' },
+};
+
 const sent = (id: string, body: Body | string) => bodyOf(operation(id), body);
 
 /** Executes an operation that must fail with one of the expected statuses. */
@@ -74,8 +80,7 @@ async function expectRejected(
   at = server,
 ) {
   const one = operation(id);
-  const query: TextByName = id === 'login' ? { code: 'any' } : {};
-  const question = { target: targetOf(one, path, query), ...sent(id, bodies[id]?.()) };
+  const question = { target: targetOf(one, path, QUERIES[id]), ...sent(id, bodies[id]?.()) };
   await probe(one, question, expected, at.url);
 }
 
@@ -84,7 +89,7 @@ async function readAllRoutes(id: string): Promise<void> {
   for (const one of contract.operations) {
     if (one.method !== 'GET' || !/[/]sessions[/]\{id\}/.test(one.path)) continue;
     if (one.id === 'expertLayer' && id !== sparse) continue;
-    await probe(one, { target: targetOf(one, { ...PATH_PARAMETERS, id }) }, [200]);
+    await probe(one, { target: targetOf(one, { ...PATH_PARAMETERS, id }, QUERIES[one.id]) }, [200]);
   }
 }
 
@@ -175,6 +180,7 @@ const bodies: Readonly<Record<string, () => Body>> = {
   import: () => file,
   query: () => ({ sql: 'SELECT * FROM step' }),
   rename: () => ({ title: 'Another title' }),
+  setMemory: () => ({ budget: 'off' }),
 };
 
 const LAYERS = { layers: ['all', 'outside', '0', '1,0-1,outside'] };
@@ -207,6 +213,17 @@ const VALUES: Readonly<Record<string, ValuesByName>> = {
   },
   // The layer has one router; the session has only these phases.
   expertLayer: { router: [0], phase: ['prompt', 'generate'] },
+  // The other pairs exclude this one and have a separate test.
+  comparisonWithin: {
+    ...LAYERS,
+    ...Object.fromEntries(
+      ['token', 'step', 'layer'].flatMap((axis) => [
+        [`left_${axis}`, axis === 'token' ? [0, 1] : []],
+        [`right_${axis}`, axis === 'token' ? [0, 1] : []],
+      ]),
+    ),
+  },
+  setMemory: { budget: ['off'] }, // a budget has a separate test, because it loads the model again
   stepGraph: LAYERS,
   templateGraph: LAYERS,
   reuse: { sizes: ['', '0', '1000,9007199254740991'] },
@@ -249,7 +266,7 @@ describe('all operations', () => {
   testOperations(contract, probe, {
     url: () => server.url,
     path: pathParametersOf,
-    query: ({ id }): TextByName => (id === 'login' ? { code: 'any' } : {}),
+    query: ({ id }) => QUERIES[id] ?? {},
     body: ({ id }) => bodies[id]?.(),
     values: ({ id }) => VALUES[id] ?? {},
     success: ({ responses }) => [...responses.keys()].filter((status) => status < 300),
@@ -261,6 +278,40 @@ describe('all operations', () => {
 });
 
 describe('further responses', () => {
+  it('a comparison has exactly one pair', async () => {
+    const compare = (query: TextByName, expected: readonly number[]) =>
+      probe(
+        operation('comparisonWithin'),
+        { target: targetOf(operation('comparisonWithin'), { id: finished }, query) },
+        expected,
+      );
+    await compare({ left_step: '0', right_step: '1' }, [200]);
+    await compare({ left_layer: '0', right_layer: '1' }, [200]);
+    await compare({}, [400]);
+    await compare({ left_step: '0' }, [400]);
+    await compare({ left_step: '0', right_step: '1', left_layer: '0', right_layer: '1' }, [400]);
+    await compare({ left_token: '0', right_token: '4294967295' }, [404]);
+  });
+
+  it('a memory budget needs a loaded model, and loads it again without repacking', async () => {
+    const change = (model: string, budget: string | number, expected: readonly number[]) =>
+      probe(
+        operation('setMemory'),
+        {
+          target: targetOf(operation('setMemory'), { model }),
+          ...sent('setMemory', { budget }),
+        },
+        expected,
+      );
+    for (const id of ['memory', 'memoryPlan', 'setMemory'])
+      await expectRejected(id, { model: 'moe' }, [409]);
+    await change(DENSE, 'auto', [200]);
+    await change(DENSE, 1 << 20, [503]);
+    await until(async () => (await get(`/api/v1/models/${DENSE}`)).state, 'loaded');
+    await change(DENSE, 1 << 20, [200]);
+    await change(DENSE, 'off', [200]);
+  });
+
   it('the server returns the API document', async () => {
     expect(await get('/api/openapi.json')).toEqual(contract.raw);
   });
@@ -507,6 +558,8 @@ describe('further responses', () => {
     const target = targetOf(operation('rename'), { id: finished });
     const headers = { 'Content-Type': 'text/plain' };
     await probe(operation('rename'), { target, headers, body: '{"title":"x"}' }, [415]);
+    const memory = { target: targetOf(operation('setMemory'), { model: DENSE }), headers };
+    await probe(operation('setMemory'), { ...memory, body: '{"budget":"off"}' }, [415]);
     const body = JSON.stringify({ title: 'x'.repeat(20_000_000) });
     await probe(operation('rename'), { target, ...sent('rename', body) }, [413]);
   });

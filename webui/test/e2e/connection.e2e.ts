@@ -3,6 +3,7 @@ import type { Locator } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { randomOf } from '../unit/make';
 import { proxyLive, typeOf, type LiveProxy, type Message } from './live_proxy';
+import { formatCount } from '../../src/format';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use(() => Promise.resolve(['-c', '16384']));
@@ -101,10 +102,10 @@ async function expectComplete(): Promise<void> {
   );
   const chunks = fixture.page.locator('.token-text[data-part=answer] > *');
   await expect.poll(async () => (await chunks.allTextContents()).join('')).toBe(rest.text);
-  expect(await fixture.shownTokens()).toBe(rest.generated);
+  await expect.poll(() => fixture.shownTokens()).toBe(rest.generated);
   const { total } = await fixture.get<{ total: number }>('steps?limit=1');
   const status = fixture.page.locator('.status');
-  await expect.poll(() => status.innerText()).toContain(`${total} steps`);
+  await expect.poll(() => status.innerText()).toContain(`${formatCount(total)} steps`);
   await fixture.ops.waitFor();
 }
 
