@@ -1781,7 +1781,7 @@ export interface components {
         };
         /** @description Memory for weights: "off": the kernel alone decides what is kept; "auto": what the memory limit leaves; or a number of bytes */
         readonly MemoryBudget: ("off" | "auto") | number;
-        /** @description Fields that are absent keep their value. */
+        /** @description Fields that are absent keep their value. At least one is required. */
         readonly MemoryOptions: {
             readonly budget?: components["schemas"]["MemoryBudget"];
             /** @description Keep the same part of the weights in memory */

@@ -208,12 +208,11 @@ function labelOf({ groups }: Bands): string {
 }
 
 function Figures({ session }: { session: OpenSession }) {
-  const waits = useResource(waitsOf(session)).value;
-  const active = session.active.value;
-  const run = session.run.value;
+  useResource(waitsOf(session));
   const text = usePart(() => {
     void session.feed.version.value;
-    return JSON.stringify(figuresOf(session.data, run, active, waits));
+    const waits = waitsOf(session).state.value.value;
+    return JSON.stringify(figuresOf(session.data, session.run.value, session.active.value, waits));
   });
   const figures = JSON.parse(text) as ReturnType<typeof figuresOf>;
   return (
