@@ -105,8 +105,7 @@ std::expected<MemoryOptions, Problem> parse_memory_body(std::string_view body,
   const auto parsed =
       parse_json_body(body, R"(The body must be a JSON object, for example {"budget": "auto"}.)");
   if (!parsed) return std::unexpected(parsed.error());
-  if (parsed->empty())
-    return rejected(R"(Set at least one of "budget", "pin" and "prefetch".)");
+  if (parsed->empty()) return rejected(R"(Set at least one of "budget", "pin" and "prefetch".)");
   MemoryOptions options = current;
   for (const auto& [name, value] : parsed->items()) {
     if (name == "budget") {

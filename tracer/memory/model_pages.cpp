@@ -75,7 +75,7 @@ void ModelPages::set_fault_around(const PageRange& pages, bool on) const {
 
 std::uint64_t bytes_read_from_disk() {
   constexpr std::uint64_t kBlock = 512;  // unit of ru_inblock
-  struct rusage usage {};
+  struct rusage usage{};
   if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
   return static_cast<std::uint64_t>(usage.ru_inblock) * kBlock;
 }

@@ -61,7 +61,7 @@ struct ModelSpec {
   std::string quant{};                            // one of quant_mixes(); empty: shape's default
   std::map<TensorClass, ggml_type> class_type{};  // overrides the mix per class
   std::uint64_t seed = 1;                         // same spec and seed, same bytes
-  int splits = 1;     // files to spread the tensors over; 1: a single file
+  int splits = 1;  // files to spread the tensors over; 1: a single file
   // Above 1: routers prefer the first quarter of the experts, the more the larger.
   float router_skew = 1;
   bool tied = false;  // no output.weight; the embedding serves as the head

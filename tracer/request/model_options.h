@@ -23,10 +23,10 @@ struct ModelOptions {
   bool repack = true;                      // rewrite weights for faster kernels at load
   bool repack_samples = false;             // only samples (model_check.h)
   std::vector<std::string> rpc_servers{};  // host:port of llama.cpp RPC servers
-  bool direct_io = false;                          // read the weights with direct I/O; not mapped
+  bool direct_io = false;                  // read the weights with direct I/O; not mapped
   LazyMode lazy_mode = LazyMode::Auto;
-  std::vector<std::string> tensor_overrides{};     // "REGEX=BUFFER TYPE"; the first match counts
-  std::int32_t cpu_moe_layers = 0;  // keep the experts of the first layers on the CPU
+  std::vector<std::string> tensor_overrides{};  // "REGEX=BUFFER TYPE"; the first match counts
+  std::int32_t cpu_moe_layers = 0;              // keep the experts of the first layers on the CPU
   MemoryOptions memory{};
 
   // Repacked weights are copies that cannot be dropped and read again, so a budget excludes them.
