@@ -16,6 +16,7 @@ cases=("${@:4}")
 [[ ${#cases[@]} -gt 0 ]] || cases=(quiet busy limited disk)
 work=$(mktemp -d)
 busy=() groups=()
+# shellcheck disable=SC2329  # called by trap
 cleanup() {
   for pid in "${busy[@]}"; do kill "$pid" 2>/dev/null || true; done
   for group in "${groups[@]}"; do rmdir "$group" 2>/dev/null || true; done
@@ -46,6 +47,7 @@ record() {
 }
 
 # In a group: sh writes its own id and becomes the program.
+# shellcheck disable=SC2329  # its name is an argument
 in_group() { sh -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' "$@"; }
 
 missed=0
