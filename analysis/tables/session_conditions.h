@@ -24,8 +24,8 @@ struct Spread {
 std::optional<Spread> spread_of(std::vector<Ns> durations);  // nullopt: there are none
 
 // Steps of one phase. Normal steps are those whose duration is that of the model: not learned
-// (the recording slowed them down), not dropped (they may stand for several), not aborted; with
-// `clean`, also without another verdict than clean.
+// (the recording slowed them down), not dropped (such a step can contain several evaluations), not
+// aborted; with `clean`, also without another verdict than clean.
 struct PhaseTimes {
   std::uint32_t steps = 0, tokens = 0;  // all steps
   Ns time{};                            // of all steps

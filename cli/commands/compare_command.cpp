@@ -180,7 +180,7 @@ RunVerb add_compare_command(CLI::App& command) {
   command
       .add_option(
           "--by", options->by,
-          "What each row stands for: phase, component, layer, op_kind or tensor (default: op_kind)")
+          "What each row shows: phase, component, layer, op_kind or tensor (default: op_kind)")
       ->transform(choice(axes))
       ->type_name("AXIS");
   add_limit_option(command, options->limit, "Maximum number of rows, largest difference first");

@@ -122,9 +122,8 @@ RunVerb add_hot_command(CLI::App& command) {
   const auto axes =
       enum_names(Axis::All, [](Axis axis) { return !is_byte_axis(axis) && axis != Axis::Time; });
   command
-      .add_option(
-          "--by", options->query.by,
-          "What each row stands for: " + join(axes | std::views::keys) + " (default: tensor)")
+      .add_option("--by", options->query.by,
+                  "What each row shows: " + join(axes | std::views::keys) + " (default: tensor)")
       ->transform(choice(axes))
       ->type_name("AXIS");
   const auto values = enum_names(Value::Faults, [](Value) { return true; });
