@@ -1,8 +1,10 @@
-// Measures the throughput of the disk while reads are in flight.
+// Measures the throughput of the disk: of the reads that are in flight anyway, or by reading.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <optional>
 
 namespace tt {
@@ -23,5 +25,14 @@ class DiskSpeed {
   std::uint64_t bytes_at_start_ = 0, sum_bytes_ = 0;
   double seconds_ = 0, sum_seconds_ = 0, speed_ = 0;
 };
+
+// Bytes per second of reading the file through the page cache with many reads in flight. Its pages
+// are dropped before and after. `low` and `high`: the tenth and ninetieth percentile of its parts.
+struct ReadSpeed {
+  double mean = 0, low = 0, high = 0;
+};
+// At most the first `most` bytes. nullopt: the file cannot be read, or `keep_going` returned false.
+std::optional<ReadSpeed> measure_read_speed(const std::filesystem::path& file, std::uint64_t most,
+                                            const std::function<bool()>& keep_going = {});
 
 }  // namespace tt

@@ -97,6 +97,16 @@ fs::path below(const fs::path& root, const fs::path& absolute) {
 
 }  // namespace
 
+std::uint64_t free_for_weights(const MemoryLimit& limit, std::uint64_t resident) {
+  constexpr std::uint64_t kMinReserve = 12U << 20;
+  // Page cache of others in the group that is left to them: programs, session files.
+  constexpr std::uint64_t kOthersCache = 12U << 20;
+  const std::uint64_t reserve = std::max(kMinReserve, limit.limit / 50);
+  const std::uint64_t ours = std::min(limit.used, resident);
+  const std::uint64_t others = std::min(limit.used - ours, limit.fixed + kOthersCache);
+  return limit.limit > reserve + others ? limit.limit - reserve - others : 0;
+}
+
 MemoryLimitReader::MemoryLimitReader(const fs::path& root) : root_(root.empty() ? "/" : root) {
   std::ifstream in(root_ / "proc/self/cgroup");
   for (std::string line; std::getline(in, line);) {
@@ -126,6 +136,26 @@ void MemoryLimitReader::add_groups(const std::string& cgroup, bool v2) {
   }
 }
 
+namespace {
+
+constexpr const char* kHigh = "memory.high";
+
+// The limit of a group, and the file that has it. Above memory.high (v2) a group is not killed, but
+// the kernel slows its processes down and takes pages from them, so it counts as much as
+// memory.max.
+std::pair<std::uint64_t, const char*> limit_of(const MemoryLimitReader::Group& group) {
+  std::pair<std::uint64_t, const char*> least{UINT64_MAX, ""};
+  const auto consider = [&](const char* file) {
+    const auto limit = number_in(group.folder / file);
+    if (limit && *limit < least.first) least = {*limit, file};
+  };
+  consider(group.v2 ? "memory.max" : "memory.limit_in_bytes");
+  if (group.v2) consider(kHigh);
+  return least;
+}
+
+}  // namespace
+
 MemoryLimit MemoryLimitReader::read() const {
   const auto memory = fields_of(root_ / "proc/meminfo");
   MemoryLimit result;
@@ -135,11 +165,10 @@ MemoryLimit MemoryLimitReader::read() const {
   result.source = "RAM";
   result.lock_limit = lock_limit(root_);
   for (const Group& group : groups_) {
-    const auto limit =
-        number_in(group.folder / (group.v2 ? "memory.max" : "memory.limit_in_bytes"));
-    if (!limit || *limit >= result.limit) continue;
+    const auto [limit, file] = limit_of(group);
+    if (limit >= result.limit) continue;
     const auto stat = fields_of(group.folder / "memory.stat");
-    result.limit = *limit;
+    result.limit = limit;
     result.used = number_in(group.folder / (group.v2 ? "memory.current" : "memory.usage_in_bytes"))
                       .value_or(0);
     result.fixed = group.v2
@@ -147,6 +176,7 @@ MemoryLimit MemoryLimitReader::read() const {
                        : value_in(stat, "total_rss") + value_in(stat, "total_shmem") +
                              number_in(group.folder / "memory.kmem.usage_in_bytes").value_or(0);
     result.source = (group.v2 ? "cgroup v2 " : "cgroup v1 ") + group.name;
+    if (file == kHigh) result.source += " (memory.high)";
   }
   return result;
 }

@@ -1,5 +1,5 @@
-// The memory limit that applies to this process: the smallest of its cgroups (v1 or v2, up the
-// hierarchy) and the RAM.
+// The memory limit that applies to this process: the smallest of its cgroups (v1, or memory.max and
+// memory.high of v2, up the hierarchy) and the RAM.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,13 @@ struct MemoryLimit {
   std::uint64_t used = 0;   // charged to it, page cache included
   // The part of `used` that the kernel cannot take back: anonymous and shared memory, kernel.
   std::uint64_t fixed = 0;
-  std::string source;                     // "cgroup v1 /group", "cgroup v2 /group", "RAM"
+  std::string source;  // "cgroup v1 /group", "cgroup v2 /group (memory.high)", "RAM"
   std::uint64_t lock_limit = UINT64_MAX;  // RLIMIT_MEMLOCK; UINT64_MAX: none, or CAP_IPC_LOCK
 };
+
+// The part of the limit that a model can use for its weights, of which `resident` bytes are in
+// memory: without what others need, and a reserve for pages that the kernel charges at once.
+std::uint64_t free_for_weights(const MemoryLimit& limit, std::uint64_t resident);
 
 // Finds the groups of this process once; read() reads their files again. A process that is moved
 // to another group needs a new reader. One thread.

@@ -15,7 +15,9 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +35,10 @@ class MemoryManager {
     const std::atomic<std::uint32_t>& ops_run;  // Probe::ops_run(); must outlive this object
     std::string unavailable{};                  // why it cannot act on this model; empty: it can
     std::filesystem::path system_root{};        // see MemoryLimitReader
+    // File that keeps the order of the reads between starts (stored_pattern.h); empty: none. And
+    // the address of mapped bytes; nullopt: not mapped.
+    std::filesystem::path pattern{};
+    std::function<std::optional<std::uint64_t>(const FileRange&)> address_of{};
   };
   explicit MemoryManager(const Setup& setup);
   ~MemoryManager();  // unlocks and stops

@@ -1,7 +1,12 @@
 #include "tracer/memory/memory_plan.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <format>
+#include <functional>
+#include <numeric>
+#include <utility>
 
 #include "tracer/memory/mebibytes.h"
 
@@ -9,18 +14,21 @@ namespace tt {
 
 namespace {
 
-// Weights that are smaller are pinned whole: reading them costs a request each.
+// Weights, or groups of them, that are smaller are pinned whole: reading them costs a request each.
 constexpr std::uint64_t kMinStreamed = 256U << 10;
 constexpr std::uint64_t kMinWindow = 4U << 20, kMaxWindow = 64U << 20;
-constexpr double kWindowSeconds = 0.04;  // of reading; covers the latency of a busy disk
 // Pieces in which ranges are read and released.
 constexpr std::uint64_t kPiece = 1U << 20;
 
-constexpr std::uint64_t round_down(std::uint64_t bytes) { return bytes / kPageBytes * kPageBytes; }
-constexpr std::uint64_t round_up(std::uint64_t bytes) { return round_down(bytes + kPageBytes - 1); }
+std::uint64_t round_down(std::uint64_t bytes) { return bytes / page_bytes() * page_bytes(); }
+std::uint64_t round_up_to(std::uint64_t bytes, std::uint64_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+std::uint64_t round_up(std::uint64_t bytes) { return round_down(bytes + page_bytes() - 1); }
 
 std::uint64_t window_for(const PlanInput& input) {
-  const auto wanted = static_cast<std::uint64_t>(kWindowSeconds * input.disk_bytes_per_second);
+  const auto wanted =
+      static_cast<std::uint64_t>(input.window_seconds * input.disk_bytes_per_second);
   return round_up(std::min(std::clamp(wanted, kMinWindow, kMaxWindow), input.budget / 4));
 }
 
@@ -47,11 +55,50 @@ double share_to_stream(std::span<const WeightRange> weights, std::uint64_t total
   return high;
 }
 
+// What must stay in memory if each weight is streamed as far as a window of so many bytes allows,
+// and the window.
+std::uint64_t need_of(std::span<const WeightRange> weights, std::uint64_t total,
+                      std::uint64_t window) {
+  std::uint64_t streamed = 0;
+  for (const WeightRange& weight : weights) streamed += streamed_of(weight, 1.0, window / 2);
+  return total - streamed + window;
+}
+
+// The smallest window of at least `window` bytes with which the weights fit the budget; 0: none.
+// Of large weights only half of the window can be streamed, so a model with large weights needs
+// more of it. The smallest budget with which there is one goes to `least`.
+std::uint64_t fitting_window(std::span<const WeightRange> weights, std::uint64_t total,
+                             std::uint64_t window, std::uint64_t budget, std::uint64_t& least) {
+  // need_of() falls until at most two weights are larger than half of the window, and rises then.
+  std::vector<std::uint64_t> lengths;
+  for (const WeightRange& weight : weights) lengths.push_back(pages_within(weight).length);
+  std::uint64_t best = window;
+  least = need_of(weights, total, window);
+  if (least <= budget) return window;
+  std::ranges::sort(lengths, std::greater());
+  for (std::size_t i = 0; i < std::min<std::size_t>(lengths.size(), 3); ++i) {
+    const std::uint64_t wide = std::max(window, 2 * lengths[i]);
+    const std::uint64_t need = need_of(weights, total, wide);
+    if (need < least) {
+      least = need;
+      best = wide;
+    }
+  }
+  if (least > budget) return 0;
+  std::uint64_t too_small = window;
+  while (best - too_small > page_bytes()) {
+    const std::uint64_t middle = round_down(too_small + (best - too_small) / 2);
+    if (middle == too_small) break;
+    (need_of(weights, total, middle) <= budget ? best : too_small) = middle;
+  }
+  return best;
+}
+
 void add_ranges(const WeightRange& weight, std::uint32_t index, std::uint64_t streamed,
                 std::vector<PlannedRange>& out) {
-  const PageRange whole = pages_around(weight);
+  const MappedPages whole = pages_around(weight);
   const std::uint64_t end = streamed == 0 ? whole.address + whole.length : [&] {
-    const PageRange within = pages_within(weight);
+    const MappedPages within = pages_within(weight);
     return within.address + within.length;
   }();
   const auto add = [&](std::uint64_t from, std::uint64_t to, bool pinned) {
@@ -60,7 +107,7 @@ void add_ranges(const WeightRange& weight, std::uint32_t index, std::uint64_t st
                                .offset = whole.offset + (at - whole.address),
                                .address = at,
                                .length = std::min(kPiece, to - at)},
-                     .weight = index,
+                     .group = index,
                      .pinned = pinned});
     }
   };
@@ -68,40 +115,97 @@ void add_ranges(const WeightRange& weight, std::uint32_t index, std::uint64_t st
   add(end - streamed, end, false);
 }
 
+// Sets `group_of`; returns the range of each group.
+std::vector<WeightRange> group_small(std::span<const WeightRange> weights,
+                                     std::vector<std::uint32_t>& group_of) {
+  constexpr std::uint64_t kMaxGroup = 1U << 20;
+  std::vector<std::uint32_t> by_place(weights.size());
+  std::iota(by_place.begin(), by_place.end(), 0);
+  std::ranges::sort(by_place, {}, [&](std::uint32_t i) {
+    return std::pair(weights[i].file.file, weights[i].file.offset);
+  });
+  // Each weight joins the one before it in the file, or begins a group: the first of its weights.
+  std::vector<std::uint32_t> first_of(weights.size());
+  std::vector<WeightRange> ranges(weights.begin(), weights.end());
+  for (std::size_t i = 0; i < by_place.size(); ++i) {
+    const std::uint32_t own = by_place[i];
+    first_of[own] = own;
+    if (i == 0) continue;
+    const WeightRange& weight = weights[own];
+    WeightRange& group = ranges[first_of[by_place[i - 1]]];
+    const std::uint64_t end = group.file.offset + group.file.length;
+    const bool near = group.file.file == weight.file.file && weight.file.offset >= end &&
+                      weight.file.offset - end < page_bytes() &&
+                      weight.address - group.address == weight.file.offset - group.file.offset;
+    const std::uint64_t length = weight.file.offset + weight.file.length - group.file.offset;
+    const bool small =
+        weights[by_place[i - 1]].file.length < kMinStreamed && weight.file.length < kMinStreamed;
+    if (!near || !small || length > kMaxGroup) continue;
+    first_of[own] = first_of[by_place[i - 1]];
+    group.file.length = length;
+  }
+  std::vector<WeightRange> groups;
+  constexpr std::uint32_t kNew = UINT32_MAX;
+  std::vector<std::uint32_t> number(weights.size(), kNew);
+  group_of.clear();
+  for (const std::uint32_t first : first_of) {
+    if (number[first] == kNew) {
+      number[first] = static_cast<std::uint32_t>(groups.size());
+      groups.push_back(ranges[first]);
+    }
+    group_of.push_back(number[first]);
+  }
+  return groups;
+}
+
 void predict(const PlanInput& input, MemoryPlan& plan) {
-  const auto seconds = [&](double bytes) {
-    return std::max(input.compute_seconds,
-                    input.disk_bytes_per_second > 0 ? bytes / input.disk_bytes_per_second : 0);
-  };
-  const auto rate = [&](double bytes) {
-    const bool known = input.disk_bytes_per_second > 0 || bytes == 0;
-    return known && seconds(bytes) > 0 ? 1 / seconds(bytes) : 0;
+  const auto rate = [&](double bytes, Reading reading) {
+    return token_rate(bytes, reading, input.compute_seconds, input.disk_bytes_per_second);
   };
   // The kernel's cache serves experts about as well as uniform routing allows.
-  const auto missed = [&](std::uint64_t room) {
+  const auto missed = [&](std::uint64_t room, bool chosen) {
     if (input.expert_bytes == 0) return 0.0;
     const double kept =
-        std::min(1.0, static_cast<double>(room) / static_cast<double>(input.expert_bytes));
+        chosen && input.expert_hit_rate
+            ? input.expert_hit_rate(room)
+            : std::min(1.0, static_cast<double>(room) / static_cast<double>(input.expert_bytes));
     return (1 - kept) * static_cast<double>(input.expert_bytes_per_token);
   };
   const auto dense = static_cast<double>(plan.weights - plan.experts);
   if (plan.kind == MemoryPlan::Kind::Fits) {
-    plan.tokens_per_second = plan.plain_tokens_per_second = rate(0);
+    plan.tokens_per_second = plan.plain_tokens_per_second = rate(0, Reading::Ahead);
     return;
   }
   const auto per_token = plan.weights - plan.experts + input.expert_bytes_per_token;
-  plan.plain_bytes_per_token =
-      per_token > input.budget || plan.experts == 0 ? dense + missed(0) : missed(input.budget / 2);
-  plan.bytes_per_token = plan.kind == MemoryPlan::Kind::TooSmall
-                             ? plan.plain_bytes_per_token
-                             : static_cast<double>(plan.streamed) + missed(plan.expert_cache);
-  plan.plain_tokens_per_second = rate(plan.plain_bytes_per_token);
-  plan.tokens_per_second = rate(plan.bytes_per_token);
+  plan.plain_bytes_per_token = per_token > input.budget || plan.experts == 0
+                                   ? dense + missed(0, false)
+                                   : missed(input.budget / 2, false);
+  plan.bytes_per_token =
+      plan.kind == MemoryPlan::Kind::TooSmall
+          ? plan.plain_bytes_per_token
+          : static_cast<double>(plan.streamed) + missed(plan.expert_cache, input.prefetch);
+  plan.plain_tokens_per_second = rate(plan.plain_bytes_per_token, Reading::ByFaults);
+  const bool ahead = plan.kind == MemoryPlan::Kind::Act && input.prefetch;
+  plan.tokens_per_second = rate(plan.bytes_per_token, ahead ? Reading::Ahead : Reading::ByFaults);
 }
 
 }  // namespace
 
-PageRange pages_around(const WeightRange& weight) {
+double token_rate(double bytes, Reading reading, double compute_seconds,
+                  double disk_bytes_per_second) {
+  if (disk_bytes_per_second <= 0 && bytes > 0) return 0;
+  const double disk_seconds = bytes > 0 ? bytes / disk_bytes_per_second : 0;
+  const double seconds = reading == Reading::Ahead ? std::max(compute_seconds, disk_seconds)
+                                                   : compute_seconds + disk_seconds;
+  return seconds > 0 ? 1 / seconds : 0;
+}
+
+std::uint64_t page_bytes() {
+  static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+MappedPages pages_around(const WeightRange& weight) {
   const std::uint64_t begin = round_down(weight.address);
   const std::uint64_t end = round_up(weight.address + weight.file.length);
   return {.file = weight.file.file,
@@ -110,7 +214,7 @@ PageRange pages_around(const WeightRange& weight) {
           .length = end - begin};
 }
 
-PageRange pages_within(const WeightRange& weight) {
+MappedPages pages_within(const WeightRange& weight) {
   const std::uint64_t begin = round_up(weight.address);
   const std::uint64_t end = round_down(weight.address + weight.file.length);
   return {.file = weight.file.file,
@@ -121,8 +225,9 @@ PageRange pages_within(const WeightRange& weight) {
 
 MemoryPlan plan_memory(const PlanInput& input) {
   MemoryPlan plan;
+  const std::vector<WeightRange> weights = group_small(input.weights, plan.group_of);
   std::uint64_t dense = 0;
-  for (const WeightRange& weight : input.weights) dense += pages_around(weight).length;
+  for (const WeightRange& weight : weights) dense += pages_around(weight).length;
   plan.experts = input.expert_bytes;
   plan.weights = dense + plan.experts;
   if (plan.weights <= input.budget) {
@@ -132,26 +237,35 @@ MemoryPlan plan_memory(const PlanInput& input) {
     predict(input, plan);
     return plan;
   }
+  // Without prefetch there is no window that a weight would have to fit.
+  std::uint64_t least = 0;
   plan.window = window_for(input);
-  if (input.budget < 2 * kMinWindow) {
+  const std::uint64_t window =
+      input.prefetch ? fitting_window(weights, dense, plan.window, input.budget, least)
+                     : plan.window;
+  least = std::max(least, 2 * kMinWindow);
+  if (window == 0 || input.budget < 2 * kMinWindow) {
     plan.kind = MemoryPlan::Kind::TooSmall;
-    plan.reason = std::format("{} are too few to act with; at least {} are needed.",
-                              mebibytes(input.budget), mebibytes(2 * kMinWindow));
+    plan.reason = std::format(
+        "{} are too few for this model; at least {} are needed to read weights ahead. The kernel "
+        "alone decides what is kept, as without a budget.",
+        mebibytes(input.budget), mebibytes(round_up_to(least, 1U << 20)));
     predict(input, plan);
     return plan;
   }
+  plan.window = window;
   plan.kind = MemoryPlan::Kind::Act;
   // From here the window is fixed; what remains is for pinned weights, then for experts. The
   // window holds the experts of the running layer, too.
   const std::uint64_t room = input.budget - plan.window;
-  const double share = !input.pin ? 1.0
-                       : dense <= room
-                           ? 0.0
-                           : share_to_stream(input.weights, dense, room, plan.window / 2);
-  for (std::uint32_t i = 0; i < input.weights.size(); ++i) {
-    const std::uint64_t streamed = streamed_of(input.weights[i], share, plan.window / 2);
+  const std::uint64_t most = input.prefetch ? plan.window / 2 : UINT64_MAX;  // of each weight
+  const double share = !input.pin      ? 1.0
+                       : dense <= room ? 0.0
+                                       : share_to_stream(weights, dense, room, most);
+  for (std::uint32_t i = 0; i < weights.size(); ++i) {
+    const std::uint64_t streamed = streamed_of(weights[i], share, most);
     plan.streamed += streamed;
-    add_ranges(input.weights[i], i, streamed, plan.ranges);
+    add_ranges(weights[i], i, streamed, plan.ranges);
   }
   for (const PlannedRange& range : plan.ranges)
     if (range.pinned) plan.pinned += range.pages.length;

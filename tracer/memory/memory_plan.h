@@ -12,36 +12,41 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "tracer/memory/read_order.h"
+#include "tracer/memory/weight_order.h"
 
 namespace tt {
 
-inline constexpr std::uint64_t kPageBytes = 4096;
+std::uint64_t page_bytes();  // of the system
 
 // Whole pages of a mapped file.
-struct PageRange {
+struct MappedPages {
   std::uint32_t file = 0;
   std::uint64_t offset = 0;   // in the file
   std::uint64_t address = 0;  // in memory
   std::uint64_t length = 0;
-  friend bool operator==(const PageRange&, const PageRange&) = default;
+  friend bool operator==(const MappedPages&, const MappedPages&) = default;
 };
 
 struct PlannedRange {
-  PageRange pages;
-  std::uint32_t weight = 0;  // index into `weights` of plan_memory()
-  bool pinned = false;       // else streamed: read before each use and released after it
+  MappedPages pages;
+  std::uint32_t group = 0;  // of weights; see MemoryPlan::group_of
+  bool pinned = false;      // else streamed: read before each use and released after it
   friend bool operator==(const PlannedRange&, const PlannedRange&) = default;
 };
 
 struct MemoryPlan {
   enum class Kind : std::uint8_t { Fits, TooSmall, Act };
   Kind kind = Kind::Fits;
-  std::vector<PlannedRange> ranges;  // of the dense weights, in the order of `weights`
+  std::vector<PlannedRange> ranges;  // of the dense weights, by group
+  // The group of each of the dense weights. Weights that are too small to be read alone are in one
+  // group with their neighbours in the file; the others are groups of their own. Groups are in the
+  // order of their first use.
+  std::vector<std::uint32_t> group_of;
   std::uint64_t weights = 0, pinned = 0, streamed = 0;
   std::uint64_t experts = 0, expert_cache = 0;
   std::uint64_t window = 0;  // bytes to read ahead at most
@@ -49,6 +54,10 @@ struct MemoryPlan {
   double plain_bytes_per_token = 0, plain_tokens_per_second = 0;
   std::string reason;  // sentences
 };
+
+// Time of reading that the window covers: the latency of a busy disk. What is in the window cannot
+// be pinned, so it begins small and grows where ranges are late (MemoryManager).
+inline constexpr double kWindowSeconds = 0.02, kMaxWindowSeconds = 0.08;
 
 struct PlanInput {
   std::span<const WeightRange> weights;  // distinct, in the order of their first use
@@ -58,14 +67,24 @@ struct PlanInput {
   bool pin = true, prefetch = true;
   double disk_bytes_per_second = 0;  // 0: unknown; tokens/s are then not predicted
   double compute_seconds = 0;        // of a token; 0: unknown, the disk alone counts
+  double window_seconds = kWindowSeconds;
+  // Share of the used experts that a cache of so many bytes has. Empty: as for uniform routing.
+  std::function<double(std::uint64_t)> expert_hit_rate{};
 };
+
+// Tokens per second if each reads so many bytes from the disk. Read ahead, reading overlaps with
+// computing; read by page faults, a thread does one after the other. 0: the speed of the disk, or
+// the time, is unknown.
+enum class Reading : bool { ByFaults, Ahead };
+double token_rate(double bytes, Reading reading, double compute_seconds,
+                  double disk_bytes_per_second);
 
 // Pure. Ranges that share a page with another weight do not contain it if it is streamed.
 MemoryPlan plan_memory(const PlanInput& input);
 
 // Smallest range of whole pages that contains the weight, and largest that it contains (may be
 // empty).
-PageRange pages_around(const WeightRange& weight);
-PageRange pages_within(const WeightRange& weight);
+MappedPages pages_around(const WeightRange& weight);
+MappedPages pages_within(const WeightRange& weight);
 
 }  // namespace tt

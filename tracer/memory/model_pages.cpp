@@ -13,7 +13,7 @@ namespace tt {
 
 namespace {
 
-void* pointer(const PageRange& pages) {
+void* pointer(const MappedPages& pages) {
   return reinterpret_cast<void*>(pages.address);  // NOLINT: an address of the mapping
 }
 
@@ -29,7 +29,7 @@ ModelPages::~ModelPages() {
     if (file >= 0) ::close(file);
 }
 
-void ModelPages::submit(const PageRange& pages) const {
+void ModelPages::submit(const MappedPages& pages) const {
   // Per call, the kernel reads at most the larger of its readahead size and the disk's request size
   // (usually 1280 KiB). wait() reads what is beyond it.
   constexpr std::uint64_t kRequest = 512U << 10;
@@ -41,7 +41,7 @@ void ModelPages::submit(const PageRange& pages) const {
   }
 }
 
-bool ModelPages::wait(const PageRange& pages) const {
+bool ModelPages::wait(const MappedPages& pages) const {
   int result = 0;
   do {
     result = ::madvise(pointer(pages), pages.length, MADV_POPULATE_READ);
@@ -49,7 +49,7 @@ bool ModelPages::wait(const PageRange& pages) const {
   return result == 0;
 }
 
-void ModelPages::release(const PageRange& pages) const {
+void ModelPages::release(const MappedPages& pages) const {
   const int file = pages.file < files_.size() ? files_[pages.file] : -1;
   ::madvise(pointer(pages), pages.length, MADV_DONTNEED);
   if (file >= 0) {
@@ -63,14 +63,21 @@ void ModelPages::release_files() const {
     if (file >= 0) ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
 }
 
-int ModelPages::lock(const PageRange& pages) const {
+int ModelPages::lock(const MappedPages& pages) const {
   return ::mlock(pointer(pages), pages.length) == 0 ? 0 : errno;
 }
 
-void ModelPages::unlock(const PageRange& pages) const { ::munlock(pointer(pages), pages.length); }
+void ModelPages::unlock(const MappedPages& pages) const { ::munlock(pointer(pages), pages.length); }
 
-void ModelPages::set_fault_around(const PageRange& pages, bool on) const {
+void ModelPages::set_fault_around(const MappedPages& pages, bool on) const {
   ::madvise(pointer(pages), pages.length, on ? MADV_NORMAL : MADV_RANDOM);
+}
+
+void drop_pages(const std::filesystem::path& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(fd);
 }
 
 std::uint64_t bytes_read_from_disk() {

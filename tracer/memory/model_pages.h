@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,21 +28,24 @@ class ModelPages {
   ModelPages(const ModelPages&) = delete;
   ModelPages& operator=(const ModelPages&) = delete;
 
-  void submit(const PageRange& pages) const;
-  bool wait(const PageRange& pages) const;  // false: could not be read, for example truncated
-  void release(const PageRange& pages) const;
+  void submit(const MappedPages& pages) const;
+  bool wait(const MappedPages& pages) const;  // false: could not be read, for example truncated
+  void release(const MappedPages& pages) const;
   // Drops all pages of the files that are not mapped.
   void release_files() const;
   // Locks the pages in memory, reading them if necessary. Returns an error number; 0: locked.
-  int lock(const PageRange& pages) const;
-  void unlock(const PageRange& pages) const;
+  int lock(const MappedPages& pages) const;
+  void unlock(const MappedPages& pages) const;
   // Whether a page fault also reads the pages around it (the kernel's default). Without, only
   // what is asked for is read.
-  void set_fault_around(const PageRange& pages, bool on) const;
+  void set_fault_around(const MappedPages& pages, bool on) const;
 
  private:
   std::vector<int> files_;  // descriptors; -1: not open
 };
+
+// Drops the pages of a file that nobody has mapped from the page cache.
+void drop_pages(const std::filesystem::path& file);
 
 // Bytes that this process has read from block devices so far; 0: unknown.
 std::uint64_t bytes_read_from_disk();

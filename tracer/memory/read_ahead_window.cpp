@@ -30,24 +30,36 @@ bool ReadAheadWindow::passed(const Entry& entry, Position position) const {
          (entry.step == position.step && entry.use.op < position.ops_done);
 }
 
+// Keeps the capacity: no allocation while inference runs.
+void ReadAheadWindow::start_changes() {
+  changes_.fetch.clear();
+  changes_.release.clear();
+  changes_.skipped.clear();
+}
+
 void ReadAheadWindow::leave(const Entry& entry) {
   const std::uint32_t range = entry.use.range;
   if (--uses_in_window_[range] == 0 && bytes_[range] > 0) changes_.release.push_back(range);
 }
 
-const ReadAheadWindow::Changes& ReadAheadWindow::advance(Position position,
-                                                         std::uint64_t max_bytes) {
-  changes_.fetch.clear();
-  changes_.release.clear();
-  if (schedule_.empty()) return clear();
-  // Uses that were passed before they entered the window are skipped.
+// Uses that were passed before they entered the window are skipped.
+void ReadAheadWindow::skip_passed(Position position) {
+  const auto skip = [&] { changes_.skipped.push_back(schedule_[next_++].range); };
   if (next_step_ < position.step) {
+    if (next_step_ + 1 < position.step) next_ = 0;  // a whole step was passed
+    while (next_ < schedule_.size()) skip();
     next_step_ = position.step;
     next_ = 0;
   }
-  if (next_step_ == position.step) {
-    while (next_ < schedule_.size() && schedule_[next_].op < position.ops_done) ++next_;
-  }
+  if (next_step_ > position.step) return;
+  while (next_ < schedule_.size() && schedule_[next_].op < position.ops_done) skip();
+}
+
+const ReadAheadWindow::Changes& ReadAheadWindow::advance(Position position,
+                                                         std::uint64_t max_bytes) {
+  start_changes();
+  if (schedule_.empty()) return clear();
+  skip_passed(position);
   while (!window_.empty() && passed(window_.front(), position)) {
     bytes_ahead_ -= bytes_[window_.front().use.range];
     leave(window_.front());
@@ -71,6 +83,9 @@ const ReadAheadWindow::Changes& ReadAheadWindow::advance(Position position,
     ++next_;
   }
   for (const Entry& entry : std::exchange(stale_, {})) leave(entry);
+  std::erase_if(changes_.skipped, [&](std::uint32_t range) {
+    return uses_in_window_[range] > 0 || bytes_[range] == 0;
+  });
   return changes_;
 }
 
@@ -84,8 +99,7 @@ ReadAheadWindow::Entry* ReadAheadWindow::next_unread() {
 }
 
 const ReadAheadWindow::Changes& ReadAheadWindow::clear() {
-  changes_.fetch.clear();
-  changes_.release.clear();
+  start_changes();
   for (const Entry& entry : window_) leave(entry);
   for (const Entry& entry : std::exchange(stale_, {})) leave(entry);
   window_.clear();

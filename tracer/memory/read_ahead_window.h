@@ -31,6 +31,9 @@ class ReadAheadWindow {
   };
   struct Changes {
     std::vector<std::uint32_t> fetch, release;  // ranges that entered, or left, the window
+    // Ranges outside the window whose uses passed before the window reached them: inference read
+    // them itself, so that they are in memory. Some may be listed twice.
+    std::vector<std::uint32_t> skipped;
   };
 
   // The size of each range; 0: it stays in memory and is not fetched or released.
@@ -52,7 +55,9 @@ class ReadAheadWindow {
 
  private:
   bool passed(const Entry& entry, Position position) const;
+  void start_changes();
   void leave(const Entry& entry);
+  void skip_passed(Position position);
 
   std::vector<std::uint64_t> bytes_;
   std::vector<bool> visit_;

@@ -8,8 +8,8 @@
 #include <map>
 #include <string>
 
-#include "tests/support/memory_group.h"
 #include "tests/support/temp_folder.h"
+#include "tracer/memory/memory_group.h"
 
 namespace tt::test {
 namespace {
@@ -89,6 +89,33 @@ TEST(MemoryLimit, ReadsV2) {
   EXPECT_EQ(limit.limit, 300 * kMiB);
   EXPECT_EQ(limit.used, 200 * kMiB);
   EXPECT_EQ(limit.fixed, 45 * kMiB);
+}
+
+// The kernel slows a group down above memory.high, before memory.max.
+TEST(MemoryLimit, CountsMemoryHighOfV2) {
+  Files files = {{"proc/meminfo", kMeminfo},
+                 {"proc/self/status", kUser},
+                 {"proc/self/mountinfo", kV2Mounts},
+                 {"proc/self/cgroup", "0::/user.slice/run.scope\n"},
+                 {"sys/fs/cgroup/user.slice/memory.max", "max\n"},
+                 {"sys/fs/cgroup/user.slice/memory.high", "419430400\n"},
+                 {"sys/fs/cgroup/user.slice/memory.current", "314572800\n"},
+                 {"sys/fs/cgroup/user.slice/memory.stat", "anon 10485760\n"},
+                 {"sys/fs/cgroup/user.slice/run.scope/memory.max", "524288000\n"},
+                 {"sys/fs/cgroup/user.slice/run.scope/memory.high", "max\n"}};
+  MemoryLimit limit = read_recorded(files);
+  EXPECT_EQ(limit.source, "cgroup v2 /user.slice (memory.high)");
+  EXPECT_EQ(limit.limit, 400 * kMiB);
+  EXPECT_EQ(limit.used, 300 * kMiB);
+  EXPECT_EQ(limit.fixed, 10 * kMiB);
+
+  files["sys/fs/cgroup/user.slice/run.scope/memory.high"] = "314572800\n";
+  EXPECT_EQ(read_recorded(files).source, "cgroup v2 /user.slice/run.scope (memory.high)");
+  // A memory.high that is not below memory.max has no effect.
+  files["sys/fs/cgroup/user.slice/run.scope/memory.max"] = "209715200\n";
+  limit = read_recorded(files);
+  EXPECT_EQ(limit.source, "cgroup v2 /user.slice/run.scope");
+  EXPECT_EQ(limit.limit, 200 * kMiB);
 }
 
 // In a container the path can be one of the host, of which only the own part is mounted.

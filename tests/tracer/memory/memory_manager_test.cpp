@@ -12,10 +12,11 @@
 #include <thread>
 
 #include "tests/support/child_process.h"
-#include "tests/support/memory_group.h"
 #include "tests/support/models/traced_model.h"
+#include "tests/support/slow_disk.h"
 #include "tests/support/wait.h"
 #include "tracer/engine/host_facts.h"
+#include "tracer/memory/memory_group.h"
 #include "tracer/memory/memory_limit.h"
 #include "tracer/modelgen/model_writer.h"
 
@@ -30,20 +31,6 @@ constexpr std::uint64_t kMega = 1U << 20;
 // 48 MiB of weights, of which 36 MiB are read whole for every token.
 modelgen::ModelSpec dense_spec() {
   return {.shape = "small", .dims = {.layers = 4, .embd = 1024, .heads = 8, .ff = 4096}};
-}
-modelgen::ModelSpec tied_spec() {
-  modelgen::ModelSpec spec = dense_spec();
-  spec.tied = true;
-  return spec;
-}
-modelgen::ModelSpec split_spec() {
-  modelgen::ModelSpec spec = dense_spec();
-  spec.splits = 3;
-  return spec;
-}
-// 8 layers of 8 experts, 40 MiB of experts.
-modelgen::ModelSpec moe_spec() {
-  return {.shape = "moe", .dims = {.layers = 8, .embd = 512, .ff = 768}};
 }
 
 // A model in a folder that is on a disk: pages of a file in a tmpfs cannot be dropped.
@@ -109,31 +96,64 @@ std::uint64_t resident_pages(const fs::path& file) {
   return count;
 }
 
-TEST(MemoryManager, OutputIsTheSameWithEveryStrategy) {
+struct ModelShape {
+  const char* name;
+  modelgen::ModelSpec spec;
+};
+// 11 MiB of weights each, of which a budget of 8 MiB does not hold all.
+modelgen::ModelSpec tiny_spec() {
+  return {.shape = "small", .dims = {.layers = 6, .embd = 512, .heads = 8, .ff = 1536}};
+}
+std::vector<ModelShape> shapes() {
+  std::vector<ModelShape> shapes = {
+      {.name = "dense", .spec = tiny_spec()},
+      {.name = "tied", .spec = tiny_spec()},
+      {.name = "split", .spec = tiny_spec()},
+      {.name = "moe", .spec = {.shape = "moe", .dims = {.layers = 6}}}};
+  shapes[1].spec.tied = true;
+  shapes[2].spec.splits = 3;
+  return shapes;
+}
+
+// 50 prompts of 1 to 7 tokens.
+std::vector<GenerationRequest> fifty_prompts() {
+  std::vector<GenerationRequest> requests;
+  for (int i = 0; i < 50; ++i) {
+    std::vector<std::int32_t> ids;
+    for (int token = 0; token <= i % 7; ++token) ids.push_back(1 + (i * 5 + token * 11) % 60);
+    GenerationRequest request = greedy_tokens(1, 2);
+    request.prompt = ids;
+    // Both ways of observing graphs.
+    request.level = i % 2 == 0 ? Level::Off : Level::Detailed;
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+class EveryStrategy : public ::testing::TestWithParam<ModelShape> {};
+
+TEST_P(EveryStrategy, GivesTheSameOutput) {
   DiskModels models;
-  const std::pair<const char*, modelgen::ModelSpec> specs[] = {
-      {"dense", dense_spec()}, {"tied", tied_spec()}, {"split", split_spec()}, {"moe", moe_spec()}};
-  for (const auto& [name, spec] : specs) {
-    SCOPED_TRACE(name);
-    const fs::path file = models.write(spec, name);
-    TracedModel model(file, TracedModel::small_context(), with_memory({}));
-    const auto requests = {greedy_tokens(3, 4), greedy_tokens(20, 3)};
-    std::vector<std::vector<std::int32_t>> expected;
-    for (const auto& request : requests) expected.push_back(ids_of(model.run(request)));
-    for (const auto& [pin, prefetch] : {std::pair(true, true), {true, false}, {false, true}}) {
-      SCOPED_TRACE(pin ? prefetch ? "both" : "pin" : "prefetch");
-      model.engine().set_memory(budget_of(20 * kMega, pin, prefetch));
-      state_when(model.engine(), [](const MemoryState& s) { return s.phase == Phase::Active; });
-      std::size_t i = 0;
-      for (const auto& request : requests) EXPECT_EQ(ids_of(model.run(request)), expected[i++]);
-      GenerationRequest unrecorded = *requests.begin();
-      unrecorded.level = Level::Off;
-      EXPECT_EQ(ids_of(model.run(unrecorded)), expected[0]);
-      model.engine().set_memory({});
-      state_when(model.engine(), [](const MemoryState& s) { return s.phase == Phase::Off; });
-    }
+  const fs::path file = models.write(GetParam().spec, GetParam().name);
+  TracedModel model(file, TracedModel::small_context(), with_memory({}));
+  const auto requests = fifty_prompts();
+  std::vector<std::vector<std::int32_t>> expected;
+  for (const auto& request : requests) expected.push_back(ids_of(model.run(request)));
+  for (const auto& [pin, prefetch] : {std::pair(true, true), {true, false}, {false, true}}) {
+    SCOPED_TRACE(pin ? prefetch ? "both" : "pin" : "prefetch");
+    model.engine().set_memory(budget_of(8 * kMega, pin, prefetch));
+    state_when(model.engine(), [](const MemoryState& s) { return s.phase == Phase::Active; });
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      EXPECT_EQ(ids_of(model.run(requests[i])), expected[i]) << i;
+    const MemoryState state = model.engine().memory_state();
+    EXPECT_EQ(state.phase, Phase::Active) << state.message;
+    EXPECT_GT(state.bytes_read, 0U);
+    model.engine().set_memory({});
+    state_when(model.engine(), [](const MemoryState& s) { return s.phase == Phase::Off; });
   }
 }
+INSTANTIATE_TEST_SUITE_P(MemoryManager, EveryStrategy, ::testing::ValuesIn(shapes()),
+                         [](const auto& of) { return std::string(of.param.name); });
 
 TEST(MemoryManager, StaysWithinItsBudget) {
   DiskModels models;
@@ -252,6 +272,59 @@ TEST(MemoryManager, FollowsTheLimitOfItsGroup) {
   EXPECT_NE(less.message.find("memory is needed elsewhere"), std::string::npos) << less.message;
   EXPECT_LT(less.budget, fits.budget);
   EXPECT_EQ(ids_of(limited.run(greedy_tokens(3, 6))), expected);
+}
+
+// While a request runs, the limit of the group becomes smaller than what is locked.
+TEST(MemoryManager, LimitTightensWhileARequestRuns) {
+  std::string problem;
+  DiskModels models;
+  const fs::path file = models.write(dense_spec(), "dense");
+  const auto group = MemoryGroup::make(400 * kMega, problem);
+  // As above: only root and owners of a delegated cgroup may make one.
+  if (!group) GTEST_SKIP() << problem;
+  // Before the model is loaded: the groups of the process are looked up then.
+  ASSERT_TRUE(group->add(::getpid()));
+  TracedModel model(file, TracedModel::small_context(), with_memory({}));
+  const auto expected = ids_of(model.run(greedy_tokens(3, 60)));
+  model.engine().set_memory(budget_of(32 * kMega));
+  // Pinned by the end of the first run.
+  EXPECT_EQ(ids_of(model.run(greedy_tokens(3, 60))), expected);
+  const MemoryState before = state_when(model.engine(), [](const MemoryState& s) {
+    return s.phase == Phase::Active && s.locked == s.pinned && s.pinned > 20 * kMega;
+  });
+  const auto run = model.run(greedy_tokens(3, 60), [&](std::uint32_t generated) {
+    if (generated != 5) return;
+    // The kernel may refuse it while pages are locked; the plan then gives them back at the next
+    // reading of the limit, so it is set again.
+    const std::uint64_t limit = MemoryLimitReader().read().fixed + 30 * kMega;
+    EXPECT_TRUE(wait_until([&] { return group->set_limit(limit); }));
+    state_when(model.engine(), [](const MemoryState& s) { return s.reductions > 0; });
+  });
+  EXPECT_EQ(ids_of(run), expected);
+  const MemoryState after = state_when(model.engine(), [&](const MemoryState& s) {
+    return s.budget < before.budget && s.locked < before.locked;
+  });
+  EXPECT_LT(after.locked, before.locked);
+  EXPECT_NE(after.message.find("memory is needed elsewhere"), std::string::npos) << after.message;
+}
+
+// The disk is limited to 20 MB/s (blkio, cgroup v1) while the model is read ahead.
+TEST(MemoryManager, SlowDiskOnlyTakesTime) {
+  DiskModels models;
+  const fs::path file = models.write(dense_spec(), "dense");
+  TracedModel model(file, TracedModel::small_context(), with_memory({}));
+  const auto expected = ids_of(model.run(greedy_tokens(3, 4)));
+  std::string problem;
+  const auto slow = SlowDisk::make(file, 20'000'000, problem);
+  // Only root may; the speed of the disk is measured in any case (DiskSpeed).
+  if (!slow) GTEST_SKIP() << problem;
+  model.engine().set_memory(budget_of(30 * kMega));
+  state_when(model.engine(), [](const MemoryState& s) { return s.phase == Phase::Active; });
+  EXPECT_EQ(ids_of(model.run(greedy_tokens(3, 4))), expected);
+  const MemoryState state =
+      state_when(model.engine(), [](const MemoryState& s) { return s.disk_bytes_per_second > 0; });
+  EXPECT_LT(state.disk_bytes_per_second, 60e6);
+  EXPECT_GT(state.late_ranges, 0U) << "the ops had to wait";
 }
 
 // Changed while a step runs, from another thread.

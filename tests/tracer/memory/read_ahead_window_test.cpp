@@ -45,6 +45,40 @@ TEST(ReadAheadWindow, SkipsWhatHasPassed) {
   EXPECT_EQ(window.advance({.step = 9, .ops_done = 16}, 20).fetch, (Ranges{4, 5}));
 }
 
+// Inference reads the ranges of all ops that have passed, however late the window is.
+TEST(ReadAheadWindow, OnlyItsRangesStayInMemoryIfItIsLate) {
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 numbers(seed);  // NOLINT: reproducible
+    const auto random = [&] { return static_cast<std::uint32_t>(numbers()); };
+    std::vector<Use> uses;
+    std::uint32_t op = 0;
+    for (int i = 0; i < 30; ++i) uses.push_back({.op = op += random() % 4, .range = random() % 20});
+    ReadAheadWindow window(std::vector<std::uint64_t>(20, 10));
+    window.set_schedule(uses);
+    std::set<std::uint32_t> in_memory, in_window;
+    ReadAheadWindow::Position at;
+    for (int i = 0; i < 100; ++i) {
+      const ReadAheadWindow::Position before = at;
+      at.step += random() % 4 == 0 ? random() % 3 : 0;
+      at.ops_done = (at.step > before.step ? 0 : before.ops_done) + random() % 20;
+      for (const Use& use : uses) {
+        const bool earlier_step = before.step < at.step && use.op >= before.ops_done;
+        const bool this_step =
+            use.op < at.ops_done && (before.step < at.step || use.op >= before.ops_done);
+        if (earlier_step || this_step || before.step + 1 < at.step) in_memory.insert(use.range);
+      }
+      const auto& changes = window.advance(at, 40 + random() % 60);
+      for (const std::uint32_t range : changes.release) in_window.erase(range);
+      for (const std::uint32_t range : changes.release) in_memory.erase(range);
+      for (const std::uint32_t range : changes.skipped) in_memory.erase(range);
+      in_window.insert(changes.fetch.begin(), changes.fetch.end());
+      in_memory.insert(changes.fetch.begin(), changes.fetch.end());
+      ASSERT_EQ(in_memory, in_window);
+    }
+  }
+}
+
 TEST(ReadAheadWindow, RunningOpIsReadBeyondTheLimit) {
   const std::vector<Use> uses = {
       {.op = 3, .range = 0}, {.op = 3, .range = 1}, {.op = 9, .range = 2}};

@@ -41,16 +41,16 @@ struct ExpertUse {
   friend bool operator==(const ExpertUse&, const ExpertUse&) = default;
 };
 
-struct ReadOrder {
+struct WeightOrder {
   std::vector<WeightUse> weights;   // read whole; by op
   std::vector<ExpertUse> experts;   // by op
   std::vector<WeightRange> lookup;  // only some rows are read: embeddings
-  friend bool operator==(const ReadOrder&, const ReadOrder&) = default;
+  friend bool operator==(const WeightOrder&, const WeightOrder&) = default;
 };
 
 // `accesses`: accesses_of(graph). `addresses`: per tensor. Weights elsewhere (repacked, on a
 // device) are not in it. Pure; any thread.
-ReadOrder read_order(const GraphTemplate& graph, std::span<const Access> accesses,
-                     std::span<const std::uint64_t> addresses);
+WeightOrder weight_order(const GraphTemplate& graph, std::span<const Access> accesses,
+                         std::span<const std::uint64_t> addresses);
 
 }  // namespace tt

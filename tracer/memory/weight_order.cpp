@@ -1,4 +1,4 @@
-#include "tracer/memory/read_order.h"
+#include "tracer/memory/weight_order.h"
 
 #include <algorithm>
 
@@ -42,9 +42,9 @@ ExpertUse expert_use(const GraphTemplate& graph, const Access& access,
 
 }  // namespace
 
-ReadOrder read_order(const GraphTemplate& graph, std::span<const Access> accesses,
-                     std::span<const std::uint64_t> addresses) {
-  ReadOrder order;
+WeightOrder weight_order(const GraphTemplate& graph, std::span<const Access> accesses,
+                         std::span<const std::uint64_t> addresses) {
+  WeightOrder order;
   for (const Access& access : accesses) {
     const Tensor& root = graph.tensor(graph.root(access.tensor));
     if (access.write || root.kind != TensorKind::Weight || root.source != Source::Disk ||

@@ -1,0 +1,311 @@
+#include "tracer/memory/memory_worker.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <format>
+#include <utility>
+
+#include "tracer/memory/mebibytes.h"
+
+namespace tt {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// While a step runs and the window is full, the position is polled at this interval.
+constexpr auto kPoll = 100us;
+constexpr auto kPublishInterval = 50ms;
+// Lower priority than the threads of inference, by this much. Where more threads run than there
+// are processors, a larger value delays reads that inference then waits for.
+constexpr int kNice = 1;
+constexpr std::size_t kRecentSteps = 16;
+
+}  // namespace
+
+// ---------------------------------------------------------------- any thread
+
+MemoryManager::Worker::~Worker() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void MemoryManager::Worker::set(const MemoryOptions& options) {
+  const std::lock_guard lock(mutex_);
+  if (options == options_) return;
+  options_ = options;
+  options_changed_ = true;
+  recent_seconds_.clear();
+  recent_bytes_.clear();
+  const bool on = options.budget != MemoryOptions::kOff && unavailable_.empty();
+  wants_graph_ = on && graphs_[kGenerate].graph == nullptr;
+  if (on && !thread_.joinable()) thread_ = std::thread([this] { run(); });
+  wake_.notify_all();
+}
+
+MemoryState MemoryManager::Worker::state() const {
+  const std::lock_guard lock(mutex_);
+  MemoryState state = published_;
+  state.options = options_;
+  state.compute_seconds = compute_seconds_;
+  const auto mean = [](const std::deque<double>& values) {
+    double sum = 0;
+    for (const double value : values) sum += value;
+    return values.empty() ? 0 : sum / static_cast<double>(values.size());
+  };
+  if (const double seconds = mean(recent_seconds_); seconds > 0)
+    state.tokens_per_second = 1 / seconds;
+  state.bytes_per_token = mean(recent_bytes_);
+  if (options_.budget == MemoryOptions::kOff) return state;
+  if (!unavailable_.empty()) {
+    state.phase = MemoryState::Phase::Unavailable;
+    state.message = unavailable_;
+  } else if (state.phase == MemoryState::Phase::Off) {
+    state.phase = MemoryState::Phase::Learning;
+    state.message = "The order in which the weights are read is learned in the next step.";
+    if (!pattern_note_.empty()) state.message += " " + pattern_note_;
+  }
+  return state;
+}
+
+std::shared_ptr<const std::vector<MemoryRange>> MemoryManager::Worker::ranges() const {
+  const std::lock_guard lock(mutex_);
+  return published_ranges_;
+}
+
+std::vector<MemoryPrediction> MemoryManager::Worker::predict(std::span<const std::uint64_t> budgets,
+                                                             bool& disk_measured) const {
+  Graph graph;
+  PlanInput input;
+  {
+    const std::lock_guard lock(mutex_);
+    graph = graphs_[graphs_[kGenerate].graph ? kGenerate : kPrompt];
+    input.compute_seconds = compute_seconds_;
+    input.disk_bytes_per_second = published_disk_speed_;
+  }
+  disk_measured = input.disk_bytes_per_second > 0;
+  if (!disk_measured) input.disk_bytes_per_second = kAssumedDiskSpeed;
+  if (!graph.graph) return {};
+  const WeightOrder order =
+      weight_order(graph.graph->graph, graph.graph->accesses, *graph.addresses);
+  std::vector<WeightRange> weights, experts;
+  for (const WeightUse& use : order.weights)
+    if (!std::ranges::contains(weights, use.range)) weights.push_back(use.range);
+  for (const ExpertUse& use : order.experts) {
+    input.expert_bytes_per_token += use.slice * std::min(use.per_token, use.experts);
+    if (!std::ranges::contains(experts, use.range)) experts.push_back(use.range);
+  }
+  for (const WeightRange& range : experts) input.expert_bytes += range.file.length;
+  input.weights = weights;
+  std::vector<MemoryPrediction> curve;
+  for (const std::uint64_t budget : budgets) {
+    input.budget = budget;
+    const MemoryPlan plan = plan_memory(input);
+    curve.push_back({.budget = budget,
+                     .bytes_per_token = plan.bytes_per_token,
+                     .tokens_per_second = plan.tokens_per_second,
+                     .plain_bytes_per_token = plan.plain_bytes_per_token,
+                     .plain_tokens_per_second = plan.plain_tokens_per_second});
+  }
+  return curve;
+}
+
+// ---------------------------------------------------------------- inference thread
+
+void MemoryManager::Worker::begin_step(std::uint32_t tokens) {
+  kind_.store(tokens > 1 ? kPrompt : kGenerate);
+  running_.store(true);
+  if (!acting_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(mutex_);  // the worker may be about to wait
+  wake_.notify_one();
+}
+
+void MemoryManager::Worker::end_step(const FinishedStep& step) {
+  running_.store(false);
+  step_.fetch_add(1);
+  const std::uint64_t read_now = bytes_read_from_disk();
+  const std::uint64_t read = read_now - std::exchange(read_before_, read_now);
+  if (!step.complete) return;
+  const StepClass kind = step.tokens > 1 ? kPrompt : kGenerate;
+  if (kind == kGenerate && step.graph != nullptr && step.op_ns.size() > 0) {
+    if (op_ns_.size() != step.op_ns.size()) op_ns_.assign(step.op_ns.begin(), step.op_ns.end());
+    for (std::size_t op = 0; op < op_ns_.size(); ++op)
+      op_ns_[op] = std::min(op_ns_[op], step.op_ns[op]);
+  }
+  const std::lock_guard lock(mutex_);
+  if (kind == kGenerate) {
+    const auto add = [](std::deque<double>& values, double value) {
+      values.push_back(value);
+      if (values.size() > kRecentSteps) values.pop_front();
+    };
+    add(recent_seconds_, static_cast<double>(step.ns) * 1e-9);
+    add(recent_bytes_, static_cast<double>(read));
+    std::int64_t sum = 0;
+    for (const std::int64_t ns : op_ns_) sum += ns;
+    compute_seconds_ = static_cast<double>(sum) * 1e-9;
+  }
+  Graph& known = graphs_[kind];
+  if (step.graph == nullptr || (known.graph == step.graph && known.addresses == step.addresses))
+    return;
+  known = {.graph = step.graph, .addresses = step.addresses};
+  graph_changed_[kind] = true;
+  if (kind == kGenerate) wants_graph_ = false;
+  if (thread_.joinable()) wake_.notify_one();
+}
+
+// ---------------------------------------------------------------- worker thread
+
+void MemoryManager::Worker::run() {
+  pthread_setname_np(pthread_self(), "memory");  // not that of the threads that evaluate
+  const auto self = static_cast<id_t>(::gettid());
+  ::setpriority(PRIO_PROCESS, self, ::getpriority(PRIO_PROCESS, self) + kNice);
+  load_pattern();
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (take_changes(lock)) continue;
+    const std::uint64_t step = step_.load();
+    lock.unlock();
+    check_limit();
+    check_lateness();
+    const bool worked = planned_ && work();
+    publish();
+    const bool running = running_.load();
+    if (!running && std::exchange(pattern_changed_, false)) save_pattern();
+    if (!worked && planned_ && running) std::this_thread::sleep_for(kPoll);
+    lock.lock();
+    if (worked || (planned_ && running)) continue;
+    wake_.wait_for(lock, kLimitInterval, [&] {
+      return stopping_ || options_changed_ || std::ranges::contains(graph_changed_, true) ||
+             (planned_ && (running_.load() || step_.load() != step));
+    });
+  }
+  lock.unlock();
+  save_pattern(/*always=*/true);
+  undo();
+}
+
+// Returns whether there were any.
+bool MemoryManager::Worker::take_changes(std::unique_lock<std::mutex>& lock) {
+  const bool options_changed = std::exchange(options_changed_, false);
+  const auto graph_changed = std::exchange(graph_changed_, {});
+  if (!options_changed && !std::ranges::contains(graph_changed, true)) return false;
+  current_ = options_;
+  const std::array<Graph, kClasses> graphs = graphs_;
+  lock.unlock();
+  const std::size_t known = weights_.size() + experts_.weights().size();
+  bool forgot = false;
+  for (const StepClass kind : {kGenerate, kPrompt})
+    if (graph_changed[kind] || (!learned_[kind] && graphs[kind].graph))
+      forgot = learn(kind, graphs[kind]) || forgot;
+  if (options_changed) window_seconds_ = first_window_seconds_;
+  const bool other_weights = weights_.size() + experts_.weights().size() != known;
+  if (options_changed || forgot || other_weights) replan();
+  publish();
+  lock.lock();
+  return true;
+}
+
+// Whether choosing experts can help, once enough of them were used.
+std::string MemoryManager::Worker::routing_text() const {
+  constexpr std::uint64_t kEnough = 2000;
+  constexpr double kGain = 1.1;
+  const std::uint64_t hits = experts_.hits(), uses = hits + experts_.misses();
+  const double share = experts_.uniform_share();
+  if (uses < kEnough || share <= 0 || share >= 1) return "";
+  if (static_cast<double>(hits) >= kGain * share * static_cast<double>(uses)) return "";
+  return std::format(
+      " Routing is near uniform: {:.0f} % of the used experts were in memory, {:.0f} % if all were "
+      "equally likely. Choosing which experts to keep cannot help; what helps is to read nothing "
+      "else than the chosen ones.",
+      100 * static_cast<double>(hits) / static_cast<double>(uses), 100 * share);
+}
+
+// How good the predictions of experts are, once there are enough.
+std::string MemoryManager::Worker::prediction_text() const {
+  constexpr std::uint64_t kEnough = 200;
+  const ExpertPredictor* predictor = experts_.predictor();
+  if (predictor == nullptr || predictor->predicted() < kEnough) return "";
+  const bool by_layer = predictor->by() == ExpertPredictor::By::PreviousLayer;
+  std::string text = std::format(
+      " Of the experts that are not in memory, {:.0f} % of the predicted ones (by the {}) are "
+      "chosen",
+      100 * static_cast<double>(predictor->right()) / static_cast<double>(predictor->predicted()),
+      by_layer ? "layer before" : "previous token");
+  if (experts_.bytes_ahead() == 0) return text + ": too few to read them ahead of the router.";
+  return text + std::format("; {} were read ahead of the router, {} of them for nothing.",
+                            mebibytes(experts_.bytes_ahead()), mebibytes(experts_.bytes_wasted()));
+}
+
+void MemoryManager::Worker::publish() {
+  const auto now = Clock::now();
+  if (now < next_publish_) return;
+  next_publish_ = now + kPublishInterval;
+  const std::lock_guard lock(mutex_);
+  published_disk_speed_ = disk_.bytes_per_second();
+  MemoryState& state = published_;
+  if (current_.budget == MemoryOptions::kOff) {
+    state = {};
+    return;
+  }
+  if (weights_.empty() && experts_.weights().empty()) return;
+  state.phase = plan_.kind == MemoryPlan::Kind::Fits       ? MemoryState::Phase::Fits
+                : plan_.kind == MemoryPlan::Kind::TooSmall ? MemoryState::Phase::Unavailable
+                                                           : MemoryState::Phase::Active;
+  state.message = plan_.reason;
+  if (lock_error_ != 0 && planned_) {
+    state.message += std::format(
+        " {} of {} are locked, the rest is kept warm: mlock: {}. Raise the limit with `ulimit -l "
+        "unlimited`, or for a service with LimitMEMLOCK=infinity.",
+        mebibytes(locked_), mebibytes(plan_.pinned), std::strerror(lock_error_));
+  }
+  if (experts_.active()) state.message += routing_text() + prediction_text();
+  if (!pressure_.empty()) state.message += " " + pressure_;
+  if (from_pattern_[kGenerate])
+    state.message += " Until the first step, weights are read in the order of the last start.";
+  if (!pattern_note_.empty()) state.message += " " + pattern_note_;
+  state.limit = limit_.limit;
+  state.limit_used = limit_.used;
+  state.limit_source = limit_.source;
+  state.lock_limit = limit_.lock_limit;
+  state.weights = plan_.weights;
+  state.pinned = plan_.pinned;
+  state.streamed = plan_.streamed;
+  state.pinned_ranges = state.streamed_ranges = 0;
+  for (const PlannedRange& range : plan_.ranges)
+    ++(range.pinned ? state.pinned_ranges : state.streamed_ranges);
+  state.experts = plan_.experts;
+  state.expert_cache = plan_.expert_cache;
+  state.window = plan_.window;
+  state.locked = locked_;
+  state.resident = resident();
+  state.disk_bytes_per_second = disk_.bytes_per_second();
+  const auto rate = [&](double bytes, Reading reading) {
+    return token_rate(bytes, reading, compute_seconds_, disk_.bytes_per_second());
+  };
+  state.predicted_bytes_per_token = plan_.bytes_per_token;
+  state.predicted_tokens_per_second =
+      rate(plan_.bytes_per_token, current_.prefetch ? Reading::Ahead : Reading::ByFaults);
+  state.plain_bytes_per_token = plan_.plain_bytes_per_token;
+  state.plain_tokens_per_second = rate(plan_.plain_bytes_per_token, Reading::ByFaults);
+  state.bytes_read = bytes_submitted_ + experts_.bytes_submitted();
+  state.late_ranges = late_;
+  state.expert_hits = experts_.hits();
+  state.expert_misses = experts_.misses();
+  if (const ExpertPredictor* predictor = experts_.predictor()) {
+    state.experts_predicted = predictor->predicted();
+    state.experts_predicted_right = predictor->right();
+  }
+  state.expert_bytes_ahead = experts_.bytes_ahead();
+  state.expert_bytes_wasted = experts_.bytes_wasted();
+  state.reductions = reductions_;
+}
+
+}  // namespace tt

@@ -1,0 +1,186 @@
+#include "tracer/memory/token_demand.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <span>
+
+#include "tracer/format/access/access.h"
+
+namespace tt {
+
+namespace {
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+bool generates(const Step& step) {
+  return step.phase == Phase::Generate && step.n_tokens == 1 && !step.dropped && !step.aborted &&
+         step.graph.v != 0;
+}
+
+std::unexpected<TraceError> cancelled() {
+  return std::unexpected(TraceError{TraceError::Kind::Cancelled, "cancelled"});
+}
+
+// Weights with a place in a file, at addresses with the same place in their pages.
+std::vector<std::uint64_t> map_weights(GraphTemplate& graph) {
+  constexpr std::uint64_t kFileBits = 44;
+  std::vector<std::uint64_t> addresses(graph.tensors.size());
+  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
+    Tensor& root = graph.tensors[graph.root(TensorId{i}).v];
+    if (root.kind != TensorKind::Weight || root.file.empty() || root.source == Source::Device)
+      continue;
+    root.source = Source::Disk;
+    addresses[i] = ((std::uint64_t{root.file.file} + 1) << kFileBits) + root.file.offset +
+                   (graph.root(TensorId{i}) == TensorId{i} ? 0 : graph.tensors[i].view_offset);
+  }
+  return addresses;
+}
+
+// Weights of one layer whose experts one list selects.
+struct RoutedLayer {
+  SlotId list;
+  ExpertCache::Layer layer;
+};
+
+std::vector<RoutedLayer> routed_layers(const GraphTemplate& graph,
+                                       std::span<const Access> accesses) {
+  std::vector<RoutedLayer> layers;
+  for (const Access& access : accesses) {
+    const Tensor& root = graph.tensor(graph.root(access.tensor));
+    if (access.write || access.extent != Extent::Experts || root.source != Source::Disk) continue;
+    auto layer = std::ranges::find(layers, access.slot, &RoutedLayer::list);
+    if (layer == layers.end()) {
+      const std::int64_t experts = std::clamp<std::int64_t>(root.ne[2], 0, UINT16_MAX);
+      layer = layers.insert(
+          layer, {.list = access.slot,
+                  .layer = {.experts = static_cast<std::uint32_t>(experts), .bytes = 0}});
+    }
+    layer->layer.bytes += access.unit.v;
+  }
+  return layers;
+}
+
+std::vector<std::uint32_t> experts_of(const Step& step, const RoutedLayer& layer) {
+  std::vector<std::uint32_t> experts;
+  if (layer.list.v >= step.slots.size()) return experts;
+  for (const std::int64_t expert : step.slots[layer.list.v].ints)
+    if (expert >= 0 && expert < layer.layer.experts)
+      experts.push_back(static_cast<std::uint32_t>(expert));
+  std::ranges::sort(experts);
+  const auto [first, last] = std::ranges::unique(experts);
+  experts.erase(first, last);
+  return experts;
+}
+
+}  // namespace
+
+std::expected<TokenDemand, TraceError> token_demand(const SessionReader& reader, std::uint32_t skip,
+                                                    const std::function<bool()>& keep_going) {
+  const auto going = [&] { return !keep_going || keep_going(); };
+  const auto steps = reader.step_count();
+  if (!steps) return std::unexpected(steps.error());
+  std::map<std::uint32_t, std::uint32_t> uses;  // of each template
+  const auto counted =
+      reader.for_each_step_row(StepId{0}, *steps, [&](const SessionReader::StepRow& row) {
+        if (generates(row.head)) ++uses[row.head.graph.v];
+        return going();
+      });
+  if (!counted) return std::unexpected(counted.error());
+  if (!going()) return cancelled();
+  TokenDemand demand;
+  if (uses.empty()) return demand;
+  const TemplateId id{
+      std::ranges::max_element(uses, {}, [](const auto& use) { return use.second; })->first};
+  const auto stored = reader.graph(id);
+  if (!stored) return std::unexpected(stored.error());
+  GraphTemplate graph = **stored;
+  const std::vector<std::uint64_t> addresses = map_weights(graph);
+  const std::vector<Access> accesses = accesses_of(graph);
+  const WeightOrder order = weight_order(graph, accesses, addresses);
+  for (const WeightUse& use : order.weights)
+    if (!std::ranges::contains(demand.weights, use.range)) demand.weights.push_back(use.range);
+  std::vector<WeightRange> experts;
+  for (const ExpertUse& use : order.experts)
+    if (!std::ranges::contains(experts, use.range)) experts.push_back(use.range);
+  for (const WeightRange& range : experts) demand.expert_bytes += range.file.length;
+
+  const std::vector<RoutedLayer> layers = routed_layers(graph, accesses);
+  for (const RoutedLayer& layer : layers) demand.layers.push_back(layer.layer);
+  std::vector<std::int64_t> op_ns;
+  std::vector<double> seconds, bytes, faults;
+  std::uint64_t routed_bytes = 0;
+  std::uint32_t generated = 0;
+  const auto read = reader.for_each_step(StepId{0}, *steps, [&](const Step& step) {
+    if (!generates(step)) return going();
+    const bool measured = generated++ >= skip && step.timing != Timing::Learned;
+    if (measured) {
+      seconds.push_back(static_cast<double>((step.end - step.begin).v) * 1e-9);
+      if (step.conditions.disk_read_bytes && step.conditions.major_faults) {
+        bytes.push_back(static_cast<double>(*step.conditions.disk_read_bytes));
+        faults.push_back(static_cast<double>(*step.conditions.major_faults));
+      }
+    }
+    if (step.graph != id) return going();
+    if (step.timing != Timing::Learned && step.op_ends.size() == graph.ops.size()) {
+      if (op_ns.empty()) op_ns.assign(graph.ops.size(), INT64_MAX);
+      for (std::uint32_t op = 0; op < op_ns.size(); ++op)
+        op_ns[op] = std::min(op_ns[op], step.op_duration(OpId{op})->v);
+    }
+    std::vector<std::vector<std::uint32_t>>& of_step = demand.routed.emplace_back();
+    for (const RoutedLayer& layer : layers) {
+      of_step.push_back(experts_of(step, layer));
+      routed_bytes += of_step.back().size() * layer.layer.bytes;
+    }
+    return going();
+  });
+  if (!read) return std::unexpected(read.error());
+  if (!going()) return cancelled();
+  if (!demand.routed.empty()) demand.expert_bytes_per_token = routed_bytes / demand.routed.size();
+  for (const std::int64_t ns : op_ns)
+    demand.compute_seconds += static_cast<double>(std::max<std::int64_t>(ns, 0)) * 1e-9;
+  demand.steps = static_cast<std::uint32_t>(seconds.size());
+  demand.seconds = median(seconds);
+  demand.disk_recorded = !bytes.empty();
+  demand.bytes = median(bytes);
+  demand.faults = median(faults);
+  return demand;
+}
+
+double expert_hit_rate(const TokenDemand& demand, std::uint64_t room) {
+  ExpertCache cache(demand.layers, room);
+  std::uint64_t hits_before = 0, uses_before = 0;
+  for (std::size_t step = 0; step < demand.routed.size(); ++step) {
+    if (step == demand.routed.size() / 2) {
+      hits_before = cache.hits();
+      uses_before = cache.hits() + cache.misses();
+    }
+    for (std::size_t layer = 0; layer < demand.layers.size(); ++layer) {
+      cache.use(layer, demand.routed[step][layer]);
+      cache.trim(layer);
+    }
+  }
+  const std::uint64_t uses = cache.hits() + cache.misses() - uses_before;
+  return uses == 0 ? 0
+                   : static_cast<double>(cache.hits() - hits_before) / static_cast<double>(uses);
+}
+
+double uniform_hit_rate(const TokenDemand& demand, std::uint64_t room) {
+  const ExpertCache cache(demand.layers, room);
+  double kept = 0, uses = 0;
+  for (const auto& step : demand.routed) {
+    for (std::size_t layer = 0; layer < demand.layers.size(); ++layer) {
+      const auto used = static_cast<double>(step[layer].size());
+      kept += used * cache.slots(layer) / std::max(1U, demand.layers[layer].experts);
+      uses += used;
+    }
+  }
+  return uses == 0 ? 0 : kept / uses;
+}
+
+}  // namespace tt

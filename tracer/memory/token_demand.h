@@ -1,0 +1,47 @@
+// What a generated token of a recorded session needs from the model files: the input of the
+// planner without a running model.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <vector>
+
+#include "tracer/format/file/session_reader.h"
+#include "tracer/memory/expert_cache.h"
+#include "tracer/memory/weight_order.h"
+
+namespace tt {
+
+struct TokenDemand {
+  // Read whole, distinct, in the order of their first use. The addresses are not those of the
+  // recorded process, but have the same place in their pages; weights that were repacked or copied
+  // are as if they had been mapped.
+  std::vector<WeightRange> weights;
+  std::uint64_t expert_bytes = 0;            // of all experts
+  std::uint64_t expert_bytes_per_token = 0;  // of those that a token uses; mean
+  // The experts that each step used, per layer.
+  std::vector<ExpertCache::Layer> layers;
+  std::vector<std::vector<std::vector<std::uint32_t>>> routed;  // [step][layer], ascending
+  double compute_seconds = 0;  // least time of each op, summed; 0: not recorded
+
+  // Measured: medians over the steps that generate one token, without the first `skip` ones.
+  std::uint32_t steps = 0;
+  double seconds = 0;
+  bool disk_recorded = false;    // else bytes and faults are unknown
+  double bytes = 0, faults = 0;  // read from the disk, major page faults
+};
+
+// Of the graph that most steps of phase GENERATE have. Empty weights and experts: no accesses
+// were recorded. `keep_going`: false cancels.
+std::expected<TokenDemand, TraceError> token_demand(const SessionReader& reader,
+                                                    std::uint32_t skip = 0,
+                                                    const std::function<bool()>& keep_going = {});
+
+// Share of the used experts that a cache of `room` bytes has, replayed on the steps: the first half
+// fills it, the second one counts. Without routed experts 0.
+double expert_hit_rate(const TokenDemand& demand, std::uint64_t room);
+// The same if each expert were as likely as any other: nothing to gain by choosing.
+double uniform_hit_rate(const TokenDemand& demand, std::uint64_t room);
+
+}  // namespace tt
