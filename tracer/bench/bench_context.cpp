@@ -1,0 +1,118 @@
+#include "tracer/bench/bench_context.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace tt {
+
+namespace {
+
+llama_context_params with_probe(llama_context_params params, Probe& probe,
+                                const ContextHook& hook) {
+  probe.attach(params);
+  if (hook) hook(params);
+  return params;
+}
+
+}  // namespace
+
+BenchContext::BenchContext(llama_model* model, const llama_context_params& params)
+    : context_(llama_init_from_model(model, params)) {}
+
+bool BenchContext::evaluate(std::span<const llama_token> tokens) {
+  const std::size_t most = llama_n_ubatch(context_.get());
+  for (std::size_t done = 0; done < tokens.size();) {
+    const auto part = tokens.subspan(done, std::min(most, tokens.size() - done));
+    std::vector<llama_token> ids(part.begin(), part.end());
+    generating_ = tokens.size() == 1;
+    if (!step(ids)) return false;
+    position_ += static_cast<std::uint32_t>(ids.size());
+    done += ids.size();
+  }
+  return true;
+}
+
+void BenchContext::clear() {
+  if (llama_memory_t memory = llama_get_memory(context_.get()); memory != nullptr)
+    llama_memory_clear(memory, false);
+  position_ = 0;
+}
+
+bool BenchContext::step(std::span<llama_token> tokens) { return decode(tokens); }
+
+bool BenchContext::decode(std::span<llama_token> tokens) {
+  const auto count = static_cast<std::int32_t>(tokens.size());
+  if (llama_decode(context_.get(), llama_batch_get_one(tokens.data(), count)) != 0) return false;
+  llama_synchronize(context_.get());
+  return true;
+}
+
+RecordedBenchContext::RecordedBenchContext(llama_model* model, llama_context_params params,
+                                           Probe& probe, BenchWatch& watch,
+                                           const RecorderSize& size,
+                                           const std::filesystem::path& file,
+                                           const ContextHook& hook)
+    : BenchContext(model, with_probe(params, probe, hook)),
+      probe_(probe),
+      recorder_(
+          size.max_ops, size.slot_bytes,
+          [](const std::string&, const Step&, const KnownGraphPtr&) {}, watch.faults.get(),
+          &watch.machine) {
+  info_.id = "bench";
+  recorder_.begin(info_, file);
+}
+
+Ns RecordedBenchContext::now() const {
+  return Ns{std::chrono::nanoseconds(std::chrono::steady_clock::now() - recorder_.epoch()).count()};
+}
+
+bool RecordedBenchContext::step(std::span<llama_token> tokens) {
+  Step header;
+  header.id = recorder_.next_step();
+  header.phase = generating_ ? Phase::Generate : Phase::Prompt;
+  header.n_tokens = static_cast<std::uint32_t>(tokens.size());
+  header.first_token = token_count_;
+  header.threads = static_cast<std::uint32_t>(
+      tokens.size() > 1 ? llama_n_threads_batch(context_.get()) : llama_n_threads(context_.get()));
+  StepBuffer* buffer = recorder_.acquire();
+  header.dropped = buffer == nullptr;
+  header.begin = now();
+  if (buffer != nullptr) {
+    buffer->header = header;
+    buffer->step_id.store(header.id.v, std::memory_order_release);
+  }
+  probe_.begin_step(buffer, {.exact = false, .stats_filter = nullptr, .epoch = recorder_.epoch()});
+  const bool decoded = decode(tokens);
+  const bool complete = probe_.end_step(!decoded);
+  if (buffer != nullptr) {
+    buffer->header.end = now();
+    recorder_.submit(buffer);
+  } else {
+    header.end = now();
+    header.aborted = !complete;
+    recorder_.submit_without_times(header);
+  }
+  std::vector<Token> added;
+  added.reserve(tokens.size());
+  std::uint32_t position = position_;
+  for (const llama_token id : tokens) {
+    added.push_back({.index = token_count_++,
+                     .id = id,
+                     .position = static_cast<std::int32_t>(position++),
+                     .generated = generating_,
+                     .reused = false,
+                     .text = {}});
+  }
+  recorder_.tokens(std::move(added));
+  return complete;
+}
+
+void RecordedBenchContext::finish() { recorder_.flush(); }
+
+RecordingResult RecordedBenchContext::end() {
+  info_.state = SessionState::Done;
+  return recorder_.finish(info_);
+}
+
+}  // namespace tt
