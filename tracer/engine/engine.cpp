@@ -16,6 +16,7 @@
 #include "tracer/engine/engine_state.h"
 #include "tracer/engine/generation_run.h"
 #include "tracer/engine/host_facts.h"
+#include "tracer/engine/load_record.h"
 #include "tracer/engine/memory_map.h"
 #include "tracer/engine/repack_samples.h"
 #include "tracer/engine/tensor_overrides.h"
@@ -147,6 +148,34 @@ std::string mlock_error(std::uint64_t locked, std::uint64_t weights) {
       locked, weights);
 }
 
+// What differs from the options. A default context that the model cannot have is no surprise.
+std::vector<std::string> load_warnings(const ModelOptions& model, const ContextOptions& context,
+                                       const ModelFacts& facts) {
+  std::vector<std::string> warnings;
+  if (!facts.mlock_error.empty()) {
+    warnings.push_back(
+        std::format("The model is not fully locked in memory (--mlock): {}.", facts.mlock_error));
+  }
+  if (model.gpu_layers != 0 && offload_devices().empty()) {
+    warnings.push_back(
+        std::format("-ngl {} has no effect: this llama.cpp has no device to offload layers to "
+                    "(backends: {}). All layers run on the CPU.",
+                    model.gpu_layers, join(backend_names())));
+  }
+  const bool chosen = context.context != 0 && context.context != ContextOptions::kDefaultContext;
+  if (chosen && facts.context > context.context) {
+    warnings.push_back(std::format(
+        "The context has {} tokens, not {} (-c): llama.cpp rounds it up to a multiple of 256.",
+        facts.context, context.context));
+  }
+  if (chosen && facts.context < context.context) {
+    warnings.push_back(
+        std::format("The context has {} tokens, not {} (-c): the model has no more positions.",
+                    facts.context, context.context));
+  }
+  return warnings;
+}
+
 // Limits that llama.cpp does not check: it would crash, or load for minutes.
 static_assert(kMaxThreads == GGML_MAX_N_THREADS);
 std::optional<std::string> option_error(const ContextOptions& options) {
@@ -226,8 +255,10 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
                  std::format("{}: no such file. Give the path of a GGUF model with -m.",
                              options.path.string()));
   }
+  LoadRecord record;
   auto index = GgufIndex::open(options.path);
   if (!index) return error(Kind::NotAModel, index.error());
+  record.end_part("index");
   if (auto added = add_rpc_servers(options.rpc_servers); !added) {
     return error(Kind::BadOption, added.error());
   }
@@ -238,9 +269,11 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
   const std::uint64_t locked = locked_bytes();
   auto model = load_model(usable, *index, progress);
   if (!model) return std::unexpected(model.error());
+  record.end_part("weights");
   if (loaded) {
     if (const auto usable_model = loaded(); !usable_model)
       return error(Kind::Unsupported, usable_model.error());
+    record.end_part("check");
   }
   const std::string not_locked =
       usable.mlock && usable.gpu_layers == 0
@@ -254,12 +287,14 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
                                           .index = *std::move(index),
                                           .model = *std::move(model),
                                           .layout = {},
+                                          .params = {},
                                           .probe = {},
                                           .guard = {},
                                           .context = {},
                                           .memory = {},
                                           .unrecorded = {},
                                           .host = host_facts(options.path),
+                                          .load = {},
                                           .control_tokens = {},
                                           .eog_tokens = {},
                                           .cached_tokens = {},
@@ -284,12 +319,17 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
         std::async(std::launch::async, template_error, std::ref(*sandbox), impl->chat_template,
                    impl->chat_tokens, [&progress] { return !progress || progress(1); });
   }
+  record.end_part("prepare");
   if (auto made = impl->make_context(); !made) return std::unexpected(made.error());
+  record.end_part("context");
   impl->read_facts();
   impl->facts.mlock_error = not_locked;
+  impl->facts.warnings = load_warnings(options, context, impl->facts);
   impl->read_vocabulary();
   impl->make_memory_manager();
   if (template_check.valid()) impl->template_error = template_check.get();
+  record.end_part("vocabulary");
+  impl->load = record.facts();
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
@@ -297,11 +337,12 @@ std::expected<void, EngineError> Engine::Impl::make_context() {
   llama_model* loaded = model.get();
   const auto trained = static_cast<std::uint32_t>(std::max(0, llama_model_n_ctx_train(loaded)));
   const auto attempt = [&](bool whole, bool embeddings) -> std::expected<void, EngineError> {
-    auto params = context_params(context_options, whole, trained, learned_positions(index));
-    if (!params) return std::unexpected(params.error());
-    params->embeddings = embeddings;
-    probe->attach(*params);
-    context.reset(llama_init_from_model(loaded, *params));
+    auto chosen = context_params(context_options, whole, trained, learned_positions(index));
+    if (!chosen) return std::unexpected(chosen.error());
+    chosen->embeddings = embeddings;
+    params = *chosen;
+    probe->attach(*chosen);
+    context.reset(llama_init_from_model(loaded, *chosen));
     if (context) return {};
     return error(Kind::OutOfMemory,
                  "llama.cpp cannot create a context with these settings; its messages are in the "
@@ -584,8 +625,20 @@ void Engine::Impl::make_memory_manager() {
         "The weights were converted at load, into memory that the kernel cannot drop. Load the "
         "model with --no-repack or with a budget.";
   }
-  memory = std::make_unique<MemoryManager>(MemoryManager::Setup{
-      .files = index.files(), .ops_run = probe->ops_run(), .unavailable = unavailable});
+  std::filesystem::path pattern;
+  if (!model_options.pattern_folder.empty()) {
+    pattern = model_options.pattern_folder / model_options.path.filename();
+    pattern += ".pattern";
+  }
+  memory = std::make_unique<MemoryManager>(
+      MemoryManager::Setup{.files = index.files(),
+                           .ops_run = probe->ops_run(),
+                           .unavailable = unavailable,
+                           .system_root = {},
+                           .pattern = pattern,
+                           .address_of = [&mapped = layout->mapped](const FileRange& range) {
+                             return mapped.address_of(range);
+                           }});
   memory->set(model_options.memory);
 }
 

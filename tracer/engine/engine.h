@@ -101,7 +101,8 @@ class Engine {
   SessionInfo describe(const GenerationRequest& request) const;
   void complete(SessionInfo& info, const GenerationResult& result) const;
 
-  struct Impl;  // engine_state.h
+  struct Impl;                                  // engine_state.h
+  const Impl& state() const { return *impl_; }  // for tracer/bench
 
  private:
   explicit Engine(std::unique_ptr<Impl> impl);

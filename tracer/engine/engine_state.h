@@ -1,4 +1,4 @@
-// State of an Engine. Private to engine.cpp, generation_run.cpp and session_facts.cpp.
+// State of an Engine. Private to tracer/engine and tracer/bench.
 #pragma once
 
 #include <memory>
@@ -28,12 +28,14 @@ struct Engine::Impl {
   GgufIndex index;
   LlamaModel model;
   std::optional<ModelLayout> layout;
+  llama_context_params params{};  // of `context`, without callbacks
   std::unique_ptr<Probe> probe;
   std::unique_ptr<MappingGuard> guard;    // of the model's mapping; cancels the probe's graph
   LlamaContext context;                   // after the probe, because it calls the probe
   std::unique_ptr<MemoryManager> memory;  // after the model, whose mapping it uses
   std::unique_ptr<StepPool> unrecorded;   // observes steps that are not recorded, for `memory`
   std::vector<std::pair<std::string, std::string>> host;
+  std::vector<std::pair<std::string, std::string>> load;  // what it cost (LoadRecord)
   // Control tokens, which have no text, and end-of-generation tokens; ascending.
   std::vector<std::int32_t> control_tokens, eog_tokens;
   std::vector<std::int32_t> cached_tokens;  // tokens in the context's memory (KV cache or state)

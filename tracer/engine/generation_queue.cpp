@@ -135,13 +135,13 @@ bool GenerationQueue::Impl::load() {
         return valid;
       });
   if (!loaded) return fail(loaded.error().message);
-  if (const std::string& fault = (*loaded)->facts().mlock_error; !fault.empty())
-    warning += std::format("{}The model is not fully locked in memory (--mlock): {}.",
-                           warning.empty() ? "" : " ", fault);
-  if (options.model.repack && !options.model.repacks()) {
-    warning += std::format("{}Weights are not repacked, because there is a memory budget.",
-                           warning.empty() ? "" : " ");
-  }
+  const auto warn = [&](std::string_view text) {
+    warning += warning.empty() ? "" : " ";
+    warning += text;
+  };
+  for (const std::string& text : (*loaded)->facts().warnings) warn(text);
+  if (options.model.repack && !options.model.repacks())
+    warn("Weights are not repacked, because there is a memory budget.");
   std::vector<FileStamp> stamps;
   for (const ModelFile& file : (*loaded)->gguf().files()) {
     const FileStamp stamp = stamp_of(file.path);
@@ -205,10 +205,14 @@ void GenerationQueue::Impl::run_job(Job& job) {
     return finish_job(job, rejected, {});
   }
   const bool recorded = job.request.level != Level::Off;
+  job.request.queued_ns =
+      std::chrono::nanoseconds(std::chrono::steady_clock::now() - job.status.submitted).count();
+  job.info.facts.emplace_back("result.queue_ns", std::to_string(job.request.queued_ns));
   if (recorded) {
     std::error_code ignored;
     std::filesystem::create_directories(options.data_dir, ignored);
-    recorder->begin(job.info, options.data_dir / (job.info.id + ".ttrace"));
+    recorder->begin(job.info, options.data_dir / (job.info.id + ".ttrace"),
+                    job.request.minor_faults);
   }
   const CrashMarker::Evaluation evaluation(options.crash_marker, options.model.path);
   const GenerationResult result =
@@ -392,7 +396,11 @@ std::expected<JobStatus, SubmitError> GenerationQueue::submit(GenerationRequest 
   if (!impl_->self_check_fact.empty()) {
     job->info.facts.emplace_back("trace.self_check", impl_->self_check_fact);
   }
+  if (!impl_->load_state.warning.empty())
+    job->info.facts.emplace_back("load.warning", impl_->load_state.warning);
   job->info.facts.emplace_back("trace.page_faults", impl_->faults->source());
+  if (request.minor_faults)
+    job->info.facts.emplace_back("trace.minor_faults", impl_->faults->minor_source());
   job->status.id = job->info.id;
   job->status.model = impl_->options.name;
   job->status.n_layers = job->info.n_layers;

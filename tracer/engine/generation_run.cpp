@@ -21,6 +21,19 @@ std::int64_t ns_between(std::chrono::steady_clock::time_point a,
   return std::chrono::duration_cast<std::chrono::nanoseconds>(b - a).count();
 }
 
+// Adds the time of a block to `sum`.
+class AddTime {
+ public:
+  explicit AddTime(std::int64_t& sum) : sum_(sum) {}
+  ~AddTime() { sum_ += ns_between(begin_, std::chrono::steady_clock::now()); }
+  AddTime(const AddTime&) = delete;
+  AddTime& operator=(const AddTime&) = delete;
+
+ private:
+  std::int64_t& sum_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
 }  // namespace
 
 GenerationRun::GenerationRun(Engine::Impl& engine, const GenerationRequest& request,
@@ -48,6 +61,8 @@ GenerationResult GenerationRun::run(std::vector<std::int32_t> tokens) {
   } else {
     generate(std::move(tokens));
   }
+  result_.sample_ns += sample_ns_;
+  result_.detokenize_ns += detokenize_ns_;
   return std::move(result_);
 }
 
@@ -106,7 +121,10 @@ void GenerationRun::generate(std::vector<std::int32_t> tokens) {
   evaluated_ = token_count_;
   position_ = reused;
   add_tokens(std::span(tokens).subspan(reused), reused, false, false, {});
-  accept_prompt(sampler.get(), tokens);
+  {
+    const AddTime time(sample_ns_);
+    accept_prompt(sampler.get(), tokens);
+  }
   const bool fed = feed_prompt(tokens, reused);
   result_.prompt_ns = ns_between(begin, std::chrono::steady_clock::now());
   if (!fed) return;
@@ -174,20 +192,24 @@ void GenerationRun::sample_until_stopped(llama_sampler* sampler) {
       result_.reason = StopReason::Length;
       break;
     }
-    if (!has_valid_logits()) {
+    const std::optional<llama_token> sampled = sample(sampler);
+    if (!sampled) {
       fail(
           "The model computed an invalid number (NaN or infinity). Its file is probably damaged: "
           "download or convert it again.");
       break;
     }
-    const llama_token token = llama_sampler_sample(sampler, engine_.context.get(), -1);
+    const llama_token token = *sampled;
     if (grammar_ && grammar_->error()) {
       stop_on_grammar(*grammar_->error());
       break;
     }
     const bool ends = ends_at_eog(request_) && llama_vocab_is_eog(engine_.vocab(), token);
     std::string piece;
-    if (!ends) piece = text.push(engine_.piece(token, /*special=*/false));
+    if (!ends) {
+      const AddTime time(detokenize_ns_);
+      piece = text.push(engine_.piece(token, /*special=*/false));
+    }
     ++result_.generated;
     result_.text += piece;
     add_tokens(std::span(&token, 1), position_, true, false, piece);
@@ -206,6 +228,13 @@ void GenerationRun::sample_until_stopped(llama_sampler* sampler) {
     result_.text += rest;
     listener_.on_text(rest);
   }
+}
+
+// nullopt: a logit is not a number.
+std::optional<std::int32_t> GenerationRun::sample(llama_sampler* sampler) {
+  const AddTime time(sample_ns_);
+  if (!has_valid_logits()) return std::nullopt;
+  return llama_sampler_sample(sampler, engine_.context.get(), -1);
 }
 
 // The samplers sort and sum the logits; NaN would have any effect.
@@ -263,12 +292,15 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   engine_.probe->begin_step(
       observed, {.exact = request_.exact_timing, .stats_filter = stats_, .epoch = epoch_});
   engine_.memory->begin_step(header.n_tokens);
+  const std::int32_t graphs_reused = llama_perf_context(engine_.context.get()).n_reused;
   const std::int32_t answer = phase == Phase::Encode ? llama_encode(engine_.context.get(), batch)
                                                      : llama_decode(engine_.context.get(), batch);
+  if (answer == 0) llama_synchronize(engine_.context.get());
+  record_times((buffer == nullptr ? header : buffer->header).conditions, header.begin, now(),
+               graphs_reused);
   const bool lost = engine_.guard->lost();
   const bool cancelled = engine_.probe->cancel_requested() && !lost;
   const bool complete = engine_.probe->end_step(answer != 0 || lost);
-  if (answer == 0) llama_synchronize(engine_.context.get());
   finish_memory_step(header, observed, complete);
   if (observed != buffer) engine_.unrecorded->release(observed);
 
@@ -296,6 +328,24 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   if (lost) return Outcome::Lost;
   if (cancelled) return Outcome::Cancelled;
   return answer == 1 ? Outcome::Full : Outcome::Failed;
+}
+
+// What the time since the previous step was spent on. A step evaluates one graph.
+void GenerationRun::record_times(StepConditions& of, Ns begin, Ns evaluated,
+                                 std::int32_t graphs_reused) {
+  const auto take = [](std::int64_t& since, std::int64_t& sum) {
+    sum += since;
+    return static_cast<std::uint64_t>(std::exchange(since, 0));
+  };
+  of.queue_ns = result_.steps == 1 ? static_cast<std::uint64_t>(request_.queued_ns) : 0;
+  of.sample_ns = take(sample_ns_, result_.sample_ns);
+  of.detokenize_ns = take(detokenize_ns_, result_.detokenize_ns);
+  const auto ready = engine_.probe->graph_ready();
+  if (!ready) return;  // llama.cpp rejected the step
+  const Ns ran{ns_between(epoch_, *ready)};
+  of.build_ns = static_cast<std::uint64_t>((ran - begin).v);
+  of.evaluate_ns = static_cast<std::uint64_t>((evaluated - ran).v);
+  of.graphs_built = llama_perf_context(engine_.context.get()).n_reused == graphs_reused ? 1 : 0;
 }
 
 void GenerationRun::finish_memory_step(const Step& header, const StepBuffer* buffer,
@@ -346,15 +396,18 @@ void GenerationRun::add_tokens(std::span<const std::int32_t> ids, std::uint32_t 
                                bool generated, bool reused, std::string_view piece) {
   std::vector<Token> tokens;
   tokens.reserve(ids.size());
-  for (const std::int32_t id : ids) {
-    tokens.push_back({.index = token_count_++,
-                      .id = id,
-                      .position = static_cast<std::int32_t>(position++),
-                      .generated = generated,
-                      .reused = reused,
-                      .text = engine_.piece(id)});
-    listener_.on_token(tokens.back(), piece);
+  {
+    const AddTime time(detokenize_ns_);
+    for (const std::int32_t id : ids) {
+      tokens.push_back({.index = token_count_++,
+                        .id = id,
+                        .position = static_cast<std::int32_t>(position++),
+                        .generated = generated,
+                        .reused = reused,
+                        .text = engine_.piece(id)});
+    }
   }
+  for (const Token& token : tokens) listener_.on_token(token, piece);
   if (recorder_ != nullptr && !tokens.empty()) recorder_->tokens(std::move(tokens));
 }
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,10 +32,13 @@ class GenerationRun {
   std::uint32_t keep_prefix(std::span<const std::int32_t> tokens);
   bool feed_prompt(std::span<const std::int32_t> tokens, std::uint32_t done);
   void sample_until_stopped(llama_sampler* sampler);
+  std::optional<std::int32_t> sample(llama_sampler* sampler);
   bool has_valid_logits() const;
   void stop_on_grammar(const GrammarError& error);
 
   Outcome evaluate(Phase phase, std::span<const std::int32_t> tokens, bool want_logits);
+  // `graphs_reused`: by the context, before the step.
+  void record_times(StepConditions& of, Ns begin, Ns evaluated, std::int32_t graphs_reused);
   void finish_memory_step(const Step& header, const StepBuffer* buffer, bool complete);
   bool stop_on(Outcome outcome);
   void fail(std::string message);
@@ -50,10 +54,11 @@ class GenerationRun {
   std::shared_ptr<const NamePattern> stats_;
   std::unique_ptr<GrammarRun> grammar_;  // null: no grammar
   std::chrono::steady_clock::time_point epoch_;
-  std::uint32_t token_count_ = 0;    // tokens of the session so far
-  std::uint32_t evaluated_ = 0;      // index of the first token of the next step
-  std::uint32_t position_ = 0;       // in the sequence
-  std::vector<std::int64_t> op_ns_;  // of the last step; reused
+  std::uint32_t token_count_ = 0;                   // tokens of the session so far
+  std::uint32_t evaluated_ = 0;                     // index of the first token of the next step
+  std::uint32_t position_ = 0;                      // in the sequence
+  std::vector<std::int64_t> op_ns_;                 // of the last step; reused
+  std::int64_t sample_ns_ = 0, detokenize_ns_ = 0;  // since the last step
 };
 
 }  // namespace tt

@@ -1,5 +1,6 @@
 #include "tracer/engine/host_facts.h"
 
+#include <llama.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
@@ -7,9 +8,11 @@
 
 #include <format>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "tracer/engine/backends.h"
+#include "tracer/recorder/machine_state.h"
 #include "tracer/text/join.h"
 
 namespace tt {
@@ -39,7 +42,36 @@ std::string disk_of(const std::filesystem::path& file) {
   return name;
 }
 
+std::optional<double> number_in(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  double number = 0;
+  return in >> number ? std::optional(number) : std::nullopt;
+}
+
+// "QUOTA PERIOD" of cgroup v2, or two files of cgroup v1; no quota: "max", or negative.
+std::optional<double> cpu_limit_of(const std::filesystem::path& group) {
+  std::optional<double> quota = number_in(group / "cpu.cfs_quota_us"),
+                        period = number_in(group / "cpu.cfs_period_us");
+  if (std::ifstream in(group / "cpu.max"); in) {
+    double first = 0, second = 0;
+    if (!(in >> first >> second)) return std::nullopt;
+    quota = first;
+    period = second;
+  }
+  if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
+  return *quota / *period;
+}
+
 }  // namespace
+
+std::optional<double> cpu_limit(const std::filesystem::path& root) {
+  std::optional<double> smallest;
+  for (const auto& stat : cpu_group_files(root)) {
+    const auto limit = cpu_limit_of(stat.parent_path());
+    if (limit && (!smallest || *limit < *smallest)) smallest = limit;
+  }
+  return smallest;
+}
 
 std::vector<std::pair<std::string, std::string>> host_facts(const std::filesystem::path& model) {
   std::vector<std::pair<std::string, std::string>> facts;
@@ -48,6 +80,7 @@ std::vector<std::pair<std::string, std::string>> host_facts(const std::filesyste
   };
   add("host.cpu", cpu_name());
   add("host.cores", std::to_string(std::thread::hardware_concurrency()));
+  if (const auto limit = cpu_limit()) add("host.cpu_limit", std::format("{:.2f}", *limit));
   const long pages = ::sysconf(_SC_PHYS_PAGES);
   if (pages > 0) add("host.ram_bytes", std::to_string(pages * ::sysconf(_SC_PAGESIZE)));
   if (utsname name{}; ::uname(&name) == 0) {
@@ -58,6 +91,7 @@ std::vector<std::pair<std::string, std::string>> host_facts(const std::filesyste
   const LibraryVersions versions = library_versions();
   add("library.llama", versions.llama);
   add("library.ggml", versions.ggml);
+  add("library.features", llama_print_system_info());
   add("library.ggml_commit", versions.ggml_commit);
   add("library.tested", versions.tested ? "yes" : "no");
   return facts;

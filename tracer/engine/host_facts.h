@@ -3,16 +3,21 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace tt {
 
-// "host.cpu", "host.cores", "host.ram_bytes", "host.kernel", "host.disk" (of
+// "host.cpu", "host.cores", "host.cpu_limit", "host.ram_bytes", "host.kernel", "host.disk" (of
 // `model`), "host.devices" (for offloading layers), "library.llama", "library.ggml"... in a
 // fixed order; values that cannot be read are omitted.
 std::vector<std::pair<std::string, std::string>> host_facts(const std::filesystem::path& model);
+
+// The processors that the CPU limits of this process's cgroups allow, such as 1.5; nullopt: no
+// limit. `root` contains /proc and the mounts; tests replace it.
+std::optional<double> cpu_limit(const std::filesystem::path& root = "/");
 
 // Locked memory of this process (mlock), in bytes.
 std::uint64_t locked_bytes();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tracer/engine/engine_state.h"
+#include "tracer/memory/memory_limit.h"
 #include "tracer/text/recorded_answer.h"
 #include "tracer/text/utf8.h"
 
@@ -121,7 +122,18 @@ SessionInfo Engine::describe(const GenerationRequest& request) const {
                        : impl_->model_options.mlock ? "on"
                                                     : "off");
   add("context.gpu_layers", std::to_string(impl_->model_options.gpu_layers));
+  const MemoryOptions& memory = impl_->memory->state().options;
+  add("context.memory_budget", memory.budget == MemoryOptions::kOff ? "off"
+                               : memory.budget == MemoryOptions::kAuto
+                                   ? "auto"
+                                   : std::to_string(memory.budget));
+  for (const auto& fact : impl_->load) info.facts.push_back(fact);
   for (const auto& fact : impl_->host) info.facts.push_back(fact);
+  const MemoryLimit limit = MemoryLimitReader().read();
+  add("host.memory_limit", limit.source);
+  add("host.memory_limit_bytes", std::to_string(limit.limit));
+  add("host.memory_available_bytes",
+      std::to_string(limit.limit - std::min(limit.limit, limit.fixed)));
   return info;
 }
 
@@ -149,6 +161,23 @@ void Engine::complete(SessionInfo& info, const GenerationResult& result) const {
   add("result.generated_tokens", result.generated);
   add("result.prompt_ns", result.prompt_ns);
   add("result.generate_ns", result.generate_ns);
+  add("result.sample_ns", result.sample_ns);
+  add("result.detokenize_ns", result.detokenize_ns);
+  if (const MemoryState memory = memory_state(); memory.phase != MemoryState::Phase::Off) {
+    add("memory.state", to_text(memory.phase));
+    add("memory.message", memory.message);
+    add("memory.budget", memory.budget);
+    add("memory.pinned", memory.pinned);
+    add("memory.streamed", memory.streamed);
+    add("memory.expert_cache", memory.expert_cache);
+    add("memory.window", memory.window);
+  }
+  if (const BufferSizes& sizes = impl_->probe->buffer_sizes(); sizes.compute > 0) {
+    add("result.kv_bytes", sizes.kv);
+    add("result.compute_bytes", sizes.compute);
+  }
+  if (!impl_->facts.embedding_only)
+    add("result.logits_bytes", std::uint64_t{impl_->facts.n_vocab} * sizeof(float));
   const OffsetCoverage& coverage = impl_->probe->coverage();
   add("trace.weights", coverage.weights);
   add("trace.offsets_by_name", coverage.by_name);

@@ -5,6 +5,7 @@
 #include <format>
 #include <functional>
 #include <numeric>
+#include <ranges>
 #include <utility>
 
 #include "tracer/modelgen/detail/lower.h"
@@ -12,6 +13,7 @@
 #include "tracer/modelgen/detail/shapes.h"
 #include "tracer/modelgen/detail/vocabulary.h"
 #include "tracer/text/join.h"
+#include "tracer/text/nearest.h"
 
 namespace tt::modelgen {
 namespace {
@@ -251,7 +253,8 @@ std::expected<void, ModelError> choose_types(ModelPlan& plan, const NamedShape& 
     const auto type = parse_type(mix);
     if (!type) {
       return std::unexpected(ModelError{Kind::UnknownQuantization,
-                                        type.error().message + " and the mixes q4_k_m, mxfp4_moe"});
+                                        type.error().message + " and the mixes q4_k_m, mxfp4_moe" +
+                                            did_you_mean(mix, quant_mixes())});
     }
     for (PlannedTensor& tensor : plan.tensors) {
       tensor.type = *type;
@@ -307,9 +310,10 @@ std::vector<std::int64_t> file_order(std::int64_t layers) {
 std::expected<ModelPlan, ModelError> plan_model(const ModelSpec& spec) {
   const auto shape = std::ranges::find(kShapes, std::string_view(spec.shape), &NamedShape::name);
   if (shape == kShapes.end()) {
-    return std::unexpected(
-        ModelError{Kind::UnknownShape, std::format("unknown shape '{}'; known: {}", spec.shape,
-                                                   join(kShapes, &NamedShape::name))});
+    return std::unexpected(ModelError{
+        Kind::UnknownShape,
+        std::format("unknown shape '{}'; known: {}{}", spec.shape, join(kShapes, &NamedShape::name),
+                    did_you_mean(spec.shape, kShapes | std::views::transform(&NamedShape::name)))});
   }
   const auto dims = resolve_dims(*shape, spec);
   if (!dims) {

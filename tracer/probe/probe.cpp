@@ -59,6 +59,7 @@ void Probe::begin_step(StepBuffer* buffer, const ProbeMode& mode) {
   next_capture_op_ = 0;
   learned_exact_only_ = false;
   stopped_ = false;
+  graph_ready_.reset();
   if (buffer != nullptr) in_flight_.store(buffer, std::memory_order_release);
 }
 
@@ -122,6 +123,7 @@ bool Probe::end_step(bool aborted) {
 bool Probe::node_listed(const ggml_tensor* tensor) {
   const std::uint32_t index = listed_++;
   if (index < fast_match_end_ && instance_->matches(index, tensor)) return false;
+  if (index == 0) graph_ready_ = std::chrono::steady_clock::now();
   if (mode_ == Mode::Idle) return false;
   if (mode_ == Mode::Matching) {
     if (instance_ != nullptr && index < instance_->node_count() &&
@@ -386,6 +388,8 @@ std::unique_ptr<GraphInstance> Probe::learned_prefix() {
 std::unique_ptr<GraphInstance> Probe::learned_instance() {
   BuiltGraph built = build_template(nodes_, spans_, layout_);
   if (built.coverage.weights >= coverage_.weights) coverage_ = built.coverage;
+  buffer_sizes_.kv = std::max(buffer_sizes_.kv, built.buffers.kv);
+  buffer_sizes_.compute = std::max(buffer_sizes_.compute, built.buffers.compute);
 
   std::vector<CapturedSlot> kept;
   std::vector<bool> found(built.graph.slots.size(), false);

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -64,8 +65,12 @@ class Probe {
   // thread; an acquire load also shows what these ops have written.
   const std::atomic<std::uint32_t>& ops_run() const { return ticks_; }
 
-  const OffsetCoverage& coverage() const { return coverage_; }  // of the largest graph so far
-  std::size_t memory_bytes() const;                             // estimate, all instances
+  // When the graph of the last step could run; nullopt: llama.cpp did not begin to run one.
+  std::optional<std::chrono::steady_clock::time_point> graph_ready() const { return graph_ready_; }
+
+  const OffsetCoverage& coverage() const { return coverage_; }       // of the largest graph so far
+  const BufferSizes& buffer_sizes() const { return buffer_sizes_; }  // the largest so far
+  std::size_t memory_bytes() const;                                  // estimate, all instances
 
  private:
   enum class Mode : std::uint8_t { Idle, Matching, Learning };
@@ -94,6 +99,7 @@ class Probe {
   const ModelLayout& layout_;
   std::vector<std::unique_ptr<GraphInstance>> instances_;
   OffsetCoverage coverage_;
+  BufferSizes buffer_sizes_;
   OpClock clock_;
   std::atomic<bool> cancel_{false};
   std::atomic<const StepBuffer*> in_flight_{nullptr};
@@ -107,6 +113,7 @@ class Probe {
   bool exact_step_ = false;            // known graph, split after every op
   GraphInstance* instance_ = nullptr;  // being matched; while learning: owner of the prefix
   std::uint32_t listed_ = 0;           // nodes listed so far
+  std::optional<std::chrono::steady_clock::time_point> graph_ready_;  // when the first was listed
   std::uint32_t fast_match_end_ =
       0;  // nodes below this index of a known graph need only be compared
   std::atomic<std::uint32_t> ticks_{0};  // written by the inference thread only

@@ -86,6 +86,7 @@ class Builder {
 
     if (root == kNoTensor) {
       classify(from, buffer, tensor);
+      add_buffer(buffer, tensor.kind);
     } else {
       const Tensor& owner = built_.graph.tensors[root.v];
       tensor.kind = owner.kind;
@@ -125,6 +126,16 @@ class Builder {
       tensor.kind = TensorKind::Input;
     }  // else "device#name#n": the scheduler's copy of an intermediate
     tensor.source = source_of(from, buffer, tensor);
+  }
+
+  void add_buffer(ggml_backend_buffer_t buffer, TensorKind kind) {
+    if (buffer == nullptr || kind == TensorKind::Weight || !buffers_.insert(buffer).second) return;
+    const std::uint64_t bytes = ggml_backend_buffer_get_size(buffer);
+    if (ggml_backend_buffer_get_usage(buffer) == GGML_BACKEND_BUFFER_USAGE_COMPUTE) {
+      built_.buffers.compute += bytes;
+    } else if (kind == TensorKind::Kv) {
+      built_.buffers.kv += bytes;
+    }
   }
 
   void locate(const ggml_tensor& from, const GgufTensor* weight, Tensor& tensor) {
@@ -300,6 +311,7 @@ class Builder {
   std::unordered_map<const ggml_tensor*, TensorId> ids_;
   std::unordered_set<const ggml_tensor*> outputs_;
   std::unordered_set<std::uint32_t> slotted_, experts_, scores_;
+  std::unordered_set<ggml_backend_buffer_t> buffers_;  // counted
 };
 
 }  // namespace

@@ -33,10 +33,17 @@ struct OffsetCoverage {
   std::uint32_t weights = 0, by_name = 0, by_address = 0, agree = 0;
 };
 
+// Memory of the context that the graph uses, in bytes: whole buffers, each counted once.
+struct BufferSizes {
+  std::uint64_t kv = 0;       // KV cache or recurrent state
+  std::uint64_t compute = 0;  // intermediate results and inputs
+};
+
 struct BuiltGraph {
   GraphTemplate graph;
   std::vector<const ggml_tensor*> tensors;  // per TensorId
   OffsetCoverage coverage;
+  BufferSizes buffers;
 };
 
 // `nodes` in execution order; `ops` covers exactly the nodes that do work.

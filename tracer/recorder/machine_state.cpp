@@ -251,8 +251,8 @@ MachineState::Usage MachineState::usage() {
           .disk_bytes = number(of.ru_inblock) * kBlock};
 }
 
-StepConditions MachineState::take(std::uint32_t threads) {
-  StepConditions out;
+StepConditions MachineState::take(std::uint32_t threads, const StepConditions& known) {
+  StepConditions out = known;
   const auto now = std::chrono::steady_clock::now();
   out.interval_ns = ns_between(last_, now);
   last_ = now;

@@ -1,5 +1,5 @@
 // Reads what the machine does to the evaluation of a graph: the conditions of each step
-// (StepConditions). Nobody else is asked and nothing is configured: every value is one that the
+// (kMachineConditions). Nobody else is asked and nothing is configured: every value is one that the
 // kernel counts anyway.
 //
 // The costs are a few microseconds per step, outside the graph: files are kept open, and what is
@@ -37,12 +37,18 @@ class MachineState {
 
   // Start of a session.
   void begin();
-  // The conditions since the last call, or since begin(). `threads` evaluated the graph; if fewer
-  // are found, their times are absent.
-  StepConditions take(std::uint32_t threads);
+  // The conditions of the machine since the last call, or since begin(). `threads` evaluated the
+  // graph; if fewer are found, their times are absent. Other values are those of `known`.
+  StepConditions take(std::uint32_t threads, const StepConditions& known = {});
   // "all", or the values that the system did not provide since begin(), with reasons. Stored as a
   // fact of the session.
   std::string source() const;
+
+  // Of this process, since it started: context switches, page faults, bytes read from disks.
+  struct Usage {
+    std::uint64_t voluntary, involuntary, minor, major, disk_bytes;
+  };
+  static Usage usage();
 
   static constexpr std::chrono::milliseconds kSlowInterval{10};
 
@@ -50,9 +56,6 @@ class MachineState {
   class KernelFile;
   struct Thread;
   struct Counter;
-  struct Usage {
-    std::uint64_t voluntary, involuntary, minor, major, disk_bytes;
-  };
 
   std::string proc(std::string_view name) const;
   void lack(std::string values, std::string reason);
@@ -62,7 +65,6 @@ class MachineState {
   void read_threads(std::uint32_t threads, StepConditions& out);
   void read_usage(StepConditions& out);
   void read_counters(StepConditions& out);
-  static Usage usage();
 
   const std::filesystem::path root_;
   std::string name_;  // of the threads that evaluate

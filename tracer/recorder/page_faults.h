@@ -1,6 +1,6 @@
 // Records the major page faults of the threads that evaluate graphs: accesses to bytes of a
 // model that had to be read from the disk, because the model is larger than memory or was
-// not read yet.
+// not read yet. On request also minor faults: the page was in memory, or new.
 //
 // The kernel reports the address and time of each fault (perf_event_open, software event
 // page-faults:maj) to unprivileged users if perf_event_paranoid is 2 or less. If it does not
@@ -33,14 +33,18 @@ class PageFaults {
   // "perf", or "getrusage: " and why perf is not available. Stored as a fact of the session.
   const std::string& source() const { return source_; }
 
-  // The kernel records only between start() and stop(), so that lost() counts only these.
-  void start();
+  // "perf", or why minor faults are not recorded.
+  const std::string& minor_source() const { return minor_source_; }
+
+  // The kernel records only between start() and stop(), so that lost() counts only these. With
+  // `minor` also minor faults: they share the rings.
+  void start(bool minor = false);
   void stop();
   // Call on the thread that calls start() and stop(). Appends the faults since the last call and
-  // sorts `out` by time. PageFault::at is a steady_clock time. Includes every fault that ended
+  // sorts both lists by time. PageFault::at is a steady_clock time. Includes every fault that ended
   // before the call, unless a ring overflowed: call it often enough (capacity: kRingCapacity per
   // ring).
-  void take(std::vector<PageFault>& out);
+  void take(std::vector<PageFault>& major, std::vector<PageFault>& minor);
   // Number of faults lost by overflow, up to the last take(). The kernel reports an overflow of a
   // ring only with the next fault on that processor.
   std::uint64_t lost() const { return lost_; }
@@ -48,13 +52,13 @@ class PageFaults {
   static std::uint64_t count();
 
   static constexpr std::size_t kRingCapacity =
-      4'000;  // approximate, in faults; one ring per processor
+      3'200;  // approximate, in faults; one ring per processor
 
  private:
   struct Ring;
-  PageFaults(std::vector<Ring> rings, std::string source);
+  PageFaults(std::vector<Ring> rings, std::string source, std::string minor_source);
   std::vector<Ring> rings_;
-  std::string source_;
+  std::string source_, minor_source_;
   std::uint64_t lost_ = 0;
 };
 

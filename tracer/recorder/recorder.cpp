@@ -37,19 +37,19 @@ Recorder::~Recorder() {
 
 // ---------------------------------------------------------------- inference thread
 
-void Recorder::begin(SessionInfo& info, const std::filesystem::path& file) {
+void Recorder::begin(SessionInfo& info, const std::filesystem::path& file, bool minor_faults) {
   next_step_ = {};
   epoch_ = std::chrono::steady_clock::now();
   info.start_utc_ns =
       std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
-  post(Begin{info, file, epoch_});
+  post(Begin{info, file, epoch_, minor_faults});
   std::unique_lock lock(mutex_);
   session_changed_.wait(lock, [this] { return session_open_; });
   if (machine_ != nullptr) machine_->begin();
 }
 
-StepConditions Recorder::take_conditions(std::uint32_t threads) {
-  return machine_ == nullptr ? StepConditions{} : machine_->take(threads);
+void Recorder::take_conditions(Step& step) {
+  if (machine_ != nullptr) step.conditions = machine_->take(step.threads, step.conditions);
 }
 
 // Appends to the last message if it has tokens too, so that the number of messages is bounded
@@ -75,13 +75,13 @@ StepBuffer* Recorder::acquire() {
 void Recorder::submit(StepBuffer* buffer) {
   if (faults_ != nullptr && !faults_->records_addresses())
     buffer->page_faults = PageFaults::count() - faults_before_;
-  buffer->header.conditions = take_conditions(buffer->header.threads);
+  take_conditions(buffer->header);
   ++next_step_.v;
   post(buffer);
 }
 
 void Recorder::submit_without_times(Step step) {
-  step.conditions = take_conditions(step.threads);
+  take_conditions(step);
   if (merge(step)) return;
   ++next_step_.v;
   post(Untimed{std::move(step)});
@@ -107,6 +107,12 @@ bool Recorder::merge(const Step& step) {
   return true;
 }
 
+void Recorder::flush() {
+  post(Flush{});
+  std::unique_lock lock(mutex_);
+  session_changed_.wait(lock, [this] { return std::exchange(flushed_, false); });
+}
+
 RecordingResult Recorder::finish(const SessionInfo& info) {
   post(Finish{info});
   std::unique_lock lock(mutex_);
@@ -120,7 +126,7 @@ bool Recorder::is_step(const Message& message) {
 
 bool Recorder::is_urgent(const Message& message) {
   return std::holds_alternative<Begin>(message) || std::holds_alternative<Finish>(message) ||
-         std::holds_alternative<Quit>(message);
+         std::holds_alternative<Flush>(message) || std::holds_alternative<Quit>(message);
 }
 
 // Wakes the writer for the first message, and when it should stop collecting.
@@ -157,7 +163,7 @@ void Recorder::run() {
       while (writer_ != nullptr && faults_ != nullptr && faults_->records_addresses() &&
              !wake_.wait_for(lock, kFaultPollInterval, some)) {
         lock.unlock();
-        faults_->take(new_faults_);
+        faults_->take(new_faults_, new_minor_faults_);
         lock.lock();
       }
       wake_.wait(lock, some);
@@ -188,10 +194,11 @@ void Recorder::handle(Begin& begin) {
   error_.clear();
   epoch_ns_ = std::chrono::nanoseconds(begin.epoch.time_since_epoch()).count();
   if (faults_ != nullptr) {
-    faults_->start();
+    faults_->start(begin.minor_faults);
     faults_lost_before_ = faults_->lost();
   }
   new_faults_.clear();
+  new_minor_faults_.clear();
   writer_.reset();
   auto writer = SessionWriter::create(begin.file, begin.info);
   if (writer) {
@@ -257,32 +264,39 @@ void Recorder::write(Uncommitted step) {
   if (writing()) {
     if (auto added = writer_->add_step(step.step); !added) fail(added.error());
   }
-  const StepFaults faults = faults_of(step.step, step.faults);
-  if (faults.count > 0 && writing()) {
-    if (auto added = writer_->add_faults(faults, step.step.begin); !added) fail(added.error());
+  if (faults_ != nullptr && faults_->records_addresses()) {
+    faults_->take(new_faults_, new_minor_faults_);
+    write_faults(step.step, assign_to(step.step, new_faults_), FaultKind::Major);
+    write_faults(step.step, assign_to(step.step, new_minor_faults_), FaultKind::Minor);
+  } else {
+    write_faults(step.step, {.step = step.step.id, .count = step.faults, .faults = {}},
+                 FaultKind::Major);
   }
   uncommitted_.push_back(std::move(step));
 }
 
-// Steps arrive in order of time, and all faults of a step ended before its end. Faults before
-// its begin belong to no step.
-StepFaults Recorder::faults_of(const Step& step, std::uint64_t counted) {
-  StepFaults of{.step = step.id, .count = counted, .faults = {}};
-  if (faults_ == nullptr || !faults_->records_addresses()) return of;
-  faults_->take(new_faults_);
+void Recorder::write_faults(const Step& step, const StepFaults& faults, FaultKind kind) {
+  if (faults.count == 0 || !writing()) return;
+  if (auto added = writer_->add_faults(faults, step.begin, kind); !added) fail(added.error());
+}
+
+// Takes those of `faults` that are the step's, and drops those before it. Steps arrive in order of
+// time, and all faults of a step ended before its end. Faults before its begin belong to no step.
+StepFaults Recorder::assign_to(const Step& step, std::vector<PageFault>& faults) {
+  StepFaults of_step{.step = step.id, .count = 0, .faults = {}};
   const auto at = [this](const PageFault& fault) { return Ns{fault.at.v - epoch_ns_}; };
-  const auto first = std::ranges::lower_bound(new_faults_, step.begin, {}, at);
-  const auto last = std::ranges::upper_bound(first, new_faults_.end(), step.end, {}, at);
+  const auto first = std::ranges::lower_bound(faults, step.begin, {}, at);
+  const auto last = std::ranges::upper_bound(first, faults.end(), step.end, {}, at);
   for (const PageFault& fault : std::ranges::subrange(first, last)) {
-    if (of.faults.size() == kMaxStepFaults) {
+    if (of_step.faults.size() == kMaxStepFaults) {
       ++losses_.page_faults_lost;
       continue;
     }
-    of.faults.push_back({.at = at(fault), .address = fault.address});
+    of_step.faults.push_back({.at = at(fault), .address = fault.address});
   }
-  of.count = of.faults.size();
-  new_faults_.erase(new_faults_.begin(), last);
-  return of;
+  of_step.count = of_step.faults.size();
+  faults.erase(faults.begin(), last);
+  return of_step;
 }
 
 // Listeners are called after a step is committed, or has failed to be written. Its buffer is
@@ -332,6 +346,15 @@ void Recorder::handle(Finish& finish) {
   allocations_.clear();
   result_ = std::move(result);
   set_open(false);
+}
+
+void Recorder::handle(Flush& /*flush*/) {
+  commit();
+  {
+    const std::lock_guard lock(mutex_);
+    flushed_ = true;
+  }
+  session_changed_.notify_all();
 }
 
 // ---------------------------------------------------------------- a step as a value

@@ -58,14 +58,16 @@ class Recorder {
   ~Recorder();
 
   // Waits until the file has been created, so that no step is delayed by it. Sets the session's
-  // Ns{0} to now and info.start_utc_ns accordingly.
-  void begin(SessionInfo& info, const std::filesystem::path& file);
+  // Ns{0} to now and info.start_utc_ns accordingly. `minor_faults`: record these, too.
+  void begin(SessionInfo& info, const std::filesystem::path& file, bool minor_faults = false);
   std::chrono::steady_clock::time_point epoch() const { return epoch_; }
   void tokens(std::vector<Token> tokens);
   StepId next_step() const { return next_step_; }  // id of the next step, unless it is merged
   StepBuffer* acquire();                           // null: record the step without times
   void submit(StepBuffer* buffer);
   void submit_without_times(Step step);  // MINIMAL, or no buffer was free
+  // Waits until everything so far has been written, for measurements.
+  void flush();
   // Waits until everything has been written. `info` is the final metadata.
   RecordingResult finish(const SessionInfo& info);
 
@@ -74,16 +76,19 @@ class Recorder {
     SessionInfo info;
     std::filesystem::path file;
     std::chrono::steady_clock::time_point epoch;
+    bool minor_faults;
   };
   struct Finish {
     SessionInfo info;
   };
+  struct Flush {};
   struct Quit {};
   struct Untimed {
     Step step;
     std::uint32_t evaluations = 1;  // merged into this step
   };
-  using Message = std::variant<Begin, std::vector<Token>, StepBuffer*, Untimed, Finish, Quit>;
+  using Message =
+      std::variant<Begin, std::vector<Token>, StepBuffer*, Untimed, Finish, Flush, Quit>;
   struct Uncommitted {
     Step step;
     KnownGraphPtr graph;       // null: no template
@@ -95,7 +100,7 @@ class Recorder {
   static bool is_step(const Message& message);
   static bool is_urgent(const Message& message);
   bool merge(const Step& step);
-  StepConditions take_conditions(std::uint32_t threads);
+  void take_conditions(Step& step);
   void run();
   void commit();
   void handle(Begin& begin);
@@ -103,8 +108,10 @@ class Recorder {
   void handle(StepBuffer* buffer);
   void handle(Untimed& untimed);
   void handle(Finish& finish);
+  void handle(Flush& flush);
   void write(Uncommitted step);
-  StepFaults faults_of(const Step& step, std::uint64_t counted);
+  void write_faults(const Step& step, const StepFaults& faults, FaultKind kind);
+  StepFaults assign_to(const Step& step, std::vector<PageFault>& faults);
   void set_open(bool open);
   void fail(const TraceError& error);
   bool writing() const;
@@ -125,8 +132,9 @@ class Recorder {
   std::size_t steps_queued_ = 0;   // in messages_
   std::size_t steps_waiting_ = 0;  // in messages_, or taken and not yet committed
   bool urgent_queued_ = false;
-  std::condition_variable session_changed_;  // session_open_ changed
+  std::condition_variable session_changed_;  // session_open_ or flushed_ changed
   bool session_open_ = false;
+  bool flushed_ = false;
   RecordingResult result_;
 
   // Writer thread only.
@@ -135,7 +143,8 @@ class Recorder {
   std::unordered_map<KnownGraphPtr, TemplateId> templates_;
   std::unordered_map<AddressesPtr, AllocationId> allocations_;
   std::vector<Uncommitted> uncommitted_;
-  std::vector<PageFault> new_faults_;  // not yet assigned to a step; steady_clock times
+  // Not yet assigned to a step; steady_clock times.
+  std::vector<PageFault> new_faults_, new_minor_faults_;
   std::int64_t epoch_ns_ = 0;
   std::uint64_t faults_lost_before_ = 0;  // at the begin of the session
   LossCounters losses_;

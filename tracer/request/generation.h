@@ -42,6 +42,8 @@ struct GenerationRequest {
   bool reuse_prefix = true;  // reuse KV cells of a prefix in common with the last request
   Level level = Level::Detailed;
   bool exact_timing = false;
+  bool minor_faults = false;   // record each minor page fault, too
+  std::int64_t queued_ns = 0;  // how long it waited for other requests
   // Level VERBOSE: regex of the tensors to compute statistics of; empty: none. The default does
   // not match all: the output of an op that writes to a cache is the whole cache.
   std::string stats_pattern = "attn_out|ffn_out|ffn_moe_out|l_out|result_";
@@ -71,7 +73,8 @@ struct GenerationResult {
   std::uint32_t steps = 0;  // graphs evaluated
   std::string reused_from;  // session that computed the reused cells; empty: none, or not recorded
   std::int64_t prompt_ns = 0, generate_ns = 0;
-  std::vector<float> embedding;  // embedding-only models
+  std::int64_t sample_ns = 0, detokenize_ns = 0;  // parts of both
+  std::vector<float> embedding;                   // embedding-only models
 };
 
 // Result of recording a session.

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tracer/format/model/ids.h"
+
 namespace tt {
 
 struct MemoryOptions {
@@ -61,7 +63,11 @@ struct MemoryState {
   std::uint64_t late_ranges = 0;     // not yet in memory when their op ran
   std::uint64_t expert_hits = 0,
                 expert_misses = 0;  // used slices that were, or were not, in memory
-  std::uint64_t reductions = 0;     // of the budget, because memory was needed elsewhere
+  // Experts that were predicted before the router chose, of those not in memory, and how many of
+  // them it chose. Bytes that were read for predicted experts, and for those it did not choose.
+  std::uint64_t experts_predicted = 0, experts_predicted_right = 0;
+  std::uint64_t expert_bytes_ahead = 0, expert_bytes_wasted = 0;
+  std::uint64_t reductions = 0;  // of the budget, because memory was needed elsewhere
 };
 
 const char* to_text(MemoryState::Phase);
@@ -96,6 +102,11 @@ struct MemoryMap {
   // The kernel reports residency only to users who may write the file; to others every page is
   // reported as resident.
   bool residency_known = false;
+  std::vector<MemoryRange> planned;  // by file and offset; empty without a plan
+  // The parts of the tensors that are in memory, by file and offset; empty if not known. In units
+  // of `resident_unit` bytes: a unit counts if at least half of it is in memory.
+  std::vector<FileRange> resident;
+  std::uint64_t resident_unit = 0;
   std::vector<MemoryPrediction> curve;  // by budget; empty before the first step
   bool disk_measured = false;           // false: the curve assumes 1 GB/s
 };

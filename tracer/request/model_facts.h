@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace tt {
 
@@ -20,6 +21,8 @@ struct ModelFacts {
   bool embedding_only = false;  // no generation (BERT)
   bool recurrent = false, hybrid = false;
   std::string mlock_error;  // why mlock failed although it was requested; empty: no failure
+  // What the load did not do as requested: one sentence or more each, for the user.
+  std::vector<std::string> warnings;
 };
 
 }  // namespace tt

@@ -28,6 +28,9 @@ struct ModelOptions {
   std::vector<std::string> tensor_overrides{};  // "REGEX=BUFFER TYPE"; the first match counts
   std::int32_t cpu_moe_layers = 0;              // keep the experts of the first layers on the CPU
   MemoryOptions memory{};
+  // Folder for the order in which the weights are read, with a memory budget; it is used after the
+  // next start. Empty: the order is learned again.
+  std::filesystem::path pattern_folder{};
 
   // Repacked weights are copies that cannot be dropped and read again, so a budget excludes them.
   bool repacks() const { return repack && memory.budget == MemoryOptions::kOff; }
@@ -37,7 +40,9 @@ inline constexpr std::uint32_t kMaxContext = 1U << 24;  // tokens; above any tra
 inline constexpr std::int32_t kMaxThreads = 512;        // GGML_MAX_N_THREADS
 
 struct ContextOptions {
-  std::uint32_t context = 4096;  // tokens; 0: as trained; rounded up to a multiple of 256
+  static constexpr std::uint32_t kDefaultContext = 4096;
+  // Tokens; 0: as trained; rounded up to a multiple of 256.
+  std::uint32_t context = kDefaultContext;
   std::uint32_t batch = 2048;
   std::uint32_t ubatch = 512;      // maximum tokens per step
   std::int32_t threads = 0;        // 0: one per core

@@ -220,8 +220,10 @@ inline RandomSession plausible_session(std::uint64_t seed, std::size_t steps = 6
     s.steps.push_back(std::move(step));
   }
   for (std::uint32_t t = 0; t < tokens; ++t) s.tokens.push_back({.index = t, .id = 1, .text = ""});
-  for (const Step& step : s.steps)
+  for (const Step& step : s.steps) {
     if (dice.one_in(3)) s.faults.push_back(plausible_faults(dice, s, step));
+    if (dice.one_in(4)) s.minor_faults.push_back(plausible_faults(dice, s, step));
+  }
   return s;
 }
 

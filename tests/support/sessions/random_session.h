@@ -62,7 +62,7 @@ struct RandomSession {
   std::vector<Allocation> allocations;
   std::vector<Token> tokens;
   std::vector<Step> steps;
-  std::vector<StepFaults> faults;  // only some of the steps
+  std::vector<StepFaults> faults, minor_faults;  // only some of the steps
   friend bool operator==(const RandomSession&, const RandomSession&) = default;
 };
 
@@ -214,6 +214,8 @@ inline RandomSession random_session(std::uint64_t seed, const RandomShape& shape
   s.losses.page_faults_lost = dice.any_u64();
   for (const Step& step : s.steps)
     if (dice.one_in(3)) s.faults.push_back(random_faults(dice, step.id));
+  for (const Step& step : s.steps)
+    if (dice.one_in(3)) s.minor_faults.push_back(random_faults(dice, step.id));
   return s;
 }
 
@@ -225,11 +227,13 @@ inline std::expected<void, TraceError> add_all(SessionWriter& writer, const Rand
   for (std::size_t i = 0; done && i < s.allocations.size(); ++i)
     done = writer.add_allocation(s.allocations[i]);
   if (done) done = writer.add_tokens(s.tokens);
-  auto faults = s.faults.begin();
+  auto faults = s.faults.begin(), minor_faults = s.minor_faults.begin();
   for (std::size_t i = 0; done && i < s.steps.size(); ++i) {
     done = writer.add_step(s.steps[i]);
     if (done && faults != s.faults.end() && faults->step.v == i)
       done = writer.add_faults(*faults++, s.steps[i].begin);
+    if (done && minor_faults != s.minor_faults.end() && minor_faults->step.v == i)
+      done = writer.add_faults(*minor_faults++, s.steps[i].begin, FaultKind::Minor);
   }
   if (done) done = writer.commit();
   return done;
@@ -275,11 +279,17 @@ inline std::expected<RandomSession, TraceError> read_session(const std::filesyst
     return true;
   });
   if (!steps) return std::unexpected(steps.error());
-  const auto faults = reader->for_each_faults(StepId{0}, UINT32_MAX, [&](const StepFaults& of) {
-    s.faults.push_back(of);
-    return true;
-  });
-  if (!faults) return std::unexpected(faults.error());
+  for (const auto& [kind, list] :
+       {std::pair{FaultKind::Major, &s.faults}, std::pair{FaultKind::Minor, &s.minor_faults}}) {
+    const auto faults = reader->for_each_faults(
+        StepId{0}, UINT32_MAX,
+        [&](const StepFaults& of) {
+          list->push_back(of);
+          return true;
+        },
+        kind);
+    if (!faults) return std::unexpected(faults.error());
+  }
   return s;
 }
 

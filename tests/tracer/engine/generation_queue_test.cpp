@@ -172,6 +172,14 @@ TEST_F(Queue, KeepsOrderAndReportsPositions) {
     EXPECT_EQ(info->state, SessionState::Done);
     EXPECT_EQ(info->id, job.id);
   }
+  // The third waited for both, which the first step says.
+  std::uint64_t evaluated = 0;
+  for (const Step& step : sink.steps[first.id]) evaluated += *step.conditions.evaluate_ns;
+  const std::vector<Step>& waited = sink.steps[third.id];
+  EXPECT_GE(*waited[0].conditions.queue_ns, evaluated / 2) << "it was submitted a little later";
+  EXPECT_EQ(*waited[1].conditions.queue_ns, 0U);
+  EXPECT_EQ(SessionReader::open(file(third.id))->info()->fact("result.queue_ns"),
+            std::to_string(*waited[0].conditions.queue_ns));
   EXPECT_EQ(queue->status(third.id)->state, JobState::Done);
   EXPECT_FALSE(queue->status("nobody").has_value());
 }

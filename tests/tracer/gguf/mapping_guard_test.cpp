@@ -76,20 +76,26 @@ TEST(MappingGuard, OtherMappingsEndTheProcessAsBefore) {
   EXPECT_EQ(child.wait(), 42);
 }
 
-// Truncated between two steps; the next one reads missing pages. The process goes on.
+// Truncated between two steps; the next one reads missing pages. The process goes on, also while a
+// memory budget pins and reads ahead.
 TEST(MappingGuard, RequestOfTruncatedModelFails) {
   const TempFolder folder;
   const fs::path path = folder / "model.gguf";
-  fs::copy_file(generated_model({.shape = "small"}), path);
-  TracedModel model(path, TracedModel::small_context(), {.repack = false});
-  const auto run = model.run(greedy_tokens(3, 8), [&](std::uint32_t generated) {
-    if (generated == 3) fs::resize_file(path, 1U << 20);
-  });
-  EXPECT_EQ(run.result.reason, StopReason::Error);
-  EXPECT_NE(run.result.error.find("truncated"), std::string::npos) << run.result.error;
-  EXPECT_EQ(run.result.generated, 3U) << "no token of a worthless step";
-  EXPECT_TRUE(check_session(run.file).value().empty());
-  EXPECT_EQ(model.run(greedy_tokens(3, 8)).result.reason, StopReason::Error);
+  constexpr std::uint64_t kBudget = 9U << 20;
+  for (const std::uint64_t budget : {MemoryOptions::kOff, kBudget}) {
+    SCOPED_TRACE(budget);
+    fs::copy_file(generated_model({.shape = "small"}), path, fs::copy_options::overwrite_existing);
+    TracedModel model(path, TracedModel::small_context(),
+                      {.repack = false, .memory = {.budget = budget}});
+    const auto run = model.run(greedy_tokens(3, 8), [&](std::uint32_t generated) {
+      if (generated == 3) fs::resize_file(path, 1U << 20);
+    });
+    EXPECT_EQ(run.result.reason, StopReason::Error);
+    EXPECT_NE(run.result.error.find("truncated"), std::string::npos) << run.result.error;
+    EXPECT_EQ(run.result.generated, 3U) << "no token of a worthless step";
+    EXPECT_TRUE(check_session(run.file).value().empty());
+    EXPECT_EQ(model.run(greedy_tokens(3, 8)).result.reason, StopReason::Error);
+  }
 
   TracedModel again(generated_model({.shape = "small"}), TracedModel::small_context(),
                     {.repack = false});

@@ -27,7 +27,7 @@
 namespace tt::test {
 namespace {
 
-using Ids = std::vector<std::int64_t>;
+using Numbers = std::vector<std::int64_t>;
 
 std::uint64_t address_of(const ggml_tensor* tensor) {
   return reinterpret_cast<std::uint64_t>(tensor->data);
@@ -239,8 +239,8 @@ Copies copy_data(const std::set<const ggml_tensor*>& caches) {
   return copies;
 }
 
-Ids changed_cells(const ggml_tensor& cache, const std::string& before) {
-  Ids cells;
+Numbers changed_cells(const ggml_tensor& cache, const std::string& before) {
+  Numbers cells;
   for (std::int64_t cell = 0; cell < cache.ne[1]; ++cell) {
     const std::size_t at = static_cast<std::size_t>(cell) * cache.nb[1];
     if (std::memcmp(static_cast<const char*>(cache.data) + at, before.data() + at, cache.nb[1]) !=
@@ -274,9 +274,9 @@ TEST(Cells, MatchChangedBytesAndAttendedSequence) {
   // The last batch: the owner of each cell is not needed any more.
   batches.push_back({"both", {{35, 10}, {25, 5, 1}}});
 
-  std::vector<Ids> written;                               // by batch
+  std::vector<Numbers> written;                           // by batch
   std::map<std::int64_t, llama_seq_id> sequence_of_cell;  // derived from changed bytes
-  std::vector<Ids> attended;
+  std::vector<Numbers> attended;
   std::map<llama_pos, std::int64_t> cell_of_position;  // of sequence 0, if known
   for (const Batch& batch : batches) {
     SCOPED_TRACE(batch.name);
@@ -287,7 +287,7 @@ TEST(Cells, MatchChangedBytesAndAttendedSequence) {
     const Copies before = copy_data(observed.caches());
     observed.decode(batch.tokens);
     for (const auto& [cache, bytes] : before) {
-      const Ids changed = changed_cells(*cache, bytes);
+      const Numbers changed = changed_cells(*cache, bytes);
       ASSERT_EQ(changed.size(), batch.tokens.size()) << cache->name;
       if (cache == before.begin()->first) written.push_back(changed);
       EXPECT_EQ(changed, written.back()) << cache->name;
@@ -300,7 +300,7 @@ TEST(Cells, MatchChangedBytesAndAttendedSequence) {
     }
     if (batch.tokens.size() == 1 && batch.tokens[0].sequence == 0)
       cell_of_position[batch.tokens[0].position] = written.back()[0];
-    Ids& cells = attended.emplace_back();
+    Numbers& cells = attended.emplace_back();
     for (const auto& [cell, sequence] : sequence_of_cell) {
       if (sequences.contains(sequence)) cells.push_back(cell);
     }
@@ -314,14 +314,14 @@ TEST(Cells, MatchChangedBytesAndAttendedSequence) {
     const auto step = reader.step(StepId{i + 1});
     ASSERT_TRUE(step.has_value()) << step.error().message;
     const auto graph = graph_of(reader, *step);
-    Ids ids, positions;
+    Numbers ids, positions;
     for (const BatchToken& token : batches[i].tokens) {
       ids.push_back(token.id);
       positions.push_back(token.position);
     }
     for (std::size_t s = 0; s < graph->slots.size(); ++s) {
-      const Ids& values = step->slots[s].ints;
-      Ids ascending = values;
+      const Numbers& values = step->slots[s].ints;
+      Numbers ascending = values;
       std::ranges::sort(ascending);
       switch (graph->slots[s].kind) {
         case SlotKind::TokenIds:

@@ -11,11 +11,13 @@
 #include <ctime>
 #include <format>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "tests/support/models/traced_model.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_paths.h"
+#include "tracer/engine/host_facts.h"
 
 namespace tt::test {
 namespace {
@@ -98,6 +100,26 @@ TEST(CpuGroups, FilesOfTheGroupAndThoseAroundIt) {
   }
 }
 
+TEST(CpuGroups, SmallestLimitOfTheGroupAndThoseAroundIt) {
+  const FakeSystem v1("4:cpu,cpuacct:/a/b\n", kMountsV1);
+  const fs::path of_v1 = v1.root() / "sys/fs/cgroup/cpu,cpuacct";
+  EXPECT_EQ(cpu_limit(v1.root()), std::nullopt);
+  put_file(of_v1 / "a/b/cpu.cfs_quota_us", "-1\n");
+  put_file(of_v1 / "a/b/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cpu_limit(v1.root()), std::nullopt);
+  put_file(of_v1 / "a/cpu.cfs_quota_us", "150000\n");
+  put_file(of_v1 / "a/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cpu_limit(v1.root()), 1.5);
+
+  const FakeSystem v2("0::/a/b\n", kMountsV2);
+  const fs::path of_v2 = v2.root() / "sys/fs/cgroup";
+  put_file(of_v2 / "a/b/cpu.max", "max 100000\n");
+  EXPECT_EQ(cpu_limit(v2.root()), std::nullopt);
+  put_file(of_v2 / "a/b/cpu.max", "400000 100000\n");
+  put_file(of_v2 / "a/cpu.max", "100000 50000\n");
+  EXPECT_EQ(cpu_limit(v2.root()), 2.0);
+}
+
 TEST(MachineState, TakesDifferencesOfTheKernelsNumbers) {
   const FakeSystem system("4:cpu,cpuacct:/a\n", kMountsV1);
   const fs::path group = system.root() / "sys/fs/cgroup/cpu,cpuacct/a/cpu.stat";
@@ -129,7 +151,7 @@ TEST(MachineState, WhatTheSystemDoesNotProvideIsAbsent) {
   MachineState state(system.root());
   state.begin();
   const StepConditions step = state.take(1);
-  for (const auto& [name, value] : kStepConditions) {
+  for (const auto& [name, value] : kMachineConditions) {
     const std::string_view text = name;
     const bool always = text == "interval_ns" || text.contains("switches") ||
                         text.contains("_faults");  // from getrusage

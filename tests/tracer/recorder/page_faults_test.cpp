@@ -16,16 +16,21 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <cstdio>
+#include <format>
 #include <fstream>
+#include <future>
 #include <set>
 #include <sstream>
 #include <thread>
 
 #include "analysis/aggregate/breakdown.h"
 #include "tests/analysis/aggregate/naive_faults.h"
+#include "tests/support/child_process.h"
 #include "tests/support/models/traced_model.h"
 #include "tests/support/test_paths.h"
 #include "tracer/format/access/access.h"
+#include "tracer/modelgen/model_writer.h"
 
 namespace tt::test {
 namespace {
@@ -42,6 +47,29 @@ struct DiskFile {
     EXPECT_EQ(fsync(fd), 0);
     close(fd);
   }
+};
+
+// A generated model in a folder on a disk that every user may read.
+class DiskModel {
+ public:
+  explicit DiskModel(const modelgen::ModelSpec& spec) {
+    fs::create_directories(folder_);
+    const auto report = modelgen::write_model(spec, folder_ / "model.gguf");
+    if (!report) throw std::runtime_error(report.error().message);
+    files = report->files;
+    for (const fs::path& file : files) {
+      const int fd = open(file.c_str(), O_RDONLY);
+      EXPECT_EQ(fsync(fd), 0);
+      close(fd);
+    }
+  }
+  ~DiskModel() { fs::remove_all(folder_); }
+  DiskModel(const DiskModel&) = delete;
+  DiskModel& operator=(const DiskModel&) = delete;
+  std::vector<fs::path> files;
+
+ private:
+  const fs::path folder_ = fs::current_path() / ("page_faults_models_" + std::to_string(getpid()));
 };
 
 // Drops the pages of a file from this process and from the page cache, and disables readahead.
@@ -68,15 +96,17 @@ struct Recorded {
 };
 
 // The pages are dropped before the step of the third generated token.
-Recorded record_without_pages(const fs::path& file) {
+Recorded record_without_pages(const std::vector<fs::path>& files, std::int32_t threads = 1) {
   Recorded out;
   ModelOptions options;
   options.repack = false;
-  out.model = std::make_unique<TracedModel>(file, TracedModel::small_context(), options);
+  ContextOptions context = TracedModel::small_context();
+  context.threads = threads;
+  out.model = std::make_unique<TracedModel>(files.front(), context, options);
   std::uint64_t before = 0;
   out.run = out.model->run(greedy_tokens(8, 6), [&](std::uint32_t generated) {
     if (generated != 3) return;
-    drop_pages(file);
+    for (const fs::path& file : files) drop_pages(file);
     before = PageFaults::count();
   });
   out.counted = PageFaults::count() - before;
@@ -88,55 +118,66 @@ void copy_model(const DiskFile& to) {
   to.sync();
 }
 
-// The pages of the file of which a step reads any byte.
-std::set<std::uint64_t> pages_read(const SessionReader& reader, const Step& step) {
-  std::set<std::uint64_t> pages;
+using Pages = std::set<std::pair<std::uint32_t, std::uint64_t>>;  // file, page
+
+// The pages of the files of which a step reads any byte.
+Pages pages_read(const SessionReader& reader, const Step& step) {
+  Pages pages;
   const auto graph = graph_of(reader, step);
   for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
     if (access.range.empty() || access.touched.v == 0) return;
     const std::uint64_t end = access.range.offset + access.range.length;
     for (std::uint64_t page = access.range.offset / kPage; page * kPage < end; ++page)
-      pages.insert(page);
+      pages.emplace(access.range.file, page);
   });
   return pages;
 }
 
-// Each page that is read faults once, in an op that reads it.
-void expect_every_page(const Recorded& recorded) {
+// Each page that is read faults, in an op that reads it; once, if one thread reads. Returns the
+// number of faults in slices of experts.
+std::size_t expect_every_page(const Recorded& recorded, bool one_thread = true) {
   const SessionReader reader = recorded.run.reader();
   const std::vector<Step> steps = recorded.run.steps();
   const std::vector<NaiveFault> faults = naive_faults(reader);
   const auto at_model =
       std::ranges::find_if(faults, [](const auto& of) { return !of.file.empty(); });
-  ASSERT_NE(at_model, faults.end());
+  if (at_model == faults.end()) {
+    ADD_FAILURE() << "no fault in the model";
+    return 0;
+  }
   const StepId first = at_model->step.id;
-  std::set<std::uint64_t> faulted;
+  Pages faulted;
   std::uint64_t reported = 0, in_step = 0;
+  std::size_t in_experts = 0;
   for (const NaiveFault& of : faults) {
     reported += of.step.id >= first;
     if (of.file.empty() || of.step.id != first) continue;  // the program's own pages
     ++in_step;
-    faulted.insert(of.file.offset / kPage);
+    faulted.emplace(of.file.file, of.file.offset / kPage);
+    in_experts += of.expert >= 0;
     EXPECT_TRUE(of.op.has_value());
-    ASSERT_TRUE(of.access.has_value());
+    EXPECT_TRUE(of.access.has_value());
     EXPECT_EQ(of.of_access.op.v, of.op.value_or(kNone)) << "not by the op that ran";
     EXPECT_GE(of.fault.at, of.step.begin);
     EXPECT_LE(of.fault.at, of.step.end);
   }
-  const std::set<std::uint64_t> read = pages_read(reader, steps[first.v]);
+  const Pages read = pages_read(reader, steps[first.v]);
   EXPECT_EQ(faulted, read);
-  EXPECT_EQ(in_step, read.size()) << "a page faulted twice";
+  if (one_thread) {
+    EXPECT_EQ(in_step, read.size()) << "a page faulted twice";
+  }
   // The other counts: the kernel's, of the whole process; the breakdown's, by tensor.
   EXPECT_GE(recorded.counted, reported);
   EXPECT_LE(recorded.counted, reported + 20);
   const auto index = SessionIndex::build(reader);
-  ASSERT_TRUE(index.has_value());
-  const auto by_tensor = breakdown(*index, {.by = Axis::Tensor});
-  ASSERT_TRUE(by_tensor.has_value());
-  EXPECT_EQ(by_tensor->total.all.faults, static_cast<double>(faults.size()));
+  EXPECT_TRUE(index.has_value());
+  const auto by_tensor = breakdown(index.value(), {.by = Axis::Tensor});
+  EXPECT_TRUE(by_tensor.has_value());
+  EXPECT_EQ(by_tensor.value().total.all.faults, static_cast<double>(faults.size()));
   std::printf("%zu page faults recorded, %llu counted by the kernel, %zu pages read by step %u\n",
               static_cast<std::size_t>(reported), static_cast<unsigned long long>(recorded.counted),
               read.size(), first.v);
+  return in_experts;
 }
 
 // Only the count of faults is recorded, for the step that had them.
@@ -160,7 +201,7 @@ void expect_only_counts(const Recorded& recorded) {
 TEST(PageFaults, MatchPagesThatStepReads) {
   const DiskFile model;
   copy_model(model);
-  const Recorded recorded = record_without_pages(model.path);
+  const Recorded recorded = record_without_pages({model.path});
   EXPECT_EQ(recorded.run.recording.losses, LossCounters{});
   if (recorded.model->faults().records_addresses()) {
     EXPECT_EQ(recorded.model->faults().source(), "perf");
@@ -169,6 +210,103 @@ TEST(PageFaults, MatchPagesThatStepReads) {
     EXPECT_TRUE(recorded.model->faults().source().starts_with("getrusage: perf_event_open: "));
     expect_only_counts(recorded);
   }
+}
+
+// The pages stay in memory, but are no longer mapped. The kernel maps several of them per fault.
+TEST(PageFaults, MinorFaultsAreRecordedOnRequest) {
+  const DiskFile model;
+  copy_model(model);
+  ModelOptions options;
+  options.repack = false;
+  TracedModel traced(model.path, TracedModel::small_context(), options);
+  GenerationRequest request = greedy_tokens(8, 6);
+  request.minor_faults = true;
+  const auto unmap = [&](std::uint32_t generated) {
+    if (generated != 3) return;
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+      if (!line.ends_with(model.path.string())) continue;
+      std::uint64_t begin = 0, end = 0;
+      char dash = 0;
+      std::istringstream(line) >> std::hex >> begin >> dash >> end;
+      EXPECT_EQ(madvise(std::bit_cast<void*>(begin), end - begin, MADV_DONTNEED), 0);
+    }
+  };
+  const auto run = traced.run(request, unmap);
+  const SessionReader reader = run.reader();
+  const std::vector<NaiveFault> faults = naive_faults(reader, FaultKind::Minor);
+  if (traced.faults().minor_source() != "perf") {  // this kernel does not allow perf events
+    EXPECT_TRUE(traced.faults().minor_source().starts_with("perf_event_open: "));
+    EXPECT_TRUE(faults.empty());
+    return;
+  }
+  const Step step = run.steps()[3];
+  const Pages read = pages_read(reader, step);
+  std::uint64_t of_step = 0, in_model = 0;
+  for (const NaiveFault& of : faults) {
+    if (of.step.id != step.id) continue;
+    ++of_step;
+    EXPECT_TRUE(of.op.has_value());
+    EXPECT_GE(of.fault.at, of.step.begin);
+    EXPECT_LE(of.fault.at, of.step.end);
+    if (of.file.empty()) continue;  // new memory
+    ++in_model;
+    EXPECT_TRUE(read.contains({of.file.file, of.file.offset / kPage}));
+    EXPECT_EQ(of.of_access.op.v, of.op.value_or(kNone)) << "not by the op that ran";
+  }
+  EXPECT_GT(in_model, 5U);
+  // The kernel's count is that of the whole process.
+  const std::uint64_t counted = step.conditions.minor_faults.value_or(0);
+  EXPECT_LE(of_step, counted);
+  EXPECT_GE(of_step + 20, counted);
+  std::printf("%llu minor page faults, %llu counted by the kernel, %zu pages read\n",
+              static_cast<unsigned long long>(of_step), static_cast<unsigned long long>(counted),
+              read.size());
+
+  const auto without = traced.run(greedy_tokens(8, 6), unmap);
+  EXPECT_TRUE(naive_faults(without.reader(), FaultKind::Minor).empty());
+  EXPECT_GE(without.steps()[3].conditions.minor_faults.value_or(0), in_model) << "still counted";
+}
+
+// Routed experts in one and in three files, one and two threads.
+TEST(PageFaults, MatchPagesOfExpertsAndSplitFiles) {
+  for (const int splits : {1, 3}) {
+    const DiskModel model({.shape = "moe", .splits = splits});
+    ASSERT_EQ(model.files.size(), static_cast<std::size_t>(splits));
+    for (const std::int32_t threads : {1, 2}) {
+      SCOPED_TRACE(std::format("{} files, {} threads", splits, threads));
+      // As in the server, every model has a thread of its own: OpenMP keeps the workers of a
+      // thread, and faults are recorded of workers that start after the model was loaded.
+      const Recorded recorded = std::async(std::launch::async, [&] {
+                                  return record_without_pages(model.files, threads);
+                                }).get();
+      if (!recorded.model->faults().records_addresses()) {
+        expect_only_counts(recorded);
+        continue;
+      }
+      EXPECT_GT(expect_every_page(recorded, threads == 1), 10U) << "in slices of experts";
+    }
+  }
+}
+
+// In a process of its own that is no longer root. If the kernel does not allow an ordinary user to
+// have perf events, the faults are counted.
+TEST(PageFaults, AreFoundByAnOrdinaryUser) {
+  const DiskModel model({.shape = "moe"});
+  ensure_backends_loaded();
+  ChildProcess child([&] {
+    if (getuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) return 2;
+    const Recorded recorded = record_without_pages(model.files);
+    std::printf("as user %u: %s\n", getuid(), recorded.model->faults().source().c_str());
+    if (recorded.model->faults().records_addresses()) {
+      expect_every_page(recorded);
+    } else {
+      expect_only_counts(recorded);
+    }
+    std::fflush(stdout);
+    return ::testing::Test::HasFailure() ? 1 : 0;
+  });
+  EXPECT_EQ(child.wait(), 0);
 }
 
 // Like the seccomp rules of a container.
@@ -190,7 +328,7 @@ TEST(PageFaults, AreCountedWithoutPerfEvents) {
   copy_model(model);
   std::thread([&] {  // the filter applies to this thread and those that it starts
     forbid_perf_events();
-    const Recorded recorded = record_without_pages(model.path);
+    const Recorded recorded = record_without_pages({model.path});
     EXPECT_FALSE(recorded.model->faults().records_addresses());
     EXPECT_EQ(recorded.model->faults().source(),
               "getrusage: perf_event_open: Operation not permitted");
@@ -232,7 +370,7 @@ TEST(PageFaults, LostFaultsAreCounted) {
   constexpr std::size_t kPages = 3 * PageFaults::kRingCapacity;
   const ColdPages pages(kPages);
   const auto faults = PageFaults::watch();
-  std::vector<PageFault> reported;
+  std::vector<PageFault> reported, minor;
   std::size_t at_first = 0;
   std::thread([&] {
     // A CPU reports its lost events with its next event.
@@ -240,7 +378,7 @@ TEST(PageFaults, LostFaultsAreCounted) {
     CPU_ZERO(&here);
     CPU_SET(static_cast<std::size_t>(sched_getcpu()), &here);
     ASSERT_EQ(sched_setaffinity(0, sizeof here, &here), 0);
-    const auto take = [&] { std::thread([&] { faults->take(reported); }).join(); };
+    const auto take = [&] { std::thread([&] { faults->take(reported, minor); }).join(); };
     const std::uint64_t before = PageFaults::count();
     faults->start();
     pages.touch(0, kPages - 10);
@@ -266,12 +404,12 @@ TEST(PageFaults, ExcludeThoseOfConsumerThread) {
   constexpr std::size_t kPages = 40;
   const ColdPages pages(kPages);
   const auto faults = PageFaults::watch();
-  std::vector<PageFault> reported;
+  std::vector<PageFault> reported, minor;
   faults->start();
   pages.touch(0, kPages / 2);
   std::thread([&] {
     pages.touch(kPages / 2, kPages);
-    faults->take(reported);
+    faults->take(reported, minor);
   }).join();
   faults->stop();
   if (!faults->records_addresses()) {

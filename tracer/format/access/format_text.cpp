@@ -52,6 +52,8 @@ const char* to_text(Phase v) {
   static constexpr std::array names = {"prompt", "generate", "encode", "embed", "other"};
   return name_of(names, v);
 }
+const char* to_text(FaultKind kind) { return kind == FaultKind::Major ? "major" : "minor"; }
+
 const char* to_text(Timing v) {
   static constexpr std::array names = {"fast", "learned", "exact", "none"};
   return name_of(names, v);

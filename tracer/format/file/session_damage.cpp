@@ -41,13 +41,26 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::truncate_
     readable.tokens = std::max(readable.tokens, static_cast<std::uint32_t>(end));
     return true;
   };
-  std::uint64_t readable_fault_steps =
-      0;  // number of steps before the first unreadable list of faults
-  const auto faults = for_each_faults(StepId{0}, UINT32_MAX, [&](const StepFaults& of) {
-    readable_fault_steps = std::uint64_t{of.step.v} + 1;
-    return !keep_going || keep_going();
-  });
-  readable.faults_unreadable = !faults && readable_fault_steps == 0;
+  // Number of steps before the first unreadable list of faults.
+  std::uint64_t readable_fault_steps = UINT64_MAX;
+  std::expected<void, TraceError> faults;
+  bool some_unreadable = false;
+  for (const FaultKind kind : {FaultKind::Major, FaultKind::Minor}) {
+    std::uint64_t steps = 0;
+    const auto read = for_each_faults(
+        StepId{0}, UINT32_MAX,
+        [&](const StepFaults& of) {
+          steps = std::uint64_t{of.step.v} + 1;
+          return !keep_going || keep_going();
+        },
+        kind);
+    if (read) continue;
+    readable.faults_unreadable[static_cast<std::size_t>(kind)] = steps == 0;
+    some_unreadable = some_unreadable || steps == 0;
+    if (steps == 0 || steps >= readable_fault_steps) continue;
+    readable_fault_steps = steps;
+    faults = read;
+  }
   // Read each step by scan and by key: in a damaged B-tree the two may differ.
   std::expected<void, TraceError> all;
   const auto scanned = for_each_step_row(StepId{0}, UINT32_MAX, [&](const StepRow& row) {
@@ -55,7 +68,7 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::truncate_
       all = std::unexpected(cancelled_error());
     } else if (const auto next = step(row.head.id); !next) {
       all = std::unexpected(next.error());
-    } else if (!faults && !readable.faults_unreadable && row.head.id.v >= readable_fault_steps) {
+    } else if (!faults && row.head.id.v >= readable_fault_steps) {
       all = faults;
     } else if (!is_readable(*next)) {
       all = std::unexpected(impl_->damage(std::format("step {}", row.head.id.v)));
@@ -65,7 +78,7 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::truncate_
     return all.has_value();
   });
   if (all) all = scanned;
-  if (all && !readable.faults_unreadable) return std::nullopt;
+  if (all && !some_unreadable) return std::nullopt;
   if (!all && (all.error().kind != TraceError::Kind::Damaged || readable.steps == 0))
     return std::unexpected(all.error());
   impl_->readable = std::move(readable);

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <format>
+#include <span>
 #include <utility>
 
 #include "tracer/format/file/blob_codec.h"
@@ -24,14 +25,19 @@ constexpr std::size_t kMaxCachedTemplates = 32;
 // size of the file is no limit.
 constexpr std::size_t kMaxTokenBytes = 64u << 20;
 
+// Those that a file of this version contains.
+std::span<const StepCondition> conditions_of(std::uint32_t version) {
+  if (version < 3) return {};
+  return version == 3 ? std::span<const StepCondition>(kMachineConditions) : kStepConditions;
+}
+
 // A query of all steps, without WHERE.
 std::string select_steps(std::uint32_t version) {
   std::string sql =
       "SELECT id, phase, timing, template, allocation, begin_ns, end_ns, first_op_ns, first_token, "
       "n_tokens, threads, n_ops, dropped, aborted, ";
-  if (version >= 3)
-    for (const StepCondition& condition : kStepConditions)
-      sql += std::string(condition.name) + ", ";
+  for (const StepCondition& condition : conditions_of(version))
+    sql += std::string(condition.name) + ", ";
   return sql + "packed, crc FROM tt_step ";
 }
 
@@ -148,9 +154,8 @@ Status SessionReader::Impl::read_row(const Statement& statement, StepId id, Step
   row.ops = in.integer<std::uint64_t>();
   step.dropped = in.flag();
   step.aborted = in.flag();
-  if (version >= 3)
-    for (const StepCondition& of : kStepConditions)
-      step.conditions.*of.value = in.integer_u64_or_null();
+  for (const StepCondition& of : conditions_of(version))
+    step.conditions.*of.value = in.integer_u64_or_null();
   row.packed = in.blob();
   if (!in.valid() || !phase || !timing || step.id != id)
     return std::unexpected(damage(std::format("step {}", id.v)));
@@ -417,18 +422,22 @@ Status SessionReader::for_each_step_row(StepId first, std::uint32_t count,
 }
 
 Status SessionReader::for_each_faults(StepId first, std::uint32_t count,
-                                      const std::function<bool(const StepFaults&)>& row) const {
+                                      const std::function<bool(const StepFaults&)>& row,
+                                      FaultKind kind) const {
   // An open statement is a snapshot that prevents the writer from merging its WAL: read in
   // batches.
   constexpr int kRowBatch = 1024;
-  if (impl_->version < 2) return {};
+  if (impl_->version < (kind == FaultKind::Major ? 2U : 4U)) return {};
   std::uint64_t end = std::uint64_t{first.v} + count;
   if (impl_->readable) end = std::min<std::uint64_t>(end, impl_->readable->steps);
-  if (impl_->readable && impl_->readable->faults_unreadable) return {};
-  Statement& get = impl_->get_faults;
-  if (auto ready = impl_->prepare(get,
-                                  "SELECT step, begin_ns, n_faults, packed, crc FROM tt_fault "
-                                  "WHERE step >= ? AND step < ? ORDER BY step LIMIT ?");
+  const auto of_kind = static_cast<std::size_t>(kind);
+  if (impl_->readable && impl_->readable->faults_unreadable[of_kind]) return {};
+  Statement& get = impl_->get_faults[of_kind];
+  const char* table = kind == FaultKind::Major ? "tt_fault" : "tt_minor_fault";
+  if (auto ready =
+          impl_->prepare(get, std::format("SELECT step, begin_ns, n_faults, packed, crc FROM {} "
+                                          "WHERE step >= ? AND step < ? ORDER BY step LIMIT ?",
+                                          table));
       !ready)
     return ready;
   for (std::uint64_t at = first.v; at < end;) {

@@ -62,9 +62,10 @@ class SessionReader {
       StepId first, std::uint32_t count, const std::function<bool(const StepRow&)>& row) const;
 
   // The page faults of steps [first, first + count), in order; steps without faults are
-  // skipped. Files of format version 1 have none.
-  std::expected<void, TraceError> for_each_faults(
-      StepId first, std::uint32_t count, const std::function<bool(const StepFaults&)>& row) const;
+  // skipped. Files of format version 1 have none, those before version 4 no minor ones.
+  std::expected<void, TraceError> for_each_faults(StepId first, std::uint32_t count,
+                                                  const std::function<bool(const StepFaults&)>& row,
+                                                  FaultKind kind = FaultKind::Major) const;
 
   // Hides the first damaged step (or step whose tokens, template, allocation or faults are
   // damaged) and all steps after it, for this reader. If no faults at all can be read, only the

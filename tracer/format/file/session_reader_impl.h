@@ -2,6 +2,7 @@
 // session_reader.cpp and session_damage.cpp.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <expected>
 #include <memory>
@@ -25,14 +26,15 @@ struct SessionReader::Impl {
   const std::uint32_t version;     // of the format
   const std::string select_steps;  // without WHERE; the columns depend on the version
   // Prepared on first use, so that a damaged table does not prevent reading the others.
-  Statement get_template, get_allocation, get_step, get_steps, get_tokens, get_faults;
+  Statement get_template, get_allocation, get_step, get_steps, get_tokens;
+  std::array<Statement, 2> get_faults;  // by FaultKind
   // Most recently used last.
   std::vector<std::pair<TemplateId, std::shared_ptr<const GraphTemplate>>> templates;
   // The readable part of a damaged session, set by truncate_at_damage().
   struct ReadablePart {
     std::uint32_t steps = 0, tokens = 0;
     std::set<TemplateId> templates;
-    bool faults_unreadable = false;  // page faults cannot be read at all
+    std::array<bool, 2> faults_unreadable{};  // by FaultKind: none at all can be read
   };
   std::optional<ReadablePart> readable;
 

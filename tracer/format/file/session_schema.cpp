@@ -12,7 +12,7 @@ namespace tt {
 
 namespace {
 
-constexpr std::string_view kAddedInVersion2 = "tt_fault";
+constexpr std::string_view kAddedInVersion2 = "tt_fault", kAddedInVersion4 = "tt_minor_fault";
 // Version 3 added the conditions of a step.
 constexpr std::string_view kStepTableBeforeVersion3 = R"sql(CREATE TABLE tt_step(
   id INTEGER PRIMARY KEY, phase TEXT NOT NULL, timing TEXT NOT NULL, template INTEGER NOT NULL,
@@ -20,6 +20,17 @@ constexpr std::string_view kStepTableBeforeVersion3 = R"sql(CREATE TABLE tt_step
   first_op_ns INTEGER NOT NULL, first_token INTEGER NOT NULL, n_tokens INTEGER NOT NULL,
   threads INTEGER NOT NULL, n_ops INTEGER NOT NULL, dropped INTEGER NOT NULL,
   aborted INTEGER NOT NULL, packed BLOB NOT NULL, crc INTEGER NOT NULL))sql";
+
+// Version 4 added what the time of a step was spent on.
+constexpr std::string_view kStepTableOfVersion3 = R"sql(CREATE TABLE tt_step(
+  id INTEGER PRIMARY KEY, phase TEXT NOT NULL, timing TEXT NOT NULL, template INTEGER NOT NULL,
+  allocation INTEGER NOT NULL, begin_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,
+  first_op_ns INTEGER NOT NULL, first_token INTEGER NOT NULL, n_tokens INTEGER NOT NULL,
+  threads INTEGER NOT NULL, n_ops INTEGER NOT NULL, dropped INTEGER NOT NULL,
+  aborted INTEGER NOT NULL, interval_ns INTEGER, cpu_ns INTEGER, cpu_wait_ns INTEGER,
+  voluntary_switches INTEGER, involuntary_switches INTEGER, minor_faults INTEGER,
+  major_faults INTEGER, disk_read_bytes INTEGER, throttled_ns INTEGER, pressure_cpu_ns INTEGER,
+  pressure_io_ns INTEGER, pressure_memory_ns INTEGER, packed BLOB NOT NULL, crc INTEGER NOT NULL))sql";
 
 // "tt_step" of "CREATE TABLE tt_step(...".
 std::string_view table_name(std::string_view create) {
@@ -37,8 +48,12 @@ std::vector<std::string_view> tables_of(std::string_view version) {
     const std::string_view create = rest.substr(0, end);
     const std::string_view name = table_name(create);
     if (version == "1" && name == kAddedInVersion2) continue;
-    const bool before3 = version == "1" || version == "2";
-    tables.push_back(before3 && name == "tt_step" ? kStepTableBeforeVersion3 : create);
+    if (version != "4" && name == kAddedInVersion4) continue;
+    if (name != "tt_step" || version == "4") {
+      tables.push_back(create);
+    } else {
+      tables.push_back(version == "3" ? kStepTableOfVersion3 : kStepTableBeforeVersion3);
+    }
   }
   return tables;
 }
@@ -58,7 +73,7 @@ class SchemaLimits {
   SchemaLimits& operator=(const SchemaLimits&) = delete;
 
  private:
-  // SQLite parses each row with about 10 instructions; a session has at most 9 rows.
+  // SQLite parses each row with about 10 instructions; a session has at most 10 rows.
   static constexpr int kMaxRowBytes = 8192, kMaxInstructions = 1000;
   sqlite3* db_;
   int length_;

@@ -29,11 +29,16 @@ CREATE TABLE tt_step(
   aborted INTEGER NOT NULL, interval_ns INTEGER, cpu_ns INTEGER, cpu_wait_ns INTEGER,
   voluntary_switches INTEGER, involuntary_switches INTEGER, minor_faults INTEGER,
   major_faults INTEGER, disk_read_bytes INTEGER, throttled_ns INTEGER, pressure_cpu_ns INTEGER,
-  pressure_io_ns INTEGER, pressure_memory_ns INTEGER, packed BLOB NOT NULL, crc INTEGER NOT NULL);
+  pressure_io_ns INTEGER, pressure_memory_ns INTEGER, queue_ns INTEGER, sample_ns INTEGER,
+  detokenize_ns INTEGER, build_ns INTEGER, evaluate_ns INTEGER, graphs_built INTEGER,
+  packed BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE tt_token(
   idx INTEGER PRIMARY KEY, id INTEGER NOT NULL, position INTEGER NOT NULL,
   generated INTEGER NOT NULL, reused INTEGER NOT NULL, text BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE tt_fault(
+  step INTEGER PRIMARY KEY, begin_ns INTEGER NOT NULL, n_faults INTEGER NOT NULL,
+  packed BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE tt_minor_fault(
   step INTEGER PRIMARY KEY, begin_ns INTEGER NOT NULL, n_faults INTEGER NOT NULL,
   packed BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE tt_loss(name TEXT PRIMARY KEY, count INTEGER NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;

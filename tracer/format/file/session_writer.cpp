@@ -100,7 +100,7 @@ struct SessionWriter::Impl {
   fs::path path;
   std::optional<Database> db;  // empty after finish()
   Statement begin, commit, add_template, add_allocation, add_token, add_step, add_faults,
-      page_count;
+      add_minor_faults, page_count;
   bool in_transaction = false;
   std::optional<TraceError> failed;
   std::uint32_t steps = 0, tokens = 0;
@@ -126,8 +126,11 @@ Status SessionWriter::Impl::prepare() {
       {&add_template, "INSERT INTO tt_template VALUES(?,?,?,?,?,?,?,?)"},
       {&add_allocation, "INSERT INTO tt_allocation VALUES(?,?,?,?,?)"},
       {&add_step,
-       "INSERT INTO tt_step VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
+       "INSERT INTO tt_step "
+       "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
+       "?)"},
       {&add_faults, "INSERT INTO tt_fault VALUES(?,?,?,?,?)"},
+      {&add_minor_faults, "INSERT INTO tt_minor_fault VALUES(?,?,?,?,?)"},
       {&add_token, "INSERT INTO tt_token VALUES(?,?,?,?,?,?,?)"},
       {&page_count, "PRAGMA page_count"},
   };
@@ -332,12 +335,12 @@ Status SessionWriter::add_step(const Step& step) {
   });
 }
 
-Status SessionWriter::add_faults(const StepFaults& faults, Ns begin) {
+Status SessionWriter::add_faults(const StepFaults& faults, Ns begin, FaultKind kind) {
   return impl_->add([&]() -> Status {
     assert(faults.step.v < impl_->steps);
     const auto packed = pack_faults(faults, begin);
     if (!packed) return std::unexpected(encode_error(packed.error(), "list of page faults"));
-    return RowWriter(impl_->add_faults)
+    return RowWriter(kind == FaultKind::Major ? impl_->add_faults : impl_->add_minor_faults)
         .integer(faults.step.v)
         .integer(begin.v)
         .integer_u64(faults.count)
@@ -365,8 +368,9 @@ Status SessionWriter::finish(const SessionInfo& info, const LossCounters& losses
   if (done && !merged) done = merged;
 
   // Finalize statements before closing the connection: the last close removes the WAL.
-  for (Statement* s : {&impl.begin, &impl.commit, &impl.add_template, &impl.add_allocation,
-                       &impl.add_token, &impl.add_step, &impl.add_faults, &impl.page_count})
+  for (Statement* s :
+       {&impl.begin, &impl.commit, &impl.add_template, &impl.add_allocation, &impl.add_token,
+        &impl.add_step, &impl.add_faults, &impl.add_minor_faults, &impl.page_count})
     *s = Statement();
   impl.db.reset();
   return done;

@@ -33,7 +33,8 @@ class SessionWriter {
   std::expected<void, TraceError> add_tokens(std::span<const Token> tokens);
   std::expected<void, TraceError> add_step(const Step& step);
   // Page faults of an added step that began at `begin`; only for steps with faults.
-  std::expected<void, TraceError> add_faults(const StepFaults& faults, Ns begin);
+  std::expected<void, TraceError> add_faults(const StepFaults& faults, Ns begin,
+                                             FaultKind kind = FaultKind::Major);
   // Commits: everything added so far survives a kill of the process.
   std::expected<void, TraceError> commit();
 

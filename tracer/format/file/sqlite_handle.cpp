@@ -141,7 +141,7 @@ std::expected<Database, TraceError> Database::open(const std::filesystem::path& 
   if (mode == Mode::ReadWrite) sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   constexpr std::array kLimits = {
       std::pair{SQLITE_LIMIT_LENGTH, 256 << 20},  std::pair{SQLITE_LIMIT_SQL_LENGTH, 8192},
-      std::pair{SQLITE_LIMIT_COLUMN, 32},         std::pair{SQLITE_LIMIT_EXPR_DEPTH, 20},
+      std::pair{SQLITE_LIMIT_COLUMN, 40},         std::pair{SQLITE_LIMIT_EXPR_DEPTH, 20},
       std::pair{SQLITE_LIMIT_COMPOUND_SELECT, 2}, std::pair{SQLITE_LIMIT_VDBE_OP, 10'000},
       std::pair{SQLITE_LIMIT_FUNCTION_ARG, 8},    std::pair{SQLITE_LIMIT_ATTACHED, 0},
       std::pair{SQLITE_LIMIT_TRIGGER_DEPTH, 1},   std::pair{SQLITE_LIMIT_WORKER_THREADS, 0},

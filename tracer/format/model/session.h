@@ -16,7 +16,7 @@
 
 namespace tt {
 
-inline constexpr std::uint32_t kFormatVersion = 3;  // docs/trace-format.md
+inline constexpr std::uint32_t kFormatVersion = 4;  // docs/trace-format.md
 
 // Limits on the metadata, which the writer and the reader enforce.
 inline constexpr std::size_t kMaxSessionFacts = 16'384, kMaxModelFiles = 4096;
@@ -47,7 +47,8 @@ struct SessionInfo {
   std::uint32_t n_experts = 0, n_experts_used = 0;
   // All other metadata as name -> text, in a fixed order: hyper-parameters ("model."),
   // prompt and sampling ("request."), host ("host."), library versions ("library."),
-  // recorder ("trace."), context parameters ("context."), result ("result.").
+  // recorder ("trace."), context parameters ("context."), memory budget
+  // ("memory."), result ("result.").
   std::vector<std::pair<std::string, std::string>> facts;
   // Value of the fact `name`; empty: not found.
   std::string_view fact(std::string_view name) const {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,12 +38,13 @@ struct ValueStats {
   friend bool operator==(const ValueStats&, const ValueStats&) = default;
 };
 
-// What the machine did during a step: between the end of the previous step (for the first one,
-// the start of the session) and the end of this one. Read once per step, outside the graph
-// (tracer/recorder/machine_state.h). nullopt: the system does not provide it, or nobody asked.
-// Times are sums over threads or processors, so they may exceed `interval_ns`.
+// How a step ran: what the machine did between the end of the previous step (for the first one,
+// the start of the session) and the end of this one, and what this time was spent on. Read once
+// per step, outside the graph. nullopt: the system does not provide it, or nobody asked.
 struct StepConditions {
   using Value = std::optional<std::uint64_t>;
+  // Of the machine (tracer/recorder/machine_state.h). Times are sums over threads or processors,
+  // so they may exceed `interval_ns`.
   Value interval_ns;  // time that the other values cover
   // Threads that evaluate graphs: time on a processor, time waiting for one.
   Value cpu_ns, cpu_wait_ns;
@@ -53,6 +55,14 @@ struct StepConditions {
   // Pressure (PSI, "some"): time in which any task of the system waited. Read at most every
   // 10 ms, as is `throttled_ns`: steps in between have 0, the next one has the sum.
   Value pressure_cpu_ns, pressure_io_ns, pressure_memory_ns;
+  // Of the inference thread (tracer/engine/generation_run.h), without overlap. The request waited
+  // for others before its first step. Between the previous step and this one: choosing its token,
+  // and converting tokens to text.
+  Value queue_ns, sample_ns, detokenize_ns;
+  // From the begin of the step until the graph could run: building it or finding the previous one
+  // again, memory for it, its inputs. Then running it, until its output could be read.
+  Value build_ns, evaluate_ns;
+  Value graphs_built;  // 0: the graph of the previous step was used again
   friend bool operator==(const StepConditions&, const StepConditions&) = default;
 };
 
@@ -73,7 +83,15 @@ inline constexpr std::array kStepConditions = {
     StepCondition{"throttled_ns", &StepConditions::throttled_ns},
     StepCondition{"pressure_cpu_ns", &StepConditions::pressure_cpu_ns},
     StepCondition{"pressure_io_ns", &StepConditions::pressure_io_ns},
-    StepCondition{"pressure_memory_ns", &StepConditions::pressure_memory_ns}};
+    StepCondition{"pressure_memory_ns", &StepConditions::pressure_memory_ns},
+    StepCondition{"queue_ns", &StepConditions::queue_ns},
+    StepCondition{"sample_ns", &StepConditions::sample_ns},
+    StepCondition{"detokenize_ns", &StepConditions::detokenize_ns},
+    StepCondition{"build_ns", &StepConditions::build_ns},
+    StepCondition{"evaluate_ns", &StepConditions::evaluate_ns},
+    StepCondition{"graphs_built", &StepConditions::graphs_built}};
+// Those of the machine.
+inline constexpr auto kMachineConditions = std::span(kStepConditions).first<12>();
 
 // Adds the values of the following interval. A value that one of them lacks is absent in the sum.
 // Wraps: values of a damaged file may be of any size.
@@ -122,15 +140,19 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-// A major page fault: a thread that evaluated the graph touched bytes that were not in
-// memory and waited for the disk. The op and tensor are derived (analysis/index/fault_location.h).
+// Major: the page was not in memory, and the thread waited for the disk. Minor: it was, but not in
+// the process's page table, or it was new memory. Recorded on request.
+enum class FaultKind : std::uint8_t { Major, Minor };
+
+// A page fault of a thread that evaluated the graph. The op and tensor are derived
+// (analysis/index/fault_location.h).
 struct PageFault {
   Ns at{};
   std::uint64_t address = 0;  // faulting address
   friend bool operator==(const PageFault&, const PageFault&) = default;
 };
 
-// The page faults of one step, ordered by time.
+// The page faults of one kind of one step, ordered by time.
 struct StepFaults {
   StepId step;
   std::uint64_t count = 0;
@@ -160,5 +182,6 @@ struct Allocation {
 
 const char* to_text(Phase);
 const char* to_text(Timing);
+const char* to_text(FaultKind);
 
 }  // namespace tt

@@ -91,7 +91,7 @@ TEST(SessionFile, AnswersPlainSql) {
   }
   const auto line = [](auto v) { return std::to_string(v) + "\n"; };
   EXPECT_EQ(query_sqlite3(file, "PRAGMA application_id"), line(0x54545243));
-  EXPECT_EQ(query_sqlite3(file, "PRAGMA user_version"), "3\n");
+  EXPECT_EQ(query_sqlite3(file, "PRAGMA user_version"), "4\n");
   EXPECT_EQ(query_sqlite3(file, "PRAGMA journal_mode"), "delete\n");
   EXPECT_EQ(query_sqlite3(file, "PRAGMA integrity_check"), "ok\n");
   EXPECT_EQ(query_sqlite3(file, "SELECT value FROM tt_meta WHERE key = 'title'"),
@@ -289,7 +289,7 @@ TEST(SessionReader, OpensOnlySupportedVersions) {
       {"magic alone", std::string("SQLite format 3\0", 16), Kind::NotASession},
       {"another application", session_bytes(kApplication, 0x12345678), Kind::NotASession},
       {"no version", session_bytes(kVersion, 0), Kind::NotASession},
-      {"the next version", session_bytes(kVersion, 4), Kind::NewerVersion},
+      {"the next version", session_bytes(kVersion, kFormatVersion + 1), Kind::NewerVersion},
       {"a far version", session_bytes(kVersion, 0xFFFFFFFF), Kind::NewerVersion},
       {"header alone", session_bytes(kVersion, 1).substr(0, 100), Kind::Damaged},
   };
@@ -303,8 +303,11 @@ TEST(SessionReader, OpensOnlySupportedVersions) {
   }
   EXPECT_EQ(SessionReader::open(folder.path()).error().kind, Kind::NotASession);
   EXPECT_EQ(SessionReader::open(folder / "none").error().kind, Kind::NotFound);
-  std::ofstream(folder / "s.ttrace", std::ios::binary) << session_bytes(kVersion, 4);
-  EXPECT_NE(SessionReader::open(folder / "s.ttrace").error().message.find("version 4"),
+  std::ofstream(folder / "s.ttrace", std::ios::binary)
+      << session_bytes(kVersion, kFormatVersion + 1);
+  EXPECT_NE(SessionReader::open(folder / "s.ttrace")
+                .error()
+                .message.find(std::format("version {}", kFormatVersion + 1)),
             std::string::npos);
 }
 

@@ -110,11 +110,15 @@ std::string to_text(const test::RandomSession& s) {
     out += std::format("token {} id {} at {} {}{}{}\n", t.index, t.id, t.position, quoted(t.text),
                        t.generated ? " generated" : "", t.reused ? " reused" : "");
   for (const Step& step : s.steps) out += to_text(step);
-  for (const StepFaults& of : s.faults)
-    out += std::format("{} page faults in step {} {}\n", of.count, of.step.v,
-                       joined(of.faults, [](const PageFault& fault) {
-                         return std::format("{}:{:x}", fault.at.v, fault.address);
-                       }));
+  const auto add_faults = [&](const std::vector<StepFaults>& steps, const char* what) {
+    for (const StepFaults& of : steps)
+      out += std::format("{} {} in step {} {}\n", of.count, what, of.step.v,
+                         joined(of.faults, [](const PageFault& fault) {
+                           return std::format("{}:{:x}", fault.at.v, fault.address);
+                         }));
+  };
+  add_faults(s.faults, "page faults");
+  add_faults(s.minor_faults, "minor page faults");
   return out;
 }
 
@@ -133,6 +137,8 @@ TEST(ReleasedFormat, ReadsVersion1) { expect_golden("session-v1.ttrace", "sessio
 TEST(ReleasedFormat, ReadsVersion2) { expect_golden("session-v2.ttrace", "session-v2.txt"); }
 
 TEST(ReleasedFormat, ReadsVersion3) { expect_golden("session-v3.ttrace", "session-v3.txt"); }
+
+TEST(ReleasedFormat, ReadsVersion4) { expect_golden("session-v4.ttrace", "session-v4.txt"); }
 
 }  // namespace
 }  // namespace tt

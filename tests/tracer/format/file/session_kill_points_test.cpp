@@ -39,6 +39,7 @@ RandomSession finished_session() {
   session.info.state = SessionState::Done;
   session.info.error.clear();
   session.faults.clear();
+  session.minor_faults.clear();
   return session;
 }
 

@@ -118,6 +118,7 @@ TEST(RunningSession, PassesCheckWhileItGrows) {
   RandomSession head = session;
   head.steps.clear();
   head.faults.clear();
+  head.minor_faults.clear();
   ASSERT_TRUE(add_all(*writer, head).has_value());
   std::size_t written = 0;
   auto faults = session.faults.begin();

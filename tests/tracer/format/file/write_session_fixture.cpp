@@ -1,5 +1,5 @@
 // Writes the small session of which tests/data has one copy per released format version:
-// write_session_fixture tests/data/session-v3.ttrace
+// write_session_fixture tests/data/session-v4.ttrace
 //
 // Run once, when a version is final. Never replaces an existing file.
 #include <array>
@@ -156,9 +156,17 @@ std::expected<void, TraceError> write_fixture(const char* path) {
                          .throttled_ns = 0,
                          .pressure_cpu_ns = 150'000,
                          .pressure_io_ns = 90'000,
-                         .pressure_memory_ns = 0};
+                         .pressure_memory_ns = 0,
+                         .queue_ns = 2'000'000,
+                         .sample_ns = 0,
+                         .detokenize_ns = 700,
+                         .build_ns = 400,
+                         .evaluate_ns = 3'000'000,
+                         .graphs_built = 1};
   steps[1].conditions.interval_ns = 3'999'000;  // the system provides little
   steps[1].conditions.major_faults = 0;
+  steps[1].conditions.sample_ns = 30'000;
+  steps[1].conditions.graphs_built = 0;
   steps[1].first_token = 3;
   steps[1].slots = {{{42}, {}}, {{3, 1}, {}}, {{}, {0.625f, 0.375f}}};
   steps[2].first_token = 4;  // cancelled after its first op
@@ -193,6 +201,10 @@ std::expected<void, TraceError> write_fixture(const char* path) {
          .faults = {{Ns{2'500}, 0x9000 + 2176}, {Ns{2'600}, 0x7044}, {Ns{3'000'000}, 0x7fff'0000}}},
         steps[0].begin);
   if (done) done = writer.add_faults({.step = StepId{2}, .count = 7, .faults = {}}, steps[2].begin);
+  // In the output of the first op.
+  if (done)
+    done = writer.add_faults({.step = StepId{1}, .count = 1, .faults = {{Ns{4'001'000}, 0x180}}},
+                             steps[1].begin, FaultKind::Minor);
   if (done) done = writer.commit();
   if (done) done = writer.finish(info, {1, 2, 3, 0, 4});
   return done;
