@@ -136,6 +136,7 @@ class Walk {
   template <class Row>
   Status matches(const Step& step, Row row) {
     if (query_.phase && step.phase != *query_.phase) return {};
+    if (is_left_out(query_.leave_out, step.conditions, step.threads)) return {};
     const auto accesses = picked(step.graph);
     if (!accesses) return std::unexpected(accesses.error());
     if (!*accesses) return {};

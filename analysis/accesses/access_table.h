@@ -44,6 +44,7 @@ struct AccessQuery {
   StepId first_step{0};
   std::optional<StepId> last_step{};  // inclusive; none: the last step
   std::optional<Phase> phase{};
+  LeaveOut leave_out = LeaveOut::Nothing;
   AccessFilter filter{};
   Order<AccessSort> order{};
   friend bool operator==(const AccessQuery&, const AccessQuery&) = default;

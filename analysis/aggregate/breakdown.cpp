@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <format>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -10,6 +11,8 @@
 #include <optional>
 #include <ranges>
 #include <span>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -386,6 +389,85 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
   return out;
 }
 
+namespace {
+
+// The rows' values, descending, and the rows that are hot (at the start) and cold (at the end).
+struct HeatLimits {
+  std::size_t hot = 0, cold = 0;
+  std::size_t hot_tie = 0, cold_tie = 0;  // rows of the group that the limit would divide; 0: none
+};
+
+// The group of equal values around the boundary before `at`; empty if the boundary divides none.
+std::pair<std::size_t, std::size_t> tie_at(std::span<const double> values, std::size_t at) {
+  if (at == 0 || at >= values.size() || values[at - 1] != values[at]) return {at, at};
+  const auto [first, last] = std::ranges::equal_range(values, values[at], std::greater());
+  return {static_cast<std::size_t>(first - values.begin()),
+          static_cast<std::size_t>(last - values.begin())};
+}
+
+HeatLimits heat_limits(std::span<const double> values, const HotQuery& query) {
+  const auto count = static_cast<double>(values.size());
+  const std::size_t hot = rounded_up(count * query.hot_share);
+  const std::size_t cold = rounded_down(count * query.cold_share);
+  const auto hot_tie = tie_at(values, hot), cold_tie = tie_at(values, values.size() - cold);
+  return {.hot = hot_tie.first,
+          .cold = values.size() - cold_tie.second,
+          .hot_tie = hot_tie.second - hot_tie.first,
+          .cold_tie = cold_tie.second - cold_tie.first};
+}
+
+std::vector<double> descending_values(const std::vector<BreakdownRow>& rows, Value value) {
+  std::vector<double> values;
+  for (const BreakdownRow& row : rows) values.push_back(row.all.of(value));
+  std::ranges::sort(values, std::greater());
+  return values;
+}
+
+std::size_t largest_group(std::span<const double> sorted) {
+  std::size_t largest = 0;
+  for (std::size_t from = 0, to = 0; from < sorted.size(); from = to) {
+    while (to < sorted.size() && sorted[to] == sorted[from]) ++to;
+    largest = std::max(largest, to - from);
+  }
+  return largest;
+}
+
+// The value to sort by if the query has none, and why.
+std::pair<Value, std::string> value_that_differs(const std::vector<BreakdownRow>& rows) {
+  std::string note;
+  for (const Value value : {Value::Accesses, Value::Touched}) {
+    const std::size_t equal = largest_group(descending_values(rows, value));
+    if (rows.size() < 2 || 2 * equal <= rows.size()) {
+      if (!note.empty()) note += std::format(": sorted by {}.", to_text(value));
+      return {value, std::move(note)};
+    }
+    note += note.empty() ? std::format("{} of {} rows have equally many {}", equal, rows.size(),
+                                       to_text(value))
+                         : std::format(", {} equally many {}", equal, to_text(value));
+  }
+  return {Value::Time, note + ": sorted by time."};
+}
+
+void add_ties(const HeatLimits& limits, const HotQuery& query, Value value, std::size_t rows,
+              std::string& note) {
+  const auto add = [&](Heat heat, double share, std::size_t tie) {
+    if (tie == 0) return;
+    note += std::format(
+        "{}The limit of {} ({:.3g} %) would divide {} rows with equal {}: they are "
+        "warm.",
+        note.empty() ? "" : " ", to_text(heat), 100 * share, tie, to_text(value));
+  };
+  if (rows > 0 && (limits.hot_tie == rows || limits.cold_tie == rows)) {
+    note += std::format("{}All {} rows have equal {}: none is hot or cold.",
+                        note.empty() ? "" : " ", rows, to_text(value));
+    return;
+  }
+  add(Heat::Hot, query.hot_share, limits.hot_tie);
+  add(Heat::Cold, query.cold_share, limits.cold_tie);
+}
+
+}  // namespace
+
 const char* to_text(Heat heat) {
   constexpr std::array kWords = {"hot", "warm", "cold"};
   return kWords[std::to_underlying(heat)];
@@ -396,20 +478,30 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
   const BreakdownQuery all{.by = query.by, .filter = query.filter};
   auto rows = rows_of(index, all, keep_going);
   if (!rows) return std::unexpected(rows.error());
-  HotCold out{
-      .by = query.by, .value = query.value, .row_count = rows->size(), .rows = {}, .classes = {}};
-  const auto count = static_cast<double>(rows->size());
-  const std::size_t hot = rounded_up(count * query.hot_share);
-  const std::size_t cold = rounded_down(count * query.cold_share);
+  HotCold out{.by = query.by,
+              .value = Value::Accesses,
+              .row_count = rows->size(),
+              .rows = {},
+              .classes = {},
+              .note = {}};
+  if (query.value) {
+    out.value = *query.value;
+  } else {
+    std::tie(out.value, out.note) = value_that_differs(*rows);
+  }
+  const HeatLimits limits = heat_limits(descending_values(*rows, out.value), query);
+  add_ties(limits, query, out.value, rows->size(), out.note);
   const auto heat_of = [&](std::size_t rank) {
-    return rank < hot ? Heat::Hot : rank >= rows->size() - cold ? Heat::Cold : Heat::Warm;
+    return rank < limits.hot                    ? Heat::Hot
+           : rank >= rows->size() - limits.cold ? Heat::Cold
+                                                : Heat::Warm;
   };
   const auto size_of = [&](const BreakdownRow& row) {
     return query.by == Axis::Tensor
                ? index.names().tensors()[static_cast<std::size_t>(row.key)].size
                : Bytes{};
   };
-  auto places = sorted_indices(*rows, Order<Value>{.by = query.value, .descending = true});
+  auto places = sorted_indices(*rows, Order<Value>{.by = out.value, .descending = true});
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     const BreakdownRow& row = (*rows)[places[rank]];
     HotCold::Class& of = out.classes[std::to_underlying(heat_of(rank))];

@@ -2,6 +2,7 @@
 // classifies the rows as hot, warm or cold.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <expected>
@@ -60,16 +61,25 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
                                                const ContinueCheck& keep_going = never_cancel);
 
 // Rows are sorted by `value`, descending. The first `hot_share` of the rows (rounded up) is
-// hot, the last `cold_share` (rounded down) is cold.
+// hot, the last `cold_share` (rounded down) is cold. Rows with equal values are in the same
+// class: a group that one of the limits would divide is warm.
 enum class Heat : std::uint8_t { Hot, Warm, Cold };
 const char* to_text(Heat);
 
 struct HotQuery {
   Axis by = Axis::Tensor;
-  Value value = Value::Accesses;
+  // None: accesses, unless more than half of the rows have equally many; then bytes touched;
+  // if these are equal, too, time.
+  std::optional<Value> value{};
   double hot_share = 0.10, cold_share = 0.50;  // 0 to 1
   TraceFilter filter{};
   PageRange page = kAllRows;
+
+  // Per cent, or the default: 10 and 50, but at most what the other leaves.
+  void set_shares(std::optional<double> hot_percent, std::optional<double> cold_percent) {
+    hot_share = hot_percent.value_or(std::min(10.0, 100 - cold_percent.value_or(0))) / 100;
+    cold_share = cold_percent.value_or(std::min(50.0, 100 - hot_percent.value_or(0))) / 100;
+  }
 };
 
 struct HotCold {
@@ -88,6 +98,9 @@ struct HotCold {
     TraceSums sums;
   };
   std::array<Class, 3> classes;  // indexed by Heat
+  // A sentence for each surprise: which equal values decided the value that rows are sorted
+  // by, and which groups of equal rows a limit would have divided. Empty: none.
+  std::string note;
 };
 
 std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const HotQuery& query,

@@ -52,6 +52,7 @@ void add_steps(const SessionIndex& index, Range<std::uint64_t> wanted, SessionSt
       continue;
     }
     const IndexedStep& step = index.steps()[static_cast<std::size_t>(i)];
+    if (step.left_out) continue;
     ++out.steps;
     out.tokens += step.n_tokens;
     // Unsigned arithmetic, because values of a damaged file may overflow.

@@ -300,6 +300,14 @@ constexpr auto access_columns() {
                if (row.access().expert < 0 || std::isnan(row.access().score)) return std::nullopt;
                return row.access().score;
              }},
+      Column{{.name = "expert_name",
+              .type = Text,
+              .meaning = "name of the expert's part of the tensor: blk.5.expert_3.ffn_up.weight",
+              .null = "not an access of an expert"},
+             [](const auto& row) -> std::optional<std::string> {
+               if (row.access().expert < 0) return std::nullopt;
+               return expert_name(row.tensor_name(), row.access().expert);
+             }},
   };
 }
 

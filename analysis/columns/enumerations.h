@@ -4,6 +4,7 @@
 #include <array>
 
 #include "analysis/columns/column.h"
+#include "analysis/common/kernel.h"
 #include "analysis/common/verdict.h"
 #include "tracer/format/access/access.h"
 #include "tracer/format/model/graph_template.h"
@@ -22,6 +23,7 @@ consteval Enumeration words_to(const char* schema, Enum last) {
 inline constexpr Enumeration kPhases = words_to("Phase", Phase::Other);
 inline constexpr Enumeration kTimings = words_to("Timing", Timing::None);
 inline constexpr Enumeration kVerdicts = words_to("Verdict", Verdict::Disk);
+inline constexpr Enumeration kKernels = words_to("Kernel", Kernel::Device);
 inline constexpr Enumeration kTensorKinds = words_to("TensorKind", TensorKind::Input);
 inline constexpr Enumeration kComponents = words_to("Component", Component::Input);
 // Of a tensor of the whole graph. Only a layer subgraph has cross-layer tensors.

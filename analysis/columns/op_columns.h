@@ -6,6 +6,7 @@
 //   tensor_id(), tensor()  its output
 //   operation_type(), device(), tensor_name(), tensor_type()   std::string_view
 //   role()                 OpRole
+//   kernel()               std::optional<Kernel>
 //   begin(), duration()    no duration: not recorded
 //   read(), written()      Bytes of its accesses
 //   stats()                const ValueStats*; null: not recorded
@@ -78,6 +79,19 @@ constexpr auto op_columns() {
       pick<access_columns, "step", "op", "phase", "template", "token_id", "operation_type",
            "op_layer_id", "device">(),
       std::tuple{
+          Column{{.name = "kernel",
+                  .type = Text,
+                  .meaning = "implementation that ran the op (docs/conditions.md)",
+                  .null = "it depends on what was not recorded",
+                  .words = &kKernels},
+                 [](const auto& row) -> std::optional<const char*> {
+                   return row.kernel().transform([](Kernel kernel) { return to_text(kernel); });
+                 }},
+          Column{{.name = "threads",
+                  .type = UInt32,
+                  .unit = "threads",
+                  .meaning = "number of compute threads, each of which did a part of the op"},
+                 [](const auto& row) { return row.step().threads; }},
           Column{{.name = "nodes",
                   .type = UInt32,
                   .unit = "nodes",

@@ -5,6 +5,7 @@
 //   ops_timed()          number of ops with a time
 //   accesses()           number of accesses
 //   read(), written()    Bytes of the accesses
+//   mapped()             Bytes of mapped model files that were read, each counted once
 #pragma once
 
 #include "analysis/columns/access_columns.h"
@@ -72,6 +73,30 @@ constexpr auto condition_columns() {
           "ns", "time in which any task of the system waited for a disk (PSI)"),
       condition_column<&C::pressure_memory_ns>(
           "ns", "time in which any task of the system waited for memory (PSI)")};
+}
+
+// What the time since the previous step was spent on.
+constexpr auto spent_columns() {
+  using C = StepConditions;
+  return std::tuple{
+      condition_column<&C::queue_ns>(
+          "ns",
+          "time in which the request waited for other requests, before the session and its first "
+          "step; 0 for all other steps"),
+      condition_column<&C::sample_ns>(
+          "ns", "time for choosing the token that the step evaluates, after the previous step"),
+      condition_column<&C::detokenize_ns>("ns",
+                                          "time for converting tokens to text, before the step"),
+      condition_column<&C::build_ns>(
+          "ns",
+          "time from the start of the step until its graph could run: building the graph or "
+          "finding the previous one again, memory for it, its inputs"),
+      condition_column<&C::evaluate_ns>(
+          "ns", "time from then until the graph had run and its output could be read"),
+      condition_column<&C::graphs_built>(
+          "graphs",
+          "number of graphs that were built for the step; 0: the graph of the previous step was "
+          "used again")};
 }
 
 constexpr auto step_columns() {
@@ -150,7 +175,39 @@ constexpr auto step_columns() {
                   .meaning = "the evaluation was cancelled or failed"},
                  [](const auto& row) { return row.step().aborted; }},
       },
-      condition_columns());
+      condition_columns(), spent_columns(),
+      std::tuple{
+          Column{
+              {.name = "mapped_bytes",
+               .type = UInt64,
+               .unit = "bytes",
+               .meaning = "bytes of the mapped model files that the step read, each counted once"},
+              [](const auto& row) { return row.mapped().v; }},
+          Column{
+              {.name = "reread_factor",
+               .type = Float,
+               .meaning = "`disk_read_bytes` / `mapped_bytes`: 0 if all weights were in memory, 1 "
+                          "if each was read from the disk once",
+               .null = "not recorded, or no mapped weights"},
+              [](const auto& row) -> std::optional<float> {
+                const auto read = row.step().conditions.disk_read_bytes;
+                const std::uint64_t mapped = row.mapped().v;
+                if (!read || mapped == 0) return std::nullopt;
+                return static_cast<float>(static_cast<double>(*read) / static_cast<double>(mapped));
+              }},
+          Column{{.name = "bytes_per_fault",
+                  .type = UInt64,
+                  .unit = "bytes",
+                  .meaning = "`disk_read_bytes` / `major_faults`: what the kernel read (readahead) "
+                             "per page that was waited for",
+                  .null = "not recorded, or no such page fault"},
+                 [](const auto& row) -> std::optional<std::uint64_t> {
+                   const StepConditions& conditions = row.step().conditions;
+                   if (!conditions.disk_read_bytes || conditions.major_faults.value_or(0) == 0)
+                     return std::nullopt;
+                   return *conditions.disk_read_bytes / *conditions.major_faults;
+                 }},
+      });
 }
 
 }  // namespace tt::columns

@@ -33,4 +33,8 @@ std::string format_percent(double part, double all) {
   return std::format("{:.3g} %", all > 0 ? 100 * part / all : 0.0);
 }
 
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return std::format("{} {}{}", count, noun, count == 1 ? "" : noun.ends_with('s') ? "es" : "s");
+}
+
 }  // namespace tt

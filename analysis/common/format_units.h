@@ -1,7 +1,9 @@
 // Human-readable values: at least three significant digits and a unit. Pure functions.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace tt {
 
@@ -11,5 +13,7 @@ std::string format_bytes(double bytes);
 std::string format_duration(double ns);
 // "12.5 %"; "0 %" if `all` is not positive.
 std::string format_percent(double part, double all);
+// "1 step", "2 steps".
+std::string counted(std::uint64_t count, std::string_view noun);
 
 }  // namespace tt

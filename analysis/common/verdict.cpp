@@ -34,6 +34,17 @@ bool ThreadTime::add(const StepConditions& conditions, std::uint32_t threads) {
   return true;
 }
 
+ThreadTime& ThreadTime::operator+=(const ThreadTime& other) {
+  total_ns += other.total_ns;
+  cpu_ns += other.cpu_ns;
+  wait_ns += other.wait_ns;
+  throttled_ns += other.throttled_ns;
+  blocked_ns += other.blocked_ns;
+  faults += other.faults;
+  bytes += other.bytes;
+  return *this;
+}
+
 // A CPU limit makes its group's threads wait for each other, too; a disk does not make them wait
 // for a processor. So the order of the first two decides, and the larger loss of the last two.
 std::optional<Verdict> ThreadTime::verdict() const {
@@ -50,6 +61,11 @@ std::optional<Verdict> ThreadTime::verdict() const {
 std::optional<Verdict> verdict_of(const StepConditions& conditions, std::uint32_t threads) {
   ThreadTime time;
   return time.add(conditions, threads) ? time.verdict() : std::nullopt;
+}
+
+bool is_left_out(LeaveOut leave_out, const StepConditions& conditions, std::uint32_t threads) {
+  if (leave_out == LeaveOut::Nothing) return false;
+  return verdict_of(conditions, threads).value_or(Verdict::Clean) != Verdict::Clean;
 }
 
 std::string advice_on(Verdict verdict, const ThreadTime& time) {

@@ -35,6 +35,7 @@ struct ThreadTime {
 
   // Returns false, and adds nothing, if the conditions do not have the times of the threads.
   bool add(const StepConditions& conditions, std::uint32_t threads);
+  ThreadTime& operator+=(const ThreadTime& other);
   // nullopt: nothing was added.
   std::optional<Verdict> verdict() const;
   friend bool operator==(const ThreadTime&, const ThreadTime&) = default;
@@ -42,6 +43,10 @@ struct ThreadTime {
 
 // nullopt: the conditions were not recorded.
 std::optional<Verdict> verdict_of(const StepConditions& conditions, std::uint32_t threads);
+
+// Steps that a query leaves out. Disturbed: whose verdict is known and not clean.
+enum class LeaveOut : bool { Nothing, Disturbed };
+bool is_left_out(LeaveOut leave_out, const StepConditions& conditions, std::uint32_t threads);
 
 // The verdict with its evidence and what to do, in one line.
 std::string advice_on(Verdict verdict, const ThreadTime& time);

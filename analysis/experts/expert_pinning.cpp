@@ -54,18 +54,7 @@ std::vector<Bytes> tenths_of(Bytes all) {
 
 std::expected<ReadSequence, TraceError> expert_reads(const ReadSequence& sequence,
                                                      const ContinueCheck& keep_going) {
-  CancelCheck cancel_check(keep_going);
-  ReadSequence out;
-  std::vector<std::uint32_t> number(sequence.items.size());
-  for (std::size_t i = 0; i < sequence.items.size(); ++i) {
-    number[i] = static_cast<std::uint32_t>(out.items.size());
-    if (sequence.items[i].expert >= 0) out.items.push_back(sequence.items[i]);
-  }
-  for (const std::uint32_t item : sequence.reads) {
-    if (!cancel_check.may_continue()) return std::unexpected(cancelled_error());
-    if (sequence.items[item].expert >= 0) out.reads.push_back(number[item]);
-  }
-  return out;
+  return reads_of(sequence, [](const ReuseItem& item) { return item.expert >= 0; }, keep_going);
 }
 
 std::expected<ExpertPinning, TraceError> expert_pinning(const ReadSequence& sequence,

@@ -11,105 +11,15 @@
 #include <unordered_map>
 #include <utility>
 
-#include "analysis/common/derived_graphs.h"
-#include "analysis/experts/routing.h"
+#include "analysis/experts/router_choices.h"
 #include "tracer/text/join.h"
 
 namespace tt {
 
 namespace {
 
-using RouterId = std::pair<LayerId, std::uint32_t>;
-
-// The number of experts of each router of a graph: the number of slices of the weights that
-// its choices select from, else the model's expert count.
-class RouterSizes {
- public:
-  RouterSizes(const DerivedGraph& derived, std::uint32_t of_model) {
-    std::map<LayerId, std::uint32_t> routers;
-    const GraphTemplate& graph = *derived.graph;
-    for (std::uint32_t i = 0; i < graph.slots.size(); ++i) {
-      if (graph.slots[i].kind != SlotKind::Experts) continue;
-      const LayerId layer = graph.slots[i].layer;
-      std::uint32_t& number = numbers_[{layer, routers[layer]++}];
-      for (const Access& access : derived.accesses) {
-        if (access.extent != Extent::Experts || access.slot.v != i) continue;
-        const std::int64_t slices = graph.tensor(access.tensor).ne[2];
-        constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
-        number =
-            std::max(number, static_cast<std::uint32_t>(std::clamp(slices, std::int64_t{0}, kMax)));
-      }
-      if (number == 0) number = of_model;
-    }
-  }
-  std::uint32_t of(const RouterId& router) const { return numbers_.at(router); }
-
- private:
-  std::map<RouterId, std::uint32_t> numbers_;
-};
-
-// The experts that one router chose for one token.
-struct Choice {
-  RouterId router;
-  std::uint32_t experts = 0;         // total experts
-  std::uint32_t token = 0;           // index in the session; kNone: unknown
-  std::span<const RoutingRow> rows;  // may contain expert numbers out of range
-};
-
-// Splits rows into choices: a choice begins at rank 0.
-void for_each_choice(std::span<const RoutingRow> rows, const RouterSizes& numbers,
-                     const std::function<void(const Choice&)>& row) {
-  for (std::size_t at = 0; at < rows.size();) {
-    std::size_t end = at + 1;
-    while (end < rows.size() && rows[end].rank != 0) ++end;
-    const RouterId router{rows[at].layer, rows[at].router};
-    row({.router = router,
-         .experts = numbers.of(router),
-         .token = rows[at].token,
-         .rows = rows.subspan(at, end - at)});
-    at = end;
-  }
-}
-
-std::expected<void, TraceError> for_each_choice(const SessionReader& reader,
-                                                std::optional<Phase> phase,
-                                                const ContinueCheck& keep_going,
-                                                const std::function<void(const Choice&)>& row) {
-  const auto info = reader.info();
-  if (!info) return std::unexpected(info.error());
-  DerivedGraphCache graphs(reader);
-  std::map<TemplateId, RouterSizes> numbers;
-  std::expected<void, TraceError> result;
-  const auto walked = reader.for_each_step(
-      StepId{0}, std::numeric_limits<std::uint32_t>::max(), [&](const Step& step) {
-        if (!keep_going()) {
-          result = std::unexpected(cancelled_error());
-          return false;
-        }
-        if (step.graph.v == 0 || step.slots.empty() || (phase && step.phase != *phase)) return true;
-        auto known = numbers.find(step.graph);
-        if (known == numbers.end()) {
-          const auto derived = graphs.of(step.graph);
-          if (!derived) {
-            result = std::unexpected(derived.error());
-            return false;
-          }
-          known = numbers.emplace(step.graph, RouterSizes(**derived, info->n_experts)).first;
-        }
-        const auto graph = reader.graph(step.graph);
-        if (!graph) {
-          result = std::unexpected(graph.error());
-          return false;
-        }
-        for_each_choice(routing_rows(**graph, step), known->second, row);
-        return true;
-      });
-  if (!walked) return std::unexpected(walked.error());
-  return result;
-}
-
 // The valid expert numbers of a choice, ascending and distinct.
-std::vector<std::uint32_t> distinct_experts(const Choice& choice) {
+std::vector<std::uint32_t> distinct_experts(const RouterChoice& choice) {
   std::vector<std::uint32_t> experts;
   for (const RoutingRow& row : choice.rows)
     if (row.expert < choice.experts) experts.push_back(row.expert);
@@ -122,7 +32,7 @@ std::vector<std::uint32_t> distinct_experts(const Choice& choice) {
 // Counts the choices of one router.
 class RouterCounter {
  public:
-  void add(const Choice& choice) {
+  void add(const RouterChoice& choice) {
     use_.layer = choice.router.first;
     use_.router = choice.router.second;
     use_.experts = std::max(use_.experts, choice.experts);
@@ -171,7 +81,7 @@ double ratio(std::uint64_t part, std::uint64_t whole) {
 // Pairs of one router's experts.
 class PairCounter {
  public:
-  void add(const Choice& choice) {
+  void add(const RouterChoice& choice) {
     const std::vector<std::uint32_t> experts = distinct_experts(choice);
     if (experts.size() > kMaxTogether) return;
     for (std::size_t i = 0; i < experts.size(); ++i)
@@ -209,7 +119,7 @@ class TokenCounter {
  public:
   explicit TokenCounter(const std::vector<Token>& tokens) : tokens_(tokens) {}
 
-  void add(const Choice& choice) {
+  void add(const RouterChoice& choice) {
     if (choice.token >= tokens_.size()) return;
     const Token& token = tokens_[choice.token];
     texts_.try_emplace(token.id, token.text);
@@ -306,7 +216,7 @@ std::expected<std::vector<RouterUse>, TraceError> expert_use(const SessionReader
                                                              std::optional<Phase> phase,
                                                              const ContinueCheck& keep_going) {
   std::map<RouterId, RouterCounter> counters;
-  const auto walked = for_each_choice(reader, phase, keep_going, [&](const Choice& choice) {
+  const auto walked = for_each_choice(reader, phase, keep_going, [&](const RouterChoice& choice) {
     counters[choice.router].add(choice);
   });
   if (!walked) return std::unexpected(walked.error());
@@ -326,7 +236,7 @@ std::expected<RouterDetail, TraceError> router_detail(const SessionReader& reade
   RouterCounter counter;
   PairCounter pairs;
   TokenCounter tokens(*session);
-  const auto walked = for_each_choice(reader, phase, keep_going, [&](const Choice& choice) {
+  const auto walked = for_each_choice(reader, phase, keep_going, [&](const RouterChoice& choice) {
     if (choice.router != RouterId{layer, router}) return;
     counter.add(choice);
     pairs.add(choice);
@@ -353,18 +263,19 @@ std::expected<Page<TokenExperts>, TraceError> token_experts(const SessionReader&
                               static_cast<std::uint32_t>(std::min(range.limit, kMax)));
   if (!tokens) return std::unexpected(tokens.error());
   std::vector<std::map<std::uint32_t, TokenExpert>> experts(tokens->size());
-  const auto walked = for_each_choice(reader, std::nullopt, keep_going, [&](const Choice& choice) {
-    if (!range.contains(choice.token) || (layer && choice.router.first != *layer)) return;
-    const std::uint64_t at = choice.token - range.from;
-    if (at >= experts.size()) return;
-    for (const RoutingRow& row : choice.rows) {
-      if (row.expert >= choice.experts) continue;
-      TokenExpert& expert = experts[at][row.expert];
-      expert.expert = row.expert;
-      ++expert.routers;
-      if (!std::isnan(row.score)) expert.score += row.score;
-    }
-  });
+  const auto walked =
+      for_each_choice(reader, std::nullopt, keep_going, [&](const RouterChoice& choice) {
+        if (!range.contains(choice.token) || (layer && choice.router.first != *layer)) return;
+        const std::uint64_t at = choice.token - range.from;
+        if (at >= experts.size()) return;
+        for (const RoutingRow& row : choice.rows) {
+          if (row.expert >= choice.experts) continue;
+          TokenExpert& expert = experts[at][row.expert];
+          expert.expert = row.expert;
+          ++expert.routers;
+          if (!std::isnan(row.score)) expert.score += row.score;
+        }
+      });
   if (!walked) return std::unexpected(walked.error());
   Page<TokenExperts> page{.total = *total, .rows = {}};
   for (std::size_t i = 0; i < tokens->size(); ++i) {

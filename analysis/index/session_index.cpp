@@ -42,8 +42,10 @@ std::size_t bytes_of(const std::vector<T>& items) {
 }  // namespace
 
 std::expected<SessionIndex, TraceError> SessionIndex::build(const SessionReader& reader,
-                                                            const ContinueCheck& keep_going) {
+                                                            const ContinueCheck& keep_going,
+                                                            LeaveOut leave_out) {
   SessionIndex index;
+  index.leave_out_ = leave_out;
   if (auto done = index.extend(reader, keep_going); !done) return std::unexpected(done.error());
   return index;
 }
@@ -101,6 +103,7 @@ Status SessionIndex::take_faults(const SessionReader& reader, const ContinueChec
   auto read = reader.for_each_faults(StepId{first}, count, [&](const StepFaults& of) {
     if (wanted = keep_going(); !wanted) return false;
     const IndexedStep& step = steps_[of.step.v];
+    if (step.left_out) return true;
     if (of.faults.empty()) {
       faults_.push_back({.step = of.step.v, .has_details = false, .count = of.count});
       return true;
@@ -158,6 +161,7 @@ Status SessionIndex::take(const SessionReader& reader, const SessionReader::Step
                    .n_tokens = head.n_tokens,
                    .phase = head.phase,
                    .learned = head.timing == Timing::Learned,
+                   .left_out = is_left_out(leave_out_, head.conditions, head.threads),
                    .totals = {}};
   if (!steps_.empty()) {
     const IndexedStep& last = steps_.back();
@@ -166,7 +170,8 @@ Status SessionIndex::take(const SessionReader& reader, const SessionReader::Step
       in_token_order_ = false;
   }
   if (step.end < step.begin) in_time_order_ = false;
-  if (head.graph.v == 0) {
+  left_out_ += step.left_out;
+  if (head.graph.v == 0 || step.left_out) {
     add_step(step);
     return {};
   }

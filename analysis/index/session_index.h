@@ -42,6 +42,7 @@
 #include <vector>
 
 #include "analysis/common/page.h"
+#include "analysis/common/verdict.h"
 #include "analysis/index/blob_list.h"
 #include "analysis/index/fault_location.h"
 #include "analysis/index/number_table.h"
@@ -60,6 +61,7 @@ struct IndexedStep {
   Phase phase = Phase::Other;
   bool timed = false;  // whether its ops have times
   bool learned = false;
+  bool left_out = false;
   // Sums over all ops and accesses of the step.
   std::uint64_t op_ns = 0;
   AccessTotals totals;
@@ -140,8 +142,10 @@ class SessionIndex {
  public:
   static constexpr std::size_t kStride = 16;
   // Every call on one object must use a reader of the same session.
+  // Steps that are left out are in no series, as if they had no accesses.
   static std::expected<SessionIndex, TraceError> build(
-      const SessionReader& reader, const ContinueCheck& keep_going = never_cancel);
+      const SessionReader& reader, const ContinueCheck& keep_going = never_cancel,
+      LeaveOut leave_out = LeaveOut::Nothing);
   // Adds the steps that were appended to the file since the last call. After an error or
   // Cancelled, the index contains the steps added so far.
   std::expected<void, TraceError> extend(const SessionReader& reader,
@@ -152,6 +156,8 @@ class SessionIndex {
   const std::vector<IndexedStep>& steps() const { return steps_; }
   const std::vector<Series>& series() const { return series_; }
   const std::vector<StepId>& damaged() const { return damaged_; }
+  LeaveOut leave_out() const { return leave_out_; }
+  std::size_t left_out() const { return left_out_; }                   // number of steps
   const std::vector<IndexedFault>& faults() const { return faults_; }  // by step, then time
   // Whether begins and ends (or tokens) never decrease from step to step. True for recorded
   // sessions; otherwise queries check every step.
@@ -188,6 +194,8 @@ class SessionIndex {
   void add_parts(Series& series, IndexedStep& step);
   void add_allocation(const SessionReader& reader, AllocationId id);
 
+  LeaveOut leave_out_ = LeaveOut::Nothing;
+  std::size_t left_out_ = 0;
   SessionInfo info_;
   std::vector<IndexedStep> steps_;
   std::vector<Series> series_;

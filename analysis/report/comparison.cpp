@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "analysis/common/op_info.h"
+#include "analysis/report/comparison_causes.h"
+#include "analysis/tables/session_conditions.h"
 #include "analysis/tables/template_list.h"
 #include "tracer/format/names/names.h"
 
@@ -119,6 +121,7 @@ std::expected<Side, TraceError> side_of(const SessionIndex& index, const WithinQ
 std::vector<std::optional<Ns>> times_of(const SessionIndex& index, std::uint32_t tokens) {
   std::vector<std::optional<Ns>> times(tokens);
   for (const IndexedStep& step : index.steps()) {
+    if (step.left_out) continue;
     for (std::uint32_t i = 0; i < step.n_tokens && step.first_token + i < tokens; ++i)
       times[step.first_token + i] = Ns{(step.end - step.begin).v / step.n_tokens};
   }
@@ -236,7 +239,10 @@ std::map<std::string, std::string> settings_of(const SessionInfo& info) {
       {"record.timing", info.exact_timing ? "exact" : "fast"}};
   if (!info.model_files.empty()) settings["model.file"] = info.model_files.front().path;
   for (const auto& [name, value] : info.facts)
-    if (!name.starts_with("result.") && !name.starts_with("trace.")) settings[name] = value;
+    if (!name.starts_with("result.") && !name.starts_with("trace.") &&
+        (!name.starts_with("load.") || name == "load.warning") &&
+        name != "host.memory_available_bytes")
+      settings[name] = value;
   return settings;
 }
 
@@ -265,6 +271,12 @@ std::expected<Comparison, TraceError> compare(const ComparedSession& left,
                                               const ContinueCheck& keep_going) {
   Comparison comparison;
   comparison.facts = differing_facts(left.index.info(), right.index.info());
+  const auto left_conditions = session_conditions(left.reader, LeaveOut::Nothing, keep_going);
+  if (!left_conditions) return std::unexpected(left_conditions.error());
+  const auto right_conditions = session_conditions(right.reader, LeaveOut::Nothing, keep_going);
+  if (!right_conditions) return std::unexpected(right_conditions.error());
+  comparison.causes = causes_of({.info = left.index.info(), .conditions = *left_conditions},
+                                {.info = right.index.info(), .conditions = *right_conditions});
   auto aligned = align(left, right, tokens);
   if (!aligned) return std::unexpected(aligned.error());
   comparison.tokens = *std::move(aligned);

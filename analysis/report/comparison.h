@@ -36,7 +36,7 @@ struct ComparedToken {
   std::uint32_t index = 0;
   std::optional<Token> left, right;
   // The duration of the step that evaluated the token, divided by the tokens of the step.
-  // None: not evaluated.
+  // None: not evaluated, or the step was left out of the index.
   std::optional<Ns> left_ns, right_ns;
 };
 struct TokenAlignment {
@@ -65,6 +65,7 @@ struct ComparedFact {
 
 struct Comparison {
   TraceSums left, right;
+  std::vector<std::string> causes;  // of differences: comparison_causes.h
   std::vector<ComparedFact> facts;  // sorted by name; without result.* and trace.*
   TokenAlignment tokens;
   std::vector<ComparedTemplate> templates;  // in the order of the left session

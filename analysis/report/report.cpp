@@ -235,9 +235,9 @@ std::string when(std::int64_t unix_ns) {
 Report report_of(const ReportData& data) {
   const SessionInfo& info = data.info;
   Report report{.title = info.title.empty() ? info.id : info.title,
-                .subtitle = std::format("Session {}, {}, level {}, {} layers, {}", info.id,
-                                        when(info.start_utc_ns), to_text(info.level), info.n_layers,
-                                        to_text(info.state)),
+                .subtitle = std::format("Session {}, {}, level {}, {}, {}", info.id,
+                                        when(info.start_utc_ns), to_text(info.level),
+                                        counted(info.n_layers, "layer"), to_text(info.state)),
                 .findings = findings_of(data),
                 .advice = advice_of(data),
                 .sections = {}};

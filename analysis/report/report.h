@@ -45,12 +45,17 @@ struct ReportData {
   Ns prompt_time{}, generate_time{};  // total duration of the steps of the phase
   std::vector<double> token_ms;  // per generated token of a step that was not learned, in order
   SessionConditions conditions;
+  std::uint64_t steps = 0, left_out = 0;  // left_out: not in the times and sums
   Breakdown by_op_kind, by_component, by_layer, by_tensor;
   std::vector<CachePoint> lru, pin,
       belady;  // at the same ascending capacities; empty: no weight was read
   Bytes weights_read{}, weights_distinct{};
-  // A cache of the size of the host's memory or, if all weights that were read fit into
-  // memory, of half their size.
+  // The part of both in the mapped file. The rest are copies in memory (repacked weights,
+  // --no-mmap, devices), which no cache or pinning of the file can serve faster.
+  Bytes mapped_read{}, mapped_distinct{};
+  // The memory that was available to the process, by its facts; nullopt: unknown.
+  std::optional<Bytes> available;
+  // A cache of this size for the mapped weights; empty if they fit into it.
   struct MemoryBudget {
     PinPlan pins;
     CachePoint lru, belady;  // at pins.memory

@@ -20,6 +20,7 @@ constexpr std::uint32_t kCapacities = 20;
 void gather_steps(const SessionIndex& index, ReportData& data) {
   constexpr std::size_t kMaxTokens = std::size_t{1} << 24;  // limit for untrusted files
   for (const IndexedStep& step : index.steps()) {
+    if (step.left_out) continue;
     const Ns took = step.end - step.begin;
     if (step.phase == Phase::Generate) {
       data.generated_tokens += step.n_tokens;
@@ -67,10 +68,33 @@ std::expected<void, TraceError> gather_devices(const SessionIndex& index,
   return done;
 }
 
-// The host's memory if it is smaller than `distinct`, else half of `distinct`.
-Bytes budget_for(Bytes distinct, const SessionInfo& info) {
-  const auto memory = info.fact_number("host.ram_bytes");
-  return memory && *memory < distinct.v ? Bytes{*memory} : Bytes{distinct.v / 2};
+// The smallest of what the facts say about memory; older sessions have only the RAM.
+std::optional<Bytes> available_memory(const SessionInfo& info) {
+  std::optional<Bytes> smallest;
+  for (const char* fact :
+       {"host.memory_available_bytes", "host.memory_limit_bytes", "host.ram_bytes"}) {
+    const auto bytes = info.fact_number(fact);
+    if (bytes && (!smallest || *bytes < smallest->v)) smallest = Bytes{*bytes};
+  }
+  return smallest;
+}
+
+std::expected<void, TraceError> gather_mapped(const ReadSequence& sequence, ReportData& data,
+                                              const ContinueCheck& keep_going) {
+  const auto mapped = reads_of(
+      sequence, [](const ReuseItem& item) { return item.source == Source::Disk; }, keep_going);
+  if (!mapped) return std::unexpected(mapped.error());
+  data.mapped_read = mapped->bytes();
+  data.mapped_distinct = mapped->distinct_bytes();
+  data.available = available_memory(data.info);
+  if (!data.available || *data.available >= data.mapped_distinct) return {};
+  const ReuseQuery query{.grain = Grain::Part, .capacities = {*data.available}};
+  const auto found = reuse(*mapped, query, keep_going);
+  if (!found) return std::unexpected(found.error());
+  data.room = {.pins = pin_plan(*mapped, *data.available),
+               .lru = found->lru.front(),
+               .belady = found->belady.front()};
+  return {};
 }
 
 std::expected<void, TraceError> gather_reuse(const SessionReader& reader, ReportData& data,
@@ -82,20 +106,15 @@ std::expected<void, TraceError> gather_reuse(const SessionReader& reader, Report
   ReuseQuery query{.grain = Grain::Part};
   for (std::uint64_t i = 0; i <= kCapacities; ++i)
     query.capacities.push_back(Bytes{all / kCapacities * i + all % kCapacities * i / kCapacities});
-  const Bytes room = budget_for(Bytes{all}, data.info);
-  query.capacities.push_back(room);
   auto found = reuse(*sequence, query, keep_going);
   if (!found) return std::unexpected(found.error());
   data.weights_read = found->bytes;
   data.weights_distinct = found->distinct;
   if (found->reads == 0) return {};
-  data.room = {
-      .pins = pin_plan(*sequence, room), .lru = found->lru.back(), .belady = found->belady.back()};
-  for (auto* curve : {&found->lru, &found->pin, &found->belady}) curve->pop_back();
   data.lru = std::move(found->lru);
   data.pin = std::move(found->pin);
   data.belady = std::move(found->belady);
-  return {};
+  return gather_mapped(*sequence, data, keep_going);
 }
 
 std::expected<Breakdown, TraceError> by(Axis axis, const SessionIndex& index,
@@ -112,6 +131,8 @@ std::expected<ReportData, TraceError> gather_report_data(const std::filesystem::
                                                          const ProgressCallback& progress) {
   ReportData data;
   data.info = index.info();
+  data.left_out = index.left_out();
+  data.steps = index.steps().size();
   TraceError error{};
   // Stores a result; the first error is the error of the report.
   const auto got = [&](auto answer, auto& place) {
@@ -130,7 +151,7 @@ std::expected<ReportData, TraceError> gather_report_data(const std::filesystem::
   progress("computing totals");
   if (!got(reader.losses(), data.losses)) return stop();
   data.readable_steps = reader.readable_steps();
-  if (!got(session_conditions(reader, LeaveOut::Nothing, keep_going), data.conditions))
+  if (!got(session_conditions(reader, index.leave_out(), keep_going), data.conditions))
     return stop();
   if (!got(by(Axis::OpKind, index, keep_going), data.by_op_kind)) return stop();
   if (!got(by(Axis::Component, index, keep_going), data.by_component)) return stop();

@@ -1,7 +1,10 @@
 // Findings and advice of a report, as sentences.
 #include <algorithm>
+#include <cstdlib>
 #include <format>
+#include <optional>
 #include <ranges>
+#include <string>
 
 #include "analysis/common/format_units.h"
 #include "analysis/report/report.h"
@@ -22,26 +25,39 @@ double per_second(std::uint32_t count, Ns time) {
 
 void find_damage(const ReportData& f, std::vector<std::string>& out) {
   if (!f.readable_steps) return;
-  out.push_back(
-      std::format("The file is damaged: this report covers the {} steps before the damage.",
-                  *f.readable_steps));
+  out.push_back(std::format("The file is damaged: this report covers the {} before the damage.",
+                            counted(*f.readable_steps, "step")));
 }
 
 void find_speed(const ReportData& f, std::vector<std::string>& out) {
   if (f.prompt_tokens > 0) {
-    out.push_back(std::format("Prompt: {} tokens in {}, {:.1f} tokens/s.", f.prompt_tokens,
+    out.push_back(std::format("Prompt: {} in {}, {:.1f} tokens/s.",
+                              counted(f.prompt_tokens, "token"),
                               format_duration(static_cast<double>(f.prompt_time.v)),
                               per_second(f.prompt_tokens, f.prompt_time)));
   }
   if (f.generated_tokens > 0) {
-    out.push_back(std::format("Generation: {} tokens in {}, {:.1f} tokens/s.", f.generated_tokens,
+    out.push_back(std::format("Generation: {} in {}, {:.1f} tokens/s.",
+                              counted(f.generated_tokens, "token"),
                               format_duration(static_cast<double>(f.generate_time.v)),
                               per_second(f.generated_tokens, f.generate_time)));
   }
 }
 
+void find_reuse(const ReportData& f, std::vector<std::string>& out) {
+  const auto reused = f.info.fact_number("result.reused_tokens").value_or(0);
+  if (reused == 0) return;
+  const std::string_view from = f.info.fact("result.reused_from");
+  out.push_back(std::format("{} of the {} prompt tokens were reused{} and not evaluated.", reused,
+                            f.info.fact_number("result.prompt_tokens").value_or(reused),
+                            from.empty() ? "" : std::format(" from session {}", from)));
+}
+
 void find_conditions(const ReportData& f, std::vector<std::string>& out) {
   if (!f.conditions.text.empty()) out.push_back("Machine: " + f.conditions.text);
+  if (f.left_out > 0)
+    out.push_back(std::format("Times and sums are without {} of {} steps, which were not clean.",
+                              f.left_out, f.steps));
 }
 
 void find_bytes(const ReportData& f, std::vector<std::string>& out) {
@@ -107,6 +123,38 @@ void find_faults(const ReportData& f, std::vector<std::string>& out) {
   out.push_back(found + ".");
 }
 
+void find_warning(const ReportData& f, std::vector<std::string>& out) {
+  if (const auto warning = f.info.fact("load.warning"); !warning.empty())
+    out.push_back(std::format("Warning of the load: {}", warning));
+}
+
+bool is_scarce(const ReportData& f) { return f.available && *f.available < f.mapped_distinct; }
+
+void find_memory(const ReportData& f, std::vector<std::string>& out) {
+  if (f.weights_read.v == 0) return;
+  const auto size = [](Bytes bytes) { return format_bytes(static_cast<double>(bytes.v)); };
+  const Bytes copies{f.weights_distinct.v - f.mapped_distinct.v};
+  const std::string of_copies =
+      copies.v == 0 ? ""
+                    : std::format("; {} more are copies in memory, made at load", size(copies));
+  if (f.mapped_distinct.v == 0) {
+    out.push_back(std::format(
+        "Memory: the {} of weights that were read are copies in memory, made at load (repacked, or "
+        "not mapped). Pinning or caching parts of the model file would gain nothing.",
+        size(f.weights_distinct)));
+  } else if (is_scarce(f)) {
+    out.push_back(std::format(
+        "Memory: the {} of mapped weights that were read do not fit into the {} of available "
+        "memory{}.",
+        size(f.mapped_distinct), size(*f.available), of_copies));
+  } else if (f.available) {
+    out.push_back(std::format(
+        "Memory: the {} of mapped weights that were read fit into the {} of available memory{}. "
+        "Pinning or caching them would gain nothing after their first read.",
+        size(f.mapped_distinct), size(*f.available), of_copies));
+  }
+}
+
 // --- advice -------------------------------------------------------------------
 
 void advise_validity(const ReportData& f, std::vector<Advice>& out) {
@@ -115,6 +163,18 @@ void advise_validity(const ReportData& f, std::vector<Advice>& out) {
     out.push_back({.advice = "Do not trust this recording until its failed checks are explained.",
                    .because = std::format("{}: {}", to_text(check.check), check.evidence.front())});
     return;
+  }
+}
+
+void advise_machine(const ReportData& f, std::vector<Advice>& out) {
+  const std::string& because = f.conditions.text;
+  if (f.conditions.verdict == Verdict::Contended) {
+    out.push_back({.advice = "Stop other programs, or use fewer threads (-t), and record again.",
+                   .because = "The session is " + because});
+  }
+  if (f.conditions.verdict == Verdict::Throttled) {
+    out.push_back({.advice = "Raise the CPU limit, or use no more threads (-t) than it allows.",
+                   .because = "The session is " + because});
   }
 }
 
@@ -129,71 +189,107 @@ std::string pinned_names(const PinPlan& plan) {
   return out;
 }
 
+// Only where the weights do not fit: else they are in memory after their first read.
 void advise_memory(const ReportData& f, std::vector<Advice>& out) {
-  if (f.weights_read.v == 0) return;
-  const auto ram = f.info.fact_number("host.ram_bytes");
-  const auto distinct = static_cast<double>(f.weights_distinct.v);
-  const std::string need = format_bytes(distinct);
+  if (!is_scarce(f)) return;
+  const std::string_view budget = f.info.fact("context.memory_budget");
+  if (!budget.empty() && budget != "off") return;
   const PinPlan& pins = f.room.pins;
-  const auto saved = [&](Bytes bytes) {
-    return format_percent(static_cast<double>(bytes.v), static_cast<double>(f.weights_read.v));
+  const auto size = [](Bytes bytes) { return format_bytes(static_cast<double>(bytes.v)); };
+  const auto share = [&](Bytes bytes) {
+    return format_percent(static_cast<double>(bytes.v), static_cast<double>(f.mapped_read.v));
   };
-  if (ram && *ram < f.weights_distinct.v) {
-    if (pins.weights.empty()) return;
-    out.push_back(
-        {.advice = std::format("Pin {}: {}.", format_bytes(static_cast<double>(pins.held.v)),
-                               pinned_names(pins)),
-         .because = std::format(
-             "The session reads {} of weights and the host has {} of memory. An LRU cache saves "
-             "{} of the bytes read, pinning saves {}; no policy saves more than {}.",
-             need, format_bytes(static_cast<double>(*ram)), saved(f.room.lru.bytes),
-             saved(pins.saved), saved(f.room.belady.bytes))});
+  const std::string because = std::format(
+      "The session reads {} of mapped weights and {} of memory are available. The kernel's cache "
+      "(LRU) can serve {} of the bytes read, pinned weights {}; no policy serves more than {}.",
+      size(f.mapped_distinct), size(*f.available), share(f.room.lru.bytes), share(pins.saved),
+      share(f.room.belady.bytes));
+  if (pins.weights.empty() || pins.saved <= f.room.lru.bytes) {
+    out.push_back({.advice = "Use a smaller quantization, or more memory: no option would help.",
+                   .because = because});
     return;
   }
-  std::string because = std::format(
-      "This is the size of the weights that were read; each byte is then read from the disk "
-      "once. With half of it, a page cache (LRU) saves {} of the bytes read, pinning the most "
-      "read weights saves {}",
-      saved(f.room.lru.bytes), saved(pins.saved));
-  because += pins.weights.empty() ? "." : std::format(": {}.", pinned_names(pins));
-  out.push_back({.advice = std::format("Have {} of memory for the weights.", need),
-                 .because = std::move(because)});
+  std::string more = std::format(
+      " The gain is {} less to read from the disk{}. --memory-budget is an option of tt-server and "
+      "tt record; llama.cpp has none that pins chosen weights: its --mlock (--load-mode "
+      "mmap+mlock) locks the file from its start.",
+      size(Bytes{pins.saved.v - f.room.lru.bytes.v}),
+      f.generated_tokens > 0 ? std::format(" in {} generated token{} and the prompt",
+                                           f.generated_tokens, f.generated_tokens == 1 ? "" : "s")
+                             : "");
+  if (f.info.fact("context.repack") == "on") more += " The budget switches repacking off.";
+  out.push_back({.advice = std::format("Pin {} with --memory-budget auto: {}.", size(pins.held),
+                                       pinned_names(pins)),
+                 .because = because + more});
 }
 
 // Reading weights once at the start of a prompt is unavoidable. Page faults in every token
-// mean that weights were evicted from memory.
+// mean that weights were evicted from memory. If they do not fit, locking them fails.
 void advise_faults(const ReportData& f, std::vector<Advice>& out) {
   const TraceSums& generate = f.by_tensor.total.generate;
-  if (f.generated_tokens == 0 || generate.faults < f.generated_tokens) return;
+  if (f.generated_tokens == 0 || generate.faults < f.generated_tokens || is_scarce(f)) return;
   std::string because = std::format(
       "Each generated token waited for the disk {:.1f} times (page faults): bytes that it reads "
       "were not in memory",
       generate.faults / f.generated_tokens);
   if (const BreakdownRow* most = most_faults(f.by_tensor))
     because += std::format(", most often bytes of {}", most->name);
-  out.push_back(
-      {.advice =
-           "Keep the weights in memory: add memory, use --mlock, or run fewer other programs.",
-       .because = because + "."});
+  because += f.available ? std::format(", although {} of memory were available.",
+                                       format_bytes(static_cast<double>(f.available->v)))
+                         : ".";
+  out.push_back({.advice = f.info.fact("context.mlock") == "on"
+                               ? "Keep the weights in memory: run fewer other programs."
+                               : "Keep the weights in memory: use --mlock (llama.cpp: --mlock, or "
+                                 "--load-mode mmap+mlock), or run fewer other programs.",
+                 .because = std::move(because)});
+}
+
+// The processors that the threads can use: those of the machine, or what a CPU limit leaves.
+std::optional<std::uint64_t> usable_cores(const ReportData& f) {
+  auto cores = f.info.fact_number("host.cores");
+  if (const auto limit = f.info.fact("host.cpu_limit"); cores && !limit.empty()) {
+    const double allowed = std::strtod(std::string(limit).c_str(), nullptr);
+    if (allowed > 0 && allowed < static_cast<double>(*cores))
+      cores = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(allowed));
+  }
+  return cores;
 }
 
 void advise_threads(const ReportData& f, std::vector<Advice>& out) {
-  const auto threads = f.info.fact_number("context.threads"),
-             cores = f.info.fact_number("host.cores");
-  if (!threads || !cores || *threads >= *cores) return;
+  const auto threads = f.info.fact_number("context.threads"), cores = usable_cores(f);
+  if (!threads || !cores || *threads == 0 || *threads == *cores) return;
+  if (*threads > *cores) {
+    out.push_back({.advice = std::format("Use fewer threads (-t {}).", *cores),
+                   .because = std::format(
+                       "The session used {} threads on {} processors: they wait for each other at "
+                       "the end of every op.",
+                       *threads, *cores)});
+    return;
+  }
+  // More threads would wait for processors, too.
+  const auto verdict = f.conditions.verdict;
+  if (verdict == Verdict::Contended || verdict == Verdict::Throttled) return;
   out.push_back(
       {.advice = std::format("Try more threads (-t {}).", *cores),
-       .because = std::format("The session used {} threads on {} cores.", *threads, *cores)});
+       .because = std::format("The session used {} threads on {} processors. The gain is at most a "
+                              "factor of {:.2f}, and less where memory bandwidth is the limit.",
+                              *threads, *cores,
+                              static_cast<double>(*cores) / static_cast<double>(*threads))});
 }
 
+// Without a memory budget, which excludes repacking, and with memory for the copies.
 void advise_repacking(const ReportData& f, std::vector<Advice>& out) {
-  const std::string_view repack = f.info.fact("context.repack");
-  if (repack != "off" || f.weights_read.v == 0) return;
+  const std::string_view repack = f.info.fact("context.repack"),
+                         budget = f.info.fact("context.memory_budget");
+  if (repack != "off" || f.weights_read.v == 0 || (!budget.empty() && budget != "off")) return;
+  if (is_scarce(f)) return;
   out.push_back({.advice = "Let weights be repacked (remove --no-repack).",
                  .because = std::format(
-                     "The weights ({} read) were used in the file's layout; the kernels for "
-                     "repacked weights are faster, but need memory for a second copy.",
-                     format_bytes(static_cast<double>(f.weights_read.v)))});
+                     "The weights ({} read) were used in the file's layout. Kernels for repacked "
+                     "weights are faster on most processors, and need up to {} of memory for the "
+                     "copies; record once more and compare (tt compare) to see the gain.",
+                     format_bytes(static_cast<double>(f.weights_read.v)),
+                     format_bytes(static_cast<double>(f.weights_distinct.v)))});
 }
 
 // Whether an op, or a part of a fused op, is a matrix multiplication.
@@ -226,9 +322,10 @@ void advise_bandwidth(const ReportData& f, std::vector<Advice>& out) {
                  .because = std::format(
                      "Matrix products ({}) take {} of a token's time and read {}/s, {} of the "
                      "fastest tensor's {}/s: reading fewer bytes makes it faster, more compute "
-                     "does not.",
+                     "does not. Half the bytes would save at most {} of the time.",
                      join(kinds), format_percent(products.time_ns, all.time_ns), format_bytes(rate),
-                     format_percent(rate, best), format_bytes(best))});
+                     format_percent(rate, best), format_bytes(best),
+                     format_percent(products.time_ns / 2, all.time_ns))});
 }
 
 void advise_attention(const ReportData& f, std::vector<Advice>& out) {
@@ -239,12 +336,11 @@ void advise_attention(const ReportData& f, std::vector<Advice>& out) {
       row_of(f.by_op_kind, "FLASH_ATTN_EXT") != nullptr)
     return;
   if (attention->all.time_ns < 0.3 * all) return;
-  out.push_back(
-      {.advice = "Try flash attention (-fa on).",
-       .because = std::format(
-           "Attention takes {} of the time, and without flash attention each token reads the whole "
-           "padded window of the cache.",
-           format_percent(attention->all.time_ns, all))});
+  out.push_back({.advice = "Try flash attention (-fa on).",
+                 .because = std::format("Attention takes {} of the time, the most that can be "
+                                        "gained, and without flash attention "
+                                        "each token reads the whole padded window of the cache.",
+                                        format_percent(attention->all.time_ns, all))});
 }
 
 // Some ops always run on the CPU, so a few per cent of the time are not a fallback.
@@ -262,7 +358,9 @@ void advise_devices(const ReportData& f, std::vector<Advice>& out) {
   if (others.empty() && !present.empty()) {
     out.push_back(
         {.advice = "Let the device compute (-ngl 99).",
-         .because = std::format("The host has {}, but all ops ran on the CPU.", present)});
+         .because = std::format("The host has {}, but all ops ran on the CPU. The gain depends on "
+                                "the device: compare a recording of each.",
+                                present)});
   }
   if (others.empty() || cpu->ns < kFallback * all || all <= 0) return;
   out.push_back(
@@ -273,23 +371,34 @@ void advise_devices(const ReportData& f, std::vector<Advice>& out) {
            join(others))});
 }
 
+void advise_nothing(const ReportData& f, std::vector<Advice>& out) {
+  if (!out.empty() || f.weights_read.v == 0) return;
+  out.push_back({.advice = "Change nothing: no option is known to make this session faster.",
+                 .because = "Checked: memory and page faults, threads, repacking, flash attention, "
+                            "devices, and whether memory bandwidth is the limit."});
+}
+
 }  // namespace
 
 std::vector<std::string> findings_of(const ReportData& data) {
   std::vector<std::string> findings;
   find_damage(data, findings);
   find_speed(data, findings);
+  find_reuse(data, findings);
   find_conditions(data, findings);
   find_hottest(data, findings);
   find_bytes(data, findings);
   find_pattern(data, findings);
   find_faults(data, findings);
+  find_memory(data, findings);
+  find_warning(data, findings);
   return findings;
 }
 
 std::vector<Advice> advice_of(const ReportData& data) {
   std::vector<Advice> advice;
   advise_validity(data, advice);
+  advise_machine(data, advice);
   advise_memory(data, advice);
   advise_faults(data, advice);
   advise_bandwidth(data, advice);
@@ -297,6 +406,7 @@ std::vector<Advice> advice_of(const ReportData& data) {
   advise_threads(data, advice);
   advise_repacking(data, advice);
   advise_devices(data, advice);
+  advise_nothing(data, advice);
   return advice;
 }
 

@@ -11,9 +11,9 @@ SQLITE_EXTENSION_INIT1
 extern "C" __attribute__((visibility("default"))) int sqlite3_tensortrace_init(
     sqlite3* db, char** message, const sqlite3_api_routines* api) {
   SQLITE_EXTENSION_INIT2(api);
-  constexpr int kOldest = 3041000;  // sqlite3_is_interrupted()
+  constexpr int kOldest = 3037000;  // the oldest that was tested
   if (sqlite3_libversion_number() < kOldest) {
-    *message = sqlite3_mprintf("tensor_trace needs SQLite 3.41 or later; this is %s",
+    *message = sqlite3_mprintf("tensor_trace needs SQLite 3.37 or later; this is %s",
                                sqlite3_libversion());
     return SQLITE_ERROR;
   }

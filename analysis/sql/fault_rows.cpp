@@ -1,9 +1,10 @@
-// fault: the major page faults of the steps, with their op and access.
+// fault: the page faults of the steps, with their op and access.
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -31,6 +32,7 @@ struct FaultRow {
   std::shared_ptr<const Step> step;
   const SessionNames* names = nullptr;
   const Target* target = nullptr;  // null: the step has no template
+  FaultKind kind = FaultKind::Major;
   bool has_details = true;
   std::uint64_t count = 1;
   PageFault fault{};
@@ -68,7 +70,7 @@ constexpr std::array kColumns = {
     Column<FaultRow>{"token_id", "INTEGER", [](F r, Output& o) { o.integer(r.step->first_token); }},
     Column<FaultRow>{"timestamp_ns", "INTEGER",
                      [](F r, Output& o) { r.has_details ? o.integer(r.fault.at.v) : o.null(); }},
-    Column<FaultRow>{"kind", "TEXT", [](F, Output& o) { o.text("major"); }},
+    Column<FaultRow>{"kind", "TEXT", [](F r, Output& o) { o.text(to_text(r.kind)); }},
     Column<FaultRow>{"count", "INTEGER", [](F r, Output& o) { o.count(r.count); }},
     Column<FaultRow>{"op", "INTEGER", of_op([](F r, Output& o) { o.integer(r.place.op); })},
     Column<FaultRow>{"operation_type", "TEXT",
@@ -104,7 +106,7 @@ constexpr std::array kColumns = {
                      }},
 };
 
-// A chunk is the faults of one step.
+// A chunk is the faults of one step: first the major ones.
 class FaultCursor final : public ChunkCursor<FaultRow> {
  public:
   explicit FaultCursor(SessionSource& source) : ChunkCursor(kColumns), source_(source) {}
@@ -115,6 +117,7 @@ class FaultCursor final : public ChunkCursor<FaultRow> {
     constexpr std::int64_t kMax = std::numeric_limits<std::uint32_t>::max();
     at_ = std::max<std::int64_t>(0, constraint.from);
     end_ = std::min(constraint.to, kMax - 1) + 1;
+    next_ = {};
     return {};
   }
 
@@ -123,39 +126,49 @@ class FaultCursor final : public ChunkCursor<FaultRow> {
     if (auto on = source_.check_cancelled(); !on) return std::unexpected(on.error());
     const auto reader = source_.reader();
     if (!reader) return std::unexpected(reader.error());
-    StepFaults of;
-    bool found = false;
-    const auto read = (*reader)->for_each_faults(StepId{static_cast<std::uint32_t>(at_)},
-                                                 static_cast<std::uint32_t>(end_ - at_),
-                                                 [&](const StepFaults& next) {
-                                                   of = next;
-                                                   found = true;
-                                                   return false;
-                                                 });
-    if (!read) return std::unexpected(read.error());
-    if (!found) return false;
-    at_ = std::int64_t{of.step.v} + 1;
-    const auto step = source_.step(of.step);
+    for (const FaultKind kind : kKinds) {
+      std::optional<StepFaults>& next = next_[static_cast<std::size_t>(kind)];
+      if (next && next->step.v >= at_) continue;
+      next = StepFaults{.step = StepId{kNone}, .count = 0, .faults = {}};  // none
+      const auto read = (*reader)->for_each_faults(
+          StepId{static_cast<std::uint32_t>(at_)}, static_cast<std::uint32_t>(end_ - at_),
+          [&](const StepFaults& found) {
+            next = found;
+            return false;
+          },
+          kind);
+      if (!read) return std::unexpected(read.error());
+    }
+    const StepId first = std::min(next_[0]->step, next_[1]->step);
+    if (first.v == kNone) return false;
+    at_ = std::int64_t{first.v} + 1;
+    const auto step = source_.step(first);
     if (!step) return std::unexpected(step.error());
     const auto target = target_of(**step);
     if (!target) return std::unexpected(target.error());
     if (*target != nullptr) (*target)->places.begin_step((*step)->first_op, (*step)->op_ends);
+    for (const FaultKind kind : kKinds) {
+      const StepFaults& of = *next_[static_cast<std::size_t>(kind)];
+      if (of.step == first)
+        add_rows(of, {.step = *step, .names = &names_, .target = *target, .kind = kind}, rows);
+    }
+    return true;
+  }
+
+  static void add_rows(const StepFaults& of, FaultRow row, std::vector<FaultRow>& rows) {
     static_assert(kMaxStepFaults <= 1 << 20);
-    std::int64_t id = std::int64_t{of.step.v} << 20;
-    FaultRow row{.step = *step, .names = &names_, .target = *target};
+    row.row_id = (std::int64_t{of.step.v} * 2 + (row.kind == FaultKind::Minor ? 1 : 0)) << 20;
     if (of.faults.empty()) {
-      row.row_id = id++;
       row.has_details = false;
       row.count = of.count;
       rows.push_back(row);
     }
     for (const PageFault& fault : of.faults) {
-      row.row_id = id++;
       row.fault = fault;
-      row.place = *target == nullptr ? FaultLocation{} : (*target)->places.of(fault);
+      row.place = row.target == nullptr ? FaultLocation{} : row.target->places.of(fault);
       rows.push_back(row);
+      ++row.row_id;
     }
-    return true;
   }
 
   Expected<Target*> target_of(const Step& step) {
@@ -184,6 +197,8 @@ class FaultCursor final : public ChunkCursor<FaultRow> {
   SessionNames names_;
   std::map<std::pair<TemplateId, AllocationId>, std::unique_ptr<Target>> targets_;
   std::int64_t at_ = 0, end_ = 0;
+  static constexpr std::array kKinds = {FaultKind::Major, FaultKind::Minor};
+  std::array<std::optional<StepFaults>, 2> next_;  // by kind; at or after at_. kNone: no more
 };
 
 }  // namespace

@@ -13,6 +13,8 @@
 #include "analysis/sql/error_offset.h"
 #include "analysis/sql/query_authorizer.h"
 #include "analysis/sql/trace_tables.h"
+#include "tracer/text/join.h"
+#include "tracer/text/nearest.h"
 
 namespace tt::sql {
 
@@ -34,6 +36,45 @@ std::optional<std::uint32_t> offset_of_missing(std::string_view message, std::st
   const std::string_view what = message.substr(kMissing.size(), colon - kMissing.size());
   const std::string_view name = message.substr(colon + 2);
   return what == "table" ? offset_of_table(sql, name) : offset_of_name(sql, name);
+}
+
+std::vector<std::string> columns_of(sqlite3* db, std::string_view table) {
+  sqlite3_stmt* made = nullptr;
+  const std::string sql = std::format("SELECT * FROM {}", table);
+  sqlite3_prepare_v2(db, sql.c_str(), -1, &made, nullptr);
+  std::vector<std::string> names;
+  for (int i = 0; i < sqlite3_column_count(made); ++i) {
+    const char* name = sqlite3_column_name(made, i);
+    names.emplace_back(name != nullptr ? name : "");
+  }
+  sqlite3_finalize(made);
+  return names;
+}
+
+// For "no such table: X" and "no such column: X": the most similar names, and all that exist in
+// the tables of the statement.
+std::string names_that_exist(sqlite3* db, std::string_view message, std::string_view sql) {
+  constexpr std::string_view kNoTable = "no such table: ", kNoColumn = "no such column: ";
+  const auto sentence = [](std::string text) { return text.empty() ? "." : text; };
+  std::vector<std::string> tables;
+  for (const auto names : {trace_table_names(), trace_view_names()})
+    tables.insert(tables.end(), names.begin(), names.end());
+  if (message.starts_with(kNoTable)) {
+    return sentence(did_you_mean(message.substr(kNoTable.size()), tables)) +
+           " Tables: " + join(tables) + ".";
+  }
+  if (!message.starts_with(kNoColumn)) return {};
+  std::string_view missing = message.substr(kNoColumn.size());
+  missing.remove_prefix(missing.rfind('.') + 1);  // "table.column"; npos + 1 is 0
+  std::string lists;
+  std::vector<std::string> all;
+  for (const std::string& table : tables) {
+    if (!offset_of_name(sql, table)) continue;
+    const std::vector<std::string> columns = columns_of(db, table);
+    lists += std::format(" Columns of {}: {}.", table, join(columns));
+    all.insert(all.end(), columns.begin(), columns.end());
+  }
+  return sentence(did_you_mean(missing, all)) + lists;
 }
 
 }  // namespace
@@ -125,7 +166,8 @@ QueryError Query::Impl::error(int code, std::string_view sql) {
     default:
       break;
   }
-  return {Kind::Invalid, message, offset ? offset : offset_of_missing(message, sql)};
+  if (!offset) offset = offset_of_missing(message, sql);
+  return {Kind::Invalid, message + names_that_exist(db.get(), message, sql), offset};
 }
 
 std::expected<void, QueryError> Query::Impl::open(std::shared_ptr<SessionSource> session) {

@@ -52,6 +52,9 @@ std::expected<std::shared_ptr<const NamedGraph>, TraceError> SessionSource::grap
   const auto derived = derived_->of(id);
   if (!derived) return std::unexpected(derived.error());
   if (*derived == nullptr) return nullptr;
+  const auto of_session = info();
+  if (!of_session) return std::unexpected(of_session.error());
+  const KernelRules rules = kernel_rules_of(**of_session);
   auto named = std::make_shared<NamedGraph>();
   named->derived = *derived;
   const auto add = [&](std::vector<std::string_view>& list, std::string_view name) -> Status {
@@ -67,6 +70,7 @@ std::expected<std::shared_ptr<const NamedGraph>, TraceError> SessionSource::grap
   }
   for (const Op& op : named->graph().ops) {
     named->roles.push_back(op_role_of(named->graph(), op));
+    named->kernels.push_back(kernel_of(named->graph(), op, rules));
     if (auto added = add(named->ops, op_name(named->graph(), op)); !added)
       return std::unexpected(added.error());
     if (auto added = add(named->devices, op.device); !added) return std::unexpected(added.error());
@@ -136,8 +140,10 @@ std::expected<std::shared_ptr<SessionSource>, TraceError> OpenedSessions::of(
   std::weak_ptr<SessionSource>& known = sources_[path];
   if (auto source = known.lock()) return source;
   auto source = std::make_shared<SessionSource>(path, [db] {
+  // A host of the extension may be older than the function; SQLite then interrupts between rows.
 #if SQLITE_VERSION_NUMBER >= 3041000
-    return sqlite3_is_interrupted(db) == 0;
+    constexpr int kHasFunction = 3041000;
+    return sqlite3_libversion_number() < kHasFunction || sqlite3_is_interrupted(db) == 0;
 #else
     (void)db;
     return true;

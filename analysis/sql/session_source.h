@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "analysis/common/derived_graphs.h"
+#include "analysis/common/kernel.h"
 #include "analysis/common/op_info.h"
 #include "analysis/common/page.h"
 #include "analysis/index/session_totals.h"
@@ -29,11 +30,12 @@ namespace tt::sql {
 // A graph with its names as UTF-8 strings, which Output::text() can use without a copy.
 struct NamedGraph {
   std::shared_ptr<const DerivedGraph> derived;
-  std::vector<std::string_view> tensors;  // names, by TensorId
-  std::vector<std::string_view> types;    // by TensorId
-  std::vector<std::string_view> ops;      // "MUL_MAT", by OpId
-  std::vector<std::string_view> devices;  // by OpId
-  std::vector<OpRole> roles;              // by OpId
+  std::vector<std::string_view> tensors;       // names, by TensorId
+  std::vector<std::string_view> types;         // by TensorId
+  std::vector<std::string_view> ops;           // "MUL_MAT", by OpId
+  std::vector<std::string_view> devices;       // by OpId
+  std::vector<OpRole> roles;                   // by OpId
+  std::vector<std::optional<Kernel>> kernels;  // by OpId
   const GraphTemplate& graph() const { return *derived->graph; }
 };
 

@@ -7,6 +7,7 @@
 
 #include "analysis/columns/op_columns.h"
 #include "analysis/columns/step_columns.h"
+#include "analysis/common/file_bytes.h"
 #include "analysis/experts/routing.h"
 #include "analysis/sql/step_walk.h"
 #include "analysis/sql/tables.h"
@@ -27,12 +28,14 @@ struct StepRow {
   std::int64_t row_id = 0;
   std::shared_ptr<const Step> of_step;
   AccessTotals totals{};
+  Bytes of_files{};
 
   const Step& step() const { return *of_step; }
   std::uint64_t ops_timed() const { return of_step->op_ends.size(); }
   std::uint64_t accesses() const { return totals.accesses; }
   Bytes read() const { return totals.read; }
   Bytes written() const { return totals.written; }
+  Bytes mapped() const { return of_files; }
 };
 
 constexpr auto kStepColumns = sql_columns<StepRow, columns::step_columns>();
@@ -48,6 +51,11 @@ constexpr bool uses_bytes(const Columns& columns, const Conditions& conditions) 
   });
 }
 
+constexpr bool uses_mapped(const Conditions& conditions) {
+  return conditions.uses(column_index(kStepColumns, "mapped_bytes")) ||
+         conditions.uses(column_index(kStepColumns, "reread_factor"));
+}
+
 class StepCursor final : public ChunkCursor<StepRow> {
  public:
   explicit StepCursor(SessionSource& source)
@@ -60,6 +68,7 @@ class StepCursor final : public ChunkCursor<StepRow> {
  private:
   Status begin(const Conditions& conditions) override {
     totals_ = uses_bytes(kStepColumns, conditions);
+    mapped_ = uses_mapped(conditions);
     return walk_.begin(conditions);
   }
   Expected<bool> next_chunk(std::vector<StepRow>& rows) override {
@@ -67,17 +76,19 @@ class StepCursor final : public ChunkCursor<StepRow> {
     if (!step) return std::unexpected(step.error());
     if (*step == nullptr) return false;
     StepRow row{.row_id = (*step)->id.v, .of_step = *std::move(step)};
-    if (totals_) {
+    if (totals_ || mapped_) {
       const auto graph = walk_.source().graph(row.step().graph);
       if (!graph) return std::unexpected(graph.error());
-      if (*graph != nullptr)
+      if (*graph != nullptr && totals_)
         row.totals = totals_of((*graph)->graph(), (*graph)->derived->accesses, row.step());
+      if (*graph != nullptr && mapped_)
+        row.of_files = mapped_bytes_of((*graph)->graph(), (*graph)->derived->accesses, row.step());
     }
     rows.push_back(std::move(row));
     return true;
   }
   StepWalk walk_;
-  bool totals_ = false;
+  bool totals_ = false, mapped_ = false;
 };
 
 // One executed op of one step.
@@ -99,6 +110,7 @@ struct OpRow {
   std::string_view tensor_name() const { return named->tensors[tensor_id().v]; }
   std::string_view tensor_type() const { return named->types[tensor_id().v]; }
   OpRole role() const { return named->roles[id.v]; }
+  std::optional<Kernel> kernel() const { return named->kernels[id.v]; }
   Ns begin() const { return of_step->op_begin(id); }
   std::optional<Ns> duration() const { return of_step->op_duration(id); }
   Bytes read() const { return totals.read; }

@@ -151,8 +151,11 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
       if (field.is_text() &&
           (sign != '=' || std::string_view(sqlite3_vtab_collation(info, i)) != "BINARY"))
         continue;
-      // Take an IN list as one argument; otherwise there would be one scan per value.
-      const bool list = sqlite3_vtab_in(info, i, 1) != 0;
+      // Take an IN list as one argument; otherwise there is one scan per value. A host of the
+      // extension may be older than the function.
+      constexpr int kHasLists = 3038000;
+      const bool list =
+          sqlite3_libversion_number() >= kHasLists && sqlite3_vtab_in(info, i, 1) != 0;
       info->aConstraintUsage[i].argvIndex = ++arguments;
       plan += std::format(" {}{}{}", constraint.iColumn, sign, list ? "*" : "");
       const double share = sign != '=' ? 0.25

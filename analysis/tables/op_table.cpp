@@ -12,7 +12,7 @@ namespace tt {
 
 namespace {
 
-OpRow row_of(const GraphTemplate& graph, const Step& step, OpId id) {
+OpRow row_of(const GraphTemplate& graph, const Step& step, OpId id, const KernelRules& rules) {
   const Op& op = graph.op(id);
   OpRow row{.op = id,
             .name = op_name(graph, op),
@@ -25,6 +25,7 @@ OpRow row_of(const GraphTemplate& graph, const Step& step, OpId id) {
   const OpRole part = op_role_of(graph, op);
   row.component = part.component;
   row.role = part.role;
+  row.kernel = kernel_of(graph, op, rules);
   return row;
 }
 
@@ -66,6 +67,9 @@ std::expected<OpTable, TraceError> op_table(const SessionReader& reader, StepId 
                                             PageRange range) {
   const auto step = reader.step(id);
   if (!step) return std::unexpected(step.error());
+  const auto info = reader.info();
+  if (!info) return std::unexpected(info.error());
+  const KernelRules rules = kernel_rules_of(*info);
   DerivedGraphCache graphs(reader);
   const auto derived = graphs.of(step->graph);
   if (!derived) return std::unexpected(derived.error());
@@ -77,7 +81,7 @@ std::expected<OpTable, TraceError> op_table(const SessionReader& reader, StepId 
   const std::size_t ran = step->ops_run(graph.ops.size());
   std::vector<OpRow> rows;
   rows.reserve(ran);
-  for (std::uint32_t i = 0; i < ran; ++i) rows.push_back(row_of(graph, *step, OpId{i}));
+  for (std::uint32_t i = 0; i < ran; ++i) rows.push_back(row_of(graph, *step, OpId{i}, rules));
   for_each_access(graph, (*derived)->accesses, *step, [&](const StepAccess& access) {
     OpRow& row = rows[access.op.v];
     (access.write ? row.written : row.read) += access.touched;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/common/kernel.h"
 #include "analysis/common/op_info.h"
 #include "analysis/common/page.h"
 #include "analysis/common/step_facts.h"
@@ -23,8 +24,9 @@ struct OpRow {
   // As op_role_of().
   Component component = Component::Other;
   Role role = Role::None;
-  Ns begin{};                    // that of the step if the op has no time
-  std::optional<Ns> duration{};  // none: no time was recorded
+  std::optional<Kernel> kernel{};  // kernel_of()
+  Ns begin{};                      // that of the step if the op has no time
+  std::optional<Ns> duration{};    // none: no time was recorded
   Bytes read{}, written{};
   std::vector<TensorId> sources;      // op_sources()
   std::optional<ValueStats> stats{};  // of the output's values, if recorded (level VERBOSE)

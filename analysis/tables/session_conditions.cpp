@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <format>
+#include <tuple>
 #include <utility>
 
+#include "analysis/common/derived_graphs.h"
+#include "analysis/common/file_bytes.h"
 #include "analysis/common/quantile.h"
 
 namespace tt {
@@ -63,6 +66,7 @@ void ConditionTally::add(const Step& step) {
   phase.time = wrapping_sum(phase.time, took);
   const auto verdict = verdict_of(step.conditions, step.threads);
   sums_.time.add(step.conditions, step.threads);
+  sums_.spent.add(step.conditions);
   if (verdict) {
     ++sums_.steps[*verdict];
   } else {
@@ -90,6 +94,65 @@ SessionConditions ConditionTally::result(const SessionInfo& info) && {
   return std::move(sums_);
 }
 
+// Wraps: values of a damaged file may be of any size.
+void SpentTime::add(const StepConditions& step) {
+  const auto& [interval, queue, sample, detokenize, build, evaluate, graphs] =
+      std::tie(step.interval_ns, step.queue_ns, step.sample_ns, step.detokenize_ns, step.build_ns,
+               step.evaluate_ns, step.graphs_built);
+  if (!interval || !queue || !sample || !detokenize || !build || !evaluate || !graphs) return;
+  ++steps;
+  graphs_built += *graphs;
+  queue_ns += *queue;
+  total_ns += *interval;
+  sample_ns += *sample;
+  detokenize_ns += *detokenize;
+  build_ns += *build;
+  evaluate_ns += *evaluate;
+}
+
+std::uint64_t SpentTime::other_ns() const {
+  const std::uint64_t known = sample_ns + detokenize_ns + build_ns + evaluate_ns;
+  return total_ns - std::min(total_ns, known);
+}
+
+std::optional<double> DiskUse::reread_factor() const {
+  if (mapped == 0) return std::nullopt;
+  return static_cast<double>(read) / static_cast<double>(mapped);
+}
+
+std::optional<std::uint64_t> DiskUse::bytes_per_fault() const {
+  if (faults == 0) return std::nullopt;
+  return read / faults;
+}
+
+namespace {
+
+// Sets `mapped`.
+std::expected<void, TraceError> add_mapped(const SessionReader& reader, std::uint32_t steps,
+                                           DiskUse& disk, const ContinueCheck& keep_going) {
+  DerivedGraphCache graphs(reader);
+  FileBytes mapped;
+  std::expected<void, TraceError> outcome;
+  const auto read = reader.for_each_step(StepId{0}, steps, [&](const Step& step) {
+    const auto derived = graphs.of(step.graph);
+    if (!keep_going()) {
+      outcome = std::unexpected(cancelled_error());
+    } else if (!derived) {
+      outcome = std::unexpected(derived.error());
+    } else if (*derived != nullptr) {
+      const GraphTemplate& graph = *(*derived)->graph;
+      for_each_access(graph, (*derived)->accesses, step,
+                      [&](const StepAccess& access) { mapped.add_reads(graph, access); });
+    }
+    return outcome.has_value();
+  });
+  if (!read) return std::unexpected(read.error());
+  disk.mapped = mapped.size().v;
+  return outcome;
+}
+
+}  // namespace
+
 std::expected<SessionConditions, TraceError> session_conditions(const SessionReader& reader,
                                                                 LeaveOut leave_out,
                                                                 const ContinueCheck& keep_going) {
@@ -98,16 +161,25 @@ std::expected<SessionConditions, TraceError> session_conditions(const SessionRea
   const auto total = reader.step_count();
   if (!total) return std::unexpected(total.error());
   ConditionTally tally(leave_out);
+  DiskUse disk;
   bool cancelled = false;
   const auto read =
       reader.for_each_step_row(StepId{0}, *total, [&](const SessionReader::StepRow& row) {
         cancelled = !keep_going();
-        if (!cancelled) tally.add(row.head);
-        return !cancelled;
+        if (cancelled) return false;
+        tally.add(row.head);
+        disk.read += row.head.conditions.disk_read_bytes.value_or(0);
+        disk.faults += row.head.conditions.major_faults.value_or(0);
+        return true;
       });
   if (!read) return std::unexpected(read.error());
   if (cancelled) return std::unexpected(cancelled_error());
-  return std::move(tally).result(*info);
+  SessionConditions result = std::move(tally).result(*info);
+  if (disk.read == 0) return result;
+  if (const auto added = add_mapped(reader, *total, disk, keep_going); !added)
+    return std::unexpected(added.error());
+  result.disk = disk;
+  return result;
 }
 
 }  // namespace tt

@@ -38,7 +38,29 @@ struct PhaseTimes {
   friend bool operator==(const PhaseTimes&, const PhaseTimes&) = default;
 };
 
-enum class LeaveOut : bool { Nothing, Disturbed };
+// What the process read from disks during the steps.
+struct DiskUse {
+  std::uint64_t read = 0;    // bytes
+  std::uint64_t faults = 0;  // major page faults
+  // Bytes of the mapped model files that the session used, each counted once.
+  std::uint64_t mapped = 0;
+  // How often each of these bytes was read from the disk; nullopt: no mapped weights.
+  std::optional<double> reread_factor() const;
+  std::optional<std::uint64_t> bytes_per_fault() const;  // nullopt: no faults
+  friend bool operator==(const DiskUse&, const DiskUse&) = default;
+};
+
+// What the time of the steps that have all of these values was spent on.
+struct SpentTime {
+  std::uint32_t steps = 0;
+  std::uint64_t graphs_built = 0;
+  std::uint64_t queue_ns = 0;  // before the first step; not a part of `total_ns`
+  std::uint64_t total_ns = 0;  // from the start of the session to the end of the last step
+  std::uint64_t sample_ns = 0, detokenize_ns = 0, build_ns = 0, evaluate_ns = 0;
+  std::uint64_t other_ns() const;  // recording, passing tokens on
+  void add(const StepConditions& step);
+  friend bool operator==(const SpentTime&, const SpentTime&) = default;
+};
 
 struct SessionConditions {
   std::optional<Verdict> verdict;  // of the whole session; nullopt: not recorded
@@ -46,11 +68,13 @@ struct SessionConditions {
   std::map<Verdict, std::uint32_t> steps;  // by their own verdict
   std::uint32_t unknown = 0;               // steps without conditions
   std::map<Phase, PhaseTimes> phases;
+  std::optional<DiskUse> disk;  // nullopt: nothing was read, or it was not recorded
+  SpentTime spent;              // no steps: not recorded
   std::string text;  // the verdict with evidence and advice, or why there is none; empty: no steps
   friend bool operator==(const SessionConditions&, const SessionConditions&) = default;
 };
 
-// Adds up steps in any order.
+// Adds up steps in any order; without `disk`.
 class ConditionTally {
  public:
   explicit ConditionTally(LeaveOut leave_out = LeaveOut::Nothing) : leave_out_(leave_out) {}
@@ -63,7 +87,7 @@ class ConditionTally {
   std::map<Phase, std::vector<Ns>> durations_;
 };
 
-// Reads all steps.
+// Reads all steps; their accesses only if they read from disks.
 std::expected<SessionConditions, TraceError> session_conditions(
     const SessionReader& reader, LeaveOut leave_out = LeaveOut::Nothing,
     const ContinueCheck& keep_going = never_cancel);

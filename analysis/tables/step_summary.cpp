@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analysis/common/derived_graphs.h"
+#include "analysis/common/file_bytes.h"
 
 namespace tt {
 
@@ -36,11 +37,14 @@ StepSummary step_summary(const GraphTemplate* graph, std::span<const Access> acc
     Ns& ns = out.layer_ns[layer_entry(*graph, OpId{i}, n_layers)];
     ns = ns + (step.op_ends[i] - step.op_begin(OpId{i}));
   }
+  FileBytes mapped;
   for_each_access(*graph, accesses, step, [&](const StepAccess& row) {
+    mapped.add_reads(*graph, row);
     ++out.accesses;
     (row.write ? out.written : out.read) += row.touched;
     out.layer_bytes[layer_entry(*graph, row.op, n_layers)] += row.touched;
   });
+  out.mapped = mapped.size();
   return out;
 }
 

@@ -18,6 +18,7 @@ struct StepSummary : StepFacts {
   std::uint64_t ops_timed = 0;  // ops with a time
   std::uint64_t accesses = 0;   // of all executed ops
   Bytes read{}, written{};
+  Bytes mapped{};  // of mapped model files that were read, each byte counted once
   // One entry per layer 0..n_layers-1, then one for ops outside of layers and for layer
   // numbers >= n_layers.
   std::vector<Ns> layer_ns;

@@ -12,43 +12,25 @@
 
 namespace tt {
 
-namespace {
-
-void add(ReadOrder& to, const ReadOrder& more) {
-  to.reads += more.reads;
-  to.sequential += more.sequential;
-  to.bytes += more.bytes;
-  to.sequential_bytes += more.sequential_bytes;
+void ReadOrder::add(const ReadOrder& more) {
+  reads += more.reads;
+  sequential += more.sequential;
+  bytes += more.bytes;
+  sequential_bytes += more.sequential_bytes;
 }
 
-// The end position of the previous read.
-class Head {
- public:
-  explicit Head(std::uint64_t gap) : gap_(gap) {}
-  bool follows(std::uint32_t file, std::uint64_t offset) const {
-    return moved_ && file == file_ && offset >= end_ && offset - end_ <= gap_;
+ReadOrder ReadHead::read(std::span<const FileRange> ranges) {
+  ReadOrder order{.reads = 1};
+  for (const FileRange& range : ranges) order.bytes += Bytes{range.length};
+  if (follows(ranges.front().file, ranges.front().offset)) {
+    order.sequential = 1;
+    order.sequential_bytes = order.bytes;
   }
-  void move_to(std::uint32_t file, std::uint64_t end) {
-    moved_ = true;
-    file_ = file;
-    end_ = end;
-  }
-  ReadOrder read(const FileRange& range) {
-    ReadOrder order{.reads = 1, .bytes = Bytes{range.length}};
-    if (follows(range.file, range.offset)) {
-      order.sequential = 1;
-      order.sequential_bytes = order.bytes;
-    }
-    move_to(range.file, range.offset + range.length);
-    return order;
-  }
+  move_to(ranges.back().file, ranges.back().offset + ranges.back().length);
+  return order;
+}
 
- private:
-  const std::uint64_t gap_;
-  bool moved_ = false;
-  std::uint32_t file_ = 0;
-  std::uint64_t end_ = 0;
-};
+namespace {
 
 // The number of elements of a bit set that have another element at most `near` below them.
 std::uint64_t pairs_in(std::span<const std::uint64_t> set, std::uint64_t max_distance) {
@@ -99,7 +81,7 @@ class ReadPlan {
     listed_.resize(rules_.size());
   }
 
-  ReadOrder read_step(std::size_t place, Head& head) {
+  ReadOrder read_step(std::size_t place, ReadHead& head) {
     ++steps_;
     ReadOrder of_step;
     read_sets(place, of_step);
@@ -109,9 +91,9 @@ class ReadPlan {
     for (Item& item : items_) {
       if (item.parts == nullptr) {
         const ReadOrder first = head.read(item.first);
-        add(item.order, first);
-        add(of_step, first);
-        add(of_step, item.rest);
+        item.order.add(first);
+        of_step.add(first);
+        of_step.add(item.rest);
         head.move_to(item.last.file, item.last.offset + item.last.length);
       } else if (item.set != kNone) {
         const Set& set = sets_[item.set];
@@ -129,8 +111,8 @@ class ReadPlan {
           const FileRange range = item.parts->part_in_file(number);
           if (range.empty()) return;
           const ReadOrder order = head.read(range);
-          add(item.order, order);
-          add(of_step, order);
+          item.order.add(order);
+          of_step.add(order);
         });
       }
     }
@@ -149,13 +131,13 @@ class ReadPlan {
       ReadOrder order = item.order;
       if (item.set != kNone)
         order = times(sets_[item.set].all, sets_[item.set].pairs + item.followed, item.parts->unit);
-      if (order.reads != 0) add(layers[item.layer], order);
+      if (order.reads != 0) layers[item.layer].add(order);
     }
     for (const auto& [layer, each] : inside_) {
-      add(layers[layer], {.reads = each.reads * steps_,
-                          .sequential = each.sequential * steps_,
-                          .bytes = Bytes{each.bytes.v * steps_},
-                          .sequential_bytes = Bytes{each.sequential_bytes.v * steps_}});
+      layers[layer].add({.reads = each.reads * steps_,
+                         .sequential = each.sequential * steps_,
+                         .bytes = Bytes{each.bytes.v * steps_},
+                         .sequential_bytes = Bytes{each.sequential_bytes.v * steps_}});
     }
   }
 
@@ -186,11 +168,11 @@ class ReadPlan {
       return;
     }
     Item& run = items_.back();
-    Head head(gap);
+    ReadHead head(gap);
     head.move_to(run.last.file, run.last.offset + run.last.length);
     const ReadOrder order = head.read(access.file);
-    add(run.rest, order);
-    add(inside_[layer], order);
+    run.rest.add(order);
+    inside_[layer].add(order);
     run.last = access.file;
   }
 
@@ -271,7 +253,7 @@ std::expected<Sequentiality, TraceError> sequentiality(const SessionIndex& index
     return !range || (from < range->to && to > range->from);
   };
   std::vector<std::unique_ptr<ReadPlan>> plans(index.series().size());
-  Head head(gap);
+  ReadHead head(gap);
   for (std::uint64_t i = window.steps.from; i < window.steps.to; ++i) {
     if (i % 4096 == 0 && !keep_going()) return std::unexpected(cancelled_error());
     const IndexedStep& step = index.steps()[static_cast<std::size_t>(i)];
@@ -284,7 +266,7 @@ std::expected<Sequentiality, TraceError> sequentiality(const SessionIndex& index
     if (!plan) plan = std::make_unique<ReadPlan>(series, matcher, gap);
     const ReadOrder of_step = plan->read_step(step.place, head);
     if (of_step.reads == 0) continue;
-    add(out.total, of_step);
+    out.total.add(of_step);
     if (page.contains(out.steps.total++))
       out.steps.rows.push_back({.step = StepId{static_cast<std::uint32_t>(i)},
                                 .first_token = step.first_token,

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <span>
 #include <vector>
 
 #include "analysis/aggregate/trace_axis.h"
@@ -23,7 +24,31 @@ inline constexpr std::uint64_t kDefaultGap = std::uint64_t{128}
 struct ReadOrder {
   std::uint64_t reads = 0, sequential = 0;
   Bytes bytes{}, sequential_bytes{};  // only bytes that are in a model file
+  void add(const ReadOrder& more);
   friend bool operator==(const ReadOrder&, const ReadOrder&) = default;
+};
+
+// The end position of the previous read.
+class ReadHead {
+ public:
+  explicit ReadHead(std::uint64_t gap) : gap_(gap) {}
+  bool follows(std::uint32_t file, std::uint64_t offset) const {
+    return moved_ && file == file_ && offset >= end_ && offset - end_ <= gap_;
+  }
+  void move_to(std::uint32_t file, std::uint64_t end) {
+    moved_ = true;
+    file_ = file;
+    end_ = end;
+  }
+  // Of one range, and of ranges that are read by one request; not empty.
+  ReadOrder read(const FileRange& range) { return read(std::span(&range, 1)); }
+  ReadOrder read(std::span<const FileRange> ranges);
+
+ private:
+  const std::uint64_t gap_;
+  bool moved_ = false;
+  std::uint32_t file_ = 0;
+  std::uint64_t end_ = 0;
 };
 
 struct Sequentiality {

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/common/cancel.h"
 #include "analysis/common/derived_graphs.h"
 #include "analysis/common/op_info.h"
 #include "tracer/format/access/access.h"
@@ -66,7 +67,8 @@ class SequenceBuilder {
       sequence_.items.push_back({.tensor = tensor.name,
                                  .expert = grain_ == Grain::Part ? access.expert : -1,
                                  .file = range,
-                                 .layer = tensor.layer});
+                                 .layer = tensor.layer,
+                                 .source = tensor.source});
     }
     return at->second;
   }
@@ -93,6 +95,24 @@ Bytes ReadSequence::distinct_bytes() const {
   std::uint64_t sum = 0;
   for (const ReuseItem& item : items) sum += item.file.length;
   return Bytes{sum};
+}
+
+std::expected<ReadSequence, TraceError> reads_of(const ReadSequence& sequence,
+                                                 const std::function<bool(const ReuseItem&)>& keep,
+                                                 const ContinueCheck& keep_going) {
+  CancelCheck cancel_check(keep_going);
+  ReadSequence out;
+  std::vector<std::uint32_t> number(sequence.items.size(), kNone);
+  for (std::size_t i = 0; i < sequence.items.size(); ++i) {
+    if (!keep(sequence.items[i])) continue;
+    number[i] = static_cast<std::uint32_t>(out.items.size());
+    out.items.push_back(sequence.items[i]);
+  }
+  for (const std::uint32_t item : sequence.reads) {
+    if (!cancel_check.may_continue()) return std::unexpected(cancelled_error());
+    if (number[item] != kNone) out.reads.push_back(number[item]);
+  }
+  return out;
 }
 
 std::expected<ReadSequence, TraceError> weight_reads(const SessionReader& reader, PageRange steps,

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct ReuseItem {
   std::int32_t expert = -1;  // Grain::Part: the expert of the slice; -1: not an expert slice
   FileRange file;            // its length is the item's size
   LayerId layer = kNoLayer;
+  Source source = Source::Disk;  // other than Disk: a copy in memory, repacked for example
   std::uint64_t reads = 0;
   friend bool operator==(const ReuseItem&, const ReuseItem&) = default;
 };
@@ -37,6 +39,11 @@ struct ReadSequence {
   Bytes bytes() const;           // total size of all reads
   Bytes distinct_bytes() const;  // total size of all items: the capacity that saves all rereads
 };
+
+// The subsequence of the reads of items for which `keep` is true.
+std::expected<ReadSequence, TraceError> reads_of(const ReadSequence& sequence,
+                                                 const std::function<bool(const ReuseItem&)>& keep,
+                                                 const ContinueCheck& keep_going = never_cancel);
 
 // The reads of the steps `steps`. With Grain::Part, overlapping ranges are separate items: the
 // row that an embedding reads, and the complete tensor that a tied output reads.

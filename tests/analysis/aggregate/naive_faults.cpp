@@ -113,9 +113,9 @@ PixelShares pixels(const SessionIndex& index, const RasterAxis& axis, const Naiv
 
 }  // namespace
 
-std::vector<NaiveFault> naive_faults(const SessionReader& reader) {
+std::vector<NaiveFault> naive_faults(const SessionReader& reader, FaultKind kind) {
   std::vector<NaiveFault> all;
-  const auto read = reader.for_each_faults(StepId{0}, UINT32_MAX, [&](const StepFaults& of) {
+  const auto add = [&](const StepFaults& of) {
     NaiveFault one{.step = reader.step(of.step).value(), .graph = nullptr};
     if (one.step.graph.v != 0) one.graph = reader.graph(one.step.graph).value();
     if (of.faults.empty()) {
@@ -132,8 +132,8 @@ std::vector<NaiveFault> naive_faults(const SessionReader& reader) {
       if (one.graph) FaultLookup(next, accesses, allocation).find();
     }
     return true;
-  });
-  EXPECT_TRUE(read.has_value());
+  };
+  EXPECT_TRUE(reader.for_each_faults(StepId{0}, UINT32_MAX, add, kind).has_value());
   return all;
 }
 

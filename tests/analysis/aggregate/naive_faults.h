@@ -23,7 +23,8 @@ struct NaiveFault {
   std::int32_t expert = -1;
   FileRange file{};  // the faulting byte, if file-backed
 };
-std::vector<NaiveFault> naive_faults(const SessionReader& reader);
+std::vector<NaiveFault> naive_faults(const SessionReader& reader,
+                                     FaultKind kind = FaultKind::Major);
 
 NaiveRaster naive_fault_raster(const SessionReader& reader, const SessionIndex& index,
                                const RasterQuery& query, const Raster& like);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -158,44 +159,60 @@ void expect_hot_cold(const SessionIndex& index, const HotQuery& query) {
   const auto whole = breakdown(index, {.by = query.by, .filter = query.filter});
   ASSERT_TRUE(whole.has_value());
   ASSERT_EQ(found->rows.size(), whole->rows.size());
+  const Value value = found->value;
+  if (query.value) {
+    EXPECT_EQ(value, *query.value);
+  }
   std::vector<double> amounts;
-  for (const BreakdownRow& row : whole->rows) amounts.push_back(row.all.of(query.value));
+  for (const BreakdownRow& row : whole->rows) amounts.push_back(row.all.of(value));
   std::ranges::sort(amounts, std::greater());
   const std::size_t n = amounts.size();
   // Integer arithmetic on whole percents.
   const auto hot_percent = static_cast<std::size_t>(std::lround(100 * query.hot_share));
   const auto cold_percent = static_cast<std::size_t>(std::lround(100 * query.cold_share));
   const std::size_t hot = (n * hot_percent + 99) / 100, cold = n * cold_percent / 100;
+  // The class by the limits alone. Rows with equal values get the class that all of them have by
+  // the limits, and are warm if these are different ones.
+  std::map<double, std::set<Heat>> heats;
+  const auto by_limits = [&](std::size_t i) {
+    return i < hot ? Heat::Hot : i >= n - cold ? Heat::Cold : Heat::Warm;
+  };
+  for (std::size_t i = 0; i < n; ++i) heats[amounts[i]].insert(by_limits(i));
+  bool divided = false;
   std::map<Heat, std::pair<std::uint64_t, std::uint64_t>> classes;  // rows, bytes of tensors
   std::map<Heat, double> sums;
   for (std::size_t i = 0; i < n; ++i) {
     const HotCold::Row& row = found->rows[i];
-    EXPECT_EQ(row.row.all.of(query.value), amounts[i]) << row.row.name;
-    EXPECT_EQ(row.heat, i < hot ? Heat::Hot : i >= n - cold ? Heat::Cold : Heat::Warm);
+    EXPECT_EQ(row.row.all.of(value), amounts[i]) << row.row.name;
+    const std::set<Heat>& of_equals = heats[amounts[i]];
+    EXPECT_EQ(row.heat, of_equals.size() == 1 ? *of_equals.begin() : Heat::Warm);
+    divided |= of_equals.size() > 1;
     if (query.by == Axis::Tensor) {
       EXPECT_EQ(row.size, index.names().tensors()[static_cast<std::size_t>(row.row.key)].size);
     }
     ++classes[row.heat].first;
     classes[row.heat].second += row.size.v;
-    sums[row.heat] += row.row.all.of(query.value);
+    sums[row.heat] += row.row.all.of(value);
   }
   for (const Heat heat : {Heat::Hot, Heat::Warm, Heat::Cold}) {
     const HotCold::Class& of = found->classes[static_cast<std::size_t>(heat)];
     EXPECT_EQ(of.rows, classes[heat].first);
     EXPECT_EQ(of.size.v, classes[heat].second);
-    EXPECT_NEAR(of.sums.of(query.value), sums[heat], 1e-9 * std::max(1.0, sums[heat]));
+    EXPECT_NEAR(of.sums.of(value), sums[heat], 1e-9 * std::max(1.0, sums[heat]));
   }
+  EXPECT_EQ(found->note.contains("equal"),
+            divided || value != query.value.value_or(Value::Accesses))
+      << found->note;
   // A page is a range of the full table; totals and counts are those of all rows.
   for (const PageRange page :
        {PageRange{.from = 0, .limit = 3}, {.from = n / 2, .limit = 2}, {.from = n, .limit = 5}}) {
     HotQuery part = query;
     part.page = page;
     const auto hottest = hot_cold(index, part);
-    const auto largest =
-        breakdown(index, {.by = query.by,
-                          .filter = query.filter,
-                          .order = Order<Value>{.by = query.value, .descending = true},
-                          .page = page});
+    const auto largest = breakdown(index, {.by = query.by,
+                                           .filter = query.filter,
+                                           .order = Order<Value>{.by = value, .descending = true},
+                                           .page = page});
     ASSERT_TRUE(hottest && largest);
     EXPECT_EQ(hottest->row_count, n);
     EXPECT_EQ(largest->row_count, n);

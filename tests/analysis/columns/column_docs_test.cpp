@@ -145,9 +145,9 @@ std::string schema_of(std::span<const ColumnInfo> infos, const std::vector<std::
 std::string enumerations() {
   std::string text;
   for (const Enumeration* of :
-       {&columns::kPhases, &columns::kTimings, &columns::kVerdicts, &columns::kComponents,
-        &columns::kCategories, &columns::kTensorKinds, &columns::kSources, &columns::kExtents,
-        &columns::kQkvTypes})
+       {&columns::kPhases, &columns::kTimings, &columns::kVerdicts, &columns::kKernels,
+        &columns::kComponents, &columns::kCategories, &columns::kTensorKinds, &columns::kSources,
+        &columns::kExtents, &columns::kQkvTypes})
     text += std::format("    {}: {{ enum: [{}] }}\n", of->schema, joined(words_of(*of)));
   return text;
 }

@@ -4,7 +4,14 @@
 #include <array>
 #include <cmath>
 #include <format>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "analysis/common/kernel.h"
 #include "analysis/common/op_info.h"
 #include "analysis/experts/routing.h"
 #include "analysis/graph/dependencies.h"
@@ -39,6 +46,16 @@ std::string qkv(Role role) {
     default:
       return "NULL";
   }
+}
+
+std::string naive_expert_name(const std::string& tensor, std::int32_t expert) {
+  static const std::regex kLayer(R"(blk\.[^.]*\.)"), kExperts("_exps");
+  std::smatch layer;
+  std::regex_search(tensor, layer, kLayer, std::regex_constants::match_continuous);
+  const std::string rest = tensor.substr(static_cast<std::size_t>(layer.length()));
+  return std::format(
+      "{}expert_{}.{}", layer.str(), expert,
+      std::regex_replace(rest, kExperts, "", std::regex_constants::format_first_only));
 }
 
 Lines naive_accesses(const SessionContents& all) {
@@ -95,6 +112,7 @@ Lines naive_accesses(const SessionContents& all) {
       } else {
         line.null();
       }
+      line.text(expert ? naive_expert_name(tensor.name, access.expert) : "NULL");
       lines.push_back(line.take());
     });
   }
@@ -117,6 +135,12 @@ Lines naive_ops(const SessionContents& all) {
       Line line;
       line.number(step.id.v).number(i).text(to_text(step.phase)).number(step.graph.v);
       line.number(step.first_token).text(op_name(*graph, op)).layer(op.layer).text(op.device);
+      if (const auto kernel = kernel_of(*graph, op, kernel_rules_of(all.info))) {
+        line.text(to_text(*kernel));
+      } else {
+        line.null();
+      }
+      line.number(step.threads);
       line.number(op.nodes).number(output.v).text(graph->tensor(output).name);
       line.text(graph->tensor(output).type);
       for (const auto ne : graph->tensor(output).ne) line.number(ne);
@@ -157,15 +181,38 @@ const char* naive_verdict(const Step& step) {
   return contended ? "contended" : "clean";
 }
 
+// Bytes that are in any of the ranges, counted between each two neighbouring ends of ranges.
+std::uint64_t naive_union(const std::vector<FileRange>& ranges) {
+  std::set<std::pair<std::uint32_t, std::uint64_t>> ends;
+  for (const FileRange& range : ranges) {
+    ends.emplace(range.file, range.offset);
+    ends.emplace(range.file, range.offset + range.length);
+  }
+  std::uint64_t bytes = 0;
+  for (auto end = ends.begin(); end != ends.end() && std::next(end) != ends.end(); ++end) {
+    const auto& [file, from] = *end;
+    const auto& [next_file, to] = *std::next(end);
+    const bool covered = std::ranges::any_of(ranges, [&](const FileRange& range) {
+      return range.file == file && range.offset <= from && from < range.offset + range.length;
+    });
+    if (covered && file == next_file) bytes += to - from;
+  }
+  return bytes;
+}
+
 Lines naive_steps(const SessionContents& all) {
   Lines lines;
   for (const Step& step : all.steps) {
     const GraphTemplate* graph = all.graph_of(step);
     std::uint64_t rows = 0, read = 0, written = 0;
+    std::vector<FileRange> mapped;
     if (graph != nullptr) {
       for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
         ++rows;
         (access.write ? written : read) += access.touched.v;
+        if (access.write || graph->tensor(graph->root(access.tensor)).source != Source::Disk)
+          return;
+        mapped.push_back(access.range);
       });
     }
     Line line;
@@ -186,12 +233,26 @@ Lines naive_steps(const SessionContents& all) {
     for (const auto& value :
          {c.interval_ns, c.cpu_ns, c.cpu_wait_ns, c.voluntary_switches, c.involuntary_switches,
           c.minor_faults, c.major_faults, c.disk_read_bytes, c.throttled_ns, c.pressure_cpu_ns,
-          c.pressure_io_ns, c.pressure_memory_ns}) {
+          c.pressure_io_ns, c.pressure_memory_ns, c.queue_ns, c.sample_ns, c.detokenize_ns,
+          c.build_ns, c.evaluate_ns, c.graphs_built}) {
       if (value) {
         line.u64(*value);
       } else {
         line.null();
       }
+    }
+    const std::uint64_t bytes = naive_union(mapped);
+    line.u64(bytes);
+    if (c.disk_read_bytes && bytes > 0) {
+      line.real(static_cast<double>(static_cast<float>(static_cast<double>(*c.disk_read_bytes) /
+                                                       static_cast<double>(bytes))));
+    } else {
+      line.null();
+    }
+    if (c.disk_read_bytes && c.major_faults.value_or(0) > 0) {
+      line.u64(*c.disk_read_bytes / *c.major_faults);
+    } else {
+      line.null();
     }
     lines.push_back(line.take());
   }
@@ -383,11 +444,15 @@ Lines naive_metadata(const SessionContents& all) {
 }
 
 Lines naive_faults_table(const SessionContents& all) {
+  std::vector<std::pair<FaultKind, NaiveFault>> faults;
+  for (const FaultKind kind : {FaultKind::Major, FaultKind::Minor})
+    for (NaiveFault& of : naive_faults(all.reader, kind)) faults.emplace_back(kind, std::move(of));
+  std::ranges::stable_sort(faults, {}, [](const auto& of) { return of.second.step.id; });
   Lines lines;
-  for (const NaiveFault& of : naive_faults(all.reader)) {
+  for (const auto& [kind, of] : faults) {
     Line line;
     line.u64(of.step.id.v).text(to_text(of.step.phase)).u64(of.step.first_token);
-    line.number_or_null(of.has_fault, of.fault.at.v).text("major").u64(of.count);
+    line.number_or_null(of.has_fault, of.fault.at.v).text(to_text(kind)).u64(of.count);
     line.number_or_null(of.op.has_value(), of.op.value_or(0));
     line.text(of.op ? op_name(*of.graph, of.graph->ops[*of.op]) : "NULL");
     line.layer(of.op ? of.graph->ops[*of.op].layer : kNoLayer);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/common/quantile.h"
+#include "analysis/tables/step_summary.h"
 #include "tests/support/sessions/random_session.h"
 #include "tests/support/sessions/small_session.h"
 
@@ -26,7 +27,13 @@ StepConditions quiet() {
           .throttled_ns = 0,
           .pressure_cpu_ns = 0,
           .pressure_io_ns = 0,
-          .pressure_memory_ns = 0};
+          .pressure_memory_ns = 0,
+          .queue_ns = 0,
+          .sample_ns = 0,
+          .detokenize_ns = 0,
+          .build_ns = 0,
+          .evaluate_ns = 0,
+          .graphs_built = 0};
 }
 
 template <class Change>
@@ -212,6 +219,32 @@ TEST(SessionConditions, SaysWhyThereIsNoVerdict) {
   EXPECT_EQ(text_of(info), "unknown: the recording has no conditions of the machine.");
   info.facts.emplace_back("trace.conditions", "no cpu_ns, cpu_wait_ns: no such file");
   EXPECT_EQ(text_of(info), "unknown: no cpu_ns, cpu_wait_ns: no such file.");
+}
+
+// A step uses 1,056 bytes of whole weights and rows of 32 bytes for its two tokens.
+TEST(SessionConditions, CountsEachByteOfTheFilesOnceForTheRereadFactor) {
+  const auto reading = [](std::uint32_t id, std::vector<std::int64_t> tokens, std::uint64_t bytes,
+                          std::uint64_t faults) {
+    Step step = small_step(id);
+    step.slots[0].ints = std::move(tokens);
+    step.conditions = quiet();
+    step.conditions.disk_read_bytes = bytes;
+    step.conditions.major_faults = faults;
+    return step;
+  };
+  const SmallSession session({reading(0, {3, 5}, 2240, 4), reading(1, {5, 7}, 1216, 2)});
+  const auto found = session_conditions(session.reader());
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->disk, (DiskUse{.read = 3456, .faults = 6, .mapped = 1152}));
+  EXPECT_EQ(found->disk->reread_factor(), 3.0);
+  EXPECT_EQ(found->disk->bytes_per_fault(), 576U);
+  const auto steps = step_summaries(session.reader(), {.from = 0, .limit = 2});
+  ASSERT_TRUE(steps.has_value());
+  EXPECT_EQ(steps->rows[0].mapped, Bytes{1120});
+  EXPECT_EQ(steps->rows[1].mapped, Bytes{1120});
+
+  const SmallSession in_memory({reading(0, {3, 5}, 0, 0)});
+  EXPECT_EQ(session_conditions(in_memory.reader())->disk, std::nullopt);
 }
 
 TEST(SessionConditions, SurvivesAnyNumbers) {

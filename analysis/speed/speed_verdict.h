@@ -1,0 +1,49 @@
+// Whether two sets of times differ by more than noise. The rule, and why it is this one:
+// docs/bench-model.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace tt {
+
+// Median and spread. Quantiles: analysis/common/quantile.h.
+struct SampleSpread {
+  double median = 0, p5 = 0, p95 = 0, mean = 0;
+  double stddev = 0;  // of the sample (n - 1)
+};
+SampleSpread sample_spread(std::span<const double> samples);  // no samples: all 0
+
+enum class SpeedVerdict : std::uint8_t { Equal, Faster, Slower };
+const char* to_text(SpeedVerdict);  // "not to be told apart", "faster", "slower"
+
+// How long `after` takes relative to `before`.
+struct SpeedChange {
+  double ratio = 1;  // 1.05: 5 % slower
+  // The interval that contains the ratio with the confidence; nullopt: too few samples.
+  std::optional<double> low, high;
+  double noise = 0;  // the noise floor that it was judged by: 0.01 is 1 %
+  // Not Equal if the interval does not contain 1 and the ratio differs from 1 by more than the
+  // noise floor.
+  SpeedVerdict verdict = SpeedVerdict::Equal;
+};
+inline constexpr double kConfidence = 0.99;
+
+// Independent samples, such as those of two runs of a program. Ratio: median of the ratios of all
+// pairs (Hodges-Lehmann); interval: exact distribution of the rank sum (Mann-Whitney).
+SpeedChange compare_samples(std::span<const double> before, std::span<const double> after,
+                            double noise, double confidence = kConfidence);
+// Samples that were taken in pairs, one after the other, so that both saw the same machine. Ratio:
+// median of the means of all two pairs; interval: exact distribution of the signed ranks
+// (Wilcoxon). The number of samples is equal.
+SpeedChange compare_pairs(std::span<const double> before, std::span<const double> after,
+                          double noise);
+
+// How far two equal programs are apart, measured in pairs: half of the pairs differ by more. At
+// least kLeastNoise.
+double noise_floor(std::span<const double> first, std::span<const double> second);
+// Smaller differences of equal programs are normal even on a quiet machine.
+inline constexpr double kLeastNoise = 0.005;
+
+}  // namespace tt
