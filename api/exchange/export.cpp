@@ -55,6 +55,23 @@ WriteResult verify_readable(const SessionReader& reader, const ExportRange& rang
 
 }  // namespace
 
+bool has_rows_per_token(Format format) {
+  switch (format) {
+    case Format::Csv:
+    case Format::Json:
+    case Format::Parquet:
+    case Format::Arrow:
+    case Format::ArrowFile:
+      return true;
+    case Format::Ndjson:
+    case Format::Chrome:
+    case Format::Perfetto:
+    case Format::Dot:
+      break;
+  }
+  return false;
+}
+
 std::span<const FormatInfo> formats() { return kFormats; }
 
 const FormatInfo& format_info(Format format) {

@@ -36,6 +36,8 @@ struct FormatInfo {
 std::span<const FormatInfo> formats();
 const FormatInfo& format_info(Format format);
 std::optional<Format> find_format(std::string_view name);
+// Whether ExportRange::per_token is possible: the others have steps, not rows.
+bool has_rows_per_token(Format format);
 // The part format, if the format can also be exported as a folder of parts.
 std::optional<PartFormat> part_format_of(Format format);
 

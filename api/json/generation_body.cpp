@@ -197,6 +197,8 @@ constexpr std::array kFields = {
     Field{"level", [](const Json& v, GenerationBody& b) { return take_level(v, b.request.level); }},
     Field{"timing",
           [](const Json& v, GenerationBody& b) { return take_timing(v, b.request.exact_timing); }},
+    Field{"minor_faults",
+          [](const Json& v, GenerationBody& b) { return take_bool(v, b.request.minor_faults); }},
     Field{"stats_pattern",
           [](const Json& v, GenerationBody& b) {
             return take_rules(v, b.request.stats_pattern, kMaxPatternBytes);

@@ -70,6 +70,10 @@ Json to_json(const MemoryState& state) {
       {"late_ranges", state.late_ranges},
       {"expert_hits", state.expert_hits},
       {"expert_misses", state.expert_misses},
+      {"experts_predicted", state.experts_predicted},
+      {"experts_predicted_right", state.experts_predicted_right},
+      {"expert_bytes_ahead", state.expert_bytes_ahead},
+      {"expert_bytes_wasted", state.expert_bytes_wasted},
       {"budget_reductions", state.reductions},
   };
 }
@@ -87,6 +91,17 @@ Json to_json(const MemoryMap& map) {
                        {"pinned_bytes", one.pinned},
                        {"streamed_bytes", one.streamed}});
   }
+  Json planned = Json::array(), resident = Json::array();
+  for (const MemoryRange& one : map.planned) {
+    planned.push_back({{"file", one.file},
+                       {"file_offset", one.offset},
+                       {"size_bytes", one.length},
+                       {"pinned", one.pinned}});
+  }
+  for (const FileRange& one : map.resident) {
+    resident.push_back(
+        {{"file", one.file}, {"file_offset", one.offset}, {"size_bytes", one.length}});
+  }
   for (const MemoryPrediction& one : map.curve) {
     curve.push_back({{"budget_bytes", one.budget},
                      {"bytes_per_token", one.bytes_per_token},
@@ -94,9 +109,9 @@ Json to_json(const MemoryMap& map) {
                      {"plain_bytes_per_token", one.plain_bytes_per_token},
                      {"plain_tokens_per_second", known(one.plain_tokens_per_second)}});
   }
-  return {{"tensors", std::move(tensors)},
-          {"residency_known", map.residency_known},
-          {"curve", std::move(curve)},
+  return {{"tensors", std::move(tensors)},          {"planned_ranges", std::move(planned)},
+          {"resident_ranges", std::move(resident)}, {"resident_unit_bytes", map.resident_unit},
+          {"residency_known", map.residency_known}, {"curve", std::move(curve)},
           {"disk_measured", map.disk_measured}};
 }
 

@@ -125,13 +125,15 @@ Json to_json(const GgufIndex& index) {
 }
 
 std::string csv_of(const GgufIndex& index) {
-  std::string out = "name,file,offset,size,type,shape,layer,component\r\n";
+  std::string out =
+      "tensor_name,file_offset,size_bytes,layer_id,component_type,model_file,tensor_type,shape\r\n";
   for (const GgufTensor& tensor : index.tensors()) {
     const LayerId layer = layer_of(tensor.name);
-    out += std::format("{},{},{},{},{},{}x{}x{}x{},{},{}\r\n", csv_field(tensor.name),
-                       tensor.file.file, tensor.file.offset, tensor.file.length, tensor.type,
-                       tensor.ne[0], tensor.ne[1], tensor.ne[2], tensor.ne[3],
-                       layer == kNoLayer ? "" : std::to_string(layer.v), component_text(tensor));
+    out += std::format("{},{},{},{},{},{},{},{}x{}x{}x{}\r\n", csv_field(tensor.name),
+                       tensor.file.offset, tensor.file.length,
+                       layer == kNoLayer ? "" : std::to_string(layer.v), component_text(tensor),
+                       tensor.file.file, tensor.type, tensor.ne[0], tensor.ne[1], tensor.ne[2],
+                       tensor.ne[3]);
   }
   return out;
 }

@@ -33,7 +33,8 @@ Json to_json(const ModelEntry& model);
 Json health_json(const std::optional<ModelEntry>& model);
 
 Json to_json(const GgufIndex& index);
-// RFC 4180 with the header name,file,offset,size,type,shape,layer,component and one line per
+// RFC 4180 with the header tensor_name,file_offset,size_bytes,
+// layer_id,component_type,model_file,tensor_type,shape and one line per
 // tensor. `file` is the index of the file, `shape` all four dimensions ("64x256x1x1"); `layer`
 // is empty for tensors outside of layers.
 std::string csv_of(const GgufIndex& index);

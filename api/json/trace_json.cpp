@@ -7,6 +7,7 @@
 #include "analysis/columns/tensor_columns.h"
 #include "api/json/access_cursor.h"
 #include "api/json/column_json.h"
+#include "api/json/step_row.h"
 
 namespace tt {
 
@@ -25,15 +26,6 @@ Json range_json(const FileRange& range) {
 
 // The rows of analysis/columns; their heads list the accessors.
 
-struct StepColumnsRow {
-  const StepSummary& row;
-  const StepFacts& step() const { return row; }
-  std::uint64_t ops_timed() const { return row.ops_timed; }
-  std::uint64_t accesses() const { return row.accesses; }
-  Bytes read() const { return row.read; }
-  Bytes written() const { return row.written; }
-};
-
 struct OpColumnsRow {
   const OpTable& table;
   const OpRow& row;
@@ -47,6 +39,7 @@ struct OpColumnsRow {
   std::string_view tensor_name() const { return tensor().name; }
   std::string_view tensor_type() const { return tensor().type; }
   OpRole role() const { return {row.component, row.role}; }
+  std::optional<Kernel> kernel() const { return row.kernel; }
   Ns begin() const { return row.begin; }
   std::optional<Ns> duration() const { return row.duration; }
   Bytes read() const { return row.read; }

@@ -190,7 +190,7 @@ WriteResult export_parts(const SessionReader& reader, ExportRange range, PartFor
           if (step.rows.empty()) return {};
           if (const WriteResult put = part->file->write(columns->of(step)); !put) return put;
           part->rows += step.rows.size();
-          return part->rows >= rows_per_part ? end(last) : WriteResult{};
+          return part->rows >= rows_per_part && step.last_part ? end(last) : WriteResult{};
         },
         keep_going);
     if (!walked) return walked;

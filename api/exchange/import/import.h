@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <expected>
 #include <filesystem>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "analysis/common/page.h"
@@ -16,10 +18,15 @@ namespace tt::exchange {
 struct ImportCounts {
   std::uint32_t steps = 0;
   std::uint64_t accesses = 0, bytes = 0;
+  // What the file has and a session cannot keep, such as "tensor_log.shape", and the number of
+  // lines that have it. Also in the fact `trace.import_ignored`.
+  std::map<std::string, std::uint64_t> ignored{};
 };
+// "tensor_log.shape (31 lines), ..."; empty: nothing was ignored.
+std::string ignored_text(const ImportCounts& counts);
 
-// Imports a log. The event kind is in `event`, or in `type` in older logs. Unknown kinds are
-// skipped. Returns Damaged, with the line number, if the file is not a log. Memory holds one
+// Imports a log, or a routing log (routing_log.h). The event kind is in `event`, or in `type` in
+// older logs. Returns Damaged, with the line number, if the file is not a log. Memory holds one
 // step. `session`: path of the .ttrace file; it must not exist.
 std::expected<ImportCounts, TraceError> import_log(const std::filesystem::path& log,
                                                    const std::filesystem::path& session,

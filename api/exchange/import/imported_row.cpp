@@ -99,7 +99,12 @@ void begin_step_from(const Json& json, Step& step) {
 }
 
 void end_step_from(const Json& json, Step& step) {
-  step.end = Ns{number_in<std::int64_t>(json, "timestamp_ns", step.end.v)};
+  const auto took = number_in<std::int64_t>(json, "duration_ns", -1);
+  const std::int64_t end =
+      took >= 0 ? static_cast<std::int64_t>(static_cast<std::uint64_t>(step.begin.v) +
+                                            static_cast<std::uint64_t>(took))
+                : step.end.v;
+  step.end = Ns{number_in<std::int64_t>(json, "timestamp_ns", end)};
   step.dropped = step.dropped || flag_in(json, "dropped");
   step.aborted = step.aborted || flag_in(json, "aborted");
   add_conditions_from(json, step.conditions);

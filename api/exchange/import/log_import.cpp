@@ -2,28 +2,22 @@
 #include <format>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "api/exchange/import/import.h"
 #include "api/exchange/import/imported_row.h"
+#include "api/exchange/import/log_lines.h"
+#include "api/exchange/import/log_names.h"
+#include "api/exchange/import/routing_log.h"
 #include "api/exchange/rows/session_metadata.h"
+#include "tracer/text/join.h"
 
 namespace tt::exchange {
 namespace {
 
-constexpr std::size_t kMaxLineBytes = 64u << 20;
 constexpr std::size_t kCheckBytes = 1u << 20;  // between two checks whether to go on
-
-// Reads one line; returns false at the end of the file. An overlong line is truncated and is
-// then invalid JSON.
-bool read_line(std::istream& in, std::string& line) {
-  line.clear();
-  for (int c = in.get(); c != std::char_traits<char>::eof(); c = in.get()) {
-    if (c == '\n') return true;
-    if (line.size() < kMaxLineBytes) line += static_cast<char>(c);
-  }
-  return !line.empty();
-}
 
 bool has_number(const Json& entry, const char* name) {
   const auto found = entry.find(name);
@@ -55,9 +49,9 @@ class LogImport {
         return std::unexpected(damaged(log_, line_, "The line " + parsed.error().message + "."));
       if (!parsed || !parsed->is_object())
         return std::unexpected(damaged(log_, line_, "Not a log: the line is not a JSON object."));
-      const Json& entry = *parsed;
-      const std::string event = text_in(entry, "event", text_in(entry, "type"));
-      if (const WriteResult taken = take(event, entry); !taken)
+      const LogEntry entry = log_entry(*parsed, line);
+      for (const std::string& name : entry.unknown) ++imported_.ignored[name];
+      if (const WriteResult taken = take(entry.event, entry.fields); !taken)
         return std::unexpected(taken.error());
     }
     return finish();
@@ -70,6 +64,13 @@ class LogImport {
     if (event == "step_begin") {
       if (const WriteResult ended = end_step(); !ended) return ended;
       return begin_step(entry);
+    }
+    if (event == "layer_step") {
+      if (step_)
+        layer_steps_.push_back(number_in<std::int32_t>(entry, "layer_id", kNoLayer.v));
+      else
+        ++imported_.ignored["layer_step"];
+      return {};
     }
     if (event == "step_end") {
       if (!step_) return {};
@@ -141,7 +142,9 @@ class LogImport {
     if (const auto size = entry.find("size_bytes");
         size == entry.end() || !size->is_number() || *size < 0) {
       return std::unexpected(
-          damaged(log_, line_, "A tensor_log must have a non-negative number \"size_bytes\"."));
+          damaged(log_, line_,
+                  "A tensor_log must have a non-negative number \"size_bytes\" or "
+                  "\"memory_bytes\"."));
     }
     if (step_ && implicit_step_ && implicit_step_key(entry) != *implicit_step_) {
       if (const WriteResult ended = end_step(); !ended) return ended;
@@ -192,8 +195,18 @@ class LogImport {
       if (row.end) row.end = std::min(*row.end, step.end.v);
   }
 
+  // The times and sums of a layer are those of its accesses, if the log has them.
+  void end_layer_steps() {
+    std::set<std::int32_t> layers;
+    for (const ImportedRow& row : step_->rows) layers.insert(row.op_layer.v);
+    for (const std::int32_t layer : layer_steps_)
+      if (!layers.contains(layer)) ++imported_.ignored["layer_step"];
+    layer_steps_.clear();
+  }
+
   WriteResult end_step() {
     if (!step_) return {};
+    end_layer_steps();
     if (!has_token_) step_->step.first_token = next_token_;
     next_token_ = step_->step.first_token + step_->step.n_tokens;
     ++imported_.steps;
@@ -215,6 +228,8 @@ class LogImport {
     if (steps_without_token_count_ > 0)
       info_.facts.emplace_back("trace.steps_without_token_count",
                                std::to_string(steps_without_token_count_));
+    if (const std::string ignored = ignored_text(imported_); !ignored.empty())
+      info_.facts.emplace_back("trace.import_ignored", ignored);
     if (const WriteResult done = builder_->finish(info_, losses_); !done)
       return std::unexpected(done.error());
     return imported_;
@@ -226,6 +241,7 @@ class LogImport {
   LossCounters losses_;
   std::optional<SessionBuilder> builder_;
   std::optional<ImportedStep> step_;
+  std::vector<std::int32_t> layer_steps_;        // layers of the step's layer_step objects
   std::optional<std::int64_t> implicit_step_;    // step without a step_begin
   bool legacy_ = false;                          // the step has no first_op_ns
   bool has_begin_ = false, has_token_ = false;   // of the current step
@@ -236,12 +252,28 @@ class LogImport {
   ImportCounts imported_;
 };
 
+// Without leading blank lines; empty if the file cannot be read.
+std::string first_line(const std::filesystem::path& log) {
+  std::ifstream in(log, std::ios::binary);
+  std::string line;
+  while (in && read_line(in, line) && line.find_first_not_of(" \t\r") == std::string::npos) {
+  }
+  return line;
+}
+
 }  // namespace
 
 std::expected<ImportCounts, TraceError> import_log(const std::filesystem::path& log,
                                                    const std::filesystem::path& session,
                                                    const ContinueCheck& keep_going) {
+  if (is_routing_log(first_line(log))) return import_routing_log(log, session, keep_going);
   return LogImport(log, session).run(keep_going);
+}
+
+std::string ignored_text(const ImportCounts& counts) {
+  return join(counts.ignored, [](const auto& entry) {
+    return std::format("{} ({} line{})", entry.first, entry.second, entry.second == 1 ? "" : "s");
+  });
 }
 
 }  // namespace tt::exchange

@@ -41,8 +41,9 @@ std::uint64_t base_of(const ImportedRow& row) {
 }
 
 Group::Kind kind_of(const ImportedRow& row) {
+  // A routing log has experts without sizes.
+  if (row.expert >= 0 && !row.write) return Group::Kind::Experts;
   if (row.write || row.size_bytes == 0) return Group::Kind::Fixed;
-  if (row.expert >= 0) return Group::Kind::Experts;
   const std::uint64_t unit = row.unit_bytes;
   if (row.extent == Extent::Rows && !row.range.empty() && row.tensor_file_offset &&
       unit == row.size_bytes && row.tensor_bytes >= unit &&
@@ -225,10 +226,11 @@ class Rebuild {
       scored |= !std::isnan(row.score);
     }
     Tensor t = described(first);
-    const auto experts = static_cast<std::uint64_t>(
-        first.tensor_bytes >= unit ? static_cast<std::int64_t>(first.tensor_bytes / unit)
-        : session_.n_experts > 0   ? session_.n_experts
-                                   : kUnboundedExperts);
+    const auto experts =
+        static_cast<std::uint64_t>(unit > 0 && first.tensor_bytes >= unit
+                                       ? static_cast<std::int64_t>(first.tensor_bytes / unit)
+                                   : session_.n_experts > 0 ? session_.n_experts
+                                                            : kUnboundedExperts);
     shape(t, unit, 1, experts, unit, unit);
     const auto before = static_cast<std::uint64_t>(first.expert) * unit;
     if (!first.range.empty()) {

@@ -1,5 +1,7 @@
 #include "api/exchange/rows/export_columns.h"
 
+#include <utility>
+
 #include "analysis/columns/access_columns.h"
 
 namespace tt::exchange {
@@ -44,6 +46,11 @@ class CellOutput {
   void count(std::uint64_t v) { cell_ = v; }
   void real(float v) { cell_ = v; }
   void text(std::string_view v) { cell_ = v; }
+  void text_copy(std::string v) {
+    static thread_local std::string latest;
+    latest = std::move(v);
+    cell_ = std::string_view(latest);
+  }
 
  private:
   Cell& cell_;

@@ -49,7 +49,8 @@ struct RowScope {
 using CellType = columns::Type;
 using columns::Varies;
 
-// Monostate: null. Texts live as long as the scope and may be invalid UTF-8.
+// Monostate: null. Texts live as long as the scope, those of PerRow columns until the next one of
+// the thread; they may be invalid UTF-8.
 using Cell =
     std::variant<std::monostate, bool, std::int64_t, std::uint64_t, float, std::string_view>;
 

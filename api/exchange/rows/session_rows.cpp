@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analysis/common/op_info.h"
+#include "api/exchange/rows/token_owners.h"
 
 namespace tt::exchange {
 namespace {
@@ -48,6 +49,7 @@ std::expected<SessionRows, TraceError> SessionRows::open(const SessionReader& re
   rows.first_ = StepId{std::min(range.first.v, end)};
   rows.steps_ = end - rows.first_.v;
   rows.per_head_ = range.per_head;
+  rows.per_token_ = range.per_token;
   return rows;
 }
 
@@ -125,6 +127,53 @@ WriteResult SessionRows::derive(const Step& step) {
   return {};
 }
 
+// Consecutive rows that are shared by equally many tokens are one part.
+WriteResult SessionRows::write_per_token(
+    const StepRows& rows, const std::function<WriteResult(const StepRows&)>& step) const {
+  const DerivedGraph& derived = *current_->derived;
+  std::vector<std::vector<TokenOwner>> owners;
+  for (const ExportRow& row : rows.rows)
+    owners.push_back(owners_of(*derived.graph, derived.accesses, *rows.step, row.access));
+  Step shown = *rows.step;
+  std::vector<ExportRow> part;
+  StepRows out = rows;
+  out.scope.step = &shown;
+  const auto write_part = [&](bool last) -> WriteResult {
+    out.rows = part;
+    out.last_part = last;
+    const WriteResult written = step(out);
+    part.clear();
+    return written;
+  };
+  for (std::uint32_t token = 0; token < rows.step->n_tokens; ++token) {
+    for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+      ExportRow row = rows.rows[i];
+      std::uint32_t sharing = rows.step->n_tokens;
+      bool repeated = token > 0;
+      if (!owners[i].empty()) {
+        const auto owner = std::ranges::find(owners[i], token, &TokenOwner::token);
+        if (owner == owners[i].end()) continue;
+        sharing = static_cast<std::uint32_t>(owners[i].size());
+        repeated = owner != owners[i].begin();
+        if (row.access.expert >= 0) {
+          row.access.rank = owner->rank;
+          row.access.score = owner->score;
+        }
+      }
+      const bool same_part = shown.first_token == rows.step->first_token + token &&
+                             shown.n_tokens == sharing && out.repeated == repeated;
+      if (!part.empty() && !same_part) {
+        if (const WriteResult written = write_part(false); !written) return written;
+      }
+      shown.first_token = rows.step->first_token + token;
+      shown.n_tokens = sharing;
+      out.repeated = repeated;
+      part.push_back(row);
+    }
+  }
+  return write_part(true);
+}
+
 WriteResult SessionRows::for_each_step(const std::function<WriteResult(const StepRows&)>& step,
                                        const ContinueCheck& keep_going) {
   std::uint32_t done = 0;
@@ -140,7 +189,10 @@ WriteResult SessionRows::for_each_step(const std::function<WriteResult(const Ste
                          .graph = current_.get(),
                          .step = &now,
                          .addresses = allocation_.addresses};
-    result = step({.scope = scope, .rows = rows_, .done = ++done, .steps = steps_});
+    const StepRows whole{
+        .scope = scope, .rows = rows_, .done = ++done, .steps = steps_, .step = &now};
+    result = per_token_ && now.n_tokens > 1 && !rows_.empty() ? write_per_token(whole, step)
+                                                              : step(whole);
     return result.has_value();
   });
   if (!result) return result;

@@ -23,6 +23,9 @@ struct ExportRange {
   // One row per head if a Q, K, V or O weight is read as a whole and each byte belongs to
   // exactly one head: the same bytes in more rows.
   bool per_head = false;
+  // The rows of a step with several tokens are repeated for each token; token_id is the token and
+  // token_count the number of tokens that share the row. For formats of rows, and the run folder.
+  bool per_token = false;
 };
 
 // Describes what is wrong with this range for a session of `steps` steps; nullopt if valid. A
@@ -33,6 +36,11 @@ struct StepRows {
   RowScope scope;  // scope.graph is null for a step without a template: no rows
   std::span<const ExportRow> rows;
   std::uint32_t done = 0, steps = 0;  // this is step `done` of `steps` in the range, from 1
+  // Rows per token arrive in several parts. scope.step is the step as the rows show it: its first
+  // token is that of the rows, its number of tokens that of the tokens that share them.
+  bool last_part = true;
+  bool repeated = false;       // an earlier part had these rows, for another token
+  const Step* step = nullptr;  // as it was recorded
 };
 
 using WriteResult = std::expected<void, TraceError>;
@@ -43,6 +51,7 @@ class SessionRows {
   static std::expected<SessionRows, TraceError> open(const SessionReader& reader,
                                                      ExportRange range);
   const SessionInfo& session() const { return session_; }
+  bool per_token() const { return per_token_; }
   const SessionReader& reader() const { return *reader_; }
   StepId first() const { return first_; }
   std::uint32_t steps() const { return steps_; }  // number of steps in the range
@@ -60,12 +69,14 @@ class SessionRows {
   std::expected<std::shared_ptr<const RowTemplate>, TraceError> row_template(TemplateId id);
   WriteResult derive(const Step& step);
   void add_heads(const RowTemplate& graph, const StepAccess& access);
+  WriteResult write_per_token(const StepRows& rows,
+                              const std::function<WriteResult(const StepRows&)>& step) const;
 
   const SessionReader* reader_;
   SessionInfo session_;
   StepId first_{};
   std::uint32_t steps_ = 0;
-  bool per_head_ = false;
+  bool per_head_ = false, per_token_ = false;
   std::map<TemplateId, std::shared_ptr<const RowTemplate>> templates_;  // cache
   std::shared_ptr<const RowTemplate> current_;
   Allocation allocation_;

@@ -40,6 +40,30 @@ void sort_words(Column& column) {
   for (std::uint32_t i = 0; i < column.words.size(); ++i) column.places[column.words[i]] = i;
 }
 
+// The only texts that depend on the row are names of experts. A session with more of them than any
+// model has has none.
+void add_row_words(Column& column, const RowScope& scope) {
+  constexpr std::size_t kMaxWords = 1u << 18;  // 1,000 experts in each of 80 layers
+  const DerivedGraph& derived = *scope.graph->derived;
+  if (column.omitted) return;
+  for (std::uint32_t i = 0; i < derived.accesses.size(); ++i) {
+    const Access& access = derived.accesses[i];
+    if (access.extent != Extent::Experts) continue;
+    const std::int64_t experts = derived.graph->tensor(access.tensor).ne[2];
+    if (experts > static_cast<std::int64_t>(kMaxWords) || column.places.size() > kMaxWords) {
+      column.omitted = true;
+      column.places.clear();
+      return;
+    }
+    ExportRow row;
+    row.access.access = i;
+    for (row.access.expert = 0; row.access.expert < experts; ++row.access.expert) {
+      const Cell cell = column.definition->cell(scope, row);
+      if (const auto* text = std::get_if<std::string_view>(&cell)) add_word(column, *text);
+    }
+  }
+}
+
 void add_words(Column& column, const RowScope& scope) {
   std::string_view last;
   for (std::uint32_t i = 0; i < scope.graph->derived->accesses.size(); ++i) {
@@ -82,6 +106,7 @@ std::expected<StepColumns, TraceError> StepColumns::make(SessionRows& rows, bool
     const RowScope scope{
         .session = &rows.session(), .graph = &graph, .step = nullptr, .addresses = {}};
     texts(Varies::PerAccess, [&](Column& column) { add_words(column, scope); });
+    texts(Varies::PerRow, [&](Column& column) { add_row_words(column, scope); });
   });
   if (!read) return std::unexpected(read.error());
   for (Column& column : out.columns_) sort_words(column);
@@ -136,7 +161,7 @@ void StepColumns::per_row(std::size_t column, const StepRows& step,
     made_.valid.resize(of.definition->nullable() ? n : 0);
   }
   for (const std::uint32_t i : rows) {
-    const Cell cell = of.definition->cell(step.scope, step.rows[i]);
+    const Cell cell = of.omitted ? Cell{} : of.definition->cell(step.scope, step.rows[i]);
     made_.bits[i] = bits_of(of, cell);
     if (of.definition->nullable()) made_.valid[i] = !is_null(cell);
   }

@@ -34,6 +34,7 @@ class StepColumns {
     const AccessColumn* definition;
     std::vector<std::string> words;                         // for texts: all values, sorted
     std::unordered_map<std::string, std::uint32_t> places;  // index in `words`
+    bool omitted = false;                                   // too many texts: always null
   };
 
   // Reads all templates once to collect their texts. `with_session` false: omits the column

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "analysis/aggregate/breakdown.h"
 #include "analysis/aggregate/session_statistics.h"
 #include "analysis/tables/tensor_table.h"
 #include "api/exchange/rows/byte_sink.h"
@@ -16,7 +17,7 @@
 #include "api/exchange/run_folder/run_images.h"
 #include "api/exchange/text/step_json.h"
 #include "api/exchange/text/text_rows.h"
-#include "api/json/statistics_json.h"
+#include "api/json/analysis/statistics_json.h"
 #include "tracer/text/utf8.h"
 
 namespace tt::exchange {
@@ -91,7 +92,7 @@ class RunFolder {
     return file->commit();
   }
 
-  // accesses.csv, tensor_names.txt, gguf_structure.csv: all templates, once.
+  // accesses.csv and tensor_names.txt: all templates, once. Also collects the weights.
   WriteResult write_constants() {
     std::string lines = "template";
     for (const AccessColumn& column : access_columns()) {
@@ -99,7 +100,6 @@ class RunFolder {
     }
     lines += ",file_bytes\n";
     std::uint32_t line = 0;
-    std::map<std::pair<std::uint64_t, std::string>, std::string> weights;  // in file order
     const WriteResult read = rows_.for_each_template([&](TemplateId id, const RowTemplate& graph) {
       TemplateIndices& indices = numbers_[id];
       indices.first_line = line;
@@ -124,32 +124,50 @@ class RunFolder {
       for (const Tensor& tensor : tensors.tensors) {
         if (tensor.kind != TensorKind::Weight || tensor.file.empty() || tensor.view_of != kNoTensor)
           continue;
-        weights.try_emplace({tensor.file.offset, to_valid_utf8(tensor.name)},
-                            structure_line(tensor));
+        weights_.try_emplace({tensor.file.offset, to_valid_utf8(tensor.name)},
+                             Weight{.name = tensor.name, .line = structure_line(tensor)});
       }
     });
     if (!read) return read;
     if (WriteResult done = write_text("accesses.csv", lines); !done) return done;
     std::string names;
-    for (std::string name : names_.list()) {
+    for (std::size_t i = 0; i < names_.list().size(); ++i) {
+      std::string name = names_.list()[i];
       for (char& c : name)
         if (c == '\n' || c == '\r') c = ' ';  // one line per name
-      names += name + '\n';
+      names += std::format("{}\t{}\n", i, name);
     }
-    if (WriteResult done = write_text("tensor_names.txt", names); !done) return done;
-    std::string structure = "name,file,offset,size,type,shape,layer,component\n";
-    for (const auto& [place, text] : weights) structure += text;
-    return write_text("gguf_structure.csv", structure);
+    return write_text("tensor_names.txt", names);
+  }
+
+  // gguf_structure.csv, with the heat of each weight as `tt hot` has it.
+  WriteResult write_structure(const SessionIndex& index, Range<std::uint64_t> steps,
+                              const ContinueCheck& keep_going) {
+    const auto hot = hot_cold(
+        index, {.by = Axis::Tensor, .filter = {.steps = steps, .kind = TensorKind::Weight}},
+        keep_going);
+    if (!hot) return std::unexpected(hot.error());
+    std::map<std::string, Heat> heat;
+    for (const HotCold::Row& row : hot->rows) heat.emplace(row.row.name, row.heat);
+    std::string text =
+        "tensor_name,file_offset,size_bytes,layer_id,component_type,model_file,tensor_type,shape,"
+        "heat\n";
+    for (const auto& [place, weight] : weights_) {
+      const auto found = heat.find(weight.name);
+      text +=
+          std::format("{},{}\n", weight.line, found == heat.end() ? "" : to_text(found->second));
+    }
+    return write_text("gguf_structure.csv", text);
   }
 
   static std::string structure_line(const Tensor& tensor) {
     std::string text;
     append_csv(text, std::string_view(tensor.name));
-    text += std::format(",{},{},{},", tensor.file.file, tensor.file.offset, tensor.file.length);
+    text += std::format(",{},{},", tensor.file.offset, tensor.file.length);
+    text += std::to_string(tensor.layer.v);  // -1: none, so that the column has only integers
+    text += std::format(",{},{},", to_text(tensor.component), tensor.file.file);
     append_csv(text, std::string_view(tensor.type));
-    text += std::format(",{}x{}x{}x{},", tensor.ne[0], tensor.ne[1], tensor.ne[2], tensor.ne[3]);
-    if (tensor.layer != kNoLayer) text += std::to_string(tensor.layer.v);
-    text += std::format(",{}\n", to_text(tensor.component));
+    text += std::format(",{}x{}x{}x{}", tensor.ne[0], tensor.ne[1], tensor.ne[2], tensor.ne[3]);
     return text;
   }
 
@@ -163,34 +181,35 @@ class RunFolder {
     BufferedSink text(metadata_sink), binary(record_sink);
     auto facts = session_metadata(rows_);
     if (!facts) return std::unexpected(facts.error());
-    const Json header = {{"format", "tensor-trace run folder"},
-                         {"format_version", 1},
-                         {"record_bytes", kRecordBytes},
-                         {"session", *std::move(facts)},
-                         {"operation_types", operation_types_.list()}};
+    const Json header = {
+        {"format", "tensor-trace run folder"}, {"format_version", kRunFolderVersion},
+        {"record_bytes", kRecordBytes},        {"rows_per_token", rows_.per_token()},
+        {"session", *std::move(facts)},        {"operation_types", operation_types_.list()}};
     text.text() = text_of(header);
     text.text().pop_back();  // continue the object
     text.text() += ",\n\"steps\":[";
     bool first = true;
     std::uint32_t next_token = 0;
-    StepTotals all;
+    StepTotals all, of_step;
     const WriteResult walked = rows_.for_each_step(
         [&](const StepRows& step_rows) -> WriteResult {
-          const Step& step = *step_rows.scope.step;
-          StepTotals of_step;
           for (const ExportRow& row : step_rows.rows) {
-            of_step.add(row.access);
-            all.add(row.access);
+            if (!step_rows.repeated) {
+              of_step.add(row.access);
+              all.add(row.access);
+            }
             const auto record = record_of(step_rows.scope, row);
             if (!record) return std::unexpected(record.error());
             const auto bytes = bytes_of(*record);
             binary.text().append(bytes.data(), bytes.size());
             if (WriteResult done = binary.flush_if_full(); !done) return done;
           }
+          if (!step_rows.last_part) return {};
+          const Step& step = *step_rows.step;
           Json json = step_begin_json(step, step_rows.scope.graph);
           json["end_ns"] = step.end.v;
           if (!step.op_ends.empty()) json["last_op_end_ns"] = step.op_ends.back().v;
-          json.update(step_end_json(step, of_step));
+          json.update(step_end_json(step, std::exchange(of_step, {})));
           auto tokens = new_tokens(rows_.reader(), step, next_token);
           if (!tokens) return std::unexpected(tokens.error());
           json["tokens"] = *std::move(tokens);
@@ -219,6 +238,7 @@ class RunFolder {
     const std::uint64_t known = index->steps().size(), first = rows_.first().v;
     const Range<std::uint64_t> steps{std::min(first, known),
                                      std::min(first + rows_.steps(), known)};
+    if (WriteResult done = write_structure(*index, steps, keep_going); !done) return done;
     std::error_code failed;
     std::filesystem::create_directory(folder_ / "analysis", failed);
     constexpr std::size_t kMaxWeights = 50;
@@ -233,6 +253,7 @@ class RunFolder {
     const StepAccess& access = row.access;
     const TemplateIndices& indices = numbers_[step.graph];
     const Tensor& tensor = scope.graph->derived->graph->tensor(access.tensor);
+    const bool is_shared = rows_.per_token() && step.n_tokens > 1;
     constexpr std::int32_t kMaxInt16 = INT16_MAX;
     if (access.expert > kMaxInt16) return std::unexpected(does_not_fit("Expert", access.expert));
     if (row.head > kMaxInt16) return std::unexpected(does_not_fit("Head", row.head));
@@ -255,13 +276,17 @@ class RunFolder {
         .attention_head = static_cast<std::int16_t>(row.head),
         .layer_id = static_cast<std::int16_t>(tensor.layer.v),
         .operation_type = static_cast<std::uint16_t>(indices.operation_types[access.access]),
-        .flags = static_cast<std::uint16_t>((access.write ? 1u : 0u) |
-                                            static_cast<unsigned>(step.phase) << 1 |
-                                            static_cast<unsigned>(tensor.source) << 4)};
+        .flags = static_cast<std::uint16_t>(
+            (access.write ? 1u : 0u) | static_cast<unsigned>(step.phase) << 1 |
+            static_cast<unsigned>(tensor.source) << 4 | (is_shared ? kSharedByTokens : 0u))};
   }
 
   SessionRows& rows_;
   std::filesystem::path folder_;
+  struct Weight {
+    std::string name, line;  // line: of gguf_structure.csv, without the heat
+  };
+  std::map<std::pair<std::uint64_t, std::string>, Weight> weights_;  // in file order
   NameTable names_, operation_types_;
   std::map<TemplateId, TemplateIndices> numbers_;
 };
@@ -271,20 +296,27 @@ class RunFolder {
 std::array<char, kRecordBytes> bytes_of(const AccessRecord& record) {
   std::array<char, kRecordBytes> bytes{};
   std::size_t at = 0;
-  for_each_field(record, [&](const auto& field) {
+  AccessRecord in_file = record;
+  if (record.expert_id >= 0) in_file.flags |= kHasExpert;
+  if (record.attention_head >= 0) in_file.flags |= kHasHead;
+  if (record.expert_id < 0) in_file.expert_id = kNoneInFile;
+  if (record.attention_head < 0) in_file.attention_head = kNoneInFile;
+  for_each_field(in_file, [&](const auto& field) {
     std::memcpy(bytes.data() + at, &field, sizeof field);
     at += sizeof field;
   });
   return bytes;
 }
 
-AccessRecord record_from(std::span<const char, kRecordBytes> bytes) {
+AccessRecord record_from(std::span<const char, kRecordBytes> bytes, std::uint32_t version) {
   AccessRecord record;
   std::size_t at = 0;
   for_each_field(record, [&](auto& field) {
     std::memcpy(&field, bytes.data() + at, sizeof field);
     at += sizeof field;
   });
+  if (version >= 2 && (record.flags & kHasExpert) == 0) record.expert_id = -1;
+  if (version >= 2 && (record.flags & kHasHead) == 0) record.attention_head = -1;
   return record;
 }
 

@@ -1,10 +1,10 @@
 // Exports a session as a folder of plain files for other tools:
 //
 //   trace_metadata.json   session metadata, steps and tokens
-//   tensor_names.txt      one name per line; records refer to lines from 0
+//   tensor_names.txt      index and name, one per line
 //   accesses.csv          constant fields of each access; one line each
 //   tensor_access.bin     64-byte records, one per access, in order
-//   gguf_structure.csv    the weights: name, file, offset, size, type, layer, component
+//   gguf_structure.csv    the weights: name, offset, size, layer, component, ..., hot or cold
 //   analysis/             statistics.json, heatmap_token_layer.png, timeline_offset.png
 //
 // docs/exports.md describes the layout.
@@ -42,8 +42,16 @@ struct AccessRecord {
   std::uint16_t operation_type = 0;  // index in "operation_types" of trace_metadata.json
   std::uint16_t flags = 0;           // bit 0: write; 1-3: phase; 4-7: memory source
 };
+// In the file, `expert_id` and `attention_head` are 255 if there is none. Bits 8 and 9 of the flags
+// say whether there is an expert and a head, because both can have the number 255. In version 1 of
+// the format, none is -1, and the bits are 0.
+inline constexpr std::int16_t kNoneInFile = 255;
+inline constexpr std::uint16_t kHasExpert = 1U << 8, kHasHead = 1U << 9;
+// With rows per token: the row is that of several tokens, and each of them has one.
+inline constexpr std::uint16_t kSharedByTokens = 1U << 10;
+inline constexpr std::uint32_t kRunFolderVersion = 2;
 std::array<char, kRecordBytes> bytes_of(const AccessRecord& record);
-AccessRecord record_from(std::span<const char, kRecordBytes> bytes);
+AccessRecord record_from(std::span<const char, kRecordBytes> bytes, std::uint32_t version);
 
 // `folder` must not exist. It is removed after an error. Returns Io if a number does not fit
 // its field (for example layer 40,000).

@@ -93,6 +93,13 @@ class FolderImport {
     const auto path = folder_ / kMetadata;
     const auto metadata = metadata_in(path);
     if (!metadata) return std::unexpected(metadata.error());
+    version_ = number_in<std::uint32_t>(*metadata, "format_version", 1);
+    if (flag_in(*metadata, "rows_per_token")) {
+      return std::unexpected(TraceError{
+          TraceError::Kind::Io,
+          path.string() + ": the run folder has one row per token (--per-token) and cannot be "
+                          "imported. Export the session without that option."});
+    }
     auto constants = constants_in(folder_ / kConstants);
     if (!constants) return std::unexpected(constants.error());
     constants_ = *std::move(constants);
@@ -133,7 +140,7 @@ class FolderImport {
     std::array<char, kRecordBytes> bytes{};
     if (!records_.read(bytes.data(), bytes.size())) return std::nullopt;
     ++number_;
-    return record_from(bytes);
+    return record_from(bytes, version_);
   }
 
   WriteResult add_step(SessionBuilder& builder, const Json& json) {
@@ -195,6 +202,7 @@ class FolderImport {
   std::vector<ImportedRow> constants_;
   std::ifstream records_;
   std::uint64_t number_ = 0;
+  std::uint32_t version_ = 1;
   std::optional<AccessRecord> next_;
   ImportCounts imported_;
 };

@@ -27,7 +27,23 @@ accesses = pandas.read_csv(f"{run}/accesses.csv", keep_default_na=False)
 records = records.join(
     accesses[["op_layer_id", "component", "tensor_kind", "tensor_name"]], on="access"
 )
+names = pandas.read_csv(
+    f"{run}/tensor_names.txt", sep="\t", header=None, names=["index", "name"], quoting=3
+)
+assert (names["index"] == numpy.arange(len(names))).all()
+assert (names["name"].to_numpy()[records["tensor"]] == records["tensor_name"]).all()
+structure = pandas.read_csv(f"{run}/gguf_structure.csv")
+assert list(structure.columns[:5]) == [
+    "tensor_name", "file_offset", "size_bytes", "layer_id", "component_type",
+]  # fmt: skip
+assert set(structure["heat"]) <= {"hot", "warm", "cold"}
+read = set(records.loc[records["tensor_kind"] == "weight", "tensor_name"])
+assert read <= set(structure["tensor_name"]), read - set(structure["tensor_name"])
 flags = records["flags"].to_numpy()
+for column, bit in {"expert_id": 256, "attention_head": 512}.items():
+    none = flags & bit == 0
+    assert (records.loc[none, column] == 255).all()
+    records[column] = records[column].where(~none).astype("Int16")
 records["write"] = flags & 1 == 1
 records["phase"] = numpy.array(["prompt", "generate", "encode", "embed", "other"])[
     (flags >> 1) & 7
@@ -112,6 +128,8 @@ heat_cells = check("heatmap_token_layer", heat)
 
 frame = pandas.read_parquet(parquet)
 frame = frame[frame["step"].isin(steps.keys())]
+assert (frame["expert_id"].astype("Int32").fillna(-1).to_numpy()
+        == records["expert_id"].astype("Int32").fillna(-1).to_numpy()).all()  # fmt: skip
 assert frame["duration_ns"].notna().all()
 begin = min(s["timestamp_ns"] for s in steps.values())
 end = max(s["end_ns"] for s in steps.values())

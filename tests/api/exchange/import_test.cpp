@@ -4,6 +4,9 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <sstream>
+#include <string>
 
 #include "analysis/report/validation.h"
 #include "api/exchange/import/import.h"
@@ -86,6 +89,85 @@ TEST(Import, AcceptsOlderLogWithTypeField) {
   EXPECT_EQ(generate.begin, Ns{1200});
   EXPECT_EQ(generate.op_ends, std::vector{Ns{1210}});
   EXPECT_EQ(generate.end, Ns{1210}) << "without step_end the rows determine the end";
+}
+
+// The names of another tracer; `type` twice in one object; times in ms; and what cannot be kept.
+TEST(Import, NamesWhatASessionCannotKeep) {
+  const TempFolder folder;
+  write_text(folder / "f.log", R"({"type":"session_start","session_id":"f1","mood":"good"}
+{"type":"step_begin","step":0,"token_id":0,"timestamp_ms":1.0}
+{"type":"layer_begin","layer":0}
+{"type":"tensor_log","name":"blk.0.attn_q.weight","type":"q4_K","shape":[64,64],"element_count":4096,"memory_bytes":2304,"layer":0,"op":"MUL_MAT","timestamp_us":1100,"duration_us":50.5}
+{"type":"tensor_log","name":"Qcur-0","dtype":"f32","shape":[64],"memory_bytes":256,"layer":0,"op":"MUL_MAT","timestamp_us":1200,"duration_ms":0.1}
+{"type":"layer_end","layer":0}
+{"type":"layer_end","layer":1}
+{"type":"step_end","step":0,"duration_ms":2.5}
+{"type":"alarm"}
+{"type":"session_end"}
+)");
+  const auto imported = import_log(folder / "f.log", folder / "s.ttrace");
+  ASSERT_TRUE(imported.has_value()) << imported.error().message;
+  EXPECT_EQ(imported->steps, 1U);
+  EXPECT_EQ(imported->accesses, 2U);
+  EXPECT_EQ(imported->bytes, 2304U + 256U);
+  const std::string ignored =
+      "event alarm (1 line), layer_step (1 line), session_start.mood (1 line), "
+      "tensor_log.element_count (1 line), tensor_log.shape (2 lines)";
+  EXPECT_EQ(ignored_text(*imported), ignored);
+  const SessionReader after = SessionReader::open(folder / "s.ttrace").value();
+  EXPECT_EQ(after.info().value().fact("trace.import_ignored"), ignored);
+  const Step step = after.step(StepId{0}).value();
+  EXPECT_EQ(step.begin, Ns{1'000'000});
+  EXPECT_EQ(step.op_ends, (std::vector{Ns{1'150'500}, Ns{1'300'000}}));
+  EXPECT_EQ(step.end, Ns{3'500'000});
+  const auto lines = accesses_in(after);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_TRUE(lines[0].contains("reads blk.0.attn_q.weight")) << lines[0];
+  std::string types;
+  for (const Tensor& tensor : after.graph(step.graph).value()->tensors)
+    if (!tensor.type.empty()) types += tensor.name + " " + tensor.type + "; ";
+  EXPECT_EQ(types, "blk.0.attn_q.weight q4_K; Qcur-0 f32; ");
+}
+
+// Our own log has the fields of other tracers, too, and loses nothing that a session can keep.
+TEST(Import, OwnLogIsKept) {
+  TracedModel model(generated_model({.shape = "moe"}));
+  const auto run = model.run(greedy_tokens(5, 3));
+  const TempFolder folder;
+  const std::string log = export_text(run.reader(), {.format = Format::Ndjson});
+  write_text(folder / "s.ndjson", log);
+  const auto imported = import_log(folder / "s.ndjson", folder / "s.ttrace");
+  ASSERT_TRUE(imported.has_value()) << imported.error().message;
+  for (const auto& [name, lines] : imported->ignored)
+    EXPECT_TRUE(name == "tensor_log.shape" || name == "tensor_log.element_count") << name;
+  std::istringstream in(log);
+  std::map<std::string, int> events;
+  std::map<std::int32_t, std::uint64_t> read_by_layer, of_layer_steps;
+  for (std::string line; std::getline(in, line);) {
+    const Json entry = Json::parse(line);
+    EXPECT_EQ(entry["event"], entry["type"]);
+    ++events[entry["event"].get<std::string>()];
+    if (entry["event"] == "layer_step") {
+      of_layer_steps[entry["layer_id"].get<std::int32_t>()] +=
+          entry["bytes_read"].get<std::uint64_t>();
+      EXPECT_NEAR(entry["duration_ms"].get<double>(), entry["duration_ns"].get<double>() / 1e6,
+                  1e-9);
+    }
+    if (entry["event"] == "step_end") {
+      EXPECT_TRUE(entry["duration_ms"].is_number()) << line;
+    }
+    if (entry["event"] != "tensor_log") continue;
+    EXPECT_EQ(entry["dtype"], entry["tensor_type"]);
+    EXPECT_EQ(entry["memory_bytes"], entry["tensor_bytes"]);
+    std::int64_t elements = 1;
+    for (const Json& n : entry["shape"]) elements *= n.get<std::int64_t>();
+    EXPECT_EQ(entry["element_count"], elements);
+    if (!entry["write"].get<bool>() && entry.contains("op_layer_id"))
+      read_by_layer[entry["op_layer_id"].get<std::int32_t>()] +=
+          entry["size_bytes"].get<std::uint64_t>();
+  }
+  EXPECT_EQ(of_layer_steps, read_by_layer);
+  EXPECT_GE(events["layer_step"], events["step_begin"] * 8);
 }
 
 // Fields missing in the line of a step are derived from its rows; ops end with their step.
@@ -337,13 +419,64 @@ TEST(RunFolder, RecordLayoutMatchesDocumentation) {
                             .operation_type = 9,
                             .flags = 3};
   const auto bytes = bytes_of(record);
-  EXPECT_EQ(bytes_of(record_from(bytes)), bytes);
+  EXPECT_EQ(bytes_of(record_from(bytes, kRunFolderVersion)), bytes);
   // At the offsets documented in docs/exports.md.
   std::int16_t expert = 0, head = 0;
   std::memcpy(&expert, bytes.data() + 52, 2);
   std::memcpy(&head, bytes.data() + 56, 2);
   EXPECT_EQ(expert, 300);
   EXPECT_EQ(head, 511);
+  // None is 255 in the file. Expert 255 exists, too: a bit of the flags tells them apart.
+  for (const std::int16_t number : {std::int16_t{-1}, std::int16_t{255}}) {
+    AccessRecord other = record;
+    other.expert_id = other.attention_head = number;
+    const auto in_file = bytes_of(other);
+    std::memcpy(&expert, in_file.data() + 52, 2);
+    std::memcpy(&head, in_file.data() + 56, 2);
+    EXPECT_EQ(expert, 255);
+    EXPECT_EQ(head, 255);
+    const AccessRecord read = record_from(in_file, kRunFolderVersion);
+    EXPECT_EQ(read.expert_id, number);
+    EXPECT_EQ(read.attention_head, number);
+    EXPECT_EQ((read.flags & kHasExpert) != 0, number == 255);
+  }
+}
+
+// A folder of version 1 has -1 for none and no bits in the flags.
+TEST(Import, ReadsRunFolderOfVersion1) {
+  TracedModel model(generated_model({.shape = "moe"}));
+  const auto run = model.run(greedy_tokens(4, 2));
+  const SessionReader reader = run.reader();
+  const TempFolder folder;
+  ASSERT_TRUE(export_run_folder(reader, {}, folder / "run").has_value());
+  std::string records, metadata;
+  {
+    std::ifstream file(folder / "run/tensor_access.bin", std::ios::binary);
+    records.assign(std::istreambuf_iterator<char>(file), {});
+    std::ifstream text(folder / "run/trace_metadata.json", std::ios::binary);
+    metadata.assign(std::istreambuf_iterator<char>(text), {});
+  }
+  for (std::size_t at = 0; at < records.size(); at += kRecordBytes) {
+    std::uint16_t flags = 0;
+    std::memcpy(&flags, records.data() + at + 62, 2);
+    const std::int16_t none = -1;
+    if ((flags & kHasExpert) == 0) std::memcpy(records.data() + at + 52, &none, 2);
+    if ((flags & kHasHead) == 0) std::memcpy(records.data() + at + 56, &none, 2);
+    flags &= 0xFF;
+    std::memcpy(records.data() + at + 62, &flags, 2);
+  }
+  const std::string version = "\"format_version\":2";
+  ASSERT_NE(metadata.find(version), std::string::npos);
+  metadata.replace(metadata.find(version), version.size(), "\"format_version\":1");
+  ASSERT_TRUE(import_run_folder(folder / "run", folder / "new.ttrace").has_value());
+  write_text(folder / "run/tensor_access.bin", records);
+  write_text(folder / "run/trace_metadata.json", metadata);
+  ASSERT_TRUE(import_run_folder(folder / "run", folder / "old.ttrace").has_value());
+  const auto expected = accesses_in(reader);
+  EXPECT_EQ(accesses_in(SessionReader::open(folder / "new.ttrace").value()).size(),
+            expected.size());
+  EXPECT_EQ(accesses_in(SessionReader::open(folder / "old.ttrace").value()),
+            accesses_in(SessionReader::open(folder / "new.ttrace").value()));
 }
 
 }  // namespace

@@ -75,6 +75,12 @@ void expect_same(const SessionReader& before, const std::vector<std::string>& ex
 
   SessionInfo from = before.info().value(), to = after.info().value();
   ASSERT_FALSE(to.facts.empty());
+  // Only the shape of whole tensors, which logs have beside the accesses, is not kept.
+  if (to.facts.back().first == "trace.import_ignored") {
+    EXPECT_TRUE(to.facts.back().second.starts_with("tensor_log.element_count ("))
+        << to.facts.back().second;
+    to.facts.pop_back();
+  }
   EXPECT_EQ(to.facts.back().first, "trace.imported_from");
   to.facts.pop_back();
   EXPECT_EQ(to, from);

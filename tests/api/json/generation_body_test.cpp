@@ -17,7 +17,7 @@ TEST(GenerationBody, AcceptsEveryField) {
     "prompt": "Grüße", "model": "pocket", "stream": true, "max_tokens": 7, "temperature": 0, "top_k": 5, "top_p": 0.5,
     "min_p": 0, "repeat_penalty": 1.5, "repeat_last_n": -1, "seed": 4294967294,
     "grammar": "root ::= \"a\"", "stop": ["\n", "END"], "ignore_eos": true,
-    "reuse_prefix": false, "level": "verbose", "timing": "exact", "stats_pattern": "ffn.*"})");
+    "reuse_prefix": false, "level": "verbose", "timing": "exact", "minor_faults": true, "stats_pattern": "ffn.*"})");
   ASSERT_TRUE(request.has_value()) << request.error().detail;
   EXPECT_EQ(std::get<std::string>(request->request.prompt), "Grüße");
   EXPECT_EQ(request->request.max_tokens, 7u);
@@ -34,6 +34,7 @@ TEST(GenerationBody, AcceptsEveryField) {
   EXPECT_FALSE(request->request.reuse_prefix);
   EXPECT_EQ(request->request.level, Level::Verbose);
   EXPECT_TRUE(request->request.exact_timing);
+  EXPECT_TRUE(request->request.minor_faults);
   EXPECT_EQ(request->request.stats_pattern, "ffn.*");
   EXPECT_EQ(request->model, "pocket");
   EXPECT_TRUE(request->stream);

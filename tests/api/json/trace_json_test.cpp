@@ -43,8 +43,9 @@ TEST(TraceJson, MissingAccessFieldsAreNull) {
   EXPECT_EQ(json["tensor_name"], "blk.3.ffn_up_exps.weight");
   EXPECT_EQ(json["layer_id"], 3);
   EXPECT_EQ(json["size_bytes"], 64);
-  for (const char* missing : {"duration_ns", "tensor_ptr", "file_offset", "file_bytes",
-                              "attention_head", "expert_id", "expert_rank", "routing_score"})
+  for (const char* missing :
+       {"duration_ns", "tensor_ptr", "file_offset", "file_bytes", "attention_head", "expert_id",
+        "expert_rank", "routing_score", "expert_name"})
     EXPECT_TRUE(json.at(missing).is_null()) << missing;
   EXPECT_FALSE(json.contains("session"));
 
@@ -62,6 +63,7 @@ TEST(TraceJson, MissingAccessFieldsAreNull) {
   EXPECT_EQ(json["expert_id"], 5);
   EXPECT_EQ(json["expert_rank"], 0);
   EXPECT_EQ(json["routing_score"], 0.25F);
+  EXPECT_EQ(json["expert_name"], "blk.3.expert_5.ffn_up.weight");
 
   row.access.score = std::numeric_limits<float>::quiet_NaN();  // not recorded
   EXPECT_TRUE(to_json(row)["routing_score"].is_null());

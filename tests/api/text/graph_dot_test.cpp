@@ -82,7 +82,7 @@ TEST(GraphDot, CollapsedGraphHasOneBoxPerLayerAndComponent) {
   const GraphPart part = part_of(test::small_graph(), LayerSet::all());
   const CollapsedGraph groups = collapsed(*part.graph, part.subgraph);
   const std::string dot = collapsed_dot(part);
-  EXPECT_TRUE(dot.contains(R"(label="attention\n1 ops, 1 weights, 256 B")")) << dot;
+  EXPECT_TRUE(dot.contains(R"(label="attention\n1 op, 1 weight, 256 B")")) << dot;
   const Drawn svg = render_dot(dot, "svg");
   EXPECT_EQ(svg.code, 0);
   EXPECT_EQ(svg.messages, "");

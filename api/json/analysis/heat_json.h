@@ -20,6 +20,7 @@ inline constexpr const char* kColumnsType = "application/vnd.tensor-trace.column
 std::string columns_of(const Raster& raster);
 
 // With the rows of the requested page.
+Json to_json(const TraceSums& sums);
 Json to_json(const Breakdown& breakdown);
 Json to_json(const HotCold& hot);
 Json to_json(const Sequentiality& order);

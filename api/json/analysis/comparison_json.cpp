@@ -1,4 +1,4 @@
-#include "api/json/comparison_json.h"
+#include "api/json/analysis/comparison_json.h"
 
 #include <optional>
 
@@ -109,6 +109,7 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
   }
   return {{"left", session_json(left)},
           {"right", session_json(right)},
+          {"causes", comparison.causes},
           {"facts", std::move(facts)},
           {"total", sums_json(comparison.left, comparison.right)},
           {"tokens", tokens_json(comparison.tokens)},

@@ -1,10 +1,30 @@
-#include "api/json/conditions_json.h"
+#include "api/json/analysis/conditions_json.h"
 
 namespace tt {
 
 namespace {
 
 Json share_json(double part, double of) { return of > 0 ? Json(100 * part / of) : Json(); }
+
+Json disk_json(const std::optional<DiskUse>& disk) {
+  if (!disk) return {};
+  const auto factor = disk->reread_factor();
+  const auto per_fault = disk->bytes_per_fault();
+  return {{"read_bytes", disk->read},
+          {"mapped_bytes", disk->mapped},
+          {"reread_factor", factor ? Json(*factor) : Json()},
+          {"major_faults", disk->faults},
+          {"bytes_per_fault", per_fault ? Json(*per_fault) : Json()}};
+}
+
+Json spent_json(const SpentTime& spent) {
+  if (spent.steps == 0) return {};
+  return {{"steps", spent.steps},         {"graphs_built", spent.graphs_built},
+          {"queue_ns", spent.queue_ns},   {"total_ns", spent.total_ns},
+          {"sample_ns", spent.sample_ns}, {"detokenize_ns", spent.detokenize_ns},
+          {"build_ns", spent.build_ns},   {"evaluate_ns", spent.evaluate_ns},
+          {"other_ns", spent.other_ns()}};
+}
 
 }  // namespace
 
@@ -44,6 +64,8 @@ Json to_json(const SessionConditions& conditions) {
           {"cpu_wait_percent", share_json(time.wait_ns, time.total_ns)},
           {"throttled_percent", share_json(time.throttled_ns, time.total_ns)},
           {"blocked_percent", share_json(time.blocked_ns, time.total_ns)},
+          {"disk", disk_json(conditions.disk)},
+          {"spent", spent_json(conditions.spent)},
           {"phases", std::move(phases)}};
 }
 

@@ -1,4 +1,4 @@
-#include "api/json/validation_json.h"
+#include "api/json/analysis/validation_json.h"
 
 namespace tt {
 

@@ -1,4 +1,4 @@
-#include "api/json/heat_json.h"
+#include "api/json/analysis/heat_json.h"
 
 #include <bit>
 #include <charconv>
@@ -55,23 +55,11 @@ Json description(const Raster& raster) {
           {"damaged_steps", raster.damaged_steps}};
 }
 
-Json sums_json(const TraceSums& sums) {
-  return {
-      {"bytes_read", number(sums.bytes_read)},
-      {"bytes_written", number(sums.bytes_written)},
-      {"reads", number(sums.reads)},
-      {"writes", number(sums.writes)},
-      {"executions", number(sums.executions)},
-      {"time_ns", number(sums.time_ns)},
-      {"faults", number(sums.faults)},
-      {"bytes_per_second", sums.time_ns > 0 ? Json(std::round(sums.bytes_per_second())) : Json()}};
-}
-
 Json row_json(const BreakdownRow& row) {
   return {{"name", row.name},
-          {"all", sums_json(row.all)},
-          {"prompt", sums_json(row.prompt)},
-          {"generate", sums_json(row.generate)}};
+          {"all", to_json(row.all)},
+          {"prompt", to_json(row.prompt)},
+          {"generate", to_json(row.generate)}};
 }
 
 template <class Row, class RowJson>
@@ -132,13 +120,25 @@ std::string columns_of(const Raster& raster) {
   return out += text;
 }
 
+Json to_json(const TraceSums& sums) {
+  return {
+      {"bytes_read", number(sums.bytes_read)},
+      {"bytes_written", number(sums.bytes_written)},
+      {"reads", number(sums.reads)},
+      {"writes", number(sums.writes)},
+      {"executions", number(sums.executions)},
+      {"time_ns", number(sums.time_ns)},
+      {"faults", number(sums.faults)},
+      {"bytes_per_second", sums.time_ns > 0 ? Json(std::round(sums.bytes_per_second())) : Json()}};
+}
+
 Json to_json(const Breakdown& breakdown) {
   return {{"by", to_text(breakdown.by)},
           {"total", breakdown.row_count},
           {"rows", rows_json(breakdown.rows, row_json)},
           {"sums", row_json(breakdown.total)},
-          {"disk", sums_json(breakdown.disk)},
-          {"buffer", sums_json(breakdown.buffer)},
+          {"disk", to_json(breakdown.disk)},
+          {"buffer", to_json(breakdown.buffer)},
           {"damaged_steps", breakdown.damaged_steps}};
 }
 
@@ -147,10 +147,11 @@ Json to_json(const HotCold& hot) {
   for (std::size_t i = 0; i < hot.classes.size(); ++i) {
     const HotCold::Class& of = hot.classes[i];
     classes[to_text(static_cast<Heat>(i))] = {
-        {"rows", of.rows}, {"size_bytes", of.size.v}, {"sums", sums_json(of.sums)}};
+        {"rows", of.rows}, {"size_bytes", of.size.v}, {"sums", to_json(of.sums)}};
   }
   return {{"by", to_text(hot.by)},
           {"value", to_text(hot.value)},
+          {"note", text_or_null(hot.note)},
           {"total", hot.row_count},
           {"classes", std::move(classes)},
           {"rows", rows_json(hot.rows, [](const HotCold::Row& row) {

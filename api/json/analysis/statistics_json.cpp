@@ -1,4 +1,4 @@
-#include "api/json/statistics_json.h"
+#include "api/json/analysis/statistics_json.h"
 
 #include <algorithm>
 #include <string>

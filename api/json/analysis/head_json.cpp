@@ -1,4 +1,4 @@
-#include "api/json/head_json.h"
+#include "api/json/analysis/head_json.h"
 
 #include "tracer/format/model/graph_template.h"
 

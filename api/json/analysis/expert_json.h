@@ -1,9 +1,10 @@
-// Expert usage as JSON: counts and measures of analysis/experts/experts.h and
-// analysis/experts/expert_pinning.h.
+// Expert usage as JSON: counts and measures of experts.h, expert_pinning.h and expert_cache.h in
+// analysis/experts.
 #pragma once
 
 #include <vector>
 
+#include "analysis/experts/expert_cache.h"
 #include "analysis/experts/expert_pinning.h"
 #include "analysis/experts/experts.h"
 #include "api/json/json.h"
@@ -16,5 +17,6 @@ Json to_json(const std::vector<RouterUse>& routers);
 Json to_json(const RouterDetail& detail);
 Json to_json(const Page<TokenExperts>& tokens);  // {"total": n, "tokens": [...]}
 Json to_json(const ExpertPinning& pinning);
+Json to_json(const ExpertCaches& caches);
 
 }  // namespace tt

@@ -1,4 +1,4 @@
-#include "api/json/compression_json.h"
+#include "api/json/analysis/compression_json.h"
 
 #include "tracer/format/names/names.h"
 

@@ -1,4 +1,4 @@
-#include "api/json/reuse_json.h"
+#include "api/json/analysis/reuse_json.h"
 
 namespace tt {
 

@@ -1,4 +1,4 @@
-#include "api/json/expert_json.h"
+#include "api/json/analysis/expert_json.h"
 
 namespace tt {
 
@@ -18,6 +18,16 @@ Json count_json(const RouterUse& use, const ExpertCount& count) {
           {"share", share_of(count.choices, use.choices)},
           {"first", count.first},
           {"mean_score", mean_json(count.score, count.scored)}};
+}
+
+Json hits_json(const CacheHits& hits) {
+  Json layers, pool;
+  for (std::size_t i = 0; i < kCachePolicies; ++i) {
+    const char* policy = to_text(static_cast<CachePolicy>(i));
+    layers[policy] = hits.layers[i];
+    pool[policy] = hits.pool[i];
+  }
+  return {{"layers", std::move(layers)}, {"pool", std::move(pool)}};
 }
 
 Json router_json(const RouterUse& use) {
@@ -105,6 +115,23 @@ Json to_json(const ExpertPinning& pinning) {
           {"slices", pinning.slices},
           {"gain", std::move(gain)},
           {"curve", std::move(curve)}};
+}
+
+Json to_json(const ExpertCaches& caches) {
+  Json rows = Json::array();
+  for (const CacheRow& row : caches.rows) {
+    rows.push_back({{"slots", row.slots},
+                    {"recorded", hits_json(row.recorded)},
+                    {"control", hits_json(row.control)}});
+  }
+  return {{"routers", caches.routers},
+          {"experts", caches.experts},
+          {"tokens", caches.tokens},
+          {"counted_tokens", caches.counted_tokens},
+          {"requests", caches.requests},
+          {"counted", caches.counted},
+          {"counted_control", caches.counted_control},
+          {"rows", std::move(rows)}};
 }
 
 }  // namespace tt

@@ -1,4 +1,4 @@
-#include "api/json/pattern_json.h"
+#include "api/json/analysis/pattern_json.h"
 
 namespace tt {
 

@@ -1,0 +1,268 @@
+#include "api/json/analysis/bench_json.h"
+
+#include <algorithm>
+#include <cmath>
+#include <format>
+#include <optional>
+#include <utility>
+
+#include "api/json/bounded_json.h"
+
+namespace tt {
+
+namespace {
+
+std::vector<double> tokens_per_second(const std::vector<double>& ns, std::uint32_t tokens) {
+  std::vector<double> speeds;
+  speeds.reserve(ns.size());
+  for (const double time : ns) speeds.push_back(time > 0 ? tokens * 1e9 / time : 0);
+  return speeds;
+}
+
+std::int64_t whole(double value) { return static_cast<std::int64_t>(std::llround(value)); }
+
+Json whole_numbers(const std::vector<double>& values) {
+  Json json = Json::array();
+  for (const double value : values) json.push_back(whole(value));
+  return json;
+}
+
+Json change_json(const SpeedChange& change) {
+  return {{"ratio", change.ratio},
+          {"low", change.low ? Json(*change.low) : Json()},
+          {"high", change.high ? Json(*change.high) : Json()},
+          {"noise", change.noise},
+          {"verdict", to_text(change.verdict)}};
+}
+
+// As samples_ns(): the times of the two contexts in turns.
+std::vector<double> in_turns(const std::vector<double>& first, const std::vector<double>& second) {
+  SpeedTest test;
+  test.first_ns = first;
+  test.second_ns = second;
+  return test.samples_ns();
+}
+
+bool is_list(const Json& value) { return value.is_array() || value.is_object(); }
+
+std::string quoted(std::string text, char quote) {
+  for (std::size_t at = 0; (at = text.find(quote, at)) != std::string::npos; at += 2)
+    text.insert(at, 1, quote);
+  return quote + text + quote;
+}
+
+std::string plain_text(const Json& value) {
+  if (value.is_null()) return "";
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string sql_value(const Json& value) {
+  if (value.is_null()) return "NULL";
+  if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
+  return value.is_string() ? quoted(value.get<std::string>(), '\'') : value.dump();
+}
+
+const char* sql_type(const Json& value) {
+  if (value.is_number_float()) return "REAL";
+  return value.is_number() || value.is_boolean() ? "INTEGER" : "TEXT";
+}
+
+std::vector<std::string> column_names(const Json& row) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : row.items())
+    if (!is_list(value)) names.push_back(name);
+  return names;
+}
+
+// Reads a list of positive times.
+std::optional<std::vector<double>> times_of(const Json& row, const char* name) {
+  const auto field = row.find(name);
+  if (field == row.end() || !field->is_array()) return std::nullopt;
+  std::vector<double> times;
+  for (const Json& value : *field) {
+    if (!value.is_number()) return std::nullopt;
+    const auto time = value.get<double>();
+    if (!(time >= 0) || !std::isfinite(time)) return std::nullopt;
+    times.push_back(time);
+  }
+  return times;
+}
+
+std::optional<std::uint32_t> count_of(const Json& row, const char* name) {
+  const auto field = row.find(name);
+  if (field == row.end() || !field->is_number_unsigned()) return std::nullopt;
+  const auto value = field->get<std::uint64_t>();
+  if (!std::in_range<std::uint32_t>(value)) return std::nullopt;
+  return static_cast<std::uint32_t>(value);
+}
+
+bool are_positive(const std::vector<double>& times) {
+  return std::ranges::all_of(times, [](double time) { return time > 0; });
+}
+
+std::optional<SpeedTest> test_of(const Json& row) {
+  if (!row.is_object()) return std::nullopt;
+  const auto n_prompt = count_of(row, "n_prompt"), n_gen = count_of(row, "n_gen");
+  const auto samples = times_of(row, "samples_ns");
+  if (!n_prompt || !n_gen || !samples || samples->empty() || !are_positive(*samples))
+    return std::nullopt;
+  SpeedTest test;
+  test.n_prompt = *n_prompt;
+  test.n_gen = *n_gen;
+  if (!row.contains("rounds")) {  // of llama-bench: each sample is a round
+    for (const double time : *samples) {
+      test.first_ns.insert(test.first_ns.end(), 2, time);
+      test.second_ns.insert(test.second_ns.end(), 2, time);
+    }
+    return test;
+  }
+  for (std::size_t i = 0; i < samples->size(); ++i)
+    (i % 2 == 0 ? test.first_ns : test.second_ns).push_back((*samples)[i]);
+  if (const auto quiet = times_of(row, "quiet_samples_ns");
+      quiet && quiet->size() == samples->size() && are_positive(*quiet)) {
+    for (std::size_t i = 0; i < quiet->size(); ++i)
+      (i % 2 == 0 ? test.first_quiet_ns : test.second_quiet_ns).push_back((*quiet)[i]);
+  }
+  test.recorded_ns = times_of(row, "recorded_samples_ns").value_or(std::vector<double>());
+  if (const auto ops = row.find("ops"); ops != row.end() && ops->is_array()) {
+    for (const Json& op : *ops) {
+      if (!op.is_object() || !op.contains("op") || !op["op"].is_string()) return std::nullopt;
+      auto times = times_of(op, "samples_ns");
+      if (!times) return std::nullopt;
+      const auto count = op.find("count");
+      test.ops.push_back(
+          {.op = op["op"].get<std::string>(),
+           .count = count != op.end() && count->is_number() ? count->get<double>() : 0,
+           .ns = *std::move(times),
+           .quiet_ns = times_of(op, "quiet_samples_ns").value_or(std::vector<double>())});
+    }
+  }
+  return test;
+}
+
+}  // namespace
+
+std::string test_name(std::uint32_t n_prompt, std::uint32_t n_gen) {
+  if (n_gen == 0) return std::format("pp{}", n_prompt);
+  if (n_prompt == 0) return std::format("tg{}", n_gen);
+  return std::format("pp{}+tg{}", n_prompt, n_gen);
+}
+
+Json bench_row_json(const Json& facts, const SpeedTest& test, const std::string& test_time,
+                    const std::string& machine) {
+  Json row = facts;
+  const std::vector<double> ns = test.samples_ns(), ts = tokens_per_second(ns, test.tokens());
+  const SampleSpread times = sample_spread(ns), speeds = sample_spread(ts);
+  row["n_prompt"] = test.n_prompt;
+  row["n_gen"] = test.n_gen;
+  row["n_depth"] = 0;
+  row["test_time"] = test_time;
+  row["avg_ns"] = whole(times.mean);
+  row["stddev_ns"] = whole(times.stddev);
+  row["avg_ts"] = speeds.mean;
+  row["stddev_ts"] = speeds.stddev;
+  row["rounds"] = test.first_ns.size() / 2;
+  row["median_ts"] = speeds.median;
+  row["p5_ts"] = speeds.p5;
+  row["p95_ts"] = speeds.p95;
+  row["noise"] = test.noise();
+  row["recorded_median_ts"] =
+      sample_spread(tokens_per_second(test.recorded_ns, test.tokens())).median;
+  for (const auto& [name, value] : change_json(test.recording_cost()).items())
+    if (name != "noise") row["recording_" + name] = value;
+  row["machine"] = text_or_null(machine);
+  row["samples_ns"] = whole_numbers(ns);
+  row["samples_ts"] = ts;
+  row["quiet_samples_ns"] = whole_numbers(in_turns(test.first_quiet_ns, test.second_quiet_ns));
+  row["recorded_samples_ns"] = whole_numbers(test.recorded_ns);
+  double all = 0;
+  for (const SpeedOp& op : test.ops) all += sample_spread(op.ns).median;
+  Json ops = Json::array();
+  for (const SpeedOp& op : test.ops) {
+    const double median = sample_spread(op.ns).median;
+    ops.push_back({{"op", op.op},
+                   {"count", op.count},
+                   {"median_ns", whole(median)},
+                   {"share", all > 0 ? median / all : 0},
+                   {"samples_ns", whole_numbers(op.ns)},
+                   {"quiet_samples_ns", whole_numbers(op.quiet_ns)}});
+  }
+  row["ops"] = std::move(ops);
+  return row;
+}
+
+Json to_json(const ComparedTest& test) {
+  Json json{{"n_prompt", test.n_prompt},
+            {"n_gen", test.n_gen},
+            {"before_ns", whole(test.before_ns)},
+            {"after_ns", whole(test.after_ns)}};
+  json.update(change_json(test.change));
+  Json ops = Json::array();
+  for (const ComparedOp& op : test.ops) {
+    Json row{{"op", op.op},
+             {"before_ns", whole(op.before_ns)},
+             {"after_ns", whole(op.after_ns)},
+             {"share", op.share}};
+    row["change"] = op.change ? change_json(*op.change) : Json();
+    ops.push_back(std::move(row));
+  }
+  json["ops"] = std::move(ops);
+  return json;
+}
+
+std::expected<std::vector<SpeedTest>, std::string> parse_bench_rows(std::string_view text) {
+  const auto parsed = parse_json(text, {.depth = 8, .values = 4'000'000, .fields = 256});
+  if (!parsed) return std::unexpected(parsed.error().message);
+  // With --against the rows are a field, and there are those of two configurations.
+  if (!parsed->is_array()) {
+    return std::unexpected(
+        "is not a result of tt bench-model -o json (nor of llama-bench): it has no list of tests");
+  }
+  std::vector<SpeedTest> tests;
+  for (const Json& row : *parsed) {
+    auto test = test_of(row);
+    if (!test) {
+      return std::unexpected(
+          "has a test without n_prompt, n_gen or valid samples_ns: write it with -o json");
+    }
+    tests.push_back(*std::move(test));
+  }
+  return tests;
+}
+
+std::string bench_csv(const std::vector<Json>& rows) {
+  if (rows.empty()) return "";
+  std::string out;
+  const auto add = [&](const char* separator, const std::string& cell) {
+    out += separator + cell;
+    return ",";
+  };
+  const char* separator = "";
+  for (const std::string& name : column_names(rows.front())) separator = add(separator, name);
+  for (const Json& row : rows) {
+    separator = "\n";
+    for (const std::string& name : column_names(row))
+      separator = add(separator, quoted(plain_text(row[name]), '"'));
+  }
+  return out + "\n";
+}
+
+std::string bench_sql(const std::vector<Json>& rows) {
+  if (rows.empty()) return "";
+  std::string columns, names;
+  for (const std::string& name : column_names(rows.front())) {
+    columns +=
+        std::format("{}\n  {} {}", columns.empty() ? "" : ",", name, sql_type(rows.front()[name]));
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  std::string out = std::format("CREATE TABLE IF NOT EXISTS llama_bench ({}\n);\n\n", columns);
+  for (const Json& row : rows) {
+    std::string values;
+    for (const std::string& name : column_names(row))
+      values += (values.empty() ? "" : ", ") + sql_value(row[name]);
+    out += std::format("INSERT INTO llama_bench ({}) VALUES ({});\n", names, values);
+  }
+  return out;
+}
+
+}  // namespace tt
