@@ -11,6 +11,7 @@
 #include <set>
 
 #include "program/validators.h"
+#include "tracer/text/nearest.h"
 
 namespace tt {
 
@@ -133,6 +134,33 @@ void print_completions(CLI::App& app, std::string_view kind,
   }
 }
 
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// For the first argument that the parser could not use.
+std::string unknown_argument(const CLI::App& app, const std::string& argument) {
+  if (argument.size() < 2 || argument[0] != '-')
+    return std::format("unexpected argument '{}'", argument);
+  const std::string name = argument.substr(0, argument.find('='));
+  const CLI::App* of = &app;
+  while (!of->get_subcommands().empty()) of = of->get_subcommands().front();
+  return std::format("unknown option {}{}", name, did_you_mean(name, option_names(*of)));
+}
+
+std::string unknown_verb(const CLI::App& app, const std::string& verb) {
+  const auto name = [](const CLI::App* known) { return known->get_name(); };
+  return std::format("unknown verb '{}'{}", verb,
+                     did_you_mean(verb, app.get_subcommands([](const CLI::App*) { return true; }) |
+                                            std::views::transform(name)));
+}
+
 std::string error_message(const CLI::App* app, const CLI::Error& error) {
   std::string program = app->get_name(), text = error.what();
   for (const CLI::App* verb : app->get_subcommands()) program += " " + verb->get_name();
@@ -140,8 +168,12 @@ std::string error_message(const CLI::App* app, const CLI::Error& error) {
   if (verb_missing && error.get_name() == "RequiredError") {
     const std::vector<std::string> rest = app->remaining();
     text = rest.empty()             ? "a verb is required"
-           : rest.front()[0] == '-' ? std::format("unknown option {}", rest.front())
-                                    : std::format("unknown verb '{}'", rest.front());
+           : rest.front()[0] == '-' ? unknown_argument(*app, rest.front())
+                                    : unknown_verb(*app, rest.front());
+  } else if (const auto rest = app->remaining(true);
+             error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) &&
+             !rest.empty()) {
+    text = unknown_argument(*app, rest.front());
   } else if (error.get_name() == "ArgumentMismatch") {
     text = text.substr(0, text.find(':')) + " requires a value";
   }

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "tracer/text/join.h"
+#include "tracer/text/nearest.h"
 #include "tracer/text/utf8.h"
 
 namespace tt {
@@ -66,7 +67,8 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
 }
 
 std::string choice_error(const NamedValues& words, const std::string& text) {
-  return std::format("must be one of {}, not '{}'", join(words | std::views::keys), text);
+  return std::format("must be one of {}, not '{}'{}", join(words | std::views::keys), text,
+                     did_you_mean(text, words | std::views::keys));
 }
 
 }  // namespace

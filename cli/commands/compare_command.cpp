@@ -8,10 +8,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "analysis/common/format_units.h"
 #include "analysis/report/comparison.h"
-#include "api/json/comparison_json.h"
+#include "api/json/analysis/comparison_json.h"
+#include "api/text/escape_control_chars.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/filter_options.h"
 #include "cli/options/session_file.h"
@@ -28,6 +31,7 @@ struct CompareOptions {
   std::string left, right;
   Axis by = Axis::OpKind;
   std::size_t limit = 20;
+  LeaveOut leave_out = LeaveOut::Nothing;
   bool json = false;
 };
 
@@ -66,8 +70,18 @@ void print_facts(const std::vector<ComparedFact>& facts) {
   put("\n");
 }
 
+void print_causes(const std::vector<std::string>& causes) {
+  if (causes.empty()) {
+    print_line("No cause of a difference is recorded: same model, settings, request and machine.");
+  } else {
+    print_line("Causes of differences:");
+    for (const std::string& cause : causes) print_line("- {}", escape_control_chars(cause));
+  }
+  put("\n");
+}
+
 void print_totals(const TraceSums& left, const TraceSums& right) {
-  TextTable table({{""},
+  TextTable table({{"whole session"},
                    {"left", Align::Right},
                    {"right", Align::Right},
                    {"right-left", Align::Right},
@@ -84,8 +98,9 @@ void print_totals(const TraceSums& left, const TraceSums& right) {
 }
 
 void print_tokens(const TokenAlignment& tokens) {
-  print_line("\n{} tokens on the left, {} on the right, the first {} are identical", tokens.left,
-             tokens.right, tokens.common);
+  print_line("\n{} on the left, {} on the right, {}", counted(tokens.left, "token"), tokens.right,
+             tokens.common == 1 ? "the first one is identical"
+                                : std::format("the first {} are identical", tokens.common));
 }
 
 void print_templates(const std::vector<ComparedTemplate>& templates) {
@@ -96,17 +111,18 @@ void print_templates(const std::vector<ComparedTemplate>& templates) {
 }
 
 void print_rows(const ComparedBy& by, std::size_t limit) {
+  if (by.rows.empty()) return;
   put("\n");
   TextTable table({{to_text(by.by)},
                    {"accesses left", Align::Right},
-                   {"right", Align::Right},
+                   {"accesses right", Align::Right},
                    {"bytes left", Align::Right},
-                   {"right", Align::Right},
-                   {"ratio", Align::Right},
+                   {"bytes right", Align::Right},
+                   {"bytes right/left", Align::Right},
                    {"time left", Align::Right},
-                   {"right", Align::Right},
-                   {"difference", Align::Right},
-                   {"ratio", Align::Right}});
+                   {"time right", Align::Right},
+                   {"time right-left", Align::Right},
+                   {"time right/left", Align::Right}});
   const TraceSums none;
   for (std::size_t i = 0; i < by.rows.size() && i < limit; ++i) {
     const ComparedRow& row = by.rows[i];
@@ -131,14 +147,19 @@ int run(const CompareOptions& options) {
   if (!left) return progress.failed(left.error());
   if (!right) return progress.failed(right.error());
   SessionInfo left_info, right_info;
+  std::array<std::pair<std::size_t, std::size_t>, 2> left_out{};  // left out, of all steps
   const auto run_comparison = [&] {
-    return SessionIndex::build(*left, progress.start_steps("reading the left session", *left))
+    return SessionIndex::build(*left, progress.start_steps("reading the left session", *left),
+                               options.leave_out)
         .and_then([&](const SessionIndex& left_index) {
           return SessionIndex::build(*right,
-                                     progress.start_steps("reading the right session", *right))
+                                     progress.start_steps("reading the right session", *right),
+                                     options.leave_out)
               .and_then([&](const SessionIndex& right_index) {
                 constexpr PageRange kAllTokens{.from = 0,
                                                .limit = std::numeric_limits<std::uint32_t>::max()};
+                left_out = {{{left_index.left_out(), left_index.steps().size()},
+                             {right_index.left_out(), right_index.steps().size()}}};
                 left_info = left_index.info();
                 right_info = right_index.info();
                 return compare({.index = left_index, .reader = *left},
@@ -153,16 +174,31 @@ int run(const CompareOptions& options) {
   });
   if (!comparison) return progress.failed(comparison.error());
   progress.end();
+  const bool left_minimal = progress.note_missing_accesses(*left, "the left session");
+  const bool right_minimal = progress.note_missing_accesses(*right, "the right session");
+  const bool minimal = left_minimal && right_minimal;
   if (options.json) {
-    print_line("{}", text_of(to_json(*comparison, left_info, right_info)));
+    Json out = to_json(*comparison, left_info, right_info);
+    if (options.leave_out != LeaveOut::Nothing)
+      out["left_out_steps"] = {left_out[0].first, left_out[1].first};
+    print_line("{}", text_of(out));
     return progress.exit_code();
   }
+  print_line("left:  {}\nright: {}\n", escape_control_chars(options.left),
+             escape_control_chars(options.right));
   print_facts(comparison->facts);
-  print_totals(comparison->left, comparison->right);
+  print_causes(comparison->causes);
+  if (!minimal) print_totals(comparison->left, comparison->right);
   print_tokens(comparison->tokens);
-  print_templates(comparison->templates);
+  if (!minimal) print_templates(comparison->templates);
   for (const ComparedBy& by : comparison->by)
     if (by.by == options.by) print_rows(by, options.limit);
+  for (std::size_t side = 0; side < left_out.size(); ++side) {
+    const auto [steps, all] = left_out[side];
+    if (steps > 0)
+      print_line("{}", left_out_text(steps, all,
+                                     side == 0 ? "the sums on the left" : "the sums on the right"));
+  }
   return progress.exit_code();
 }
 
@@ -184,6 +220,7 @@ RunVerb add_compare_command(CLI::App& command) {
       ->transform(choice(axes))
       ->type_name("AXIS");
   add_limit_option(command, options->limit, "Maximum number of rows, largest difference first");
+  add_clean_option(command, options->leave_out, "all sums and times");
   command.add_flag("--json", options->json, "Print JSON, with rows for every axis");
   command.footer("Example: tt compare q4.ttrace q8.ttrace --by layer");
   return [options] { return run(*options); };

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -40,8 +41,35 @@ struct ExportCommand {
   ExportOptions options;
   StepRangeOptions steps;
   std::uint64_t part_rows = 0;  // 0: one file
-  bool force = false, quiet = false;
+  bool force = false, quiet = false, dated = false;
 };
+
+// The name of a dated output: run_20260131_120000, llama_instrumentation_20260131_120000.log,
+// session_20260131_120000.parquet. The time is the start of the session in UTC.
+std::string dated_name(const ExportCommand& command, std::int64_t start_utc_ns) {
+  using namespace std::chrono;
+  const std::string date =
+      std::format("{:%Y%m%d_%H%M%S}", sys_time<seconds>{seconds{start_utc_ns / 1'000'000'000}});
+  if (command.format == kRunFolder) return "run_" + date;
+  const auto format = find_format(command.format);
+  if (format == Format::Ndjson) return "llama_instrumentation_" + date + ".log";
+  return "session_" + date + std::string(format ? format_info(*format).extension : "");
+}
+
+// With --dated, -o is the folder that the output is written to.
+std::optional<std::string> name_output(ExportCommand& command) {
+  if (!command.dated) return std::nullopt;
+  if (command.format.empty()) return "--dated requires --format";
+  std::error_code none;
+  if (!std::filesystem::is_directory(command.output, none)) {
+    return std::format("--dated: {} is not a folder. Give the folder to write to with -o.",
+                       command.output.string());
+  }
+  const auto reader = SessionReader::open(command.file);
+  if (!reader) return std::nullopt;  // reported when the session is opened
+  if (const auto info = reader->info()) command.output /= dated_name(command, info->start_utc_ns);
+  return std::nullopt;
+}
 
 // --format, otherwise the format with the longest matching extension of the output: s.trace.json
 // is not JSON. nullopt: unknown.
@@ -108,6 +136,10 @@ std::expected<ExportFunction, std::string> export_function(ExportCommand& comman
         command.format.empty() ? command.output.string() : command.format, join(known_formats())));
   }
   command.options.format = *format;
+  if (command.options.range.per_token && !has_rows_per_token(*format)) {
+    return std::unexpected(
+        "--per-token requires --format csv, json, parquet, arrow, arrow-file or folder");
+  }
   if (command.part_rows > 0) {
     const auto form = part_format_of(*format);
     if (!form) return std::unexpected("--part-rows requires --format parquet or arrow-file");
@@ -131,6 +163,7 @@ int run(ExportCommand& command) {
   const bool into_terminal = command.output == "-" && isatty(STDOUT_FILENO) != 0;
   Progress progress(
       "export", command.quiet || into_terminal ? ProgressVisibility::No : ProgressVisibility::Yes);
+  if (const auto error = name_output(command)) return progress.failed(*error);
   const auto run_export = export_function(command);
   if (!run_export) return progress.failed(run_export.error());
   auto reader = open_session(command.file);
@@ -139,6 +172,7 @@ int run(ExportCommand& command) {
       truncate_at_damage(*reader, command.options, progress.start("reading"));
   if (!readable_steps) return progress.failed(readable_steps.error());
   progress.warn_of_damage(*readable_steps);
+  progress.note_missing_accesses(*reader);
   const auto steps = reader->step_count();
   if (!steps) return progress.failed(steps.error());
   const ExportRange& range = command.options.range;
@@ -183,17 +217,24 @@ RunVerb add_export_command(CLI::App& command) {
       ->type_name("LEVEL");
   command.add_flag("--per-head", options->options.range.per_head,
                    "Write one row per head for reads of Q, K, V and O weights");
+  command.add_flag("--per-token", options->options.range.per_token,
+                   "Write the rows of a step with several tokens once for each token; token_count "
+                   "is the number of tokens that share a row");
   command
       .add_option("--part-rows", options->part_rows,
                   "Number of rows after which a new file starts (parquet, arrow-file): writes "
                   "OUTPUT/session=ID/steps=A-B/part.parquet or part.arrow")
       ->type_name("N");
+  command.add_flag("--dated", options->dated,
+                   "Name the output in the folder -o after the start of the session: run_DATE "
+                   "(folder), llama_instrumentation_DATE.log (ndjson), session_DATE.EXTENSION");
   command.add_flag("--force", options->force, "Replace an existing file");
   command.add_flag("-q,--quiet", options->quiet, "Do not show progress");
   command.footer(
       "Example: tt export s.ttrace -o s.parquet\n"
       "         tt export s.ttrace -o lake --format parquet --part-rows 10000000\n"
       "         tt export s.ttrace -o run --format folder\n"
+      "         tt export s.ttrace -o tokens.parquet --per-token\n"
       "         tt export s.ttrace --format ndjson -o - | head");
   return [options] { return run(*options); };
 }

@@ -11,7 +11,7 @@
 
 #include "analysis/common/format_units.h"
 #include "analysis/weights/compression.h"
-#include "api/json/compression_json.h"
+#include "api/json/analysis/compression_json.h"
 #include "api/json/model_json.h"
 #include "cli/commands/verbs.h"
 #include "cli/terminal/standard_output.h"

@@ -1,5 +1,6 @@
 // tt heads FILE: the weight bytes of each attention head, or with --kv the KV cache reads of each
 // step.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
@@ -9,7 +10,8 @@
 
 #include "analysis/attention/heads.h"
 #include "analysis/attention/kv_use.h"
-#include "api/json/head_json.h"
+#include "analysis/common/format_units.h"
+#include "api/json/analysis/head_json.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
@@ -26,17 +28,19 @@ struct HeadsOptions {
 };
 
 void print_heads(const HeadTable& table) {
-  print_line("{} heads, {} KV heads", table.heads, table.kv_heads);
+  print_line("{}, {}", counted(table.heads, "head"), counted(table.kv_heads, "KV head"));
+  if (table.weights.empty()) return;
   put("\n");
+  print_line("Bytes of each attention head in each weight, and how much of the weight was read:");
   TextTable text({{"layer", Align::Right},
                   {"role"},
                   {"heads", Align::Right},
                   {"bytes/head", Align::Right},
-                  {"ranges", Align::Right},
+                  {"ranges/head", Align::Right},
                   {"bytes/range", Align::Right},
-                  {"file offset", Align::Right},
-                  {"reads", Align::Right},
-                  {"bytes read", Align::Right},
+                  {"weight's file offset", Align::Right},
+                  {"weight's reads", Align::Right},
+                  {"weight's bytes read", Align::Right},
                   {"weight"}});
   for (const HeadWeight& weight : table.weights) {
     const bool divided = weight.geometry.count > 0;
@@ -48,19 +52,24 @@ void print_heads(const HeadTable& table) {
   }
   text.print();
   put("\n");
-  print_line("Q, K, V: head h starts at file offset + h * bytes/head. O: a head has one range per");
+  print_line("Q, K, V: head h starts at the file offset + h * bytes/head. O: a head has one range");
   print_line(
-      "row. \"-\": heads share blocks or the whole weight, or the weight combines Q, K and V.");
+      "per row. \"-\": heads share blocks or the whole weight, or the weight combines Q, K and V.");
 }
 
 void print_kv(const Page<KvStep>& steps) {
+  const auto is_empty = [](const KvStep& step) {
+    return step.layers.empty() && step.state_read.v + step.state_written.v == 0;
+  };
+  if (std::ranges::all_of(steps.rows, is_empty)) return;
+  print_line("Bytes of the KV cache that each step and layer read and wrote:");
   TextTable text({{"step", Align::Right},
                   {"phase"},
                   {"tokens", Align::Right},
                   {"layer", Align::Right},
-                  {"fresh", Align::Right},
-                  {"cached", Align::Right},
-                  {"other", Align::Right},
+                  {"read: fresh", Align::Right},
+                  {"read: cached", Align::Right},
+                  {"read: other", Align::Right},
                   {"written", Align::Right}});
   const auto row = [&](const KvStep& step, std::string layer, const KvLayer& sum) {
     text.add({std::to_string(step.step.v), to_text(step.phase), std::to_string(step.n_tokens),

@@ -1,15 +1,18 @@
 // tt hot FILE: the most and least accessed tensors, layers, ops..., as a table or JSON.
 #include <algorithm>
 #include <cstdio>
+#include <expected>
 #include <format>
+#include <map>
 #include <memory>
+#include <optional>
 #include <ranges>
 #include <string>
 #include <utility>
 
 #include "analysis/aggregate/breakdown.h"
 #include "analysis/common/format_units.h"
-#include "api/json/heat_json.h"
+#include "api/json/analysis/heat_json.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/filter_options.h"
 #include "cli/options/session_file.h"
@@ -28,11 +31,16 @@ struct HotOptions {
   std::string file;
   HotQuery query;
   FilterOptions part;
-  double hot_percent = 10, cold_percent = 50;
+  std::optional<double> hot_percent, cold_percent;
   std::string phase;
+  LeaveOut leave_out = LeaveOut::Nothing;
   std::size_t limit = 20;
   bool json = false;
 };
+
+// Sums of the tensors that are not weights, by kind: inputs such as masks and positions, caches,
+// intermediate results.
+using OtherKinds = std::map<TensorKind, TraceSums>;
 
 TextTable make_table(const char* rows) {
   constexpr Align kRight = Align::Right;
@@ -53,7 +61,7 @@ void add_sums(TextTable& table, std::string name, const char* heat, const TraceS
              sums.faults > 0 ? std::format("{:.0f}", sums.faults) : ""});
 }
 
-void print_tables(const HotCold& hot, const Breakdown& all) {
+void print_tables(const HotCold& hot, const Breakdown& all, const OtherKinds& others) {
   TextTable sums = make_table("session");
   add_sums(sums, "total", "", all.total.all);
   add_sums(sums, "prompt", "", all.total.prompt);
@@ -62,43 +70,78 @@ void print_tables(const HotCold& hot, const Breakdown& all) {
   add_sums(sums, "buffers", "", all.buffer);
   sums.print();
   put("\n");
-  const double value = all.total.all.of(hot.value);
+  double value = 0;
+  for (const HotCold::Class& of : hot.classes) value += of.sums.of(hot.value);
   for (std::size_t i = 0; i < hot.classes.size(); ++i) {
     const HotCold::Class& of = hot.classes[i];
     print_line("{}: {} of {} rows, {:.1f} % of {}", to_text(static_cast<Heat>(i)), of.rows,
                hot.row_count, value > 0 ? 100 * of.sums.of(hot.value) / value : 0.0,
                to_text(hot.value));
   }
+  if (!hot.note.empty()) print_line("{}", hot.note);
   put("\n");
-  TextTable rows = make_table(to_text(hot.by));
+  TextTable rows = make_table(others.empty() ? to_text(hot.by) : "weight");
   for (const HotCold::Row& row : hot.rows)
     add_sums(rows, row.row.name, to_text(row.heat), row.row.all);
   rows.print();
   if (hot.row_count > hot.rows.size())
     print_line("... {} more (use --limit N)", hot.row_count - hot.rows.size());
+  if (others.empty()) return;
+  put("\n");
+  TextTable kinds = make_table("not weights");
+  for (const auto& [kind, of_kind] : others) add_sums(kinds, to_text(kind), "", of_kind);
+  kinds.print();
+  print_line("Their tensors: --kind input, kv or intermediate.");
+}
+
+// What remains if rows are weights only.
+std::expected<OtherKinds, TraceError> sum_other_kinds(const SessionIndex& index, TraceFilter filter,
+                                                      const ContinueCheck& keep_going) {
+  OtherKinds others;
+  for (const TensorKind kind : {TensorKind::Input, TensorKind::Kv, TensorKind::Intermediate}) {
+    filter.kind = kind;
+    const auto sums =
+        breakdown(index, {.by = Axis::All, .filter = filter, .order = {}}, keep_going);
+    if (!sums) return std::unexpected(sums.error());
+    if (sums->total.all != TraceSums{}) others[kind] = sums->total.all;
+  }
+  return others;
 }
 
 int run(const HotOptions& options) {
   Progress progress("hot", progress_visibility(options.json));
+  HotQuery query = options.query;
+  query.set_shares(options.hot_percent, options.cold_percent);
+  if (query.hot_share + query.cold_share > 1) {
+    return progress.failed(
+        std::format("--hot {} and --cold {} overlap: together they must be at most 100.",
+                    100 * query.hot_share, 100 * query.cold_share));
+  }
   const auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   auto filter = filter_of(options.part, *reader);
   if (!filter) return progress.failed(filter.error());
-  const auto index = SessionIndex::build(*reader, progress.start_steps("reading", *reader));
+  const auto index =
+      SessionIndex::build(*reader, progress.start_steps("reading", *reader), options.leave_out);
   if (!index) return progress.failed(index.error());
   const ContinueCheck summing = progress.start("aggregating");
-  HotQuery query = options.query;
   query.filter = *std::move(filter);
-  query.hot_share = options.hot_percent / 100;
-  query.cold_share = options.cold_percent / 100;
   query.page = {.from = 0, .limit = options.limit};
   if (options.phase == "prompt") query.filter.phase = Phase::Prompt;
   if (options.phase == "generate") query.filter.phase = Phase::Generate;
-  const auto hot = hot_cold(*index, query, summing);
-  if (!hot) return progress.failed(hot.error());
   const auto all =
       breakdown(*index, {.by = Axis::All, .filter = query.filter, .order = {}}, summing);
   if (!all) return progress.failed(all.error());
+  OtherKinds others;
+  const TraceFilter& only = query.filter;
+  if (query.by == Axis::Tensor && !only.kind && !only.source && only.tensor.empty()) {
+    auto sums = sum_other_kinds(*index, query.filter, summing);
+    if (!sums) return progress.failed(sums.error());
+    others = *std::move(sums);
+    query.filter.kind = TensorKind::Weight;
+  }
+  const auto hot = hot_cold(*index, query, summing);
+  if (!hot) return progress.failed(hot.error());
   progress.end();
   progress.note_missing_accesses(*reader);
   if (!index->damaged().empty())
@@ -107,9 +150,15 @@ int run(const HotOptions& options) {
     Json out = to_json(*hot), whole = to_json(*all);
     for (const char* sums : {"sums", "disk", "buffer", "damaged_steps"})
       out[sums] = std::move(whole[sums]);
+    if (query.by == Axis::Tensor)
+      out["kind"] = query.filter.kind ? Json(to_text(*query.filter.kind)) : Json();
+    if (options.leave_out != LeaveOut::Nothing) out["left_out_steps"] = index->left_out();
+    for (const auto& [kind, sums] : others) out["other_kinds"][to_text(kind)] = to_json(sums);
     print_line("{}", text_of(out));
   } else {
-    print_tables(*hot, *all);
+    print_tables(*hot, *all, others);
+    if (index->left_out() > 0)
+      print_line("{}", left_out_text(index->left_out(), index->steps().size(), "the sums"));
   }
   return progress.exit_code();
 }
@@ -130,19 +179,21 @@ RunVerb add_hot_command(CLI::App& command) {
   command
       .add_option("--value", options->query.value,
                   "Value that the rows are sorted by: " + join(values | std::views::keys) +
-                      " (default: accesses)")
+                      " (default: accesses; bytes or time if most rows have equally many)")
       ->transform(choice(values))
       ->type_name("VALUE");
   command
       .add_option("--hot", options->hot_percent,
-                  "Percentage of the rows that are hot, from the highest value down")
+                  "Percentage of the rows that are hot, from the highest value down; rows with "
+                  "equal values are never divided")
       ->check(number({.name = "per cent", .min = 0, .max = 100}))
-      ->capture_default_str();
+      ->default_str("10");
   command
       .add_option("--cold", options->cold_percent,
-                  "Percentage of the rows that are cold, from the lowest value up")
+                  "Percentage of the rows that are cold, from the lowest value up; by default at "
+                  "most what --hot leaves")
       ->check(number({.name = "per cent", .min = 0, .max = 100}))
-      ->capture_default_str();
+      ->default_str("50");
   command.add_option("--phase", options->phase, "Phase of the steps: prompt or generate")
       ->transform(one_of({"prompt", "generate"}))
       ->type_name("PHASE");
@@ -155,6 +206,7 @@ RunVerb add_hot_command(CLI::App& command) {
                   "Substring of the op type or of the name of its output; may contain * and ?")
       ->type_name("TEXT");
   add_filter_options(command, options->part);
+  add_clean_option(command, options->leave_out, "all sums");
   add_limit_option(command, options->limit, "Maximum number of rows", "--limit,--top");
   command.add_flag("--json", options->json, "Print JSON");
   command.footer("Example: tt hot s.ttrace --by layer --value time");

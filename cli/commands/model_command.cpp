@@ -25,7 +25,7 @@ using modelgen::ModelError;
 using modelgen::ModelSpec;
 
 // Parsed options; must outlive the subcommand.
-struct ModelOptions {
+struct GeneratedModel {
   ModelSpec spec;
   std::string shape;
   std::string output;
@@ -61,14 +61,14 @@ std::expected<std::vector<std::string>, std::string> read_pieces(const std::stri
   return pieces;
 }
 
-constexpr int kUsageError = 2;
+constexpr int kWrongUsage = 2;
 
 int exit_code_of(ModelError::Kind kind) {
   switch (kind) {
     case ModelError::Kind::UnknownShape:
     case ModelError::Kind::UnknownQuantization:
     case ModelError::Kind::BadSpec:
-      return kUsageError;
+      return kWrongUsage;
     case ModelError::Kind::Io:
       return 1;
     case ModelError::Kind::Cancelled:
@@ -77,7 +77,7 @@ int exit_code_of(ModelError::Kind kind) {
   return 1;
 }
 
-int run(ModelOptions& options) {
+int run(GeneratedModel& options) {
   if (options.list) {
     print_list();
     return 0;
@@ -87,7 +87,7 @@ int run(ModelOptions& options) {
     return exit_code;
   };
   if (options.shape.empty()) {
-    return fail("a shape is required. `tt model --list` lists the shapes", kUsageError);
+    return fail("a shape is required. `tt model --list` lists the shapes", kWrongUsage);
   }
   options.spec.shape = options.shape;
   if (options.output.empty()) {
@@ -101,7 +101,7 @@ int run(ModelOptions& options) {
   for (const std::string& text : options.class_types) {
     const auto chosen = modelgen::parse_class_type(text);
     if (!chosen) {
-      return fail("--quant-class: " + chosen.error().message, kUsageError);
+      return fail("--quant-class: " + chosen.error().message, kWrongUsage);
     }
     options.spec.class_type.insert_or_assign(chosen->first, chosen->second);
   }
@@ -140,7 +140,7 @@ int run(ModelOptions& options) {
 }  // namespace
 
 RunVerb add_model_command(CLI::App& command) {
-  auto options = std::make_shared<ModelOptions>();
+  auto options = std::make_shared<GeneratedModel>();
   command.add_option("shape", options->shape, "Architecture and size of the model (see --list)");
   command.add_flag("--list", options->list, "List the shapes and quantizations and exit");
   command.add_option("-o,--output", options->output, "File to write (default: SHAPE.gguf)");

@@ -16,9 +16,10 @@
 
 #include "analysis/common/format_units.h"
 #include "analysis/common/session_layers.h"
+#include "analysis/experts/expert_cache.h"
 #include "analysis/experts/expert_pinning.h"
 #include "analysis/experts/experts.h"
-#include "api/json/expert_json.h"
+#include "api/json/analysis/expert_json.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/filter_options.h"
 #include "cli/options/session_file.h"
@@ -38,6 +39,7 @@ struct MoeOptions {
   std::uint32_t router = 0;
   std::optional<Phase> phase;
   std::vector<std::uint64_t> sizes;
+  std::vector<std::uint32_t> slots;
   bool json = false;
 };
 
@@ -111,12 +113,43 @@ void print_pinning(const ExpertPinning& pinning) {
   print_line("the first half of the reads, and counts the second half, also for LRU.");
   put("\n");
   if (const PinPoint* best = pinning.best_gain()) {
-    print_line("Pinning would have helped: a cache of {} saves {:.1f} % more than LRU.",
-               format_bytes(static_cast<double>(best->capacity.v)),
-               percent(best->tried_pinned.v - best->tried_lru.v, pinning.tried.v));
+    print_line(
+        "Pinning would have helped: a cache of {} saves {:.1f} percentage points more than "
+        "LRU.",
+        format_bytes(static_cast<double>(best->capacity.v)),
+        percent(best->tried_pinned.v - best->tried_lru.v, pinning.tried.v));
   } else {
     print_line("Pinning would not have helped: LRU saves at least as much at each of these sizes.");
   }
+}
+
+void print_caches(const ExpertCaches& caches) {
+  put("\n");
+  print_line("Caches of whole experts, {} of {} requests counted (the second half of {} tokens).",
+             caches.counted, caches.requests, caches.tokens);
+  print_line("Share of requests served, and in parentheses with the tokens in random order:");
+  std::vector<Column> columns = {{"slots per layer", Align::Right}, {"cache"}};
+  for (std::size_t i = 0; i < kCachePolicies; ++i)
+    columns.push_back({to_text(static_cast<CachePolicy>(i)), Align::Right});
+  TextTable table(columns);
+  for (const CacheRow& row : caches.rows) {
+    const auto add = [&](std::string slots, const char* cache, const auto& recorded,
+                         const auto& control) {
+      std::vector<std::string> cells = {std::move(slots), cache};
+      for (std::size_t i = 0; i < kCachePolicies; ++i) {
+        cells.push_back(std::format("{:.1f} % ({:.1f} %)", percent(recorded[i], caches.counted),
+                                    percent(control[i], caches.counted_control)));
+      }
+      table.add(std::move(cells));
+    };
+    add(std::to_string(row.slots), "per layer", row.recorded.layers, row.control.layers);
+    add("", "one pool", row.recorded.pool, row.control.pool);
+  }
+  table.print();
+  put("\n");
+  print_line(
+      "Pinned: those requested most in the first half. Belady: the optimum, which knows all");
+  print_line("requests. One pool: as many slots as all layers together, shared by them.");
 }
 
 void print_detail(const RouterDetail& detail) {
@@ -204,18 +237,24 @@ int run(const MoeOptions& options) {
   const std::vector<Bytes> capacities(options.sizes.begin(), options.sizes.end());
   const auto pinning = expert_pinning(*reader, capacities, progress.start("replaying reads"));
   if (!pinning) return progress.failed(pinning.error());
+  const auto caches =
+      expert_caches(*reader, options.phase, options.slots, progress.start("simulating caches"));
+  if (!caches) return progress.failed(caches.error());
   progress.end();
   if (options.json) {
     Json json = to_json(*routers);
     json["pinning"] = to_json(*pinning);
+    json["caches"] = to_json(*caches);
     print_line("{}", text_of(json));
   } else if (routers->empty()) {
     print_line(
         "This session has no expert choices: the model has no experts, or they were not "
         "recorded.");
+    progress.note_missing_accesses(*reader);
   } else {
     print_routers(*routers);
-    print_pinning(*pinning);
+    if (pinning->read.v > 0) print_pinning(*pinning);
+    print_caches(*caches);
   }
   return progress.exit_code();
 }
@@ -237,7 +276,7 @@ RunVerb add_moe_command(CLI::App& command) {
   command
       .add_option_function<Phase>(
           "--phase", [options](Phase phase) { options->phase = phase; },
-          "Phase of the choices: prompt or generate (pinning covers both)")
+          "Phase of the choices and caches: prompt or generate (pinning covers both)")
       ->transform(choice(phases))
       ->type_name("PHASE");
   command
@@ -247,6 +286,13 @@ RunVerb add_moe_command(CLI::App& command) {
       ->delimiter(',')
       ->transform(size_in_bytes())
       ->type_name("SIZE,...");
+  command
+      .add_option("--slots", options->slots,
+                  "Slots per layer of caches of whole experts, like 2,8 (default: 1, 2, 4, ... "
+                  "below the number of experts)")
+      ->delimiter(',')
+      ->check(whole_number(1, kMaxExpertSlots))
+      ->type_name("N,...");
   command.add_flag("--json", options->json, "Print JSON");
   command.footer("Example: tt record -m moe.gguf -p Hello -o s.ttrace && tt moe s.ttrace");
   return [options] { return run(*options); };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <format>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,13 +14,15 @@
 #include <vector>
 
 #include "analysis/accesses/access_table.h"
+#include "analysis/accesses/query_check.h"
 #include "analysis/aggregate/session_statistics.h"
 #include "analysis/common/format_units.h"
+#include "analysis/common/op_info.h"
 #include "analysis/common/session_layers.h"
 #include "analysis/report/validation.h"
-#include "api/json/statistics_json.h"
+#include "api/json/analysis/statistics_json.h"
+#include "api/json/analysis/validation_json.h"
 #include "api/json/trace_json.h"
-#include "api/json/validation_json.h"
 #include "api/text/escape_control_chars.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/filter_options.h"
@@ -46,9 +49,20 @@ std::string file_offset_text(const FileRange& range) {
   return range.empty() ? "" : std::format("{}:{:#x}", range.file, range.offset);
 }
 
+// The tokens that the step evaluated: "4", "0-3".
+std::string tokens_text(const StepFacts& step) {
+  if (step.n_tokens == 0) return "";
+  if (step.n_tokens == 1) return std::to_string(step.first_token);
+  return std::format("{}-{}", step.first_token, step.first_token + step.n_tokens - 1);
+}
+
 void print_rows(const AccessPage& page) {
   TextTable table({{"step", Align::Right},
+                   {"time", Align::Right},
+                   {"token", Align::Right},
+                   {"phase"},
                    {"op", Align::Right},
+                   {"operation"},
                    {"access"},
                    {"tensor"},
                    {"layer", Align::Right},
@@ -60,9 +74,10 @@ void print_rows(const AccessPage& page) {
   for (const AccessRow& row : page.rows) {
     const StepAccess& access = row.access;
     const Tensor& tensor = row.tensor();
-    table.add({std::to_string(row.place.step.v), std::to_string(access.op.v),
-               access.write ? "write" : "read", tensor.name,
-               tensor.layer == kNoLayer ? "" : std::to_string(tensor.layer.v),
+    table.add({std::to_string(row.place.step.v), format_duration(static_cast<double>(row.begin.v)),
+               tokens_text(*row.step), to_text(row.step->phase), std::to_string(access.op.v),
+               op_name(row.graph(), row.graph().op(access.op)), access.write ? "write" : "read",
+               tensor.name, tensor.layer == kNoLayer ? "" : std::to_string(tensor.layer.v),
                to_text(tensor.component), std::to_string(access.touched.v), to_text(tensor.source),
                file_offset_text(access.range),
                access.expert < 0 ? "" : std::to_string(access.expert)});
@@ -111,6 +126,7 @@ enum class RowOrder : bool { ByKey, MostBytesFirst };
 template <class Key>
 void print_sums(const char* of, const std::map<Key, AccessSums>& sums, RowOrder order,
                 std::uint64_t all, std::size_t limit = SIZE_MAX) {
+  if (sums.empty()) return;
   std::vector<std::pair<Key, AccessSums>> rows(sums.begin(), sums.end());
   if (order == RowOrder::MostBytesFirst) {
     std::ranges::stable_sort(
@@ -136,9 +152,11 @@ void print_sums(const char* of, const std::map<Key, AccessSums>& sums, RowOrder 
 }
 
 void print_statistics(const SessionStatistics& stats, std::size_t limit) {
-  print_line("{} steps, {} tokens evaluated, {}", stats.steps, stats.tokens,
+  print_line("{}, {} evaluated, {}", counted(stats.steps, "step"), counted(stats.tokens, "token"),
              format_duration(static_cast<double>(stats.time.v)));
-  print_line("{} ops, {} accesses, {} read, {} written", stats.ops, stats.all.accesses,
+  if (stats.ops == 0) return;
+  print_line("{}, {}, {} read, {} written", counted(stats.ops, "op"),
+             counted(stats.all.accesses, "access"),
              format_bytes(static_cast<double>(stats.all.read.v)),
              format_bytes(static_cast<double>(stats.all.written.v)));
   const std::string tensors = join(stats.tensors, [&](const auto& row) {
@@ -158,7 +176,8 @@ void print_statistics(const SessionStatistics& stats, std::size_t limit) {
 }
 
 int show_statistics(const SessionReader& reader, const ParseOptions& options, Progress& progress) {
-  const auto index = SessionIndex::build(reader, progress.start_steps("reading", reader));
+  const auto index =
+      SessionIndex::build(reader, progress.start_steps("reading", reader), options.rows.leave_out);
   if (!index) return progress.failed(index.error());
   progress.end();
   StatisticsQuery query;
@@ -166,12 +185,32 @@ int show_statistics(const SessionReader& reader, const ParseOptions& options, Pr
   const SessionStatistics stats = session_statistics(*index, query);
   if (stats.damaged_steps > 0)
     progress.warn(std::format("{} damaged steps were skipped", stats.damaged_steps));
+  progress.note_missing_accesses(reader);
   if (options.json) {
-    print_line("{}", text_of(to_json(stats, options.limit)));
+    Json out = to_json(stats, options.limit);
+    if (index->leave_out() != LeaveOut::Nothing) out["left_out_steps"] = index->left_out();
+    print_line("{}", text_of(out));
   } else {
     print_statistics(stats, options.limit);
+    if (index->left_out() > 0)
+      print_line("{}", left_out_text(index->left_out(), index->steps().size(), "the sums"));
   }
   return progress.exit_code();
+}
+
+// Of all steps: how many the rows leave out.
+std::expected<std::pair<std::uint64_t, std::uint64_t>, TraceError> count_left_out(
+    const SessionReader& reader, LeaveOut leave_out) {
+  std::uint64_t left_out = 0, all = 0;
+  const auto read = reader.for_each_step_row(
+      StepId{0}, reader.readable_steps().value_or(std::numeric_limits<std::uint32_t>::max()),
+      [&](const SessionReader::StepRow& row) {
+        ++all;
+        left_out += is_left_out(leave_out, row.head.conditions, row.head.threads);
+        return true;
+      });
+  if (!read) return std::unexpected(read.error());
+  return std::pair(left_out, all);
 }
 
 int run(const ParseOptions& options) {
@@ -179,10 +218,11 @@ int run(const ParseOptions& options) {
   if (options.validate) return validate_file(options, progress);
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
-  if (const auto known = validate_layers(*reader, options.layers); !known)
-    return progress.failed(known.error());
-  progress.note_missing_accesses(*reader);
-  if (options.stats) return show_statistics(*reader, options, progress);
+  if (options.stats) {
+    if (const auto known = validate_layers(*reader, options.layers); !known)
+      return progress.failed(known.error());
+    return show_statistics(*reader, options, progress);
+  }
   const auto info = reader->info();
   if (!info) return progress.failed(info.error());
   AccessQuery query = options.rows;
@@ -190,6 +230,8 @@ int run(const ParseOptions& options) {
   query.first_step = StepId{options.steps.from};
   if (options.steps.to) query.last_step = StepId{static_cast<std::uint32_t>(*options.steps.to - 1)};
   query.filter.tensor.layers = options.layers;
+  if (const auto known = check_access_query(*reader, query); !known)
+    return progress.failed(known.error());
   const auto page = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
     return access_page(session, query, std::nullopt, options.limit,
                        progress.start("searching for accesses"));
@@ -198,8 +240,21 @@ int run(const ParseOptions& options) {
   progress.end();
   if (options.json) {
     print_line("{}", text_of(accesses_json(*page, info->id, query)));
-  } else {
+  } else if (!page->rows.empty()) {
     print_rows(*page);
+  }
+  if (query.leave_out != LeaveOut::Nothing) {
+    const auto left_out = count_left_out(*reader, query.leave_out);
+    if (!left_out) return progress.failed(left_out.error());
+    if (left_out->first > 0)
+      progress.note(left_out_text(left_out->first, left_out->second, "the rows"));
+  }
+  if (page->rows.empty() && options.limit > 0 && !progress.note_missing_accesses(*reader)) {
+    const std::string filters = join(filter_texts(query));
+    progress.note(filters.empty() ? "no step of the session has accesses"
+                                  : std::format("no access passes all filters: {}. Each exists "
+                                                "in the session; use fewer of them.",
+                                                filters));
   }
   return progress.exit_code();
 }
@@ -222,6 +277,7 @@ RunVerb add_parse_command(CLI::App& command) {
   for (CLI::Option* option : add_access_options(command, options->rows)) option->excludes(stats);
   for (CLI::Option* option : add_step_range_options(command, options->steps))
     option->excludes(stats);
+  add_clean_option(command, options->rows.leave_out, "the rows and sums");
   command.add_flag("--json", options->json, "Print JSON");
   command.footer(
       "Example: tt parse s.ttrace --layers 5 --limit 100\n"

@@ -5,9 +5,10 @@
 #include <optional>
 #include <string>
 
+#include "analysis/common/format_units.h"
 #include "analysis/weights/pattern.h"
 #include "api/exchange/rows/byte_sink.h"
-#include "api/json/pattern_json.h"
+#include "api/json/analysis/pattern_json.h"
 #include "api/text/escape_control_chars.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/output_path.h"
@@ -30,25 +31,25 @@ double share(std::uint64_t part, std::uint64_t all) {
 }
 
 void print_summary(const AccessPattern& pattern, const Determinism& same) {
-  print_line("{} tokens compared with the previous one: {} identical, {} read the same weights",
-             same.pairs, same.identical, same.same_weights);
+  print_line("{} compared with the previous one: {} identical, {} read the same weights",
+             counted(same.pairs, "token"), same.identical, same.same_weights);
   for (const FirstDifference& first : same.firsts) {
     const std::uint64_t count = same.differing[static_cast<std::size_t>(first.cause)];
-    print_line("  {:<10} {:>9} accesses ({:.2f} %), first in step {}, op {}, {}",
-               to_text(first.cause), count, share(count, same.accesses), first.step.v, first.op.v,
+    print_line("  {:<10} {:>9} ({:.2f} %), first in step {}, op {}, {}", to_text(first.cause),
+               counted(count, "access"), share(count, same.accesses), first.step.v, first.op.v,
                escape_control_chars(first.tensor));
   }
   std::uint64_t routed = 0;
   for (const PatternEntry& entry : pattern.entries)
     routed += entry.kind == PatternEntry::Kind::Routed;
-  print_line("{} weight reads per token, {} of them selected by routers", pattern.entries.size(),
-             routed);
+  print_line("{} per token, {} of them selected by routers",
+             counted(pattern.entries.size(), "weight read"), routed);
   const Prediction& prediction = pattern.prediction;
   print_line(
-      "next-read prediction: {:.2f} % of reads correct, {:.2f} % of bytes ({} tokens tested, {} "
+      "next-read prediction: {:.2f} % of reads correct, {:.2f} % of bytes ({} tested, {} "
       "used for learning)",
       100 * prediction.accuracy(), share(prediction.right_bytes.v, prediction.bytes.v),
-      prediction.steps_tried, prediction.steps_learned);
+      counted(prediction.steps_tried, "token"), prediction.steps_learned);
 }
 
 int run(const PatternOptions& options) {

@@ -191,14 +191,15 @@ JobStatus print_answer(GenerationQueue& queue, const std::string& id, EventQueue
 }
 
 void print_summary(const fs::path& file, const JobStatus& status) {
-  std::println(stderr, "{}: {} prompt tokens, {} generated ({})", file.string(),
-               status.prompt_tokens, status.generated, to_text(status.stop_reason));
+  std::println(stderr, "{}: {}, {} generated ({})", file.string(),
+               counted(status.prompt_tokens, "prompt token"), status.generated,
+               to_text(status.stop_reason));
   const auto reader = SessionReader::open(file);
   if (!reader) return;
   const auto steps = reader->step_count();
   std::error_code none;
   if (steps) {
-    std::println(stderr, "{} steps, {}", *steps,
+    std::println(stderr, "{}, {}", counted(*steps, "step"),
                  format_bytes(static_cast<double>(fs::file_size(file, none))));
   }
   if (const auto losses = reader->losses(); losses && *losses != LossCounters{}) {
@@ -214,8 +215,19 @@ void print_summary(const fs::path& file, const JobStatus& status) {
 int run(RecordOptions& options) {
   const Installation installation = current_installation();
   if (options.model.path.empty()) options.model.path = installation.bundled_model;
-  if (const auto error =
-          output_path_error(options.output, Target::File, input_files(options), options.force))
+  const bool recorded = options.request.level != Level::Off;
+  if (recorded && options.output.empty())
+    return fail(
+        {"--output is required. Use -o FILE, or --level off to record nothing.", kUsageError});
+  if (!recorded && !options.output.empty()) {
+    return fail(
+        {"--level off records nothing, so there is no session to write to --output. Use "
+         "--level minimal or higher, or omit --output.",
+         kUsageError});
+  }
+  if (const auto error = recorded ? output_path_error(options.output, Target::File,
+                                                      input_files(options), options.force)
+                                  : std::nullopt)
     return fail({*error});
   auto prompt = make_prompt(options);
   if (!prompt) return fail(prompt.error());
@@ -232,7 +244,7 @@ int run(RecordOptions& options) {
   StatusLine line(!options.quiet);
   // Records to a file named after the session id in the same folder and renames it when it is
   // complete. If the process is killed, this file can be recovered.
-  const fs::path folder = fs::absolute(options.output).parent_path();
+  const fs::path folder = recorded ? fs::absolute(options.output).parent_path() : ".";
   Sandbox sandbox(installation.worker);
   GenerationQueue queue({.model = options.model,
                          .context = options.context,
@@ -255,7 +267,7 @@ int run(RecordOptions& options) {
   const JobStatus status = print_answer(queue, job->id, events, line);
   queue.stop();
 
-  if (options.request.level != Level::Off) {
+  if (recorded) {
     std::error_code failed;
     fs::rename(folder / (job->id + ".ttrace"), options.output, failed);
     if (failed) {
@@ -285,8 +297,9 @@ RunVerb add_record_command(CLI::App& command) {
   file->excludes(tokens);
   command.add_flag("--chat", options->chat, "Apply the model's chat template to the prompt")
       ->excludes(tokens);
-  command.add_option("-o,--output", options->output, "Session file to write (.ttrace)")
-      ->required()
+  command
+      .add_option("-o,--output", options->output,
+                  "Session file to write (.ttrace); required, except with --level off")
       ->type_name("FILE");
   command.add_flag("--force", options->force, "Replace an existing file");
   GenerationRequest& request = options->request;
@@ -302,6 +315,9 @@ RunVerb add_record_command(CLI::App& command) {
       ->type_name("LEVEL");
   command.add_flag("--exact", request.exact_timing,
                    "Time each op exactly, with a synchronisation after it (slower)");
+  command.add_flag("--minor-faults", request.minor_faults,
+                   "Record each minor page fault, too, with its op and tensor (slower where there "
+                   "are many)");
   command
       .add_option("--stats-pattern", request.stats_pattern,
                   "Regular expression for the names of the op outputs whose value statistics are "

@@ -1,6 +1,7 @@
 // tt report FILE: writes a report about a session as HTML, Markdown or JSON.
 #include <cstdio>
 #include <filesystem>
+#include <format>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "api/exchange/rows/byte_sink.h"
 #include "api/report/report_text.h"
 #include "cli/commands/verbs.h"
+#include "cli/options/filter_options.h"
 #include "cli/options/output_path.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
@@ -31,32 +33,40 @@ struct ReportOptions {
   std::string file;
   std::filesystem::path output = "-";
   std::optional<ReportFormat> format;
+  LeaveOut leave_out = LeaveOut::Nothing;
   bool json = false, force = false;
 
-  // --json or --format, otherwise from the extension of the output file, otherwise HTML.
-  ReportFormat selected_format() const {
+  // --json or --format, otherwise from the extension of the output file; HTML without one. None:
+  // an extension of another format.
+  std::optional<ReportFormat> selected_format() const {
     if (json) return ReportFormat::JsonText;
-    if (format) return *format;
-    const auto by_extension = output.has_extension()
-                                  ? formats().find(output.extension().string().substr(1))
-                                  : formats().end();
-    return by_extension == formats().end() ? ReportFormat::Html : by_extension->second;
+    if (format || !output.has_extension()) return format.value_or(ReportFormat::Html);
+    const auto by_extension = formats().find(output.extension().string().substr(1));
+    return by_extension == formats().end() ? std::nullopt : std::optional(by_extension->second);
   }
 };
 
 int run(const ReportOptions& options) {
-  const ReportFormat format = options.selected_format();
-  Progress progress("report", progress_visibility(format == ReportFormat::JsonText));
+  const std::optional<ReportFormat> selected = options.selected_format();
+  Progress progress("report", progress_visibility(selected == ReportFormat::JsonText));
   const bool to_stdout = options.output == "-";
   if (!to_stdout) {
     if (const auto error =
             output_path_error(options.output, Target::FileOrPipe, {options.file}, options.force))
       return progress.failed(*error);
   }
+  if (!selected) {
+    return progress.failed(std::format(
+        "{}: a report is html, md or json. {}", options.output.string(),
+        options.output.extension() == ".pdf"
+            ? "For a PDF write report.html, open it in a browser and print it to a file."
+            : "Use one of these extensions, or --format."));
+  }
+  const ReportFormat format = *selected;
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   const auto figures = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
-    return SessionIndex::build(session, progress.start_steps("reading", session))
+    return SessionIndex::build(session, progress.start_steps("reading", session), options.leave_out)
         .and_then([&](const SessionIndex& index) {
           return gather_report_data(options.file, index, session,
                                     progress.start("computing figures"),
@@ -90,6 +100,7 @@ RunVerb add_report_command(CLI::App& command) {
           ->transform(choice(formats()))
           ->type_name("FORMAT");
   command.add_flag("--json", options->json, "Same as --format json")->excludes(format);
+  add_clean_option(command, options->leave_out, "all times and sums of ops");
   command.add_flag("--force", options->force, "Replace an existing file");
   command.footer(
       "Example: tt report s.ttrace -o report.html\n"

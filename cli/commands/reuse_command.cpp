@@ -9,7 +9,7 @@
 
 #include "analysis/common/format_units.h"
 #include "analysis/weights/reuse.h"
-#include "api/json/reuse_json.h"
+#include "api/json/analysis/reuse_json.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
@@ -31,8 +31,8 @@ struct ReuseOptions {
 std::string size_text(Bytes bytes) { return format_bytes(static_cast<double>(bytes.v)); }
 
 void print_table(const Reuse& reuse) {
-  print_line("{} reads of {} parts: {} read, {} distinct", reuse.reads, reuse.items,
-             size_text(reuse.bytes), size_text(reuse.distinct));
+  print_line("{} of {}: {} read, {} distinct", counted(reuse.reads, "read"),
+             counted(reuse.items, "part"), size_text(reuse.bytes), size_text(reuse.distinct));
   if (reuse.reads == 0) return;
   put("\n");
   print_line("Share of read bytes served by a cache of this size:");
@@ -66,10 +66,10 @@ int run(ReuseOptions& options) {
   });
   if (!found) return progress.failed(found.error());
   progress.end();
-  progress.note_missing_accesses(*reader);
+  const bool minimal = progress.note_missing_accesses(*reader);
   if (options.json) {
     print_line("{}", text_of(to_json(*found)));
-  } else {
+  } else if (!minimal) {
     print_table(*found);
   }
   return progress.exit_code();

@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,11 +15,12 @@
 #include "analysis/tables/session_conditions.h"
 #include "analysis/tables/session_overview.h"
 #include "analysis/tables/template_list.h"
-#include "api/json/conditions_json.h"
+#include "api/json/analysis/conditions_json.h"
 #include "api/json/session_json.h"
 #include "api/json/trace_json.h"
 #include "api/text/escape_control_chars.h"
 #include "cli/commands/verbs.h"
+#include "cli/options/filter_options.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
@@ -31,7 +33,8 @@ namespace {
 
 struct ShowOptions {
   std::string file;
-  bool facts = false, json = false, clean = false;
+  bool facts = false, json = false;
+  LeaveOut leave_out = LeaveOut::Nothing;
 };
 
 struct SessionSummary {
@@ -55,8 +58,7 @@ std::expected<SessionSummary, TraceError> read_summary(const SessionReader& read
   if (!templates) return std::unexpected(templates.error());
   summary.templates = *std::move(templates);
   auto conditions =
-      session_conditions(reader, options.clean ? LeaveOut::Disturbed : LeaveOut::Nothing,
-                         progress.start_steps("reading", reader));
+      session_conditions(reader, options.leave_out, progress.start_steps("reading", reader));
   if (!conditions) return std::unexpected(conditions.error());
   summary.conditions = *std::move(conditions);
   const auto tokens = reader.tokens(0, std::numeric_limits<std::uint32_t>::max());
@@ -86,6 +88,68 @@ std::string losses_text(const LossCounters& losses) {
       losses.steps_not_written, losses.page_faults_lost);
 }
 
+std::string disk_text(const std::optional<DiskUse>& disk) {
+  if (!disk) return "";
+  const auto bytes = [](std::uint64_t n) { return format_bytes(static_cast<double>(n)); };
+  std::string text = "read " + bytes(disk->read);
+  if (const auto factor = disk->reread_factor())
+    text += std::format(": {:.1f} times the {} of mapped weights that were used", *factor,
+                        bytes(disk->mapped));
+  if (const auto each = disk->bytes_per_fault())
+    text += std::format("; {} per page fault", bytes(*each));
+  return text;
+}
+
+std::string spent_text(const SpentTime& spent) {
+  if (spent.total_ns == 0) return "";
+  const auto share = [&](std::uint64_t ns) {
+    return std::format("{:.1f} %",
+                       100 * static_cast<double>(ns) / static_cast<double>(spent.total_ns));
+  };
+  std::string text =
+      std::format("evaluation {}, graphs {} (built for {} of {}), sampling {}, text {}, other {}",
+                  share(spent.evaluate_ns), share(spent.build_ns), spent.graphs_built,
+                  counted(spent.steps, "step"), share(spent.sample_ns), share(spent.detokenize_ns),
+                  share(spent.other_ns()));
+  if (spent.queue_ns >= 1'000'000)
+    text += std::format("; before, {} in the queue",
+                        format_duration(static_cast<double>(spent.queue_ns)));
+  return text;
+}
+
+std::string load_text(const SessionInfo& info) {
+  const auto number = [&](const char* name) { return info.fact_number(name); };
+  const auto whole = number("load.duration_ns"), weights = number("load.weights_ns"),
+             context = number("load.context_ns"), read = number("load.disk_read_bytes"),
+             faults = number("load.major_faults");
+  if (!whole || !weights || !context || !read || !faults) return "";
+  const auto time = [](auto ns) { return format_duration(static_cast<double>(ns)); };
+  return std::format("{} (weights {}, context {}), read {}, {}", time(*whole), time(*weights),
+                     time(*context), format_bytes(static_cast<double>(*read)),
+                     counted(*faults, "major page fault"));
+}
+
+std::string context_text(const SessionInfo& info) {
+  std::string text;
+  for (const auto& [name, fact] : {std::pair{"KV cache", "result.kv_bytes"},
+                                   std::pair{"compute buffers", "result.compute_bytes"},
+                                   std::pair{"logits", "result.logits_bytes"}})
+    if (const auto bytes = info.fact_number(fact))
+      text += std::format("{}{} {}", text.empty() ? "" : ", ", name,
+                          format_bytes(static_cast<double>(*bytes)));
+  return text;
+}
+
+// A request whose prompt begins like the previous one's evaluates only the rest of it.
+std::string reused_text(const SessionInfo& info) {
+  const auto reused = info.fact_number("result.reused_tokens").value_or(0);
+  if (reused == 0) return "";
+  const std::string_view from = info.fact("result.reused_from");
+  return std::format("{} of {} prompt tokens{}: they were not evaluated", reused,
+                     info.fact_number("result.prompt_tokens").value_or(reused),
+                     from.empty() ? "" : std::format(", from session {}", from));
+}
+
 // Step times of the normal steps (analysis/tables/session_conditions.h), speeds from all.
 void print_phases(const SessionConditions& conditions) {
   TextTable table({{"phase"},
@@ -113,13 +177,26 @@ void print_phases(const SessionConditions& conditions) {
     all += times.steps;
   }
   table.print();
-  const auto steps = [](std::uint32_t n) { return std::format("{} step{}", n, n == 1 ? "" : "s"); };
   if (learned > 0)
     print_line("Not in the step times: {} with a new graph, which the recording slowed down.",
-               steps(learned));
-  if (left_out > 0)
-    print_line("Not in the step times: {} of {} that were not clean (--clean).", left_out,
-               steps(all));
+               counted(learned, "step"));
+  if (left_out > 0) print_line("{}", left_out_text(left_out, all, "the step times"));
+}
+
+void print_templates(const std::vector<TemplateRow>& rows) {
+  put("\n");
+  TextTable templates({{"template", Align::Right},
+                       {"steps", Align::Right},
+                       {"ops", Align::Right},
+                       {"nodes", Align::Right},
+                       {"tensors", Align::Right},
+                       {"layers", Align::Right}});
+  for (const TemplateRow& row : rows) {
+    templates.add({std::to_string(row.id.v), std::to_string(row.steps), std::to_string(row.ops),
+                   std::to_string(row.nodes), std::to_string(row.tensors),
+                   std::to_string(row.layers)});
+  }
+  templates.print();
 }
 
 void print_session(const SessionSummary& summary, bool with_facts) {
@@ -131,9 +208,9 @@ void print_session(const SessionSummary& summary, bool with_facts) {
   line("title", info.title);
   for (const ModelFile& file : info.model_files)
     line("model", std::format("{} ({})", file.path, format_bytes(static_cast<double>(file.size))));
-  std::string shape =
-      std::format("{} layers, {} heads, {} KV heads, embedding {}, vocabulary {}", info.n_layers,
-                  info.n_heads, info.n_heads_kv, info.n_embd, info.n_vocab);
+  std::string shape = std::format("{}, {}, {}, embedding {}, vocabulary {}",
+                                  counted(info.n_layers, "layer"), counted(info.n_heads, "head"),
+                                  counted(info.n_heads_kv, "KV head"), info.n_embd, info.n_vocab);
   if (info.n_experts > 0)
     shape += std::format(", {} of {} experts", info.n_experts_used, info.n_experts);
   line("shape", shape);
@@ -144,21 +221,15 @@ void print_session(const SessionSummary& summary, bool with_facts) {
   line("file", format_bytes(static_cast<double>(summary.file_bytes)));
   line("lost", losses_text(summary.overview.losses));
   line("machine", summary.conditions.text);
+  line("time", spent_text(summary.conditions.spent));
+  line("disk", disk_text(summary.conditions.disk));
+  line("reused", reused_text(info));
+  line("context", context_text(info));
+  line("loaded", load_text(info));
+  line("warning", std::string(info.fact("load.warning")));
   put("\n");
   print_phases(summary.conditions);
-  put("\n");
-  TextTable templates({{"template", Align::Right},
-                       {"steps", Align::Right},
-                       {"ops", Align::Right},
-                       {"nodes", Align::Right},
-                       {"tensors", Align::Right},
-                       {"layers", Align::Right}});
-  for (const TemplateRow& row : summary.templates) {
-    templates.add({std::to_string(row.id.v), std::to_string(row.steps), std::to_string(row.ops),
-                   std::to_string(row.nodes), std::to_string(row.tensors),
-                   std::to_string(row.layers)});
-  }
-  templates.print();
+  if (!summary.templates.empty()) print_templates(summary.templates);
   if (!summary.answer.empty())
     print_line("\nanswer\n{}", escape_control_chars(summary.answer, "\n\t"));
   if (!with_facts) return;
@@ -192,6 +263,7 @@ int run(const ShowOptions& options) {
   });
   if (!summary) return progress.failed(summary.error());
   progress.end();
+  progress.note_missing_accesses(*reader);
   if (options.json) {
     print_line("{}", text_of(json_of(*summary)));
   } else {
@@ -207,9 +279,7 @@ RunVerb add_show_command(CLI::App& command) {
   add_session_file(command, options->file);
   command.add_flag("--facts", options->facts,
                    "Print all facts, too: hyper-parameters, request, host, libraries");
-  command.add_flag("--clean", options->clean,
-                   "Leave steps that were contended, throttled or waited for the disk out of the "
-                   "step times");
+  add_clean_option(command, options->leave_out, "the step times");
   command.add_flag("--json", options->json, "Print everything as JSON, including the facts");
   command.footer("Example: tt show s.ttrace --facts");
   return [options] { return run(*options); };

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <format>
 #include <iostream>
@@ -10,11 +11,14 @@
 #include <optional>
 #include <print>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <variant>
 #include <vector>
 
+#include "analysis/sql/error_offset.h"
 #include "analysis/sql/query.h"
+#include "analysis/sql/trace_tables.h"
 #include "api/json/query_json.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/session_file.h"
@@ -134,12 +138,24 @@ int print_rows(sql::Query& query, const SqlOptions& options, const std::string& 
   }
 }
 
+// Whether the statement names a table or view that is empty without graphs and accesses.
+bool reads_accesses(const std::string& statement) {
+  constexpr std::array<std::string_view, 7> kOthers = {
+      "metadata", "model", "session", "step", "token", "token_latency", "phase_totals"};
+  for (const auto names : {sql::trace_table_names(), sql::trace_view_names()})
+    for (const std::string_view name : names)
+      if (!std::ranges::contains(kOthers, name) && sql::offset_of_name(statement, name))
+        return true;
+  return false;
+}
+
 int run(const SqlOptions& options) {
   std::string statement = options.statement;
   if (statement == "-") statement.assign(std::istreambuf_iterator<char>(std::cin), {});
   Progress progress("sql", progress_visibility(options.json));
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
+  if (reads_accesses(statement)) progress.note_missing_accesses(*reader);
   auto query =
       sql::Query::prepare(*std::move(reader), statement, {}, progress.start("running the query"));
   return query ? print_rows(*query, options, statement, progress)

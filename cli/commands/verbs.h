@@ -1,5 +1,5 @@
-// The verbs of tt. To add one, write commands/NAME_command.cpp and declare its function and its row
-// here; CMakeLists.txt and ./tt use the names of this table.
+// The verbs of tt. To add one, write commands/NAME_command.cpp (with _ for -) and declare its
+// function and its row here; CMakeLists.txt and ./tt use the names of this table.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,13 +14,16 @@ using RunVerb = std::function<int()>;
 
 // Each adds the options of a verb to `command`. The returned function owns the parsed values; it
 // must exist while `command` is parsed.
+RunVerb add_bench_model_command(CLI::App& command);
 RunVerb add_compare_command(CLI::App& command);
+RunVerb add_disk_command(CLI::App& command);
 RunVerb add_export_command(CLI::App& command);
 RunVerb add_gguf_command(CLI::App& command);
 RunVerb add_graph_command(CLI::App& command);
 RunVerb add_heads_command(CLI::App& command);
 RunVerb add_hot_command(CLI::App& command);
 RunVerb add_import_command(CLI::App& command);
+RunVerb add_memory_command(CLI::App& command);
 RunVerb add_model_command(CLI::App& command);
 RunVerb add_moe_command(CLI::App& command);
 RunVerb add_parse_command(CLI::App& command);
@@ -40,7 +43,13 @@ struct Verb {
 
 // In the order of --help.
 inline constexpr std::array kVerbs = {
+    // Another prefix, because --output has another meaning in other verbs.
+    Verb{"bench-model",
+         "Measure a model's speed and what recording costs, or compare two measurements",
+         add_bench_model_command, "TT_BENCH_"},
     Verb{"compare", "Compare two sessions: tokens, graphs, bytes and time", add_compare_command},
+    Verb{"disk", "Show what the disk read for a session, from a recording of blktrace",
+         add_disk_command},
     Verb{"export", "Export a session to a file format of other tools", add_export_command},
     Verb{"gguf", "List a model's tensors with file offsets, or show the compression of its weights",
          add_gguf_command},
@@ -51,6 +60,8 @@ inline constexpr std::array kVerbs = {
     Verb{"hot", "Show the most and least accessed tensors, layers, ops or other rows",
          add_hot_command},
     Verb{"import", "Create a session from a log (NDJSON) or a run folder", add_import_command},
+    Verb{"memory", "Show what a token reads under a memory budget, and which way of running helps",
+         add_memory_command},
     // Another prefix, because --context has another meaning in other verbs.
     Verb{"model",
          "Write a GGUF model of a real architecture with random weights, for tests and demos",

@@ -5,8 +5,10 @@
 #include <map>
 #include <ranges>
 #include <string>
+#include <tuple>
 #include <utility>
 
+#include "analysis/common/format_units.h"
 #include "analysis/common/session_layers.h"
 #include "program/enum_names.h"
 #include "program/validators.h"
@@ -66,6 +68,17 @@ CLI::Option* add_layers_option(CLI::App& app, LayerSet& layers, const std::strin
 CLI::Option* add_limit_option(CLI::App& app, std::size_t& limit, const std::string& description,
                               const std::string& names) {
   return app.add_option(names, limit, description)->type_name("N")->capture_default_str();
+}
+
+CLI::Option* add_clean_option(CLI::App& app, LeaveOut& leave_out, const std::string& of) {
+  return app.add_flag_callback(
+      "--clean", [&leave_out] { leave_out = LeaveOut::Disturbed; },
+      "Leave steps that were contended, throttled or waited for the disk out of " + of);
+}
+
+std::string left_out_text(std::uint64_t left_out, std::uint64_t all, const std::string& of) {
+  return std::format("Not in {}: {} of {} that were not clean (--clean).", of, left_out,
+                     counted(all, "step"));
 }
 
 std::optional<std::string> StepRangeOptions::error() const {
@@ -141,6 +154,16 @@ std::expected<TraceFilter, TraceError> filter_of(const FilterOptions& options,
     return std::unexpected(
         TraceError{TraceError::Kind::NotFound,
                    std::format("--from-{0} must not be greater than --to-{0}.", reversed)});
+  }
+  for (const auto& [what, from, count] :
+       {std::tuple{"step", options.steps.from.value_or(0), reader.step_count()},
+        std::tuple{"token", options.tokens.from.value_or(0), reader.token_count()}}) {
+    if (!count) return std::unexpected(count.error());
+    if (from == 0 || from < *count) continue;
+    return std::unexpected(
+        TraceError{TraceError::Kind::NotFound,
+                   std::format("The session has no {} {}: it has {}, numbered from 0.", what, from,
+                               counted(*count, what))});
   }
   auto layers = resolve_layers(reader, options.layers);
   if (!layers) return std::unexpected(layers.error());

@@ -54,6 +54,11 @@ std::vector<CLI::Option*> add_step_range_options(CLI::App& app, StepRangeOptions
 // and time.
 void add_filter_options(CLI::App& app, FilterOptions& options);
 
+// Adds --clean, which leaves steps out of `of`. `leave_out` must outlive the parsing.
+CLI::Option* add_clean_option(CLI::App& app, LeaveOut& leave_out, const std::string& of);
+// How many steps --clean left out of `of`.
+std::string left_out_text(std::uint64_t left_out, std::uint64_t all, const std::string& of);
+
 // Adds the options that select accesses (tensor, op, component, kind, source, expert, reads
 // or writes) and the phase of their steps. `query` must outlive the parsing. Returns the options.
 std::vector<CLI::Option*> add_access_options(CLI::App& app, AccessQuery& query);

@@ -18,7 +18,8 @@ CLI::Option* add_session_file(CLI::App& command, std::string& file,
 // sessions that have ended, that are still being recorded, or that are not writable.
 void recover_if_unfinished(const std::string& file);
 
-// Calls recover_if_unfinished() and opens the session.
+// Calls recover_if_unfinished() and opens the session. The error for a run folder, a log or a model
+// names the verb for it.
 std::expected<SessionReader, TraceError> open_session(const std::string& file);
 
 }  // namespace tt::cli

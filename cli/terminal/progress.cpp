@@ -76,14 +76,19 @@ void Progress::warn(const std::string& message) {
   warned_ = true;
 }
 
-void Progress::note_missing_accesses(const SessionReader& reader) {
-  const auto info = reader.info();
-  if (!info || info->level != Level::Minimal) return;
+void Progress::note(const std::string& reason) {
   line_.clear();
-  std::println(stderr,
-               "tt {}: the session was recorded at level minimal, which stores steps and tokens "
-               "but no accesses. Record it again with --level detailed.",
-               verb_);
+  std::println(stderr, "tt {}: {}", verb_, escape_control_chars(reason, "\n"));
+}
+
+bool Progress::note_missing_accesses(const SessionReader& reader, std::string_view which) {
+  const auto info = reader.info();
+  if (!info || info->level != Level::Minimal) return false;
+  note(std::format(
+      "{} was recorded at level minimal, which stores steps and tokens but no accesses. Record it "
+      "again with --level detailed.",
+      which));
+  return true;
 }
 
 int Progress::failed(const TraceError& error) { return failed(error.message); }

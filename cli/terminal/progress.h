@@ -54,9 +54,10 @@ class Progress {
   void end();
   // Prints a warning on stderr that the result is incomplete; the exit code becomes 1.
   void warn(const std::string& message);
-  // If the session was recorded without accesses, prints that on stderr as the reason for an
-  // empty result.
-  void note_missing_accesses(const SessionReader& reader);
+  // Prints the reason for an empty result on stderr.
+  void note(const std::string& reason);
+  // If the session was recorded without accesses, notes that and returns true.
+  bool note_missing_accesses(const SessionReader& reader, std::string_view which = "the session");
   // Exit code of a successful command: 0, or 1 after a warning.
   int exit_code() const { return warned_ ? 1 : 0; }
   // Calls end(), prints the error on stderr and returns exit code 1. After an interrupt prints

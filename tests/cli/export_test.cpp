@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <string>
 
 #include "tests/cli/tt_program.h"
@@ -48,6 +49,30 @@ TEST(ExportCommand, RoundTripsThroughImport) {
   }
 }
 
+TEST(ExportCommand, NamesOutputsAfterTheStartOfTheSession) {
+  const test::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "record -p 'Once upon' -n 2 -t 1 --ignore-eos -o a.ttrace").code, 0);
+  std::filesystem::create_directory(folder / "out.d");
+  for (const char* format : {"folder", "ndjson", "parquet"}) {
+    const Result result =
+        run_tt(folder, std::string("export a.ttrace -o out.d --dated --format ") + format);
+    EXPECT_EQ(result.code, 0) << result.err;
+  }
+  std::string names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "out.d"))
+    names += entry.path().filename().string() + "\n";
+  const std::string date = "[0-9]{8}_[0-9]{6}";
+  for (const std::string& pattern :
+       {"run_" + date + "\n", "llama_instrumentation_" + date + "\\.log\n",
+        "session_" + date + "\\.parquet\n"})
+    EXPECT_TRUE(std::regex_search(names, std::regex(pattern))) << pattern << names;
+  const Result missing = run_tt(folder, "export a.ttrace -o none.d --dated --format folder");
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_TRUE(missing.err.contains("none.d is not a folder")) << missing.err;
+  const Result unknown = run_tt(folder, "export a.ttrace -o out.d --dated");
+  EXPECT_TRUE(unknown.err.contains("--dated requires --format")) << unknown.err;
+}
+
 TEST(ExportCommand, ReportsErrorsAndLeavesNoFiles) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p Once -n 2 -t 1 -o a.ttrace").code, 0);
@@ -87,7 +112,7 @@ TEST(ImportCommand, ImportsAccessRowsWithoutSteps) {
       << R"({"type":"tensor_log","tensor_name":"the-weight","size_bytes":12})";
   const Result rows = run_tt(folder, "import rows.log -o n.ttrace");
   EXPECT_EQ(rows.code, 0) << rows.err;
-  EXPECT_TRUE(rows.err.contains("1 steps, 1 accesses, 12 bytes")) << rows.err;
+  EXPECT_TRUE(rows.err.contains("1 step, 1 access, 12 bytes")) << rows.err;
   EXPECT_TRUE(run_tt(folder, "parse n.ttrace").out.contains("the-weight"));
   for (const char* verb : {"show n.ttrace", "report n.ttrace --format md"}) {
     const std::string output = run_tt(folder, verb).out;

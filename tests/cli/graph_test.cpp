@@ -1,8 +1,12 @@
 // tt graph, as DOT rendered by Graphviz and as JSON.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <format>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "tests/cli/tt_program.h"
@@ -94,6 +98,54 @@ TEST(GraphCommandErrors, HaveDistinctExitCodes) {
     const Result result = run_tt(folder, std::string("graph a.ttrace ") + options);
     EXPECT_EQ(result.code, 1);
     EXPECT_TRUE(result.err.contains("99")) << result.err;
+  }
+}
+
+struct Point {
+  double x = 0, y = 0;
+};
+
+// Graphviz places y = 0 at the bottom.
+TEST(CollapsedGraph, FitsAPageWithLayersInOrder) {
+  for (const char* model : {"small --layers 1", "small --layers 2", "small --layers 32",
+                            "small --layers 80", "moe --layers 8", "mamba --layers 24", "t5"}) {
+    SCOPED_TRACE(model);
+    const test::TempFolder folder;
+    ASSERT_EQ(run_tt(folder, std::string("model ") + model + " -o m.gguf -q").code, 0);
+    ASSERT_EQ(
+        run_tt(folder, "record -m m.gguf --tokens 1,2,3 -n 2 -t 1 --ignore-eos -o a.ttrace").code,
+        0);
+    const json groups = graph_of(folder, "--collapse")["groups"];
+    std::ofstream(folder / "graph.dot") << run_tt(folder, "graph a.ttrace --collapse").out;
+    ASSERT_EQ(std::system(std::format("cd {} && {} -Tplain graph.dot >plain",
+                                      folder.path().string(), kTestPaths.dot)
+                              .c_str()),
+              0);
+    std::map<int, Point> first_boxes;  // by layer
+    Point size;
+    std::istringstream plain(contents(folder / "plain"));
+    for (std::string line; std::getline(plain, line);) {
+      std::istringstream words(line);
+      std::string kind, name;
+      Point at;
+      words >> kind >> name >> at.x >> at.y;
+      if (kind == "graph") size = at;
+      if (kind != "node" || name[0] != 'n') continue;
+      const auto number = static_cast<std::size_t>(std::stoul(name.substr(1)));
+      const json layer = groups.at(number)["layer"];
+      if (layer.is_null()) continue;
+      const auto [known, is_new] = first_boxes.try_emplace(layer.get<int>(), at);
+      if (!is_new) known->second.x = std::min(known->second.x, at.x);
+    }
+    EXPECT_LE(std::max(size.x, size.y) / std::min(size.x, size.y), 3) << size.x << " " << size.y;
+    int columns = 1;
+    for (auto at = first_boxes.begin(); std::next(at) != first_boxes.end(); ++at) {
+      const Point upper = at->second, lower = std::next(at)->second;
+      if (lower.y < upper.y) continue;
+      ++columns;
+      EXPECT_GT(lower.x, upper.x) << at->first;
+    }
+    EXPECT_LE(columns, 2);
   }
 }
 

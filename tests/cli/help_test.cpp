@@ -1,6 +1,7 @@
 // The --help output of tt and of each verb.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -21,8 +22,9 @@ TEST(Help, EveryOptionHasDescriptionAndVariable) {
     SCOPED_TRACE(verb->get_name());
     const std::vector<CLI::Option*> options = listed_options(*verb);
     EXPECT_FALSE(options.empty());
-    // Another prefix, because --context has another meaning in other verbs.
-    const std::string prefix = verb->get_name() == "model" ? "TT_MODEL_" : "TT_";
+    const auto row = std::ranges::find(cli::kVerbs, verb->get_name(), &cli::Verb::name);
+    ASSERT_NE(row, cli::kVerbs.end());
+    const std::string prefix = row->variable_prefix;
     for (const CLI::Option* option : options) {
       EXPECT_EQ(option->get_envname(), variable_of(long_name(*option), prefix));
       EXPECT_NE(option->get_description(), "") << long_name(*option);
@@ -71,8 +73,10 @@ TEST(Help, ListsTheTableOfVerbs) {
     names.insert(verb.name);
   }
   for (const auto& entry : std::filesystem::directory_iterator(source_path("cli/commands")))
-    if (const std::string file = entry.path().filename(); file.ends_with("_command.cpp"))
-      files.insert(file.substr(0, file.find("_command.cpp")));
+    if (std::string file = entry.path().filename(); file.ends_with("_command.cpp")) {
+      std::ranges::replace(file, '_', '-');
+      files.insert(file.substr(0, file.find("-command.cpp")));
+    }
   EXPECT_EQ(names, files);
 }
 

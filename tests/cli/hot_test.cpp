@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <format>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -24,15 +26,51 @@ TEST(HotCommand, RanksRowsByValue) {
   for (const char* word : {"prompt", "generate", "disk", "hot: 1 of", "none"})
     EXPECT_TRUE(table.out.contains(word)) << word << "\n" << table.out;
 
-  const Result result = run_tt(folder, "hot a.ttrace --json --limit 3 --hot 25");
+  const Result result = run_tt(folder, "hot a.ttrace --json --limit 3 --hot 25 --value time");
   ASSERT_EQ(result.code, 0) << result.err;
   const json hot = json::parse(result.out);
   EXPECT_EQ(hot["by"], "tensor");
-  EXPECT_EQ(hot["value"], "accesses");
+  EXPECT_EQ(hot["value"], "time");
+  EXPECT_EQ(hot["note"], nullptr);
   EXPECT_EQ(hot["rows"].size(), 3U);
-  EXPECT_GE(hot["rows"][0]["all"]["reads"], hot["rows"][1]["all"]["reads"]);
+  EXPECT_GE(hot["rows"][0]["all"]["time_ns"], hot["rows"][1]["all"]["time_ns"]);
   const auto total = hot["total"].get<std::uint64_t>();
   EXPECT_EQ(hot["classes"]["hot"]["rows"], (total + 3) / 4);
+}
+
+// A dense model reads each weight once per token: the number of accesses says nothing, and layers
+// have weights of equal sizes.
+TEST(HotCommand, AnswersForWeightsAndDividesNoEqualRows) {
+  const test::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "record -p 'Once upon a time' -n 8 -t 1 --ignore-eos -o a.ttrace").code,
+            0);
+  const json hot = json::parse(run_tt(folder, "hot a.ttrace --json --limit 1000").out);
+  EXPECT_EQ(hot["kind"], "weight");
+  EXPECT_EQ(hot["value"], "bytes");
+  EXPECT_TRUE(hot["note"].get<std::string>().contains("rows have equally many accesses"))
+      << hot["note"];
+  std::map<double, std::set<std::string>> classes;
+  for (const json& row : hot["rows"]) {
+    EXPECT_TRUE(row["name"].get<std::string>().ends_with(".weight")) << row["name"];
+    classes[row["all"]["bytes_read"].get<double>()].insert(row["heat"]);
+  }
+  for (const auto& [bytes, heats] : classes) EXPECT_EQ(heats.size(), 1U) << bytes;
+  double sum = 0;
+  for (const json& row : hot["rows"]) sum += row["all"]["bytes_read"].get<double>();
+  for (const char* kind : {"input", "kv", "intermediate"}) {
+    EXPECT_GT(hot["other_kinds"][kind]["reads"], 0) << kind;
+    sum += hot["other_kinds"][kind]["bytes_read"].get<double>();
+  }
+  EXPECT_NEAR(sum, hot["sums"]["all"]["bytes_read"].get<double>(), 1e-6 * sum);
+  const std::string table = run_tt(folder, "hot a.ttrace").out;
+  EXPECT_TRUE(table.contains(hot["note"].get<std::string>())) << table;
+  EXPECT_TRUE(table.contains("not weights")) << table;
+  const json by_accesses = json::parse(run_tt(folder, "hot a.ttrace --value reads --json").out);
+  EXPECT_TRUE(by_accesses["note"].get<std::string>().contains("they are warm"))
+      << by_accesses["note"];
+  const json masks = json::parse(run_tt(folder, "hot a.ttrace --tensor mask --json").out);
+  EXPECT_EQ(masks["kind"], nullptr);
+  EXPECT_GT(masks["total"], 0);
 }
 
 TEST(HotCommand, JsonHasTheSumsOfTheTable) {

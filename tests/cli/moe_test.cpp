@@ -2,9 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <format>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "tests/cli/tt_program.h"
 
@@ -13,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-void record(const test::TempFolder& folder, const std::string& options) {
+void record_story(const test::TempFolder& folder, const std::string& options) {
   const Result result = run_tt(
       folder, "record " + options + " -p 'Once upon a time' -n 6 -t 1 --ignore-eos -o a.ttrace");
   ASSERT_EQ(result.code, 0) << result.err;
@@ -28,7 +35,7 @@ json run_json(const test::TempFolder& folder, const std::string& query) {
 TEST(MoeCommand, ReportsExpertUse) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "model moe -o m.gguf").code, 0);
-  record(folder, "-m m.gguf");
+  record_story(folder, "-m m.gguf");
   const json moe = run_json(folder, "moe a.ttrace");
   ASSERT_EQ(moe["routers"].size(), 8U);
   const json& router = moe["routers"][3];
@@ -66,9 +73,99 @@ TEST(MoeCommand, ReportsExpertUse) {
   EXPECT_EQ(run_tt(folder, "moe a.ttrace --phase lunch").code, 2);
 }
 
+// Records a model and exports its choices as a routing log.
+void record_routing(const test::TempFolder& folder, const char* shape) {
+  ASSERT_EQ(run_tt(folder, std::format("model {} --layers 3 -q -o m.gguf", shape)).code, 0);
+  const Result recorded =
+      run_tt(folder, "record -m m.gguf -p 'Once upon a time' -n 30 -t 1 --ignore-eos -o a.ttrace");
+  ASSERT_EQ(recorded.code, 0) << recorded.err;
+  const Result routing =
+      run_tt(folder,
+             "sql a.ttrace --csv \"SELECT token_id AS token, layer_id AS layer, expert_id AS "
+             "expert, expert_rank AS rank, routing_score AS score FROM expert WHERE token_id "
+             "IS NOT NULL\"");
+  ASSERT_EQ(routing.code, 0) << routing.err;
+  std::ofstream(folder / "routing.csv") << routing.out;
+}
+
+// The simulation in Python was written from the documentation and reads a routing log.
+TEST(MoeCommand, CachesEqualASimulationInPython) {
+  for (const char* shape : {"moe", "gpt-oss-like", "qwen3-moe-like"}) {
+    SCOPED_TRACE(shape);
+    const test::TempFolder folder;
+    record_routing(folder, shape);
+    json caches = run_json(folder, "moe a.ttrace --slots 1,2,3,5,8")["caches"];
+    EXPECT_GT(caches["counted"], 100);
+    const std::string command =
+        std::format("cd {} && python3 {} routing.csv 1 2 3 5 8 > python.json",
+                    folder.path().string(), source_path("tests/cli/expert_caches.py"));
+    ASSERT_EQ(std::system(command.c_str()), 0);
+    const json simulated = json::parse(contents(folder / "python.json"));
+    caches.erase("experts");
+    EXPECT_EQ(caches, simulated);
+    // The optimum serves most, and a cache for all experts nearly everything.
+    for (const json& row : caches["rows"])
+      for (const char* order : {"recorded", "control"})
+        for (const char* layout : {"layers", "pool"})
+          for (const char* policy : {"lru", "lfu"})
+            EXPECT_LE(row[order][layout][policy], row[order][layout]["belady"]);
+  }
+}
+
+TEST(MoeCommand, ImportedRoutingLogsGiveTheSameAnswers) {
+  const test::TempFolder folder;
+  record_routing(folder, "moe");
+  std::string lines;
+  const json rows = json::parse(
+      run_tt(folder,
+             "sql a.ttrace --json \"SELECT json_object('layer', layer_id, 'token', token_id, "
+             "'rank', expert_rank, 'expert', expert_id, 'score', routing_score, 'model', "
+             "'m') FROM expert WHERE token_id IS NOT NULL ORDER BY layer_id, token_id\"")
+          .out)["rows"];
+  for (const json& row : rows) lines += row[0].get<std::string>() + "\n";
+  std::ofstream(folder / "routing.jsonl") << lines;
+  const json recorded = run_json(folder, "moe a.ttrace");
+  for (const char* log : {"routing.csv", "routing.jsonl"}) {
+    SCOPED_TRACE(log);
+    const Result imported = run_tt(folder, std::format("import {0} -o {0}.ttrace", log));
+    ASSERT_EQ(imported.code, 0) << imported.err;
+    EXPECT_EQ(imported.err.contains("not kept: model ("), std::string_view(log).ends_with("jsonl"))
+        << imported.err;
+    const json moe = run_json(folder, std::format("moe {}.ttrace", log));
+    EXPECT_EQ(moe["caches"], recorded["caches"]);
+    ASSERT_EQ(moe["routers"].size(), recorded["routers"].size());
+    for (std::size_t i = 0; i < moe["routers"].size(); ++i) {
+      json left = moe["routers"][i], right = recorded["routers"][i];
+      for (json* router : {&left, &right})
+        for (json& used : (*router)["used"])  // scores are written with fewer digits
+          if (used["mean_score"].is_number())
+            used["mean_score"] = std::round(used["mean_score"].get<double>() * 1e5);
+      EXPECT_EQ(left, right);
+    }
+    const Result table = run_tt(folder, std::format("moe {}.ttrace", log));
+    EXPECT_EQ(table.code, 0) << table.err;
+    EXPECT_TRUE(table.out.contains("slots per layer")) << table.out;
+    EXPECT_FALSE(table.out.contains("expert weights read")) << table.out;
+    EXPECT_EQ(run_tt(folder, std::format("parse {}.ttrace --validate", log)).code, 0);
+  }
+  for (const auto& [text, message] :
+       {std::pair{"token,layer,expert\n", "The log has no choices"},
+        {"token,layer,expert\n0,0,x\n", "2: \"x\" is not a number"},
+        {"token,layer,expert\n0,0\n", "2: expert is missing"},
+        {"token,layer,expert\n0,0,-1\n", "expert must be a whole number from 0 to"},
+        {"token,layer,expert,rank\n0,0,1,5000\n", "rank must be a whole number from 0 to 1023"},
+        {"{\"token\":0,\"layer\":1,\"expert\":\"a\"}\n", "\"expert\" must be a number"}}) {
+    std::ofstream(folder / "bad.csv") << text;
+    const Result bad = run_tt(folder, "import bad.csv -o bad.ttrace");
+    EXPECT_EQ(bad.code, 1);
+    EXPECT_TRUE(bad.err.contains(message)) << bad.err;
+    EXPECT_FALSE(std::filesystem::exists(folder / "bad.ttrace"));
+  }
+}
+
 TEST(MoeCommand, ReportsModelWithoutExperts) {
   const test::TempFolder folder;
-  record(folder, "");
+  record_story(folder, "");
   const Result result = run_tt(folder, "moe a.ttrace");
   EXPECT_EQ(result.code, 0);
   EXPECT_TRUE(result.out.contains("has no expert choices")) << result.out;
@@ -84,7 +181,8 @@ TEST(GgufCommand, ListsTensorsOfSplitModel) {
   ASSERT_EQ(structure["files"].size(), 3U);
   EXPECT_EQ(structure["tensors"].back()["file"], 2);
   const Result csv = run_tt(folder, "gguf " + first + " --format csv");
-  EXPECT_TRUE(csv.out.starts_with("name,file,offset,size,type,shape,layer,component")) << csv.out;
+  EXPECT_TRUE(csv.out.starts_with("tensor_name,file_offset,size_bytes,layer_id,component_type,"))
+      << csv.out;
   EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(csv.out, '\n')),
             structure["tensors"].size() + 1);
   const Result table = run_tt(folder, "gguf " + first);
@@ -110,7 +208,7 @@ TEST(GgufCommand, ListsTensorsOfSplitModel) {
 
 TEST(HeadsCommand, ReportsHeadsAndKvCache) {
   const test::TempFolder folder;
-  record(folder, "");
+  record_story(folder, "");
   const json heads = run_json(folder, "heads a.ttrace");
   EXPECT_GT(heads["heads"], 1);
   std::size_t of_q = 0;

@@ -107,7 +107,7 @@ TEST_F(Parse, AccessVerbsReportSessionWithoutAccesses) {
     EXPECT_TRUE(minimal.err.contains("recorded at level minimal")) << minimal.err;
     EXPECT_EQ(run_tt(folder, std::string(verb) + " a.ttrace").err, "");
   }
-  EXPECT_EQ(run_tt(folder, "reuse m.ttrace").out, "0 reads of 0 parts: 0 B read, 0 B distinct\n");
+  EXPECT_EQ(run_tt(folder, "reuse m.ttrace").out, "");
   EXPECT_TRUE(run_tt(folder, "reuse a.ttrace --sizes 1TiB").out.contains("\n1.00 TiB  "));
 }
 
@@ -241,6 +241,31 @@ TEST_F(Parse, ShowPrintsSessionSummary) {
   const json shown = json::parse(run_tt(folder, "show a.ttrace --json").out);
   EXPECT_EQ(shown["state"], "done");
   EXPECT_EQ(shown["n_layers"], 6);
+}
+
+TEST_F(Parse, ShowSaysWhatTheTimeWasSpentOn) {
+  const json spent = json::parse(run_tt(folder, "show a.ttrace --json").out)["conditions"]["spent"];
+  EXPECT_GE(spent["graphs_built"], 2) << "a prompt, then single tokens";
+  EXPECT_EQ(spent["total_ns"].get<std::uint64_t>(),
+            spent["sample_ns"].get<std::uint64_t>() + spent["detokenize_ns"].get<std::uint64_t>() +
+                spent["build_ns"].get<std::uint64_t>() + spent["evaluate_ns"].get<std::uint64_t>() +
+                spent["other_ns"].get<std::uint64_t>());
+  const std::string text = run_tt(folder, "show a.ttrace").out;
+  EXPECT_TRUE(text.contains(
+      std::format("time       evaluation {:.1f} %",
+                  100 * spent["evaluate_ns"].get<double>() / spent["total_ns"].get<double>())))
+      << text;
+}
+
+TEST_F(Parse, ShowSaysWhatLoadingTookAndWhatTheContextNeeds) {
+  const std::string text = run_tt(folder, "show a.ttrace").out;
+  EXPECT_TRUE(text.contains("loaded     ")) << text;
+  EXPECT_TRUE(text.contains("context    KV cache ")) << text;
+  EXPECT_TRUE(text.contains(", logits ")) << text;
+  const json shown = json::parse(run_tt(folder, "show a.ttrace --json").out);
+  EXPECT_TRUE(run_tt(folder, "show a.ttrace --facts")
+                  .out.contains(std::format("{:<32} {}\n", "result.logits_bytes",
+                                            4 * shown["n_vocab"].get<std::uint64_t>())));
 }
 
 // Recorded beside other programs or not: the sums are those of all steps.

@@ -65,6 +65,38 @@ TEST_F(Record, ReadsPromptsFromFilesAndTokens) {
   EXPECT_EQ(open("c.ttrace").info()->level, Level::Minimal);
 }
 
+// What the load did not do as requested is printed, recorded as a fact and shown.
+TEST_F(Record, WarnsOfOptionsWithoutEffect) {
+  const struct {
+    const char *options, *warning;
+  } cases[] = {
+      {"-ngl 9", "-ngl 9 has no effect: this llama.cpp has no device to offload layers to"},
+      {"-c 300", "The context has 512 tokens, not 300 (-c): llama.cpp rounds it up"},
+      {"-c 512", ""},
+  };
+  for (const auto& [options, warning] : cases) {
+    SCOPED_TRACE(options);
+    const Result result =
+        run_tt(folder, std::format("record -p x -n 1 {} --force -o a.ttrace", options));
+    ASSERT_EQ(result.code, 0) << result.err;
+    EXPECT_EQ(result.err.contains("tt record: "), *warning != '\0') << result.err;
+    EXPECT_TRUE(result.err.contains(warning)) << result.err;
+    const std::string shown = run_tt(folder, "show a.ttrace").out;
+    EXPECT_EQ(shown.contains("\nwarning "), *warning != '\0') << shown;
+    EXPECT_TRUE(shown.contains(warning)) << shown;
+    const std::string report = run_tt(folder, "report a.ttrace --format md").out;
+    EXPECT_TRUE(report.contains(warning)) << report;
+    const auto info = open("a.ttrace").info();
+    ASSERT_TRUE(info.has_value());
+    EXPECT_TRUE(info->fact("load.warning").contains(warning)) << info->fact("load.warning");
+    // What advice needs to know of the machine.
+    EXPECT_GT(info->fact_number("host.memory_available_bytes").value_or(0), 0U);
+    EXPECT_LE(info->fact_number("host.memory_available_bytes"),
+              info->fact_number("host.memory_limit_bytes"));
+    EXPECT_EQ(info->fact("context.memory_budget"), "off");
+  }
+}
+
 // The mlock limit of normal users is smaller than most models; root has no limit.
 TEST_F(Record, ReportsFailedMemoryLock) {
   const std::string limited =

@@ -103,6 +103,14 @@ TEST(CompareCommand, ComparesTwoPrompts) {
   for (const char* axis : {"phase", "component", "layer", "op_kind", "tensor"})
     EXPECT_FALSE(both["by"][axis].empty()) << axis;
 
+  EXPECT_TRUE(text_result.out.contains("Causes of differences:")) << text_result.out;
+  bool request = false;
+  for (const json& cause : both["causes"]) {
+    request |= cause.get<std::string>().starts_with("Other request: max_tokens 12 and 20, prompt");
+    EXPECT_TRUE(text_result.out.contains("- " + cause.get<std::string>())) << cause;
+  }
+  EXPECT_TRUE(request) << both["causes"];
+
   const json same = json::parse(run_tt(folder, "compare a.ttrace a.ttrace --json").out);
   EXPECT_EQ(same["tokens"]["common"], same["tokens"]["left"]);
   for (const json& row : same["templates"]) EXPECT_EQ(row["match"], "identical");

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <format>
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -31,9 +32,20 @@ TEST(StandardOutput, EveryVerbReportsWriteErrors) {
   ASSERT_EQ(run_tt(folder, "record -m moe.gguf -p 'a b' -n 6 -t 1 --ignore-eos -o s.ttrace").code,
             0);
   ASSERT_EQ(run_tt(folder, "export s.ttrace -o s.ndjson").code, 0);
+  const auto model = (folder / "moe.gguf").string();
+  const auto size = std::filesystem::file_size(model);
+  std::ofstream(folder / "extents.txt") << std::format(
+      "File size of {} is {} ({} blocks of 1 bytes)\n   0: 0..{}: 1048576..{}: {}:\n", model, size,
+      size, size - 1, 1048576 + size - 1, size);
+  std::ofstream(folder / "blkparse.txt") << "8,16 0 1 1.000000001 697 D RA 2048 + 8 [tt]\n";
+  const std::string disk = "s.ttrace blkparse.txt --extents extents.txt --partition-start 0";
   // Short outputs, which are written at exit, and long ones.
   const std::map<std::string, std::vector<std::string>> command_lines = {
+      {"bench-model",
+       {"-m moe.gguf -p 16 -n 16 -r 1 -t 1 --block-ms 1",
+        "-m moe.gguf -p 16 -n 16 -r 1 -t 1 --block-ms 1 -o json"}},
       {"compare", {"s.ttrace s.ttrace", "s.ttrace s.ttrace --json"}},
+      {"disk", {disk, disk + " --json"}},
       {"export",
        {"s.ttrace --format csv -o -", "s.ttrace --format dot -o -", "s.ttrace --format arrow -o -",
         "s.ttrace --format csv --last-step 0 -o -"}},
@@ -42,6 +54,7 @@ TEST(StandardOutput, EveryVerbReportsWriteErrors) {
       {"heads", {"s.ttrace", "s.ttrace --json", "s.ttrace --kv"}},
       {"hot", {"s.ttrace", "s.ttrace --top 9999", "s.ttrace --json"}},
       {"import", {}},  // no output
+      {"memory", {"s.ttrace", "s.ttrace --json"}},
       {"model", {"--list", "small --layers 2 --force -o small.gguf"}},
       {"moe", {"s.ttrace", "s.ttrace --layers 0", "s.ttrace --json"}},
       {"parse", {"s.ttrace", "s.ttrace --limit 50000", "s.ttrace --stats", "s.ttrace --validate"}},

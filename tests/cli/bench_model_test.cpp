@@ -1,0 +1,237 @@
+// tt bench-model: formats of a real measurement, comparisons of files, and error messages.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <format>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/json/json.h"
+#include "tests/cli/tt_program.h"
+
+namespace tt {
+namespace {
+
+// Two tests on the bundled model, as fast as they can be.
+constexpr const char* kQuick = "-p 32 -n 16 --block-ms 0 -t 1";
+
+Json parsed(const std::string& text) { return Json::parse(text, nullptr, false); }
+
+// The field names of llama-bench -o json.
+const std::set<std::string> kLlamaBench = {"build_commit",   "build_number",
+                                           "cpu_info",       "gpu_info",
+                                           "backends",       "model_filename",
+                                           "model_type",     "model_size",
+                                           "model_n_params", "n_batch",
+                                           "n_ubatch",       "n_threads",
+                                           "cpu_mask",       "cpu_strict",
+                                           "poll",           "type_k",
+                                           "type_v",         "n_gpu_layers",
+                                           "n_cpu_moe",      "split_mode",
+                                           "main_gpu",       "no_kv_offload",
+                                           "flash_attn",     "devices",
+                                           "tensor_split",   "tensor_buft_overrides",
+                                           "use_mmap",       "use_direct_io",
+                                           "embeddings",     "no_op_offload",
+                                           "n_prompt",       "n_gen",
+                                           "n_depth",        "test_time",
+                                           "avg_ns",         "stddev_ns",
+                                           "avg_ts",         "stddev_ts",
+                                           "samples_ns",     "samples_ts"};
+
+TEST(BenchModel, MeasuresWithColumnsOfLlamaBench) {
+  const test::TempFolder folder;
+  const Result result = run_tt(folder, std::format("bench-model {} -r 2 -o json", kQuick));
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json rows = parsed(result.out);
+  ASSERT_EQ(rows.size(), 2U) << result.out;
+  for (const Json& row : rows) {
+    SCOPED_TRACE(row.dump());
+    for (const std::string& name : kLlamaBench) EXPECT_TRUE(row.contains(name)) << name;
+    // 2 rounds, each with 2 blocks of 2 contexts, and 2 recorded blocks.
+    EXPECT_EQ(row["samples_ns"].size(), 8U);
+    EXPECT_EQ(row["recorded_samples_ns"].size(), 4U);
+    EXPECT_EQ(row["quiet_samples_ns"].size(), 8U);
+    EXPECT_EQ(row["rounds"], 2);
+    double sum = 0, speeds = 0;
+    for (const Json& ns : row["samples_ns"]) sum += ns.get<double>();
+    for (const Json& ts : row["samples_ts"]) speeds += ts.get<double>();
+    EXPECT_NEAR(row["avg_ns"].get<double>(), sum / 8, 1);
+    EXPECT_NEAR(row["avg_ts"].get<double>(), speeds / 8, 1e-3);
+    EXPECT_GE(row["noise"].get<double>(), 0.005);
+    EXPECT_GT(row["recording_ratio"].get<double>(), 0.1);
+    EXPECT_LE(row["p5_ts"], row["median_ts"]);
+    EXPECT_LE(row["median_ts"], row["p95_ts"]);
+    // The op kinds of a run fit into the time of a run.
+    double share = 0, ns = 0;
+    std::set<std::string> ops;
+    for (const Json& op : row["ops"]) {
+      share += op["share"].get<double>();
+      ns += op["median_ns"].get<double>();
+      ops.insert(op["op"].get<std::string>());
+      EXPECT_EQ(op["samples_ns"].size(), 4U);
+      EXPECT_EQ(op["quiet_samples_ns"].size(), 4U);
+    }
+    EXPECT_NEAR(share, 1, 1e-9);
+    EXPECT_LT(ns, row["avg_ns"].get<double>() * 3);
+    EXPECT_TRUE(ops.contains("MUL_MAT"));
+  }
+  EXPECT_EQ(rows[0]["n_prompt"], 32);
+  EXPECT_EQ(rows[1]["n_gen"], 16);
+}
+
+TEST(BenchModel, PrintsTablesAndOtherFormats) {
+  const test::TempFolder folder;
+  const Result table = run_tt(folder, "bench-model -p 0 -n 8 -r 1 --block-ms 0 -t 1");
+  ASSERT_EQ(table.code, 0) << table.err;
+  for (const char* part :
+       {"model    ", "machine  ", "tg8", "recording takes", "op, tg8", "MUL_MAT"})
+    EXPECT_TRUE(table.out.contains(part)) << part << table.out;
+  EXPECT_FALSE(table.out.contains("pp"));
+  const Result markdown = run_tt(folder, "bench-model -p 8 -n 0 -r 1 --block-ms 0 -t 1 -o md");
+  EXPECT_TRUE(markdown.out.contains("| pp8 |")) << markdown.out;
+
+  // Read by other programs: one row per test, with the same columns.
+  for (const char* format : {"csv", "sql", "jsonl"}) {
+    const Result result = run_tt(folder, std::format("bench-model {} -r 1 -o {}", kQuick, format));
+    ASSERT_EQ(result.code, 0) << result.err;
+    std::ofstream(folder.path() / std::format("a.{}", format)) << result.out;
+  }
+  std::ofstream(folder / "read.py") << R"(
+import csv, json, sqlite3
+rows = list(csv.DictReader(open('a.csv')))
+db = sqlite3.connect(':memory:')
+db.executescript(open('a.sql').read())
+db.row_factory = sqlite3.Row
+table = [dict(row) for row in db.execute('SELECT * FROM llama_bench')]
+lines = [json.loads(line) for line in open('a.jsonl')]
+for read in (rows, table, lines):
+    assert [(int(r['n_prompt']), int(r['n_gen'])) for r in read] == [(32, 0), (0, 16)], read
+    for row in read:
+        assert float(row['avg_ts']) > 0 and row['model_filename'].endswith('.gguf'), row
+assert list(rows[0]) == list(table[0])
+assert set(rows[0]) < set(lines[0])
+assert isinstance(table[0]['avg_ns'], int) and isinstance(table[0]['avg_ts'], float)
+)";
+  const std::string read = std::format("cd {} && python3 read.py 2>&1", folder.path().string());
+  EXPECT_EQ(std::system(read.c_str()), 0);
+}
+
+// A file as a measurement of 7 rounds writes it. Times differ by 1 % from round to round.
+// `mul_mat`: how long MUL_MAT takes, 80 % of a run of 100 ms.
+Json measured(double mul_mat, double seed) {
+  Json samples = Json::array(), slow = Json::array(), others = Json::array();
+  for (int i = 0; i < 28; ++i) {
+    const double machine = 1 + 0.01 * std::sin(seed + i / 4) + 0.001 * std::cos(seed * i);
+    samples.push_back(std::llround((80 * mul_mat + 20) * 1e6 * machine));
+    if (i % 2 == 0) continue;
+    slow.push_back(std::llround(80 * mul_mat * 1e6 * machine));
+    others.push_back(std::llround(20 * 1e6 * machine));
+  }
+  return Json::array({{{"n_prompt", 0},
+                       {"n_gen", 128},
+                       {"rounds", 7},
+                       {"samples_ns", samples},
+                       {"ops",
+                        {{{"op", "MUL_MAT"}, {"count", 128}, {"samples_ns", slow}},
+                         {{"op", "FLASH_ATTN_EXT"}, {"count", 128}, {"samples_ns", others}}}}}});
+}
+
+TEST(BenchModel, ComparesFilesAndNamesTheSlowOp) {
+  const test::TempFolder folder;
+  std::ofstream(folder / "a.json") << measured(1, 1);
+  std::ofstream(folder / "b.json") << measured(1, 2);
+  std::ofstream(folder / "slow.json") << measured(1.05, 3);
+  const Result equal = run_tt(folder, "bench-model --compare a.json b.json");
+  EXPECT_EQ(equal.code, 0) << equal.err;
+  EXPECT_TRUE(equal.out.contains("not to be told apart")) << equal.out;
+  EXPECT_FALSE(equal.out.contains("MUL_MAT")) << equal.out;
+  const Result slower = run_tt(folder, "bench-model --compare a.json slow.json");
+  EXPECT_TRUE(slower.out.contains(" slower ")) << slower.out;
+  EXPECT_TRUE(slower.out.contains("MUL_MAT +")) << slower.out;
+  EXPECT_FALSE(slower.out.contains("FLASH_ATTN_EXT")) << slower.out;
+  const Json faster = parsed(run_tt(folder, "bench-model --compare slow.json a.json --json").out);
+  ASSERT_EQ(faster.size(), 1U);
+  EXPECT_EQ(faster[0]["verdict"], "faster");
+  EXPECT_NEAR(faster[0]["ratio"].get<double>(), 1 / 1.04, 0.01);
+  EXPECT_EQ(faster[0]["ops"][0]["op"], "MUL_MAT");
+  EXPECT_EQ(faster[0]["ops"][0]["change"]["verdict"], "faster");
+  EXPECT_EQ(faster[0]["ops"][1]["change"]["verdict"], "not to be told apart");
+}
+
+// Files of llama-bench have samples only.
+TEST(BenchModel, ComparesFilesOfLlamaBench) {
+  const test::TempFolder folder;
+  const auto write = [&](const char* name, const char* samples) {
+    std::ofstream(folder / name) << std::format(
+        R"([{{"n_prompt": 512, "n_gen": 0, "avg_ns": 1, "samples_ns": [{}]}}])", samples);
+  };
+  write("a.json", "1000, 1001, 1003, 1002, 1004");
+  write("b.json", "1100, 1101, 1103, 1102, 1104");
+  const Result result = run_tt(folder, "bench-model --compare a.json b.json");
+  EXPECT_TRUE(result.out.contains("slower")) << result.out << result.err;
+  EXPECT_TRUE(
+      run_tt(folder, "bench-model --compare a.json a.json").out.contains("not to be told apart"));
+}
+
+TEST(BenchModel, MeasuresTwoConfigurationsInTurns) {
+  const test::TempFolder folder;
+  const Result result = run_tt(
+      folder, "bench-model -p 16 -n 0 -r 1 --block-ms 0 -t 1 --against '-ub 8 -fa off' --json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json json = parsed(result.out);
+  ASSERT_EQ(json["tests"].size(), 2U) << result.out;
+  EXPECT_EQ(json["tests"][0]["n_threads"], 1);
+  EXPECT_EQ(json["tests"][0]["configuration"], "as given");
+  EXPECT_EQ(json["tests"][1]["n_threads"], 1);
+  EXPECT_EQ(json["tests"][1]["flash_attn"], "off");
+  EXPECT_EQ(json["tests"][1]["n_ubatch"], 8);
+  EXPECT_EQ(json["tests"][1]["configuration"], "-ub 8 -fa off");
+  ASSERT_EQ(json["comparison"].size(), 1U);
+  EXPECT_TRUE(json["comparison"][0]["low"].is_null());  // one round is too few
+  EXPECT_EQ(json["comparison"][0]["verdict"], "not to be told apart");
+}
+
+TEST(BenchModel, ReportsErrors) {
+  const test::TempFolder folder;
+  std::ofstream(folder / "text.json") << "hello";
+  std::ofstream(folder / "empty.json") << "[]";
+  std::ofstream(folder / "zero.json") << R"([{"n_prompt": 1, "n_gen": 0, "samples_ns": [0]}])";
+  std::ofstream(folder / "object.json") << R"({"tests": []})";
+  std::ofstream(folder / "a.json") << measured(1, 1);
+  struct Case {
+    const char* arguments;
+    int code;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"-p 0 -n 0", 2, "there is nothing to measure: -p and -n are 0"},
+      {"none.gguf", 1, "none.gguf"},
+      {"text.json -p 8 -n 0 -r 1", 1, "text.json"},
+      {"--compare a.json none.json", 1, "cannot read none.json"},
+      {"--compare a.json", 2, "--compare"},
+      {"--compare a.json text.json", 1, "text.json is not valid JSON"},
+      {"--compare a.json object.json", 1, "object.json is not a result of tt bench-model"},
+      {"--compare a.json zero.json", 1, "zero.json has a test without"},
+      {"--compare a.json empty.json", 1, "no test in common"},
+      {"--compare a.json a.json --against '-t 1'", 2, "--against"},
+      {"--against '-t many' -r 1", 2, "--threads"},
+      {"--against '--nosuch' -r 1", 2, "--nosuch"},
+      {"-o yaml", 2, "--output"},
+      {"-n 100000000", 2, "--n-gen"},
+      {"--memory-budget 1GiB", 2, "--memory-budget"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.arguments);
+    const Result result = run_tt(folder, std::string("bench-model ") + c.arguments);
+    EXPECT_EQ(result.code, c.code) << result.err;
+    EXPECT_TRUE(result.err.contains(c.message)) << result.err;
+    EXPECT_TRUE(result.err.starts_with("tt bench-model")) << result.err;
+    EXPECT_TRUE(result.out.empty()) << result.out;
+  }
+}
+
+}  // namespace
+}  // namespace tt

@@ -1,0 +1,149 @@
+// tt memory: predictions for a session, and measurements.
+#include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "tests/cli/tt_program.h"
+
+namespace tt {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kMebi = 1U << 20;
+
+json outlook_of(const test::TempFolder& folder, const std::string& arguments) {
+  const Result result = run_tt(folder, "memory " + arguments + " --json");
+  EXPECT_EQ(result.code, 0) << result.err;
+  return json::parse(result.out);
+}
+
+const json& way_named(const json& outlook, const std::string& name) {
+  for (const json& way : outlook["ways"])
+    if (way["way"] == name) return way;
+  throw std::runtime_error(name);
+}
+
+// 48 MiB, of which a token reads 36 MiB.
+void record_dense(const test::TempFolder& folder, const std::string& options) {
+  ASSERT_EQ(
+      run_tt(folder, "model small --layers 4 --embd 1024 --heads 8 --ff 4096 --force -o m.gguf")
+          .code,
+      0);
+  ASSERT_EQ(
+      run_tt(folder, "record -m m.gguf --tokens 1,2,3 -n 6 --ignore-eos -o s.ttrace " + options)
+          .code,
+      0);
+}
+
+TEST(MemoryCommand, PredictsEveryWayForASession) {
+  const test::TempFolder folder;
+  record_dense(folder, "--no-repack");
+  const json outlook = outlook_of(folder, "s.ttrace --budget 20MiB");
+  const double weights = outlook["weights_bytes"];
+  EXPECT_GT(weights, 30 * kMebi);
+  EXPECT_LT(weights, 48 * kMebi);
+  const double least = outlook["least"]["bytes_per_token"];
+  EXPECT_EQ(least, weights - 20 * kMebi);
+  const auto bytes = [&](const char* way) {
+    return way_named(outlook, way)["predicted"]["bytes_per_token"].get<double>();
+  };
+  const auto rate = [&](const char* way) {
+    return way_named(outlook, way)["predicted"]["tokens_per_second"].get<double>();
+  };
+  EXPECT_GE(bytes("plain"), weights);
+  EXPECT_GE(bytes("pin+prefetch"), least);
+  EXPECT_LT(bytes("pin+prefetch"), 1.6 * least);
+  EXPECT_GT(bytes("prefetch"), bytes("pin+prefetch"));
+  EXPECT_GT(rate("pin+prefetch"), rate("plain"));
+  EXPECT_LE(way_named(outlook, "plain")["predicted"]["low"], rate("plain"));
+  EXPECT_GE(way_named(outlook, "plain")["predicted"]["high"], rate("plain"));
+  EXPECT_GT(outlook["compute_seconds"], 0);
+  EXPECT_GT(outlook["recorded"]["tokens_per_second"], 0);
+  EXPECT_EQ(outlook["advice"], "Use --memory-budget 20MiB.");
+
+  const json fits = outlook_of(folder, "s.ttrace --budget 1GiB");
+  EXPECT_EQ(fits["least"]["bytes_per_token"], 0);
+  EXPECT_EQ(fits["advice"], "All weights fit into the budget: a memory budget changes nothing.");
+  const Result text = run_tt(folder, "memory s.ttrace");
+  EXPECT_EQ(text.code, 0) << text.err;
+  for (const char* word :
+       {"weights", "limit", "disk", "recorded", "least", "plain", "pin+prefetch"})
+    EXPECT_TRUE(text.out.contains(word)) << text.out;
+}
+
+// The weights of a repacked session are planned as if they had been mapped.
+TEST(MemoryCommand, RepackingDoesNotChangeThePlan) {
+  const test::TempFolder folder;
+  record_dense(folder, "--no-repack");
+  const json mapped = outlook_of(folder, "s.ttrace --budget 20MiB");
+  record_dense(folder, "--force --repack");
+  const json repacked = outlook_of(folder, "s.ttrace --budget 20MiB");
+  EXPECT_EQ(mapped["weights_bytes"], repacked["weights_bytes"]);
+  // The plans depend on the speed of the disk, which is measured each time.
+  EXPECT_EQ(mapped["least"]["bytes_per_token"], repacked["least"]["bytes_per_token"]);
+}
+
+TEST(MemoryCommand, ReplaysTheExpertsOfASession) {
+  const test::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "model moe --layers 6 --embd 512 --ff 512 -o m.gguf").code, 0);
+  ASSERT_EQ(run_tt(folder,
+                   "record -m m.gguf --tokens 1,2,3 -n 24 --ignore-eos --temp 1 --seed 1 "
+                   "-o s.ttrace")
+                .code,
+            0);
+  const json outlook = outlook_of(folder, "s.ttrace --budget 24MiB");
+  EXPECT_GT(outlook["expert_bytes"], outlook["expert_bytes_per_token"]);
+  EXPECT_GT(outlook["expert_bytes_per_token"], 0);
+  EXPECT_GT(outlook["expert_hits_uniform"], 0);
+  EXPECT_LT(outlook["expert_hits_uniform"], 1);
+  EXPECT_GT(outlook["expert_hits"], 0);
+  const Result text = run_tt(folder, "memory s.ttrace --budget 24MiB");
+  EXPECT_TRUE(text.out.contains("of the used experts are in the cache")) << text.out;
+}
+
+TEST(MemoryCommand, TriesEveryWay) {
+  const test::TempFolder folder;
+  record_dense(folder, "--no-repack");
+  const json outlook = outlook_of(folder, "s.ttrace --budget 20MiB --try -n 6 -t 1");
+  EXPECT_TRUE(outlook["tried"].get<std::string>().contains("memory limit"));
+  struct statfs where{};
+  ASSERT_EQ(::statfs(folder.path().c_str(), &where), 0);
+  const bool on_disk = where.f_type != TMPFS_MAGIC;
+  for (const json& way : outlook["ways"]) {
+    SCOPED_TRACE(way["way"]);
+    ASSERT_EQ(way["problem"], "");
+    EXPECT_GT(way["measured"]["tokens_per_second"], 0);
+    if (on_disk && way["way"].get<std::string>().contains("prefetch")) {
+      EXPECT_GT(way["measured"]["bytes_per_token"], 8 * kMebi);
+    }
+  }
+  EXPECT_LE(outlook["budget"], 20 * kMebi);
+  EXPECT_GT(outlook["budget"], 10 * kMebi);
+}
+
+TEST(MemoryCommand, ModelIsRecordedFirst) {
+  const test::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "model small -o m.gguf").code, 0);
+  const json outlook = outlook_of(folder, "--model m.gguf -n 3 -t 1");
+  EXPECT_GT(outlook["weights_bytes"], 0);
+  EXPECT_GT(outlook["recorded"]["tokens_per_second"], 0);
+}
+
+TEST(MemoryCommand, ErrorsHaveDistinctExitCodes) {
+  const test::TempFolder folder;
+  EXPECT_EQ(run_tt(folder, "memory none.ttrace").code, 1);
+  EXPECT_EQ(run_tt(folder, "memory --model none.gguf").code, 1);
+  const Result neither = run_tt(folder, "memory");
+  EXPECT_EQ(neither.code, 2);
+  EXPECT_TRUE(neither.err.contains("--model")) << neither.err;
+  EXPECT_EQ(run_tt(folder, "memory none.ttrace --model none.gguf").code, 2);
+  EXPECT_EQ(run_tt(folder, "memory none.ttrace --budget much").code, 2);
+}
+
+}  // namespace
+}  // namespace tt

@@ -1,0 +1,230 @@
+// What tt says about mistakes and about results without rows: what is wrong and what to do.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/cli/tt_program.h"
+#include "tests/support/test_paths.h"
+
+namespace tt {
+namespace {
+
+// Recorded once: s.ttrace at level detailed, with one generated token; m.ttrace at level minimal.
+class Messages : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    sessions_ = std::make_unique<test::TempFolder>();
+    const std::string record = "record -p 'Once upon a time' -t 1 --ignore-eos --seed 1 -q ";
+    ASSERT_EQ(run("" + record + "-n 2 -o s.ttrace").code, 0);
+    ASSERT_EQ(run("" + record + "-n 3 --level minimal -o m.ttrace").code, 0);
+    ASSERT_EQ(run("export s.ttrace --format folder -o run -q").code, 0);
+    ASSERT_EQ(run("export s.ttrace -o s.ndjson -q").code, 0);
+  }
+  static void TearDownTestSuite() { sessions_.reset(); }
+  static Result run(const std::string& arguments) { return run_tt(*sessions_, arguments); }
+
+  struct Case {
+    const char* arguments;
+    int code;
+    const char* message;  // part of stderr
+  };
+  static void expect_messages(const std::vector<Case>& cases) {
+    for (const Case& c : cases) {
+      SCOPED_TRACE(c.arguments);
+      const Result result = run(c.arguments);
+      EXPECT_EQ(result.code, c.code) << result.out;
+      EXPECT_TRUE(result.err.contains(c.message)) << result.err << "expected: " << c.message;
+    }
+  }
+
+ private:
+  static inline std::unique_ptr<test::TempFolder> sessions_;
+};
+
+TEST_F(Messages, SuggestVerbsOptionsAndValues) {
+  expect_messages({
+      {"hott s.ttrace", 2, "unknown verb 'hott'. Did you mean hot?"},
+      {"help prase", 2, "unknown verb 'prase'. Did you mean parse?"},
+      {"parse s.ttrace --tensr x", 2, "unknown option --tensr. Did you mean --tensor?"},
+      {"parse s.ttrace --component atention", 2, "not 'atention'. Did you mean attention?"},
+      {"parse s.ttrace other.ttrace", 2, "unexpected argument 'other.ttrace'"},
+      {"model smal -o q.gguf", 2, "Did you mean small?"},
+      {"model small --quant q4_km -o q.gguf", 2, "Did you mean q4_k or q4_k_m?"},
+  });
+  EXPECT_EQ(run("help").code, 0);
+  EXPECT_TRUE(run("help hot").out.contains("tt hot")) << run("help hot").out;
+}
+
+TEST_F(Messages, SqlListsTablesAndColumns) {
+  expect_messages({
+      {"sql s.ttrace 'SELECT * FROM acces'", 1, "no such table: acces. Did you mean access"},
+      {"sql s.ttrace 'SELECT * FROM acces'", 1, "Tables: access, access_total, edge"},
+      {"sql s.ttrace 'SELECT tensr_name FROM access'", 1,
+       "no such column: tensr_name. Did you mean tensor_name"},
+      {"sql s.ttrace 'SELECT t.idx FROM token AS t'", 1, "Columns of token: "},
+      {"sql s.ttrace 'SELECT speed FROM token_latency'", 1, "Columns of token_latency: step, "},
+      {"sql s.ttrace 'SELECT zzzzzzzz'", 1, "no such column: zzzzzzzz.\n"},
+  });
+}
+
+TEST_F(Messages, FiltersNameWhatExists) {
+  expect_messages({
+      {"parse s.ttrace --tensor atn_q", 1,
+       "The session has no tensor \"atn_q\". Did you mean blk.0.attn_q.weight"},
+      {"parse s.ttrace --tensor zzzzzzzz", 1, "The session has no tensor \"zzzzzzzz\"\n"},
+      {"parse s.ttrace --op MULMAT", 1, "The session has no op \"MULMAT\". Did you mean MUL_MAT"},
+      {"parse s.ttrace --layers 77", 1, "The model has no layer 77: it has 6 layers"},
+      {"parse s.ttrace --expert 3", 1, "The model has no experts."},
+      {"parse s.ttrace --from-step 9", 1, "The session has no step 9: it has 2 steps"},
+      {"hot s.ttrace --from-step 9", 1, "The session has no step 9: it has 2 steps"},
+      {"hot s.ttrace --from-token 900", 1, "The session has no token 900: it has "},
+      // Each exists, but not together.
+      {"parse s.ttrace --tensor attn_q --source kv", 0,
+       "no access passes all filters: tensor attn_q, source kv."},
+  });
+  EXPECT_EQ(run("parse s.ttrace --tensor attn_q --source kv").out, "");
+}
+
+TEST_F(Messages, ExpertsOfTheModelAreCounted) {
+  ASSERT_EQ(run("model moe --layers 2 -o moe.gguf -q").code, 0);
+  ASSERT_EQ(run("record -m moe.gguf --tokens 1,2 -n 2 -t 1 --ignore-eos -o e.ttrace -q").code, 0);
+  expect_messages(
+      {{"parse e.ttrace --expert 99", 1, "The model has no expert 99: it has 8 experts"},
+       {"parse e.ttrace --expert 1 --limit 1", 0, ""}});
+}
+
+TEST_F(Messages, RowsNameTimeTokenPhaseAndOp) {
+  const Result rows = run("parse s.ttrace --tensor blk.0.attn_q.weight");
+  ASSERT_EQ(rows.code, 0) << rows.err;
+  const std::string header = rows.out.substr(0, rows.out.find('\n'));
+  for (const char* column : {"step", "time", "token", "phase", "op", "operation", "tensor"})
+    EXPECT_TRUE(header.contains(column)) << header;
+  EXPECT_TRUE(rows.out.contains("prompt") && rows.out.contains("generate")) << rows.out;
+  EXPECT_TRUE(rows.out.contains("MUL_MAT") && rows.out.contains("ms")) << rows.out;
+}
+
+TEST_F(Messages, OtherFilesNameTheirVerb) {
+  expect_messages({
+      {"show run", 1, "run is a run folder. Create a session from it: tt import run -o"},
+      {"parse .", 1, "is a folder, not a session file. tt import creates"},
+      {"hot s.ndjson", 1, "s.ndjson is a log, not a session. Create a session from it: tt import"},
+  });
+  const Result model = run("show " + std::string(kTestPaths.bundled_model));
+  EXPECT_TRUE(model.err.contains("is a model, not a session. tt gguf")) << model.err;
+}
+
+TEST_F(Messages, ImportReplacesAFileOnlyWhenForced) {
+  ASSERT_EQ(run("import s.ndjson -o i.ttrace").code, 0);
+  expect_messages({{"import s.ndjson -o i.ttrace", 1,
+                    "already exists. Choose another name or use "
+                    "--force."},
+                   {"import run -o i.ttrace --force", 0, ""},
+                   {"import s.ttrace -o i.ttrace --force", 1, ""}});
+  EXPECT_EQ(run("parse i.ttrace --validate").code, 0) << "a failed import keeps the file";
+}
+
+TEST_F(Messages, ContradictionsAreRejected) {
+  expect_messages({
+      {"record -p x --level off -o off.ttrace", 2, "--level off records nothing"},
+      {"record -p x", 2, "--output is required"},
+      {"record -p x -n 1 --level off -q", 0, ""},
+      {"report s.ttrace -o r.pdf", 1, "For a PDF write report.html, open it in a browser"},
+      {"report s.ttrace -o r.txt", 1, "a report is html, md or json"},
+      {"hot s.ttrace --hot 60 --cold 60", 1, "--hot 60 and --cold 60 overlap"},
+      {"hot s.ttrace --hot 60 --cold 40", 0, ""},
+  });
+  EXPECT_EQ(run("report s.ttrace -o r.txt --format md").code, 0);
+}
+
+TEST_F(Messages, MinimalSessionNamesWhatIsMissingInEveryVerb) {
+  const char* const kMinimal = "level minimal, which stores steps and tokens but no accesses";
+  for (const std::string verb :
+       {"parse m.ttrace", "parse m.ttrace --stats", "hot m.ttrace", "heads m.ttrace",
+        "heads m.ttrace --kv", "moe m.ttrace", "reuse m.ttrace", "show m.ttrace",
+        "compare m.ttrace s.ttrace", "sql m.ttrace 'SELECT count(*) FROM access'",
+        "export m.ttrace --format csv -o -", "export m.ttrace --format json -o -",
+        "export m.ttrace --format ndjson -o -", "export m.ttrace --format parquet -o m.parquet",
+        "export m.ttrace --format arrow -o -", "export m.ttrace --format chrome -o -",
+        "export m.ttrace --format perfetto -o -", "export m.ttrace --format folder -o mrun"}) {
+    SCOPED_TRACE(verb);
+    const Result result = run(verb);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_TRUE(result.err.contains(kMinimal)) << result.err;
+  }
+  expect_messages({{"graph m.ttrace", 1, "Record it with --level detailed"},
+                   {"pattern m.ttrace", 1, "Record more than one token at level detailed"},
+                   {"sql m.ttrace 'SELECT count(*) FROM step'", 0, ""}});
+  EXPECT_EQ(run("sql m.ttrace 'SELECT count(*) FROM step'").err, "");
+  // No tables without rows.
+  EXPECT_EQ(run("parse m.ttrace").out, "");
+  EXPECT_FALSE(run("parse m.ttrace --stats").out.contains("of all bytes"));
+  EXPECT_FALSE(run("show m.ttrace").out.contains("template"));
+  EXPECT_FALSE(run("heads m.ttrace").out.contains("bytes/head"));
+  EXPECT_EQ(run("heads m.ttrace --kv").out, "");
+}
+
+// Each section of a report has a text or a table with rows.
+TEST_F(Messages, ReportsHaveNoEmptySections) {
+  for (const char* session : {"s", "m"}) {
+    SCOPED_TRACE(session);
+    const Result report = run(std::string("report ") + session + ".ttrace --format md");
+    ASSERT_EQ(report.code, 0) << report.err;
+    std::string heading;
+    std::size_t lines = 0, tables = 0, rows = 0;
+    std::istringstream text(report.out + "\n## end\n");
+    for (std::string line; std::getline(text, line);) {
+      if (line.starts_with("## ")) {
+        EXPECT_TRUE(heading.empty() || lines > 0) << heading;
+        EXPECT_TRUE(tables == 0 || rows > 2 * tables) << heading << ": a table without rows";
+        heading = line;
+        lines = tables = rows = 0;
+      } else {
+        lines += !line.empty();
+        rows += line.starts_with("|");
+        tables += line.starts_with("| ---");
+      }
+    }
+  }
+}
+
+TEST_F(Messages, HeadingsSayWhatTheyAreOf) {
+  const Result compared = run("compare m.ttrace s.ttrace");
+  for (const char* heading :
+       {"left:  m.ttrace", "right: s.ttrace", "whole session", "accesses left", "accesses right",
+        "bytes left", "bytes right", "bytes right/left", "time left", "time right",
+        "time right-left", "time right/left"})
+    EXPECT_TRUE(compared.out.contains(heading)) << heading << "\n" << compared.out;
+  const Result heads = run("heads s.ttrace");
+  for (const char* heading : {"Bytes of each attention head in each weight", "ranges/head",
+                              "weight's file offset", "weight's reads", "weight's bytes read"})
+    EXPECT_TRUE(heads.out.contains(heading)) << heading << "\n" << heads.out;
+  const Result kv = run("heads s.ttrace --kv");
+  for (const char* heading : {"Bytes of the KV cache that each step and layer read and wrote",
+                              "read: fresh", "read: cached", "read: other", "written"})
+    EXPECT_TRUE(kv.out.contains(heading)) << heading << "\n" << kv.out;
+}
+
+TEST_F(Messages, OneIsSingular) {
+  ASSERT_EQ(run("record -p Once -n 1 -t 1 --ignore-eos -o one.ttrace").code, 0);
+  const std::regex plural(
+      "(^|[^0-9.])1 (ops|steps|tokens|accesses|weights|layers|heads|reads|parts|"
+      "experts|graphs|prompt tokens|op end times|token ids|rows|bytes)");
+  for (const std::string verb :
+       {"show one.ttrace", "parse one.ttrace --stats", "parse one.ttrace --validate",
+        "reuse one.ttrace", "heads one.ttrace", "graph one.ttrace --collapse",
+        "report one.ttrace --format md", "compare one.ttrace one.ttrace",
+        "record -p Once -n 1 -t 1 -o two.ttrace --force", "import s.ndjson -o j.ttrace --force"}) {
+    const Result result = run(verb);
+    for (const std::string& text : {result.out, result.err}) {
+      std::smatch found;
+      EXPECT_FALSE(std::regex_search(text, found, plural)) << verb << ": " << found.str();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tt
