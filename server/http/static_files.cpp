@@ -70,8 +70,7 @@ std::string etag_of(std::string_view body) {
 }
 
 std::optional<StaticFile> StaticFiles::find(std::string_view path) const {
-  const bool client_route = path.find('/', 1) == std::string_view::npos && !path.contains('.');
-  const bool index = path == "/" || path == "/index.html" || client_route;
+  const bool index = path == "/" || path == "/index.html";
   if (!index && !is_plain(path)) return std::nullopt;
   const fs::path file = folder_ / (index ? "index.html" : path.substr(1));
 

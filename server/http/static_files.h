@@ -23,10 +23,8 @@ class StaticFiles {
  public:
   explicit StaticFiles(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // `path` is the decoded request path: "/", "/assets/x-1a2b.js". A path of one segment
-  // without an extension is a client-side route and returns the index. Returns nullopt when
-  // the file does not exist. If the web UI is not built, "/" returns instructions for building
-  // it.
+  // `path` is the decoded request path: "/", "/assets/x-1a2b.js". Returns nullopt when the
+  // file does not exist. If the web UI is not built, "/" returns instructions for building it.
   std::optional<StaticFile> find(std::string_view path) const;
 
  private:

@@ -55,15 +55,20 @@ std::vector<FileStamp> stamps_of(const std::vector<fs::path>& files) {
 
 // A link whose target is not a file inside the folder. The target is neither opened nor
 // described: its path, size and existence are not the client's business.
-FoundModel outside_link(const fs::path& link) {
+FoundModel outside_link(const fs::path& link, bool is_folder) {
   const std::string stem = part_name(link.stem().string()).stem;
   return {.path = link,
           .stem = stem,
           .name = stem,
           .files = {FileStamp{.path = link}},
-          .error = std::format("{}: this link does not lead to a file in the models folder. Move "
-                               "the file into the folder, or start the server with --model.",
-                               link.string()),
+          .error = is_folder
+                       ? std::format("{}: links to folders are not followed. Move the models into "
+                                     "the models folder, or start the server with --models-dir.",
+                                     link.string())
+                       : std::format("{}: this link does not lead to a file in the models folder. "
+                                     "Move the file into the folder, or start the server with "
+                                     "--model.",
+                                     link.string()),
           .is_outside = true};
 }
 
@@ -107,15 +112,19 @@ bool ModelFolder::is_outside(const fs::path& file) const {
 std::map<fs::path, ModelFolder::Parts> ModelFolder::walk() const {
   std::map<fs::path, Parts> models;  // key: path without the part number
   std::map<fs::path, fs::path> links;
-  std::set<fs::path> files, outside;
+  std::set<fs::path> files, outside, folders;
   std::error_code failed;
   fs::recursive_directory_iterator entry(folder_, fs::directory_options::skip_permission_denied,
                                          failed);
   std::size_t visited = 0;
   for (; !failed && entry != fs::end(entry) && visited < kMaxEntries; entry.increment(failed)) {
     ++visited;
-    if (entry->path().extension() != kExtension) continue;
     std::error_code gone;
+    if (entry->is_symlink(gone) && entry->is_directory(gone)) {
+      folders.insert(entry->path());
+      continue;
+    }
+    if (entry->path().extension() != kExtension) continue;
     if (entry->is_symlink(gone)) {
       if (entry->is_regular_file(gone) && !is_outside(entry->path()))
         links.emplace(entry->path(), fs::canonical(entry->path(), gone));
@@ -138,6 +147,8 @@ std::map<fs::path, ModelFolder::Parts> ModelFolder::walk() const {
   // A link that is a part of a split model is reported as such a part by scan().
   for (const fs::path& link : outside)
     models.try_emplace(key_of(link), Parts{.files = {link}, .is_outside = true});
+  for (const fs::path& link : folders)
+    models.try_emplace(link, Parts{.files = {link}, .is_outside = true, .is_folder = true});
   return models;
 }
 
@@ -148,7 +159,7 @@ std::vector<FoundModel> ModelFolder::scan() {
   for (auto& [key, parts] : walk()) {
     const fs::path& first = parts.files.front();
     if (parts.is_outside) {
-      models.push_back(outside_link(first));
+      models.push_back(outside_link(first, parts.is_folder));
       continue;
     }
     auto stamps = stamps_of(parts.files);

@@ -3,8 +3,8 @@
 // damaged files are listed with the reason.
 //
 // Links to folders are not followed. Links to files are followed only when the target is
-// inside the folder, so nothing outside the folder is read or loaded. Other links to .gguf
-// files are listed with this reason; nothing about their target is. Not thread-safe.
+// inside the folder, so nothing outside the folder is read or loaded. Links to folders and other
+// links to .gguf files are listed with this reason; nothing about their target is. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -51,6 +51,7 @@ class ModelFolder {
   struct Parts {
     std::vector<std::filesystem::path> files;
     bool is_outside = false;
+    bool is_folder = false;  // a link to a folder
   };
   std::map<std::filesystem::path, Parts> walk() const;
   bool is_outside(const std::filesystem::path& file) const;

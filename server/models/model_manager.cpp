@@ -408,6 +408,7 @@ void ModelManager::load_one(std::unique_lock<std::mutex>& lock, const std::strin
   ModelOptions model = options_.model;
   model.path = slots_.at(id).found.path;
   if (slots_.at(id).memory) model.memory = *slots_.at(id).memory;
+  if (!options_.data_dir.empty()) model.pattern_folder = options_.data_dir / "access-patterns";
   lock.unlock();
   auto queue = std::make_shared<GenerationQueue>(
       GenerationQueue::Options{

@@ -87,7 +87,7 @@ class ModelManager {
   // `id` empty: the only loaded model.
   std::expected<JobStatus, Problem> submit(const std::string& id, GenerationRequest request);
   std::optional<JobStatus> status(const std::string& session) const;
-  // Newest first, without the text: all queued and running requests, and the last kMaxEnded
+  // Newest first: all queued and running requests, and the last kMaxEnded
   // that ended.
   std::vector<JobStatus> statuses() const;
   bool cancel(const std::string& session);  // false: unknown request

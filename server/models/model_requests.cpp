@@ -196,7 +196,6 @@ std::vector<JobStatus> ModelManager::statuses() const {
   std::size_t ended = 0;
   std::erase_if(
       all, [&](const JobStatus& status) { return has_ended(status.state) && ++ended > kMaxEnded; });
-  for (JobStatus& status : all) status.text.clear();
   return all;
 }
 

@@ -1,10 +1,11 @@
-// Experts: usage, details of one router, experts per token, and the effect of pinning.
+// Experts: usage, details of one router, experts per token, and the effect of pinning and caches.
 #include <limits>
 #include <optional>
 
+#include "analysis/experts/expert_cache.h"
 #include "analysis/experts/expert_pinning.h"
 #include "analysis/experts/experts.h"
-#include "api/json/expert_json.h"
+#include "api/json/analysis/expert_json.h"
 #include "server/http/session_query_handler.h"
 #include "server/routes/session_routes.h"
 
@@ -67,6 +68,21 @@ void add_expert_routes(httplib::Server& http, SessionStore& sessions, QueryQueue
       if (bytes) capacities.push_back(Bytes{*bytes});
       return [capacities](const SessionReader& reader, const ContinueCheck& keep_going) {
         return expert_pinning(reader, capacities, keep_going);
+      };
+    });
+  });
+
+  http.Get("/api/v1/sessions/:id/experts/caches", [&](const Request& request, Response& response) {
+    handle_expensive_query(sessions, queue, request, response, [&](ParameterReader& read) {
+      const auto phase = read.take(enum_parameter(request, "phase", Phase::Other));
+      const auto slots = read.take(number_parameter(request, "slots", kMaxExpertSlots));
+      if (slots == 0)
+        read.take(OrProblem<int>(
+            std::unexpected(Problem{ErrorCode::BadRequest, "slots must be at least 1."})));
+      std::vector<std::uint32_t> sizes;
+      if (slots) sizes.push_back(static_cast<std::uint32_t>(*slots));
+      return [=](const SessionReader& reader, const ContinueCheck& keep_going) {
+        return expert_caches(reader, phase, sizes, keep_going);
       };
     });
   });

@@ -60,9 +60,17 @@ std::expected<ExportRequest, Problem> parse_export_request(const Request& reques
   options.range.first = StepId{static_cast<std::uint32_t>(ends.from.value_or(0))};
   if (ends.to) options.range.last = StepId{static_cast<std::uint32_t>(*ends.to)};
   options.range.per_head = read.take(flag_parameter(request, "per_head")).value_or(false);
+  options.range.per_token = read.take(flag_parameter(request, "per_token")).value_or(false);
   export_request.part_rows =
       read.take(number_parameter(request, "part_rows", kMaxJsonInteger)).value_or(0);
   if (read.problem()) return std::unexpected(*read.problem());
+  if (options.range.per_token && !export_request.run_folder &&
+      !has_rows_per_token(options.format)) {
+    return std::unexpected(
+        Problem{ErrorCode::BadRequest,
+                "\"per_token\" requires the format csv, json, parquet, arrow, arrow-file or "
+                "folder."});
+  }
   if (export_request.part_rows > 0) {
     const auto form = export_request.run_folder ? std::nullopt : part_format_of(options.format);
     if (!form) {

@@ -1,5 +1,5 @@
 #include "analysis/weights/compression.h"
-#include "api/json/compression_json.h"
+#include "api/json/analysis/compression_json.h"
 #include "server/http/responses.h"
 #include "server/routes/routes.h"
 

@@ -6,7 +6,7 @@
 
 #include "analysis/graph/graph_part.h"
 #include "analysis/weights/compression.h"
-#include "api/json/compression_json.h"
+#include "api/json/analysis/compression_json.h"
 #include "api/json/trace_json.h"
 #include "api/text/graph_dot.h"
 #include "server/http/session_query_handler.h"

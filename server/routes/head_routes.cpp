@@ -1,7 +1,7 @@
 // Attention heads: their bytes in the weights, and KV cache reads per step.
 #include "analysis/attention/heads.h"
 #include "analysis/attention/kv_use.h"
-#include "api/json/head_json.h"
+#include "api/json/analysis/head_json.h"
 #include "server/http/session_query_handler.h"
 #include "server/routes/session_routes.h"
 

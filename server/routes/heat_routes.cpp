@@ -9,8 +9,8 @@
 #include "analysis/common/session_layers.h"
 #include "analysis/report/comparison.h"
 #include "analysis/weights/sequentiality.h"
-#include "api/json/comparison_json.h"
-#include "api/json/heat_json.h"
+#include "api/json/analysis/comparison_json.h"
+#include "api/json/analysis/heat_json.h"
 #include "server/http/session_query_handler.h"
 #include "server/routes/session_routes.h"
 #include "server/sessions/session_cache.h"
@@ -49,11 +49,22 @@ TraceFilter trace_filter(const Request& request, ParameterReader& read) {
           .source = read.take(enum_parameter(request, "source", Source::Buffer))};
 }
 
+// A number of pixels, 1 or more.
+std::uint32_t pixels_of(const Request& request, ParameterReader& read, const char* name,
+                        std::uint64_t default_value) {
+  auto pixels = number_parameter(request, name, kMaxPixels);
+  if (pixels && *pixels == 0U) {
+    pixels = std::unexpected(
+        Problem{ErrorCode::BadRequest,
+                std::format("\"{}\" must be a whole number from 1 to {}.", name, kMaxPixels)});
+  }
+  return static_cast<std::uint32_t>(read.take(std::move(pixels)).value_or(default_value));
+}
+
 AxisQuery axis(Axis axis, const Request& request, ParameterReader& read, const char* pixels,
                std::uint64_t default_value, const char* from, const char* to) {
   AxisQuery query{.axis = axis};
-  query.pixels = static_cast<std::uint32_t>(
-      read.take(number_parameter(request, pixels, kMaxPixels)).value_or(default_value));
+  query.pixels = pixels_of(request, read, pixels, default_value);
   query.range = range_parameter<std::int64_t>(request, read, from, to, kMaxJsonInteger);
   return query;
 }
@@ -182,8 +193,7 @@ void add_raster_routes(httplib::Server& http, SessionStore& sessions, IndexCache
                                   kDefaultHeight, "y_from", "y_to"),
                         .value = value_of(request, read),
                         .filter = trace_filter(request, read)};
-      query.x.pixels = static_cast<std::uint32_t>(
-          read.take(number_parameter(request, "width", kMaxPixels)).value_or(kDefaultWidth));
+      query.x.pixels = pixels_of(request, read, "width", kDefaultWidth);
       query.x.range = std::exchange(query.filter.time, std::nullopt);
       return raster_query(IndexQuery(sessions, indexes, request, read), request, read, query);
     });
@@ -221,11 +231,6 @@ OrProblem<std::optional<Order<Value>>> row_order(const Request& request) {
 }
 
 // A percentage parameter as a fraction.
-double percent(const Request& request, ParameterReader& read, const char* name,
-               double default_value) {
-  return read.take(percent_parameter(request, name)).value_or(default_value) / 100;
-}
-
 // The two tokens, steps or layers to compare: one pair of parameters.
 WithinQuery within_query(const Request& request, ParameterReader& read) {
   struct Pair {
@@ -277,12 +282,19 @@ void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexCache& i
 
   http.Get("/api/v1/sessions/:id/hot", [&](const Request& request, Response& response) {
     handle_session_query(sessions, request, response, [&](ParameterReader& read) {
-      const HotQuery query{.by = read.take(by_parameter(request, Axis::Tensor)),
-                           .value = value_of(request, read, Value::Accesses),
-                           .hot_share = percent(request, read, "hot_percent", 10),
-                           .cold_share = percent(request, read, "cold_percent", 50),
-                           .filter = trace_filter(request, read),
-                           .page = read.take(page_parameters(request, kDefaultRows))};
+      const auto hot = read.take(percent_parameter(request, "hot_percent"));
+      const auto cold = read.take(percent_parameter(request, "cold_percent"));
+      HotQuery query{.by = read.take(by_parameter(request, Axis::Tensor)),
+                     .value = read.take(enum_parameter(request, "value", Value::Faults)),
+                     .filter = trace_filter(request, read),
+                     .page = read.take(page_parameters(request, kDefaultRows))};
+      query.set_shares(hot, cold);
+      if (query.hot_share + query.cold_share > 1) {
+        read.take(OrProblem<int>(std::unexpected(
+            Problem{ErrorCode::BadRequest,
+                    "\"hot_percent\" and \"cold_percent\" overlap: together they must be at most "
+                    "100."})));
+      }
       return IndexQuery(sessions, indexes, request, read)
           .make_query(
               query,

@@ -1,3 +1,4 @@
+#include <string>
 #include <string_view>
 
 #include "server/http/responses.h"
@@ -16,8 +17,11 @@ bool is_api(const Request& request) { return std::string_view(request.path).star
 void respond_not_found(const RouteContract& contract, const Request& request, Response& response) {
   const std::string methods = contract.methods_of(request.path);
   if (methods.empty()) {
-    return respond(response, Problem{ErrorCode::NotFound,
-                                     request.path + " not found. /api/docs lists the routes."});
+    const std::string versioned = "/api/v1" + request.path;  // paths of llama-server: /health
+    const std::string hint =
+        contract.methods_of(versioned).empty() ? "" : " Did you mean " + versioned + "?";
+    return respond(response, Problem{ErrorCode::NotFound, request.path + " not found." + hint +
+                                                              " /api/docs lists the routes."});
   }
   response.set_header("Allow", methods);
   respond(response,
@@ -60,6 +64,10 @@ void add_page_routes(httplib::Server& http, const StaticFiles& files,
       return httplib::Server::HandlerResponse::Unhandled;
     }
     return httplib::Server::HandlerResponse::Handled;
+  });
+  // With a key, the front end handles this path; without one there is no need to log in.
+  http.Get("/login", [&](const Request& request, Response& response) {
+    if (const auto page = files.find("/")) respond(request, response, *page);
   });
   http.Get(kPage, [&](const Request& request, Response& response) {
     get_file(files, contract, request, response);

@@ -5,8 +5,8 @@
 
 #include "analysis/weights/pattern.h"
 #include "analysis/weights/reuse.h"
-#include "api/json/pattern_json.h"
-#include "api/json/reuse_json.h"
+#include "api/json/analysis/pattern_json.h"
+#include "api/json/analysis/reuse_json.h"
 #include "server/http/session_query_handler.h"
 #include "server/routes/session_routes.h"
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -10,7 +11,9 @@
 #include "analysis/tables/template_list.h"
 #include "analysis/tables/tensor_table.h"
 #include "api/json/access_cursor.h"
-#include "api/json/conditions_json.h"
+#include "api/json/analysis/conditions_json.h"
+#include "api/json/analysis/heat_json.h"
+#include "api/json/step_format.h"
 #include "api/json/trace_json.h"
 #include "server/http/session_query_handler.h"
 #include "server/routes/session_routes.h"
@@ -89,6 +92,18 @@ std::expected<Page<Token>, TraceError> token_page(const SessionReader& reader, P
   return Page<Token>{.total = *total, .rows = *std::move(rows)};
 }
 
+// With `last`, the page has the last steps instead of those of `range`.
+std::expected<Page<StepSummary>, TraceError> step_page(const SessionReader& reader, PageRange range,
+                                                       std::optional<std::uint64_t> last,
+                                                       const ContinueCheck& keep_going) {
+  if (last) {
+    const auto total = reader.step_count();
+    if (!total) return std::unexpected(total.error());
+    range = {.from = *total - std::min<std::uint64_t>(*last, *total), .limit = *last};
+  }
+  return step_summaries(reader, range, keep_going);
+}
+
 void add_template_routes(httplib::Server& http, SessionStore& sessions) {
   http.Get("/api/v1/sessions/:id/templates",
            [&sessions](const Request& request, Response& response) {
@@ -133,8 +148,16 @@ void add_step_routes(httplib::Server& http, SessionStore& sessions) {
   http.Get("/api/v1/sessions/:id/steps", [&sessions](const Request& request, Response& response) {
     handle_session_query(sessions, request, response, [&](ParameterReader& read) {
       const PageRange range = read.take(page_parameters(request, kDefaultSteps));
-      return [&request, range](const SessionReader& reader) {
-        return step_summaries(reader, range, while_connected(request));
+      const auto last = read.take(number_parameter(request, "last", kMaxRows));
+      static constexpr std::string_view kFormats[] = {"json", "columns"};
+      const bool columns =
+          read.take(enum_parameter(request, "format", kFormats, "json")) == "columns";
+      return [&request, range, last, columns](const SessionReader& reader) {
+        return step_page(reader, range, last, while_connected(request))
+            .transform([&](const Page<StepSummary>& page) {
+              return columns ? TextResponse{columns_of(page), kColumnsType}
+                             : TextResponse{text_of(to_json(page)), "application/json"};
+            });
       };
     });
   });

@@ -151,7 +151,7 @@ std::optional<Problem> Retention::free_disk_space(std::uint64_t bytes) {
 std::vector<SessionStore::Own> Retention::removable() const {
   auto own = sessions_.own().value_or(std::vector<SessionStore::Own>{});
   std::erase_if(own, [](const SessionStore::Own& one) {
-    return !one.session->overview || one.session->overview->info.state == SessionState::Running;
+    return !one.session->readable() || one.session->running();
   });
   std::ranges::sort(own, {}, &SessionStore::Own::changed_utc_ns);
   return own;

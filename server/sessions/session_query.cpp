@@ -14,8 +14,8 @@ namespace tt {
 namespace {
 
 // Sort key of a session, computed once per session.
-struct Row {
-  SessionEntryPtr session;
+struct SortRow {
+  SessionRowPtr session;
   std::uint64_t number = 0;  // for numeric sort keys
   std::string text;          // for text sort keys
 };
@@ -31,42 +31,33 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-std::string title_of(const SessionEntry& session) {
-  return session.overview ? session.overview->info.title : std::string();
-}
-
-bool matches(const SessionEntry& session, const SessionQuery& query,
+bool matches(const SessionRow& session, const SessionQuery& query,
              const std::vector<std::string>& words) {
-  if (!query.state.empty() && state_of(session) != query.state) return false;
-  if (!query.model.empty() && model_of(session) != query.model) return false;
+  if (!query.state.empty() && session.state != query.state) return false;
+  if (!query.model.empty() && session.model != query.model) return false;
   if (words.empty()) return true;
-  const std::string text =
-      fold_case(title_of(session) + '\n' + model_of(session) + '\n' + session.id);
+  const std::string text = fold_case(session.title + '\n' + session.model + '\n' + session.id);
   return std::ranges::all_of(words, [&](const std::string& word) { return text.contains(word); });
 }
 
-Row row_of(SessionEntryPtr session, SessionKey key) {
-  Row row;
-  const auto& overview = session->overview;
+SortRow sort_row(SessionRowPtr session, SessionKey key) {
+  SortRow row;
   switch (key) {
     case SessionKey::Start:
       // Times before 1970 do not occur, but a damaged file may contain one.
-      row.number =
-          overview
-              ? static_cast<std::uint64_t>(std::max<std::int64_t>(overview->info.start_utc_ns, 0))
-              : 0;
+      row.number = static_cast<std::uint64_t>(std::max<std::int64_t>(session->start_utc_ns, 0));
       break;
     case SessionKey::Title:
-      row.text = fold_case(title_of(*session));
+      row.text = fold_case(session->title);
       break;
     case SessionKey::Model:
-      row.text = fold_case(model_of(*session));
+      row.text = fold_case(session->model);
       break;
     case SessionKey::Steps:
-      row.number = overview ? overview->steps : 0;
+      row.number = session->steps;
       break;
     case SessionKey::Tokens:
-      row.number = overview ? overview->tokens : 0;
+      row.number = session->tokens;
       break;
     case SessionKey::FileBytes:
       row.number = session->file_bytes;
@@ -78,28 +69,39 @@ Row row_of(SessionEntryPtr session, SessionKey key) {
 
 }  // namespace
 
-std::string state_of(const SessionEntry& session) {
-  return session.overview ? to_text(session.overview->info.state) : "unreadable";
+SessionRow row_of(const SessionEntry& session) {
+  SessionRow row{.id = session.id,
+                 .title = {},
+                 .model = {},
+                 .state = "unreadable",
+                 .file_bytes = session.file_bytes};
+  if (!session.overview) return row;
+  const SessionInfo& info = session.overview->info;
+  row.title = info.title.substr(0, SessionRow::kMaxText);
+  if (!info.model_files.empty()) {
+    const std::filesystem::path model(info.model_files.front().path);
+    row.model = model.filename().string().substr(0, SessionRow::kMaxText);
+  }
+  row.state = to_text(info.state);
+  row.start_utc_ns = info.start_utc_ns;
+  row.steps = session.overview->steps;
+  row.tokens = session.overview->tokens;
+  return row;
 }
 
-std::string model_of(const SessionEntry& session) {
-  if (!session.overview || session.overview->info.model_files.empty()) return {};
-  return std::filesystem::path(session.overview->info.model_files.front().path).filename().string();
-}
-
-Page<SessionEntryPtr> select_sessions(std::vector<SessionEntryPtr> sessions,
-                                      const SessionQuery& query) {
+Page<SessionRowPtr> select_sessions(std::vector<SessionRowPtr> sessions,
+                                    const SessionQuery& query) {
   const std::vector<std::string> words = words_of(query.words);
-  std::vector<Row> rows;
-  for (SessionEntryPtr& session : sessions)
-    if (matches(*session, query, words)) rows.push_back(row_of(std::move(session), query.key));
+  std::vector<SortRow> rows;
+  for (SessionRowPtr& session : sessions)
+    if (matches(*session, query, words)) rows.push_back(sort_row(std::move(session), query.key));
   // Descending order is the exact reverse of ascending order.
-  std::ranges::sort(rows, [&](const Row& a, const Row& b) {
+  std::ranges::sort(rows, [&](const SortRow& a, const SortRow& b) {
     const auto order =
         std::tie(a.number, a.text, a.session->id) <=> std::tie(b.number, b.text, b.session->id);
     return query.descending ? std::is_gt(order) : std::is_lt(order);
   });
-  Page<SessionEntryPtr> page{.total = rows.size(), .rows = {}};
+  Page<SessionRowPtr> page{.total = rows.size(), .rows = {}};
   for (std::uint64_t i = query.page.from; i < rows.size() && query.page.contains(i); ++i)
     page.rows.push_back(std::move(rows[i].session));
   return page;

@@ -24,6 +24,21 @@ TraceError no_such_session(const std::string& id) {
 
 std::int64_t ns_of(const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
 
+std::size_t memory_bytes(const SessionEntry& entry) {
+  const auto heap = [](const std::string& text) {
+    return text.capacity() > std::string().capacity() ? text.capacity() + 1 : 0;
+  };
+  std::size_t bytes = sizeof entry + heap(entry.id) + heap(entry.error);
+  if (!entry.overview) return bytes;
+  const SessionInfo& info = entry.overview->info;
+  bytes += heap(info.id) + heap(info.title) + heap(info.error);
+  bytes += info.model_files.capacity() * sizeof(ModelFile);
+  for (const ModelFile& file : info.model_files) bytes += heap(file.path) + heap(file.header_hash);
+  bytes += info.facts.capacity() * sizeof info.facts.front();
+  for (const auto& [name, value] : info.facts) bytes += heap(name) + heap(value);
+  return bytes;
+}
+
 // Identifies the build of the program: another build is another file.
 std::string this_program() {
   struct stat facts{};
@@ -51,11 +66,26 @@ std::optional<SessionStore::Stamp> SessionStore::stamp_of(const fs::path& path) 
   return stamp;
 }
 
+SessionRowPtr SessionStore::row_of(const SessionFile& file, const Stamp& stamp) {
+  const auto known = [&]() -> SessionRowPtr {
+    const std::scoped_lock lock(mutex_);
+    const auto found = rows_.find(file.path.string());
+    return found != rows_.end() && found->second.stamp == stamp ? found->second.row : nullptr;
+  };
+  if (SessionRowPtr row = known()) return row;
+  const SessionEntryPtr entry = entry_of(file, stamp);
+  return entry ? std::make_shared<const SessionRow>(tt::row_of(*entry)) : nullptr;
+}
+
 SessionEntryPtr SessionStore::entry_of(const SessionFile& file, const Stamp& stamp) {
+  const std::string path = file.path.string();
   {
     const std::scoped_lock lock(mutex_);
-    const auto known = cache_.find(file.path);
-    if (known != cache_.end() && known->second.stamp == stamp) return known->second.entry;
+    const auto known = entry_by_path_.find(path);
+    if (known != entry_by_path_.end() && known->second->stamp == stamp) {
+      entries_.splice(entries_.begin(), entries_, known->second);
+      return known->second->entry;
+    }
   }
   SessionEntry entry{.id = file.id,
                      .file_bytes = stamp.bytes + stamp.wal_bytes,
@@ -71,9 +101,28 @@ SessionEntryPtr SessionStore::entry_of(const SessionFile& file, const Stamp& sta
     entry.error = overview.error().message;
   }
   auto shared = std::make_shared<const SessionEntry>(std::move(entry));
-  const std::scoped_lock lock(mutex_);
-  cache_[file.path] = {.stamp = stamp, .entry = shared};
+  keep(path, stamp, shared);
   return shared;
+}
+
+void SessionStore::keep(const std::string& path, const Stamp& stamp, const SessionEntryPtr& entry) {
+  auto row = std::make_shared<const SessionRow>(tt::row_of(*entry));
+  const std::size_t bytes = memory_bytes(*entry);
+  const std::scoped_lock lock(mutex_);
+  rows_[path] = {.stamp = stamp, .row = std::move(row)};
+  forget_entry(path);
+  entries_.push_front({.path = path, .stamp = stamp, .entry = entry, .bytes = bytes});
+  entry_by_path_[path] = entries_.begin();
+  entry_bytes_ += bytes;
+  while (entry_bytes_ > kMaxEntryBytes) forget_entry(std::string(entries_.back().path));
+}
+
+void SessionStore::forget_entry(const std::string& path) {
+  const auto known = entry_by_path_.find(path);
+  if (known == entry_by_path_.end()) return;
+  entry_bytes_ -= known->second->bytes;
+  entries_.erase(known->second);
+  entry_by_path_.erase(known);
 }
 
 std::expected<SessionFile, TraceError> SessionStore::file(const std::string& id) const {
@@ -86,11 +135,14 @@ std::expected<SessionReader, TraceError> SessionStore::open(const std::string& i
   return file(id).and_then([](const SessionFile& file) { return SessionReader::open(file.path); });
 }
 
+SessionEntryPtr SessionStore::entry_of(const std::string& id) {
+  const auto found = files_.find(id);
+  const auto stamp = found ? stamp_of(found->path) : std::nullopt;
+  return stamp ? entry_of(*found, *stamp) : nullptr;
+}
+
 std::expected<SessionEntry, TraceError> SessionStore::entry(const std::string& id) {
-  const auto found = file(id);
-  if (!found) return std::unexpected(found.error());
-  const auto stamp = stamp_of(found->path);
-  const SessionEntryPtr entry = stamp ? entry_of(*found, *stamp) : nullptr;
+  const SessionEntryPtr entry = entry_of(id);
   if (!entry) return std::unexpected(no_such_session(id));
   return *entry;
 }
@@ -99,9 +151,8 @@ std::optional<std::string> SessionStore::tag(const std::string& id) {
   const auto found = files_.find(id);
   if (!found) return std::nullopt;
   const auto stamp = stamp_of(found->path);
-  const SessionEntryPtr entry = stamp ? entry_of(*found, *stamp) : nullptr;
-  if (!entry || !entry->overview || entry->overview->info.state == SessionState::Running)
-    return std::nullopt;
+  const SessionRowPtr row = stamp ? row_of(*found, *stamp) : nullptr;
+  if (!row || !row->readable() || row->running()) return std::nullopt;
   return std::format("{:x}-{:x}-{:x}-{:x}-{:x}-{}", stamp->inode, stamp->changed, stamp->bytes,
                      stamp->wal_changed, stamp->wal_bytes, program_);
 }
@@ -109,22 +160,30 @@ std::optional<std::string> SessionStore::tag(const std::string& id) {
 std::expected<Page<SessionEntryPtr>, TraceError> SessionStore::list(const SessionQuery& query) {
   const auto files = files_.all();
   if (!files) return std::unexpected(files.error());
-  std::vector<SessionEntryPtr> entries;
-  std::set<fs::path> there;
+  std::vector<SessionRowPtr> rows;
+  std::set<std::string> there;
   const std::scoped_lock scan(scan_mutex_);
   for (const SessionFile& file : *files) {
     // The file may have been removed since the folder was listed.
     const auto stamp = stamp_of(file.path);
-    SessionEntryPtr entry = stamp ? entry_of(file, *stamp) : nullptr;
-    if (!entry) continue;
-    entries.push_back(std::move(entry));
-    there.insert(file.path);
+    SessionRowPtr row = stamp ? row_of(file, *stamp) : nullptr;
+    if (!row) continue;
+    rows.push_back(std::move(row));
+    there.insert(file.path.string());
   }
   {
     const std::scoped_lock lock(mutex_);
-    std::erase_if(cache_, [&](const auto& known) { return !there.contains(known.first); });
+    std::erase_if(rows_, [&](const auto& known) { return !there.contains(known.first); });
+    std::vector<std::string> gone;
+    for (const KnownEntry& known : entries_)
+      if (!there.contains(known.path)) gone.push_back(known.path);
+    for (const std::string& path : gone) forget_entry(path);
   }
-  return select_sessions(std::move(entries), query);
+  const Page<SessionRowPtr> selected = select_sessions(std::move(rows), query);
+  Page<SessionEntryPtr> page{.total = selected.total, .rows = {}};
+  for (const SessionRowPtr& row : selected.rows)
+    if (SessionEntryPtr entry = entry_of(row->id)) page.rows.push_back(std::move(entry));
+  return page;
 }
 
 std::expected<std::vector<SessionStore::Own>, TraceError> SessionStore::own() {
@@ -134,8 +193,8 @@ std::expected<std::vector<SessionStore::Own>, TraceError> SessionStore::own() {
   const std::scoped_lock scan(scan_mutex_);
   for (const SessionFile& file : *files) {
     const auto stamp = file.owned ? stamp_of(file.path) : std::nullopt;
-    SessionEntryPtr entry = stamp ? entry_of(file, *stamp) : nullptr;
-    if (entry) own.push_back({.session = std::move(entry), .changed_utc_ns = stamp->changed});
+    SessionRowPtr row = stamp ? row_of(file, *stamp) : nullptr;
+    if (row) own.push_back({.session = std::move(row), .changed_utc_ns = stamp->changed});
   }
   return own;
 }

@@ -1,10 +1,12 @@
 // The sessions of this server: list, overview, readers and file operations. The files are
-// authoritative; the store only caches their overviews. Any thread.
+// authoritative. The store keeps a small row of every session for the list, and the complete
+// entries of the sessions that were asked for last, up to kMaxEntryBytes. Any thread.
 #pragma once
 
 #include <cstdint>
 #include <expected>
 #include <filesystem>
+#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -22,6 +24,8 @@ namespace tt {
 
 class SessionStore {
  public:
+  static constexpr std::size_t kMaxEntryBytes = 2U << 20;  // about 250 entries
+
   // `elsewhere`: session files, and folders with session files, opened read-only.
   explicit SessionStore(std::filesystem::path folder,
                         std::vector<std::filesystem::path> external = {},
@@ -59,7 +63,7 @@ class SessionStore {
 
   // Sessions in the data folder, whoever recorded them.
   struct Own {
-    SessionEntryPtr session;
+    SessionRowPtr session;
     std::int64_t changed_utc_ns = 0;  // last write to its file
   };
   std::expected<std::vector<Own>, TraceError> own();
@@ -71,14 +75,24 @@ class SessionStore {
     std::int64_t changed = 0, wal_changed = 0;  // Unix time, ns
     friend bool operator==(const Stamp&, const Stamp&) = default;
   };
-  struct CachedEntry {
+  struct KnownRow {
+    Stamp stamp;
+    SessionRowPtr row;
+  };
+  struct KnownEntry {
+    std::string path;
     Stamp stamp;
     SessionEntryPtr entry;
+    std::size_t bytes = 0;
   };
 
   static std::optional<Stamp> stamp_of(const std::filesystem::path& path);
-  // Returns null when the file does not exist any more.
+  // Return null when the file does not exist any more.
+  SessionRowPtr row_of(const SessionFile& file, const Stamp& stamp);
   SessionEntryPtr entry_of(const SessionFile& file, const Stamp& stamp);
+  SessionEntryPtr entry_of(const std::string& id);
+  void keep(const std::string& path, const Stamp& stamp, const SessionEntryPtr& entry);
+  void forget_entry(const std::string& path);  // requires mutex_
   std::expected<SessionFile, TraceError> own_file(const std::string& id) const;
   std::expected<SessionFile, TraceError> ended_file(const std::string& id) const;
   std::string free_id(const std::string& wanted) const;
@@ -89,7 +103,10 @@ class SessionStore {
   std::mutex change_mutex_;    // held while files are renamed or rewritten
   std::mutex scan_mutex_;      // one thread reads new files, the others then find them cached
   std::mutex mutex_;           // guards the members below
-  std::map<std::filesystem::path, CachedEntry> cache_;
+  std::map<std::string, KnownRow> rows_;  // by path
+  std::list<KnownEntry> entries_;         // the last used first
+  std::map<std::string, std::list<KnownEntry>::iterator> entry_by_path_;
+  std::size_t entry_bytes_ = 0;
 };
 
 }  // namespace tt

@@ -51,7 +51,9 @@ TEST_F(CrashedModel, IsLoadedOnlyOnRequest) {
       EXPECT_EQ(model["state"], "failed");
       const std::string error = model.value("error", "");
       EXPECT_TRUE(error.contains(model_.string()) && error.contains(name)) << error;
-      EXPECT_TRUE(server.program.stderr_text().contains("crashed")) << server.program.stderr_text();
+      // The log has a thread of its own.
+      EXPECT_TRUE(wait_until([&] { return server.program.stderr_text().contains("crashed"); }))
+          << server.program.stderr_text();
       EXPECT_EQ(server.get("/api/v1/health")["model_state"], "failed");
       const auto request = http_client(server.url)
                                .Post("/api/v1/generate", R"({"prompt": "a"})", "application/json");

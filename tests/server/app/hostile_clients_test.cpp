@@ -190,9 +190,9 @@ TEST_P(HostileClientsTest, DisturbNobody) {
   // How long the server is under load; what is waited for is that nothing happens.
   std::this_thread::sleep_for(4s);
   EXPECT_GT(live.tokens(), tokens);
-  EXPECT_LT(live.longest_silence(), 2s);
+  EXPECT_LT(live.longest_silence(), 2s * kTimeFactor);
   watch.stop();
-  EXPECT_LT(watch.health_p99(), 50ms);
+  EXPECT_LT(watch.health_p99(), ServerWatch::kMaxHealthTime);
   EXPECT_LE(watch.memory_growth(), ServerWatch::kMaxGrowth);
   std::println("{} hostile requests, {} tokens, longest silence {} ms, /health p99 {} ms, +{} MiB",
                hostile.sent.load(), live.tokens() - tokens, live.longest_silence().count(),
@@ -201,7 +201,7 @@ TEST_P(HostileClientsTest, DisturbNobody) {
   const auto began = Clock::now();
   server.program.signal(SIGTERM);
   EXPECT_EQ(server.program.wait(), 0) << server.program.stderr_text();
-  EXPECT_LT(Clock::now() - began, 5s);
+  EXPECT_LT(Clock::now() - began, 5s * kTimeFactor);
   EXPECT_EQ(read_bytes(folder / "long.ttrace"), before);
   expect_valid(folder.path() / (live.id() + ".ttrace"), SessionState::Cancelled);
 }

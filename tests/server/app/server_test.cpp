@@ -264,6 +264,22 @@ TEST_F(Server, ErrorResponsesAreProblemJson) {
   }
 }
 
+// Paths of other servers, of which health checks read only the status.
+TEST_F(Server, UnknownPathsAreNotThePage) {
+  TestServer server;
+  for (const char* path : {"/health", "/props", "/slots", "/v1/models", "/completion", "/anything",
+                           "/sessions", "/docs", "/index", "/api", "/api/v1"}) {
+    const auto answer = server.client().Get(path);
+    ASSERT_TRUE(answer) << path;
+    EXPECT_EQ(answer->status, 404) << path;
+    EXPECT_EQ(answer->get_header_value("Content-Type"), "application/problem+json") << path;
+  }
+  const auto login = server.client().Get("/login?code=1");
+  EXPECT_EQ(login->status, 200) << "not needed without a key: the page";
+  const auto health = server.client().Get("/health");
+  EXPECT_TRUE(health->body.contains("Did you mean /api/v1/health?")) << health->body;
+}
+
 TEST_F(Server, KeepsServingWhenModelIsInvalid) {
   const TempFolder folder;
   struct Case {

@@ -251,7 +251,7 @@ TEST(QueryQueue, ServerStaysResponsiveDuringManyExpensiveQueries) {
               static_cast<int>(slowest.count()));
   EXPECT_GE(done, 10 * 4);
   EXPECT_GE(rejected, 1);
-  constexpr std::uint64_t kIndex = 64u << 20;  // stays in the cache
+  constexpr std::uint64_t kIndex = (64u << 20) * kMemoryFactor;  // stays in the cache
   watch.expect_limits(kIndex);
 }
 

@@ -1,7 +1,9 @@
 // The memory budget of a loaded model over HTTP.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "tests/server/support/test_server.h"
@@ -50,6 +52,20 @@ class MemoryBudgetRoutes : public ::testing::Test {
     for (const json& tensor : plan["tensors"]) sum += tensor[of].get<std::uint64_t>();
     return sum;
   }
+  // The bytes of ranges; of planned ones, those that are pinned or not.
+  static std::uint64_t sum_of(const json& ranges, std::optional<bool> pinned = {}) {
+    std::uint64_t sum = 0;
+    for (const json& range : ranges)
+      if (!pinned || range["pinned"] == *pinned) sum += range["size_bytes"].get<std::uint64_t>();
+    return sum;
+  }
+  static bool are_in_order(const json& ranges) {
+    return std::adjacent_find(ranges.begin(), ranges.end(), [](const json& one, const json& next) {
+             return next["file_offset"].get<std::uint64_t>() <
+                    one["file_offset"].get<std::uint64_t>() +
+                        one["size_bytes"].get<std::uint64_t>();
+           }) == ranges.end();
+  }
 
   const bool backends_ = (ensure_backends_loaded(), true);
   const TempFolder folder_;
@@ -93,12 +109,48 @@ TEST_F(MemoryBudgetRoutes, IsChangedWhileTheModelIsLoaded) {
   EXPECT_NEAR(static_cast<double>(sum(now, "streamed_bytes")), static_cast<double>(streamed),
               shared);
   EXPECT_GT(streamed, 0U);
+  EXPECT_NEAR(static_cast<double>(sum_of(now["planned_ranges"], true)), static_cast<double>(pinned),
+              shared);
+  EXPECT_NEAR(static_cast<double>(sum_of(now["planned_ranges"], false)),
+              static_cast<double>(streamed), shared);
+  EXPECT_TRUE(are_in_order(now["planned_ranges"]));
 
   // Off: nothing is pinned any more, also without loading again.
   ASSERT_EQ(change({{"budget", "off"}}).status, 200);
   ASSERT_TRUE(reaches("off"));
   ASSERT_TRUE(wait_until([&] { return sum(plan(), "pinned_bytes") == 0; }));
+  EXPECT_TRUE(plan()["planned_ranges"].empty());
   run();
+}
+
+// The order in which the model reads its weights is in the data folder.
+TEST(MemoryBudgetRestart, ActsBeforeTheFirstStep) {
+  ensure_backends_loaded();
+  const TempFolder models, data;
+  const TestServerOptions options{
+      .model = make_model(models.path()), .models = models.path(), .data = data.path()};
+  const auto phase_is = [](TestServer& server, const std::string& phase) {
+    return wait_until([&] { return server.get(kPath).body.value("phase", "") == phase; });
+  };
+  const auto set_budget = [&](TestServer& server) {
+    ASSERT_TRUE(server.wait_until_loaded());
+    ASSERT_EQ(server.patch(kPath, {{"budget", 12 * kMiB}}).status, 200);
+    ASSERT_TRUE(server.wait_until_loaded());
+  };
+  {
+    TestServer first(options);
+    set_budget(first);
+    ASSERT_TRUE(phase_is(first, "learning")) << first.get(kPath).body;
+    first.wait_for_end(first.generate({{"tokens", {1, 2, 3}}, {"max_tokens", 4}}));
+    ASSERT_TRUE(phase_is(first, "active")) << first.get(kPath).body;
+  }
+  EXPECT_TRUE(std::filesystem::exists(data.path() / "access-patterns" / "model.gguf.pattern"));
+  TestServer second(options);
+  set_budget(second);
+  ASSERT_TRUE(phase_is(second, "active")) << second.get(kPath).body;
+  const json memory = second.get(kPath).body;
+  EXPECT_TRUE(memory["message"].get<std::string>().contains("order of the last start")) << memory;
+  EXPECT_GT(memory["plan"]["pinned_bytes"], 0);
 }
 
 TEST_F(MemoryBudgetRoutes, PlanListsEveryTensorAndPredictsEveryBudget) {
@@ -123,6 +175,10 @@ TEST_F(MemoryBudgetRoutes, PlanListsEveryTensorAndPredictsEveryBudget) {
   EXPECT_EQ(now["residency_known"], true);
   // The model was just written and read: it is in the page cache.
   EXPECT_EQ(sum(now, "resident_bytes"), sum(now, "size_bytes"));
+  EXPECT_EQ(sum_of(now["resident_ranges"]), sum(now, "size_bytes"));
+  EXPECT_TRUE(are_in_order(now["resident_ranges"]));
+  EXPECT_LE(now["resident_ranges"].size(), now["tensors"].size()) << "adjacent units are merged";
+  EXPECT_EQ(now["resident_unit_bytes"], json(sum(now, "size_bytes") / 4096));
 
   double speed = 0;
   for (const json& point : now["curve"]) {

@@ -119,8 +119,15 @@ TEST(ModelFolder, ListsLinksThatLeadOutsideWithoutFollowingThem) {
   const auto found = by_name(models);
   std::string names;
   for (const auto& [name, model] : found) names += name + " ";
-  EXPECT_EQ(names, "dangling.gguf leak.gguf named.gguf pipes.gguf relative.gguf " +
+  EXPECT_EQ(names, "dangling.gguf leak.gguf leaks named.gguf pipes.gguf relative.gguf round " +
                        away[0].filename().string() + " " + parts[0].filename().string() + " ");
+  for (const char* name : {"leaks", "round"}) {
+    EXPECT_EQ(found.at(name).error,
+              (folder.path() / name).string() +
+                  ": links to folders are not followed. Move the models into the models folder, or "
+                  "start the server with --models-dir.");
+    EXPECT_EQ(found.at(name).files, std::vector{FileStamp{.path = folder.path() / name}});
+  }
   EXPECT_EQ(found.at("named.gguf").error, "");
   for (const std::string name : {"dangling.gguf", "leak.gguf", "pipes.gguf", "relative.gguf",
                                  away[0].filename().string().c_str()}) {

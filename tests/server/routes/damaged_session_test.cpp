@@ -14,17 +14,11 @@
 namespace tt::test {
 namespace {
 
-constexpr const char* kRequests[] = {"/determinism",
-                                     "/pattern",
-                                     "/reuse",
-                                     "/heads",
-                                     "/kv",
-                                     "/experts/pinning",
-                                     "/experts",
-                                     "/compression",
-                                     "/steps",
-                                     "/tokens",
-                                     "/accesses?limit=10000&sort=-bytes&component=output"};
+constexpr const char* kRequests[] = {
+    "/determinism",    "/pattern", "/reuse",
+    "/heads",          "/kv",      "/experts/pinning",
+    "/experts/caches", "/experts", "/compression",
+    "/steps",          "/tokens",  "/accesses?limit=10000&sort=-bytes&component=output"};
 constexpr const char* kExports[] = {"csv", "ndjson", "chrome"};
 
 struct RawResult {

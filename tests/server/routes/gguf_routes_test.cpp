@@ -84,8 +84,9 @@ TEST(GgufRoutes, MatchLlamaCppReader) {
     ASSERT_EQ(answer.status, 200) << answer.body;
     const auto csv = parse_csv(csv_of(server, id));
     ASSERT_FALSE(csv.empty());
-    EXPECT_EQ(csv[0], (std::vector<std::string>{"name", "file", "offset", "size", "type", "shape",
-                                                "layer", "component"}));
+    EXPECT_EQ(csv[0],
+              (std::vector<std::string>{"tensor_name", "file_offset", "size_bytes", "layer_id",
+                                        "component_type", "model_file", "tensor_type", "shape"}));
     std::size_t row = 0;
     for (std::size_t file = 0; file < answer.body["files"].size(); ++file) {
       const std::string path = answer.body["files"][file]["path"];
@@ -110,13 +111,13 @@ TEST(GgufRoutes, MatchLlamaCppReader) {
         const auto& line = csv[row + 1];
         ASSERT_EQ(line.size(), 8U);
         EXPECT_EQ(line[0], tensor["name"].get<std::string>());
-        EXPECT_EQ(line[1], tensor["file"].dump());
-        EXPECT_EQ(line[2], tensor["offset"].dump());
-        EXPECT_EQ(line[3], tensor["size"].dump());
-        EXPECT_EQ(line[4], tensor["type"].get<std::string>());
-        EXPECT_EQ(line[5], std::format("{}x{}x{}x{}", ne[0], ne[1], ne[2], ne[3]));
-        EXPECT_EQ(line[6], tensor["layer"].is_null() ? "" : tensor["layer"].dump());
-        EXPECT_EQ(line[7], tensor["component"].get<std::string>());
+        EXPECT_EQ(line[1], tensor["offset"].dump());
+        EXPECT_EQ(line[2], tensor["size"].dump());
+        EXPECT_EQ(line[3], tensor["layer"].is_null() ? "" : tensor["layer"].dump());
+        EXPECT_EQ(line[4], tensor["component"].get<std::string>());
+        EXPECT_EQ(line[5], tensor["file"].dump());
+        EXPECT_EQ(line[6], tensor["type"].get<std::string>());
+        EXPECT_EQ(line[7], std::format("{}x{}x{}x{}", ne[0], ne[1], ne[2], ne[3]));
       }
     }
     EXPECT_EQ(row, answer.body["tensors"].size());

@@ -80,6 +80,9 @@ TEST(GraphRoutes, AreEmptyForModelWithoutExperts) {
   EXPECT_EQ(pinning["expert_bytes_read"], 0);
   EXPECT_TRUE(pinning["gain"].is_null());
   EXPECT_EQ(server.ask("experts/pinning?capacity=100").body["curve"].size(), 1U);
+  const json caches = server.ask("experts/caches?slots=2").body;
+  EXPECT_EQ(caches["requests"], 0);
+  EXPECT_TRUE(caches["rows"].empty());
 }
 
 TEST(GraphRoutes, ErrorsListAllowedValues) {
@@ -108,6 +111,8 @@ TEST(GraphRoutes, ErrorsListAllowedValues) {
       {"experts/layers/0?tokens=101", 400, "100"},
       {"experts/tokens?layer=x", 400, "none"},
       {"experts/pinning?capacity=much", 400, "whole number"},
+      {"experts/caches?slots=0", 400, "at least 1"},
+      {"experts/caches?slots=65537", 400, "slots"},
   };
   for (const Case& c : cases) {
     const TestResponse answer = server.ask(c.target);

@@ -57,7 +57,16 @@ TEST(HeatRoutes, HeatMapDescribesItsAxes) {
     EXPECT_TRUE(answer.body["detail"].get<std::string>().contains("the end is before the start"))
         << answer.body;
   }
-  EXPECT_EQ(server.ask("heatmap?width=5000").status, 400);
+  for (const char* none : {"heatmap?width=0", "heatmap?height=0", "timeline?width=0",
+                           "memory-map?width=0", "heatmap?width=5000"}) {
+    const auto answer = server.ask(none);
+    EXPECT_EQ(answer.status, 400) << none;
+    EXPECT_TRUE(answer.body["detail"].get<std::string>().contains("from")) << answer.body;
+  }
+  const auto overlap = server.ask("hot?hot_percent=60&cold_percent=60");
+  EXPECT_EQ(overlap.status, 400);
+  EXPECT_TRUE(overlap.body["detail"].get<std::string>().contains("overlap")) << overlap.body;
+  EXPECT_EQ(server.ask("hot?hot_percent=60&cold_percent=40").status, 200);
   EXPECT_EQ(server.ask("heatmap?width=4096&height=2048").status, 200);
   EXPECT_EQ(server.ask("heatmap?width=4096&height=2049").status, 400);
   EXPECT_EQ(server.client()

@@ -3,6 +3,8 @@
 #include <httplib.h>
 
 #include <atomic>
+#include <cmath>
+#include <cstring>
 #include <set>
 
 #include "tests/server/support/test_server.h"
@@ -71,6 +73,84 @@ TEST(TraceRoutes, ConditionsNameWhatDisturbedTheSession) {
   EXPECT_EQ(server.ask("conditions?clean=often").status, 400);
 }
 
+// The list of steps with format=columns (api/step_format.md), as the rows of the JSON response.
+json decoded_steps(const std::string& body) {
+  struct Header {
+    std::uint32_t magic;
+    std::uint16_t kind, flags;
+    std::uint32_t steps, columns, layers, reserved[3];
+  } header{};
+  static_assert(sizeof(Header) == 32);
+  if (body.size() < sizeof header) return "shorter than its header";
+  std::memcpy(&header, body.data(), sizeof header);
+  if (header.magic != 0x31465454 || header.kind != 4) return "not steps";
+  const std::size_t numbers = std::size_t{header.steps} * (header.columns + 2 * header.layers);
+  const std::size_t end = sizeof header + sizeof(double) * numbers;
+  if (body.size() < end) return "truncated";
+  const auto number = [&](std::size_t i) {
+    double value = 0;
+    std::memcpy(&value, body.data() + sizeof header + sizeof value * i, sizeof value);
+    return value;
+  };
+  // Integers compare equal to the numbers of the JSON only as integers.
+  const auto field = [](double value) {
+    if (std::isnan(value)) return json();
+    return value == std::floor(value) ? json(static_cast<std::int64_t>(value)) : json(value);
+  };
+  const json description = json::parse(body.substr(end));
+  json out = {{"total", description["total"]}, {"steps", json::array()}};
+  for (std::size_t step = 0; step < header.steps; ++step) {
+    json row;
+    for (std::size_t i = 0; i < header.columns; ++i) {
+      const json& column = description["columns"][i];
+      json& to = row[column["name"].get<std::string>()] = field(number(i * header.steps + step));
+      if (to.is_null()) continue;
+      if (column.contains("words")) to = json(column["words"][to.get<std::size_t>()]);
+      if (column.contains("flag")) to = to == 1;
+    }
+    const std::size_t layers = std::size_t{header.columns} * header.steps + step * header.layers;
+    for (std::size_t i = 0; i < header.layers; ++i) {
+      row["layers"]["ns"].push_back(field(number(layers + i)));
+      row["layers"]["bytes"].push_back(
+          field(number(layers + std::size_t{header.steps} * header.layers + i)));
+    }
+    out["steps"].push_back(row);
+  }
+  return out;
+}
+
+TEST(TraceRoutes, StepsAsColumnsAreThoseOfJson) {
+  constexpr std::uint64_t kMs = 1'000'000;
+  std::vector<Step> steps;
+  for (std::uint32_t i = 0; i < 7; ++i) {
+    Step step = small_step(i);
+    step.threads = 1;
+    step.aborted = i == 6;
+    step.conditions.interval_ns = 10 * kMs;
+    if (i % 2 == 0) step.conditions.cpu_wait_ns = 6 * kMs;  // otherwise null
+    if (i == 3) step.conditions.disk_read_bytes = 1000;     // reread_factor is not an integer
+    steps.push_back(step);
+  }
+  TraceServer server(steps);
+  for (const std::string page :
+       {"steps?limit=10000", "steps?from=2&limit=3", "steps?from=7", "steps?last=2", "steps?last=0",
+        "steps?last=10000&from=3&limit=1"}) {
+    const auto columns = server.client().Get("/api/v1/sessions/small/" + page + "&format=columns");
+    ASSERT_TRUE(columns) << page;
+    ASSERT_EQ(columns->status, 200) << page << columns->body;
+    EXPECT_EQ(columns->get_header_value("Content-Type"), "application/vnd.tensor-trace.columns");
+    EXPECT_EQ(decoded_steps(columns->body), server.ask(page).body) << page;
+  }
+  const auto steps_of = [&](const std::string& page) {
+    return join_field(server.ask(page).body["steps"], "step");
+  };
+  EXPECT_EQ(steps_of("steps?last=2"), "5 6");
+  EXPECT_EQ(steps_of("steps?last=0"), "");
+  EXPECT_EQ(steps_of("steps?last=10000&from=3&limit=1"), "0 1 2 3 4 5 6");
+  EXPECT_EQ(server.ask("steps?format=rows").status, 400);
+  EXPECT_EQ(server.ask("steps?last=10001").status, 400);
+}
+
 TEST(TraceRoutes, TemplatesNodesAndTensors) {
   TraceServer server;
   const json templates = server.ask("templates").body;
@@ -120,6 +200,20 @@ TEST(TraceRoutes, AccessesOfAStepWithFilterAndOrder) {
   EXPECT_EQ(server.ask("steps/1/accesses?tensor=Attn&component=norm").body["total"], 1);
   EXPECT_EQ(server.ask("steps/1/accesses?expert=0").body["total"], 0);
   EXPECT_EQ(server.ask("steps/1/accesses?op=1&sort=bytes").body["total"], 3);
+}
+
+TEST(TraceRoutes, AccessesHaveTimeTokenPhaseAndOpName) {
+  TraceServer server;
+  for (const char* target : {"accesses?limit=9", "steps/0/accesses?limit=9"}) {
+    const json rows = server.ask(target).body["accesses"];
+    ASSERT_GE(rows.size(), 9U) << target;
+    EXPECT_EQ(rows[8]["timestamp_ns"], 130) << rows[8];
+    EXPECT_EQ(rows[8]["duration_ns"], 30);
+    EXPECT_EQ(rows[8]["token_id"], 0);
+    EXPECT_EQ(rows[8]["token_count"], 2);
+    EXPECT_EQ(rows[8]["phase"], "prompt");
+    EXPECT_EQ(rows[8]["operation_type"], "MUL_MAT");
+  }
 }
 
 TEST(TraceRoutes, AccessesFilteredByTensorKind) {

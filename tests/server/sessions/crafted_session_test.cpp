@@ -172,7 +172,7 @@ TEST(CraftedSession, FileInTheSessionFolderIsReported) {
   }
   EXPECT_EQ(server.get("/api/v1/sessions")["total"], count);
   // The index of 4,294,967,295 steps keeps at most a million missing ones.
-  constexpr std::uint64_t kIndex = 96u << 20;
+  constexpr std::uint64_t kIndex = (96u << 20) * kMemoryFactor;
   watch.expect_limits(kIndex);
 }
 

@@ -59,33 +59,31 @@ TEST(ByteRange, MatchesReferenceImplementation) {
 
 TEST(SessionQuery, PagesAreRangesOfTheSortedList) {
   std::mt19937 random(7);
-  std::vector<SessionEntryPtr> all;
+  std::vector<SessionRowPtr> all;
   for (int i = 0; i < 200; ++i) {
-    SessionOverview overview;
-    overview.info.title = std::string(1, static_cast<char>('a' + random() % 5));
-    overview.info.start_utc_ns = static_cast<std::int64_t>(random() % 20);
-    overview.steps = static_cast<std::uint32_t>(random() % 10);
-    overview.info.state = random() % 3 == 0 ? SessionState::Failed : SessionState::Done;
-    all.push_back(std::make_shared<const SessionEntry>(SessionEntry{
-        .id = "id" + std::to_string(i), .file_bytes = 0, .overview = overview, .error = {}}));
+    SessionRow row;
+    row.id = "id" + std::to_string(i);
+    row.title = std::string(1, static_cast<char>('a' + random() % 5));
+    row.start_utc_ns = static_cast<std::int64_t>(random() % 20);
+    row.steps = static_cast<std::uint32_t>(random() % 10);
+    row.state = random() % 3 == 0 ? "failed" : "done";
+    all.push_back(std::make_shared<const SessionRow>(std::move(row)));
   }
   for (const auto key : {SessionKey::Start, SessionKey::Title, SessionKey::Steps}) {
     for (const bool descending : {false, true}) {
       for (const std::string state : {"", "failed"}) {
         // Reference: filter, then sort stably by id and then by the key.
-        std::vector<SessionEntryPtr> reference;
+        std::vector<SessionRowPtr> reference;
         for (const auto& one : all)
-          if (state.empty() || state_of(*one) == state) reference.push_back(one);
+          if (state.empty() || one->state == state) reference.push_back(one);
         std::ranges::sort(reference, {}, [](const auto& one) { return one->id; });
         std::ranges::stable_sort(reference, [&](const auto& a, const auto& b) {
-          const auto& x = a->overview;
-          const auto& y = b->overview;
-          return key == SessionKey::Start   ? x->info.start_utc_ns < y->info.start_utc_ns
-                 : key == SessionKey::Title ? x->info.title < y->info.title
-                                            : x->steps < y->steps;
+          return key == SessionKey::Start   ? a->start_utc_ns < b->start_utc_ns
+                 : key == SessionKey::Title ? a->title < b->title
+                                            : a->steps < b->steps;
         });
         if (descending) std::ranges::reverse(reference);
-        std::vector<SessionEntryPtr> joined;
+        std::vector<SessionRowPtr> joined;
         for (std::uint64_t from = 0; from < 210; from += 37) {
           const auto page = select_sessions(all, {.state = state,
                                                   .key = key,

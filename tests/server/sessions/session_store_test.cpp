@@ -1,7 +1,9 @@
 #include "server/sessions/session_store.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
+#include <format>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -45,6 +47,35 @@ TEST(SessionStore, RereadsFileOnlyWhenChanged) {
   std::filesystem::remove(session.path);
   EXPECT_FALSE(store.entry("small").has_value());
   EXPECT_EQ(store.list({.page = {0, 10}})->total, 0u);
+}
+
+// Allocated memory after the list of all sessions was read.
+std::size_t memory_with_list(SessionStore& store, std::uint64_t sessions) {
+  EXPECT_EQ(store.list({.page = {0, 100}})->total, sessions);
+  return mallinfo2().uordblks;
+}
+
+// A session has about 60 facts, and many more if it was a long conversation.
+TEST(SessionStore, KeepsLittleMemoryPerSession) {
+  constexpr std::uint64_t kFirst = 400, kAll = 1200, kMaxBytes = 1024;
+  SessionInfo info = test::SmallSession::small_info();
+  for (int i = 0; i < 200; ++i)
+    info.facts.emplace_back(std::format("request.messages.{}.user", i), std::string(40, 'a'));
+  const test::SmallSession session({test::small_step(0)}, info);
+  const test::TempFolder folder;
+  const auto add_sessions = [&](std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t i = from; i < to; ++i)
+      std::filesystem::create_hard_link(session.path, folder.path() / std::format("s{}.ttrace", i));
+  };
+  SessionStore store(folder.path());
+  add_sessions(0, kFirst);
+  const std::size_t before = memory_with_list(store, kFirst);
+  add_sessions(kFirst, kAll);
+  const std::size_t growth = memory_with_list(store, kAll) - before;
+  EXPECT_LT(growth / (kAll - kFirst), kMaxBytes);
+  // Entries are complete, whether they are kept or read again.
+  for (const char* id : {"s0", "s1199"})
+    EXPECT_EQ(store.entry(id)->overview->info.facts, info.facts);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "tests/server/support/program.h"
 #include "tests/server/support/http_client.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/wait.h"
 
 #include <fcntl.h>
@@ -10,7 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <format>
 #include <fstream>
 #include <iterator>
 
@@ -23,6 +26,18 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   for (std::string& text : texts) out.push_back(text.data());
   out.push_back(nullptr);
   return out;
+}
+
+constexpr const char* kReportPrefix = "sanitizer";
+
+// What ends a child process on purpose: its limits of memory and stack, and crashes in the code of
+// libraries, which is why they run there.
+bool is_limit_report(std::string_view text) {
+  constexpr std::array<std::string_view, 7> kExpected = {
+      "stack-overflow",          "out of memory", "out-of-memory",
+      "allocation-size-too-big", " FPE on ",      " SEGV on unknown address",
+      " failed to allocate "};
+  return std::ranges::any_of(kExpected, [&](std::string_view kind) { return text.contains(kind); });
 }
 
 std::vector<std::string> wrap_in_shell(const std::string& before,
@@ -38,6 +53,15 @@ Program::Program(std::vector<std::string> arguments, std::vector<std::string> en
   arguments.insert(arguments.begin(), program);
   environment.emplace_back("HOME=/nonexistent");
   environment.emplace_back("OMP_WAIT_POLICY=passive");  // as in CMakePresets.json
+  if (kAddressSanitizer) {
+    // A small quarantine: freed memory must be back (server_watch.h). malloc fails as without the
+    // sanitizer when a limit is reached.
+    const std::string options =
+        std::format("log_path={}/{}", folder_.path().string(), kReportPrefix);
+    environment.push_back("ASAN_OPTIONS=quarantine_size_mb=8:allocator_may_return_null=1:" +
+                          options);
+    environment.push_back("UBSAN_OPTIONS=print_stacktrace=1:" + options);
+  }
   std::array<int, 2> ends{};
   EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
   posix_spawn_file_actions_t actions;
@@ -51,6 +75,7 @@ Program::Program(std::vector<std::string> arguments, std::vector<std::string> en
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   out_ = ends[0];
+  started_ = pid_;
 }
 
 Program::~Program() {
@@ -59,6 +84,20 @@ Program::~Program() {
     waitpid(pid_, nullptr, 0);
   }
   close(out_);
+  for (const std::string& report : sanitizer_reports()) ADD_FAILURE() << report;
+}
+
+std::vector<std::string> Program::sanitizer_reports() const {
+  std::vector<std::string> reports;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kReportPrefix)) continue;
+    std::ifstream file(entry.path());
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    if (!is_limit_report(text) || name == std::format("{}.{}", kReportPrefix, started_))
+      reports.push_back(std::move(text));
+  }
+  return reports;
 }
 
 std::string Program::stderr_text() const {

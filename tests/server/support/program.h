@@ -39,8 +39,12 @@ class Program {
   int wait(std::chrono::milliseconds timeout = 30s);
 
  private:
+  // Of the process, and of its children except those that reached a limit; built with
+  // AddressSanitizer. The destructor makes them failures of the test.
+  std::vector<std::string> sanitizer_reports() const;
+
   TempFolder folder_;
-  pid_t pid_ = -1;
+  pid_t pid_ = -1, started_ = -1;
   int out_ = -1;
 };
 

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <format>
 #include <fstream>
-#include <map>
 #include <print>
 
 #include "tests/server/support/http_client.h"
@@ -20,19 +19,11 @@ namespace {
 
 using WatchClock = std::chrono::steady_clock;
 
-struct ProcessStatus {
-  pid_t parent = 0;
-  std::uint64_t bytes = 0;
-};
-
-ProcessStatus status_of(pid_t process) {
-  ProcessStatus status;
+std::uint64_t anonymous_bytes(pid_t process) {
   std::ifstream file(std::format("/proc/{}/status", process));
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("PPid:")) status.parent = std::stoi(line.substr(5));
-    if (line.starts_with("RssAnon:")) status.bytes = std::stoull(line.substr(8)) << 10;
-  }
-  return status;
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("RssAnon:")) return std::stoull(line.substr(8)) << 10;
+  return 0;
 }
 
 std::chrono::nanoseconds percentile_99(std::vector<std::chrono::nanoseconds> values) {
@@ -41,19 +32,18 @@ std::chrono::nanoseconds percentile_99(std::vector<std::chrono::nanoseconds> val
   return values[(values.size() - 1) * 99 / 100];
 }
 
-std::vector<ProcessStatus> process_tree(pid_t process) {
-  std::map<pid_t, ProcessStatus> all;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.empty() && std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; }))
-      all.emplace(std::stoi(name), status_of(std::stoi(name)));
-  }
-  std::vector<ProcessStatus> tree;
-  for (const auto& [pid, status] : all) {
-    pid_t ancestor = pid;
-    while (ancestor != process && all.contains(ancestor)) ancestor = all.at(ancestor).parent;
-    if (ancestor == process) tree.push_back(status);
+// Reads only these processes: looking through /proc takes a millisecond of a core, a hundred times
+// per second.
+std::vector<pid_t> process_tree(pid_t process) {
+  std::vector<pid_t> tree{process};
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    std::error_code ended;
+    const std::filesystem::path tasks = std::format("/proc/{}/task", tree[i]);
+    for (std::filesystem::directory_iterator task(tasks, ended), end; !ended && task != end;
+         task.increment(ended)) {
+      std::ifstream children(task->path() / "children");
+      for (pid_t child = 0; children >> child;) tree.push_back(child);
+    }
   }
   return tree;
 }
@@ -62,7 +52,7 @@ std::vector<ProcessStatus> process_tree(pid_t process) {
 
 std::uint64_t process_tree_bytes(pid_t process) {
   std::uint64_t sum = 0;
-  for (const ProcessStatus& status : process_tree(process)) sum += status.bytes;
+  for (const pid_t each : process_tree(process)) sum += anonymous_bytes(each);
   return sum;
 }
 
@@ -139,7 +129,7 @@ std::uint64_t ServerWatch::memory_growth() const {
 }
 
 bool ServerWatch::memory_returns(std::uint64_t slack) const {
-  const auto deadline = WatchClock::now() + 10s;
+  const auto deadline = WatchClock::now() + 10s * kTimeFactor;
   while (process_tree_bytes(server_) > initial_ + slack) {
     if (WatchClock::now() > deadline) return false;
     std::this_thread::sleep_for(20ms);
@@ -165,7 +155,7 @@ void ServerWatch::expect_limits(std::uint64_t kept) {
       << (process_tree_bytes(server_) >> 20) << " MiB, initially " << (initial_ >> 20) << " MiB";
   stop();
   EXPECT_LE(memory_growth(), kMaxGrowth);
-  EXPECT_LT(health_p99(), 50ms);
+  EXPECT_LT(health_p99(), kMaxHealthTime);
   std::println("memory +{} MiB, /health p99 {} ms of {} requests", memory_growth() >> 20,
                health_p99().count(), health_requests());
 }

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/sanitizers.h"
+
 namespace tt::test {
 
 // Anonymous memory of the process and its descendants.
@@ -18,7 +20,7 @@ std::uint64_t process_tree_bytes(pid_t process);
 // The process and its descendants.
 std::size_t process_tree_size(pid_t process);
 
-inline constexpr std::chrono::seconds kMaxResponseTime{2};  // of a hostile request
+inline constexpr std::chrono::seconds kMaxResponseTime{2 * kTimeFactor};  // of a hostile request
 
 // Time since construction, minus the time that the server's threads waited for a core: other
 // processes may keep the cores busy.
@@ -37,8 +39,11 @@ class ResponseTimer {
 
 class ServerWatch {
  public:
-  static constexpr std::uint64_t kMaxGrowth = 256U << 20;
-  static constexpr std::uint64_t kCached = 32U << 20;  // freed, kept by the allocator
+  static constexpr std::uint64_t kMaxGrowth = (256U << 20) * kMemoryFactor;
+  // Freed, kept by the allocator. AddressSanitizer keeps freed blocks of each size, and the stack
+  // traces of all allocations.
+  static constexpr std::uint64_t kCached = (32U << 20) * (kAddressSanitizer ? 10 : 1);
+  static constexpr std::chrono::milliseconds kMaxHealthTime{50 * kTimeFactor};
 
   ServerWatch(pid_t server, const std::string& url);
   ~ServerWatch() { stop(); }
@@ -54,7 +59,7 @@ class ServerWatch {
   std::size_t health_requests() const;
 
   // EXPECTs the limits of docs/limits.md: 256 MiB, returned within 10 s except `kept` bytes,
-  // /health below 50 ms.
+  // /health below 50 ms; more under AddressSanitizer (tests/support/sanitizers.h).
   void expect_limits(std::uint64_t kept = 0);
 
  private:
