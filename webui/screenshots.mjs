@@ -53,7 +53,7 @@ const server = spawn(
   { stdio: ['ignore', 'pipe', 'inherit'] },
 );
 const browser = await chromium.launch({
-  executablePath: process.env.TT_CHROMIUM ?? '/usr/bin/chromium',
+  executablePath: process.env.TT_CHROMIUM ?? '/usr/bin/chromium-headless-shell',
   args: ['--headless', '--no-sandbox', '--disable-gpu'],
 });
 try {

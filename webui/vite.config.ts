@@ -16,11 +16,13 @@ export default defineConfig({
   },
   // `npm run dev` serves the sources and forwards /api to a running tt-server.
   server: {
+    fs: { allow: ['.', '../docs'] }, // the glossary
     proxy: {
       '/api': { target: process.env.TT_SERVER_URL ?? 'http://127.0.0.1:8080', ws: true },
     },
   },
   test: {
+    slowTestThreshold: 10_000, // ms; the log shows failures, not every test
     projects: [
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 60_000 } },
       {
@@ -35,10 +37,12 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.e2e.ts'],
-          fileParallelism: false,
+          maxWorkers: 2, // each with a browser and a server
           testTimeout: 60_000,
           expect: { poll: { timeout: 10_000 } },
           hookTimeout: 120_000,
+          // A busy CI machine may delay a frame by seconds. vitest reports each retry.
+          retry: process.env.CI ? 1 : 0,
         },
       },
     ],

@@ -43,6 +43,14 @@ export function formatCount(count: number): string {
     .replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f');
 }
 
+// The memory sources as the page names them (docs/glossary.md has those of the data).
+export const sourceName = (source: string): string =>
+  source === 'disk' ? 'file (mapped)' : source;
+
+// Generated tokens per second.
+export const formatSpeed = (perSecond: number): string =>
+  `${perSecond >= 100 ? formatCount(perSecond) : threeDigits(perSecond)} tokens/s`;
+
 export const exactNs = (ns: number): string => `${formatCount(ns)} ns`;
 export const exactBytes = (bytes: number): string => `${formatCount(bytes)} bytes`;
 

@@ -4,6 +4,8 @@ export interface Command {
   readonly id: string;
   readonly title: string;
   readonly group: string;
+  readonly words?: string; // other words for it, which the search finds too
+  readonly text?: string; // shown below the title
   // Syntax of `parseKey`. The palette shows the first one.
   readonly keys?: readonly string[];
   readonly typing?: boolean; // works while a text field has the focus

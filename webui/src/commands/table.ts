@@ -8,9 +8,11 @@ import { afterEscape, type PhaseFilter } from '../state/view';
 import { titleOf } from '../state/session_list';
 import { copyText } from '../ui/clipboard';
 import type { Command } from './command';
+import { questionCommands } from './questions';
 
 export function commandsOf(store: Store, panels: readonly Panel[]): readonly Command[] {
   return [
+    ...questionCommands(store),
     ...windowCommands(store),
     ...panelCommands(store, panels),
     ...moveCommands(store),
@@ -40,7 +42,7 @@ function windowCommands(store: Store): readonly Command[] {
     },
     {
       id: 'help',
-      title: 'Keyboard shortcuts',
+      title: 'Keyboard shortcuts and glossary',
       group,
       keys: ['?'],
       run: () => {

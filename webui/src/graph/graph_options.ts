@@ -2,6 +2,7 @@
 // A missing or invalid part has its default. Pure functions.
 import type { Category } from '../net/types';
 import { CATEGORIES } from './scene';
+import { EVERY_GROUP } from './whole';
 
 export const FORMS = ['layer', 'model', 'list'] as const;
 export type GraphForm = (typeof FORMS)[number];
@@ -19,7 +20,7 @@ export interface GraphOptions {
   readonly form: GraphForm;
   readonly heat: Heat;
   readonly all: boolean; // heat of the session (or the brushed range) instead of the step
-  readonly open: readonly string[]; // groups of the model that are opened
+  readonly open: readonly string[]; // groups of the model that are opened (whole.ts)
   readonly hide: readonly Category[];
 }
 
@@ -33,12 +34,18 @@ export const defaultGraph: GraphOptions = {
 
 const MAX_OPEN = 40;
 
+// The last ones, and EVERY_GROUP in any case, because it changes the meaning of the others.
+const limited = (open: readonly string[]): readonly string[] => [
+  ...(open.includes(EVERY_GROUP) ? [EVERY_GROUP] : []),
+  ...open.filter((key) => key !== EVERY_GROUP).slice(-MAX_OPEN),
+];
+
 export function encodeGraph({ form, heat, all, open, hide }: GraphOptions): string {
   const parts: string[] = [];
   if (form !== defaultGraph.form) parts.push(form);
   if (heat !== defaultGraph.heat) parts.push(`heat:${heat}`);
   if (all) parts.push('all');
-  if (open.length > 0) parts.push(`open:${open.slice(-MAX_OPEN).join('.')}`);
+  if (open.length > 0) parts.push(`open:${limited(open).join('.')}`);
   if (hide.length > 0) parts.push(`hide:${hide.join('.')}`);
   return parts.join(',');
 }
@@ -56,7 +63,7 @@ export function decodeGraph(text: string): GraphOptions {
     form: FORMS.find((one) => parts.has(one)) ?? defaultGraph.form,
     heat: HEATS.find((one) => one === parts.get('heat')) ?? defaultGraph.heat,
     all: parts.has('all'),
-    open: list('open').slice(0, MAX_OPEN),
+    open: limited(list('open')),
     hide: CATEGORIES.map(({ category }) => category).filter((one) => list('hide').includes(one)),
   };
 }

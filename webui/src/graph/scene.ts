@@ -48,6 +48,8 @@ export interface LaidOutScene {
 }
 
 const BOX = { w: 146, h: 38 };
+// With room for the whole name of the op beside its time.
+const widthOf = (op: string): number => Math.max(BOX.w, Math.ceil(op.length * 8.2) + 68);
 const LINE = { w: 118, h: 22 };
 
 // `whole`: the boxes of the whole model.
@@ -94,7 +96,7 @@ function itemOf(node: GraphNode, layer: number, stub: boolean, group: Group | nu
   const shape = formatShape(node.shape);
   switch (origin) {
     case 'computed':
-      return { node, stub, origin, group, title: node.op ?? '', sub: `${name}  ${shape}`, ...BOX };
+      return { node, stub, origin, group, title: node.op ?? '', sub: `${name}  ${shape}`, w: widthOf(node.op ?? ''), h: BOX.h }; // prettier-ignore
     case 'view':
       return { node, stub, origin, group, title: `${node.op ?? ''} ${shape}`, sub: '', ...LINE };
     case 'external':

@@ -24,7 +24,13 @@ export interface WholeGraph {
 export const groupKey = (layer: number | null, component: string): string =>
   `${layer ?? 'x'}_${component}`;
 
-// `open`: keys of the groups that are opened.
+// In the list of opened groups: every group is open, except those that are listed.
+export const EVERY_GROUP = 'every';
+
+export const isOpen = (open: ReadonlySet<string>, key: string): boolean =>
+  open.has(EVERY_GROUP) !== open.has(key);
+
+// `open`: keys of the groups that are opened, and EVERY_GROUP.
 export function wholeGraph({ nodes, edges }: Graph, open: ReadonlySet<string>): WholeGraph {
   const at = new Map<string, number>(); // by layer, component and category: the group's tensor
   const groups = new Map<number, Group & { ops: number[]; tensors: number }>();
@@ -34,7 +40,7 @@ export function wholeGraph({ nodes, edges }: Graph, open: ReadonlySet<string>): 
   const categories = new Map<number, Category>();
   nodes.forEach((node, index) => {
     const key = groupKey(node.layer, node.component);
-    if (open.has(key)) {
+    if (isOpen(open, key)) {
       shown.push(node);
       boxOf.set(node.tensor, node.tensor);
       position.set(node.tensor, index);

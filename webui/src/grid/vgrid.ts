@@ -62,8 +62,17 @@ export interface GridContent<Row> {
   readonly active: number | null;
 }
 
+// A row of the document, and what it shows.
+interface Line<Row> {
+  readonly element: HTMLElement;
+  index: number;
+  row: Row | undefined;
+  isSelected: boolean;
+}
+
 const ROW = 24;
 const MAX_HEIGHT = 8_000_000;
+const MAX_SHIFT = 10_000; // rows from the base: transforms of the browser have 24 bits
 const EDGE = 10_000; // pixels of exact scrolling that are kept at both ends
 
 let grids = 0;
@@ -74,7 +83,11 @@ export class VGrid<Row> {
   private anchor: number | null = null; // start of the selected range
   private top = 0; // the first row in view, with its fraction
   private seenTop = 0; // scrollTop that `top` belongs to
-  private readonly pool: HTMLElement[] = [];
+  private lines: Line<Row>[] = []; // in order
+  private base = 0; // the row at which the lines' positions begin
+  // Measured when they change: reading them between changes of the document costs a layout.
+  private size = { width: 0, height: 0 };
+  private template = '';
   private readonly head: HTMLElement;
   private readonly body: HTMLElement;
   private readonly view: HTMLElement;
@@ -107,8 +120,13 @@ export class VGrid<Row> {
     host.addEventListener('keydown', this.key);
     this.view.addEventListener('click', this.click);
     this.view.addEventListener('dblclick', this.doubleClick);
-    this.resize = new ResizeObserver(this.paint);
+    this.resize = new ResizeObserver(() => {
+      this.measure();
+      this.paint();
+    });
     this.resize.observe(host);
+    this.resize.observe(this.head);
+    this.measure();
     this.show(content);
   }
 
@@ -124,8 +142,9 @@ export class VGrid<Row> {
     const before = this.content;
     this.content = content;
     const { columns, rows, label, sort, active } = content;
-    const keys = (all: readonly Column<Row>[]): string => all.map(({ key }) => key).join(' ');
-    if (keys(before.columns) !== keys(columns)) this.makeColumns();
+    const heads = (all: readonly Column<Row>[]): string =>
+      all.map(({ key, title }) => `${key} ${title}`).join();
+    if (heads(before.columns) !== heads(columns)) this.makeColumns();
     this.host.setAttribute('aria-label', label);
     this.host.setAttribute('aria-rowcount', String(rows.count + 1));
     if (active !== this.active) this.anchor = active;
@@ -142,7 +161,7 @@ export class VGrid<Row> {
         sort?.key !== column.key ? 'none' : sort.descending ? 'descending' : 'ascending';
       this.head.children[i]?.setAttribute('aria-sort', direction);
     });
-    this.paint();
+    this.paint(true);
   }
 
   // The selected rows; null: none.
@@ -162,7 +181,12 @@ export class VGrid<Row> {
   // ---- Scrolling ---------------------------------------------------------------------
 
   private visible(): number {
-    return Math.max(0, this.host.clientHeight - this.head.offsetHeight) / ROW;
+    return this.size.height / ROW;
+  }
+
+  private measure(): void {
+    const { clientWidth: width, clientHeight: height } = this.host;
+    this.size = { width, height: Math.max(0, height - this.head.offsetHeight) };
   }
 
   private lastTop(): number {
@@ -200,7 +224,7 @@ export class VGrid<Row> {
     const at = this.host.scrollTop;
     const moved = at - this.seenTop;
     if (moved !== 0) {
-      const isShort = Math.abs(moved) <= 2 * this.host.clientHeight;
+      const isShort = Math.abs(moved) <= 2 * this.size.height;
       const share = this.room() > 0 ? at / this.room() : 0;
       const top = !this.isScaled()
         ? at / ROW
@@ -225,7 +249,8 @@ export class VGrid<Row> {
     const { columns } = this.content;
     this.host.setAttribute('aria-colcount', String(columns.length));
     this.head.replaceChildren(...columns.map((column, i) => this.heading(column, i === 0)));
-    for (const line of this.pool.splice(0)) line.remove();
+    for (const line of this.lines.splice(0)) line.element.remove();
+    this.template = '';
   }
 
   // The headings are one stop of the Tab key: left and right move between them.
@@ -298,51 +323,86 @@ export class VGrid<Row> {
 
   // ---- Paint -------------------------------------------------------------------------
 
-  private readonly paint = (): void => {
+  // Lines that stay in view are moved with the whole view, unless `all` rows may have changed.
+  private paint(all = false): void {
     const { columns, rows } = this.content;
     const minWidth = columns.reduce((sum, column) => sum + column.width, 0);
-    const width = `${Math.max(minWidth, this.host.clientWidth)}px`;
+    const width = `${Math.max(minWidth, this.size.width)}px`;
+    for (const line of [this.head, this.view])
+      if (line.style.width !== width) line.style.width = width;
     const template = columns
       .map(({ width: w, grow }) => (grow ? `minmax(${w}px, ${grow}fr)` : `${w}px`))
       .join(' ');
-    for (const line of [this.head, this.view]) line.style.width = width;
-    this.head.style.gridTemplateColumns = template;
+    if (template !== this.template) {
+      this.template = template;
+      for (const one of [this.head, ...this.lines.map(({ element: line }) => line)])
+        one.style.gridTemplateColumns = template;
+    }
     this.top = Math.min(this.top, this.lastTop());
     const first = Math.floor(this.top);
-    const last = Math.min(rows.count, Math.ceil(this.top + this.visible()));
-    this.view.style.transform = `translateY(${-(this.top - first) * ROW}px)`;
+    // One more than has room, so that the number does not depend on the fraction of the first row.
+    const last = Math.min(rows.count, first + Math.ceil(this.visible()) + 1);
     rows.need?.(first, last);
-    for (let i = 0; i < last - first; i += 1) this.paintRow(i, first + i, template);
-    for (const spare of this.pool.splice(Math.max(0, last - first))) spare.remove();
+    this.turnLines(first);
+    for (const spare of this.lines.splice(Math.max(0, last - first))) spare.element.remove();
+    for (let i = 0; i < last - first; i += 1) this.paintRow(i, first + i, all);
+    this.view.style.transform = `translateY(${-(this.top - this.base) * ROW}px)`;
     const shown = this.active !== null && this.active >= first && this.active < last;
-    if (shown) this.host.setAttribute('aria-activedescendant', `${this.prefix}${this.active ?? 0}`);
+    const id = shown ? `${this.prefix}${this.active ?? 0}` : null;
+    if (id === this.host.getAttribute('aria-activedescendant')) return;
+    if (id !== null) this.host.setAttribute('aria-activedescendant', id);
     else this.host.removeAttribute('aria-activedescendant');
-  };
+  }
 
-  private paintRow(slot: number, index: number, template: string): void {
+  // The lines that leave the view at one end enter it at the other.
+  private turnLines(first: number): void {
+    const { lines } = this;
+    const by = first - (lines[0]?.index ?? first);
+    if (Math.abs(by) >= lines.length || Math.abs(first - this.base) > MAX_SHIFT) {
+      this.base = first;
+      for (const line of lines) line.index = -1;
+    } else if (by > 0) {
+      const moved = lines.splice(0, by);
+      lines.push(...moved);
+      this.view.append(...moved.map(({ element: line }) => line));
+    } else if (by < 0) {
+      const moved = lines.splice(by);
+      lines.unshift(...moved);
+      this.view.prepend(...moved.map(({ element: line }) => line));
+    }
+  }
+
+  private paintRow(slot: number, index: number, all: boolean): void {
     const { columns, rows } = this.content;
     const row = rows.at(index);
-    const line = this.pool[slot] ?? this.newLine(slot);
-    this.pool[slot] = line;
+    const line = (this.lines[slot] ??= this.newLine());
     const selected = this.selected();
     const isSelected = selected !== null && index >= selected.from && index < selected.to;
-    line.id = `${this.prefix}${index}`;
-    line.style.gridTemplateColumns = template;
-    line.setAttribute('aria-rowindex', String(index + 2));
-    line.setAttribute('aria-selected', String(isSelected));
-    if (row === undefined) line.setAttribute('aria-busy', 'true');
-    else line.removeAttribute('aria-busy');
-    line.dataset.index = String(index);
-    line.dataset.odd = String(index % 2);
+    const isMoved = line.index !== index;
+    if (!all && !isMoved && line.row === row && line.isSelected === isSelected) return;
+    const isBusy = row === undefined;
+    if (isMoved) {
+      line.element.id = `${this.prefix}${index}`;
+      line.element.setAttribute('aria-rowindex', String(index + 2));
+      line.element.dataset.index = String(index);
+      line.element.dataset.odd = String(index % 2);
+    }
+    // Also if only the base has changed.
+    const place = `translateY(${(index - this.base) * ROW}px)`;
+    if (line.element.style.transform !== place) line.element.style.transform = place;
+    line.element.setAttribute('aria-selected', String(isSelected));
+    if (isBusy) line.element.setAttribute('aria-busy', 'true');
+    else line.element.removeAttribute('aria-busy');
+    Object.assign(line, { index, row, isSelected });
     columns.forEach((column, i) => {
-      const cell = line.children[i];
+      const cell = line.element.children[i];
       if (cell instanceof HTMLElement) paintCell(cell, column, row);
     });
   }
 
-  private newLine(slot: number): HTMLElement {
+  private newLine(): Line<Row> {
     const line = element('div', 'vgrid-row', 'row');
-    line.style.transform = `translateY(${slot * ROW}px)`;
+    line.style.gridTemplateColumns = this.template;
     for (const column of this.content.columns) {
       const cell = element('div', 'vgrid-cell', 'gridcell');
       if (column.align) cell.dataset.align = column.align;
@@ -350,7 +410,7 @@ export class VGrid<Row> {
       line.append(cell);
     }
     this.view.append(line);
-    return line;
+    return { element: line, index: -1, row: undefined, isSelected: false };
   }
 
   // ---- Selection ---------------------------------------------------------------------

@@ -11,6 +11,7 @@ import {
   type CallOptions,
 } from './call';
 import { decodePicture } from './frames';
+import { decodeSteps } from './step_columns';
 import * as wire from './types';
 import { upload } from './upload';
 
@@ -19,6 +20,10 @@ export { isNotFound, errorText } from './call';
 
 const id = encodeURIComponent;
 export const MAX_PAGE_ROWS = 10_000; // maximum `limit` of the server
+
+// So many steps from `from`, or the last ones of the session.
+export type StepPart =
+  { readonly from: number; readonly limit: number } | { readonly last: number };
 
 // `whileBusy` repeats requests that only read.
 export function createApi(whileBusy: WhileBusy) {
@@ -48,8 +53,12 @@ export function createApi(whileBusy: WhileBusy) {
     example: () => pageFile('example.ttrace'),
     tokens: (session: string, from: number, limit: number) =>
       get(`sessions/${id(session)}/tokens`, wire.tokens, { query: { from, limit } }),
-    steps: (session: string, from: number, limit: number) =>
-      get(`sessions/${id(session)}/steps`, wire.steps, { query: { from, limit } }),
+    steps: (session: string, part: StepPart) =>
+      whileBusy(() =>
+        callBinary(`sessions/${id(session)}/steps`, decodeSteps, {
+          query: { ...part, format: 'columns' },
+        }),
+      ),
     ops: (session: string, step: number, signal?: AbortSignal) =>
       fetchAllPages(
         (from) =>

@@ -17,10 +17,10 @@ export const num: Check<number> = (v, path) =>
 
 // An index or a number of records: at most the largest context (docs/limits.md).
 export const MAX_COUNT = 2 ** 24;
+export const isCount = (v: unknown): v is number =>
+  typeof v === 'number' && Number.isInteger(v) && v >= 0 && v <= MAX_COUNT;
 export const count: Check<number> = (v, path) =>
-  typeof v === 'number' && Number.isInteger(v) && v >= 0 && v <= MAX_COUNT
-    ? v
-    : mismatch(path, 'a whole number up to 16777216', v);
+  isCount(v) ? v : mismatch(path, 'a whole number up to 16777216', v);
 
 export const bool: Check<boolean> = (v, path) =>
   typeof v === 'boolean' ? v : mismatch(path, 'true or false', v);

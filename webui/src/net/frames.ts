@@ -23,12 +23,19 @@ export interface OpsFrame {
 }
 
 const MAGIC = 0x31465454;
-const HEADER = 32;
+export const HEADER = 32; // bytes
 const KIND_OPS = 1;
 const FLAG_COMPLETE = 1;
 const FLAG_WITHDRAWN = 2;
 
 const padded = (bytes: number): number => (bytes + 7) & ~7;
+
+// Whether a response begins with a header of this kind.
+export function hasKind(buffer: ArrayBuffer, kind: number): boolean {
+  if (buffer.byteLength < HEADER) return false;
+  const head = new DataView(buffer);
+  return head.getUint32(0, true) === MAGIC && head.getUint16(4, true) === kind;
+}
 
 export function decodeOpsFrame(buffer: ArrayBuffer): Result<OpsFrame, string> {
   if (buffer.byteLength < HEADER) return err('a live frame is shorter than its header');
@@ -57,7 +64,7 @@ export function decodeOpsFrame(buffer: ArrayBuffer): Result<OpsFrame, string> {
   });
 }
 
-// A raster (api/columns.md): the sums of all pixels, and the description of both axes.
+// A raster (api/raster_format.md): the sums of all pixels, and the description of both axes.
 export interface Picture extends PictureHead {
   readonly width: number;
   readonly height: number;
@@ -70,17 +77,29 @@ const utf8 = new TextDecoder();
 export function decodePicture(buffer: ArrayBuffer): Result<Picture, string> {
   if (buffer.byteLength < HEADER) return err('a raster is shorter than its header');
   const head = new DataView(buffer);
-  if (head.getUint32(0, true) !== MAGIC || head.getUint16(4, true) !== KIND_RASTER) {
-    return err('a raster does not begin with its kind');
-  }
+  if (!hasKind(buffer, KIND_RASTER)) return err('a raster does not begin with its kind');
   const [width, height] = [head.getUint32(8, true), head.getUint32(12, true)];
   const end = HEADER + padded(4 * width * height);
   if (buffer.byteLength < end) return err(`a raster of ${width} x ${height} pixels is truncated`);
+  return withDescription(buffer, end, 'raster', (json) => ({
+    ...pictureHead(json, ''),
+    width,
+    height,
+    cells: new Float32Array(buffer, HEADER, width * height),
+  }));
+}
+
+// What `decode` makes of the JSON text that begins at `end`; an error if it throws a Mismatch.
+export function withDescription<T>(
+  buffer: ArrayBuffer,
+  end: number,
+  noun: string,
+  decode: (json: unknown) => T,
+): Result<T, string> {
   try {
-    const axes = pictureHead(JSON.parse(utf8.decode(new Uint8Array(buffer, end))), '');
-    return ok({ ...axes, width, height, cells: new Float32Array(buffer, HEADER, width * height) });
+    return ok(decode(JSON.parse(utf8.decode(new Uint8Array(buffer, end)))));
   } catch (cause) {
     if (!(cause instanceof Mismatch) && !(cause instanceof SyntaxError)) throw cause;
-    return err(`invalid raster: ${cause.message}`);
+    return err(`invalid ${noun}: ${cause.message}`);
   }
 }

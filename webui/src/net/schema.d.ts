@@ -345,6 +345,8 @@ export interface paths {
                 readonly last_step?: number;
                 /** @description Write one row per head for reads of Q, K, V and O weights */
                 readonly per_head?: boolean;
+                /** @description Write the rows of a step with several tokens once for each token; token_count is the number of tokens that share a row. Only for csv, json, parquet, arrow, arrow-file and folder */
+                readonly per_token?: boolean;
                 /** @description Only for parquet and arrow-file. Number of rows after which a new file starts; the response is a tar archive of session=ID/steps=A-B/part.parquet (or part.arrow) files. 0: a single file */
                 readonly part_rows?: number;
             };
@@ -482,6 +484,9 @@ export interface paths {
                 readonly from?: components["parameters"]["from"];
                 /** @description Maximum number of steps in the page */
                 readonly limit?: number;
+                /** @description Return so many steps from the end of the session; from and limit then have no effect */
+                readonly last?: number;
+                readonly format?: "json" | "columns";
             };
             readonly header?: never;
             readonly path: {
@@ -905,10 +910,11 @@ export interface paths {
         readonly parameters: {
             readonly query?: {
                 readonly by?: components["schemas"]["RowAxis"];
+                /** @description Value that the rows are sorted by. Without it: accesses, unless more than half of the rows have equally many; then bytes; if these are equal, too, time */
                 readonly value?: components["schemas"]["TraceValue"];
-                /** @description Percentage of the rows that are hot, from the highest value down */
+                /** @description Percentage of the rows that are hot, from the highest value down. Rows with equal values that the limit would divide are warm */
                 readonly hot_percent?: number;
-                /** @description Percentage of the rows that are cold, from the lowest value up */
+                /** @description Percentage of the rows that are cold, from the lowest value up. By default each percentage is at most what the other leaves; together they must be at most 100 */
                 readonly cold_percent?: number;
                 /** @description Only steps of this phase */
                 readonly phase?: components["parameters"]["only_phase"];
@@ -1364,6 +1370,31 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/v1/sessions/{id}/experts/caches": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Number of slots per layer. Default: 1, 2, 4, ... below the number of experts */
+                readonly slots?: number;
+                /** @description Only tokens of steps of this phase */
+                readonly phase?: components["schemas"]["Phase"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** Requests of experts served by caches with slots per layer or in one pool */
+        readonly get: operations["expertCaches"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/v1/sessions/{id}/heads": {
         readonly parameters: {
             readonly query?: never;
@@ -1668,6 +1699,8 @@ export interface components {
         readonly HotCold: {
             readonly by: components["schemas"]["RowAxis"];
             readonly value: components["schemas"]["TraceValue"];
+            /** @description Which equal values decided the value that rows are sorted by, and which groups of equal rows a limit would have divided */
+            readonly note: string | null;
             readonly total: components["schemas"]["Total"];
             readonly classes: {
                 readonly hot: components["schemas"]["HeatClass"];
@@ -1851,10 +1884,36 @@ export interface components {
             /** @description Used experts that were in memory */
             readonly expert_hits: number;
             readonly expert_misses: number;
+            /** @description Experts not in memory that were predicted before the router had chosen, from the previous token or layer */
+            readonly experts_predicted: number;
+            /** @description The part of them that the router chose */
+            readonly experts_predicted_right: number;
+            /** @description Read for predicted experts; nothing is read while most predictions are wrong */
+            readonly expert_bytes_ahead: number;
+            /** @description The part of it for experts that the router did not choose */
+            readonly expert_bytes_wasted: number;
             /** @description How often the budget was reduced because memory was needed elsewhere */
             readonly budget_reductions: number;
         };
         readonly MemoryPlan: {
+            /** @description Parts of the files that the plan keeps in memory (pinned) or reads for every token, by file and offset; empty without a plan */
+            readonly planned_ranges: readonly {
+                /** @description Index of the file */
+                readonly file: number;
+                readonly file_offset: number;
+                readonly size_bytes: number;
+                /** @description false: read for every token */
+                readonly pinned: boolean;
+            }[];
+            /** @description Parts of the mapped tensors that are in memory now, by file and offset; empty if not known */
+            readonly resident_ranges: readonly {
+                /** @description Index of the file */
+                readonly file: number;
+                readonly file_offset: number;
+                readonly size_bytes: number;
+            }[];
+            /** @description The ranges in memory consist of units of about this size: those of which at least half is in memory */
+            readonly resident_unit_bytes: number;
             /** @description false: the kernel reports residency only to users who may write the file */
             readonly residency_known: boolean;
             /** @description false: the curve assumes 1 GB/s */
@@ -1965,6 +2024,11 @@ export interface components {
              * @enum {unknown}
              */
             readonly timing?: "fast" | "exact";
+            /**
+             * @description Record each minor page fault, too: a page was in memory, but not mapped yet, or new
+             * @default false
+             */
+            readonly minor_faults?: boolean;
             /**
              * @description Only for level verbose. Regular expression for the names of the op outputs whose value statistics are recorded, without back references and lookaheads. Empty: no statistics
              * @default attn_out|ffn_out|ffn_moe_out|l_out|result_
@@ -2124,6 +2188,24 @@ export interface components {
             readonly pressure_io_ns: number | null;
             /** @description Time in which any task of the system waited for memory (PSI); null: not recorded */
             readonly pressure_memory_ns: number | null;
+            /** @description Time in which the request waited for other requests, before the session and its first step; 0 for all other steps; null: not recorded */
+            readonly queue_ns: number | null;
+            /** @description Time for choosing the token that the step evaluates, after the previous step; null: not recorded */
+            readonly sample_ns: number | null;
+            /** @description Time for converting tokens to text, before the step; null: not recorded */
+            readonly detokenize_ns: number | null;
+            /** @description Time from the start of the step until its graph could run: building the graph or finding the previous one again, memory for it, its inputs; null: not recorded */
+            readonly build_ns: number | null;
+            /** @description Time from then until the graph had run and its output could be read; null: not recorded */
+            readonly evaluate_ns: number | null;
+            /** @description Number of graphs that were built for the step; 0: the graph of the previous step was used again; null: not recorded */
+            readonly graphs_built: number | null;
+            /** @description Bytes of the mapped model files that the step read, each counted once */
+            readonly mapped_bytes: number;
+            /** @description `disk_read_bytes` / `mapped_bytes`: 0 if all weights were in memory, 1 if each was read from the disk once; null: not recorded, or no mapped weights */
+            readonly reread_factor: number | null;
+            /** @description `disk_read_bytes` / `major_faults`: what the kernel read (readahead) per page that was waited for; null: not recorded, or no such page fault */
+            readonly bytes_per_fault: number | null;
             /** @description One entry per layer, then one for the ops that belong to no layer */
             readonly layers: {
                 readonly ns: readonly number[];
@@ -2136,6 +2218,8 @@ export interface components {
         readonly Timing: "fast" | "learned" | "exact" | "none";
         /** @enum {unknown} */
         readonly Verdict: "clean" | "contended" | "throttled" | "disk";
+        /** @enum {unknown} */
+        readonly Kernel: "plain" | "repacked" | "amx" | "llamafile" | "device";
         /** @enum {unknown} */
         readonly Component: "other" | "embedding" | "attention" | "ffn" | "moe" | "ssm" | "norm" | "output" | "kv-cache" | "input";
         /** @enum {unknown} */
@@ -2176,6 +2260,10 @@ export interface components {
             readonly op_layer_id: number | null;
             /** @description Device that executed the op */
             readonly device: string;
+            /** @description Implementation that ran the op (docs/conditions.md); null: it depends on what was not recorded */
+            readonly kernel: components["schemas"]["Kernel"] | null;
+            /** @description Number of compute threads, each of which did a part of the op */
+            readonly threads: number;
             /** @description Number of graph nodes that ran as this op */
             readonly nodes: number;
             /** @description Index of the output tensor in the template */
@@ -2310,6 +2398,8 @@ export interface components {
             readonly expert_rank: number | null;
             /** @description Weight from the router at that rank; null: unknown, or not an access of an expert */
             readonly routing_score: number | null;
+            /** @description Name of the expert's part of the tensor: blk.5.expert_3.ffn_up.weight; null: not an access of an expert */
+            readonly expert_name: string | null;
         };
         readonly Version: {
             readonly server: string;
@@ -2500,6 +2590,8 @@ export interface components {
         readonly Comparison: {
             readonly left: components["schemas"]["ComparedSession"];
             readonly right: components["schemas"]["ComparedSession"];
+            /** @description What the recordings know about the causes of the differences, one sentence each: other model, settings, request, machine or library; a reused prefix; steps with a new graph; a machine that was not clean */
+            readonly causes: readonly string[];
             /** @description Facts of the request, model and machine that differ; null: not recorded */
             readonly facts: readonly {
                 readonly name: string;
@@ -2786,6 +2878,43 @@ export interface components {
                 readonly tried_pinned_saved: components["schemas"]["Bytes"];
             }[];
         };
+        /** @description Requests of the second half of the tokens that a cache served, by policy */
+        readonly CacheHits: {
+            readonly lru: number;
+            readonly lfu: number;
+            /** @description The experts requested most in the first half */
+            readonly pinned: number;
+            /** @description The optimum, which knows all requests */
+            readonly belady: number;
+        };
+        readonly CacheLayouts: {
+            /** @description With this number of slots in each layer */
+            readonly layers: components["schemas"]["CacheHits"];
+            /** @description With as many slots as all layers together in one pool */
+            readonly pool: components["schemas"]["CacheHits"];
+        };
+        /** @description Caches of whole experts; see docs/experts.md */
+        readonly ExpertCaches: {
+            readonly routers: number;
+            /** @description Number of experts of a router; the most of all routers */
+            readonly experts: number;
+            readonly tokens: number;
+            /** @description Tokens of the second half */
+            readonly counted_tokens: number;
+            /** @description Experts chosen, summed over tokens and routers */
+            readonly requests: number;
+            /** @description Requests of the second half */
+            readonly counted: number;
+            /** @description The same with the tokens in random order */
+            readonly counted_control: number;
+            readonly rows: readonly {
+                /** @description Slots per router */
+                readonly slots: number;
+                readonly recorded: components["schemas"]["CacheLayouts"];
+                /** @description With the tokens in random order */
+                readonly control: components["schemas"]["CacheLayouts"];
+            }[];
+        };
         readonly HeadWeight: {
             readonly name: string;
             /** @enum {unknown} */
@@ -2940,6 +3069,38 @@ export interface components {
             readonly throttled_percent: number | null;
             /** @description Share that they did none of these in steps with major page faults */
             readonly blocked_percent: number | null;
+            /** @description What the process read from disks during the steps; null: nothing, or it was not recorded */
+            readonly disk: null | {
+                readonly read_bytes: components["schemas"]["Bytes"];
+                /** @description Bytes of the mapped model files that the session used, each counted once */
+                readonly mapped_bytes: components["schemas"]["Bytes"];
+                /** @description read_bytes / mapped_bytes: how often each of these bytes was read; null: no mapped weights */
+                readonly reread_factor: number | null;
+                readonly major_faults: number;
+                /** @description What the kernel read (readahead) per page that was waited for; null: no page faults */
+                readonly bytes_per_fault: number | null;
+            };
+            /** @description What the time of the session was spent on, without overlap; null: not recorded */
+            readonly spent: null | {
+                /** @description Steps with all of these values */
+                readonly steps: number;
+                /** @description Graphs that were built; the other steps used that of the step before again */
+                readonly graphs_built: number;
+                /** @description Waiting for other requests, before the session; not a part of total_ns */
+                readonly queue_ns: number;
+                /** @description From the start of the session to the end of the last step: the sum of the following */
+                readonly total_ns: number;
+                /** @description Choosing tokens */
+                readonly sample_ns: number;
+                /** @description Converting tokens to text */
+                readonly detokenize_ns: number;
+                /** @description Building graphs or finding them again, memory for them, their inputs */
+                readonly build_ns: number;
+                /** @description Running the graphs */
+                readonly evaluate_ns: number;
+                /** @description Everything else: recording, passing tokens on */
+                readonly other_ns: number;
+            };
             /** @description By phase */
             readonly phases: {
                 readonly [key: string]: {
@@ -3410,7 +3571,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Queued and running requests and the most recent finished ones, without their text */
+            /** @description Queued and running requests and the most recent finished ones, with their text */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3782,6 +3943,8 @@ export interface operations {
                 readonly last_step?: number;
                 /** @description Write one row per head for reads of Q, K, V and O weights */
                 readonly per_head?: boolean;
+                /** @description Write the rows of a step with several tokens once for each token; token_count is the number of tokens that share a row. Only for csv, json, parquet, arrow, arrow-file and folder */
+                readonly per_token?: boolean;
                 /** @description Only for parquet and arrow-file. Number of rows after which a new file starts; the response is a tar archive of session=ID/steps=A-B/part.parquet (or part.arrow) files. 0: a single file */
                 readonly part_rows?: number;
             };
@@ -3976,6 +4139,9 @@ export interface operations {
                 readonly from?: components["parameters"]["from"];
                 /** @description Maximum number of steps in the page */
                 readonly limit?: number;
+                /** @description Return so many steps from the end of the session; from and limit then have no effect */
+                readonly last?: number;
+                readonly format?: "json" | "columns";
             };
             readonly header?: never;
             readonly path: {
@@ -3986,12 +4152,13 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description One page of steps */
+            /** @description One page of steps. With format=columns, the layout is that of api/step_format.md */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
                 content: {
+                    readonly "application/vnd.tensor-trace.columns": string;
                     readonly "application/json": {
                         readonly total: components["schemas"]["Total"];
                         readonly steps: readonly components["schemas"]["Step"][];
@@ -4494,10 +4661,11 @@ export interface operations {
         readonly parameters: {
             readonly query?: {
                 readonly by?: components["schemas"]["RowAxis"];
+                /** @description Value that the rows are sorted by. Without it: accesses, unless more than half of the rows have equally many; then bytes; if these are equal, too, time */
                 readonly value?: components["schemas"]["TraceValue"];
-                /** @description Percentage of the rows that are hot, from the highest value down */
+                /** @description Percentage of the rows that are hot, from the highest value down. Rows with equal values that the limit would divide are warm */
                 readonly hot_percent?: number;
-                /** @description Percentage of the rows that are cold, from the lowest value up */
+                /** @description Percentage of the rows that are cold, from the lowest value up. By default each percentage is at most what the other leaves; together they must be at most 100 */
                 readonly cold_percent?: number;
                 /** @description Only steps of this phase */
                 readonly phase?: components["parameters"]["only_phase"];
@@ -5038,6 +5206,39 @@ export interface operations {
                 };
                 content: {
                     readonly "application/json": components["schemas"]["Pinning"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
+        };
+    };
+    readonly expertCaches: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Number of slots per layer. Default: 1, 2, 4, ... below the number of experts */
+                readonly slots?: number;
+                /** @description Only tokens of steps of this phase */
+                readonly phase?: components["schemas"]["Phase"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Requests served, by number of slots, policy and order of the tokens */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["ExpertCaches"];
                 };
             };
             readonly 400: components["responses"]["Problem"];

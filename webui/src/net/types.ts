@@ -18,7 +18,17 @@ export type RunState = Run['state'];
 export type Session = Schemas['Session'];
 export type SessionState = Schemas['SessionState'];
 export type Token = Schemas['Token'];
-export type StepSummary = Schemas['Step'];
+// Numbers of a JSON list, or a part of a column.
+export interface Numbers {
+  readonly length: number;
+  readonly [index: number]: number;
+  at(index: number): number | undefined;
+  some(holds: (value: number) => boolean): boolean;
+  reduce(next: (sum: number, value: number) => number, first: number): number;
+}
+export interface StepSummary extends Omit<Schemas['Step'], 'layers'> {
+  readonly layers: { readonly ns: Numbers; readonly bytes: Numbers };
+}
 export type Phase = Schemas['Phase'];
 export type Op = Schemas['Op'];
 export type OpSource = Schemas['OpSource'];
@@ -92,11 +102,25 @@ export const memoryPlan = object<MemoryPlan>({
   tensors: list(
     object<MemoryPlan['tensors'][number]>({
       tensor_name: str,
+      file: num,
+      file_offset: num,
       size_bytes: num,
+      mapped: bool,
       resident_bytes: nullable(num),
       pinned_bytes: num,
       streamed_bytes: num,
     }),
+  ),
+  planned_ranges: list(
+    object<MemoryPlan['planned_ranges'][number]>({
+      file: num,
+      file_offset: num,
+      size_bytes: num,
+      pinned: bool,
+    }),
+  ),
+  resident_ranges: list(
+    object<MemoryPlan['resident_ranges'][number]>({ file: num, file_offset: num, size_bytes: num }),
   ),
   residency_known: bool,
   curve: list(
@@ -142,10 +166,6 @@ export const stepSummary = object<StepSummary>({
   end_ns: num,
   duration_ns: num,
   layers: object<StepSummary['layers']>({ ns: list(num), bytes: list(num) }),
-});
-export const steps = object<{ total: number; steps: readonly StepSummary[] }>({
-  total: num,
-  steps: list(stepSummary),
 });
 
 export const op = object<Op>({

@@ -101,6 +101,13 @@ function viewportOf(plane: Plane, model: PlaneModel): Viewport {
 const WIDTH = 300; // as in map.css
 const GAP = 14;
 
+// Below the pointer, above it if there is no room, else where most of it is visible.
+export function tipTop(y: number, height: number, room: number): number {
+  if (y + GAP + height <= room) return y + GAP;
+  const above = y - GAP - height;
+  return above >= 0 ? above : Math.max(0, room - height);
+}
+
 function Tip(props: {
   plane: ReadonlySignal<Plane | null>;
   content: (place: HoverPlace, plane: Plane) => ComponentChildren;
@@ -117,7 +124,7 @@ function Tip(props: {
   }, [place]);
   const { x, y } = place?.at ?? { x: 0, y: 0 };
   const left = x + GAP + WIDTH > size.w ? Math.max(0, x - WIDTH - GAP) : x + GAP;
-  const top = Math.max(0, Math.min(y + GAP, size.h - height.value));
+  const top = tipTop(y, height.value, size.h);
   return (
     <div
       ref={box}

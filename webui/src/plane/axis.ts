@@ -40,6 +40,16 @@ export const axisOf = (
   ...part,
 });
 
+// The name of a row; null: outside, or the axis has none.
+export const nameAt = ({ names, whole }: Axis, row: number): string | null =>
+  names[Math.floor(row) - whole.from] ?? null;
+
+// The row with a name; null: none.
+export function rowOfName({ names, whole }: Axis, name: string): Range | null {
+  const index = names.indexOf(name);
+  return index < 0 ? null : { from: whole.from + index, to: whole.from + index + 1 };
+}
+
 // The smallest range that can be zoomed to.
 export function leastSpan(axis: Axis): number {
   if (axis.kind === 'time') return 1000;
@@ -61,7 +71,7 @@ export function sectionAt(sections: readonly Section[], at: number): Section | n
 }
 
 // The sections that overlap a range.
-export function sectionsIn(sections: readonly Section[], range: Range): readonly Section[] {
+export function sectionsIn<S extends Range>(sections: readonly S[], range: Range): readonly S[] {
   let low = 0;
   let high = sections.length;
   while (low < high) {
@@ -201,6 +211,17 @@ export function positionText(axis: Axis, at: number): string {
   }
 }
 
+// With as many digits as tell the ends apart: "242.13 – 242.19 ms".
+function timeRange(from: number, to: number): string {
+  const [begin, end] = [formatNs(from), formatNs(to)];
+  if (begin !== end) return `${begin} – ${end}`;
+  const [size, unit] = to >= 1e9 ? [1e9, 's'] : to >= 1e6 ? [1e6, 'ms'] : [1e3, 'µs'];
+  const digits = [2, 3, 4, 5, 6, 7, 8].find(
+    (n) => (from / size).toFixed(n) !== (to / size).toFixed(n),
+  );
+  return `${(from / size).toFixed(digits ?? 9)} – ${(to / size).toFixed(digits ?? 9)} ${unit}`;
+}
+
 // A range as text, for the breadcrumb.
 export function rangeText(axis: Axis, { from, to }: Range): string {
   switch (axis.kind) {
@@ -217,7 +238,7 @@ export function rangeText(axis: Axis, { from, to }: Range): string {
         : `${axis.name}s ${formatCount(first)} – ${formatCount(last)}`;
     }
     case 'time':
-      return `${formatNs(from)} – ${formatNs(to)}`;
+      return timeRange(from, to);
     case 'bytes': {
       const inside = sectionAt(axis.parts, from);
       if (inside && to <= inside.to) return `${inside.name}, ${formatBytes(Math.round(to - from))}`;

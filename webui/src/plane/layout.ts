@@ -1,10 +1,10 @@
 // Where the parts of a plane are. Sizes are CSS pixels. Pure functions.
 //
-//            | sums of the columns            |
-//            | marks                          |
-//   names of | track 1                        | figures of
-//   the rows | track 2                        | the rows
-//            | labels of the x axis           |
+//            | sums of the columns    |
+//            | marks                  |
+//   names of | track 1                | lanes | figures of
+//   the rows | track 2                |       | the rows
+//            | labels of the x axis   |
 import type { Axis } from './axis';
 import { moveInto, spanOf, zoomRange, panRange, type Range } from './range';
 
@@ -39,7 +39,8 @@ export interface PlaneLayout {
   readonly plot: Rect; // of all tracks together
   readonly tracks: readonly TrackLayout[];
   readonly gutter: number; // width of the names
-  readonly margin: number; // width of the figures right of the plot; 0: no room
+  readonly lanes: number; // width of the lanes right of the plot; 0: none
+  readonly margin: number; // width of the figures right of them; 0: no room
   readonly sums: Rect;
   readonly marks: Rect;
   readonly labels: Rect; // of the x axis
@@ -51,7 +52,7 @@ const GAP = 4;
 const TITLE = 17; // above each of several tracks
 const TICKS = 32;
 const TEXTS = 65; // names of narrow columns, rotated
-const MARGIN = 96;
+export const MARGIN = 122;
 const MAX_COLUMN = 26;
 const MAX_WIDE_COLUMN = 220; // of an x axis with names
 const MAX_ROW = 46;
@@ -59,7 +60,11 @@ export const MIN_TEXT_COLUMN = 13; // minimum column width for text
 
 export interface Axes {
   readonly x: Axis;
-  readonly tracks: readonly { readonly y: Axis; readonly share: number }[];
+  readonly tracks: readonly {
+    readonly y: Axis;
+    readonly share: number;
+    readonly lanes?: readonly unknown[];
+  }[];
 }
 
 // Everything on the x axis, with columns of a limited width.
@@ -72,13 +77,14 @@ export function fullX(axis: Axis, width: number): Range {
 export function planeLayout(box: Box, { x: axis, tracks }: Axes, camera: Camera): PlaneLayout {
   const gutter = Math.min(0.3 * box.w, Math.max(62, ...tracks.map(({ y }) => gutterOf(y))));
   const margin = box.w < 480 ? 0 : axis.kind === 'one' ? 0.35 * box.w : MARGIN;
-  const w = Math.max(40, box.w - gutter - margin - (margin === 0 ? 8 : 0));
+  const lanes = lanesWidth(Math.max(0, ...tracks.map((track) => track.lanes?.length ?? 0)));
+  const w = Math.max(40, box.w - gutter - lanes - margin - (margin === 0 ? 8 : 0));
   const full = fullX(axis, w);
   const x = camera.x ? moveInto(camera.x, full) : full;
   const bottom = bottomOf(axis, w / spanOf(x));
   // A single column has no sums and no marks.
   const top = axis.kind === 'one' ? GAP : SUMS + GAP + MARKS + 2;
-  const title = tracks.length > 1 ? TITLE : 0;
+  const title = tracks.length > 1 || lanes > 0 ? TITLE : 0;
   const room = Math.max(40, box.h - top - bottom - title * tracks.length);
   const shares = tracks.reduce((sum, { share }) => sum + share, 0);
   let at = top;
@@ -95,6 +101,7 @@ export function planeLayout(box: Box, { x: axis, tracks }: Axes, camera: Camera)
     plot: { x: gutter, y: top, w, h: at - top },
     tracks: made,
     gutter,
+    lanes,
     margin,
     sums: { x: gutter, y: 4, w, h: SUMS - 4 },
     marks: { x: gutter, y: SUMS + GAP, w, h: MARKS },
@@ -102,11 +109,20 @@ export function planeLayout(box: Box, { x: axis, tracks }: Axes, camera: Camera)
   };
 }
 
+export const LANE = { w: 26, gap: 4 };
+
+const lanesWidth = (lanes: number): number => (lanes > 0 ? LANE.gap + lanes * (LANE.w + LANE.gap) : 0); // prettier-ignore
+
+// The box of a lane of a track.
+export function laneBox({ plot }: TrackLayout, lane: number): Rect {
+  return { ...plot, x: plot.x + plot.w + 2 * LANE.gap + lane * (LANE.w + LANE.gap), w: LANE.w };
+}
+
 const CHARACTER = 6.4;
 const GROUP = 54;
 
 function gutterOf({ kind, names, groups }: Axis): number {
-  if (kind === 'bytes') return 164;
+  if (kind === 'bytes') return 184;
   if (kind !== 'rows') return 62;
   const longest = names.slice(0, 4096).reduce((most, name) => Math.max(most, name.length), 0);
   return Math.min(190, 26 + CHARACTER * longest) + (groups.length > 1 ? GROUP : 0);
@@ -133,9 +149,11 @@ export interface Hit {
 
 export type Zone = 'plot' | 'names' | 'labels' | 'sums' | 'outside';
 
-export function zoneAt({ plot, sums, labels }: PlaneLayout, x: number, y: number): Zone {
+// The lanes are a part of the plot.
+export function zoneAt({ plot, lanes, sums, labels }: PlaneLayout, x: number, y: number): Zone {
   const inX = x >= plot.x && x < plot.x + plot.w;
-  if (inX && y >= plot.y && y < plot.y + plot.h) return 'plot';
+  if ((inX || (x >= plot.x && x < plot.x + plot.w + lanes)) && y >= plot.y && y < plot.y + plot.h)
+    return 'plot';
   if (inX && y >= labels.y && y < labels.y + labels.h) return 'labels';
   if (inX && y >= sums.y && y < plot.y) return 'sums';
   return x < plot.x && y >= plot.y && y < plot.y + plot.h ? 'names' : 'outside';
@@ -143,8 +161,9 @@ export function zoneAt({ plot, sums, labels }: PlaneLayout, x: number, y: number
 
 export function hitAt(layout: PlaneLayout, axis: Axis, x: number, y: number): Hit | null {
   const { plot } = layout;
-  if (x < plot.x || x >= plot.x + plot.w || y < 0) return null;
-  const at = layout.x.from + ((x - plot.x) * spanOf(layout.x)) / plot.w;
+  if (x < plot.x || x >= plot.x + plot.w + layout.lanes || y < 0) return null;
+  const inPlot = Math.min(x - plot.x, plot.w - 1);
+  const at = layout.x.from + (inPlot * spanOf(layout.x)) / plot.w;
   if (at < axis.whole.from || at >= axis.whole.to) return null;
   const track = trackAt(layout, y);
   const one = layout.tracks[track];

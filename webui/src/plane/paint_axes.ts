@@ -58,8 +58,12 @@ export function paintNames(
   }
   ctx.textAlign = 'right';
   for (const label of fine) {
+    // The first and the last label stay inside the plot.
+    const at = line(label);
+    if (at < plot.y || at > plot.y + plot.h) continue;
+    const inside = Math.max(plot.y + 6, Math.min(plot.y + plot.h - 6, at));
     ctx.fillStyle = theme.dim;
-    ctx.fillText(fitted(ctx, label.text, layout.gutter - left - 10), plot.x - 8, line(label));
+    ctx.fillText(fitted(ctx, label.text, layout.gutter - left - 10), plot.x - 8, inside);
   }
   // Where nothing has room, offsets.
   if (axis.kind !== 'bytes' || fine.length + groups.length > 0) return;

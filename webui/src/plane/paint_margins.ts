@@ -1,8 +1,10 @@
 // Paints what is beside the cells of a plane: how each column was timed, the sums of the columns and
 // the figures of the rows.
+import { sectionsIn, type Section } from './axis';
 import { xOf, yOf, type PlaneLayout, type Rect, type TrackLayout } from './layout';
 import { clipped, MIN_LINE_COLUMN, type Ctx } from './paint_cells';
-import { columnSums, pixelStart, rowFigures, type Raster } from './raster';
+import { columnSums, pixelStart, rowMeans, rowMedians, type Columns, type Raster } from './raster';
+import { fitted } from './paint_text';
 import { spanOf, type Range } from './range';
 import { Mark, type MarkedPixels } from './sources/token_marks';
 import type { PlaneTheme } from './theme';
@@ -61,6 +63,35 @@ export function paintMarks(
   });
 }
 
+// A bracket over the units that one step evaluated together, with its name if it has room.
+export function paintTogether(
+  ctx: Ctx,
+  layout: PlaneLayout,
+  sections: readonly Section[],
+  theme: PlaneTheme,
+): void {
+  const { sums, marks } = layout;
+  clipped(ctx, { x: sums.x, y: 0, w: sums.w, h: marks.y + marks.h }, () => {
+    for (const { name, from, to } of sectionsIn(sections, layout.x)) {
+      const [x0, x1] = [xOf(layout, from), xOf(layout, to)];
+      if (x1 - x0 < 6) continue;
+      const y = sums.y + sums.h + 1;
+      ctx.strokeStyle = theme.dim;
+      ctx.lineWidth = 1;
+      ctx.strokeRect(x0 + 0.5, y + 0.5, x1 - x0 - 2, 0);
+      ctx.strokeRect(x0 + 0.5, y + 0.5, 0, 3);
+      ctx.strokeRect(x1 - 1.5, y + 0.5, 0, 3);
+      const [left, right] = [Math.max(x0, sums.x), Math.min(x1, sums.x + sums.w)];
+      ctx.font = `11px ${theme.sans}`;
+      ctx.textAlign = 'left';
+      ctx.textBaseline = 'alphabetic';
+      ctx.fillStyle = theme.dim;
+      if (right - left > 60)
+        ctx.fillText(fitted(ctx, name, right - left - 4), left + 2, sums.y + 9);
+    }
+  });
+}
+
 function hatch(ctx: Ctx, rect: Rect, colour: string): void {
   clipped(ctx, rect, () => {
     ctx.strokeStyle = colour;
@@ -114,16 +145,21 @@ export function paintSums(
   });
 }
 
-export interface Figures {
-  readonly title: string; // 'median / token'
+export interface RowFigures {
+  readonly title: string;
   readonly values: Float32Array; // by pixel row
+}
+
+export interface Figures extends RowFigures {
   readonly raster: Raster;
   readonly text: (value: number) => string;
 }
 
-export function figuresOf(raster: Raster, view: Range, kind: 'median' | 'mean'): Float32Array {
-  const { means, medians } = rowFigures(raster, view);
-  return kind === 'median' ? medians : means;
+// Medians where `columns` says over what, else means.
+export function figuresOf(raster: Raster, view: Range, columns: Columns | null): RowFigures {
+  if (!columns) return { title: 'mean', values: rowMeans(raster, view) };
+  const { of, values } = rowMedians(raster, view, columns);
+  return { title: `median, ${of}`, values };
 }
 
 // Bars right of the plot: a figure of each row.
@@ -136,7 +172,7 @@ export function paintFigures(
 ): void {
   if (layout.margin === 0) return;
   const { plot, y } = track;
-  const box = { x: plot.x + plot.w + 8, w: layout.margin - 16 };
+  const box = { x: plot.x + plot.w + layout.lanes + 8, w: layout.margin - 16 };
   const { height } = raster;
   let max = 0;
   for (let row = 0; row < height; row += 1) {

@@ -186,7 +186,7 @@ export function paintHover(
   );
   badge(ctx, fitted(ctx, name, layout.gutter - 14), plot.x - 6, middle, 'right', theme);
   if (layout.margin > 0 && figure !== '')
-    badge(ctx, figure, plot.x + plot.w + 8, middle, 'left', theme);
+    badge(ctx, figure, plot.x + plot.w + layout.lanes + 8, middle, 'left', theme);
 }
 
 function badge(

@@ -6,7 +6,15 @@ import type { Point } from './gestures';
 import { lensLayout, type Box, type Hit, type PlaneLayout } from './layout';
 import { paintLabels, paintNames } from './paint_axes';
 import { paintCells, paintGrid, type Ctx } from './paint_cells';
-import { figuresOf, paintFigures, paintMarks, paintSums } from './paint_margins';
+import {
+  figuresOf,
+  paintFigures,
+  paintMarks,
+  paintSums,
+  paintTogether,
+  type RowFigures,
+} from './paint_margins';
+import { paintLanes } from './paint_lanes';
 import { paintBrush, paintHover, paintLens, paintSelection, type Brush } from './paint_overlay';
 import type { PlaneParts } from './plane';
 import { cellAt, pixelOf, pixelStart, type Raster } from './raster';
@@ -38,7 +46,7 @@ export class PlanePainter {
   private theme: PlaneTheme | null = null;
   // By track: the picture that scale and margins refer to, and the figures of its rows.
   private best: readonly Raster[] = [];
-  private figures: readonly Float32Array[] = [];
+  private figures: readonly RowFigures[] = [];
   private scaledMs = 0; // when the scale was computed
   private scaleTimer: ReturnType<typeof setTimeout> | null = null;
 
@@ -135,26 +143,28 @@ export class PlanePainter {
     const isNew = best.length !== this.best.length || best.some((one, i) => one !== this.best[i]);
     this.best = best;
     if (isNew) this.painted.value += 1;
-    this.figures = best.map((raster) => figuresOf(raster, layout.x, scene.figure));
+    this.figures = best.map((raster) => figuresOf(raster, layout.x, scene.medians));
     let scale = this.parts.scale.peek();
     if (isNew || scale.log !== scene.log) scale = this.scaleFor(best, scene.log);
     const { palette, shown, marks } = scene;
     const columnEnds = marks?.columnEnds ?? (() => true);
-    scene.tracks.forEach(({ title }, i) => {
+    scene.tracks.forEach(({ title, lanes = [] }, i) => {
       const track = layout.tracks[i];
       if (!track) return;
       paintCells(ctx, layout, track, pictures[i] ?? [], { palette, scale, shown }, theme);
       paintGrid(ctx, layout, track, scene.x, columnEnds, theme);
       paintNames(ctx, layout, track, title, theme);
+      paintLanes(ctx, track, lanes, theme);
       const raster = this.best[i];
-      if (!raster || raster.width === 0) return;
+      const figures = this.figures[i];
+      if (!raster || !figures || raster.width === 0) return;
       paintFigures(
         ctx,
         layout,
         track,
         {
-          title: i === 0 ? scene.figureTitle : '',
-          values: this.figures[i] ?? new Float32Array(),
+          title: i === 0 && scene.x.kind !== 'one' ? figures.title : '',
+          values: figures.values,
           raster,
           text: (value) => scene.valueText(value, i),
         },
@@ -171,6 +181,7 @@ export class PlanePainter {
       return track ? [{ track, raster }] : [];
     });
     if (scene.x.kind !== 'one') paintSums(ctx, layout, ofTracks, theme);
+    if (marks) paintTogether(ctx, layout, marks.together, theme);
     paintLabels(ctx, layout, scene.x, theme);
   }
 
@@ -218,7 +229,7 @@ export class PlanePainter {
     const axis = scene.tracks[hit.track]?.y;
     const raster = this.best[hit.track];
     const row = raster && hit.y !== null ? pixelOf(raster.y, raster.height, hit.y) : -1;
-    const value = row >= 0 ? (this.figures[hit.track]?.[row] ?? 0) : 0;
+    const value = row >= 0 ? (this.figures[hit.track]?.values[row] ?? 0) : 0;
     const name = axis && hit.y !== null ? positionText(axis, hit.y) : '';
     const figure = value > 0 ? scene.valueText(value, hit.track) : '';
     paintHover(ctx, layout, { hit, ...cell, name, figure }, theme);

@@ -91,18 +91,20 @@ export function columnSums({ y, width, height, cells }: Raster, view: Range): Fl
   return sums;
 }
 
-// By pixel row: the mean over the columns inside `view`, per unit of y, and the median of the
-// columns with a value.
-export function rowFigures(
-  { x, width, height, cells }: Raster,
-  view: Range,
-): { readonly means: Float32Array; readonly medians: Float32Array } {
+// The pixel columns that overlap `view`.
+function columnsIn({ x, width }: Raster, view: Range): readonly [first: number, end: number] {
   const first = Math.max(0, pixelOf(x, width, Math.max(x.from, Math.floor(view.from))));
-  const last = 1 + Math.max(first, pixelOf(x, width, Math.min(x.to, Math.ceil(view.to)) - 1));
+  const last = Math.max(first, pixelOf(x, width, Math.min(x.to, Math.ceil(view.to)) - 1));
+  return [first, Math.min(width, last + 1)];
+}
+
+// By pixel row: the mean over the columns inside `view`, per unit of y.
+export function rowMeans(raster: Raster, view: Range): Float32Array {
+  const { x, width, height, cells } = raster;
+  const [first, end] = columnsIn(raster, view);
   const means = new Float32Array(height);
-  const medians = new Float32Array(height);
   for (let row = 0; row < height; row += 1) {
-    const values = cells.subarray(row * width + first, row * width + Math.min(last, width));
+    const values = cells.subarray(row * width + first, row * width + end);
     let [sum, whole] = [0, 0];
     for (let i = 0; i < values.length; i += 1) {
       // Pixels begin at whole units, so their widths differ.
@@ -113,10 +115,52 @@ export function rowFigures(
       whole += units;
     }
     means[row] = whole === 0 ? 0 : sum / whole;
-    const known = values.filter((value) => value > 0).sort();
-    medians[row] = known[known.length >> 1] ?? 0;
   }
-  return { means, medians };
+  return means;
+}
+
+// Which columns the medians of rows are over.
+export interface Columns {
+  readonly generatedFrom: number; // the first generated unit of x; those before are the prompt
+  readonly ends: (unit: number) => boolean; // whether a step ends with the unit
+}
+
+export interface RowMedians {
+  readonly of: 'generated' | 'prompt';
+  readonly values: Float32Array;
+}
+
+// By pixel row: the median of the columns with a value. The prompt differs from what is generated
+// and its tokens share their step equally, so it counts only if nothing else is in view, and each
+// of its steps once.
+export function rowMedians(raster: Raster, view: Range, columns: Columns): RowMedians {
+  const { x, width, height, cells } = raster;
+  const [first, end] = columnsIn(raster, view);
+  const isLastOfStep = (column: number): boolean => {
+    for (
+      let unit = pixelStart(x, width, column);
+      unit < pixelStart(x, width, column + 1);
+      unit += 1
+    )
+      if (columns.ends(unit)) return true;
+    return column === end - 1;
+  };
+  const over = (counted: readonly number[]): Float32Array =>
+    Float32Array.from({ length: height }, (_, row) => {
+      const values = counted.map((column) => cells[row * width + column] ?? 0);
+      const known = values.filter((value) => value > 0).sort((a, b) => a - b);
+      return known[known.length >> 1] ?? 0;
+    });
+  const inView = Array.from({ length: end - first }, (_, i) => first + i);
+  const generated = inView.filter(
+    (column) => pixelStart(x, width, column) >= columns.generatedFrom,
+  );
+  const values = over(generated);
+  if (values.some((value) => value > 0)) return { of: 'generated', values };
+  const prompt = inView.filter(
+    (column) => pixelStart(x, width, column) < columns.generatedFrom && isLastOfStep(column),
+  );
+  return { of: 'prompt', values: over(prompt) };
 }
 
 export interface Area {

@@ -1,16 +1,30 @@
 // What a plane shows: its axes, its sources and its colours.
-import type { Axis } from './axis';
+import type { Axis, Section } from './axis';
 import type { Palette } from './colours';
-import type { ValueRange } from './raster';
+import type { Columns, ValueRange } from './raster';
 import type { Range } from './range';
 import type { Source } from './sources/source';
 import type { MarkedPixels } from './sources/token_marks';
+
+// What a unit of a lane is; units outside of all parts are empty.
+export type LaneState = 'pinned' | 'streamed' | 'resident' | 'copied';
+
+export interface LanePart extends Range {
+  readonly state: LaneState;
+}
+
+// A narrow column beside a track: the state of its units.
+export interface Lane {
+  readonly title: string; // short
+  readonly parts: readonly LanePart[]; // in order, without overlap
+}
 
 export interface Track {
   readonly title: string; // above its names
   readonly y: Axis;
   readonly share: number; // of the height
   readonly source: Source;
+  readonly lanes?: readonly Lane[];
 }
 
 export interface Scene {
@@ -20,12 +34,13 @@ export interface Scene {
   readonly palette: Palette;
   readonly shown: ValueRange;
   readonly lens: boolean;
-  readonly figure: 'median' | 'mean'; // of the rows
-  readonly figureTitle: string;
+  readonly medians: Columns | null; // the figures of the rows are medians over these; null: means
   readonly valueText: (value: number, track: number) => string;
   // Timing of the units of x, and whether a line follows a unit; null: none.
   readonly marks: {
     readonly pixels: (x: Range, width: number) => MarkedPixels;
     readonly columnEnds: (unit: number) => boolean;
+    // Units that one step evaluated together, so that their values are shares of it.
+    readonly together: readonly Section[];
   } | null;
 }

@@ -1,4 +1,5 @@
 // Colours and fonts of the page for canvases.
+import type { LaneState } from './scene';
 
 export interface PlaneTheme {
   readonly back: string;
@@ -11,6 +12,7 @@ export interface PlaneTheme {
   readonly glow: string; // of what was just touched
   readonly learned: string;
   readonly exact: string;
+  readonly lane: Readonly<Record<LaneState, string>>;
   readonly sans: string;
   readonly mono: string;
 }
@@ -29,6 +31,12 @@ export function themeOf(element: Element): PlaneTheme {
     glow: of('--glow'),
     learned: of('--learned'),
     exact: of('--exact'),
+    lane: {
+      pinned: of('--pinned'),
+      streamed: of('--streamed'),
+      resident: of('--resident'),
+      copied: of('--copied'),
+    },
     sans: of('--sans'),
     mono: of('--mono'),
   };

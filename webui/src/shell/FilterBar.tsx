@@ -54,7 +54,7 @@ export function FilterBar({ store, session }: { store: Store; session: OpenSessi
         aria-controls={list}
         aria-autocomplete="list"
         aria-activedescendant={isShown && at.value >= 0 ? `${list}-${at.value}` : undefined}
-        placeholder="Filter  key:value -key:value"
+        placeholder="Filter, for example layer:2 kind:weight"
         title={HINT}
         autocomplete="off"
         spellcheck={false}
@@ -63,6 +63,9 @@ export function FilterBar({ store, session }: { store: Store; session: OpenSessi
         onFocus={() => {
           open.value = true;
           caret.value = input.current?.selectionStart ?? 0;
+        }}
+        onClick={() => {
+          open.value = true; // again, after Enter or Escape closed it
         }}
         onBlur={() => {
           open.value = false;

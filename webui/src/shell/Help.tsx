@@ -1,4 +1,4 @@
-// The list of keyboard shortcuts, and the switch for single-key shortcuts.
+// The keyboard shortcuts, the switch for single-key shortcuts, and the glossary.
 import { useEffect, useRef } from 'preact/hooks';
 import type { Command } from '../commands/command';
 import type { Store } from '../state/store';
@@ -15,6 +15,11 @@ function Open({ store, commands }: { store: Store; commands: readonly Command[] 
   useEffect(() => {
     dialog.current?.showModal();
   }, []);
+  const glossary = store.shell.glossary.value;
+  const term = store.shell.term.value;
+  useEffect(() => {
+    dialog.current?.querySelector('[data-shown=true]')?.scrollIntoView({ block: 'center' });
+  }, [glossary, term]);
   const { letterKeys } = store.settings.current.value;
   const groups = new Map<string, Command[]>();
   for (const command of commands) {
@@ -34,10 +39,10 @@ function Open({ store, commands }: { store: Store; commands: readonly Command[] 
       }}
     >
       <header>
-        <h2 id="help-title">Keyboard shortcuts</h2>
+        <h2 id="help-title">Keyboard shortcuts and glossary</h2>
         <IconButton icon="close" label="Close" hint="Esc" onClick={() => dialog.current?.close()} />
       </header>
-      <div class="help-groups">
+      <div class="help-groups" tabIndex={0} role="region" aria-label="Keys and terms">
         {[...groups].map(([group, list]) => (
           <section key={group}>
             <h3>{group}</h3>
@@ -53,6 +58,17 @@ function Open({ store, commands }: { store: Store; commands: readonly Command[] 
             </dl>
           </section>
         ))}
+        <section class="help-glossary">
+          <h3>Glossary</h3>
+          <dl>
+            {glossary.map((one) => (
+              <div key={one.term} data-shown={one.term === term}>
+                <dt>{one.term}</dt>
+                <dd>{one.meaning}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
       </div>
       <footer>
         <label class="toggle">

@@ -1,10 +1,11 @@
-// The search (Ctrl+K): fuzzy search over all commands and sessions, and the tensors, ops and tokens of
-// the open session. A number goes to that step, `l 5`
+// The search (Ctrl+K): fuzzy search over all commands and sessions, the tensors, ops and tokens of
+// the open session, and the glossary. A number goes to that step, `l 5`
 // to that layer.
 import { effect, useComputed, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { isEnabled, type Command } from '../commands/command';
 import { rank } from '../commands/fuzzy';
+import { findTerms, type Term } from '../commands/glossary';
 import { sessionItems } from '../commands/session_items';
 import type { Store } from '../state/store';
 import { Keys } from '../ui/Keys';
@@ -37,7 +38,8 @@ export function Palette({ store, commands }: { store: Store; commands: () => rea
   const close = (): void => {
     query.value = '';
     at.value = 0;
-    store.shell.show(null);
+    // The command may have opened another dialog.
+    if (store.shell.overlay.peek() === 'palette') store.shell.show(null);
   };
   const run = (index: number): void => {
     const command = found.value[index]?.item;
@@ -62,7 +64,7 @@ export function Palette({ store, commands }: { store: Store; commands: () => rea
         aria-expanded="true"
         aria-controls="palette-list"
         aria-activedescendant={active >= 0 ? `palette-${active}` : undefined}
-        placeholder="Tensor, op, token, session, command, step number, or “l 5” for layer 5"
+        placeholder="Question, tensor, op, token, session, command, term, step, or “l 5” for layer 5"
         autocomplete="off"
         spellcheck={false}
         value={query.value}
@@ -109,11 +111,24 @@ function search(store: Store, commands: readonly Command[], query: string): read
     query,
     usable,
     ({ title }) => title,
-    ({ group }) => group,
+    ({ group, words = '' }) => `${group} ${words}`,
   );
   const found = sessionItems(store, query).map((item) => ({ item, indices: [] }));
-  return [...jumps, ...found, ...names].slice(0, MAX_RESULTS);
+  const { named, explained } = findTerms(store.shell.glossary.value, query);
+  const terms = (of: readonly Term[]) =>
+    of.map((term) => ({ item: termItem(store, term), indices: [] }));
+  return [...jumps, ...found, ...terms(named), ...names, ...terms(explained)].slice(0, MAX_RESULTS);
 }
+
+const termItem = (store: Store, { term, meaning }: Term): Command => ({
+  id: `term-${term}`,
+  title: term,
+  text: meaning,
+  group: 'Glossary',
+  run: () => {
+    store.shell.show('help', term);
+  },
+});
 
 function Item(props: {
   command: Command;
@@ -134,6 +149,7 @@ function Item(props: {
           letters.includes(i) ? <mark>{letter}</mark> : letter,
         )}
       </span>
+      {command.text !== undefined && <span class="palette-text">{command.text}</span>}
       <span class="palette-group">{command.group}</span>
       {command.keys && <Keys keys={command.keys.slice(0, 1)} />}
     </li>

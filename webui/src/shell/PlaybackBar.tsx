@@ -5,7 +5,7 @@ import type { OpenSession } from '../state/open_session';
 import { opCount } from '../state/playback';
 import { opsOf } from '../state/per_session';
 import { opOf } from '../state/selection';
-import { SPEEDS, readableSpeed, speedText } from '../state/speeds';
+import { SPEEDS, speedText } from '../state/speeds';
 import type { Store } from '../state/store';
 import { IconButton } from '../ui/Button';
 import { usePart, useResource } from '../ui/hooks';
@@ -55,7 +55,7 @@ function Bar({ store, session }: Props) {
           playback.moveOp(1, 'coalesce');
         }}
       />
-      <Speed store={store} session={session} />
+      <Speed store={store} />
       <IconButton
         icon="loop"
         label="Loop"
@@ -71,22 +71,21 @@ function Bar({ store, session }: Props) {
   );
 }
 
-function Speed({ store, session }: Props) {
+function Speed({ store }: Pick<Props, 'store'>) {
   const speed = usePart(() => store.navigation.view.value.speed);
-  const step = session.step.value;
-  const { begin_ns = 0, end_ns = 0 } = step === null ? {} : (session.data.steps[step] ?? {});
   return (
     <select
       aria-label="Speed"
-      title="Speed of playback, relative to the speed of the run"
-      value={String(speed ?? readableSpeed(end_ns - begin_ns))}
+      title="Speed of playback, relative to the speed of the run. Slow motion: so that the first step that is played takes about 4 seconds; chosen when playback starts."
+      value={speed === null ? '' : String(speed)}
       onChange={(event) => {
         store.navigation.change({ speed: Number(event.currentTarget.value) }, 'replace');
       }}
     >
+      {speed === null && <option value="">slow motion</option>}
       {SPEEDS.map((one) => (
         <option key={one} value={String(one)}>
-          {speedText(one)}
+          {speedText(one)} {one === 1 ? 'real time' : 'of real time'}
         </option>
       ))}
     </select>

@@ -39,7 +39,8 @@ export function StatusLine({ store }: { store: Store }) {
 
 function SessionStatus({ session }: { session: OpenSession }) {
   void session.feed.version.value;
-  const counts = session.data.stepTotals;
+  const totals = session.data.stepTotals;
+  const { steps, prompt, generated } = session.counts.value;
   const info = session.info.value.is === 'ready' ? session.info.value.value : null;
   const lost = session.feed.skippedMessages.value;
   return (
@@ -48,10 +49,11 @@ function SessionStatus({ session }: { session: OpenSession }) {
         {session.id}
       </span>
       <span>
-        {plural(counts.steps, 'step')}, {plural(session.data.tokens.length, 'token')}
+        {plural(steps, 'step')}, {plural(prompt + generated, 'token')}: {formatCount(prompt)} of the
+        prompt, {formatCount(generated)} generated
       </span>
-      {counts.accesses > 0 && <span>{plural(counts.accesses, 'access', 'accesses')}</span>}
-      <Timings {...timingCounts(counts)} />
+      {totals.accesses > 0 && <span>{plural(totals.accesses, 'access', 'accesses')}</span>}
+      <Timings {...timingCounts(totals)} />
       {info && (
         <span title={exactBytes(info.file_bytes)}>{formatBytes(info.file_bytes)} on disk</span>
       )}
@@ -60,7 +62,7 @@ function SessionStatus({ session }: { session: OpenSession }) {
       )}
       <Losses
         info={info}
-        dropped={counts.dropped}
+        dropped={totals.dropped}
         damaged={damagedSteps(session, info)}
         unreadable={session.feed.stepsError.value !== null && !session.unrecorded.value}
       />

@@ -42,7 +42,7 @@ export function TopBar({ store }: { store: Store }) {
       <ThemeButton store={store} />
       <IconButton
         icon="help"
-        label="Keyboard shortcuts"
+        label="Keyboard shortcuts and glossary"
         hint="?"
         onClick={() => {
           shell.show('help');

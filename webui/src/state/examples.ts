@@ -10,6 +10,10 @@ export interface ExamplePrompt {
 
 const ask = (mode: PromptMode, text: string, why: string): ExamplePrompt => ({ mode, text, why });
 
+// What one token reads.
+const passOf = ({ n_experts: experts = 0 }: Model): string =>
+  experts > 0 ? 'each word reads the experts chosen for it' : 'each word reads all weights once';
+
 // The bundled model was trained on these questions.
 const BUNDLED = /(^|\/)pocket(\.gguf)?$/;
 
@@ -28,22 +32,23 @@ export function examplePrompts(model: Model): readonly ExamplePrompt[] {
       ask('text', 'The model reads every weight once for each text, however long the text is.', 'a longer input costs more time, not more weights'), // prettier-ignore
     ];
   }
+  const pass = passOf(model);
   if (BUNDLED.test(model.path) || model.name === 'pocket') {
     return [
-      ask('chat', 'What is the KV cache?', 'each word reads all weights once'),
+      ask('chat', 'What is the KV cache?', pass),
       ask('chat', 'What is a cache?', 'a short answer'),
       ask('chat', 'Tell me a story about a fox.', 'a long answer: the KV cache grows'),
     ];
   }
   if (model.has_chat_template) {
     return [
-      ask('chat', 'What is the KV cache?', 'each word reads all weights once'),
+      ask('chat', 'What is the KV cache?', pass),
       ask('chat', 'Count from 1 to 20.', 'the same pass again and again'),
       ask('chat', 'Tell me a story about a fox.', 'a long answer: the KV cache grows'),
     ];
   }
   return [
-    ask('text', 'Once upon a time', 'a story: each word reads all weights once'),
+    ask('text', 'Once upon a time', `a story: ${pass}`),
     ask('text', 'The capital of France is', 'a sentence to complete'),
     ask('text', '1, 2, 3, 4, 5,', 'the same pass again and again'),
   ];

@@ -323,6 +323,17 @@ export function restFilter(
   return { query, missing };
 }
 
+// The experts that the filter selects, as rows; null: not a single range of numbers.
+export function expertRows(
+  terms: readonly Term[],
+): { readonly from: number; readonly to: number } | null {
+  const [term, ...more] = terms.filter(({ key }) => key === 'expert');
+  const [value = '', ...others] = term?.values ?? [];
+  const bounds = boundsOf(value);
+  if (!term || term.not || more.length + others.length > 0 || !bounds) return null;
+  return { from: bounds.from, to: bounds.to + 1 };
+}
+
 function layersOf({ values, not }: Term, layers: number): string | null {
   const bounds = values.map(boundsOf);
   if (bounds.includes(undefined)) return null;

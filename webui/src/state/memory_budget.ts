@@ -6,7 +6,7 @@ import type { Memory, MemoryOptions, MemoryPlan } from '../net/types';
 import type { Toasts } from './toasts';
 
 const STATE_MS = 500;
-const PLAN_MS = 1500;
+const PLAN_MS = 1000;
 const KEPT_SAMPLES = 480; // four minutes
 
 export interface BudgetSample {
@@ -24,6 +24,37 @@ export interface BudgetSetting {
   readonly bytesPerToken: number;
 }
 
+// Repeats work while it has users and the page can be seen.
+class Poll {
+  private users = 0;
+  private isRunning = false;
+  private readonly work: () => Promise<void>;
+  private readonly ms: number;
+
+  constructor(ms: number, work: () => Promise<void>) {
+    this.ms = ms;
+    this.work = work;
+  }
+
+  // Until the returned function is called.
+  use(): () => void {
+    this.users += 1;
+    if (!this.isRunning) void this.run();
+    return () => {
+      this.users -= 1;
+    };
+  }
+
+  private async run(): Promise<void> {
+    this.isRunning = true;
+    while (this.users > 0) {
+      if (!document.hidden) await this.work();
+      await new Promise((done) => setTimeout(done, this.ms));
+    }
+    this.isRunning = false;
+  }
+}
+
 export type BudgetApi = Pick<Api, 'memory' | 'setMemory' | 'memoryPlan'>;
 
 export class MemoryBudget {
@@ -39,16 +70,22 @@ export class MemoryBudget {
   private readonly allSettings = signal<readonly BudgetSetting[]>([]);
   private readonly api: BudgetApi;
   private readonly toasts: Toasts;
+  private readonly changed: () => void;
   private readonly now: () => number;
+  private readonly statePoll = new Poll(STATE_MS, () => this.readState());
+  private readonly planPoll = new Poll(PLAN_MS, () => this.readPlan());
 
+  // `changed`: the budget was changed, and the server may load the model again.
   constructor(
     readonly model: string,
     api: BudgetApi,
     toasts: Toasts,
+    changed: () => void,
     now: () => number = () => performance.now(),
   ) {
     this.api = api;
     this.toasts = toasts;
+    this.changed = changed;
     this.now = now;
     this.state = this.latest;
     this.plan = this.latestPlan;
@@ -59,22 +96,20 @@ export class MemoryBudget {
 
   // Polls until the returned function is called.
   use(): () => void {
-    let used = true;
-    const repeat = async (ms: number, work: () => Promise<void>): Promise<void> => {
-      while (used) {
-        if (!document.hidden) await work();
-        await new Promise((done) => setTimeout(done, ms));
-      }
-    };
-    void repeat(STATE_MS, () => this.readState());
-    void repeat(PLAN_MS, () => this.readPlan());
+    const stops = [this.statePoll.use(), this.planPoll.use()];
     return () => {
-      used = false;
+      for (const stop of stops) stop();
     };
+  }
+
+  // Polls only the plan.
+  usePlan(): () => void {
+    return this.planPoll.use();
   }
 
   async change(options: MemoryOptions): Promise<void> {
     const result = await this.api.setMemory(this.model, options);
+    this.changed();
     if (result.ok) this.accept(result.value);
     else this.toasts.error(`The budget was not changed: ${errorText(result.error)}`);
     await this.readPlan();
@@ -88,7 +123,8 @@ export class MemoryBudget {
 
   private async readPlan(): Promise<void> {
     const result = await this.api.memoryPlan(this.model);
-    if (result.ok) this.latestPlan.value = result.value;
+    // What is in memory may have changed since: an older plan is not shown.
+    this.latestPlan.value = result.ok ? result.value : null;
   }
 
   accept(state: Memory): void {

@@ -20,6 +20,14 @@ export interface SessionContext {
   readonly fault: (text: string) => void;
 }
 
+// What arrived of the session. All views take their counts from here.
+export interface SessionCounts {
+  readonly prompt: number; // tokens
+  readonly reused: number; // of them, from the KV cache of an earlier request
+  readonly generated: number; // tokens
+  readonly steps: number;
+}
+
 const INFO_MS = 900; // interval for reading the facts of a running session
 const NO_EVENTS_MS = 5000; // then the facts are read although no event has arrived
 const FOLLOW_MS = 1000; // minimum interval between changes of the followed step
@@ -36,6 +44,7 @@ export class OpenSession {
   // A finished run without a file: only the received live data exists.
   readonly unrecorded: ReadonlySignal<boolean>;
   readonly step: ReadonlySignal<number | null>; // the selected step
+  readonly counts: ReadonlySignal<SessionCounts>;
   readonly following: ReadonlySignal<boolean>; // the selected step follows the newest
   private readonly latestInfo = signal<Loadable<Session, ApiError>>(loading);
   private readonly latestRun = signal<Run | null>(null);
@@ -65,11 +74,24 @@ export class OpenSession {
       const missing = info.is === 'failed' && isNotFound(info.error);
       return missing && this.latestRun.value !== null && !this.active.value;
     });
+    this.counts = computed(() => {
+      void this.feed.version.value;
+      const { tokenTotals: tokens, stepTotals } = this.data;
+      const known = this.latestRun.value;
+      return {
+        // The text of the prompt is read later than its number of tokens is known.
+        prompt: Math.max(tokens.prompt, known?.prompt_tokens ?? 0),
+        reused: Math.max(tokens.reused, known?.reused_tokens ?? 0),
+        generated: Math.max(tokens.generated, known?.generated ?? 0),
+        steps: stepTotals.steps,
+      };
+    });
     this.step = computed(() => view.value.step ?? this.newest.value);
     this.following = computed(() => view.value.step === null);
     this.stopWatching = effect(() => {
       void this.feed.version.value;
       void view.value.phase;
+      void this.isLoaded.value;
       untracked(() => {
         this.follow();
         this.countGenerated();
@@ -248,7 +270,13 @@ export class OpenSession {
       this.context.fault(`This model has no layer ${layer}.`);
       navigation.change({ layer: layers - 1 }, 'replace');
     }
-    if (step === null || this.active.peek() || this.feed.stepsError.peek()) return; // it may exist
+    if (this.active.peek() || this.feed.stepsError.peek()) return; // it may exist
+    const { stepTotals } = this.data;
+    if (step === null && phase !== 'all' && stepTotals.steps > 0 && !stepTotals.has(phase)) {
+      this.context.fault(`This session has no step of the phase ${phase}: all phases are shown.`);
+      navigation.change({ phase: 'all' }, 'replace');
+    }
+    if (step === null) return;
     const summary = this.data.steps[step];
     if (step >= Math.max(this.data.steps.length, 1)) {
       this.context.fault(`This session has no step ${step}.`);
@@ -263,7 +291,8 @@ export class OpenSession {
     const { phase } = this.context.navigation.view.peek();
     const newest = lastStepOf(this.data, phase)?.step ?? null;
     if (newest === this.newest.peek()) return;
-    const wait = this.active.peek() ? this.followAt - Date.now() : 0;
+    const isGrowing = this.active.peek() || !this.isLoaded.peek();
+    const wait = isGrowing ? this.followAt - Date.now() : 0;
     if (wait > 0) {
       this.followTimer ??= setTimeout(() => {
         this.followTimer = null;

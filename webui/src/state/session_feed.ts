@@ -1,7 +1,7 @@
 // Fills a session's TraceData from live events, and over HTTP with the missing data: after
 // opening, after skipped messages and at the end. Views are notified at a limited rate.
 import { signal, type ReadonlySignal } from '@preact/signals';
-import type { Api, ApiError } from '../net/api';
+import type { Api, ApiError, StepPart } from '../net/api';
 import type { OpsFrame } from '../net/frames';
 import type { StepSummary, Token } from '../net/types';
 import { Pacer } from './pacer';
@@ -9,7 +9,13 @@ import { TraceData } from './trace_data';
 
 const PULL_INTERVAL_MS = 500; // minimum interval between requests for missing data
 const TOKENS_PAGE = 1000;
-const STEPS_PAGE = 200;
+const LAST_STEPS = 4000; // all steps of most sessions, in one request
+const STEPS_PAGE = 10_000;
+
+const partOf = ({ from, to }: { readonly from: number; readonly to: number }): StepPart => ({
+  from,
+  limit: Math.min(STEPS_PAGE, to - from),
+});
 
 export class SessionFeed {
   readonly data = new TraceData();
@@ -32,6 +38,7 @@ export class SessionFeed {
   });
   private pulling: Promise<void> | null = null;
   private pullAgain = false;
+  private gapsSeen = false; // during a pull
   private nextPullMs = 0;
   private closed = false;
 
@@ -98,6 +105,8 @@ export class SessionFeed {
     while (this.pullAgain && !this.closed) {
       this.pullAgain = false;
       await Promise.all([this.pullTokens(), this.pullSteps()]);
+      if (this.gapsSeen && this.data.hasGaps()) this.pullAgain = true;
+      this.gapsSeen = false;
     }
   }
 
@@ -116,21 +125,29 @@ export class SessionFeed {
     }
   }
 
+  // The last steps come first, because a session opens at its last step. The next page is requested
+  // before a page is taken in.
   private async pullSteps(): Promise<void> {
     const { data } = this;
-    for (let from = data.missingStep(0); !this.closed;) {
-      const page = await this.api.steps(this.id, from, STEPS_PAGE);
+    let part: StepPart =
+      data.steps.length === 0 ? { last: LAST_STEPS } : partOf(data.missingSteps());
+    let request = this.api.steps(this.id, part);
+    while (!this.closed) {
+      const page = await request;
       if (this.isClosed()) return;
       this.stepsFailed.value = page.ok ? null : page.error;
       if (!page.ok) return;
-      for (const step of page.value.steps) data.addStep(step);
+      const { steps, total } = page.value;
+      const missing = data.missingSteps(steps);
+      const isStuck = 'from' in part && part.from === missing.from;
+      const isEnd = steps.length === 0 || missing.from >= total || isStuck;
+      part = partOf(missing);
+      if (!isEnd) request = this.api.steps(this.id, part);
+      for (const step of steps) data.addStep(step);
       this.pacer.request();
-      const last = page.value.steps.at(-1);
-      if (!last || last.step + 1 >= page.value.total) {
-        this.stepsRead.value = page.value.total;
-        return;
-      }
-      from = data.missingStep(last.step + 1);
+      if (!isEnd) continue;
+      this.stepsRead.value = total;
+      return;
     }
   }
 
@@ -139,6 +156,8 @@ export class SessionFeed {
     // Data sent before the subscription may not have been on disk at the first request.
     if (!this.data.hasGaps() || Date.now() < this.nextPullMs) return;
     this.nextPullMs = Date.now() + PULL_INTERVAL_MS;
-    void this.pull();
+    // The running pull may fill them.
+    if (this.pulling) this.gapsSeen = true;
+    else void this.pull();
   }
 }

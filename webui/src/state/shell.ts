@@ -1,5 +1,6 @@
 // State of the shell that is not stored: the active panel, its zoom and pan controls, and the open
 // dialog.
+import { parseGlossary, type Term } from '../commands/glossary';
 import { signal, type ReadonlySignal } from '@preact/signals';
 
 // Zoom and pan of a panel, used by the shell's commands.
@@ -16,21 +17,35 @@ export class Shell {
   readonly active: ReadonlySignal<string | null>; // the panel used last
   readonly overlay: ReadonlySignal<Overlay>;
   readonly narrow = signal(false); // the window has no room for several docks side by side
+  readonly glossary: ReadonlySignal<readonly Term[]>; // empty until a dialog needs it
+  readonly term: ReadonlySignal<string | null>; // that the help shows
   private readonly activePanel = signal<string | null>(null);
   private readonly openOverlay = signal<Overlay>(null);
+  private readonly terms = signal<readonly Term[]>([]);
+  private readonly shownTerm = signal<string | null>(null);
   private readonly viewports = new Map<string, Viewport>();
 
   constructor() {
     this.active = this.activePanel;
     this.overlay = this.openOverlay;
+    this.glossary = this.terms;
+    this.term = this.shownTerm;
   }
 
   activate(panel: string): void {
     this.activePanel.value = panel;
   }
 
-  show(overlay: Overlay): void {
+  show(overlay: Overlay, term: string | null = null): void {
+    if (overlay !== null) void this.loadGlossary();
+    this.shownTerm.value = term;
     this.openOverlay.value = overlay;
+  }
+
+  private async loadGlossary(): Promise<void> {
+    if (this.terms.peek().length > 0) return;
+    const file = await import('../../../docs/glossary.md?raw').catch(() => null);
+    if (file) this.terms.value = parseGlossary(file.default);
   }
 
   // Registers the controls of a panel. Returns a function that unregisters them.

@@ -1,15 +1,33 @@
-// Generated tokens per second over the last steps; null if there are too few.
+// The speed of generation, the only rule for it on the page (webui/README.md).
 import type { TraceData } from './trace_data';
 
-const STEPS = 16;
+const SECOND = 1e9;
+const MOST_STEPS = 512; // a faster model is measured over less than a second
 
-export function speedOf(data: TraceData): number | null {
-  const recent = data.steps
-    .slice(-STEPS - 1)
-    .filter((step) => step !== undefined)
-    .filter((step) => step.phase === 'generate' && !step.dropped);
-  const first = recent[0];
-  const last = recent.at(-1);
-  if (!first || !last || last.end_ns <= first.end_ns) return null;
-  return (last.step - first.step) / ((last.end_ns - first.end_ns) / 1e9);
+// Generated tokens per second; null: too few of them. Of a finished run: the tokens after the first
+// one by the time from the first to the last one, without the prompt. While it runs: of the latest
+// second.
+export function generationSpeed(data: TraceData, running: boolean): number | null {
+  return running ? latestSpeed(data) : data.stepTotals.generationSpeed();
+}
+
+export const speedHint = (running: boolean): string =>
+  running
+    ? 'Generated tokens per second, in the last second'
+    : 'Generated tokens after the first one, divided by the time from the first to the last one';
+
+// Every step of phase generate ends with another token.
+function latestSpeed({ steps }: TraceData): number | null {
+  let tokens = 0;
+  let [begin, end] = [0, 0];
+  for (let i = steps.length - 1; i >= Math.max(0, steps.length - MOST_STEPS); i -= 1) {
+    const step = steps[i];
+    if (step?.phase !== 'generate') break;
+    if (step.dropped || step.aborted) continue;
+    if (tokens === 0) end = step.end_ns;
+    tokens += step.token_count;
+    begin = step.begin_ns;
+    if (end - begin >= SECOND) break;
+  }
+  return end > begin ? (tokens * SECOND) / (end - begin) : null;
 }

@@ -7,16 +7,20 @@ export class StepTotals {
   steps = 0;
   accesses = 0;
   dropped = 0; // evaluations whose times were lost
-  // Of generated tokens whose step has times: bytes read and written, and time.
-  readonly generated = { tokens: 0, bytes: 0, ns: 0 };
+  // Of generated tokens whose step has times.
+  readonly generated = { tokens: 0, bytesRead: 0, bytes: 0, ns: 0 };
   withLayers = 0; // steps with times or bytes per layer
   readonly timing = new Map<string, number>(); // number of steps
-  private readonly byPhase = new Map<Phase, { steps: number; last: number }>();
+  // Steps of phase generate that were completed: each makes a token. From the start of the first to
+  // the end of the last.
+  private readonly generation = { tokens: 0, beginNs: Infinity, endNs: 0 };
+  private readonly byPhase = new Map<Phase, { steps: number; first: number; last: number }>();
 
   add(step: StepSummary): void {
     this.addCounts(step, 1);
-    const phase = this.byPhase.get(step.phase) ?? { steps: 0, last: -1 };
+    const phase = this.byPhase.get(step.phase) ?? { steps: 0, first: Infinity, last: -1 };
     phase.steps += 1;
+    phase.first = Math.min(phase.first, step.step);
     phase.last = Math.max(phase.last, step.step);
     this.byPhase.set(step.phase, phase);
   }
@@ -36,10 +40,22 @@ export class StepTotals {
     return this.count(phase) > 0;
   }
 
+  // The first step of a phase; null: none.
+  first(phase: Phase): number | null {
+    const of = this.byPhase.get(phase);
+    return of && of.steps > 0 ? of.first : null;
+  }
+
   // The newest step of a phase; -1: none.
   last(phase: PhaseFilter): number {
     if (phase !== 'all') return this.byPhase.get(phase)?.last ?? -1;
     return Math.max(-1, ...[...this.byPhase.values()].map(({ last }) => last));
+  }
+
+  // Tokens per second after the first one, which the prompt made; null: none.
+  generationSpeed(): number | null {
+    const { tokens, beginNs, endNs } = this.generation;
+    return tokens > 0 && endNs > beginNs ? (tokens * 1e9) / (endNs - beginNs) : null;
   }
 
   private addCounts(step: StepSummary, by: 1 | -1): void {
@@ -48,8 +64,17 @@ export class StepTotals {
     // A dropped step with several generated tokens joins that many evaluations.
     if (step.dropped) this.dropped += by * (step.phase === 'generate' ? step.token_count : 1);
     if (hasValues(step.layers)) this.withLayers += by;
+    if (step.phase === 'generate' && !step.aborted) {
+      const { generation } = this;
+      generation.tokens += by * step.token_count;
+      if (!step.dropped) {
+        generation.beginNs = Math.min(generation.beginNs, step.begin_ns);
+        generation.endNs = Math.max(generation.endNs, step.end_ns);
+      }
+    }
     if (step.phase === 'generate' && !step.dropped) {
       this.generated.tokens += by * step.token_count;
+      this.generated.bytesRead += by * step.bytes_read;
       this.generated.bytes += by * (step.bytes_read + step.bytes_written);
       this.generated.ns += by * (step.end_ns - step.begin_ns);
     }

@@ -20,7 +20,7 @@ import { sameSelection, type Selection } from './selection';
 import { SessionList } from './session_list';
 import { SettingsStore, type Theme } from './settings';
 import { Shell } from './shell';
-import { speedOf } from './speed';
+import { generationSpeed } from './speed';
 import { Toasts } from './toasts';
 import { Playback } from './playback';
 import type { KnownPanels } from './url';
@@ -297,7 +297,7 @@ export class Store implements LiveSink {
   memoryBudget(model: string): MemoryBudget {
     const known = this.budgets.get(model);
     if (known) return known;
-    const budget = new MemoryBudget(model, this.api, this.toasts);
+    const budget = new MemoryBudget(model, this.api, this.toasts, () => void this.models.watch());
     this.budgets.set(model, budget);
     return budget;
   }
@@ -379,7 +379,7 @@ export class Store implements LiveSink {
   }
 
   private chooseKinds({ id, data }: OpenSession): void {
-    const speed = speedOf(data) ?? 0;
+    const speed = generationSpeed(data, true) ?? 0;
     if (speed > FAST_PER_SECOND) this.live?.setKinds(id, KINDS_OF_FAST_STEPS);
     else if (speed < FAST_PER_SECOND / 2) this.live?.setKinds(id, KINDS);
   }

@@ -1,7 +1,8 @@
 // The tokens and step summaries of the open session. They arrive live in order, or over HTTP in
 // any order and possibly repeatedly. The arrays may have tens of thousands of entries and are
 // changed in place; SessionFeed increments a version for the views. Views read only what is new:
-// entries normally arrive at the end, and `tokenRewrites` and `stepRewrites` count all others.
+// `stepArrivals` lists the steps in the order in which they arrived, tokens normally arrive at the
+// end. `stepRewrites` and `tokenRewrites` count the others.
 import type { OpsFrame } from '../net/frames';
 import type { Op, StepSummary, Token } from '../net/types';
 import { growingInts } from './growing';
@@ -24,9 +25,9 @@ export class TraceData {
   readonly steps: (StepSummary | undefined)[] = [];
   readonly stepTotals = new StepTotals();
   readonly tokenTotals = new TokenTotals();
-  // Number of entries that were replaced or arrived before the end.
-  tokenRewrites = 0;
-  stepRewrites = 0;
+  readonly stepArrivals = growingInts();
+  tokenRewrites = 0; // tokens that were replaced or arrived before the end
+  stepRewrites = 0; // steps that were replaced
   newestToken = -1; // the highest index that has arrived
   flight: StepInFlight | null = null;
   private readonly firstStepOfToken = growingInts(); // -1: none
@@ -55,8 +56,12 @@ export class TraceData {
 
   addStep(step: StepSummary): void {
     const known = this.steps[step.step];
-    if (known) this.stepTotals.remove(known);
-    if (step.step < this.steps.length) this.stepRewrites += 1;
+    if (known) {
+      this.stepTotals.remove(known);
+      this.stepRewrites += 1;
+    } else {
+      this.stepArrivals.push(step.step);
+    }
     this.steps[step.step] = step;
     this.stepTotals.add(step);
     this.noteTokens(step);
@@ -83,8 +88,29 @@ export class TraceData {
     return firstGap(this.tokens, from);
   }
 
-  missingStep(from: number): number {
-    return firstGap(this.steps, from);
+  // The first steps that have not arrived, apart from `coming`, consecutive steps that will be added.
+  // `to` is Infinity if no later step is known.
+  missingSteps(coming: readonly StepSummary[] = []): {
+    readonly from: number;
+    readonly to: number;
+  } {
+    this.completeSteps = firstGap(this.steps, this.completeSteps);
+    const begin = coming[0]?.step ?? Infinity;
+    const end = begin + coming.length;
+    let from = this.completeSteps;
+    if (from >= begin && from < end) from = firstGap(this.steps, end);
+    let to = from;
+    while (to < this.steps.length && this.steps[to] === undefined) to += 1;
+    if (to >= this.steps.length) to = Infinity;
+    return { from, to: begin > from ? Math.min(to, begin) : to };
+  }
+
+  // The steps that arrived after the first `count` ones, in the order of their arrival.
+  *arrivedAfter(count: number): Generator<StepSummary> {
+    for (let i = count; i < this.stepArrivals.length; i += 1) {
+      const step = this.steps[this.stepArrivals.at(i) ?? -1];
+      if (step) yield step;
+    }
   }
 
   hasGaps(): boolean {

@@ -60,13 +60,12 @@ export const emptyView: View = {
   loop: false,
 };
 
-// The view after opening another session. Keeps the tabs, filters and sort orders, resets the rest.
+// The view after opening another session. Keeps the phase, tabs, filters and sort orders, resets the rest.
 export function withSession(view: View, session: string | null): View {
   if (view.session === session) return view;
   return {
     ...view,
     session,
-    phase: 'all',
     step: null,
     layer: 0,
     selection: null,

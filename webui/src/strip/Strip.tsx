@@ -1,6 +1,6 @@
 // The memory strip across the page: where the bytes are, what the model touches now, and what that
 // costs. Permanent while a session is open.
-import { computed, effect } from '@preact/signals';
+import { computed, effect, useSignal, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { exactBytes, formatBytes, formatNs } from '../format';
 import { ok } from '../result';
@@ -111,6 +111,7 @@ function Chart(props: {
 }) {
   const { store, session, bands, ops } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
+  const tip = useSignal<StripTipAt | null>(null);
   useEffect(() => {
     if (!canvas.current) return;
     const chart = new StripChart(canvas.current);
@@ -163,14 +164,20 @@ function Chart(props: {
     const width = canvas.current?.clientWidth ?? 1;
     return bandAt(bands, event.offsetX / width);
   };
-  return (
+  const chart = (
     <canvas
       ref={canvas}
       class="strip-chart"
       role="img"
       aria-label={labelOf(bands)}
       onPointerMove={(event) => {
-        event.currentTarget.title = bandText(session, bands, at(event));
+        const index = at(event);
+        tip.value = bands.bands[index]
+          ? { x: event.offsetX, text: bandText(session, bands, index) }
+          : null;
+      }}
+      onPointerLeave={() => {
+        tip.value = null;
       }}
       onClick={(event) => {
         const band = bands.bands[at(event)];
@@ -186,20 +193,50 @@ function Chart(props: {
       }}
     />
   );
+  return (
+    <div class="strip-parts">
+      {chart}
+      <StripTip tip={tip} width={() => canvas.current?.clientWidth ?? 0} />
+    </div>
+  );
 }
 
-function bandText(session: OpenSession, { bands }: Bands, index: number): string {
+interface StripTipAt {
+  readonly x: number;
+  readonly text: readonly string[];
+}
+
+const TIP_WIDTH = 300; // as in panels.css
+
+// What the part under the pointer is, and what the colours mean.
+function StripTip({ tip, width }: { tip: ReadonlySignal<StripTipAt | null>; width: () => number }) {
+  if (!tip.value) return null;
+  const left = Math.max(0, Math.min(tip.value.x, width() - TIP_WIDTH));
+  return (
+    <div class="tip" role="status" style={{ left: `${left}px` }}>
+      {tip.value.text.map((line) => (
+        <p key={line}>{line}</p>
+      ))}
+    </div>
+  );
+}
+
+function bandText(session: OpenSession, { bands }: Bands, index: number): readonly string[] {
   const band = bands[index];
-  if (!band) return '';
+  if (!band) return [];
   const step = session.step.peek();
   const summary = step === null ? undefined : session.data.steps[step];
   const { layer, memory, bytes } = band;
   const where =
     layer === null ? (memory === 'compute' ? 'buffers' : 'embedding and output') : `layer ${layer}`;
   const time = layer === null ? summary?.layers.ns.at(-1) : summary?.layers.ns[layer];
-  const cost =
-    time === undefined || memory === 'compute' ? '' : `, ${formatNs(time)} in step ${step ?? 0}`;
-  return `${MEMORY_NAMES[memory]}, ${where}: ${formatBytes(bytes)} (${exactBytes(bytes)})${cost}. Click shows it in the map.`;
+  const hasTime = time !== undefined && memory !== 'compute';
+  return [
+    `${MEMORY_NAMES[memory]}, ${where}: size ${formatBytes(bytes)} (${exactBytes(bytes)})`,
+    ...(hasTime ? [`Colour: time of the layer in step ${step ?? 0}, ${formatNs(time)}; bright is slow.`] : []),
+    ...(session.active.peek() ? ['What the running op touches glows.'] : []),
+    'Click shows it in the map.',
+  ]; // prettier-ignore
 }
 
 function labelOf({ groups }: Bands): string {

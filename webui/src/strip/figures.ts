@@ -1,7 +1,7 @@
 // The figures beside the strip. Pure functions.
-import { formatBytes, formatNs } from '../format';
+import { formatBytes, formatNs, formatSpeed } from '../format';
 import type { Run } from '../net/types';
-import { speedOf } from '../state/speed';
+import { generationSpeed, speedHint } from '../state/speed';
 import type { TraceData } from '../state/trace_data';
 
 export interface Figure {
@@ -17,31 +17,28 @@ export function figuresOf(
   active: boolean,
   waits: number | null,
 ): readonly Figure[] {
-  const { tokens, bytes, ns } = data.stepTotals.generated;
+  const { tokens, bytesRead, bytes, ns } = data.stepTotals.generated;
   const figures: Figure[] = [];
   if (tokens > 0) {
     figures.push({
-      name: 'per token',
-      value: formatBytes(Math.round(bytes / tokens)),
-      hint: 'Bytes read and written per generated token',
+      name: 'read per token',
+      value: formatBytes(Math.round(bytesRead / tokens)),
+      hint: 'Bytes read per generated token: weights, KV cache and intermediate results',
     });
   }
   if (ns > 0) {
-    const gigabytes = bytes / ns;
     figures.push({
       name: 'bandwidth',
-      value: `${Number(gigabytes.toPrecision(3))} GB/s`,
+      value: `${formatBytes(Math.round((bytes / ns) * 1e9))}/s`,
       hint: 'Bytes read and written per second of computing',
     });
   }
-  const speed = active ? speedOf(data) : ns > 0 ? (tokens * 1e9) / ns : null;
+  const speed = generationSpeed(data, active);
   if (speed !== null) {
     figures.push({
-      name: 'speed',
-      value: `${speed >= 100 ? speed.toFixed(0) : speed.toFixed(1)} tokens/s`,
-      hint: active
-        ? 'Generated tokens per second, of the last steps'
-        : 'Generated tokens per second of computing',
+      name: active ? 'speed now' : 'speed',
+      value: formatSpeed(speed),
+      hint: speedHint(active),
     });
   }
   if (waits !== null) {

@@ -4,14 +4,15 @@ import { formatBytes } from '../format';
 import { coloursOf } from '../plane/colours';
 import { themeOf, type PlaneTheme } from '../plane/theme';
 import { levelOf, type Scale } from '../plane/scale';
-import type { Bands } from './bands';
+import type { Numbers } from '../net/types';
+import type { Bands, Memory } from './bands';
 
 const FADE_MS = 400;
 
 export const MEMORY_NAMES = {
-  file: 'file',
+  file: 'file (mapped)',
   repacked: 'repacked',
-  kv: 'KV',
+  kv: 'KV cache',
   compute: 'compute',
 } as const;
 
@@ -44,7 +45,7 @@ export class StripChart {
   }
 
   // `times`: by layer, the last one for ops without a layer. `marked`: bands of the selected op.
-  paint(bands: Bands, times: readonly number[], marked: readonly number[], nowMs: number): void {
+  paint(bands: Bands, times: Numbers, marked: readonly number[], nowMs: number): void {
     const { w, h } = this.size;
     const ctx = this.canvas.getContext('2d');
     if (!ctx || w === 0) return;
@@ -84,16 +85,22 @@ export class StripChart {
     ctx.font = `11px ${theme.sans}`;
     ctx.textBaseline = 'alphabetic';
     ctx.fillStyle = theme.dim;
+    if (bands.groups.length === 0)
+      ctx.fillText('The memory of the model appears here with its first step', 0, h / 2 + 4);
     for (const { memory, bytes, from, to } of bands.groups) {
-      const text =
-        memory === 'compute'
-          ? MEMORY_NAMES.compute
-          : `${MEMORY_NAMES[memory]} ${formatBytes(bytes)}`;
       const room = (to - from) * w - 2;
-      const fits = ctx.measureText(text).width <= room;
-      ctx.fillText(fits ? text : MEMORY_NAMES[memory], from * w, 11);
+      ctx.fillText(groupText(memory, bytes, (text) => ctx.measureText(text).width <= room), from * w, 11); // prettier-ignore
     }
   }
+}
+
+// The longest text that fits. The bytes are a size, not what was read.
+export function groupText(memory: Memory, bytes: number, fits: (text: string) => boolean): string {
+  const name = MEMORY_NAMES[memory];
+  if (memory === 'compute') return name;
+  const size = formatBytes(bytes);
+  const texts = [`${name}, size ${size}`, `${name} ${size}`, name];
+  return texts.find(fits) ?? name.replace(/ .*/, '');
 }
 
 // From RGBA bytes as a little-endian number.

@@ -239,6 +239,7 @@ const QUEUED = [
   'comparison',
   'determinism',
   'expertLayer',
+  'expertCaches',
   'expertPinning',
   'expertTokens',
   'experts',

@@ -1,7 +1,7 @@
 // Starts the server under test and a browser. Environment variables:
 //   TT_SERVER       the tt-server program (required)
 //   TT_SERVER_ARGS  further arguments, for example `-m model.gguf`
-//   TT_CHROMIUM     the browser, default /usr/bin/chromium
+//   TT_CHROMIUM     the browser, default /usr/bin/chromium-headless-shell
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -84,8 +84,8 @@ async function ended(child: ChildProcess): Promise<void> {
 
 export function startBrowser(args: readonly string[] = []): Promise<Browser> {
   return chromium.launch({
-    executablePath: process.env.TT_CHROMIUM ?? '/usr/bin/chromium',
-    headless: process.env.HEADED === undefined, // HEADED=1: a visible window, for debugging
+    executablePath: process.env.TT_CHROMIUM ?? '/usr/bin/chromium-headless-shell',
+    headless: process.env.HEADED === undefined, // HEADED=1: a visible window; needs chromium
     args: [
       '--no-sandbox',
       '--disable-gpu',

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { exactBytes, exactNs, formatBytes } from '../../src/format';
 import type {
   Breakdown,
+  Conditions,
   Determinism,
   Reuse,
   Sequentiality,
@@ -38,12 +39,19 @@ describe('the summary', () => {
     ]);
     const generated = steps.steps.filter(({ phase }) => phase === 'generate').length;
     const bytes = weights.sums.generate.bytes_read / generated;
+    const read = all.sums.generate.bytes_read / generated;
     expect(texts[0]).toBe(
-      `A generated token reads ${formatBytes(Math.round(bytes))} of weights, ${percent(bytes, session.model?.size ?? 0).toFixed(1)} % of the model file.`,
+      `A generated token reads ${formatBytes(Math.round(read))}, of which ${formatBytes(Math.round(bytes))} are weights (${percent(bytes, session.model?.size ?? 0).toFixed(1)} % of the model file).`,
     );
+    // The strip has the same figure.
+    const perToken = fixture.page.locator('.strip-figures div', { hasText: 'read per token' });
+    expect(await perToken.locator('dd').innerText()).toBe(formatBytes(Math.round(read)));
+    const { verdict } = await fixture.get<Conditions>('conditions');
     const [slowest] = all.rows;
     expect(texts[1]).toContain(
-      `${slowest?.name ?? ''} takes ${percent(slowest?.generate.time_ns ?? 0, all.sums.generate.time_ns).toFixed(1)} % of the time`,
+      verdict === null || verdict === 'clean'
+        ? `${slowest?.name ?? ''} takes ${percent(slowest?.generate.time_ns ?? 0, all.sums.generate.time_ns).toFixed(1)} % of the time`
+        : 'cannot be told, because the run was ',
     );
     expect(texts[2]).toContain(
       `${percent(order.sums.sequential_bytes, order.sums.bytes).toFixed(1)} % of the bytes`,
@@ -70,7 +78,7 @@ describe('the summary', () => {
     await expect.poll(() => sentences.count()).toBe(6);
     await sentences.nth(0).click();
     await page.getByRole('grid', { name: 'Totals by tensor' }).waitFor();
-    expect(await fixture.filter.inputValue()).toBe('kind:weight');
+    expect(await fixture.filter.inputValue()).toBe('');
     await sentences.nth(1).click();
     await page.getByRole('grid', { name: 'Totals by op type' }).waitFor();
     await sentences.nth(2).click();
@@ -115,6 +123,16 @@ describe('a selection', () => {
       .click({ position: { x: 2, y: 8 } });
     await expect.poll(() => fixture.hash.get('step')).toBe('0');
     expect(await fixture.axeViolations()).toEqual([]);
+  });
+
+  it('has a flat course if every step does the same, also with more steps than pixels', async () => {
+    await fixture.recorded(150);
+    await fixture.show(fixture.session ?? '', 'step=140', 'sel=o:100');
+    await expect.poll(() => figure('accesses').innerText()).toContain('near the median');
+    const line = await figure('accesses').locator('polyline').getAttribute('points');
+    const heights = line?.split(' ').map((point) => point.split(',')[1]);
+    expect(heights).toHaveLength(120);
+    expect(new Set(heights).size).toBe(1);
   });
 
   it('is copied as REST, SQL and CLI that reproduce it', async () => {

@@ -1,11 +1,12 @@
 // The map: its presets against REST, gestures, range, links, live and recorded pictures.
 import { describe, expect, it } from 'vitest';
 import { PRESETS } from '../../src/panels/map/map_options';
-import { sumText } from '../../src/panels/map/units';
-import { layerAxis } from '../../src/panels/map/map_axes';
+import { STATE_NAMES } from '../../src/panels/map/residency';
+import { axisName, sumText, valueName } from '../../src/panels/map/units';
+import { layerAxis, outputOf } from '../../src/panels/map/map_axes';
 import { axisOf } from '../../src/plane/axis';
 import { viridis } from '../../src/plane/colours';
-import { planeLayout, wholeCamera, xOf, yOf } from '../../src/plane/layout';
+import { MARGIN, planeLayout, wholeCamera, xOf, yOf } from '../../src/plane/layout';
 import { levelOf, scaleOf } from '../../src/plane/scale';
 import { PageFixture } from './page_fixture';
 
@@ -51,7 +52,7 @@ async function tableRows(): Promise<ReadonlyMap<string, string>> {
         .filter((row) => !(row as HTMLElement).hidden)
         .map((row) => [...row.children].map((cell) => cell.textContent)),
     );
-  return new Map(rows.map(([name = '', value = '']) => [name, value]));
+  return new Map(rows.map(([name = '', value = '']) => [outputOf(name), value]));
 }
 
 describe('a preset', () => {
@@ -100,12 +101,56 @@ describe('a preset', () => {
     await fixture.page.mouse.move(box.x + box.width / 2, box.y + 80);
     await tip().getByText('tensor').waitFor();
     await fixture.page.mouse.move(box.x + box.width / 2, box.y + box.height - 20);
-    await tip().getByText('reads and writes of each byte').waitFor();
+    await tip().getByText('how often each byte is read or written').waitFor();
     await map().getByRole('checkbox', { name: 'Table' }).check();
     await map().getByRole('columnheader').first().getByRole('button').click();
     await map().getByRole('grid').focus();
     await fixture.page.keyboard.press('End');
     await expect.poll(async () => [...(await tableRows()).keys()].join(' ')).toContain('cache_');
+  });
+});
+
+describe('the table', () => {
+  it('has the heads of what is shown, from preset to preset', async () => {
+    await fixture.recorded(6);
+    await map().getByRole('checkbox', { name: 'Table' }).check();
+    // What is in memory is known in some systems only.
+    const states: readonly string[] = Object.values(STATE_NAMES);
+    const heads = async () =>
+      (await map().getByRole('columnheader').allInnerTexts())
+        .map((head) => head.replace(/[ ↑↓]+$/, ''))
+        .filter((head) => !states.includes(head));
+    const presets = PRESETS.filter(({ experts }) => !experts);
+    for (const { title, options } of [...presets, ...presets.toReversed()]) {
+      await preset(title).click();
+      const { x, y, value } = options;
+      const row = y === 'file' || y === 'memory' ? 'tensor' : axisName(y);
+      await expect
+        .poll(heads, { message: title })
+        .toEqual([
+          row,
+          valueName(value),
+          ...(x === 'token' ? ['median, generated'] : []),
+          'share in view',
+        ]);
+      const names = [...(await tableRows()).keys()];
+      if (y === 'layer') expect(names).toContain('emb+out');
+    }
+  });
+
+  it('has the median of the generated tokens of each row', async () => {
+    await fixture.recorded(12);
+    await map().getByRole('checkbox', { name: 'Table' }).check();
+    const { rows } = await fixture.sql<[number]>(
+      "SELECT (SELECT sum(duration_ns) FROM op o WHERE o.step = s.step AND op_layer_id = 0) AS ns FROM step s WHERE phase = 'generate' ORDER BY ns",
+    );
+    const median = rows[rows.length >> 1]?.[0] ?? 0;
+    const row = map().locator('.map-table .vgrid-row:not([hidden])', {
+      has: fixture.page.getByText('0', { exact: true }),
+    });
+    await expect
+      .poll(() => row.locator('.vgrid-cell').nth(2).innerText())
+      .toBe(sumText('time', Math.fround(median)));
   });
 });
 
@@ -496,8 +541,7 @@ async function columnOf(token: number, layer = 1): Promise<{ x: number; y: numbe
   if (!box) throw new Error('no map');
   const total = await fixture.get<{ total: number }>('tokens?limit=1');
   const gutter = 71;
-  const right = 96;
-  const column = Math.min(26, (box.width - gutter - right) / (total.total - 1));
+  const column = Math.min(26, (box.width - gutter - MARGIN) / (total.total - 1));
   const x = box.x + gutter + (token + 0.5) * column;
   for (let y = box.y + 48; y < box.y + box.height; y += 6) {
     await fixture.page.mouse.move(x, y);

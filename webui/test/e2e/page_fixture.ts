@@ -305,6 +305,15 @@ export class PageFixture {
     });
   }
 
+  // A colour of the theme, as "red,green,blue".
+  async cssColour(name: string): Promise<string> {
+    const hex = await this.page.evaluate(
+      (property) => getComputedStyle(document.documentElement).getPropertyValue(property).trim(),
+      name,
+    );
+    return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)).join();
+  }
+
   async axeViolations(): Promise<readonly string[]> {
     // Not by a script tag: the content security policy forbids inline scripts.
     await this.page.evaluate(axe.source);

@@ -1,5 +1,7 @@
 // What the page shows while a run is going on: from its first step, equal to REST.
+import type { Locator } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
+import { formatCount, plural } from '../../src/format';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use(() =>
@@ -12,6 +14,11 @@ interface Session {
   readonly steps: number;
   readonly tokens: number;
   readonly file_bytes: number;
+}
+
+interface Run {
+  readonly prompt_tokens: number;
+  readonly generated: number;
 }
 
 const LONG = 'Once upon a time there was a little frog. '.repeat(400);
@@ -60,6 +67,9 @@ describe('a running session', () => {
     const url = `api/v1/sessions/${fixture.session ?? ''}`;
     const read = () =>
       page.evaluate(async (path) => (await (await fetch(path)).json()) as Session, url);
+    const readRun = (): Promise<Run> => fixture.rest(`generate/${fixture.session ?? ''}`);
+    const generatedIn = (where: Locator, pattern: RegExp) => async (): Promise<number> =>
+      Number(pattern.exec(await where.innerText())?.[1]?.replace(/\D/g, ''));
     const fact = async (name: string): Promise<string> =>
       (await fixture.inspector
         .locator('dt', { hasText: new RegExp(`^${name}$`) })
@@ -78,10 +88,37 @@ describe('a running session', () => {
         return Number(/([\d\s]+) steps/.exec(text)?.[1]?.replace(/\D/g, ''));
       };
       await expect.poll(status, { timeout: 1500 }).toBeGreaterThanOrEqual(steps);
+      // Generated tokens: in the chat, the status line, and with those of the prompt in the list.
+      const { prompt_tokens: prompt, generated } = await readRun();
+      expect(prompt).toBeGreaterThan(0);
+      for (const [shown, least] of [
+        [generatedIn(fixture.progress, /Generating ([\d\u202f]+) of/), generated],
+        [generatedIn(page.locator('.status'), /prompt, ([\d\u202f]+) generated/), generated],
+        [generatedIn(fixture.row('Figures').first(), /([\d\u202f]+) tokens, /), prompt + generated],
+      ] as const) {
+        await expect.poll(shown, { timeout: 1000 }).toBeGreaterThanOrEqual(least);
+      }
     }
     await fixture.stop.click();
     await fixture.progress.getByText(/^Stopped after/).waitFor();
     const done = await read();
+    const run = await readRun();
+    await fixture.progress
+      .getByText(`Stopped after ${plural(run.generated, 'generated token')}`)
+      .waitFor();
+    const all = plural(done.tokens, 'token');
+    expect(done.tokens).toBe(run.prompt_tokens + run.generated);
+    await fixture
+      .row('Figures')
+      .first()
+      .getByText(`${all}, ${plural(done.steps, 'step')}`)
+      .waitFor();
+    await page
+      .locator('.status')
+      .getByText(
+        `${plural(done.steps, 'step')}, ${all}: ${run.prompt_tokens} of the prompt, ${formatCount(run.generated)} generated`,
+      )
+      .waitFor();
     await expect
       .poll(async () => Number((await fact('steps')).replace(/\D/g, '')))
       .toBe(done.steps);

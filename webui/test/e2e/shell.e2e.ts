@@ -89,7 +89,7 @@ describe('keys', () => {
     const { page } = fixture;
     await leaveFields();
     await press('?');
-    const help = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
+    const help = page.getByRole('dialog', { name: 'Keyboard shortcuts and glossary' });
     await help.getByText('Next layer').waitFor();
     await help.getByLabel('Enable single-key shortcuts').uncheck();
     await press('Escape');

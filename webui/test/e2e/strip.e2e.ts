@@ -1,6 +1,6 @@
 // The strip of memory with its figures, against REST.
 import { describe, expect, it } from 'vitest';
-import { formatBytes } from '../../src/format';
+import { formatBytes, formatSpeed } from '../../src/format';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use(() => Promise.resolve(['-c', '32768']));
@@ -32,16 +32,16 @@ describe('the strip', () => {
     const tokens = sum((step) => step.token_count);
     const bytes = sum((step) => step.bytes_read + step.bytes_written);
     const ns = sum((step) => step.end_ns - step.begin_ns);
+    const read = sum((step) => step.bytes_read);
     await expect
-      .poll(() => figure('per token').innerText())
-      .toBe(formatBytes(Math.round(bytes / tokens)));
+      .poll(() => figure('read per token').innerText())
+      .toBe(formatBytes(Math.round(read / tokens)));
     expect(await figure('bandwidth').innerText()).toBe(
-      `${Number((bytes / ns).toPrecision(3))} GB/s`,
+      `${formatBytes(Math.round((bytes / ns) * 1e9))}/s`,
     );
-    const speed = (tokens * 1e9) / ns;
-    expect(await figure('speed').innerText()).toBe(
-      `${speed >= 100 ? speed.toFixed(0) : speed.toFixed(1)} tokens/s`,
-    );
+    const [first, last] = [generated[0], generated.at(-1)];
+    const seconds = ((last?.end_ns ?? 0) - (first?.begin_ns ?? 0)) / 1e9;
+    expect(await figure('speed').innerText()).toBe(formatSpeed(tokens / seconds));
     const faults = await fixture.get<{ shown: number }>('heatmap?x=all&y=all&value=faults');
     await expect.poll(() => figure('disk waits').innerText()).toBe(String(faults.shown));
   });
@@ -52,7 +52,11 @@ describe('the strip', () => {
     const box = await chart().boundingBox();
     if (!box) throw new Error('no strip');
     await fixture.page.mouse.move(box.x + 6, box.y + 22);
-    await expect.poll(() => chart().getAttribute('title')).toMatch(/^file, .*bytes\)/);
+    const tip = strip().locator('.tip');
+    await expect.poll(() => tip.innerText()).toMatch(/^file \(mapped\), .*: size .*bytes\)/);
+    expect(await tip.innerText()).toMatch(
+      /Colour: time of the layer in step \d+, .* bright is slow/,
+    );
     await fixture.page.mouse.click(box.x + 6, box.y + 22);
     await expect.poll(() => fixture.hash.get('p.map')).toBe('y:memory,x:all,v:bytes');
   });
@@ -60,7 +64,7 @@ describe('the strip', () => {
   it('moves while the model runs', async () => {
     await fixture.runText('Alive', 20_000);
     await expect.poll(() => fixture.pixels('.strip-chart')).not.toBe(0);
-    await figure('speed').waitFor();
+    await figure('speed now').waitFor();
     for (let looks = 0; looks < 3; looks += 1) {
       const before = await fixture.pixels('.strip-chart');
       await expect.poll(() => fixture.pixels('.strip-chart')).not.toBe(before);

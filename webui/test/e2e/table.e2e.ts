@@ -1,7 +1,8 @@
 // The table: accesses of a step and of the session, totals, columns, copying. Its rows are compared
 // with REST.
 import { describe, expect, it } from 'vitest';
-import type { Access, Breakdown, Op, StepSummary } from '../../src/net/types';
+import { visibleText } from '../../src/format';
+import type { Access, Breakdown, Op, StepSummary, Token } from '../../src/net/types';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use();
@@ -31,11 +32,15 @@ describe('the accesses', () => {
       `steps/${step}/accesses?limit=20`,
     );
     expect(await count(name)).toBe(total);
-    await expect.poll(async () => (await cells(name, 3))[4]).toBe(accesses[3]?.tensor_name);
+    await expect.poll(async () => (await cells(name, 3))[5]).toBe(accesses[3]?.tensor_name);
+    const { tokens } = await fixture.get<{ tokens: Token[] }>(
+      `tokens?from=${(await steps())[step]?.token_id ?? 0}&limit=1`,
+    );
     for (const row of [0, 1, 2]) {
       const one = accesses[row];
-      expect((await cells(name, row)).slice(0, 5)).toEqual([
+      expect((await cells(name, row)).slice(0, 6)).toEqual([
         String(step),
+        visibleText(tokens[0]?.text ?? ''),
         String(one?.op),
         one?.operation_type,
         one?.write ? 'write' : 'read',
@@ -66,7 +71,7 @@ describe('the accesses', () => {
       `steps/${last?.step ?? 0}/accesses?from=${(last?.accesses ?? 0) - 1}&limit=1`,
     );
     await expect
-      .poll(async () => (await cells(name, total - 1)).slice(0, 5))
+      .poll(async () => (await cells(name, total - 1)).toSpliced(1, 1).slice(0, 5))
       .toEqual([
         String(last?.step),
         String(accesses[0]?.op),
@@ -94,7 +99,7 @@ describe('the accesses', () => {
     const expected = answer.rows[0]?.[0] ?? 0;
     expect(expected).toBeGreaterThan(6);
     await expect.poll(() => count(name)).toBe(expected);
-    await expect.poll(async () => (await cells(name, 0))[4]).toMatch(/^blk\.1\.(?!.*norm)/);
+    await expect.poll(async () => (await cells(name, 0))[5]).toMatch(/^blk\.1\.(?!.*norm)/);
     // A row selects its access, in the step of the row.
     await grid(name).locator('.vgrid-row').first().click();
     await expect.poll(() => fixture.hash.get('sel')).toMatch(/^a:\d+\.\d+\.\d+$/);
@@ -115,7 +120,7 @@ describe('the accesses', () => {
     const { accesses } = await fixture.get<{ accesses: Access[] }>(
       `steps/${step}/accesses?sort=-bytes&limit=1`,
     );
-    const bytes = grid(name).locator('.vgrid-row').first().locator('.vgrid-cell').nth(5);
+    const bytes = grid(name).locator('.vgrid-row').first().locator('.vgrid-cell').nth(6);
     await expect
       .poll(async () => (await bytes.getAttribute('title'))?.replace(/\D/g, ''))
       .toBe(String(accesses[0]?.size_bytes));
@@ -239,6 +244,17 @@ describe('the filter', () => {
   });
 });
 
+// A list of steps (api/step_format.md) whose column has the same value in every step.
+function withColumn(body: Buffer, name: string, value: number): Buffer {
+  const [steps, columns, layers] = [8, 12, 16].map((at) => body.readUInt32LE(at)) as [number, number, number]; // prettier-ignore
+  const text = body.subarray(32 + 8 * steps * (columns + 2 * layers)).toString();
+  const told = JSON.parse(text) as { columns: { name: string }[] };
+  const index = told.columns.findIndex((one) => one.name === name);
+  const changed = Buffer.from(body);
+  for (let i = 0; i < steps; i += 1) changed.writeDoubleLE(value, 32 + 8 * (index * steps + i));
+  return changed;
+}
+
 describe('a table of a million rows, and of a hundred millions', () => {
   // The steps of the session say that they have five million accesses each; a row is its index.
   const EACH = 5_000_000;
@@ -246,11 +262,9 @@ describe('a table of a million rows, and of a hundred millions', () => {
     const { page } = fixture;
     await fixture.recorded(24);
     const asked: number[] = [];
-    await page.route(/\/steps\?/, async (route) => {
+    await page.route(/\/steps\?.*format=columns/, async (route) => {
       const response = await route.fetch();
-      const body = (await response.json()) as { steps: { accesses: number }[] };
-      for (const step of body.steps) step.accesses = EACH;
-      await route.fulfill({ json: body });
+      await route.fulfill({ body: withColumn(await response.body(), 'accesses', EACH) });
     });
     await page.route(/\/query$/, async (route) => {
       const sql = (route.request().postDataJSON() as { sql: string }).sql;

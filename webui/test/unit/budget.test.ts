@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { mapColumns, polyline, predictionAt } from '../../src/panels/budget/curve';
+import { enoughOf, enoughText, helps, weightsText } from '../../src/panels/budget/sizes';
 import { MemoryBudget } from '../../src/state/memory_budget';
 import { Toasts } from '../../src/state/toasts';
 import type { Memory } from '../../src/net/types';
@@ -54,6 +55,10 @@ const state = (over: Partial<Memory>): Memory => ({
   late_ranges: 0,
   expert_hits: 0,
   expert_misses: 0,
+  experts_predicted: 0,
+  experts_predicted_right: 0,
+  expert_bytes_ahead: 0,
+  expert_bytes_wasted: 0,
   budget_reductions: 0,
   ...over,
 });
@@ -102,7 +107,13 @@ describe('the curve', () => {
 
 describe('the history', () => {
   it('has the mean of every setting, and no sample without a new token', () => {
-    const budget = new MemoryBudget('m', {} as never, new Toasts(), () => 7);
+    const budget = new MemoryBudget(
+      'm',
+      {} as never,
+      new Toasts(),
+      () => undefined,
+      () => 7,
+    );
     budget.accept(state({ phase: 'off', budget: 'off', tokens_per_second: null }));
     expect(budget.samples.value).toEqual([]);
     budget.accept(
@@ -120,5 +131,35 @@ describe('the history', () => {
       { text: 'no plan', samples: 2, tokensPerSecond: 2, bytesPerToken: 30 },
       { text: '100 MiB, pinned and read ahead', samples: 1, tokensPerSecond: 8, bytesPerToken: 10 },
     ]);
+  });
+});
+
+describe('how much memory is enough', () => {
+  const MIB = 1 << 20;
+  const at = (mib: number, bytes: number, planned: number, plain: number) => ({
+    budget_bytes: mib * MIB,
+    bytes_per_token: bytes,
+    tokens_per_second: planned,
+    plain_bytes_per_token: bytes,
+    plain_tokens_per_second: plain,
+  });
+  const same = [at(1, 900, 10, 10), at(2, 0, 40, 40), at(3, 0, 40, 40)];
+  it('is the least with which nothing is read again', () => {
+    expect(enoughOf(same)).toBe(2 * MIB);
+    expect(enoughOf([at(1, 900, 10, 10)])).toBeNull();
+  });
+  it('and a plan that changes nothing does not help', () => {
+    expect(helps(same)).toBe(false);
+    expect(helps([at(1, 900, 20, 10)])).toBe(true);
+  });
+  it('names everything that needs memory', () => {
+    const memory = { file: 3 * MIB, repacked: 4 * MIB, kv: 16 * MIB, compute: MIB };
+    expect(enoughText(2 * MIB, memory)).toBe(
+      '23 MiB of memory are enough to read no weight from the disk twice: 2 MiB for the weights in the file, 4 MiB of repacked weights, 16 MiB of KV cache and 1 MiB of compute buffers.',
+    );
+    expect(weightsText(7 * MIB, memory)).toBe(
+      '7 MiB: 3 MiB in the file and 4 MiB that are repacked now',
+    );
+    expect(enoughText(null, null)).toBe('');
   });
 });

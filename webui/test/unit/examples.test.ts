@@ -27,6 +27,16 @@ describe('examples', () => {
   });
 });
 
+it('examples say what a mixture of experts reads', () => {
+  const texts = (part: Partial<Model>) =>
+    examplePrompts(model(part))
+      .map(({ why }) => why)
+      .join();
+  expect(texts({})).toContain('all weights once');
+  expect(texts({ n_experts: 8 })).toContain('the experts chosen for it');
+  expect(texts({ n_experts: 8 })).not.toContain('all weights');
+});
+
 describe('the search of a session', () => {
   it('finds nothing without one', () => {
     expect(sessionItems(fakeStore({}), 'attn')).toEqual([]);

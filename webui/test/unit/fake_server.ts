@@ -70,8 +70,8 @@ export function server(has: ServerData): Partial<Api> {
       const { total, rows } = page(tokens, from);
       return succeeds({ total, tokens: rows });
     },
-    steps: (_id, from) => {
-      const { total, rows } = page(steps, from);
+    steps: (_id, part) => {
+      const { total, rows } = page(steps, 'from' in part ? part.from : Math.max(0, steps.length - part.last)); // prettier-ignore
       return succeeds({ total, steps: rows });
     },
   };

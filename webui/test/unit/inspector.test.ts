@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import {
   bytesSentence,
+  cleanSteps,
   cliffOf,
+  disturbedSpeedSentence,
   memorySentence,
   machineSentence,
   orderSentence,
@@ -42,26 +44,39 @@ const curve = (...points: readonly [number, number][]): Reuse['curve'] =>
 
 describe('a summary', () => {
   it('says what a token reads', () => {
+    const all = breakdown({ bytes_read: 10_485_760 });
     const weights = breakdown({ bytes_read: 5_242_880 });
-    expect(bytesSentence(weights, { generate: 10, all: 11 }, SESSION).text).toBe(
-      'A generated token reads 512 KiB of weights, 50.0 % of the model file.',
+    expect(bytesSentence(all, weights, { generate: 10, all: 11 }, SESSION).text).toBe(
+      'A generated token reads 1 MiB, of which 512 KiB are weights (50.0 % of the model file).',
     );
-    expect(bytesSentence(weights, { generate: 0, all: 5 }, null).text).toBe(
-      'A step reads 1 MiB of weights.',
+    expect(bytesSentence(all, weights, { generate: 0, all: 5 }, null).text).toBe(
+      'A step reads 2 MiB, of which 1 MiB are weights.',
+    );
+  });
+  it('does not say what bounds the speed of a disturbed run', () => {
+    const rows = [
+      ['MUL_MAT', 60, 6, 15],
+      ['ROPE', 40, 0, 15],
+    ];
+    expect(disturbedSpeedSentence('contended', cleanSteps({ rows }), 219.4).text).toBe(
+      'What limits the speed (219 tokens/s) cannot be told, because the run was contended (other programs used the processors). In the 15 clean steps, MUL_MAT takes 60.0 % of the time, at 95.4 MiB/s.',
+    );
+    expect(disturbedSpeedSentence('disk', cleanSteps({ rows: [] }), null).text).toBe(
+      'What limits the speed cannot be told, because the run was waiting for the disk. No step with the usual times was clean.',
     );
   });
   it('says what bounds the speed', () => {
     const row = { name: 'MUL_MAT', all: sums({}), prompt: sums({}), generate: sums({ time_ns: 60, bytes_per_second: 2_147_483_648 }) }; // prettier-ignore
     const ops = breakdown({ time_ns: 100 }, [row]);
     const steps = { generate: 4, all: 5 };
-    expect(speedSentence(ops, { advice: [] }, steps).text).toBe(
-      'Computation limits the speed: MUL_MAT takes 60.0 % of the time, at 2 GiB/s.',
+    expect(speedSentence(ops, { advice: [] }, steps, 219.4).text).toBe(
+      'Computation limits the speed (219 tokens/s): MUL_MAT takes 60.0 % of the time, at 2 GiB/s.',
     );
     const report = { advice: [{ advice: 'generation is memory-bound.', because: 'b' }] };
-    expect(speedSentence(ops, report, steps)).toMatchObject({ hint: 'b' });
-    expect(speedSentence(ops, report, steps).text).toMatch(/^Memory bandwidth limits/);
+    expect(speedSentence(ops, report, steps, null)).toMatchObject({ hint: 'b' });
+    expect(speedSentence(ops, report, steps, null).text).toMatch(/^Memory bandwidth limits/);
     const waits = breakdown({ time_ns: 100, faults: 8 }, [row]);
-    expect(speedSentence(waits, report, steps).text).toMatch(/^The disk limits the speed/);
+    expect(speedSentence(waits, report, steps, null).text).toMatch(/^The disk limits the speed/);
   });
   it('says in which order the file is read', () => {
     const order = { reads: 4, sequential: 1, bytes: 200, sequential_bytes: 50 };
@@ -75,11 +90,16 @@ describe('a summary', () => {
   it('says whether it repeats', () => {
     const none = { token: 0, 'kv-window': 0, experts: 0, graph: 0, unfinished: 0 };
     const pairs = (part: Partial<Determinism>) =>
-      repeatSentence({ pairs: 4, same_weights: 4, differing: none, ...part } as Determinism).text;
+      repeatSentence({ pairs: 4, same_weights: 4, differing: none, ...part } as Determinism, false)
+        .text;
     expect(pairs({})).toBe('All 4 tokens read the same weights as the token before.');
     expect(pairs({ same_weights: 1, differing: { ...none, experts: 9 } })).toBe(
       '1 of 4 tokens read the same weights as the token before, the others used other experts.',
     );
+    const shown = (hasExperts: boolean) =>
+      repeatSentence({ pairs: 4, same_weights: 0, differing: none } as Determinism, hasExperts);
+    expect(shown(true).evidence.options).toBe('y:expert,v:accesses');
+    expect(shown(false).evidence.options).toBe('y:tensor,v:bytes');
     expect(pairs({ pairs: 0 })).toMatch(/no two generated tokens/);
   });
   it('says whether ops waited for the disk', () => {

@@ -1,12 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { brushIn, filterIn } from '../../src/panels/map/map_model';
+import { brushIn, filterIn, firstRange } from '../../src/panels/map/map_range';
 import {
   axisFrom,
+  generatedFrom,
   groupsOfNames,
   layersOf,
   partsOf,
+  layeredName,
+  outputOf,
+  phaseRange,
+  promptSteps,
   shortName,
   weightPlaces,
+  within,
+  withOpTypes,
 } from '../../src/panels/map/map_axes';
 import {
   PRESETS,
@@ -16,13 +23,40 @@ import {
   presetOf,
   tracksOf,
   withAxes,
+  type MapOptions,
 } from '../../src/panels/map/map_options';
 import { unitOf } from '../../src/panels/map/units';
-import type { Tensor } from '../../src/net/types';
-import { axisOf } from '../../src/plane/axis';
+import type { PictureAxis, Tensor } from '../../src/net/types';
+import { axisOf, nameAt, rangeText, rowOfName } from '../../src/plane/axis';
 import type { Scene } from '../../src/plane/scene';
+import { describeCell } from '../../src/panels/map/cell_text';
+import { tipTop } from '../../src/plane/PlaneView';
+import { expertRows, parseFilter } from '../../src/state/filter';
 import { layersText, sumQuery } from '../../src/state/range_query';
-import { randomOf } from './make';
+import { TraceData } from '../../src/state/trace_data';
+import { randomOf, step, token } from './make';
+
+describe('the first range', () => {
+  const ops = { ...defaultOptions, x: 'time', y: 'op' } as const;
+  const session = (steps: number): TraceData => {
+    const data = new TraceData();
+    for (let i = 0; i < steps; i += 1)
+      data.addStep(step(i, { begin_ns: 1e6 * i, end_ns: 1e6 * i + 9e5 }));
+    return data;
+  };
+  it('of the ops of a long session is the selected step', () => {
+    expect(firstRange(ops, session(21), 7)).toEqual({ from: 7e6, to: 7.9e6 });
+  });
+  it.each([
+    ['of a short session', ops, session(20), 7],
+    ['of another x axis', { ...ops, x: 'step' }, session(21), 7],
+    ['of another y axis', { ...ops, y: 'file' }, session(21), 7],
+    ['without a step', ops, session(21), null],
+    ['of a step that has not arrived', ops, session(21), 30],
+  ] as const)('%s is everything', (_, options, data, selected) => {
+    expect(firstRange(options, data, selected)).toBeNull();
+  });
+});
 
 describe('options', () => {
   it('of the default map are empty', () => {
@@ -103,7 +137,7 @@ describe('options', () => {
 describe('units', () => {
   it.each([
     ['layer', 'token', 'time', 'layer', 1500, 'time per token', '1.50 µs'],
-    ['file', 'token', 'bytes', 'file', 1, 'reads and writes of each byte per token', '1×'],
+    ['file', 'token', 'bytes', 'file', 1, 'how often each byte is read or written per token', '1×'],
     ['file', 'all', 'accesses', 'file', 1 / 1024 / 1024, 'accesses per MiB', '1/MiB'],
     ['op', 'time', 'time', 'op', 0.25, 'share of the time', '25 %'],
     ['tensor', 'token', 'bytes', 'tensor', 2048, 'bytes per token and tensor', '2 KiB'],
@@ -252,5 +286,143 @@ describe('the range', () => {
     [0, 13, '0-11,outside'],
   ])('of layers %d to %d is %s', (from, to, text) => {
     expect(layersText({ axis: 'layer', from, to }, 12)).toBe(text);
+  });
+});
+
+describe('the tokens of a phase', () => {
+  const data = new TraceData();
+  data.addStep(step(0, { phase: 'prompt', token_id: 0, token_count: 44 }));
+  data.addStep(step(1, { token_id: 44 }));
+  data.addStep(step(2, { token_id: 45 }));
+
+  it('begin with the first that was generated', () => {
+    expect(generatedFrom(data, 'token')).toBe(44);
+    expect(generatedFrom(data, 'step')).toBe(1);
+    expect(generatedFrom(data, 'layer')).toBeNull();
+    expect(generatedFrom(new TraceData(), 'token')).toBeNull();
+  });
+
+  it('are the whole axis', () => {
+    const axis = axisOf('count', 'token', 46);
+    const whole = (phase: string) => within(axis, phaseRange(data, 'token', phase)).whole;
+    expect(whole('generate')).toEqual({ from: 44, to: 46 });
+    expect(whole('prompt')).toEqual({ from: 0, to: 44 });
+    expect(whole('all')).toEqual({ from: 0, to: 46 });
+    expect(within(axisOf('count', 'token', 40), { from: 44, to: 50 }).whole.to).toBe(40);
+  });
+});
+
+describe('the names of rows', () => {
+  const picture = { axis: 'source', unit: 'row', size: 2, from: 0, to: 2, pixels: 2, sections: [] };
+
+  it('of memory sources are those of the page', () => {
+    const axis = axisFrom({ ...picture, rows: ['disk', 'kv'] } as unknown as PictureAxis);
+    expect(axis.names).toEqual(['file (mapped)', 'kv']);
+  });
+
+  it('of unnamed outputs have the type of their op', () => {
+    const axis = axisOf('rows', 'op', 2, { names: ['node_165', 'Qcur-0 (view)'] });
+    const shown = withOpTypes(axis, () => 'FLASH_ATTN_EXT');
+    expect(shown.names).toEqual(['node_165 FLASH_ATTN_EXT', 'Qcur-0 (view)']);
+    expect(shown.names.map(outputOf)).toEqual(axis.names);
+    expect(withOpTypes(axis, () => null).names).toEqual(axis.names);
+  });
+
+  it('of buffers have the layer', () => {
+    const name = 'blk.3.ffn_gate_exps.weight';
+    expect(layeredName(name)).toBe('blk.3 ffn_gate_exps');
+    const place = { name, from: 0, to: 8, layer: 3, experts: 0, rowBytes: 0 };
+    expect(partsOf([place], layeredName)[0]?.name).toBe('blk.3 ffn_gate_exps');
+  });
+});
+
+const EIGHT = Array.from({ length: 8 }, (_, i) => String(i));
+
+describe('the rows of experts', () => {
+  it.each([
+    ['expert:3', { from: 3, to: 4 }],
+    ['layer:2 expert:1-2', { from: 1, to: 3 }],
+    ['-expert:3', null],
+    ['expert:1,3', null],
+    ['layer:2', null],
+  ] as const)('of the filter %s are shown', (filter, rows) => {
+    expect(expertRows(parseFilter(filter))).toEqual(rows);
+  });
+
+  it('keep their names and places', () => {
+    const axis = axisOf('rows', 'expert', 8, { names: EIGHT });
+    const shown = within(axis, { from: 3, to: 4 });
+    expect(shown.whole).toEqual({ from: 3, to: 4 });
+    expect(nameAt(shown, 3.5)).toBe('3');
+    expect(nameAt(shown, 0)).toBeNull();
+    expect(rowOfName(shown, '3')).toEqual({ from: 3, to: 4 });
+    expect(rowOfName(shown, '4')).toBeNull();
+  });
+});
+
+describe('the tooltip', () => {
+  const data = new TraceData();
+  data.addStep(step(0, { phase: 'prompt', token_id: 0, token_count: 44, end_ns: 5000 }));
+  data.addStep(step(1, { token_id: 44, end_ns: 9000 }));
+  const options = { ...defaultOptions, y: 'expert', value: 'accesses' } as const;
+  const scene = {
+    x: axisOf('count', 'token', 45),
+    tracks: [{ y: axisOf('rows', 'expert', 8, { names: EIGHT }) }],
+  } as unknown as Scene;
+  const linesAt = (token: number, value: number, of: MapOptions = options) =>
+    new Map(
+      describeCell({
+        hit: { track: 0, x: token, y: 3 },
+        cell: { x: { from: token, to: token + 1 }, y: { from: 3, to: 4 }, value },
+        context: { data, options: of, scene, total: 0, step: data.stepOfToken(token), tensor: null, residency: [] },
+      }).lines,
+    ); // prettier-ignore
+
+  it('says of prompt tokens that they share their step', () => {
+    const lines = linesAt(16, 3 / 44);
+    expect(lines.get('step 0')).toBe('3 accesses, shared equally by its 44 prompt tokens');
+    expect(lines.get('evaluated by')).toBe('step 0, prompt, 3 ops');
+    expect(linesAt(44, 3).has('step 1')).toBe(false);
+  });
+
+  it('has one line for a value that is the same per token', () => {
+    const lines = linesAt(44, 90_900, { ...defaultOptions, y: 'expert' });
+    expect(lines.get('time')).toBe('90.9 µs (90\u202f900 ns)');
+    expect([...lines.keys()].filter((name) => name.startsWith('time per'))).toEqual([]);
+  });
+
+  it('says which step evaluated the token', () => {
+    data.addToken(token(45, { generated: true }));
+    data.addStep(step(2, { token_id: 45 }));
+    const lines = linesAt(45, 1);
+    expect(lines.get('made by')).toBe('step 1');
+    expect(lines.get('evaluated by')).toBe('step 2, generate, 3 ops');
+  });
+
+  it('is above the pointer where there is no room below', () => {
+    expect(tipTop(100, 150, 400)).toBe(114);
+    expect(tipTop(300, 150, 400)).toBe(136);
+    expect(tipTop(100, 350, 400)).toBe(50);
+    expect(tipTop(100, 500, 400)).toBe(0);
+  });
+});
+
+describe('the prompt', () => {
+  it('is marked as the steps that evaluated it', () => {
+    const data = new TraceData();
+    data.addStep(step(0, { phase: 'prompt', token_id: 5, token_count: 512 }));
+    data.addStep(step(1, { phase: 'prompt', token_id: 517, token_count: 1 }));
+    data.addStep(step(2, { token_id: 518 }));
+    expect(promptSteps(data)).toEqual([
+      { name: 'step 0: 512 tokens together, equal shares', from: 5, to: 517 },
+    ]);
+  });
+});
+
+describe('a range of time', () => {
+  it('has the digits that tell its ends apart', () => {
+    const axis = axisOf('time', 'time', 1e9);
+    expect(rangeText(axis, { from: 242_130_000, to: 242_190_000 })).toBe('242.13 – 242.19 ms');
+    expect(rangeText(axis, { from: 1e6, to: 242e6 })).toBe('1 ms – 242 ms');
   });
 });

@@ -7,7 +7,8 @@ import {
   normalized,
   pixelOf,
   pixelStart,
-  rowFigures,
+  rowMeans,
+  rowMedians,
   sectionTotals,
   type Raster,
 } from '../../src/plane/raster';
@@ -52,13 +53,41 @@ describe('a raster', () => {
     expect([...columnSums(ones, { from: 1, to: 3 })]).toEqual([2, 2, 2, 2]);
   });
 
+  const raster = {
+    x: { from: 0, to: 4 },
+    y: { from: 0, to: 2 },
+    width: 4,
+    height: 2,
+    cells: Float32Array.of(1, 1, 1, 97, 0, 2, 2, 2),
+  };
+  const each = { generatedFrom: 0, ends: () => true };
+
   it('has means and medians of rows, which a single slow step does not distort', () => {
-    const cells = Float32Array.of(1, 1, 1, 97, 0, 2, 2, 2);
-    const raster = { x: { from: 0, to: 4 }, y: { from: 0, to: 2 }, width: 4, height: 2, cells };
-    const { means, medians } = rowFigures(raster, raster.x);
-    expect([...means]).toEqual([25, 1.5]);
-    expect([...medians]).toEqual([1, 2]);
-    expect([...rowFigures(raster, { from: 0, to: 2 }).medians]).toEqual([1, 2]);
+    expect([...rowMeans(raster, raster.x)]).toEqual([25, 1.5]);
+    expect([...rowMedians(raster, raster.x, each).values]).toEqual([1, 2]);
+    expect([...rowMedians(raster, { from: 0, to: 2 }, each).values]).toEqual([1, 2]);
+  });
+
+  it('has medians of the generated units, of the prompt only if nothing else is in view', () => {
+    // 4 prompt tokens of one step, then 2 of another one, then 3 generated tokens.
+    const cells = Float32Array.of(9, 9, 9, 9, 5, 5, 1, 2, 3);
+    const x = { from: 0, to: 9 };
+    const tokens = { x, y: { from: 0, to: 1 }, width: 9, height: 1, cells };
+    const columns = { generatedFrom: 6, ends: (unit: number) => unit === 3 || unit >= 5 };
+    expect(rowMedians(tokens, x, columns)).toEqual({
+      of: 'generated',
+      values: Float32Array.of(2),
+    });
+    expect(rowMedians(tokens, { from: 0, to: 7 }, columns).values[0]).toBe(1);
+    // Each step of the prompt is one value, however many tokens it has.
+    const prompt = rowMedians(tokens, { from: 0, to: 6 }, columns);
+    expect(prompt).toEqual({ of: 'prompt', values: Float32Array.of(9) });
+    const third = Float32Array.of(9, 9, 9, 9, 5, 4, 1, 2, 3);
+    const three = { ...columns, ends: (unit: number) => unit >= 3 };
+    expect(rowMedians({ ...tokens, cells: third }, { from: 0, to: 6 }, three).values[0]).toBe(5);
+    // Nothing was generated that the filter selects.
+    const onlyPrompt = Float32Array.of(9, 9, 9, 9, 5, 5, 0, 0, 0);
+    expect(rowMedians({ ...tokens, cells: onlyPrompt }, x, columns).of).toBe('prompt');
   });
 
   it('has totals of sections, the largest first', () => {
@@ -69,7 +98,7 @@ describe('a raster', () => {
       height: 4,
       cells: Float32Array.of(1, 1, 5, 0),
     };
-    const totals = sectionTotals(raster, rowFigures(raster, raster.x).means, [
+    const totals = sectionTotals(raster, rowMeans(raster, raster.x), [
       { name: 'a', from: 0, to: 4 },
       { name: 'b', from: 4, to: 5 },
     ]);

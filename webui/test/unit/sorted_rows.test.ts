@@ -9,7 +9,12 @@ describe('SortedRows', () => {
     const compare = (a: (typeof rows)[0], b: (typeof rows)[0]): number =>
       a.key - b.key || a.id - b.id;
     const sorted = new SortedRows(compare);
-    for (const row of [...rows].sort(() => random() - 0.5)) sorted.add(row);
+    const arriving = [...rows].sort(() => random() - 0.5);
+    // One by one, and many at once.
+    for (const row of arriving.slice(0, 40)) sorted.add(row);
+    sorted.addAll(arriving.slice(40, 150));
+    sorted.addAll(arriving.slice(150, 153));
+    sorted.addAll(arriving.slice(153));
     const wanted = [...rows].sort(compare);
     expect(sorted.rows).toEqual(wanted);
     wanted.forEach((row, i) => {

@@ -1,4 +1,5 @@
 // The open session, the connection and the session list, with server responses and live events.
+import { effect } from '@preact/signals';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Api } from '../../src/net/api';
 import { ok } from '../../src/result';
@@ -47,6 +48,36 @@ describe('an open session', () => {
     expect(store.open.value?.data.tokens).toHaveLength(1);
   });
 
+  it('shows its last step at once, and reads the others afterwards', async () => {
+    const steps = Array.from({ length: 25_000 }, (_, i) => step(i));
+    const asked: Parameters<Api['steps']>[1][] = [];
+    const slow: Api['steps'] = async (_id, part) => {
+      asked.push(part);
+      await new Promise((done) => setTimeout(done, 'last' in part ? 60 : 300));
+      const page = 'last' in part ? steps.slice(-part.last) : steps.slice(part.from, part.from + part.limit); // prettier-ignore
+      return ok({ total: steps.length, steps: page });
+    };
+    const there = server({ sessions: [session('a')] });
+    const store = await startStore({ ...there, steps: slow }, new FakeBrowser('#1&session=a'));
+    const seen: (number | null)[] = [];
+    const stop = effect(() => {
+      seen.push(store.open.value?.step.value ?? null);
+    });
+    await vi.advanceTimersByTimeAsync(200);
+    expect(seen).toEqual([null, 24_999]);
+    expect(store.open.value?.data.stepTotals.steps).toBe(4000);
+    await vi.advanceTimersByTimeAsync(1000);
+    stop();
+    expect(seen).toEqual([null, 24_999]);
+    expect(store.open.value?.data.stepTotals.steps).toBe(25_000);
+    expect(asked).toEqual([
+      { last: 4000 },
+      { from: 0, limit: 10_000 },
+      { from: 10_000, limit: 10_000 },
+      { from: 20_000, limit: 1000 },
+    ]);
+  });
+
   it('follows the newest step until a step is selected', async () => {
     const runs = new Map([['a', run('a', { state: 'running' })]]);
     const has = { sessions: [session('a')], runs, steps: [step(0)] };
@@ -68,7 +99,11 @@ describe('an open session', () => {
     const send = async (from: number, seconds: number): Promise<void> => {
       for (let i = from; i < from + 20; i += 1) {
         const end_ns = (i - from) * seconds * 1e9 + from * 1e12;
-        store.event({ type: 'step', session: 'a', ...step(i, { end_ns }) });
+        store.event({
+          type: 'step',
+          session: 'a',
+          ...step(i, { begin_ns: end_ns - seconds * 1e9, end_ns }),
+        });
         store.event({ type: 'token', session: 'a', ...token(i, { generated: true }) });
       }
       await vi.advanceTimersByTimeAsync(100);
@@ -218,6 +253,20 @@ describe('an open session', () => {
     expect(store.toasts.list.value.map((toast) => toast.text)).toEqual([
       expect.stringMatching(text),
     ]);
+  });
+
+  it('keeps the phase for another session, unless that has no such step', async () => {
+    const steps = [step(0, { phase: 'prompt' }), step(1)];
+    const two = { sessions: [session('a'), session('b')], steps };
+    const store = await startStore(server(two), new FakeBrowser('#1&session=a&ph=g'));
+    store.navigation.toSession('b');
+    await vi.advanceTimersByTimeAsync(100);
+    expect(store.navigation.view.value).toMatchObject({ session: 'b', phase: 'generate' });
+
+    const prompt = { sessions: [session('a')], steps: [step(0, { phase: 'prompt' })] };
+    const other = await startStore(server(prompt), new FakeBrowser('#1&session=a&ph=g'));
+    expect(other.navigation.view.value.phase).toBe('all');
+    expect(other.toasts.list.value.at(-1)?.text).toMatch(/no step of the phase generate/);
   });
 
   it('shows a step of the phase when the phase changes', async () => {

@@ -2,7 +2,8 @@ import { describe, expect, it, vi } from 'vitest';
 import { rowsText } from '../../src/grid/copy';
 import { PagedRows } from '../../src/grid/rows';
 import type { Sort } from '../../src/grid/vgrid';
-import { accessPlan, accessSql, countSql, loadAccesses, startsOf, stepsOfRows } from '../../src/panels/table/access_rows'; // prettier-ignore
+import { accessPlan, accessSql, countSql, loadAccesses, opRows, startsOf, stepsOfRows } from '../../src/panels/table/access_rows'; // prettier-ignore
+import { tokenSql, tokenTotals } from '../../src/panels/table/token_totals';
 import {
   chosenColumns,
   decodeTable,
@@ -158,5 +159,47 @@ describe('paged rows', () => {
     expect(asked).toEqual([0, 50_000_000, 99_999_800]);
     expect(aborted).toEqual([50_000_000]);
     vi.useRealTimers();
+  });
+});
+
+it('the first row of an op follows from the accesses of the ops before it', () => {
+  expect([...opRows([[0, 2], [3, 1], [7, 4]])]).toEqual([[0, 0], [3, 2], [7, 3]]); // prettier-ignore
+});
+
+describe('totals by token', () => {
+  const data = new TraceData();
+  data.addStep(
+    step(0, { token_id: 0, token_count: 3, phase: 'prompt', accesses: 9, bytes_read: 90 }),
+  );
+  data.addStep(step(1, { token_id: 3, token_count: 1, accesses: 4, bytes_read: 40 }));
+  data.addStep(step(2, { token_id: 4, token_count: 1, accesses: 5, bytes_read: 50 }));
+  const signal = new AbortController().signal;
+  const totals = async (filter: string, rows: readonly (readonly number[])[]) => {
+    const query = vi.fn(() => Promise.resolve(ok({ columns: [], rows, truncated: false })));
+    const plan = accessPlan(data, ALL, parseFilter(filter), null);
+    const found = await tokenTotals({ query } as never, 's', data, plan, signal);
+    return { query, plan, rows: found.ok ? found.value : null };
+  };
+  it('of whole steps are known without a query', async () => {
+    const { query, rows } = await totals('-phase:prompt', []);
+    expect(query).not.toHaveBeenCalled();
+    expect(rows?.map((row) => [row.step, row.token_id, row.accesses, row.bytes_read])).toEqual([
+      [1, 3, 4, 40],
+      [2, 4, 5, 50],
+    ]);
+  });
+  it('apply the whole filter', async () => {
+    const { query, plan, rows } = await totals('layer:2 expert:3', [
+      [0, 6, 60, 0, 700],
+      [2, 3, 30, 0, 500],
+    ]);
+    expect(query).toHaveBeenCalledWith('s', tokenSql(plan), expect.any(Number), signal);
+    expect(tokenSql(plan)).toContain(
+      'WHERE step BETWEEN 0 AND 2 AND layer_id = 2 AND expert_id = 3 GROUP BY step, op',
+    );
+    expect(rows?.map((row) => [row.token_id, row.token_count, row.accesses, row.time])).toEqual([
+      [0, 3, 6, 700],
+      [4, 1, 3, 500],
+    ]);
   });
 });

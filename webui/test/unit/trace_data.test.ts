@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { EMPTY_RUN } from '../../src/state/chat';
 import { streamDiffers, unstreamedText } from '../../src/state/answer_text';
-import { speedOf } from '../../src/state/speed';
 import { TraceData } from '../../src/state/trace_data';
 import { step, token } from './make';
 
@@ -15,6 +14,29 @@ describe('TraceData', () => {
     expect(data.hasGaps()).toBe(true);
     data.addToken(token(1));
     expect(data.hasGaps()).toBe(false);
+  });
+
+  it('finds the first missing steps, also without those that are under way', () => {
+    const data = new TraceData();
+    const steps = [0, 1, 2, 3, 4, 5, 6, 7].map((i) => step(i));
+    expect(data.missingSteps()).toEqual({ from: 0, to: Infinity });
+    expect(data.missingSteps(steps.slice(0, 3))).toEqual({ from: 3, to: Infinity });
+    expect(data.missingSteps(steps.slice(6))).toEqual({ from: 0, to: 6 });
+    for (const one of steps.slice(4)) data.addStep(one);
+    expect(data.missingSteps()).toEqual({ from: 0, to: 4 });
+    expect(data.missingSteps(steps.slice(0, 2))).toEqual({ from: 2, to: 4 });
+    expect(data.missingSteps(steps.slice(2, 4))).toEqual({ from: 0, to: 2 });
+    expect(data.missingSteps(steps.slice(0, 4))).toEqual({ from: 8, to: Infinity });
+  });
+
+  it('lists its steps in the order of their arrival, and counts replaced ones', () => {
+    const data = new TraceData();
+    for (const index of [5, 6, 1, 0]) data.addStep(step(index));
+    expect([...data.arrivedAfter(1)].map((one) => one.step)).toEqual([6, 1, 0]);
+    expect(data.stepRewrites).toBe(0);
+    data.addStep(step(1, { accesses: 9 }));
+    expect([...data.arrivedAfter(2)].map((one) => one.accesses)).toEqual([9, 6]);
+    expect(data.stepRewrites).toBe(1);
   });
 
   it('has a gap for a token that was only announced', () => {
@@ -47,17 +69,5 @@ describe('tailOf', () => {
     const run = { ...EMPTY_RUN, state, text };
     expect(unstreamedText(run, tokens)).toBe(tail);
     expect(streamDiffers(run, tokens)).toBe(differ);
-  });
-});
-
-describe('speedOf', () => {
-  it('is null without two generated tokens', () => {
-    expect(speedOf(new TraceData())).toBeNull();
-  });
-  it('counts generated tokens per second', () => {
-    const data = new TraceData();
-    data.addStep(step(0, { phase: 'prompt', end_ns: 5e9 }));
-    for (let i = 1; i < 5; i += 1) data.addStep(step(i, { end_ns: 5e9 + i * 1e8 }));
-    expect(speedOf(data)).toBeCloseTo(10);
   });
 });

@@ -4,7 +4,7 @@ import { heatColours, luminance } from '../../src/graph/heat';
 import { layoutGraph } from '../../src/graph/layout';
 import { graphSvg } from '../../src/graph/paint_svg';
 import { laidOut, layoutGraphOf, sceneOf, valuesOf } from '../../src/graph/scene';
-import { wholeGraph } from '../../src/graph/whole';
+import { EVERY_GROUP, wholeGraph } from '../../src/graph/whole';
 import type { Graph, GraphNode } from '../../src/net/types';
 import { byOp } from '../../src/panels/graph/graph_values';
 
@@ -116,6 +116,20 @@ describe('the graph of the model', () => {
   );
 });
 
+describe('the whole model opened', () => {
+  it('has all nodes and edges', () => {
+    const whole = wholeGraph(GRAPH, new Set([EVERY_GROUP]));
+    expect(whole.nodes.map(({ tensor }) => tensor)).toEqual(NODES.map(({ tensor }) => tensor));
+    expect(whole.edges).toHaveLength(GRAPH.edges.length);
+    expect(whole.groups.size).toBe(0);
+  });
+  it('has a box for each group that is closed again', () => {
+    const whole = wholeGraph(GRAPH, new Set([EVERY_GROUP, '0_attention']));
+    expect([...whole.groups.values()].map(({ key }) => key)).toEqual(['0_attention']);
+    expect(whole.nodes).toHaveLength(NODES.length - 1);
+  });
+});
+
 describe('the options of the graph', () => {
   it.each(['', 'model,heat:bytes,all,open:3_ffn.x_kv-cache,hide:output', 'list'])(
     '“%s” are read and written',
@@ -123,6 +137,11 @@ describe('the options of the graph', () => {
       expect(encodeGraph(decodeGraph(text))).toBe(text);
     },
   );
+  it('keep that every group is open, however many are closed', () => {
+    const closed = Array.from({ length: 60 }, (_, i) => `${i}_ffn`);
+    const { open } = decodeGraph(encodeGraph({ ...defaultGraph, form: 'model', open: [...closed, EVERY_GROUP] })); // prettier-ignore
+    expect(open).toEqual([EVERY_GROUP, ...closed.slice(20)]);
+  });
   it('are never invalid', () => {
     expect(decodeGraph('x,heat:y,hide:z,open:')).toEqual(defaultGraph);
   });

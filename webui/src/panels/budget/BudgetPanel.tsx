@@ -2,13 +2,19 @@
 // speed of every budget, where the weights are now, and speed and disk reads while it runs.
 import { useComputed, useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
-import { exactBytes, formatBytes } from '../../format';
+import { exactBytes, formatBytes, formatNs, formatSpeed } from '../../format';
 import type { Memory, MemoryOptions, MemoryPlan } from '../../net/types';
 import { MemoryBudget, type BudgetSample } from '../../state/memory_budget';
+import { graphOf } from '../../state/per_session';
+import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
+import { bandsOf } from '../../strip/bands';
+import { useResource } from '../../ui/hooks';
 import { Empty, Failed, Loading } from '../../ui/States';
+import { isModelOf } from '../map/residency';
 import type { PanelProps } from '../panel';
-import { logarithmic, mapColumns, polyline, predictionAt } from './curve';
+import { logarithmic, mapColumns, polyline, predictionAt, type CurvePoint } from './curve';
+import { enoughOf, enoughText, helps, weightsText, type ModelMemory } from './sizes';
 
 const CHART = { width: 600, height: 110 };
 const MAP_COLUMNS = 120;
@@ -38,7 +44,7 @@ function OfModel({ store, model }: { store: Store; model: string }) {
   return (
     <div class="budget">
       <Decision state={state} />
-      <Slider budget={budget} state={state} />
+      <Choice store={store} budget={budget} state={state} />
       <WeightMap plan={budget.plan.value} />
       <History budget={budget} />
     </div>
@@ -72,7 +78,42 @@ function Decision({ state }: { state: Memory }) {
   );
 }
 
-function Slider({ budget, state }: { budget: MemoryBudget; state: Memory }) {
+interface SliderProps {
+  readonly budget: MemoryBudget;
+  readonly state: Memory;
+}
+
+// The memory of the model is known from the graph of a session of it.
+function Choice({ store, budget, state }: SliderProps & { store: Store }) {
+  const session = store.open.value;
+  const info = session?.info.value;
+  const model = store.models.current.value;
+  const isOfModel = info?.is === 'ready' && model !== null && isModelOf(info.value, model);
+  return session && isOfModel ? (
+    <OfSession key={session.id} budget={budget} state={state} session={session} />
+  ) : (
+    <Slider budget={budget} state={state} memory={null} />
+  );
+}
+
+function OfSession({ session, ...props }: SliderProps & { session: OpenSession }) {
+  const graph = useResource(graphOf(session)).value;
+  const memory = useMemo((): ModelMemory | null => {
+    if (!graph) return null;
+    const { groups } = bandsOf(graph.tensors);
+    const bytes = (of: (typeof groups)[number]['memory']): number =>
+      groups.find(({ memory: one }) => one === of)?.bytes ?? 0;
+    return {
+      file: bytes('file'),
+      repacked: bytes('repacked'),
+      kv: bytes('kv'),
+      compute: bytes('compute'),
+    };
+  }, [graph]);
+  return <Slider {...props} memory={memory} />;
+}
+
+function Slider({ budget, state, memory }: SliderProps & { memory: ModelMemory | null }) {
   const plan = budget.plan.value;
   const total = plan?.tensors.reduce((sum, { size_bytes }) => sum + size_bytes, 0) ?? 0;
   const chosen = useSignal<number | null>(null);
@@ -80,43 +121,23 @@ function Slider({ budget, state }: { budget: MemoryBudget; state: Memory }) {
   const bytes = Math.min(total, chosen.value ?? (now > 0 ? now : total));
   const curve = plan?.curve ?? [];
   const at = predictionAt(curve, bytes);
-  const planned = curve.map((point) => point.tokens_per_second);
-  const plain = curve.map((point) => point.plain_tokens_per_second);
-  const heights = logarithmic([...planned, ...plain]);
-  const max = { x: total, y: Math.max(...heights, 0) * 1.1 };
-  const line = (from: number): string =>
-    polyline(
-      curve.map((point, i) => ({ x: point.budget_bytes, y: heights[from + i] ?? 0 })),
-      max,
-      CHART.width,
-      CHART.height,
-    );
+  const least = Math.min(total, 1 << 20);
+  const enough = enoughText(enoughOf(curve), memory);
   const change = (options: MemoryOptions): void => {
     chosen.value = null;
     void budget.change(options);
   };
-  const x = max.x > 0 ? (bytes / max.x) * CHART.width : 0;
   return (
     <section class="budget-choice" aria-label="Budget">
       {curve.length > 0 ? (
-        <svg
-          class="budget-curve"
-          viewBox={`0 0 ${CHART.width} ${CHART.height}`}
-          preserveAspectRatio="none"
-          role="img"
-          aria-label="Predicted tokens per second for every budget, with and without a plan, on a logarithmic scale"
-        >
-          <polyline class="budget-plain" points={line(curve.length)} />
-          <polyline class="budget-planned" points={line(0)} />
-          <line class="budget-at" x1={x} x2={x} y1="0" y2={CHART.height} />
-        </svg>
+        <Curve curve={curve} from={least} to={total} at={bytes} />
       ) : (
         <p class="dim">Send a prompt: then the speed of every budget can be predicted.</p>
       )}
       <label class="budget-slider">
         <input
           type="range"
-          min={Math.min(total, 1 << 20)}
+          min={least}
           max={total}
           step={1 << 20}
           value={bytes}
@@ -127,17 +148,32 @@ function Slider({ budget, state }: { budget: MemoryBudget; state: Memory }) {
         />
         <span>
           Memory for weights: <output title={exactBytes(bytes)}>{formatBytes(bytes)}</output> of{' '}
-          {formatBytes(total)}
+          {weightsText(total, memory)}
         </span>
       </label>
       {at && (
         <p class="budget-prediction">
-          Predicted{plan?.disk_measured === false && ' for a disk of 1 GB/s'}:{' '}
-          <b>{speedText(at.tokens_per_second)}</b>, {formatBytes(Math.round(at.bytes_per_token))}{' '}
-          read per token. Without a plan: {speedText(at.plain_tokens_per_second)},{' '}
-          {formatBytes(Math.round(at.plain_bytes_per_token))}.
+          {helps(curve) ? (
+            <>
+              Predicted{plan?.disk_measured === false && ' for a disk of 1 GB/s'}:{' '}
+              <b>{speedText(at.tokens_per_second)}</b>,{' '}
+              {formatBytes(Math.round(at.bytes_per_token))} read per token. Without a plan:{' '}
+              {speedText(at.plain_tokens_per_second)},{' '}
+              {formatBytes(Math.round(at.plain_bytes_per_token))}.
+            </>
+          ) : (
+            <b>The weights of this model fit: nothing to plan.</b>
+          )}
+          {memory !== null && memory.repacked > 0 && (
+            <>
+              {' '}
+              Repacked weights are copies that are always in memory: a budget loads the model again
+              without them.
+            </>
+          )}
         </p>
       )}
+      {enough !== '' && <p class="budget-enough">{enough}</p>}
       <div class="budget-buttons">
         <button
           type="button"
@@ -184,6 +220,65 @@ function Slider({ budget, state }: { budget: MemoryBudget; state: Memory }) {
         />
       </div>
     </section>
+  );
+}
+
+// The speed of every budget, drawn above the slider: the marker is above the slider's thumb.
+function Curve(props: {
+  curve: readonly CurvePoint[];
+  from: number; // bytes at the left
+  to: number; // bytes at the right
+  at: number;
+}) {
+  const { curve, from, to } = props;
+  const planned = curve.map((point) => point.tokens_per_second);
+  const speeds = [...planned, ...curve.map((point) => point.plain_tokens_per_second)];
+  const heights = logarithmic(speeds);
+  const max = { x: to - from, y: Math.max(...heights, 0) * 1.1 };
+  const line = (first: number): string =>
+    polyline(
+      curve.map((point, i) => ({ x: point.budget_bytes - from, y: heights[first + i] ?? 0 })),
+      max,
+      CHART.width,
+      CHART.height,
+    );
+  const x = max.x > 0 ? ((props.at - from) / max.x) * CHART.width : 0;
+  const known = speeds.filter((speed) => speed !== null && speed > 0) as number[];
+  const ends = [...new Set([Math.max(...known), Math.min(...known)])];
+  return (
+    <div class="budget-chart">
+      <p class="dim">
+        Predicted speed: <i class="budget-line" /> with a plan, <i class="budget-line plain" />{' '}
+        without (logarithmic)
+      </p>
+      <div class="budget-plot">
+        <svg
+          class="budget-curve"
+          viewBox={`0 0 ${CHART.width} ${CHART.height}`}
+          preserveAspectRatio="none"
+          role="img"
+          aria-label={`Predicted tokens per second for every budget, with and without a plan, on a logarithmic scale: from ${ends.map(formatSpeed).toReversed().join(' to ')}`}
+        >
+          <polyline class="budget-plain" points={line(curve.length)} />
+          <polyline class="budget-planned" points={line(0)} />
+          <line class="budget-at" x1={x} x2={x} y1="0" y2={CHART.height} />
+        </svg>
+        {ends.map((speed) => (
+          <span
+            key={speed}
+            class="budget-tick"
+            style={{ bottom: `${(100 * (heights[speeds.indexOf(speed)] ?? 0)) / max.y}%` }}
+          >
+            {formatSpeed(speed)}
+          </span>
+        ))}
+      </div>
+      <p class="budget-ends dim">
+        <span>{formatBytes(from)}</span>
+        <span>memory for weights</span>
+        <span>{formatBytes(to)}</span>
+      </p>
+    </div>
   );
 }
 
@@ -265,27 +360,36 @@ function History({ budget }: { budget: MemoryBudget }) {
   const samples = budget.samples.value;
   const settings = budget.settings.value;
   if (samples.length === 0) {
-    return <p class="dim">Speed and disk reads are shown here while the model generates.</p>;
+    return (
+      <p class="dim">
+        Speed and disk reads are measured while this page is open and the model generates; a
+        recorded session has none.
+      </p>
+    );
   }
   return (
     <section class="budget-history" aria-label="Speed and disk reads">
-      <RunningChart
-        samples={samples}
-        label="Tokens per second"
-        value={(sample) => sample.tokensPerSecond}
-        text={(value) => `${value.toPrecision(3)} tokens/s`}
-      />
-      <RunningChart
-        samples={samples}
-        label="Read from the disk per token"
-        value={(sample) => sample.bytesPerToken}
-        text={(value) => formatBytes(Math.round(value))}
-      />
+      {samples.length > 1 && (
+        <>
+          <RunningChart
+            samples={samples}
+            label="Speed of the last 16 tokens"
+            value={(sample) => sample.tokensPerSecond}
+            text={formatSpeed}
+          />
+          <RunningChart
+            samples={samples}
+            label="Read from the disk per token"
+            value={(sample) => sample.bytesPerToken}
+            text={(value) => formatBytes(Math.round(value))}
+          />
+        </>
+      )}
       <table>
         <thead>
           <tr>
             <th scope="col">Setting</th>
-            <th scope="col">Speed</th>
+            <th scope="col">Mean speed of 16 tokens</th>
             <th scope="col">Read per token</th>
           </tr>
         </thead>
@@ -312,10 +416,8 @@ function RunningChart(props: {
   const { samples, value } = props;
   const first = samples[0]?.atMs ?? 0;
   const last = samples.at(-1);
-  const max = {
-    x: Math.max(1, (last?.atMs ?? 0) - first),
-    y: Math.max(...samples.map(value), 0) * 1.1,
-  };
+  const most = Math.max(...samples.map(value), 0);
+  const max = { x: Math.max(1, (last?.atMs ?? 0) - first), y: most * 1.1 };
   const height = 60;
   const changes = samples.filter((one, i) => i > 0 && samples[i - 1]?.setting !== one.setting);
   return (
@@ -323,29 +425,41 @@ function RunningChart(props: {
       <figcaption>
         {props.label}: <b>{last && props.text(value(last))}</b>
       </figcaption>
-      <svg
-        viewBox={`0 0 ${CHART.width} ${height}`}
-        preserveAspectRatio="none"
-        role="img"
-        aria-label={`${props.label} over time, at most ${props.text(max.y / 1.1)}`}
-      >
-        {changes.map((one) => {
-          const x = ((one.atMs - first) / max.x) * CHART.width;
-          return <line key={one.atMs} class="budget-at" x1={x} x2={x} y1="0" y2={height} />;
-        })}
-        <polyline
-          class="budget-planned"
-          points={polyline(
-            samples.map((one) => ({ x: one.atMs - first, y: value(one) })),
-            max,
-            CHART.width,
-            height,
-          )}
-        />
-      </svg>
+      <div class="budget-plot">
+        <svg
+          viewBox={`0 0 ${CHART.width} ${height}`}
+          preserveAspectRatio="none"
+          role="img"
+          aria-label={`${props.label} over time, at most ${props.text(most)}`}
+        >
+          {changes.map((one) => {
+            const x = ((one.atMs - first) / max.x) * CHART.width;
+            return <line key={one.atMs} class="budget-at" x1={x} x2={x} y1="0" y2={height} />;
+          })}
+          <polyline
+            class="budget-planned"
+            points={polyline(
+              samples.map((one) => ({ x: one.atMs - first, y: value(one) })),
+              max,
+              CHART.width,
+              height,
+            )}
+          />
+        </svg>
+        <span class="budget-tick" style={{ bottom: `${100 / 1.1}%` }}>
+          {props.text(most)}
+        </span>
+        <span class="budget-tick" style={{ bottom: '0' }}>
+          {props.text(0)}
+        </span>
+      </div>
+      <p class="budget-ends dim">
+        <span>{formatNs(max.x * 1e6)} ago</span>
+        <span>last token</span>
+      </p>
     </figure>
   );
 }
 
 const speedText = (tokensPerSecond: number | null): string =>
-  tokensPerSecond === null ? 'not known' : `${tokensPerSecond.toPrecision(3)} tokens/s`;
+  tokensPerSecond === null ? 'not known' : formatSpeed(tokensPerSecond);

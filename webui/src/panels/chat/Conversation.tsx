@@ -3,11 +3,10 @@
 import { formatCount, plural } from '../../format';
 import type { Run } from '../../net/types';
 import type { Turn } from '../../state/chat';
-import type { OpenSession } from '../../state/open_session';
+import { isActive, type OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
 import { IconButton } from '../../ui/Button';
 import { copyText } from '../../ui/clipboard';
-import { usePart } from '../../ui/hooks';
 import { PromptTokens, TokenText } from './TokenText';
 
 interface Props {
@@ -46,10 +45,7 @@ export function Conversation({ store, session, turns }: Props) {
 // The turn whose session is open.
 function OpenTurn({ store, session }: { store: Store; session: OpenSession }) {
   const run = session.run.value;
-  const reused = usePart(() => {
-    void session.feed.version.value;
-    return session.data.tokenTotals.reused;
-  });
+  const { prompt, reused, generated } = session.counts.value;
   return (
     <>
       <PromptTokens store={store} session={session} />
@@ -57,7 +53,9 @@ function OpenTurn({ store, session }: { store: Store; session: OpenSession }) {
         <TokenText store={store} session={session} part="answer" />
       </div>
       <p class="turn-foot">
-        {run && <Counts run={{ ...run, reused_tokens: Math.max(reused, run.reused_tokens) }} />}
+        {run && (
+          <Counts run={{ ...run, prompt_tokens: prompt, reused_tokens: reused, generated }} />
+        )}
         <span class="turn-here">session open</span>
       </p>
     </>
@@ -102,12 +100,12 @@ function Counts({ run }: { run: Run }) {
   const { prompt_tokens, reused_tokens, generated, state, error } = run;
   return (
     <>
-      <span>{plural(generated, 'token')}</span>
+      <span>{plural(generated, 'generated token')}</span>
       {prompt_tokens > 0 && (
         <span title="Prompt tokens taken from the KV cache of an earlier request">
           {reused_tokens > 0
             ? `${formatCount(reused_tokens)} of ${plural(prompt_tokens, 'prompt token')} reused`
-            : `${plural(prompt_tokens, 'prompt token')}, none reused`}
+            : `${plural(prompt_tokens, 'prompt token')}${isActive(state) ? '' : ', none reused'}`}
         </span>
       )}
       {state === 'cancelled' && <span>stopped</span>}

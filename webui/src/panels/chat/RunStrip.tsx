@@ -1,8 +1,8 @@
 // The progress of the run, and the Stop button.
-import { formatCount, plural } from '../../format';
+import { formatCount, formatSpeed, plural } from '../../format';
 import type { Run } from '../../net/types';
 import type { OpenSession } from '../../state/open_session';
-import { speedOf } from '../../state/speed';
+import { generationSpeed, speedHint } from '../../state/speed';
 import { usePart } from '../../ui/hooks';
 
 export function RunStrip({ session }: { session: OpenSession }) {
@@ -11,16 +11,22 @@ export function RunStrip({ session }: { session: OpenSession }) {
   const active = session.active.value;
   const speed = usePart(() => {
     void session.feed.version.value;
-    const tokens = speedOf(session.data);
-    return tokens === null ? '' : tokens >= 100 ? tokens.toFixed(0) : tokens.toFixed(1);
+    const tokens = generationSpeed(session.data, session.active.value);
+    return tokens === null ? '' : formatSpeed(tokens);
   });
   if (!run) return null;
-  const { share, text } = progressOf(run, stopping);
+  const { generated } = session.counts.value;
+  const { share, text } = progressOf({ ...run, generated }, stopping);
   return (
     <section class="run-strip" data-state={run.state} aria-label="Progress">
       <div class="run-line" role="status">
         <span>{text}</span>
-        {speed !== '' && run.generated > 1 && <span class="dim">{speed} tokens/s</span>}
+        {speed !== '' && run.generated > 1 && (
+          <span class="dim" title={speedHint(active)}>
+            {speed}
+            {active ? ' in the last second' : ''}
+          </span>
+        )}
       </div>
       {active && (
         <div class="run-line">
@@ -59,7 +65,7 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 export function progressOf(run: Run, stopping: boolean): Progress {
-  const tokens = plural(run.generated, 'token');
+  const tokens = plural(run.generated, 'generated token');
   switch (run.state) {
     case 'queued':
       return { share: null, text: run.position > 0 ? `Queued, ${run.position} ahead` : 'Queued' };

@@ -18,8 +18,7 @@ interface Props {
 
 export function PromptTokens({ store, session, open = false }: Props & { open?: boolean }) {
   const counts = usePart(() => {
-    void session.feed.version.value;
-    const { prompt, reused } = session.data.tokenTotals;
+    const { prompt, reused } = session.counts.value;
     const from = reused > 0 ? `, ${formatCount(reused)} reused from the KV cache` : '';
     return prompt === 0 ? '' : `${plural(prompt, 'token')}${from}`;
   });

@@ -11,7 +11,7 @@ import {
 import { paintGraph } from '../../graph/paint';
 import { graphSvg } from '../../graph/paint_svg';
 import { findItems, sceneOf, type Scene } from '../../graph/scene';
-import { groupKey, wholeGraph } from '../../graph/whole';
+import { EVERY_GROUP, groupKey, wholeGraph } from '../../graph/whole';
 import { isNodeTerm, parseFilter } from '../../state/filter';
 import { layerOf, templateOf, wholeGraphOf } from '../../state/per_session';
 import type { Loaded, Resource } from '../../state/resource';
@@ -131,6 +131,7 @@ interface ToolProps {
 
 function ModelTools({ store, panel, options, layer }: ToolProps & { layer: number }) {
   const { open } = options;
+  const isWhole = open.includes(EVERY_GROUP);
   return (
     <>
       <span class="dim">double click or O opens a box</span>
@@ -152,10 +153,25 @@ function ModelTools({ store, panel, options, layer }: ToolProps & { layer: numbe
         onClick={() => {
           const parts = ['attention', 'ffn', 'moe', 'ssm', 'norm', 'kv-cache', 'other'];
           const keys = parts.map((part) => groupKey(layer, part));
-          setGraph(store, panel, { ...options, open: [...new Set([...open, ...keys])] });
+          // The others of the whole model are those that are closed.
+          const opened = isWhole
+            ? open.filter((key) => !keys.includes(key))
+            : [...new Set([...open, ...keys])];
+          setGraph(store, panel, { ...options, open: opened });
         }}
       >
         Open layer {layer}
+      </button>
+      <button
+        type="button"
+        class="small"
+        title="Open all boxes of the model"
+        disabled={isWhole && open.length === 1}
+        onClick={() => {
+          setGraph(store, panel, { ...options, open: [EVERY_GROUP] });
+        }}
+      >
+        Open all
       </button>
     </>
   );

@@ -1,6 +1,6 @@
 // The layer graph on its canvas: observes the graph, the selection and the pointer, and paints at
 // most once per frame.
-import { computed, effect, signal, type ReadonlySignal } from '@preact/signals';
+import { computed, effect, signal, untracked, type ReadonlySignal } from '@preact/signals';
 import { graphPalette, paintGraph, type GraphMarks, type GraphPalette } from '../../graph/paint';
 import { groupKey } from '../../graph/whole';
 import { decodeGraph, encodeGraph, type GraphOptions } from '../../graph/graph_options';
@@ -265,9 +265,7 @@ export class GraphChart implements Viewport {
     const size = drawn?.scene.items[item];
     if (!drawn || !size) return;
     this.focused.value = item;
-    const camera = this.camera();
-    const seen = cameraRevealing(camera, this.box.peek(), rectOf(drawn.layout, size, item));
-    if (seen !== camera) this.setCamera(seen);
+    this.reveal(item);
     const { scale, left, top } = this.camera();
     const x = ((drawn.layout.x[item] ?? 0) + size.w) * scale + left;
     const y = ((drawn.layout.y[item] ?? 0) + size.h) * scale + top;
@@ -298,6 +296,15 @@ export class GraphChart implements Viewport {
       },
       opsOf(session).use(),
       effect(() => {
+        const shown = this.selected.value;
+        void this.box.value;
+        if (store.playback.playing.value)
+          untracked(() => {
+            this.reveal([...shown][0]);
+          });
+      }),
+      this.refitInFullScreen(),
+      effect(() => {
         void [this.box.value, this.drawn.value, this.hovered.value, this.focused.value];
         void [this.times.value, this.selected.value, this.hits.value];
         void [this.heat.value, this.running.value, this.hidden.value];
@@ -308,6 +315,31 @@ export class GraphChart implements Viewport {
         });
       }),
     );
+  }
+
+  // Pans to an item that is out of view.
+  private reveal(item: number | undefined): void {
+    const drawn = this.drawn.peek();
+    const size = item === undefined ? undefined : drawn?.scene.items[item];
+    const box = this.box.peek();
+    if (!drawn || !size || item === undefined || box.w === 0) return;
+    const camera = this.camera();
+    const seen = cameraRevealing(camera, box, rectOf(drawn.layout, size, item));
+    if (seen !== camera) this.setCamera(seen);
+  }
+
+  // A window of the small panel would only be magnified in full screen, and the other way round.
+  private refitInFullScreen(): () => void {
+    const { store, panel } = this.parts;
+    let was = store.navigation.view.peek().full === panel;
+    return effect(() => {
+      const isFull = store.navigation.view.value.full === panel;
+      if (isFull !== was)
+        untracked(() => {
+          this.reset();
+        });
+      was = isFull;
+    });
   }
 
   private paint(): void {

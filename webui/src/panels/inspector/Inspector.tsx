@@ -1,7 +1,7 @@
 // Details of the selection: facts, inputs, outputs, and buttons to copy them. Without a selection
 // it shows the session.
 import type { ComponentChildren } from 'preact';
-import { exactBytes, formatBytes, plural } from '../../format';
+import { exactBytes, formatBytes, plural, sourceName } from '../../format';
 import { useMemo } from 'preact/hooks';
 import type { Access, Op } from '../../net/types';
 import type { OpenSession } from '../../state/open_session';
@@ -495,5 +495,5 @@ function whereOf(access: Access): string {
     expert === null
       ? ''
       : `expert ${expert}${rank === null ? '' : `, rank ${rank}`}${score === null ? '' : `, score ${score.toFixed(3)}`}`;
-  return [access.tensor_kind, access.memory_source, routed].filter(Boolean).join(', ');
+  return [access.tensor_kind, sourceName(access.memory_source), routed].filter(Boolean).join(', ');
 }

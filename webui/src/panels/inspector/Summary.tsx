@@ -5,11 +5,15 @@ import { ok } from '../../result';
 import type { OpenSession } from '../../state/open_session';
 import { perSession } from '../../state/per_session';
 import { Resource } from '../../state/resource';
+import { generationSpeed } from '../../state/speed';
 import type { Store } from '../../state/store';
 import { withKey } from '../../state/view';
 import { usePart, useResource } from '../../ui/hooks';
 import {
   bytesSentence,
+  cleanOpsSql,
+  cleanSteps,
+  disturbedSpeedSentence,
   machineSentence,
   memorySentence,
   orderSentence,
@@ -26,9 +30,10 @@ const infoOf = (session: OpenSession) => {
   return info.is === 'ready' ? info.value : null;
 };
 
+// Generated tokens are those whose step has times, as in the strip.
 function countsOf(session: OpenSession): StepCounts {
   const totals = session.data.stepTotals;
-  return { generate: totals.count('generate'), all: totals.steps };
+  return { generate: totals.generated.tokens, all: totals.steps };
 }
 
 // A sentence of a session that is no longer running.
@@ -41,7 +46,15 @@ const sentence = (load: (session: OpenSession, signal: AbortSignal) => ApiResult
           const info = session.info.value;
           const steps = session.data.stepTotals.steps;
           const isComplete = info.is === 'ready' && info.value.state !== 'running';
-          return session.active.value || !isComplete || steps === 0 ? null : String(steps);
+          // The steps of a file arrive page by page.
+          const { readableSteps, stepsError } = session.feed;
+          const isRead =
+            steps >= (info.is === 'ready' ? (info.value.steps ?? 0) : 0) ||
+            readableSteps.value !== null ||
+            stepsError.value !== null;
+          return session.active.value || !isComplete || !isRead || steps === 0
+            ? null
+            : String(steps);
         },
         load: (signal) => load(session, signal),
         reconnects: session.context.reconnects,
@@ -57,19 +70,32 @@ const MACHINE = sentence(async (session, signal) => {
 const SENTENCES = [
   sentence(async (session, signal) => {
     const { api } = session.context;
-    const weights = await api.breakdown(session.id, { by: 'all', kind: 'weight', limit: 0 }, signal); // prettier-ignore
+    const [all, weights] = await Promise.all([
+      api.breakdown(session.id, { by: 'all', limit: 0 }, signal),
+      api.breakdown(session.id, { by: 'all', kind: 'weight', limit: 0 }, signal),
+    ]);
+    if (!all.ok) return all;
     return weights.ok
-      ? ok(bytesSentence(weights.value, countsOf(session), infoOf(session)))
+      ? ok(bytesSentence(all.value, weights.value, countsOf(session), infoOf(session)))
       : weights;
   }),
   sentence(async (session, signal) => {
     const { api } = session.context;
+    const counts = countsOf(session);
+    const speed = generationSpeed(session.data, false);
+    const machine = await api.conditions(session.id, signal);
+    if (!machine.ok) return machine;
+    const { verdict } = machine.value;
+    if (verdict !== null && verdict !== 'clean') {
+      const ops = await api.query(session.id, cleanOpsSql(counts.generate > 0), 100, signal);
+      return ops.ok ? ok(disturbedSpeedSentence(verdict, cleanSteps(ops.value), speed)) : ops;
+    }
     const [ops, report] = await Promise.all([
       api.breakdown(session.id, { by: 'op_kind', sort: '-time', limit: 1 }, signal),
       api.report(session.id, signal),
     ]);
     return ops.ok
-      ? ok(speedSentence(ops.value, report.ok ? report.value : null, countsOf(session)))
+      ? ok(speedSentence(ops.value, report.ok ? report.value : null, counts, speed))
       : ops;
   }),
   sentence(async (session, signal) => {
@@ -78,7 +104,8 @@ const SENTENCES = [
   }),
   sentence(async (session, signal) => {
     const pairs = await session.context.api.determinism(session.id, signal);
-    return pairs.ok ? ok(repeatSentence(pairs.value)) : pairs;
+    const hasExperts = (infoOf(session)?.n_experts ?? 0) > 0;
+    return pairs.ok ? ok(repeatSentence(pairs.value, hasExperts)) : pairs;
   }),
   sentence(async (session, signal) => {
     const all = await session.context.api.breakdown(session.id, { by: 'all', limit: 0 }, signal);
@@ -102,7 +129,10 @@ export function Summary({ store, session }: { store: Store; session: OpenSession
     <details class="summary" open={isOpen}>
       <summary>Summary</summary>
       {isRunning ? (
-        <p class="dim">Six sentences about this run appear here when it ends.</p>
+        <p class="dim">
+          When this run ends, this says what it read, what limited its speed and how much memory it
+          needs.
+        </p>
       ) : (
         <>
           <p aria-label="Machine">

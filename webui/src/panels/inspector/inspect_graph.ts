@@ -1,5 +1,13 @@
 // Details of ops, accesses, nodes and tensors, with their inputs and outputs.
-import { exactBytes, exactNs, formatBytes, formatCount, formatNs, formatShape } from '../../format';
+import {
+  exactBytes,
+  exactNs,
+  formatBytes,
+  formatCount,
+  formatNs,
+  formatShape,
+  sourceName,
+} from '../../format';
 import {
   durationOf,
   shapeOf,
@@ -54,6 +62,8 @@ export function inspectOp(
       ...fact('written', formatBytes(op.bytes_written), { exact: exactBytes(op.bytes_written) }),
       ...(time > 0 ? fact('rate', `${formatBytes((bytes / time) * 1e9)}/s`) : []),
       ...fact('device', op.device),
+      ...fact('kernel', op.kernel ?? 'not known'),
+      ...fact('threads', op.threads),
       ...(op.nodes > 1 ? fact('fused', `${op.nodes} nodes, executed as this op`) : []),
     ],
     groups: op.output_nan === null ? [] : [{ title: 'output values', facts: valueFacts(op) }],
@@ -203,7 +213,7 @@ function tensorFacts(tensor: Tensor, session: Session | null): readonly Fact[] {
     ...fact('shape', `${tensor.tensor_type} ${formatShape(shapeOf(tensor))}`),
     ...fact('size', formatBytes(tensor.tensor_bytes), { exact: exactBytes(tensor.tensor_bytes) }),
     ...fact('kind', tensor.tensor_kind),
-    ...fact('source', tensor.memory_source),
+    ...fact('source', sourceName(tensor.memory_source)),
     ...locationFacts(tensor.layer_id, tensor),
     ...fact('category', tensor.category),
     ...fact('buffer', tensor.buffer),
@@ -283,7 +293,7 @@ function sizeFigures(tensor: Tensor, session: Session | null): readonly Figure[]
       exact: exactBytes(tensor.tensor_bytes),
       ...(isInFile
         ? { share: tensor.tensor_bytes / whole, note: 'of the model file' }
-        : { note: `in memory: ${tensor.memory_source}` }),
+        : { note: `in memory: ${sourceName(tensor.memory_source)}` }),
     },
   ];
 }
@@ -325,7 +335,7 @@ export function inspectAccess(
     facts: [
       ...fact('bytes', formatBytes(access.size_bytes), { exact: exactBytes(access.size_bytes) }),
       ...fact('kind', access.tensor_kind),
-      ...fact('source', access.memory_source),
+      ...fact('source', sourceName(access.memory_source)),
       ...locationFacts(access.layer_id, access),
       ...fact('category', access.category),
       ...fact('expert', access.expert_id),

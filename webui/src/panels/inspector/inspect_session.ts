@@ -69,6 +69,24 @@ function machineFacts(step: StepSummary): readonly Fact[] {
   return fact('machine', [step.verdict ?? 'not recorded', ...because].join(', '));
 }
 
+// What the time since the previous step was spent on.
+export function spentFacts(step: StepSummary): readonly Fact[] {
+  const { queue_ns: queue, sample_ns: sample, detokenize_ns: text } = step;
+  const { build_ns: build, evaluate_ns: evaluate, graphs_built: built } = step;
+  const before = [
+    queue ? `${formatNs(queue)} in the queue` : '',
+    sample === null ? '' : `${formatNs(sample)} sampling`,
+    text === null ? '' : `${formatNs(text)} text`,
+  ].filter(Boolean);
+  return [
+    ...(before.length > 0 ? fact('before the step', before.join(', ')) : []),
+    ...(build === null
+      ? []
+      : fact('graph ready after', `${formatNs(build)}, ${built === 0 ? 'used again' : 'built'}`)),
+    ...(evaluate === null ? [] : fact('evaluation', formatNs(evaluate))),
+  ];
+}
+
 function stepFacts(step: StepSummary): readonly Fact[] {
   const time = step.duration_ns;
   const { token_count: tokens } = step;
@@ -81,6 +99,7 @@ function stepFacts(step: StepSummary): readonly Fact[] {
       ? fact('step time', 'lost: the disk or the CPU did not keep up')
       : fact('step time', formatNs(time), { exact: exactNs(time) })),
     ...machineFacts(step),
+    ...spentFacts(step),
     ...fact('timing', step.aborted ? `${step.timing}, aborted` : step.timing),
     ...fact('ops', formatCount(step.ops_timed)),
     ...fact('accesses', formatCount(step.accesses)),
@@ -214,7 +233,13 @@ export function inspectSession(session: Session, data: TraceData): Inspection {
         session.level && `${session.level}${session.exact_timing ? ', exact timing' : ''}`,
       ),
       ...fact('tokens', session.tokens === undefined ? '' : formatCount(session.tokens)),
-      ...fact('reused', session.reused_tokens ? plural(session.reused_tokens, 'token') : ''),
+      ...fact(
+        'reused',
+        session.reused_tokens
+          ? `${plural(session.reused_tokens, 'token')}${session.reused_from ? ` of ${session.reused_from}` : ''}`
+          : '',
+      ),
+      ...fact('warning', session.facts?.['load.warning']),
       ...fact('steps', session.steps === undefined ? '' : formatCount(session.steps)),
       ...fact('file', formatBytes(session.file_bytes), { exact: exactBytes(session.file_bytes) }),
       ...fact('lost', lost > 0 ? formatCount(lost) : 'none'),
@@ -277,7 +302,10 @@ function sessionFigures(data: TraceData): readonly Figure[] {
   };
   if (steps.length === 0) return [];
   return [
-    figure('time', (one) => one.duration_ns, formatNs, exactNs),
+    {
+      ...figure('time', (one) => one.duration_ns, formatNs, exactNs),
+      note: 'prompt and generation, each step from its begin to its end; the table adds up the ops',
+    },
     figure('read', (one) => one.bytes_read, formatBytes, exactBytes),
     figure('written', (one) => one.bytes_written, formatBytes, exactBytes),
     figure('accesses', (one) => one.accesses, formatCount, formatCount),

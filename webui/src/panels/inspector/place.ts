@@ -1,6 +1,7 @@
 // What a selection cost over the session: its time, bytes and accesses in each step, and their share
 // of everything. Read from the same raster as the map: one row, step by step.
 import type { PictureQuery } from '../../net/types';
+import { pixelStart } from '../../plane/raster';
 import { ok, type Result } from '../../result';
 import type { ApiError } from '../../net/api';
 import type { OpenSession } from '../../state/open_session';
@@ -19,13 +20,14 @@ export interface Course {
   readonly sum: number;
   readonly share: number; // of all rows
   readonly steps: number;
-  readonly perStep: readonly number[]; // mean of the steps of each pixel
+  readonly perStep: readonly number[]; // beyond MAX_STEPS: means of consecutive steps
 }
 
 export const PLACE_VALUES = ['time', 'bytes', 'accesses', 'faults'] as const;
 export type PlaceValue = (typeof PLACE_VALUES)[number];
 
 const WIDTH = 120; // pixels of a sparkline
+const MAX_STEPS = 4096; // the server's limit of pixels in x
 
 // The names of the rows of an axis.
 const rowsOf = perSession((session) => {
@@ -70,7 +72,7 @@ export function coursesOf(session: OpenSession, place: Place): Resource<readonly
               y_from: row,
               y_to: row + 1,
               value,
-              width: WIDTH,
+              width: MAX_STEPS,
               height: 1,
             },
             signal,
@@ -81,13 +83,13 @@ export function coursesOf(session: OpenSession, place: Place): Resource<readonly
       for (const [i, answer] of answers.entries()) {
         if (!answer.ok) return answer;
         const { shown, total, cells, x } = answer.value;
-        const each = (x.to - x.from) / Math.max(1, cells.length);
+        const begin = (pixel: number): number => pixelStart(x, cells.length, pixel);
         courses.push({
           value: PLACE_VALUES[i] ?? 'time',
           sum: shown,
           share: total > 0 ? shown / total : 0,
           steps: x.to - x.from,
-          perStep: Array.from(cells, (cell) => cell / Math.max(1, each)),
+          perStep: Array.from(cells, (cell, i) => cell / (begin(i + 1) - begin(i))),
         });
       }
       return ok(courses);

@@ -1,10 +1,11 @@
 // The summary of a finished session: six sentences, each from one route of REST, with a link to its
 // evidence. Pure functions.
-import { formatBytes, formatCount, plural } from '../../format';
+import { formatBytes, formatCount, formatSpeed, plural } from '../../format';
 import type {
   Breakdown,
   Conditions,
   Determinism,
+  QueryRows,
   Report,
   Reuse,
   Sequentiality,
@@ -42,35 +43,51 @@ export function machineSentence({ text }: Pick<Conditions, 'text'>): Sentence {
   };
 }
 
-// `weights`: totals of the reads of weights.
+// `all`: totals of all reads; `weights`: of those of weights.
 export function bytesSentence(
+  all: Breakdown,
   weights: Breakdown,
   steps: StepCounts,
   session: Session | null,
 ): Sentence {
-  const { all, generate } = weights.sums;
-  const isGenerated = steps.generate > 0;
-  const count = isGenerated ? steps.generate : steps.all;
-  const bytes = (isGenerated ? generate : all).bytes_read / Math.max(1, count);
+  const phase = steps.generate > 0 ? 'generate' : 'all';
+  const per = ({ sums }: Breakdown): number => sums[phase].bytes_read / Math.max(1, steps[phase]);
   const file = session?.model?.size ?? 0;
-  const share = file > 0 ? `, ${percent(bytes, file)} of the model file` : '';
+  const share = file > 0 ? ` (${percent(per(weights), file)} of the model file)` : '';
+  const text = (bytes: number): string => formatBytes(Math.round(bytes));
   return {
-    text: `${isGenerated ? 'A generated token' : 'A step'} reads ${formatBytes(Math.round(bytes))} of weights${share}.`,
-    hint: 'breakdown?kind=weight: bytes read, divided by the steps',
-    evidence: { panel: 'table', options: 'all,by:tensor', sort: '-bytes_read', filter: 'kind:weight' }, // prettier-ignore
+    text: `${phase === 'generate' ? 'A generated token' : 'A step'} reads ${text(per(all))}, of which ${text(per(weights))} are weights${share}.`,
+    hint: 'breakdown, all and kind=weight: bytes read, divided by the tokens',
+    evidence: { panel: 'table', options: 'all,by:tensor', sort: '-bytes_read' },
   };
 }
 
-// `ops`: totals by op type, the slowest first.
+// The op type that takes the most time of the steps that were not disturbed.
+export interface CleanSteps {
+  readonly steps: number;
+  readonly hottest: Hottest | null;
+}
+
+interface Hottest {
+  readonly name: string;
+  readonly share: string;
+  readonly rate: number; // bytes per second
+}
+
+const hottestText = ({ name, share, rate }: Hottest): string =>
+  `${name} takes ${share} of the time, at ${formatBytes(Math.round(rate))}/s`;
+
+const SPEED_EVIDENCE: Evidence = { panel: 'table', options: 'all,by:op_kind', sort: '-time' };
+
+// `ops`: totals by op type, the slowest first. `speed`: generated tokens per second; null: unknown.
 export function speedSentence(
   ops: Breakdown,
   report: Pick<Report, 'advice'> | null,
   steps: StepCounts,
+  speed: number | null,
 ): Sentence {
   const phase = steps.generate > 0 ? 'generate' : 'all';
   const row = ops.rows[0];
-  const time = row?.[phase].time_ns ?? 0;
-  const rate = row?.[phase].bytes_per_second ?? 0;
   const faults = ops.sums.generate.faults / Math.max(1, steps.generate);
   const memory = report?.advice.find(({ advice }) => advice.includes('memory-bound'));
   const cause =
@@ -79,14 +96,56 @@ export function speedSentence(
       : memory
         ? 'Memory bandwidth limits the speed'
         : 'Computation limits the speed';
-  const hottest = row
-    ? `: ${row.name} takes ${percent(time, ops.sums[phase].time_ns)} of the time, at ${formatBytes(Math.round(rate))}/s`
-    : '';
-  return {
-    text: `${cause}${hottest}.`,
-    hint: memory?.because ?? 'breakdown?by=op_kind and the advice of the report',
-    evidence: { panel: 'table', options: 'all,by:op_kind', sort: '-time' },
+  const hottest = row && {
+    name: row.name,
+    share: percent(row[phase].time_ns, ops.sums[phase].time_ns),
+    rate: row[phase].bytes_per_second ?? 0,
   };
+  return {
+    text: `${cause}${speed === null ? '' : ` (${formatSpeed(speed)})`}${hottest ? `: ${hottestText(hottest)}` : ''}.`,
+    hint: memory?.because ?? 'breakdown?by=op_kind and the advice of the report',
+    evidence: SPEED_EVIDENCE,
+  };
+}
+
+// Of a session whose times are not those of the model alone.
+export function disturbedSpeedSentence(
+  verdict: string,
+  { steps, hottest }: CleanSteps,
+  speed: number | null,
+): Sentence {
+  const clean =
+    hottest && steps > 0
+      ? ` In the ${plural(steps, 'clean step')}, ${hottestText(hottest)}.`
+      : ' No step with the usual times was clean.';
+  return {
+    text: `What limits the speed${speed === null ? '' : ` (${formatSpeed(speed)})`} cannot be told, because the run was ${DISTURBED[verdict] ?? verdict}.${clean}`,
+    hint: 'conditions; op types of the steps with verdict clean, without learned ones',
+    evidence: SPEED_EVIDENCE,
+  };
+}
+
+const DISTURBED: Readonly<Record<string, string>> = {
+  contended: 'contended (other programs used the processors)',
+  throttled: 'throttled (a CPU limit stopped it)',
+  disk: 'waiting for the disk',
+};
+
+// The op types of the clean steps, the slowest first. `generated`: only steps of phase generate.
+export const cleanOpsSql = (generated: boolean): string =>
+  `SELECT o.operation_type, sum(o.duration_ns), sum(o.bytes_read + o.bytes_written),
+     count(DISTINCT o.step)
+   FROM op o JOIN step s ON s.step = o.step
+   WHERE s.verdict = 'clean' AND s.timing <> 'learned'${generated ? " AND s.phase = 'generate'" : ''}
+   GROUP BY 1 ORDER BY 2 DESC`;
+
+export function cleanSteps({ rows }: Pick<QueryRows, 'rows'>): CleanSteps {
+  const [row] = rows;
+  if (!row) return { steps: 0, hottest: null };
+  const [name, ns, bytes, steps] = [String(row[0]), Number(row[1]), Number(row[2]), Number(row[3])];
+  const all = rows.reduce((sum, one) => sum + Number(one[1]), 0);
+  if (!(ns > 0)) return { steps, hottest: null };
+  return { steps, hottest: { name, share: percent(ns, all), rate: (bytes * 1e9) / ns } };
 }
 
 export function orderSentence({ gap, sums }: Pick<Sequentiality, 'gap' | 'sums'>): Sentence {
@@ -100,7 +159,10 @@ export function orderSentence({ gap, sums }: Pick<Sequentiality, 'gap' | 'sums'>
   };
 }
 
-export function repeatSentence({ pairs, same_weights, differing }: Determinism): Sentence {
+export function repeatSentence(
+  { pairs, same_weights, differing }: Determinism,
+  hasExperts: boolean,
+): Sentence {
   const causes = [
     differing.experts > 0 ? 'other experts' : '',
     differing.graph > 0 ? 'other ops' : '',
@@ -114,7 +176,9 @@ export function repeatSentence({ pairs, same_weights, differing }: Determinism):
   return {
     text,
     hint: 'determinism: consecutive generated tokens, compared access by access',
-    evidence: { panel: 'map', options: 'y:tensor,v:bytes', filter: 'kind:weight' },
+    evidence: hasExperts
+      ? { panel: 'map', options: 'y:expert,v:accesses' }
+      : { panel: 'map', options: 'y:tensor,v:bytes', filter: 'kind:weight' },
   };
 }
 

@@ -1,7 +1,7 @@
 // The colour scale with its end values. Dragging on it hides the cells outside a range of values;
 // a double click, or the button, shows all again.
 import type { ReadonlySignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { colourOf, type Palette } from '../../plane/colours';
 import type { ValueRange } from '../../plane/raster';
 import { fractionOf, valueAt, type Scale } from '../../plane/scale';
@@ -25,7 +25,7 @@ export function Legend(props: Props) {
 function Bar({ of: scale, palette, unit, shown, show }: Props & { of: Scale }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const from = useRef<number | null>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const ctx = canvas.current?.getContext('2d');
     if (!ctx) return;
     const [low, high] = shown ? shown.map((value) => fractionOf(value, scale)) : [0, 1];

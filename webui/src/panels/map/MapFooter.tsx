@@ -16,6 +16,7 @@ import { ZoomButtons } from '../../ui/ZoomButtons';
 import type { MapModel } from './map_model';
 import { tracksOf } from './map_options';
 import { Legend } from './Legend';
+import { ResidencyLegend } from './ResidencyLegend';
 import { RangeTotals } from './RangeTotals';
 import { axisName, unitOf } from './units';
 
@@ -44,6 +45,7 @@ export function MapFooter({ store, session, model, plane, scale }: Props) {
             model.change({ shown }, 'debounced');
           }}
         />
+        <ResidencyLegend store={store} model={model} />
         <Breadcrumb model={model} />
         <RangeChip store={store} model={model} />
         <RangeTotals store={store} session={session} model={model} />

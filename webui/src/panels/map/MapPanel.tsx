@@ -12,8 +12,10 @@ import type { SessionProps } from '../panel';
 import { describeCell, type CellText } from './cell_text';
 import { MapFooter } from './MapFooter';
 import { MapModel } from './map_model';
+import { stepAt } from './map_selection';
 import { MapTable } from './MapTable';
 import { MapToolbar } from './MapToolbar';
+import { residencyLines } from './residency';
 import { axisName, valueName } from './units';
 
 export function MapPanel({ store, session, panel }: SessionProps) {
@@ -50,6 +52,7 @@ export function MapPanel({ store, session, panel }: SessionProps) {
             if (!scene) return null;
             const cell = of.cellOf(place.hit);
             const { options, total } = model;
+            const tensor = tensorOf(model, place.hit);
             return (
               <TipText
                 text={describeCell({
@@ -60,8 +63,9 @@ export function MapPanel({ store, session, panel }: SessionProps) {
                     options: options.peek(),
                     scene,
                     total: total.peek(),
-                    step: model.stepAt(options.peek().x, place.hit.x),
-                    tensor: tensorOf(model, place.hit),
+                    step: stepAt(session.data, options.peek().x, place.hit.x),
+                    tensor,
+                    residency: residencyAt(model, tensor),
                   },
                 })}
               />
@@ -80,6 +84,11 @@ export function MapPanel({ store, session, panel }: SessionProps) {
 function tensorOf(model: MapModel, hit: { track: number; y: number | null }): string | null {
   const axis = model.scene.peek()?.tracks[hit.track]?.y;
   return axis?.kind === 'bytes' && hit.y !== null ? model.tensorAt(axis, hit.y) : null;
+}
+
+function residencyAt(model: MapModel, tensor: string | null): ReturnType<typeof residencyLines> {
+  const residency = model.residency.peek();
+  return tensor !== null && residency?.is === 'known' ? residencyLines(residency.plan, tensor) : [];
 }
 
 function planeModelOf(store: Store, model: MapModel): PlaneModel {

@@ -4,11 +4,19 @@ import { useMemo } from 'preact/hooks';
 import { nextSort, type Column, type Sort } from '../../grid/vgrid';
 import { positionText } from '../../plane/axis';
 import type { Plane } from '../../plane/plane';
-import { pixelStart, rowFigures, sectionTotals } from '../../plane/raster';
-import { spanOf } from '../../plane/range';
+import {
+  pixelStart,
+  rowMeans,
+  rowMedians,
+  sectionTotals,
+  type RowMedians,
+} from '../../plane/raster';
+import { overlaps, spanOf, type Range } from '../../plane/range';
+import type { Lane, Scene } from '../../plane/scene';
 import { Grid } from '../../ui/Grid';
 import type { MapModel } from './map_model';
-import { tracksOf } from './map_options';
+import { tracksOf, type MapOptions } from './map_options';
+import { shareOf, STATE_NAMES } from './residency';
 import { axisName, sumText, valueName } from './units';
 
 interface Row {
@@ -16,7 +24,9 @@ interface Row {
   readonly track: number;
   readonly y: number;
   readonly sum: number;
+  readonly median: string; // of the units of x; empty: the figure is no median
   readonly share: number;
+  readonly range: Range; // of y
 }
 
 export function MapTable({
@@ -28,11 +38,11 @@ export function MapTable({
 }) {
   const sort = useSignal<Sort>({ key: 'sum', descending: true });
   const scene = model.scene.value;
-  const options = model.options.value;
+  const shown = model.shown.value;
   const camera = model.camera.value;
   const of = plane.value;
   void of?.painted.value;
-  const rows = of && scene ? rowsOf(of, model) : [];
+  const { rows, medianOf } = of && scene ? rowsOf(of, model) : NO_ROWS;
   const { key, descending } = sort.value;
   const sorted = useMemo(
     () =>
@@ -43,20 +53,24 @@ export function MapTable({
       }),
     [rows, key, descending],
   );
-  const axis = axisName(tracksOf(options.y)[0] ?? '');
+  const lanes = scene?.tracks.find((track) => (track.lanes?.length ?? 0) > 0)?.lanes ?? [];
+  const axis = rowName(shown, scene);
+  const value = valueName(shown.value);
   const columns = useMemo((): readonly Column<Row>[] => {
     const largest = rows.reduce((most, { sum }) => Math.max(most, sum), 0);
     return [
       { key: 'name', title: axis, width: 160, grow: 1, mono: true, text: (row) => row.name },
-      { key: 'sum', title: valueName(options.value), width: 110, align: 'right', text: (row) => sumText(options.value, row.sum), bar: (row) => (largest > 0 ? row.sum / largest : 0) },
+      { key: 'sum', title: value, width: 110, align: 'right', text: (row) => sumText(shown.value, row.sum), bar: (row) => (largest > 0 ? row.sum / largest : 0) },
+      ...(medianOf === null ? [] : [medianColumn(medianOf)]),
+      ...lanes.map((lane) => laneColumn(lane)),
       { key: 'share', title: 'share in view', width: 90, align: 'right', unsortable: true, text: (row) => `${Number((100 * row.share).toPrecision(3))} %` },
     ]; // prettier-ignore
-  }, [rows, axis, options.value]);
+  }, [rows, axis, shown.value, value, medianOf, lanes]);
   void camera;
   return (
     <div class="map-table">
       <Grid
-        label={`${valueName(options.value)} of each ${axis} in view`}
+        label={`${value} of each ${axis} in view`}
         columns={columns}
         rows={sorted}
         sort={sort.value}
@@ -72,15 +86,54 @@ export function MapTable({
   );
 }
 
-function rowsOf(plane: Plane, model: MapModel): readonly Row[] {
+// The selection that a click on a row of the shown picture makes.
+export function rowName({ y }: MapOptions, scene: Scene | null): string {
+  const axis = scene?.tracks[0]?.y;
+  return axis?.kind === 'bytes' && axis.parts.length > 0
+    ? 'tensor'
+    : axisName(tracksOf(y)[0] ?? '');
+}
+
+const medianColumn = (of: RowMedians['of']): Column<Row> => ({
+  key: 'median',
+  title: `median, ${of}`,
+  width: 120,
+  align: 'right',
+  unsortable: true,
+  text: ({ median }) => median,
+});
+
+// The share of each row of the file that is in the first state of a lane.
+function laneColumn(lane: Lane): Column<Row> {
+  const state = lane.title === 'plan' ? 'pinned' : 'resident';
+  return {
+    key: lane.title,
+    title: STATE_NAMES[state],
+    width: 90,
+    align: 'right',
+    unsortable: true,
+    text: ({ track, range }) =>
+      track === 0 ? `${Math.round(100 * shareOf(lane, range, state))} %` : '',
+  };
+}
+
+interface Rows {
+  readonly rows: readonly Row[];
+  readonly medianOf: RowMedians['of'] | null;
+}
+
+const NO_ROWS: Rows = { rows: [], medianOf: null };
+
+function rowsOf(plane: Plane, model: MapModel): Rows {
   const scene = model.scene.peek();
   const layout = plane.layout();
-  if (!scene || !layout) return [];
+  if (!scene || !layout) return NO_ROWS;
+  let medianOf: Rows['medianOf'] = null;
   const all = scene.tracks.flatMap(({ y: axis }, track): Omit<Row, 'share'>[] => {
     const raster = plane.raster(track);
     const view = layout.tracks[track]?.y;
     if (!raster || !view) return [];
-    const { means } = rowFigures(raster, layout.x);
+    const means = rowMeans(raster, layout.x);
     const columns =
       Math.min(layout.x.to, scene.x.whole.to) - Math.max(layout.x.from, scene.x.whole.from);
     if (axis.kind === 'bytes' && axis.parts.length > 0) {
@@ -90,20 +143,32 @@ function rowsOf(plane: Plane, model: MapModel): readonly Row[] {
           name: model.tensorAt(axis, middle) ?? section.name,
           track,
           y: middle,
+          range: section,
           sum: value * columns,
+          median: '',
         };
       });
     }
-    return Array.from({ length: raster.height }, (_, row) => {
-      const [from, to] = [
-        pixelStart(raster.y, raster.height, row),
-        pixelStart(raster.y, raster.height, row + 1),
-      ];
-      const name =
-        positionText(axis, from) + (spanOf({ from, to }) > 1 && axis.kind === 'rows' ? ' …' : '');
-      return { name, track, y: from, sum: (means[row] ?? 0) * (to - from) * columns };
+    const medians = scene.medians && rowMedians(raster, layout.x, scene.medians);
+    if (medians) medianOf = medians.of;
+    return Array.from({ length: raster.height }, (_, row) => row).flatMap((row) => {
+      const range = {
+        from: pixelStart(raster.y, raster.height, row),
+        to: pixelStart(raster.y, raster.height, row + 1),
+      };
+      if (!overlaps(range, axis.whole)) return []; // the picture has more than the axis
+      const more = spanOf(range) > 1 && axis.kind === 'rows' ? ' …' : '';
+      const median = medians?.values[row] ?? 0;
+      return {
+        name: positionText(axis, range.from) + more,
+        track,
+        y: range.from,
+        range,
+        sum: (means[row] ?? 0) * spanOf(range) * columns,
+        median: median > 0 ? scene.valueText(median, track) : '',
+      };
     });
   });
   const total = all.reduce((sum, row) => sum + row.sum, 0);
-  return all.map((row) => ({ ...row, share: total > 0 ? row.sum / total : 0 }));
+  return { rows: all.map((row) => ({ ...row, share: total > 0 ? row.sum / total : 0 })), medianOf };
 }

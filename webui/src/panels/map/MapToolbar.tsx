@@ -2,7 +2,7 @@
 import type { Palette } from '../../plane/colours';
 import { PALETTES } from '../../plane/colours';
 import type { OpenSession } from '../../state/open_session';
-import { parseFilter, restFilter } from '../../state/filter';
+import { expertRows, parseFilter, restFilter } from '../../state/filter';
 import type { Store } from '../../state/store';
 import { Unused } from '../../ui/Unused';
 import type { MapModel } from './map_model';
@@ -12,7 +12,7 @@ import {
   X_AXES,
   Y_AXES,
   presetOf,
-  withAxes,
+  type MapOptions,
   type MapValue,
   type XAxis,
   type YAxis,
@@ -33,7 +33,7 @@ export function MapToolbar(props: { store: Store; session: OpenSession; model: M
   const hasExperts = info.is === 'ready' && (info.value.n_experts ?? 0) > 0;
   const hasHeads = info.is === 'ready' && (info.value.n_heads ?? 0) > 0;
   const preset = presetOf(options);
-  const ignored = ignoredWords(store);
+  const ignored = ignoredWords(store, options);
   return (
     <>
       <div class="toolbar presets" role="group" aria-label="Presets">
@@ -45,7 +45,7 @@ export function MapToolbar(props: { store: Store; session: OpenSession; model: M
             title={one.hint}
             aria-pressed={one === preset}
             onClick={() => {
-              model.set(withAxes(options, one.options));
+              model.changeAxes(one.options);
             }}
           >
             {one.title}
@@ -133,9 +133,11 @@ export function MapToolbar(props: { store: Store; session: OpenSession; model: M
 }
 
 // The words of the filter that the map cannot honour.
-function ignoredWords(store: Store): readonly string[] {
+function ignoredWords(store: Store, { y }: MapOptions): readonly string[] {
   const terms = parseFilter(store.navigation.view.value.filter);
-  return restFilter(terms, store.layers.value).missing.map(({ text }) => text);
+  const { missing } = restFilter(terms, store.layers.value);
+  const hasRows = y === 'expert' && expertRows(terms) !== null;
+  return missing.filter(({ key }) => key !== 'expert' || !hasRows).map(({ text }) => text);
 }
 
 function Choice<T extends string>(props: {

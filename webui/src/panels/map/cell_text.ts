@@ -4,6 +4,7 @@ import { positionText, rangeText, sectionAt, unitText } from '../../plane/axis';
 import type { Hit } from '../../plane/layout';
 import type { Scene } from '../../plane/scene';
 import { spanOf, type Range } from '../../plane/range';
+import type { StepSummary } from '../../net/types';
 import type { TraceData } from '../../state/trace_data';
 import { tracksOf, type MapOptions } from './map_options';
 import { axisName, sumText, unitOf, valueName } from './units';
@@ -27,6 +28,7 @@ export interface CellContext {
   readonly total: number; // of the session; 0: unknown
   readonly step: number | null; // at the position
   readonly tensor: string | null; // at the position of a byte axis
+  readonly residency: readonly (readonly [name: string, value: string])[]; // of the tensor
 }
 
 export function describeCell({
@@ -38,8 +40,8 @@ export function describeCell({
   cell: Cell;
   context: CellContext;
 }): CellText {
-  const { data, options, scene, total, step, tensor } = context;
-  const lines: [string, string][] = [];
+  const { data, options, scene, total, step, tensor, residency } = context;
+  const lines: (readonly [string, string])[] = [];
   const track = tracksOf(options.y)[hit.track] ?? 'layer';
   const axis = scene.tracks[hit.track]?.y;
   if (axis && cell.y && hit.y !== null) {
@@ -52,11 +54,18 @@ export function describeCell({
     if (unit !== null) lines.push(['row', unit.replace(/^\w+ /, '')]);
     if (axis.kind === 'bytes') lines.push(['offset', `${formatCount(Math.floor(hit.y))} bytes`]);
   }
-  if (cell.value >= 0 && cell.y) lines.push(...valueLines(cell, cell.y, options, track, total));
   const summary = step === null ? undefined : data.steps[step];
+  if (cell.value >= 0 && cell.y) {
+    lines.push(...valueLines(cell, cell.y, options, track, total));
+    if (options.x === 'token' && summary) lines.push(...sharedLine(cell, cell.y, options, summary));
+  }
+  lines.push(...residency);
   if (options.x === 'token') lines.push(...tokenLines(data, Math.floor(hit.x)));
   if (summary) {
-    lines.push(['step', `${summary.step}, ${summary.phase}, ${plural(summary.ops_timed, 'op')}`]);
+    lines.push([
+      options.x === 'token' ? 'evaluated by' : 'step',
+      `${options.x === 'token' ? 'step ' : ''}${summary.step}, ${summary.phase}, ${plural(summary.ops_timed, 'op')}`,
+    ]);
     const time = summary.end_ns - summary.begin_ns;
     lines.push([
       'whole step',
@@ -113,8 +122,8 @@ function valueLines(
         : null;
   const text = sumText(options.value, sum);
   const lines: [string, string][] = [];
-  if (!isSingle || unit.what !== valueName(options.value))
-    lines.push([unit.what, unit.text(cell.value)]);
+  // The value of a single cell is its sum.
+  if (!isSingle || unit.text(cell.value) !== text) lines.push([unit.what, unit.text(cell.value)]);
   lines.push([
     isSingle ? valueName(options.value) : `${valueName(options.value)} here`,
     exact ? `${text} (${exact})` : text,
@@ -124,19 +133,26 @@ function valueLines(
   return lines;
 }
 
-// The step that read the token, and the one that made it.
+// The value of a step that evaluated several tokens together, each of which shows an equal share.
+function sharedLine(
+  cell: Cell,
+  y: Range,
+  { value }: MapOptions,
+  { step, phase, token_count: tokens }: StepSummary,
+): readonly [string, string][] {
+  if (tokens < 2 || spanOf(cell.x) > 1) return [];
+  const sum = cell.value * spanOf(y) * tokens;
+  const text = value === 'accesses' ? plural(sum, 'access', 'accesses') : sumText(value, sum);
+  const kind = phase === 'prompt' ? 'prompt token' : 'token';
+  return [[`step ${step}`, `${text}, shared equally by its ${plural(tokens, kind)}`]];
+}
+
+// The step that made the token, or why none evaluated it.
 function tokenLines(data: TraceData, token: number): readonly [string, string][] {
   const read = data.stepOfToken(token);
   const made = data.tokens[token]?.generated ? data.stepOfToken(token - 1) : null;
-  const summary = read === null ? undefined : data.steps[read];
   const lines: [string, string][] = [];
   if (made !== null) lines.push(['made by', `step ${made}`]);
-  if (summary && summary.token_count > 1) {
-    lines.push([
-      'measured',
-      `${plural(summary.token_count, 'token')} together, an equal share each`,
-    ]);
-  }
   if (read === null) {
     const { flight } = data;
     const why = data.tokens[token]?.reused

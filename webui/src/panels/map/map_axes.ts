@@ -1,8 +1,10 @@
 // The axes of the map from the server's description, the tensors and the steps. Pure functions.
-import { visibleText } from '../../format';
+import { formatCount, sourceName, visibleText } from '../../format';
 import type { PictureAxis, Tensor } from '../../net/types';
 import { axisOf, type Axis, type Section } from '../../plane/axis';
+import { clip, spanOf, type Range } from '../../plane/range';
 import type { TraceData } from '../../state/trace_data';
+import type { XAxis } from './map_options';
 import { axisName } from './units';
 
 const NUMBERED = ['token', 'step'];
@@ -20,7 +22,8 @@ export function axisFrom(axis: PictureAxis, more: Partial<Axis> = {}): Axis {
     return axisOf('bytes', name, axis.size, { groups: sectionsOf(axis), ...more });
   }
   if (NUMBERED.includes(axis.axis)) return axisOf('count', name, axis.size, more);
-  const names = axis.axis === 'layer' ? axis.rows.map(layerName) : axis.rows;
+  const text = axis.axis === 'layer' ? layerName : axis.axis === 'source' ? sourceName : null;
+  const names = text ? axis.rows.map(text) : axis.rows;
   return axisOf('rows', name, axis.size, { names, groups: groupsOfNames(names), ...more });
 }
 
@@ -45,6 +48,42 @@ export function tokenAxis(data: TraceData, tokens: number): Axis {
   });
 }
 
+// The first unit of the axis that was generated; null: none, or an axis without phases.
+export function generatedFrom(data: TraceData, x: XAxis): number | null {
+  const step = data.stepTotals.first('generate');
+  if (step === null || (x !== 'token' && x !== 'step')) return null;
+  return x === 'step' ? step : (data.steps[step]?.token_id ?? null);
+}
+
+// The steps of the prompt with several tokens: they begin the session.
+export function promptSteps({ steps }: TraceData): readonly Section[] {
+  const found: Section[] = [];
+  for (const step of steps) {
+    if (step?.phase === 'generate') break;
+    if (!step || step.token_count < 2) continue;
+    const { token_id: from, token_count: tokens } = step;
+    const name = `step ${step.step}: ${formatCount(tokens)} tokens together, equal shares`;
+    found.push({ name, from, to: from + tokens });
+  }
+  return found;
+}
+
+// The part of the axis that belongs to a phase; null: everything.
+export function phaseRange(data: TraceData, x: XAxis, phase: string): Range | null {
+  const at = generatedFrom(data, x);
+  if (at === null || at === 0) return null;
+  if (phase === 'prompt') return { from: 0, to: at };
+  return phase === 'generate' ? { from: at, to: Infinity } : null;
+}
+
+// The axis restricted to a range; unchanged if nothing would be left.
+export function within(axis: Axis, range: Range | null): Axis {
+  const whole = range && clip(axis.whole, range);
+  if (!whole || spanOf(whole) === 0) return axis;
+  const { from } = axis.whole;
+  return { ...axis, whole, names: axis.names.slice(whole.from - from, whole.to - from) };
+}
+
 const LAYER_IN_NAME = /(?:blk\.|-|_l)(\d+)(?:\.|$| )/;
 
 // The layer in a tensor's name; null: none.
@@ -67,6 +106,18 @@ export function groupsOfNames(names: readonly string[]): readonly Section[] {
   });
   return groups.length < 2 ? [] : groups;
 }
+
+// Outputs that llama.cpp does not name, with the type of their op: "node_165 FLASH_ATTN_EXT".
+export function withOpTypes(axis: Axis, typeOf: (output: string) => string | null): Axis {
+  const names = axis.names.map((name) => {
+    const type = /^node_\d+$/.test(name) ? typeOf(name) : null;
+    return type === null ? name : `${name} ${type}`;
+  });
+  return { ...axis, names };
+}
+
+// The output of a row with its type.
+export const outputOf = (name: string): string => name.replace(/^(node_\d+) .*$/, '$1');
 
 export interface Place extends Section {
   readonly layer: number | null;
@@ -166,14 +217,21 @@ export function layersOf(places: readonly Place[]): readonly Section[] {
 export const shortName = (name: string): string =>
   name.replace(/^blk\.\d+\./, '').replace(/\.weight$/, '');
 
+// With the layer, where no group names it: "blk.3 attn_q".
+export const layeredName = (name: string): string =>
+  name.replace(/^(blk\.\d+)\./, '$1 ').replace(/\.weight$/, '');
+
 // The parts of the axis: tensors, and inside large ones of experts the experts.
-export function partsOf(places: readonly Place[]): readonly Section[] {
+export function partsOf(
+  places: readonly Place[],
+  nameOf: (name: string) => string = shortName,
+): readonly Section[] {
   return places.flatMap(({ name, from, to, experts, rowBytes }): readonly Section[] => {
     const units = rowBytes > 0 ? { units: { name: 'row', size: rowBytes } } : {};
-    if (experts === 0) return [{ name: shortName(name), from, to, ...units }];
+    if (experts === 0) return [{ name: nameOf(name), from, to, ...units }];
     const size = (to - from) / experts;
     return Array.from({ length: experts }, (_, i) => ({
-      name: `${shortName(name)} expert ${i}`,
+      name: `${nameOf(name)} expert ${i}`,
       from: from + i * size,
       to: from + (i + 1) * size,
       ...units,

@@ -88,7 +88,7 @@ export const PRESETS: readonly Preset[] = [
   {
     id: 'ops',
     title: 'Op × time',
-    hint: 'Which op ran when',
+    hint: 'Which op ran when; of a long session in the selected step first',
     options: { x: 'time', y: 'op', value: 'time' },
   },
   {

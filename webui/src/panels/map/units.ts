@@ -42,8 +42,11 @@ export function unitOf({ x, value }: MapOptions, track: string): Unit {
   // Bytes per byte: how often each byte was touched.
   if (isMemory && isBytes) {
     const verb =
-      value === 'bytes_read' ? 'reads' : value === 'bytes_written' ? 'writes' : 'reads and writes';
-    return { text: (cell) => `${number(cell * scaleX)}×`, what: `${verb} of each byte${perX}` };
+      value === 'bytes_read' ? 'read' : value === 'bytes_written' ? 'written' : 'read or written';
+    return {
+      text: (cell) => `${number(cell * scaleX)}×`,
+      what: `how often each byte is ${verb}${perX}`,
+    };
   }
   if (isMemory) {
     return {

@@ -8,7 +8,6 @@ import { titleOf } from '../../state/session_list';
 import type { Store } from '../../state/store';
 import { IconButton } from '../../ui/Button';
 import { Icon } from '../../ui/icons';
-import { usePart } from '../../ui/hooks';
 
 export function SessionRow(props: { store: Store; session: Session; isStop: boolean }) {
   const { store, session } = props;
@@ -41,7 +40,7 @@ export function SessionRow(props: { store: Store; session: Session; isStop: bool
         >
           <span class="session-title">{title}</span>
           <span class="session-facts">
-            <State session={session} />
+            <State session={session} open={current} />
             {current ? <LiveCounts session={session} open={current} /> : <Counts {...session} />}
             {session.exact_timing === true && <span>exact</span>}
           </span>
@@ -91,14 +90,17 @@ export function SessionRow(props: { store: Store; session: Session; isStop: bool
   );
 }
 
-function State({ session }: { session: Session }) {
-  if (session.state === 'done') return null;
-  return <span class="session-state">{session.state}</span>;
+// The state of the open session's run is newer than the list.
+function State({ session, open }: { session: Session; open: OpenSession | null }) {
+  const run = open?.run.value?.state;
+  const state = session.state === 'running' && run !== undefined ? run : session.state;
+  if (state === 'done') return null;
+  return <span class="session-state">{state}</span>;
 }
 
 function Counts({ tokens = 0, steps = 0, reused_tokens = 0 }: Partial<Session>) {
   return (
-    <span>
+    <span title="Tokens of the prompt and generated ones; steps: one for each generated token after the first, and for each part of the prompt">
       {plural(tokens, 'token')}, {plural(steps, 'step')}
       {reused_tokens > 0 ? `, ${reused_tokens} reused` : ''}
     </span>
@@ -107,14 +109,10 @@ function Counts({ tokens = 0, steps = 0, reused_tokens = 0 }: Partial<Session>) 
 
 // The open session may be growing: its received data is newer than the list.
 function LiveCounts({ session, open }: { session: Session; open: OpenSession }) {
-  const arrived = usePart(() => {
-    void open.feed.version.value;
-    return `${open.data.tokens.length} ${open.data.steps.length}`;
-  });
-  const [tokens = 0, steps = 0] = arrived.split(' ').map(Number);
+  const { prompt, generated, steps } = open.counts.value;
   return (
     <Counts
-      tokens={Math.max(tokens, session.tokens ?? 0)}
+      tokens={Math.max(prompt + generated, session.tokens ?? 0)}
       steps={Math.max(steps, session.steps ?? 0)}
       reused_tokens={session.reused_tokens ?? 0}
     />

@@ -4,10 +4,12 @@ import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { formatCount, plural } from '../../format';
 import { arrayRows, PagedRows, type Rows } from '../../grid/rows';
 import { nextSort, sortOf, sortText, type Sort, type VGrid } from '../../grid/vgrid';
+import { MAX_PAGE_ROWS } from '../../net/api';
 import { ok } from '../../result';
 import { parseFilter } from '../../state/filter';
 import type { OpenSession } from '../../state/open_session';
 import { Resource } from '../../state/resource';
+import { opOf } from '../../state/selection';
 import type { Store } from '../../state/store';
 import { withStep } from '../../state/view';
 import { Grid } from '../../ui/Grid';
@@ -20,39 +22,46 @@ import {
   countSql,
   loadAccesses,
   loadSorted,
+  opCountSql,
+  opRows,
   MAX_SORTED,
   startsOf,
   type AccessPlan,
 } from './access_rows';
-import { cellsOf } from './body';
-import { ACCESS_COLUMNS, accessOf, type AccessRow, type TableColumn } from './columns';
+import { cellsOf, sqlColumns } from './body';
+import { accessColumns, accessOf, type AccessRow, type TableColumn } from './columns';
 import { Note } from './Note';
 import { pin } from './OpTable';
 import { chosenColumns, movedColumn } from './table_options';
-import { copySelected, type TableProps } from './TablePanel';
+import { copySelected, setOptions, type TableProps } from './TablePanel';
 
 // An order by a column of the table; null: the order of execution.
-function sortFrom(order: string): Sort | null {
+function sortFrom(columns: readonly TableColumn<AccessRow>[], order: string): Sort | null {
   const sort = sortOf(order);
-  return ACCESS_COLUMNS.some(({ key }) => key === sort.key) ? sort : null;
+  return columns.some(({ key, unsortable }) => key === sort.key && !unsortable) ? sort : null;
 }
+
+const NO_ROWS: ReadonlyMap<number, number> = new Map();
+const MAX_OPS = MAX_PAGE_ROWS;
 
 interface Content {
   readonly plan: AccessPlan;
   readonly starts: Float64Array;
   readonly sorted: readonly AccessRow[] | null; // the first rows of a sorted list
+  readonly opRows: ReadonlyMap<number, number>; // the first row of each op of one step
 }
 
 export function AccessTable(props: TableProps) {
   const { store, session, panel, options, copy } = props;
   const { navigation } = store;
   const order = usePart(() => navigation.view.value.sorts[panel] ?? '');
-  const sort = useMemo(() => sortFrom(order), [order]);
+  const columns = useMemo(() => accessColumns(session.data), [session]);
+  const sort = useMemo(() => sortFrom(columns, order), [columns, order]);
   const shown = useMemo(
-    () => chosenColumns(ACCESS_COLUMNS, options.columns),
-    [options.columns?.join()],
+    () => chosenColumns(columns, options.columns),
+    [columns, options.columns?.join()],
   );
-  const names = shown.map(({ key }) => key);
+  const names = sqlColumns(shown);
   const resource = useMemo(
     () => contentOf(store, session, options.all, names, sort),
     [store, session, options.all, names.join(), sort],
@@ -102,9 +111,16 @@ function Shown(
   const active = useRef<number | null>(null);
   const version = paged?.version.value ?? 0;
   const error = paged?.error.value ?? null;
+  // The row that was chosen here, else the first one of the selected op: playback moves it.
+  const selection = usePart(() => navigation.view.value.selection);
+  const opRow = value.opRows.get(opOf(selection) ?? -1) ?? null;
+  if (selection?.kind !== 'access') active.current = opRow;
+  useEffect(() => {
+    if (opRow !== null && selection?.kind === 'op') grid.current?.reveal(opRow);
+  }, [opRow, rows]);
   const { plan } = value;
   const total = value.starts.at(-1) ?? 0;
-  const names = shown.map(({ key }) => key);
+  const keys = shown.map(({ key }) => key);
   const step = session.step.value ?? 0;
   copy.current = {
     count: rows.count,
@@ -115,12 +131,24 @@ function Shown(
         : ok((value.sorted ?? []).slice(from, from + limit));
       return some.ok ? ok(cellsOf(shown, some.value)) : some;
     },
-    sql: plan.steps.length === 0 ? null : accessSql(plan, names, sort),
+    sql: plan.steps.length === 0 ? null : accessSql(plan, sqlColumns(shown), sort),
   };
   return (
     <>
       <Note>
-        <b>{options.all ? 'session' : `step ${step}`}</b>
+        <b>{options.all ? 'whole session' : `only step ${step}`}</b>
+        {!options.all && (
+          <button
+            type="button"
+            class="link"
+            title="List the accesses of all steps"
+            onClick={() => {
+              setOptions(store, panel, { ...options, all: true });
+            }}
+          >
+            Whole session
+          </button>
+        )}
         <span>{plural(total, 'access', 'accesses')}</span>
         {options.all && <span>{plural(plan.steps.length, 'step')}</span>}
         {value.sorted && total > MAX_SORTED && (
@@ -136,7 +164,11 @@ function Shown(
         )}
       </Note>
       <div class="table">
-        {rows.count === 0 && <Empty>No access matches.</Empty>}
+        {rows.count === 0 && (
+          <Empty>
+            {options.all ? 'No access of the session' : `No access of step ${step}`} matches.
+          </Empty>
+        )}
         <Grid
           grid={grid}
           label={options.all ? 'Accesses of the session' : `Accesses of step ${step}`}
@@ -146,9 +178,10 @@ function Shown(
           sort={sort ?? { key: 'op', descending: false }}
           active={active.current}
           onSort={(key) => {
+            const greatest = shown.filter((one) => one.greatestFirst).map((one) => one.key);
             navigation.setSort(
               panel,
-              sortText(nextSort(sort ?? { key: '', descending: false }, key, GREATEST)),
+              sortText(nextSort(sort ?? { key: '', descending: false }, key, greatest)),
             );
           }}
           onActivate={(row, by, index) => {
@@ -156,7 +189,7 @@ function Shown(
             select(store, session, row, by === 'key' ? 'coalesce' : 'push');
           }}
           onMove={(key, before) => {
-            props.moveColumn(movedColumn(names, key, before));
+            props.moveColumn(movedColumn(keys, key, before));
           }}
           onCopy={() => void copySelected(store, copy)}
         />
@@ -164,8 +197,6 @@ function Shown(
     </>
   );
 }
-
-const GREATEST = ACCESS_COLUMNS.filter(({ greatestFirst }) => greatestFirst).map(({ key }) => key);
 
 function select(
   store: Store,
@@ -215,13 +246,22 @@ function contentOf(
     load: async (signal) => {
       const now = plan.peek();
       if (now.steps.length === 0)
-        return ok({ plan: now, starts: startsOf([]), sorted: sort ? [] : null });
+        return ok({ plan: now, starts: startsOf([]), sorted: sort ? [] : null, opRows: NO_ROWS });
       const counts = now.counts ?? (await countsOf(now, signal));
       if (!('length' in counts)) return counts;
       const starts = startsOf(counts);
-      if (!sort) return ok({ plan: now, starts, sorted: null });
+      if (!sort) {
+        const ofOps = all ? null : await api.query(session.id, opCountSql(now), MAX_OPS, signal);
+        if (ofOps && !ofOps.ok) return ofOps;
+        return ok({
+          plan: now,
+          starts,
+          sorted: null,
+          opRows: ofOps ? opRows(ofOps.value.rows) : NO_ROWS,
+        });
+      }
       const sorted = await loadSorted(api, session.id, now, names, sort, signal);
-      return sorted.ok ? ok({ plan: now, starts, sorted: sorted.value }) : sorted;
+      return sorted.ok ? ok({ plan: now, starts, sorted: sorted.value, opRows: NO_ROWS }) : sorted;
     },
     reconnects,
   });

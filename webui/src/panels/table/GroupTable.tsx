@@ -8,7 +8,9 @@ import type { Breakdown, BreakdownQuery, BreakdownRow } from '../../net/types';
 import { ok } from '../../result';
 import { filteredSums } from '../../state/range_query';
 import type { OpenSession } from '../../state/open_session';
+import { graphOf } from '../../state/per_session';
 import { Resource } from '../../state/resource';
+import type { Selection } from '../../state/selection';
 import type { Store } from '../../state/store';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
@@ -20,8 +22,11 @@ import { Note } from './Note';
 import type { Group } from './table_options';
 import { copySelected, setOptions, type TableProps } from './TablePanel';
 
+// Those that the server computes.
+type ServerGroup = Exclude<Group, 'token'>;
+
 // The filter word of a row.
-const WORDS: Readonly<Record<Group, (name: string) => string>> = {
+const WORDS: Readonly<Record<ServerGroup, (name: string) => string>> = {
   tensor: (name) => `tensor:${name.split(' ')[0] ?? ''}`,
   layer: (name) => `layer:${name === 'outside' ? 'none' : name}`,
   op_kind: (name) => `op:${name}`,
@@ -36,7 +41,7 @@ interface Content {
   readonly head: Breakdown;
 }
 
-export function GroupTable(props: TableProps & { by: Group }) {
+export function GroupTable(props: TableProps & { by: ServerGroup }) {
   const { store, session, panel, options, by } = props;
   const { navigation } = store;
   const order = usePart(() => navigation.view.value.sorts[panel] ?? '-time');
@@ -72,7 +77,7 @@ export function GroupTable(props: TableProps & { by: Group }) {
 
 function Shown(
   props: TableProps & {
-    by: Group;
+    by: ServerGroup;
     value: Content;
     paged: PagedRows<BreakdownRow>;
     sort: ReturnType<typeof sortOf>;
@@ -128,9 +133,8 @@ function Shown(
           }}
           onActivate={(row, by_, index) => {
             active.current = index;
-            const layer = by === 'layer' ? Number(row.name) : NaN;
-            if (Number.isInteger(layer))
-              store.select({ kind: 'layer', layer }, by_ === 'key' ? 'coalesce' : 'push');
+            const selection = selectionOf(session, by, row.name);
+            if (selection) store.select(selection, by_ === 'key' ? 'coalesce' : 'push');
           }}
           onEnter={narrow}
           onCopy={() => void copySelected(store, copy)}
@@ -144,10 +148,19 @@ const SORTS: readonly string[] = [
   'bytes', 'bytes_read', 'bytes_written', 'accesses', 'reads', 'writes', 'executions', 'time', 'faults',
 ]; // prettier-ignore
 
+// The selection that a click on a row makes; null: none.
+function selectionOf(session: OpenSession, by: ServerGroup, name: string): Selection | null {
+  const number = Number(name);
+  if (by === 'layer') return Number.isInteger(number) ? { kind: 'layer', layer: number } : null;
+  if (by === 'expert') return Number.isInteger(number) ? { kind: 'expert', expert: number } : null;
+  const isTensor = by === 'tensor' && graphOf(session).state.peek().value?.tensorOf.has(name);
+  return isTensor === true ? { kind: 'tensor', name } : null;
+}
+
 function contentOf(
   store: Store,
   session: OpenSession,
-  by: Group,
+  by: ServerGroup,
   all: boolean,
   order: string,
 ): Resource<Content> {

@@ -16,7 +16,7 @@ import { copyFromRows, sqlColumns } from './body';
 import { stepColumns, type TableColumn } from './columns';
 import { Note } from './Note';
 import { chosenColumns, movedColumn } from './table_options';
-import { copySelected, type TableProps } from './TablePanel';
+import { copySelected, setOptions, type TableProps } from './TablePanel';
 
 export function StepTable(props: TableProps) {
   const { store, session, panel, options, copy } = props;
@@ -41,6 +41,7 @@ export function StepTable(props: TableProps) {
   steps.update(session.data);
   const { rows } = steps;
   const active = steps.indexOf(session.data, selected);
+  const unused = terms.filter((term) => !isStepTerm(term));
   const { where } = sqlFilter('step', terms);
   const conditions = [...(phase === 'all' ? [] : [`phase = '${phase}'`]), ...where];
   copy.current = copyFromRows(
@@ -53,8 +54,20 @@ export function StepTable(props: TableProps) {
     <>
       <Note>
         <b>{plural(rows.length, 'step')}</b>
-        <span>{formatNs(rows.reduce((sum, step) => sum + step.duration_ns, 0))}</span>
-        <Unused words={terms.filter((term) => !isStepTerm(term)).map(({ text }) => text)} />
+        <span>{formatNs(steps.durationNs)}</span>
+        <Unused words={unused.map(({ text }) => text)} />
+        {unused.length > 0 && (
+          <button
+            type="button"
+            class="link"
+            title="Totals of every token over the accesses that the whole filter selects"
+            onClick={() => {
+              setOptions(store, panel, { ...options, by: 'token' });
+            }}
+          >
+            Apply it: totals by token
+          </button>
+        )}
       </Note>
       <div class="table">
         {rows.length === 0 && <Empty>No step matches this filter.</Empty>}
@@ -92,8 +105,9 @@ export function StepTable(props: TableProps) {
 // The matching steps in order. New steps are inserted; only replaced steps sort all again.
 class SortedSteps {
   private sorted: SortedRows<StepSummary>;
-  private next = 0; // first step of the session that was not read
+  private read = 0; // number of steps of the session, in the order of their arrival
   private rewrites = 0;
+  durationNs = 0; // of all rows
   private readonly phase: PhaseFilter;
   private readonly terms: readonly Term[];
   private readonly compare: (a: StepSummary, b: StepSummary) => number;
@@ -121,14 +135,15 @@ class SortedSteps {
 
   update(data: TraceData): void {
     if (data.stepRewrites !== this.rewrites) {
-      this.next = 0;
+      this.read = 0;
+      this.durationNs = 0;
       this.sorted = new SortedRows(this.compare);
     }
     this.rewrites = data.stepRewrites;
-    for (; this.next < data.steps.length; this.next += 1) {
-      const step = data.steps[this.next];
-      if (step && this.matches(step)) this.sorted.add(step);
-    }
+    const arrived = [...data.arrivedAfter(this.read)].filter((step) => this.matches(step));
+    this.sorted.addAll(arrived);
+    for (const step of arrived) this.durationNs += step.duration_ns;
+    this.read = data.stepArrivals.length;
   }
 
   indexOf(data: TraceData, selected: number | null): number | null {

@@ -14,10 +14,11 @@ import { Segmented } from '../../ui/Segmented';
 import type { SessionProps } from '../panel';
 import { AccessTable } from './AccessTable';
 import type { CopyRef } from './body';
-import { ACCESS_COLUMNS, GROUP_NAMES, opColumns, stepColumns } from './columns';
+import { accessColumns, GROUP_NAMES, opColumns, stepColumns } from './columns';
 import { GroupTable } from './GroupTable';
 import { OpTable } from './OpTable';
 import { StepTable } from './StepTable';
+import { TokenTable } from './TokenTable';
 import {
   chosenColumns,
   decodeTable,
@@ -50,7 +51,9 @@ export function TablePanel(props: SessionProps) {
   return (
     <>
       <Toolbar {...table} />
-      {options.by ? (
+      {options.by === 'token' ? (
+        <TokenTable {...table} />
+      ) : options.by ? (
         <GroupTable key={options.by} {...table} by={options.by} />
       ) : options.rows === 'steps' ? (
         <StepTable {...table} />
@@ -113,7 +116,7 @@ function Toolbar(props: TableProps) {
           ))}
         </select>
       </label>
-      {(options.rows === 'accesses' || options.by) && (
+      {(options.by ? options.by !== 'token' : options.rows === 'accesses') && (
         <Segmented
           label="Of"
           value={options.all ? 'session' : 'step'}
@@ -152,7 +155,7 @@ function columnsOfKind({
     case 'steps':
       return stepColumns(session.data);
     case 'accesses':
-      return ACCESS_COLUMNS;
+      return accessColumns(session.data);
   }
 }
 

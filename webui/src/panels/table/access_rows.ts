@@ -89,7 +89,7 @@ function rangeSql(range: RangeFilter | null): { where: string[]; missing: string
 // ---- Statements -----------------------------------------------------------------------
 
 // The whole range is a condition of its own, because the server skips the steps outside it.
-const conditions = (steps: readonly number[], where: readonly string[]): string => {
+export const conditions = (steps: readonly number[], where: readonly string[]): string => {
   const between = (from: number, to: number): string =>
     from === to ? `step = ${from}` : `step BETWEEN ${from} AND ${to}`;
   const ranges: { from: number; to: number }[] = [];
@@ -108,6 +108,21 @@ const order = (sort: Sort | null): string =>
 
 export const countSql = ({ steps, where }: AccessPlan): string =>
   `SELECT step, count(*) FROM access WHERE ${conditions(steps, where)} GROUP BY step`;
+
+// The accesses of each op of one step, in execution order.
+export const opCountSql = ({ steps, where }: AccessPlan): string =>
+  `SELECT op, count(*) FROM access WHERE ${conditions(steps, where)} GROUP BY op ORDER BY op`;
+
+// The first row of each op in the list of the accesses of a step.
+export function opRows(counts: QueryRows['rows']): ReadonlyMap<number, number> {
+  const rows = new Map<number, number>();
+  let at = 0;
+  for (const [op, count] of counts) {
+    rows.set(Number(op), at);
+    at += Number(count);
+  }
+  return rows;
+}
 
 export const accessSql = (
   { steps, where }: Pick<AccessPlan, 'steps' | 'where'>,

@@ -6,6 +6,7 @@ import {
   formatCount,
   formatNs,
   formatShape,
+  sourceName,
   visibleText,
 } from '../../format';
 import type { Cell } from '../../grid/copy';
@@ -13,6 +14,7 @@ import type { Column } from '../../grid/vgrid';
 import { durationOf, shapeOf, type BreakdownRow, type Op, type StepSummary } from '../../net/types';
 import type { TraceData } from '../../state/trace_data';
 import type { Group } from './table_options';
+import type { TokenTotal } from './token_totals';
 
 export interface TableColumn<Row> extends Column<Row> {
   readonly name: string; // in the list of columns
@@ -90,7 +92,7 @@ const sourceLines = (op: Op): string =>
   op.sources
     .map(
       (s) =>
-        `${s.tensor_name}  ${s.tensor_type} ${formatShape(shapeOf(s))}  ${s.tensor_kind}, ${s.memory_source}`,
+        `${s.tensor_name}  ${s.tensor_type} ${formatShape(shapeOf(s))}  ${s.tensor_kind}, ${sourceName(s.memory_source)}`,
     )
     .join('\n');
 
@@ -131,11 +133,15 @@ export function opColumns(ops: readonly Op[]): readonly TableColumn<Op>[] {
 
 // ---- Steps ----------------------------------------------------------------------------
 
+// The text of the tokens that a step evaluates.
+function wordsOf(data: TraceData, step: StepSummary | undefined): string {
+  if (!step) return '';
+  const tokens = data.tokens.slice(step.token_id, step.token_id + step.token_count);
+  return visibleText(tokens.map((token) => token?.text ?? '').join(''));
+}
+
 export function stepColumns(data: TraceData): readonly TableColumn<StepSummary>[] {
-  const words = (step: StepSummary): string => {
-    const tokens = data.tokens.slice(step.token_id, step.token_id + step.token_count);
-    return visibleText(tokens.map((token) => token?.text ?? '').join(''));
-  };
+  const words = (step: StepSummary): string => wordsOf(data, step);
   const flags = (step: StepSummary): string =>
     [step.timing, step.dropped ? 'times lost' : '', step.aborted ? 'aborted' : '']
       .filter(Boolean)
@@ -176,31 +182,35 @@ const count =
   };
 const way = (row: AccessRow): string => (row.write === 1 ? 'write' : 'read');
 
-// prettier-ignore
-export const ACCESS_COLUMNS: readonly TableColumn<AccessRow>[] = [
-  number('step', 'step', 56, count('step'), String),
-  number('op', 'op', 52, count('op'), String, { name: 'index of the op', hint: 'Index of the op in its step' }),
-  text('operation_type', 'op type', 110, field('operation_type'), { mono: true }),
-  text('write', 'access', 56, way, { tone: way }),
-  text('tensor_name', 'tensor', 150, field('tensor_name'), { grow: 2, mono: true }),
-  bytes('size_bytes', 'bytes', count('size_bytes')),
-  number('layer_id', 'layer', 48, count('layer_id'), String, { hint: 'Layer of the tensor' }),
-  text('component', 'component', 84, field('component'), { tone: (row) => String(row.component ?? '') }),
-  text('role', 'role', 60, field('role'), { hidden: true }),
-  text('tensor_kind', 'kind', 86, field('tensor_kind')),
-  text('tensor_type', 'type', 52, field('tensor_type'), { hidden: true }),
-  text('memory_source', 'source', 68, field('memory_source')),
-  number('file_offset', 'file offset', 106, count('file_offset'), formatCount),
-  text('extent', 'extent', 62, field('extent'), { hidden: true, hint: 'Part of the tensor that is touched' }),
-  number('expert_id', 'expert', 54, count('expert_id'), String),
-  number('expert_rank', 'rank', 48, count('expert_rank'), String, { hidden: true, name: 'rank of the expert' }),
-  number('routing_score', 'score', 58, count('routing_score'), (n) => n.toFixed(4), { hidden: true, name: 'routing score', greatestFirst: true }),
-  time('duration_ns', 'op duration', count('duration_ns'), { hint: 'Of the op, not of one access', name: 'duration of the op' }),
-  number('timestamp_ns', 'op begin', 90, count('timestamp_ns'), formatNs, { hidden: true, name: 'begin of the op', exact: (row) => exactNs(Number(row.timestamp_ns)) }),
-  number('token_id', 'first token', 78, count('token_id'), String, { hidden: true }),
-  text('phase', 'phase', 76, field('phase'), { hidden: true }),
-  text('device', 'device', 56, field('device'), { hidden: true }),
-];
+export function accessColumns(data: TraceData): readonly TableColumn<AccessRow>[] {
+  const words = (row: AccessRow): string => wordsOf(data, data.steps[Number(row.step)]);
+  // prettier-ignore
+  return [
+    number('step', 'step', 56, count('step'), String),
+    text('text', 'token', 84, words, { mono: true, unsortable: true, sql: null, name: 'text of the token', hint: 'The tokens that the step evaluates' }),
+    number('op', 'op', 52, count('op'), String, { name: 'index of the op', hint: 'Index of the op in its step' }),
+    text('operation_type', 'op type', 110, field('operation_type'), { mono: true }),
+    text('write', 'access', 56, way, { tone: way }),
+    text('tensor_name', 'tensor', 150, field('tensor_name'), { grow: 2, mono: true }),
+    bytes('size_bytes', 'bytes', count('size_bytes')),
+    number('layer_id', 'layer', 48, count('layer_id'), String, { hint: 'Layer of the tensor' }),
+    text('component', 'component', 84, field('component'), { tone: (row) => String(row.component ?? '') }),
+    text('role', 'role', 60, field('role'), { hidden: true }),
+    text('tensor_kind', 'kind', 86, field('tensor_kind')),
+    text('tensor_type', 'type', 52, field('tensor_type'), { hidden: true }),
+    text('memory_source', 'source', 68, field('memory_source')),
+    number('file_offset', 'file offset', 106, count('file_offset'), formatCount),
+    text('extent', 'extent', 62, field('extent'), { hidden: true, hint: 'Part of the tensor that is touched' }),
+    number('expert_id', 'expert', 54, count('expert_id'), String),
+    number('expert_rank', 'rank', 48, count('expert_rank'), String, { hidden: true, name: 'rank of the expert' }),
+    number('routing_score', 'score', 58, count('routing_score'), (n) => n.toFixed(4), { hidden: true, name: 'routing score', greatestFirst: true }),
+    time('duration_ns', 'op duration', count('duration_ns'), { hint: 'Of the op, not of one access', name: 'duration of the op' }),
+    number('timestamp_ns', 'op begin', 90, count('timestamp_ns'), formatNs, { hidden: true, name: 'begin of the op', exact: (row) => exactNs(Number(row.timestamp_ns)) }),
+    number('token_id', 'first token', 78, count('token_id'), String, { hidden: true }),
+    text('phase', 'phase', 76, field('phase'), { hidden: true }),
+    text('device', 'device', 56, field('device'), { hidden: true }),
+  ];
+}
 
 export const accessOf = (
   row: AccessRow,
@@ -218,9 +228,29 @@ export const GROUP_NAMES: Readonly<Record<Group, string>> = {
   layer: 'layer',
   op_kind: 'op type',
   expert: 'expert',
+  token: 'token',
   component: 'component',
   phase: 'phase',
 };
+
+export function tokenColumns(data: TraceData): readonly TableColumn<TokenTotal>[] {
+  const words = (row: TokenTotal): string => wordsOf(data, data.steps[row.step]);
+  // prettier-ignore
+  return [
+    number('token_id', 'token', 74, (row) => row.token_id, String, { text: tokensText }),
+    text('text', 'text', 150, words, { grow: 1, mono: true, unsortable: true, sql: null }),
+    number('step', 'step', 56, (row) => row.step, String),
+    text('phase', 'phase', 80, (row) => row.phase),
+    number('accesses', 'accesses', 84, (row) => row.accesses, formatCount, { greatestFirst: true }),
+    bytes('bytes_read', 'read', (row) => row.bytes_read),
+    bytes('bytes_written', 'written', (row) => row.bytes_written),
+    time('time', 'op time', (row) => row.time, { hint: 'Of the ops that make these accesses' }),
+  ];
+}
+
+// The tokens of a prompt are evaluated together: they are one row.
+const tokensText = ({ token_id: first, token_count: count }: TokenTotal): string =>
+  count > 1 ? `${first}–${first + count - 1}` : String(first);
 
 // `whole`: the sums of all rows, for shares. The keys are those that the server sorts by.
 export function groupColumns(

@@ -2,7 +2,15 @@
 // missing or invalid part has its default. Pure functions.
 export const ROW_KINDS = ['ops', 'steps', 'accesses'] as const;
 export type RowKind = (typeof ROW_KINDS)[number];
-export const GROUPS = ['tensor', 'layer', 'op_kind', 'expert', 'component', 'phase'] as const;
+export const GROUPS = [
+  'tensor',
+  'layer',
+  'op_kind',
+  'expert',
+  'token',
+  'component',
+  'phase',
+] as const;
 export type Group = (typeof GROUPS)[number];
 
 export interface TableOptions {

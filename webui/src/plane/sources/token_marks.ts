@@ -18,7 +18,7 @@ export interface MarkedPixels {
 
 export class TokenMarks {
   private values = new Pyramid(2, 'max');
-  private nextStep = 0;
+  private read = 0; // number of steps, in the order of their arrival
   private rewrites = 0;
 
   get tokens(): number {
@@ -28,12 +28,10 @@ export class TokenMarks {
   update(data: TraceData): void {
     if (data.stepRewrites !== this.rewrites) {
       this.values = new Pyramid(2, 'max');
-      this.nextStep = 0;
+      this.read = 0;
     }
     this.rewrites = data.stepRewrites;
-    for (; this.nextStep < data.steps.length; this.nextStep += 1) {
-      const step = data.steps[this.nextStep];
-      if (!step) continue;
+    for (const step of data.arrivedAfter(this.read)) {
       const mark = MARKS[step.timing] ?? 0;
       for (let i = 0; i < step.token_count; i += 1) {
         const token = step.token_id + i;
@@ -42,6 +40,7 @@ export class TokenMarks {
         if (!step.dropped) this.values.set(token, EVALUATED, 1);
       }
     }
+    this.read = data.stepArrivals.length;
     this.values.update();
   }
 

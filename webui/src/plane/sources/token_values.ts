@@ -14,7 +14,7 @@ export class TokenValues {
   readonly metric: LayerMetric;
   readonly phase: PhaseFilter;
   private sums = new Pyramid(1, 'sum');
-  private nextStep = 0;
+  private read = 0; // number of steps, in the order of their arrival
   private rewrites = 0;
   private flightToken: number | null = null;
 
@@ -35,15 +35,13 @@ export class TokenValues {
     const rows = Math.max(1, data.rows());
     if (rows !== this.rows || data.stepRewrites !== this.rewrites) {
       this.sums = new Pyramid(rows, 'sum');
-      this.nextStep = 0;
+      this.read = 0;
       this.flightToken = null;
     }
     this.rewrites = data.stepRewrites;
     this.removeFlight();
-    for (; this.nextStep < data.steps.length; this.nextStep += 1) {
-      const step = data.steps[this.nextStep];
-      if (step) this.add(step);
-    }
+    for (const step of data.arrivedAfter(this.read)) this.add(step);
+    this.read = data.stepArrivals.length;
     this.addFlight(data);
     this.sums.update();
   }

@@ -1,0 +1,51 @@
+// How the memory of a model is made up, and how much of it is enough. Pure functions.
+import { formatBytes } from '../../format';
+import type { CurvePoint } from './curve';
+
+// The memory of the model as it is loaded now, in bytes.
+export interface ModelMemory {
+  readonly file: number; // weights that are read from the mapped file
+  readonly repacked: number;
+  readonly kv: number;
+  readonly compute: number;
+}
+
+// The least memory for the weights in the file with which no token reads any of them again; null: not
+// predicted.
+export function enoughOf(curve: readonly CurvePoint[]): number | null {
+  const enough = curve.filter(({ plain_bytes_per_token: bytes }) => bytes < 1);
+  return enough.length === 0 ? null : Math.min(...enough.map((point) => point.budget_bytes));
+}
+
+// Whether a plan would read less or be faster at any budget.
+export const helps = (curve: readonly CurvePoint[]): boolean =>
+  curve.some(
+    (point) =>
+      point.bytes_per_token < point.plain_bytes_per_token - 1 ||
+      (point.tokens_per_second ?? 0) > 1.005 * (point.plain_tokens_per_second ?? 0),
+  );
+
+// How much RAM is enough, in one sentence.
+export function enoughText(enough: number | null, memory: ModelMemory | null): string {
+  if (enough === null && !memory) return '';
+  const weights = enough ?? memory?.file ?? 0;
+  const of = `${formatBytes(weights)} for the weights in the file`;
+  if (!memory) return `Enough memory to read no weight twice: ${of}, besides the KV cache and the compute buffers.`; // prettier-ignore
+  const { repacked, kv, compute } = memory;
+  const parts = [
+    of,
+    repacked > 0 ? `${formatBytes(repacked)} of repacked weights` : '',
+    kv > 0 ? `${formatBytes(kv)} of KV cache` : '',
+    `${formatBytes(compute)} of compute buffers`,
+  ].filter(Boolean);
+  const last = parts.pop() ?? '';
+  const all = formatBytes(weights + repacked + kv + compute);
+  return `${all} of memory are enough to read no weight from the disk twice: ${parts.join(', ')} and ${last}.`;
+}
+
+// What the size of all weights consists of.
+export function weightsText(total: number, memory: ModelMemory | null): string {
+  if (!memory || memory.repacked === 0) return `${formatBytes(total)}, all weights`;
+  const { repacked } = memory;
+  return `${formatBytes(total)}: ${formatBytes(Math.max(0, total - repacked))} in the file and ${formatBytes(repacked)} that are repacked now`;
+}

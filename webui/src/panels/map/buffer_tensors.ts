@@ -1,0 +1,36 @@
+// The tensors in the buffers of a session: the KV cache, repacked weights. Compute buffers are
+// shared by many tensors, one after the other, and have no names.
+import { ok } from '../../result';
+import { perSession, templateOf } from '../../state/per_session';
+import { Resource } from '../../state/resource';
+import { baseName, type BufferTensor } from './map_axes';
+
+export const bufferTensorsOf = perSession((session) => {
+  const { api, reconnects } = session.context;
+  const template = templateOf(session);
+  return new Resource<readonly BufferTensor[]>({
+    key: () => (template.value === 0 ? null : String(template.value)),
+    load: async (signal) => {
+      const step = session.step.peek() ?? 0;
+      const rows = await api.query(session.id, bufferSql(step), 10_000, signal);
+      if (!rows.ok) return rows;
+      const merged = new Map<string, BufferTensor>();
+      for (const [text, from, to] of rows.value.rows) {
+        const name = baseName(String(text));
+        const known = merged.get(name);
+        merged.set(name, {
+          name,
+          from: Math.min(known?.from ?? Infinity, Number(from)),
+          to: Math.max(known?.to ?? 0, Number(to)),
+        });
+      }
+      return ok([...merged.values()]);
+    },
+    reconnects,
+    cacheSize: 4,
+  });
+});
+
+const bufferSql = (step: number): string =>
+  `SELECT tensor_name, min(tensor_ptr), max(tensor_ptr + tensor_bytes) FROM access
+   WHERE step = ${step} AND memory_source IN ('kv', 'repacked', 'buffer') GROUP BY tensor_name`;

@@ -1,0 +1,64 @@
+// The brushed range: the part that the map shows as axes is its brush, the rest is a filter. Pure
+// functions.
+import type { Brush } from '../../plane/paint_overlay';
+import type { Range } from '../../plane/range';
+import type { Scene } from '../../plane/scene';
+import type { TraceData } from '../../state/trace_data';
+import type { AxisRange, RangeFilter } from '../../state/view';
+import { tracksOf, type MapOptions } from './map_options';
+
+const hasX = (options: MapOptions, axis: string): boolean => options.x === axis;
+const hasY = (options: MapOptions, axis: string): boolean =>
+  tracksOf(options.y).some((one) => one === axis);
+
+// The parts of a range that the map does not show as axes.
+export function filterIn(range: RangeFilter | null, options: MapOptions): RangeFilter | null {
+  if (!range) return null;
+  const isShown = (part: AxisRange): boolean =>
+    hasX(options, part.axis) || hasY(options, part.axis);
+  const x = range.x && !isShown(range.x) ? range.x : null;
+  const y = range.y && !isShown(range.y) ? range.y : null;
+  return x || y ? { x, y } : null;
+}
+
+// The parts of a range that the map shows as axes, as a brush.
+export function brushIn(
+  range: RangeFilter | null,
+  options: MapOptions,
+  scene: Scene | null,
+): Brush | null {
+  if (!range || !scene) return null;
+  const parts = [range.x, range.y].flatMap((part) => (part ? [part] : []));
+  const x = parts.find(({ axis }) => hasX(options, axis));
+  const y = parts.find(({ axis }) => hasY(options, axis));
+  if (!x && !y) return null;
+  const index = y ? tracksOf(options.y).findIndex((one) => one === y.axis) : 0;
+  return { x: x ?? scene.x.whole, track: index, y: y ?? null };
+}
+
+const MANY_STEPS = 20; // then an op of one step is narrower than a pixel
+
+// The part of the x axis that is shown first; null: everything. The ops of a long session are shown
+// in one step, where they can be told apart.
+export function firstRange(
+  { x, y }: MapOptions,
+  { steps }: TraceData,
+  step: number | null,
+): Range | null {
+  const one = step === null ? undefined : steps[step];
+  if (x !== 'time' || y !== 'op' || !one || steps.length <= MANY_STEPS) return null;
+  return one.end_ns > one.begin_ns ? { from: one.begin_ns, to: one.end_ns } : null;
+}
+
+// A brush as a range; null: it covers everything.
+export function rangeOf(brush: Brush, options: MapOptions): RangeFilter | null {
+  const track = tracksOf(options.y)[brush.track];
+  const part = (axis: string, { from, to }: Range): AxisRange => ({
+    axis,
+    from: Math.round(from),
+    to: Math.round(to),
+  });
+  const x = options.x === 'all' ? null : part(options.x, brush.x);
+  const y = brush.y && track ? part(track, brush.y) : null;
+  return x || y ? { x, y } : null;
+}

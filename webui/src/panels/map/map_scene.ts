@@ -1,0 +1,189 @@
+// The scene of the map: axes with the names of what they consist of, sources and colours.
+import { computed, effect, type ReadonlySignal } from '@preact/signals';
+import type { Picture } from '../../net/frames';
+import { sectionAt, type Axis } from '../../plane/axis';
+import type { Range } from '../../plane/range';
+import type { Scene, Track } from '../../plane/scene';
+import type { OpenSession } from '../../state/open_session';
+import type { TraceData } from '../../state/trace_data';
+import { graphOf } from '../../state/per_session';
+import { bufferTensorsOf } from './buffer_tensors';
+import {
+  axisFrom,
+  bufferGroups,
+  bufferPlaces,
+  generatedFrom,
+  layerAxis,
+  layersOf,
+  layeredName,
+  partsOf,
+  phaseRange,
+  promptSteps,
+  tokenAxis,
+  weightPlaces,
+  within,
+  withOpTypes,
+  type Place,
+} from './map_axes';
+import { tracksOf, type MapOptions } from './map_options';
+import type { MapPictures } from './map_pictures';
+import type { MapResidency } from './map_residency';
+import { lanesOf } from './residency';
+import { axisName, unitOf } from './units';
+
+export class MapScene {
+  readonly scene: ReadonlySignal<Scene | null>;
+  readonly weights: ReadonlySignal<readonly Place[]>; // of the model files, on the file axis
+  private readonly session: OpenSession;
+  private readonly options: ReadonlySignal<MapOptions>;
+  private readonly pictures: MapPictures;
+  private readonly residency: MapResidency;
+  private readonly experts: ReadonlySignal<Range | null>;
+  private readonly stops: (() => void)[];
+
+  constructor(
+    session: OpenSession,
+    options: ReadonlySignal<MapOptions>,
+    pictures: MapPictures,
+    residency: MapResidency,
+    experts: ReadonlySignal<Range | null>, // that the filter selects; null: all
+  ) {
+    this.experts = experts;
+    this.session = session;
+    this.options = options;
+    this.pictures = pictures;
+    this.residency = residency;
+    this.weights = computed(() => {
+      const graph = graphOf(session).state.value.value;
+      const info = session.info.value;
+      const experts = info.is === 'ready' ? (info.value.n_experts ?? 0) : 0;
+      const files = pictures.of('file')?.y.sections ?? [];
+      return graph ? weightPlaces(graph.tensors, files, experts) : [];
+    });
+    const scene = computed(() => this.make());
+    this.scene = computed(() => this.withLanes(scene.value));
+    this.stops = [
+      graphOf(session).use(),
+      effect(() => {
+        const isBuffer = tracksOf(options.value.y).includes('buffer');
+        return isBuffer ? bufferTensorsOf(session).use() : undefined;
+      }),
+    ];
+  }
+
+  destroy(): void {
+    for (const stop of this.stops) stop();
+  }
+
+  // The tensor at a byte of the files or buffers.
+  tensorAt(axis: Axis, at: number): string | null {
+    const places = axis.name === 'file' ? this.weights.value : axis.parts;
+    return sectionAt(places, at)?.name ?? null;
+  }
+
+  private make(): Scene | null {
+    const shown = this.pictures.shown.value;
+    if (!shown) return null;
+    const { options, live, servers, phase } = shown;
+    const { log, palette, shown: values, lens } = this.options.value;
+    const names = tracksOf(options.y);
+    const units = names.map((name) => unitOf(options, name));
+    const common = {
+      log,
+      palette,
+      shown: values,
+      lens,
+      medians: this.medians(options.x),
+      valueText: (value: number, track: number) => units[track]?.text(value) ?? '',
+      marks: options.x === 'token' ? this.marks() : null,
+    } as const;
+    const { data } = this.session;
+    // What the phase hides has no place on the axis.
+    const range = phaseRange(data, options.x, phase);
+    if (live) {
+      void live.version.value;
+      const x = within(tokenAxis(data, live.values.tokens), range);
+      const y = layerAxis(live.values.rows);
+      return { ...common, x, tracks: [{ title: 'layer', y, source: live, share: 1 }] };
+    }
+    const pictures = servers.map(({ picture }) => picture.value);
+    const first = pictures[0];
+    if (!first) return null;
+    const text = options.x === 'token' ? tokenAxis(data, 1).textOf : undefined;
+    const x = within(axisFrom(first.x, text ? { textOf: text } : {}), range);
+    const tracks = servers.flatMap((source, i): readonly Track[] => {
+      const picture = pictures[i];
+      const name = names[i] ?? '';
+      if (!picture) return [];
+      const share = name === 'buffer' ? 2 : 3;
+      return [{ title: titleOf(name), y: this.yAxis(name, picture), source, share }];
+    });
+    return { ...common, x, tracks };
+  }
+
+  // What is in memory changes more often than the rest.
+  private withLanes(scene: Scene | null): Scene | null {
+    const residency = this.residency.state.value;
+    const files = this.pictures.of('file')?.y.sections;
+    if (!scene || !files || residency?.is !== 'known') return scene;
+    const lanes = lanesOf(residency.plan, files);
+    return {
+      ...scene,
+      tracks: scene.tracks.map((track) => (track.y.name === 'file' ? { ...track, lanes } : track)),
+    };
+  }
+
+  private yAxis(name: string, { y }: Picture): Axis {
+    if (name === 'buffer') {
+      const places = bufferPlaces(
+        bufferTensorsOf(this.session).state.value.value ?? [],
+        y.sections,
+      );
+      const axis = axisFrom(y);
+      return {
+        ...axis,
+        groups: bufferGroups(axis.groups, places),
+        parts: partsOf(places, layeredName),
+      };
+    }
+    if (name === 'op') {
+      const graph = graphOf(this.session).state.value.value;
+      return withOpTypes(axisFrom(y), (output) => {
+        const tensor = graph?.tensorOf.get(output);
+        return (tensor === undefined ? null : graph?.producers.get(tensor)?.op) ?? null;
+      });
+    }
+    if (name === 'expert') return within(axisFrom(y), this.experts.value);
+    if (name !== 'file') return axisFrom(y);
+    const places = this.weights.value;
+    return places.length === 0
+      ? axisFrom(y)
+      : axisFrom(y, { groups: layersOf(places), parts: partsOf(places) });
+  }
+
+  private marks(): Scene['marks'] {
+    const { data } = this.session;
+    return {
+      pixels: (x, width) => this.pictures.marks.pixels(x, width),
+      columnEnds: (token) => isLastOfStep(data, token),
+      together: promptSteps(data),
+    };
+  }
+
+  private medians(x: MapOptions['x']): Scene['medians'] {
+    if (x !== 'token' && x !== 'step') return null;
+    const { data } = this.session;
+    return {
+      generatedFrom: generatedFrom(data, x) ?? Infinity,
+      ends: (unit) => x === 'step' || isLastOfStep(data, unit),
+    };
+  }
+}
+
+const titleOf = (name: string): string =>
+  name === 'file' ? 'file (mapped)' : name === 'buffer' ? 'buffers' : axisName(name);
+
+function isLastOfStep(data: TraceData, token: number): boolean {
+  const step = data.stepOfToken(token);
+  return step === null || step !== data.stepOfToken(token + 1);
+}

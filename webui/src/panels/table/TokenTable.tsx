@@ -1,0 +1,134 @@
+// Totals by token over the whole session: which tokens make the accesses that the filter selects.
+import { useMemo, useRef } from 'preact/hooks';
+import { formatBytes, formatNs, plural } from '../../format';
+import { arrayRows } from '../../grid/rows';
+import { nextSort, sortOf, sortText, type VGrid } from '../../grid/vgrid';
+import { ok } from '../../result';
+import { parseFilter } from '../../state/filter';
+import type { OpenSession } from '../../state/open_session';
+import { Resource } from '../../state/resource';
+import type { Store } from '../../state/store';
+import { withKey } from '../../state/view';
+import { Grid } from '../../ui/Grid';
+import { usePart, useResource } from '../../ui/hooks';
+import { Empty, Failed, Loading } from '../../ui/States';
+import { Unused } from '../../ui/Unused';
+import { accessPlan, type AccessPlan } from './access_rows';
+import { copyFromRows, sortedRows } from './body';
+import { tokenColumns } from './columns';
+import { Note } from './Note';
+import { encodeTable } from './table_options';
+import { copySelected, type TableProps } from './TablePanel';
+import { tokenSql, tokenTotals, type TokenTotal } from './token_totals';
+
+interface Content {
+  readonly plan: AccessPlan;
+  readonly rows: readonly TokenTotal[];
+}
+
+export function TokenTable({ store, session, panel, options, copy }: TableProps) {
+  const { navigation } = store;
+  const order = usePart(() => navigation.view.value.sorts[panel] ?? 'step');
+  const sort = useMemo(() => sortOf(order), [order]);
+  const columns = useMemo(() => tokenColumns(session.data), [session]);
+  const resource = useMemo(() => contentOf(store, session), [store, session]);
+  const { value, error } = useResource(resource);
+  const rows = useMemo(() => sortedRows(value?.rows ?? [], columns, sort), [value, columns, sort]);
+  const grid = useRef<VGrid<TokenTotal>>(null);
+  const selected = session.step.value;
+  if (error) {
+    return (
+      <Failed
+        what="The totals cannot be read."
+        error={error}
+        retry={() => {
+          resource.reload();
+        }}
+      />
+    );
+  }
+  if (!value) return <Loading>Adding up…</Loading>;
+  copy.current = copyFromRows(columns, rows, grid, value.plan.steps.length > 0 ? tokenSql(value.plan) : null); // prettier-ignore
+  const sum = (of: 'time' | 'bytes_read' | 'bytes_written' | 'accesses'): number =>
+    rows.reduce((all, row) => all + row[of], 0);
+  const active = rows.findIndex(({ step }) => step === selected);
+  return (
+    <>
+      <Note>
+        <b>whole session</b>
+        <span>
+          {plural(
+            rows.reduce((all, row) => all + row.token_count, 0),
+            'token',
+          )}
+        </span>
+        <span>{plural(sum('accesses'), 'access', 'accesses')}</span>
+        <span>{formatBytes(sum('bytes_read'))} read</span>
+        <span>{formatNs(sum('time'))}</span>
+        <Unused words={value.plan.missing} />
+        <span class="note-hint">
+          Prompt tokens are evaluated together: one row. Double click or Enter lists the accesses.
+        </span>
+      </Note>
+      <div class="table">
+        {rows.length === 0 && <Empty>No access of the session matches.</Empty>}
+        <Grid
+          grid={grid}
+          label="Totals by token"
+          columns={columns}
+          rows={arrayRows(rows)}
+          version={0}
+          sort={sort}
+          active={active < 0 ? null : active}
+          onSort={(key) => {
+            const greatest = columns.filter((one) => one.greatestFirst).map((one) => one.key);
+            navigation.setSort(panel, sortText(nextSort(sort, key, greatest)));
+          }}
+          onActivate={({ step }, by) => {
+            navigation.toStep(step, by === 'key' ? 'coalesce' : 'push');
+          }}
+          onEnter={({ step }) => {
+            const view = navigation.view.peek();
+            const text = encodeTable({ ...options, rows: 'accesses', by: null, all: false, columns: null }); // prettier-ignore
+            navigation.go(
+              {
+                ...view,
+                step,
+                options: withKey(view.options, panel, text),
+                sorts: withKey(view.sorts, panel, null),
+              },
+              'push',
+            );
+          }}
+          onCopy={() => void copySelected(store, copy)}
+        />
+      </div>
+    </>
+  );
+}
+
+function contentOf(store: Store, session: OpenSession): Resource<Content> {
+  const planOf = (): AccessPlan => {
+    const { phase, range, filter } = store.navigation.view.peek();
+    return accessPlan(session.data, { phase, range }, parseFilter(filter), null);
+  };
+  return new Resource<Content>({
+    // The totals of a growing session are read again with its facts, once a second.
+    key: () => {
+      const { phase, range, filter } = store.navigation.view.value;
+      const info = session.info.value;
+      const isRunning = info.is === 'ready' && info.value.state === 'running';
+      if (!isRunning) void session.feed.version.value;
+      const steps = isRunning ? (info.value.steps ?? 0) : session.data.stepTotals.steps;
+      return JSON.stringify([phase, range, filter, isRunning, steps]);
+    },
+    load: async (signal) => {
+      const plan = planOf();
+      if (plan.steps.length === 0) return ok({ plan, rows: [] });
+      const { api } = session.context;
+      const rows = await tokenTotals(api, session.id, session.data, plan, signal);
+      return rows.ok ? ok({ plan, rows: rows.value }) : rows;
+    },
+    reconnects: session.context.reconnects,
+  });
+}

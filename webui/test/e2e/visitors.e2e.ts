@@ -1,0 +1,220 @@
+// The questions of a first visitor, on a mixture of experts. Each is answered by the open session
+// with at most three clicks, and the answer is that of REST.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Locator } from 'playwright-core';
+import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
+import { formatBytes, sourceName } from '../../src/format';
+import type { Breakdown, Determinism, PictureAxis, Reuse } from '../../src/net/types';
+import { axisFrom } from '../../src/panels/map/map_axes';
+import { axisOf } from '../../src/plane/axis';
+import { planeLayout, wholeCamera, xOf, yOf } from '../../src/plane/layout';
+import { makeModel } from './models';
+import { PageFixture } from './page_fixture';
+
+let folder = '';
+afterAll(() => rm(folder, { recursive: true }));
+const fixture = PageFixture.use(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tt-visitors-'));
+  return ['-m', await makeModel(folder, 'moe', ['--layers', '3'])];
+});
+
+let clicks = 0;
+async function click(target: Locator): Promise<void> {
+  clicks += 1;
+  await target.click();
+}
+beforeEach(async () => {
+  await fixture.recorded(24);
+  clicks = 0;
+});
+afterEach(() => {
+  expect(clicks).toBeLessThanOrEqual(3);
+});
+
+const map = () => fixture.page.getByRole('tabpanel', { name: 'Map' });
+const sentence = (text: RegExp) =>
+  fixture.inspector.getByRole('list', { name: 'Summary' }).getByRole('button', { name: text });
+
+it('which layer is slowest', async () => {
+  await click(map().getByRole('checkbox', { name: 'Table' }));
+  const { rows } = await fixture.get<Breakdown>('breakdown?by=layer&sort=-time&limit=10');
+  const first = rows[0]?.name === 'none' ? 'emb+out' : rows[0]?.name;
+  const row = map().locator('.map-table .vgrid-row:not([hidden])').first();
+  await expect.poll(() => row.locator('.vgrid-cell').first().innerText()).toBe(first);
+});
+
+it('what is read per token, and from where', async () => {
+  const { page } = fixture;
+  const all = await fixture.get<Breakdown>('breakdown?by=tensor&sort=-bytes_read');
+  const weights = await fixture.get<Breakdown>('breakdown?by=tensor&kind=weight');
+  const [read, ofWeights] = [all, weights].map(({ sums }) =>
+    formatBytes(Math.round(sums.generate.bytes_read / 23)),
+  );
+  await click(
+    sentence(new RegExp(`^A generated token reads ${read}, of which ${ofWeights} are weights`)),
+  );
+  const name = all.rows[0]?.name ?? '';
+  const row = page.getByRole('grid', { name: 'Totals by tensor' }).locator('.vgrid-row').first();
+  await expect.poll(() => row.locator('.vgrid-cell').first().innerText()).toBe(name);
+  await click(row);
+  await expect.poll(() => fixture.inspector.locator('h3').innerText()).toBe(name);
+  const { rows } = await fixture.sql<[string]>(
+    `SELECT DISTINCT memory_source FROM access WHERE tensor_name = '${name}'`,
+  );
+  await click(fixture.inspector.locator('.all-facts summary'));
+  await fixture.inspector
+    .getByText(sourceName(rows[0]?.[0] ?? ''), { exact: true })
+    .first()
+    .waitFor();
+});
+
+it('does it repeat', async () => {
+  const { same_weights: same, pairs } = await fixture.get<Determinism>('determinism');
+  const text = same === pairs ? `All ${pairs} tokens` : `${same} of ${pairs} tokens`;
+  await sentence(new RegExp(`^${text} read the same weights as the token before`)).waitFor();
+});
+
+it('how much RAM would do', async () => {
+  const { curve } = await fixture.get<Reuse>('reuse');
+  const text = await sentence(/^A cache of /).innerText();
+  const size = /^A cache of (.+?) would serve/.exec(text)?.[1];
+  expect(curve.map(({ capacity_bytes: bytes }) => formatBytes(bytes))).toContain(size);
+  // Of what, is in the memory map.
+  await click(sentence(/^A cache of /));
+  await map().getByText('how often each byte is read or written').waitFor();
+});
+
+it('which tokens used expert 3 of layer 2', async () => {
+  const { page } = fixture;
+  await click(map().getByRole('button', { name: 'Token × expert' }));
+  await click(fixture.filter);
+  await page.keyboard.type('layer:2');
+  await page.mouse.move(2, 2);
+  const picture = await fixture.get<{
+    readonly x: PictureAxis;
+    readonly y: PictureAxis;
+    readonly cells: readonly (readonly number[])[];
+  }>('heatmap?x=token&y=expert&value=accesses&layers=2&width=1024&height=1024');
+  const box = await map().locator('.plane-input').boundingBox();
+  const layout = planeLayout(
+    { w: Math.round(box?.width ?? 0), h: Math.round(box?.height ?? 0) },
+    {
+      x: axisOf('count', 'token', picture.x.size, { textOf: () => '' }),
+      tracks: [{ y: axisFrom(picture.y), share: 1 }],
+    },
+    wholeCamera,
+  );
+  const track = layout.tracks[0];
+  if (!track) throw new Error('no track');
+  const row = picture.y.rows.indexOf('3');
+  const points = Array.from({ length: picture.x.size }, (_, token) => [
+    xOf(layout, token + 0.5),
+    yOf(track, row + 0.5),
+  ]);
+  const background = await fixture.cssColour('--panel');
+  const used = async () => {
+    const colours = await map()
+      .locator('.plane-base')
+      .evaluate((canvas, at) => {
+        const ctx = (canvas as HTMLCanvasElement).getContext('2d');
+        return at.map(([x = 0, y = 0]) =>
+          [...(ctx?.getImageData(x * devicePixelRatio, y * devicePixelRatio, 1, 1).data ?? [])].slice(0, 3),
+        );
+      }, points); // prettier-ignore
+    return colours.flatMap((colour, token) =>
+      colour.join() === background || !colour.some(Boolean) ? [] : [token],
+    );
+  };
+  const expected = (picture.cells[row] ?? []).flatMap((cell, token) => (cell > 0 ? [token] : []));
+  await expect.poll(used).toEqual(expected);
+  // Of the generated tokens, those of the recorded accesses.
+  const { rows } = await fixture.sql<[number]>(
+    `SELECT DISTINCT token_id FROM access WHERE expert_id = 3 AND op_layer_id = 2 AND token_count = 1 ORDER BY token_id`,
+  );
+  const generated = rows.map(([token]) => token);
+  expect(generated.length).toBeGreaterThan(0);
+  expect(expected.filter((token) => token >= (generated[0] ?? 0))).toEqual(generated);
+});
+
+it('which tokens used expert 3 of layer 2, as a table to copy', async () => {
+  const { page, filter } = fixture;
+  await click(filter);
+  const options = page.getByRole('listbox', { name: 'Completions' });
+  await options.getByRole('option', { name: /^expert:/ }).waitFor();
+  await page.keyboard.type('layer:');
+  await options.getByRole('option', { name: '2', exact: false }).first().waitFor();
+  await page.keyboard.type('2 expert:3');
+  await page.getByRole('combobox', { name: 'Totals by' }).selectOption('token');
+  const { rows: used } = await fixture.sql<[number, number, number]>(
+    `SELECT token_id, count(*), sum(size_bytes) FROM access WHERE expert_id = 3 AND layer_id = 2 GROUP BY step`,
+  );
+  const shown = page.getByRole('grid', { name: 'Totals by token' });
+  await page.getByText(`whole session`).waitFor();
+  await expect.poll(() => shown.getAttribute('aria-rowcount')).toBe(String(used.length + 1));
+  await page.getByRole('button', { name: 'Copy', exact: true }).click();
+  await page.getByRole('button', { name: 'Rows as JSON' }).click();
+  await fixture.toasts.getByText('copied as JSON').waitFor();
+  const copied = JSON.parse(await page.evaluate(() => navigator.clipboard.readText())) as {
+    token_id: number;
+    text: string;
+    accesses: number;
+    bytes_read: number;
+    time: number;
+  }[];
+  expect(copied.map((row) => [row.token_id, row.accesses, row.bytes_read])).toEqual(used);
+  expect(copied.every((row) => row.text !== '' && row.time > 0)).toBe(true);
+  // One step can be without: the accesses say of which part they are.
+  await page.getByRole('radio', { name: 'Accesses', exact: true }).check();
+  await page.getByRole('button', { name: 'Whole session' }).click();
+  const accesses = page.getByRole('grid', { name: 'Accesses of the session' });
+  const all = used.reduce((sum, [, count]) => sum + count, 0);
+  await expect.poll(() => accesses.getAttribute('aria-rowcount')).toBe(String(all + 1));
+});
+
+it('is answered by the search, which also explains terms', async () => {
+  const { page } = fixture;
+  const search = page.getByRole('dialog', { name: 'Search and commands' });
+  await page.keyboard.press('Control+K');
+  await page.keyboard.type('kv cache');
+  await search
+    .getByRole('option', { name: /^KV cache memory that keeps the keys and values/ })
+    .waitFor();
+  await page.keyboard.press('Enter');
+  const help = page.getByRole('dialog', { name: 'Keyboard shortcuts and glossary' });
+  await help.locator('[data-shown=true] dt', { hasText: 'KV cache' }).waitFor();
+  expect(await fixture.axeViolations()).toEqual([]);
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Control+K');
+  await page.keyboard.type('slowest layer');
+  await page.keyboard.press('Enter');
+  const { rows } = await fixture.get<Breakdown>('breakdown?by=layer&sort=-time&limit=10');
+  const first = page.getByRole('grid', { name: 'Totals by layer' }).locator('.vgrid-row').first();
+  await expect.poll(() => first.locator('.vgrid-cell').first().innerText()).toBe(rows[0]?.name);
+});
+
+it('and Back returns to the filter from before a sentence was clicked', async () => {
+  const { page, filter } = fixture;
+  await filter.fill('layer:1');
+  await click(sentence(/^A generated token reads/));
+  await expect.poll(() => filter.inputValue()).toBe('');
+  await page.goBack();
+  await expect.poll(() => filter.inputValue()).toBe('layer:1');
+  await page.goForward();
+  await expect.poll(() => filter.inputValue()).toBe('');
+});
+
+it('shows only the expert of the filter', async () => {
+  await click(map().getByRole('button', { name: 'Token × expert' }));
+  await fixture.filter.fill('layer:2 expert:3');
+  await click(map().getByRole('checkbox', { name: 'Table' }));
+  const { rows } = await fixture.sql<[number]>(
+    'SELECT count(*) FROM access WHERE expert_id = 3 AND op_layer_id = 2',
+  );
+  const shown = map().locator('.map-table .vgrid-row:not([hidden])');
+  await expect.poll(() => shown.count()).toBe(1);
+  const cells = await shown.locator('.vgrid-cell').allInnerTexts();
+  expect(cells.slice(0, 2)).toEqual(['3', String(rows[0]?.[0])]);
+  expect(await map().getByText('ignores').count()).toBe(0);
+});
