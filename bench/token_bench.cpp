@@ -1,55 +1,51 @@
-// Time of a traced token relative to an untraced one. Budgets: upper end of the 95 % interval
-// of the paired ratio below 1.02 on the tinyllama shape and below 1.04 on `small`; at most 2
-// bytes of file per access over 512 tokens; at most 64 MB of memory in addition to model and
-// context.
+// Time of a recorded token relative to an unrecorded one. Budgets: ratio at most 1.01 on the
+// tinyllama shape and 1.03 on `small`; at most 2 bytes of file per access over 512 tokens; at most
+// 64 MB of memory in addition to model and context.
 //
-// Three contexts of one model decode the same tokens in one process, interleaved token by token
-// in rotating order: without callbacks; traced at level detailed with the complete recording
-// (graph recognition, times, slots, rows committed to the file); and with cb_eval on every node,
-// as most tools do.
-// One pair is one token. Results are medians of the ratios with intervals by order statistics.
-// The file budget applies to 512 tokens: --tokens 511 plus the first one.
+// Measures as `tt bench-model` does (tracer/bench/bench_round.h): in blocks of at least 64 tokens,
+// in which a recorded block ends when the file has its steps. So it has paid for the recorder's
+// thread. Token-by-token turns hid that: the thread wrote while another context computed. Each
+// round loads the model again; two equal contexts without callbacks show the noise. Also measured:
+// cb_eval on every node, as most tools do.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <format>
 #include <fstream>
+#include <memory>
 #include <print>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "analysis/speed/speed_comparison.h"
+#include "analysis/speed/speed_rounds.h"
 #include "bench/budget.h"
+#include "tracer/bench/bench_round.h"
 #include "tracer/engine/backends.h"
+#include "tracer/engine/engine_state.h"
 #include "tracer/format/access/access.h"
 #include "tracer/format/file/session_reader.h"
-#include "tracer/gguf/gguf_index.h"
-#include "tracer/gguf/llama_handles.h"
 #include "tracer/modelgen/model_writer.h"
-#include "tracer/probe/probe.h"
-#include "tracer/recorder/recorder.h"
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 struct Options {
   std::vector<std::string> shapes = {"tinyllama-1.1b", "small"};
   std::vector<std::string> models;
-  int tokens = 2000;
-  int threads = 2;
+  // Three runs are in the session of a round: more than the 512 tokens of the budget.
+  std::uint32_t tokens = 192;
+  std::uint32_t rounds = 7;
+  std::int32_t threads = 2;
   std::string folder = std::filesystem::temp_directory_path() / "tt-token-bench";
 };
 
-constexpr std::uint32_t kContext = 4096;
-
-// Maximum upper end of the interval. Other shapes have no budget.
-constexpr std::array kMaxRatio = {std::pair{"tinyllama-1.1b", 1.02}, std::pair{"small", 1.04}};
+// Maximum ratio. Other shapes have no budget.
+constexpr std::array kMaxRatio = {std::pair{"tinyllama-1.1b", 1.01}, std::pair{"small", 1.03}};
 constexpr double kMaxBytesPerAccess = 2;
 constexpr std::uint64_t kBudgetTokens = 512;
 constexpr double kMaxMb = 64;  // in addition to model and context
@@ -58,13 +54,14 @@ std::string at_most(double figure, double budget) {
   return tt::bench::compare_with_budget(figure, tt::bench::Bound::AtMost, budget);
 }
 
-std::string ratio_budget_text(const std::string& shape, double upper_end) {
+std::string ratio_budget_text(const std::string& shape, double ratio) {
   const auto known = std::ranges::find(kMaxRatio, shape, [](const auto& of) { return of.first; });
-  return known == kMaxRatio.end() ? "no budget" : at_most(upper_end, known->second);
+  return known == kMaxRatio.end() ? "no budget" : at_most(ratio, known->second);
 }
 
-double milliseconds(Clock::duration time) {
-  return std::chrono::duration<double, std::milli>(time).count();
+[[noreturn]] void fail(const std::string& message) {
+  std::println(stderr, "token_bench: {}", message);
+  std::exit(1);
 }
 
 // Anonymous memory of this process, in MB.
@@ -74,106 +71,6 @@ double anonymous_mb() {
     if (line.starts_with("RssAnon:")) return std::stod(line.substr(8)) / 1024;
   }
   return 0;
-}
-
-llama_context_params context_params(const Options& options) {
-  llama_context_params params = llama_context_default_params();
-  params.n_ctx = kContext;
-  params.n_batch = params.n_ubatch = 512;
-  params.n_threads = params.n_threads_batch = options.threads;
-  params.no_perf = true;
-  return params;
-}
-
-class Context {
- public:
-  Context(llama_model* model, const llama_context_params& params)
-      : context_(llama_init_from_model(model, params)) {}
-  virtual ~Context() = default;
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-  virtual double decode(llama_token token) {
-    const auto begin = Clock::now();
-    run(token);
-    return milliseconds(Clock::now() - begin);
-  }
-
- protected:
-  void run(llama_token token) {
-    if (llama_decode(context_.get(), llama_batch_get_one(&token, 1)) != 0) std::abort();
-  }
-  tt::LlamaContext context_;
-};
-
-bool split_at_every_node(ggml_tensor*, bool, void*) { return true; }
-
-class Traced final : public Context {
- public:
-  Traced(llama_model* model, llama_context_params params, tt::Probe& probe,
-         const std::filesystem::path& file)
-      : Context(model, (probe.attach(params), params)),
-        probe_(probe),
-        recorder_(
-            8192, 1U << 20, [](const std::string&, const tt::Step&, const tt::KnownGraphPtr&) {},
-            faults_.get(), &machine_) {
-    info_.id = "bench";
-    recorder_.begin(info_, file);
-  }
-
-  double decode(llama_token token) override {
-    const auto begin = Clock::now();
-    tt::StepBuffer* buffer = recorder_.acquire();
-    if (buffer != nullptr) {
-      buffer->header.begin = now();
-      buffer->header.id = tt::StepId{steps_};
-      buffer->header.phase = tt::Phase::Generate;
-      buffer->header.n_tokens = 1;
-      buffer->header.first_token = steps_;
-    }
-    probe_.begin_step(buffer,
-                      {.exact = false, .stats_filter = nullptr, .epoch = recorder_.epoch()});
-    run(token);
-    probe_.end_step(false);
-    if (buffer != nullptr) {
-      buffer->header.end = now();
-      recorder_.submit(buffer);
-    }
-    std::vector<tt::Token> tokens(1);
-    tokens[0].index = steps_++;
-    tokens[0].id = token;
-    recorder_.tokens(std::move(tokens));
-    return milliseconds(Clock::now() - begin);
-  }
-
-  tt::RecordingResult finish() { return recorder_.finish(info_); }
-
- private:
-  tt::Ns now() const {
-    return tt::Ns{
-        std::chrono::nanoseconds(std::chrono::steady_clock::now() - recorder_.epoch()).count()};
-  }
-
-  tt::Probe& probe_;
-  const std::unique_ptr<tt::PageFaults> faults_ = tt::PageFaults::watch();
-  tt::MachineState machine_;
-  tt::Recorder recorder_;
-  tt::SessionInfo info_;
-  std::uint32_t steps_ = 0;
-};
-
-struct Interval {
-  double low, median, high;
-};
-
-// Median and its 95 % interval by order statistics (no assumption about the distribution).
-Interval median_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  const auto n = static_cast<double>(values.size());
-  const double half = 1.96 * std::sqrt(n) / 2;
-  const auto at = [&](double rank) {
-    return values[static_cast<std::size_t>(std::clamp(rank, 0.0, n - 1))];
-  };
-  return {at(n / 2 - half), at(n / 2), at(n / 2 + half)};
 }
 
 struct SizeReport {
@@ -212,82 +109,84 @@ std::filesystem::path model_of(const Options& options, const std::string& shape)
   return path;
 }
 
-void measure(const Options& options, const std::string& shape,
-             const std::filesystem::path& model_path) {
-  const std::filesystem::path folder = options.folder;
-  auto index = tt::GgufIndex::open(model_path);
-  if (!index) {
-    std::fprintf(stderr, "%s\n", index.error().c_str());
-    std::exit(1);
-  }
-  llama_model_params model_params = llama_model_default_params();
-  std::array<ggml_backend_dev_t, 1> no_devices = {nullptr};
-  model_params.devices = no_devices.data();
-  const tt::LlamaModel model(llama_model_load_from_file(model_path.c_str(), model_params));
-  if (!model) {
-    std::fprintf(stderr, "%s: llama.cpp cannot load it; remove it, and it is written again\n",
-                 model_path.c_str());
-    std::exit(1);
-  }
+bool split_at_every_node(ggml_tensor*, bool, void*) { return true; }
 
-  llama_context_params params = context_params(options);
-  Context plain(model.get(), params);
-  llama_context_params every_node_params = params;
-  every_node_params.cb_eval = &split_at_every_node;
-  Context every_node(model.get(), every_node_params);
-  const auto file = folder / (shape + ".ttrace");
-  std::filesystem::remove(file);
-  const tt::ModelLayout layout{*index, tt::MappedFiles::of_this_process(index->files())};
+void every_node(llama_context_params& params) {
+  if (params.cb_eval == nullptr) params.cb_eval = &split_at_every_node;
+}
 
-  // Memory of the recorder and the probe: first measures a context without them.
-  const double with_two = anonymous_mb();
-  auto third = std::make_unique<Context>(model.get(), params);
-  third->decode(1);
-  const double context_mb = anonymous_mb() - with_two;
-  third.reset();
+// Of the recorder and the probe: what a recorded context takes more than another one.
+double recording_mb(const tt::BenchSetup& setup, tt::BenchWatch& watch) {
+  const auto engine = tt::Engine::load(setup.model, setup.context, {});
+  if (!engine) fail(engine.error().message);
+  const tt::Engine::Impl& loaded = (*engine)->state();
+  const auto evaluate = [](tt::BenchContext& context) {
+    const std::array<llama_token, 1> token = {1};
+    for (int i = 0; i < 200; ++i) {
+      if (!context.usable() || !context.evaluate(token))
+        fail("llama.cpp could not evaluate a token");
+    }
+    context.finish();
+  };
+  const double without = anonymous_mb();
+  auto plain = std::make_unique<tt::BenchContext>(loaded.model.get(), loaded.params);
+  evaluate(*plain);
+  const double context = anonymous_mb() - without;
+  plain.reset();
   const double before = anonymous_mb();
-  tt::Probe probe(layout);
-  Traced traced(model.get(), params, probe, file);
-  traced.decode(1);
-  plain.decode(1);
-  every_node.decode(1);
+  tt::Probe probe(*loaded.layout);
+  tt::RecordedBenchContext recorded(loaded.model.get(), loaded.params, probe, watch,
+                                    (*engine)->recorder_size(), setup.folder / "memory.ttrace");
+  evaluate(recorded);
+  return anonymous_mb() - before - context;
+}
 
-  const int tokens_used =
-      std::min(200, llama_vocab_n_tokens(llama_model_get_vocab(model.get())) - 1);
-  std::array<Context*, 3> contexts = {&plain, &traced, &every_node};
-  std::vector<double> plain_ms, traced_ratio, every_ratio;
-  for (int i = 0; i < options.tokens; ++i) {
-    std::array<double, 3> times{};
-    for (std::size_t turn = 0; turn < 3; ++turn) {
-      const std::size_t which = (static_cast<std::size_t>(i) + turn) % 3;
-      times[which] = contexts[which]->decode(1 + i % tokens_used);
+void measure(const Options& options, tt::BenchWatch& watch, const std::string& shape,
+             const std::filesystem::path& model_path) {
+  tt::BenchSetup setup;
+  setup.model.path = model_path;
+  setup.context.threads = options.threads;
+  setup.tests = {{.n_prompt = 0, .n_gen = options.tokens}};
+  setup.folder = options.folder;
+  const double extra_mb = recording_mb(setup, watch);
+
+  tt::SpeedTest recorded, split;
+  SizeReport size;
+  tt::LossCounters losses;
+  for (std::uint32_t i = 0; i < options.rounds; ++i) {
+    for (tt::SpeedTest* test : {&recorded, &split}) {
+      setup.hook = test == &split ? tt::ContextHook(every_node) : tt::ContextHook();
+      const auto round = tt::measure_round(setup, watch, i);
+      if (!round) fail(round.error().message);
+      const auto session = tt::SessionReader::open(round->session);
+      if (!session || !tt::add_round(*test, round->tests.at(0), *session))
+        fail(round->session.string() + " cannot be read");
+      if (test == &split) continue;
+      if (i + 1 == options.rounds) size = size_of(round->session);
+      losses.steps_without_times += round->losses.steps_without_times;
+      losses.slot_values_dropped += round->losses.slot_values_dropped;
+      losses.count_mismatches += round->losses.count_mismatches;
     }
-    plain_ms.push_back(times[0]);
-    traced_ratio.push_back(times[1] / times[0]);
-    every_ratio.push_back(times[2] / times[0]);
-    if (i % 200 == 199) {
-      std::fprintf(stderr, "\r%s: %d of %d tokens", shape.c_str(), i + 1, options.tokens);
-    }
+    std::fprintf(stderr, "\r%s: round %u of %u", shape.c_str(), i + 1, options.rounds);
   }
   std::fprintf(stderr, "\n");
-  const double extra_mb = anonymous_mb() - before - context_mb;
-  const tt::RecordingResult result = traced.finish();
-  const SizeReport size = size_of(file);
-  const Interval base = median_of(plain_ms);
-  const Interval detailed = median_of(traced_ratio);
-  const Interval all = median_of(every_ratio);
-  std::println(
-      "{:<16} {:8.3f} ms/token  traced {:.4f} [{:.4f}, {:.4f}]  cb_eval on every node {:.4f} "
-      "[{:.4f}, {:.4f}]",
-      shape, base.median, detailed.median, detailed.low, detailed.high, all.median, all.low,
-      all.high);
+  const tt::SpeedChange cost = recorded.recording_cost();
+  const tt::SpeedChange all = tt::compare_samples(recorded.rounds_ns(), split.rounds_ns(),
+                                                  std::max(recorded.noise(), split.noise()));
+  const auto text = [](const tt::SpeedChange& change) {
+    return change.low
+               ? std::format("{:.4f} [{:.4f}, {:.4f}]", change.ratio, *change.low, *change.high)
+               : std::format("{:.4f} (too few rounds for an interval)", change.ratio);
+  };
+  std::println("{:<16} {:8.3f} ms/token  recorded {}  cb_eval on every node {}  noise {:.4f}",
+               shape, tt::sample_spread(recorded.samples_ns()).median / 1e6 / options.tokens,
+               text(cost), text(all), recorded.noise());
   std::println(
       "{:<16} file {:.2f} bytes/access ({} accesses, {} steps, {} templates)  memory "
       "{:.1f} MB  lost: {} times, {} slots, {} counts",
       "", size.bytes_per_access, size.accesses, size.steps, size.templates, extra_mb,
-      result.losses.steps_without_times, result.losses.slot_values_dropped,
-      result.losses.count_mismatches);
-  std::println("{:<16} upper end of the ratio {}", "", ratio_budget_text(shape, detailed.high));
+      losses.steps_without_times, losses.slot_values_dropped, losses.count_mismatches);
+  std::println("{:<16} ratio {}", "", ratio_budget_text(shape, cost.ratio));
   std::println("{:<16} bytes per access {}", "",
                size.steps < kBudgetTokens
                    ? std::format("for fewer than {} tokens: no budget", kBudgetTokens)
@@ -299,22 +198,25 @@ void measure(const Options& options, const std::string& shape,
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Measures the time of a traced token relative to an untraced one.");
+  CLI::App app("Measures the time of a recorded token relative to an unrecorded one.");
   auto* shapes = app.add_option("--shape", options.shapes, "Model shapes (tt model --list)")
                      ->capture_default_str();
   app.add_option("--model", options.models,
                  "Models without a budget, instead of the default shapes")
       ->check(CLI::ExistingFile);
-  app.add_option("--tokens", options.tokens, "Number of paired tokens")->capture_default_str();
+  app.add_option("--tokens", options.tokens, "Number of tokens of a run")->capture_default_str();
+  app.add_option("--rounds", options.rounds, "Number of rounds")->capture_default_str();
   app.add_option("--threads", options.threads, "Number of inference threads")
       ->capture_default_str();
   app.add_option("--folder", options.folder, "Folder for models and traces")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  tt::BenchWatch watch;
   tt::load_backends({});
   if (!options.models.empty() && shapes->count() == 0) options.shapes.clear();
   std::filesystem::create_directories(options.folder);
-  for (const std::string& shape : options.shapes) measure(options, shape, model_of(options, shape));
+  for (const std::string& shape : options.shapes)
+    measure(options, watch, shape, model_of(options, shape));
   for (const std::filesystem::path path : options.models)
-    measure(options, path.stem().string(), path);
+    measure(options, watch, path.stem().string(), path);
   return tt::bench::exit_code();
 }

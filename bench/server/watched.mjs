@@ -18,7 +18,7 @@ const o = options({
   threads: 1,
   context: 8192,
   tokens: 600,
-  browser: process.env.TT_CHROMIUM ?? '/usr/bin/chromium',
+  browser: process.env.TT_CHROMIUM ?? '/usr/bin/chromium-headless-shell',
   profile: '', // file that receives a CPU profile of the page of the last round
 });
 const server = await startOurs(o);
