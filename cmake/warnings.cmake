@@ -1,4 +1,4 @@
-# Warnings for our own code: link project_warnings PRIVATE. CI sets TT_WERROR.
+# Warnings for our own code: link project_warnings PRIVATE. ./tt sets TT_WERROR for the presets with tests.
 option(TT_WERROR "Treat warnings as errors" OFF)
 
 add_library(project_warnings INTERFACE)

@@ -70,7 +70,7 @@ TEST(Documentation, NamedVerbsExist) {
   for (const auto& document : documents()) {
     SCOPED_TRACE(document);
     for (const std::string& verb :
-         matches_in(text_of_file(document), "[`\n](?:\\./)?tt ([a-z]+|VERB)\\b")) {
+         matches_in(text_of_file(document), "[`\n](?:\\./)?tt ([a-z][a-z-]*|VERB)\\b")) {
       ++named;
       EXPECT_TRUE(verbs.contains(verb)) << verb;
     }

@@ -135,6 +135,7 @@ int expect_served_sessions(const std::filesystem::path& folder) {
                                  "experts",
                                  "experts/tokens",
                                  "experts/pinning",
+                                 "experts/caches",
                                  "heads",
                                  "kv",
                                  "reuse",
