@@ -331,16 +331,18 @@ test_failing_test_is_a_failure() {
 
 test_ci_runs_failed_tests_once_more_alone() {
   inside
-  mkdir -p "$tree/build/dev/Testing/Temporary"
-  echo '7:Some.Test' >"$tree/build/dev/Testing/Temporary/LastTestsFailed.log"
-  program ctest <<<'[[ " $* " == *" --rerun-failed --parallel 1 "* ]]'
+  local log=$tree/build/dev/Testing/Temporary/LastTestsFailed.log
+  program ctest <<BODY
+[[ " \$* " != *" --rerun-failed --parallel 1 "* ]] || exit 0
+mkdir -p "${log%/*}" && echo '7:Some.Test' >"$log" && exit 8
+BODY
   CI='' fails "$tree/tt" test --quick
-  equals "$(calls_of 'ctest')" 1
+  equals "$(calls_of ctest)" 1
   CI=true "$tree/tt" test --quick 2>/dev/null || fail 'a test that passes alone is a failure'
-  equals "$(calls_of 'ctest')" 3
+  equals "$(calls_of ctest)" 3
   program ctest <<<'exit 8'
   CI=true fails "$tree/tt" test --quick
-  equals "$(calls_of 'ctest')" 5
+  equals "$(calls_of ctest)" 5
 }
 
 test_bench_selects_by_name() {
