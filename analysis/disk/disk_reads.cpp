@@ -223,10 +223,41 @@ std::expected<Recorded, TraceError> read_session(const SessionReader& reader, Te
   return session;
 }
 
-// The offset on which most faults agree.
+// What the clocks of the recording and of the session differ by, if this fault waited for a read
+// that contains its byte.
+struct ClockOffset {
+  std::int64_t ns = 0;
+  std::uint32_t fault = 0;
+};
+
+struct OffsetWindow {
+  std::uint64_t faults = 0;  // distinct
+  std::size_t first = 0, end = 0;
+};
+
+// The window of kTolerance with the most faults, of those without an offset from `from` to `to`.
+OffsetWindow best_window(const std::vector<ClockOffset>& sorted, std::uint32_t faults,
+                         std::int64_t from, std::int64_t to) {
+  std::vector<std::uint32_t> inside(faults, 0);
+  OffsetWindow best;
+  std::size_t first = 0;
+  std::uint64_t distinct = 0;
+  for (std::size_t last = 0; last < sorted.size(); ++last) {
+    distinct += inside[sorted[last].fault]++ == 0;
+    while (sorted[last].ns - sorted[first].ns > kTolerance)
+      distinct -= --inside[sorted[first++].fault] == 0;
+    if (distinct <= best.faults || (sorted[last].ns >= from && sorted[first].ns <= to)) continue;
+    best = {.faults = distinct, .first = first, .end = last + 1};
+  }
+  return best;
+}
+
+// The offset on which most faults agree. On a busy machine fewer than half of them continue within
+// the tolerance; then no other offset may come close.
 void align_clock(const std::vector<LocatedFault>& faults, const std::vector<ModelRead>& reads,
                  const ReadIndex& index, DiskReads& result) {
-  constexpr std::size_t kMaxFaults = 2000, kMinAgreeing = 3;
+  constexpr std::size_t kMaxFaults = 2000;
+  constexpr std::uint64_t kMinAgreeing = 3, kMinIfFewAgree = 10, kTimesTheNext = 3;
   std::vector<const LocatedFault*> with_reads;
   for (const LocatedFault& fault : faults) {
     bool found = false;
@@ -234,35 +265,30 @@ void align_clock(const std::vector<LocatedFault>& faults, const std::vector<Mode
     if (found) with_reads.push_back(&fault);
   }
   const std::size_t every = std::max<std::size_t>(1, with_reads.size() / kMaxFaults);
-  struct Candidate {
-    std::int64_t offset = 0;
-    std::uint32_t fault = 0;
-  };
-  std::vector<Candidate> candidates;
+  std::vector<ClockOffset> offsets;
   std::uint32_t compared = 0;
   for (std::size_t i = 0; i < with_reads.size(); i += every, ++compared) {
     index.for_each_with(with_reads[i]->byte, [&](std::uint32_t read) {
-      candidates.push_back({with_reads[i]->at - reads[read].end_ns(), compared});
+      offsets.push_back({with_reads[i]->at - reads[read].end_ns(), compared});
     });
   }
   result.faults_compared = compared;
-  std::ranges::sort(candidates, {}, &Candidate::offset);
-  // A window over the offsets; the one with the most faults wins.
-  std::vector<std::uint32_t> inside(compared, 0);
-  std::size_t first = 0, best_first = 0, best_end = 0;
-  std::uint64_t distinct = 0;
-  for (std::size_t last = 0; last < candidates.size(); ++last) {
-    distinct += inside[candidates[last].fault]++ == 0;
-    while (candidates[last].offset - candidates[first].offset > kTolerance)
-      distinct -= --inside[candidates[first++].fault] == 0;
-    if (distinct <= result.faults_agreeing) continue;
-    result.faults_agreeing = distinct;
-    best_first = first;
-    best_end = last + 1;
-  }
-  if (result.faults_agreeing < kMinAgreeing || 2 * result.faults_agreeing < compared) return;
+  std::ranges::sort(offsets, {}, &ClockOffset::ns);
+  constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+  const OffsetWindow best = best_window(offsets, compared, kEnd, kEnd);
+  result.faults_agreeing = best.faults;
+  if (best.faults < kMinAgreeing) return;
+  const std::int64_t offset = offsets[best.first + (best.end - best.first) / 2].ns;
+  // Faults that continued later are near the best window.
+  constexpr std::int64_t kNear = 100 * kTolerance;
+  if (2 * best.faults < compared &&
+      best.faults <
+          std::max(kMinIfFewAgree,
+                   kTimesTheNext *
+                       best_window(offsets, compared, offset - kNear, offset + kNear).faults))
+    return;
   result.clock = DiskReads::Clock::Faults;
-  result.clock_offset_ns = candidates[best_first + (best_end - best_first) / 2].offset;
+  result.clock_offset_ns = offset;
 }
 
 }  // namespace

@@ -74,7 +74,9 @@ struct Planted {
     bool readahead = false;
     std::uint32_t step = kSteps;  // kSteps: outside of the session
   };
-  explicit Planted(std::int64_t offset, bool with_faults) : clock_offset(offset) {
+  // late: of ten faults, this number goes on later than a quiet machine would.
+  explicit Planted(std::int64_t offset, bool with_faults, unsigned late = 0)
+      : clock_offset(offset) {
     // NOLINTNEXTLINE: a fixed seed
     std::mt19937 random(5);
     const auto places = sector_places();
@@ -105,12 +107,14 @@ struct Planted {
               place->second.offset >= file.offset + file.length)
             continue;
           // The thread goes on a little after the request was completed.
-          of.faults.push_back(
-              {.at = Ns{at + kLatency + 20'000 + static_cast<std::int64_t>(random() % 50'000)},
-               .address = address_in({file.file, place->second.offset, 1})});
+          const std::int64_t delay = 20'000 + static_cast<std::int64_t>(random() % 50'000);
+          const bool is_late = late > 0 && random() % 10 < late;
+          of.faults.push_back({.at = Ns{at + kLatency + delay + (is_late ? 120 * delay : 0)},
+                               .address = address_in({file.file, place->second.offset, 1})});
           ++faults_of[weight.name];
         }
       }
+      std::ranges::sort(of.faults, {}, [](const PageFault& fault) { return fault.at; });
       of.count = of.faults.size();
       faults.push_back(of);
     }
@@ -326,6 +330,16 @@ TEST(DiskReads, FindsTheClockByPageFaults) {
       EXPECT_EQ(found->steps[step].disk_read_bytes, 1000U * step);
     }
   }
+}
+
+// Threads that waited for the disk wait for a processor, too.
+TEST(DiskReads, FindsTheClockOfABusyMachine) {
+  const Planted planted(-3'456'789'012, true, 6);
+  const auto found = planted.run();
+  ASSERT_TRUE(found.has_value()) << found.error().message;
+  EXPECT_EQ(found->clock, DiskReads::Clock::Faults);
+  EXPECT_LT(std::abs(found->clock_offset_ns - planted.clock_offset), kMillisecond);
+  EXPECT_LT(2 * found->faults_agreeing, found->faults_compared);
 }
 
 TEST(DiskReads, TakesAGivenClock) {
