@@ -87,7 +87,9 @@ export class VGrid<Row> {
   private base = 0; // the row at which the lines' positions begin
   // Measured when they change: reading them between changes of the document costs a layout.
   private size = { width: 0, height: 0 };
+  // Of the columns.
   private template = '';
+  private minWidth = 0;
   private readonly head: HTMLElement;
   private readonly body: HTMLElement;
   private readonly view: HTMLElement;
@@ -144,7 +146,10 @@ export class VGrid<Row> {
     const { columns, rows, label, sort, active } = content;
     const heads = (all: readonly Column<Row>[]): string =>
       all.map(({ key, title }) => `${key} ${title}`).join();
-    if (heads(before.columns) !== heads(columns)) this.makeColumns();
+    if (before.columns !== columns) {
+      if (heads(before.columns) === heads(columns)) this.setTemplate();
+      else this.makeColumns();
+    }
     this.host.setAttribute('aria-label', label);
     this.host.setAttribute('aria-rowcount', String(rows.count + 1));
     if (active !== this.active) this.anchor = active;
@@ -250,7 +255,19 @@ export class VGrid<Row> {
     this.host.setAttribute('aria-colcount', String(columns.length));
     this.head.replaceChildren(...columns.map((column, i) => this.heading(column, i === 0)));
     for (const line of this.lines.splice(0)) line.element.remove();
-    this.template = '';
+    this.setTemplate();
+  }
+
+  private setTemplate(): void {
+    const { columns } = this.content;
+    this.minWidth = columns.reduce((sum, column) => sum + column.width, 0);
+    const template = columns
+      .map(({ width, grow }) => (grow ? `minmax(${width}px, ${grow}fr)` : `${width}px`))
+      .join(' ');
+    if (template === this.template) return;
+    this.template = template;
+    for (const one of [this.head, ...this.lines.map(({ element: line }) => line)])
+      one.style.gridTemplateColumns = template;
   }
 
   // The headings are one stop of the Tab key: left and right move between them.
@@ -325,19 +342,10 @@ export class VGrid<Row> {
 
   // Lines that stay in view are moved with the whole view, unless `all` rows may have changed.
   private paint(all = false): void {
-    const { columns, rows } = this.content;
-    const minWidth = columns.reduce((sum, column) => sum + column.width, 0);
-    const width = `${Math.max(minWidth, this.size.width)}px`;
+    const { rows } = this.content;
+    const width = `${Math.max(this.minWidth, this.size.width)}px`;
     for (const line of [this.head, this.view])
       if (line.style.width !== width) line.style.width = width;
-    const template = columns
-      .map(({ width: w, grow }) => (grow ? `minmax(${w}px, ${grow}fr)` : `${w}px`))
-      .join(' ');
-    if (template !== this.template) {
-      this.template = template;
-      for (const one of [this.head, ...this.lines.map(({ element: line }) => line)])
-        one.style.gridTemplateColumns = template;
-    }
     this.top = Math.min(this.top, this.lastTop());
     const first = Math.floor(this.top);
     // One more than has room, so that the number does not depend on the fraction of the first row.
