@@ -85,8 +85,9 @@ export function columnSums({ y, width, height, cells }: Raster, view: Range): Fl
     const [from, to] = [pixelStart(y, height, row), pixelStart(y, height, row + 1)];
     const units = Math.min(to, view.to) - Math.max(from, view.from);
     if (units <= 0) continue;
+    const at = row * width;
     for (let column = 0; column < width; column += 1)
-      sums[column] = (sums[column] ?? 0) + (cells[row * width + column] ?? 0) * units;
+      sums[column] = (sums[column] ?? 0) + (cells[at + column] ?? 0) * units;
   }
   return sums;
 }
@@ -102,19 +103,19 @@ function columnsIn({ x, width }: Raster, view: Range): readonly [first: number, 
 export function rowMeans(raster: Raster, view: Range): Float32Array {
   const { x, width, height, cells } = raster;
   const [first, end] = columnsIn(raster, view);
+  // Pixels begin at whole units, so their widths differ.
+  const units = Float64Array.from({ length: end - first }, (_, i) => {
+    const [from, to] = [pixelStart(x, width, first + i), pixelStart(x, width, first + i + 1)];
+    return Math.max(0, Math.min(to, view.to) - Math.max(from, view.from));
+  });
+  const whole = units.reduce((sum, one) => sum + one, 0);
   const means = new Float32Array(height);
+  if (whole === 0) return means;
   for (let row = 0; row < height; row += 1) {
-    const values = cells.subarray(row * width + first, row * width + end);
-    let [sum, whole] = [0, 0];
-    for (let i = 0; i < values.length; i += 1) {
-      // Pixels begin at whole units, so their widths differ.
-      const from = Math.max(pixelStart(x, width, first + i), view.from);
-      const units = Math.min(pixelStart(x, width, first + i + 1), view.to) - from;
-      if (units <= 0) continue;
-      sum += (values[i] ?? 0) * units;
-      whole += units;
-    }
-    means[row] = whole === 0 ? 0 : sum / whole;
+    const at = row * width + first;
+    let sum = 0;
+    for (let i = 0; i < units.length; i += 1) sum += (cells[at + i] ?? 0) * (units[i] ?? 0);
+    means[row] = sum / whole;
   }
   return means;
 }
@@ -145,12 +146,17 @@ export function rowMedians(raster: Raster, view: Range, columns: Columns): RowMe
       if (columns.ends(unit)) return true;
     return column === end - 1;
   };
-  const over = (counted: readonly number[]): Float32Array =>
-    Float32Array.from({ length: height }, (_, row) => {
-      const values = counted.map((column) => cells[row * width + column] ?? 0);
-      const known = values.filter((value) => value > 0).sort((a, b) => a - b);
-      return known[known.length >> 1] ?? 0;
+  const over = (counted: readonly number[]): Float32Array => {
+    const known = new Float32Array(counted.length);
+    return Float32Array.from({ length: height }, (_, row) => {
+      let count = 0;
+      for (const column of counted) {
+        const value = cells[row * width + column] ?? 0;
+        if (value > 0) known[count++] = value;
+      }
+      return known.subarray(0, count).sort()[count >> 1] ?? 0;
     });
+  };
   const inView = Array.from({ length: end - first }, (_, i) => first + i);
   const generated = inView.filter(
     (column) => pixelStart(x, width, column) >= columns.generatedFrom,

@@ -247,9 +247,10 @@ describe('ServerSource', () => {
     await vi.advanceTimersByTimeAsync(40);
     expect(requests[1]).toMatchObject({ x: { from: 3900, to: 4500 } });
     await vi.advanceTimersByTimeAsync(100);
-    const shown = source.pictures(view(4000, 4400));
-    expect(shown).toHaveLength(2);
-    expect(shown.at(-1)).toMatchObject({ x: { from: 3900, to: 4500 }, width: 600 });
+    // What it covers is not drawn.
+    const detail = { x: { from: 3900, to: 4500 }, width: 600 };
+    expect(source.pictures(view(4000, 4400))).toMatchObject([detail]);
+    expect(source.pictures(view(4300, 4700))).toMatchObject([{ width: 800 }, detail]);
     // Panning inside what was loaded in advance needs no request.
     source.pictures(view(4050, 4450));
     await vi.advanceTimersByTimeAsync(200);

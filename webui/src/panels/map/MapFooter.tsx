@@ -12,6 +12,7 @@ import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
 import type { AxisRange } from '../../state/view';
 import { IconButton } from '../../ui/Button';
+import { usePart } from '../../ui/hooks';
 import { ZoomButtons } from '../../ui/ZoomButtons';
 import type { MapModel } from './map_model';
 import { tracksOf } from './map_options';
@@ -30,11 +31,12 @@ interface Props {
 
 export function MapFooter({ store, session, model, plane, scale }: Props) {
   const options = model.options.value;
-  const camera = model.camera.value;
-  const isWhole = isWholeCamera(camera);
+  // The camera changes with each movement: only what shows it is rendered again.
+  const isZoomed = usePart(() => model.camera.value.x !== null);
+  const isWhole = usePart(() => isWholeCamera(model.camera.value));
   return (
     <>
-      {camera.x && <Overview model={model} plane={plane} />}
+      {isZoomed && <Overview model={model} plane={plane} />}
       <div class="map-foot">
         <Legend
           scale={scale}
@@ -118,7 +120,7 @@ function Breadcrumb({ model }: { model: MapModel }) {
 
 // The brushed range, which filters all views.
 function RangeChip({ store, model }: { store: Store; model: MapModel }) {
-  const { range } = store.navigation.view.value;
+  const range = usePart(() => store.navigation.view.value.range);
   const scene = model.scene.value;
   if (!range) return null;
   const text = (part: AxisRange): string => {

@@ -4,6 +4,7 @@ import { PALETTES } from '../../plane/colours';
 import type { OpenSession } from '../../state/open_session';
 import { expertRows, parseFilter, restFilter } from '../../state/filter';
 import type { Store } from '../../state/store';
+import { usePart } from '../../ui/hooks';
 import { Unused } from '../../ui/Unused';
 import type { MapModel } from './map_model';
 import {
@@ -33,7 +34,8 @@ export function MapToolbar(props: { store: Store; session: OpenSession; model: M
   const hasExperts = info.is === 'ready' && (info.value.n_experts ?? 0) > 0;
   const hasHeads = info.is === 'ready' && (info.value.n_heads ?? 0) > 0;
   const preset = presetOf(options);
-  const ignored = ignoredWords(store, options);
+  const filter = usePart(() => store.navigation.view.value.filter);
+  const ignored = ignoredWords(filter, store.layers.value, options);
   return (
     <>
       <div class="toolbar presets" role="group" aria-label="Presets">
@@ -133,9 +135,9 @@ export function MapToolbar(props: { store: Store; session: OpenSession; model: M
 }
 
 // The words of the filter that the map cannot honour.
-function ignoredWords(store: Store, { y }: MapOptions): readonly string[] {
-  const terms = parseFilter(store.navigation.view.value.filter);
-  const { missing } = restFilter(terms, store.layers.value);
+function ignoredWords(filter: string, layers: number, { y }: MapOptions): readonly string[] {
+  const terms = parseFilter(filter);
+  const { missing } = restFilter(terms, layers);
   const hasRows = y === 'expert' && expertRows(terms) !== null;
   return missing.filter(({ key }) => key !== 'expert' || !hasRows).map(({ text }) => text);
 }

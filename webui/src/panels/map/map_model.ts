@@ -3,7 +3,7 @@
 import { computed, effect, signal, untracked, type ReadonlySignal } from '@preact/signals';
 import type { ApiError } from '../../net/api';
 import type { Axis, AxisKind } from '../../plane/axis';
-import type { Camera, Hit } from '../../plane/layout';
+import { wholeCamera, type Camera, type Hit } from '../../plane/layout';
 import type { Brush, Marked } from '../../plane/paint_overlay';
 import { panRange } from '../../plane/range';
 import type { Scene } from '../../plane/scene';
@@ -12,7 +12,13 @@ import type { OpenSession } from '../../state/open_session';
 import { filteredSums } from '../../state/range_query';
 import type { Store } from '../../state/store';
 import type { RangeFilter } from '../../state/view';
-import { decodeOptions, encodeOptions, withAxes, type MapOptions } from './map_options';
+import {
+  decodeOptions,
+  encodeOptions,
+  withAxes,
+  type MapOptions,
+  type MapView,
+} from './map_options';
 import { MapPictures } from './map_pictures';
 import { MapResidency, type Residency } from './map_residency';
 import { brushIn, filterIn, firstRange, rangeOf } from './map_range';
@@ -22,7 +28,7 @@ import { MapSelection } from './map_selection';
 const GROWING: readonly AxisKind[] = ['count', 'time'];
 
 export class MapModel {
-  readonly options: ReadonlySignal<MapOptions>;
+  readonly options: ReadonlySignal<MapOptions>; // the same object while only the camera moves
   readonly scene: ReadonlySignal<Scene | null>;
   readonly shown: ReadonlySignal<MapOptions>; // whose axes and values the scene has
   readonly camera: ReadonlySignal<Camera>;
@@ -36,6 +42,7 @@ export class MapModel {
   // The parts of the range that are a filter here, because this map does not have their axis.
   readonly filter: ReadonlySignal<RangeFilter | null>;
   readonly residency: ReadonlySignal<Residency | null>; // null: not shown
+  private readonly view: ReadonlySignal<MapView>;
   private readonly store: Store;
   private readonly session: OpenSession;
   private readonly panel: string;
@@ -52,8 +59,10 @@ export class MapModel {
     this.panel = panel;
     const { view } = store.navigation;
     const text = computed(() => view.value.options[panel] ?? '');
-    this.options = computed(() => decodeOptions(text.value));
-    this.camera = computed(() => this.options.value.camera);
+    this.view = computed(() => decodeOptions(text.value));
+    this.camera = computed(() => this.view.value.camera);
+    const rest = computed(() => encodeOptions({ ...this.view.value, camera: wholeCamera }));
+    this.options = computed(() => decodeOptions(rest.value));
     this.pictures = new MapPictures(session, this.box);
     this.memory = new MapResidency(store, session, this.options);
     this.residency = this.memory.state;
@@ -97,12 +106,12 @@ export class MapModel {
     this.pictures.destroy();
   }
 
-  set(options: MapOptions, how: 'push' | 'replace' | 'debounced' = 'push'): void {
+  set(options: MapView, how: 'push' | 'replace' | 'debounced' = 'push'): void {
     this.store.navigation.setOptions(this.panel, encodeOptions(options), how);
   }
 
-  change(part: Partial<MapOptions>, how: 'push' | 'replace' | 'debounced' = 'push'): void {
-    this.set({ ...this.options.peek(), ...part }, how);
+  change(part: Partial<MapView>, how: 'push' | 'replace' | 'debounced' = 'push'): void {
+    this.set({ ...this.view.peek(), ...part }, how);
   }
 
   changeAxes(part: Partial<Pick<MapOptions, 'x' | 'y' | 'value'>>): void {
@@ -126,7 +135,7 @@ export class MapModel {
   }
 
   private toEnd(): void {
-    const { camera } = this.options.peek();
+    const camera = this.camera.peek();
     const whole = this.scene.peek()?.x.whole;
     if (!camera.x || !whole || this.showsEnd(camera)) return;
     const x = panRange(camera.x, whole.to - camera.x.to, { from: -Infinity, to: Infinity });

@@ -33,12 +33,16 @@ export interface MapOptions {
   readonly table: boolean; // the rows as a table beside the picture
   readonly lens: boolean; // magnifies what is under the pointer
   readonly gap: number; // bytes between reads that count as sequential
+}
+
+// With what is in view, which changes with each movement.
+export interface MapView extends MapOptions {
   readonly camera: Camera;
 }
 
 export const DEFAULT_GAP = 131_072;
 
-export const defaultOptions: MapOptions = {
+export const defaultOptions: MapView = {
   y: 'layer',
   x: 'token',
   value: 'time',
@@ -112,13 +116,13 @@ export const presetOf = ({ x, y }: MapOptions): Preset | undefined =>
 export const withAxes = (
   options: MapOptions,
   change: Partial<Pick<MapOptions, 'x' | 'y' | 'value'>>,
-): MapOptions => ({ ...options, ...change, camera: wholeCamera, shown: null });
+): MapView => ({ ...options, ...change, camera: wholeCamera, shown: null });
 
 // Tracks of a Y axis, as axes of the server.
 export const tracksOf = (y: YAxis): readonly Exclude<YAxis, 'memory'>[] =>
   y === 'memory' ? ['file', 'buffer'] : [y];
 
-export function encodeOptions(options: MapOptions): string {
+export function encodeOptions(options: MapView): string {
   const parts: string[] = [];
   const { y, x, value, palette, shown, camera } = options;
   if (y !== defaultOptions.y) parts.push(`y:${y}`);
@@ -137,7 +141,7 @@ export function encodeOptions(options: MapOptions): string {
   return parts.join(',');
 }
 
-export function decodeOptions(text: string): MapOptions {
+export function decodeOptions(text: string): MapView {
   const parts = new Map(
     text.split(',').map((part): [string, string] => {
       const at = part.indexOf(':');

@@ -108,9 +108,11 @@ export class ServerSource implements Source {
         y.to > wanted.y.from,
     );
     const ordered = [whole, ...shown].sort((a, b) => densityOf(a) - densityOf(b));
-    if (!ordered.some((raster) => isEnough(raster, wanted, this.current.peek())))
-      this.loadLater(use);
-    return ordered;
+    const axes = this.current.peek();
+    if (!ordered.some((raster) => isEnough(raster, wanted, axes))) this.loadLater(use);
+    // A coarser picture under one that covers everything would be drawn for nothing.
+    const bottom = ordered.findLastIndex((raster) => coversView(raster, wanted, axes));
+    return ordered.slice(Math.max(0, bottom));
   }
 
   private loadLater(use: Use): void {
@@ -177,17 +179,20 @@ const densityOf = ({ x, y, width, height }: Raster): number =>
 // Whether the raster covers what is wanted and has its resolution: a pixel per pixel of the screen,
 // or all units of the axis.
 export function isEnough(raster: Raster, wanted: Wanted, axes: Picture | null): boolean {
-  if (!axes) return false;
-  const whole = wholeOf(axes);
   const isFine = (pixels: number, range: Range, want: Range, room: number): boolean =>
     pixels >= spanOf(range) || pixels / spanOf(range) >= (0.7 * room) / spanOf(want);
-  const inside = { x: clipTo(wanted.x, whole.x), y: clipTo(wanted.y, whole.y) };
   return (
-    covers(raster.x, inside.x) &&
-    covers(raster.y, inside.y) &&
+    coversView(raster, wanted, axes) &&
     isFine(raster.width, raster.x, wanted.x, wanted.width) &&
     isFine(raster.height, raster.y, wanted.y, wanted.height)
   );
+}
+
+// Whether nothing in view is outside of the raster.
+function coversView(raster: Raster, wanted: Wanted, axes: Picture | null): boolean {
+  if (!axes) return false;
+  const whole = wholeOf(axes);
+  return covers(raster.x, clipTo(wanted.x, whole.x)) && covers(raster.y, clipTo(wanted.y, whole.y));
 }
 
 const clipTo = (range: Range, whole: Range): Range => ({
