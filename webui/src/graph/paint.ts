@@ -2,14 +2,14 @@
 // computation are not filled.
 import { formatNs } from '../format';
 import type { Category } from '../net/types';
-import type { LaidOutScene, Item } from './scene';
+import type { Area } from '../ui/paint_into';
+import type { LaidOutScene, Item, Scene } from './scene';
 import type { HeatColour } from './heat';
 import type { Camera } from './view';
 
 export interface GraphMarks {
   readonly times: Float64Array; // ns, by item; 0: unknown
   readonly selected: ReadonlySet<number>;
-  readonly hovered: number | null;
   readonly focused: number | null; // keyboard focus
   readonly running: ReadonlySet<number>; // the op that the model runs now
   readonly heat: readonly (HeatColour | null)[] | null; // by item; null: no heat
@@ -64,6 +64,8 @@ type Ctx = CanvasRenderingContext2D;
 
 const MIN_TEXT_SCALE = 0.16; // scale below which text is not drawn
 const MIN_TWO_LINE_SCALE = 0.55;
+const LIT = 2; // width of a marked edge
+const DASH = [6, 4];
 
 // `w`, `h`: size of the canvas in CSS pixels.
 export function paintGraph(
@@ -117,12 +119,7 @@ function paintEdges(
     if (!path || !touches(path, seen)) return;
     const ends = [scene.items[from], scene.items[to]];
     if (ends.some((end) => end && marks.hidden.has(end.node.category))) return;
-    const lit =
-      marks.hovered === from ||
-      marks.hovered === to ||
-      marks.running.has(to) ||
-      marks.selected.has(from) ||
-      marks.selected.has(to);
+    const lit = marks.running.has(to) || marks.selected.has(from) || marks.selected.has(to);
     const shown = !marks.found || (marks.found.has(from) && marks.found.has(to));
     ctx.globalAlpha = shown || lit ? 1 : 0.28;
     ctx.strokeStyle = lit
@@ -130,8 +127,8 @@ function paintEdges(
       : crossLayer
         ? palette.line.cross_layer_input
         : palette.edge;
-    ctx.lineWidth = (lit ? 2 : 1.2) / Math.max(scale, 0.5);
-    ctx.setLineDash(crossLayer ? [6, 4] : []);
+    ctx.lineWidth = (lit ? LIT : 1.2) / Math.max(scale, 0.5);
+    ctx.setLineDash(crossLayer ? DASH : []);
     tracePath(ctx, path);
     ctx.stroke();
     if (scale >= MIN_TEXT_SCALE) paintArrow(ctx, path, ctx.strokeStyle);
@@ -213,9 +210,79 @@ function paintItem(ctx: Ctx, item: Item, x: number, y: number, look: ItemStyle):
     ctx.setLineDash([3, 2]);
     ring(ctx, x, y, w, h, palette.text, 1.5 / Math.max(scale, 0.5));
     ctx.setLineDash([]);
-  } else if (marks.hovered === i) {
-    ring(ctx, x, y, w, h, palette.text, 1 / Math.max(scale, 0.5));
   }
+}
+
+// The item under the pointer and its edges, over the graph.
+export function paintHovered(
+  ctx: Ctx,
+  { scene, layout }: LaidOutScene,
+  camera: Camera,
+  hovered: number,
+  hidden: ReadonlySet<Category>,
+  palette: GraphPalette,
+): void {
+  const item = scene.items[hovered];
+  if (!item) return;
+  const { scale } = camera;
+  ctx.save();
+  ctx.translate(camera.left, camera.top);
+  ctx.scale(scale, scale);
+  ctx.lineWidth = LIT / Math.max(scale, 0.5);
+  for (const i of edgesOf(scene, hovered, hidden)) {
+    const path = layout.paths[i];
+    if (!path) continue;
+    ctx.strokeStyle = palette.accent;
+    ctx.setLineDash(scene.edges[i]?.crossLayer === true ? DASH : []);
+    tracePath(ctx, path);
+    ctx.stroke();
+    if (scale >= MIN_TEXT_SCALE) paintArrow(ctx, path, palette.accent);
+  }
+  ctx.setLineDash([]);
+  const [x, y] = [layout.x[hovered] ?? 0, layout.y[hovered] ?? 0];
+  ring(ctx, x, y, item.w, item.h, palette.text, 1 / Math.max(scale, 0.5));
+  ctx.restore();
+}
+
+// The area of the canvas that paintHovered paints.
+export function hoveredArea(
+  { scene, layout }: LaidOutScene,
+  camera: Camera,
+  hovered: number,
+  hidden: ReadonlySet<Category>,
+): Area {
+  const item = scene.items[hovered];
+  const [x, y] = [layout.x[hovered] ?? 0, layout.y[hovered] ?? 0];
+  let [x0, y0, x1, y1] = [x, y, x + (item?.w ?? 0), y + (item?.h ?? 0)];
+  for (const i of edgesOf(scene, hovered, hidden)) {
+    const path = layout.paths[i] ?? new Float64Array();
+    for (let at = 0; at < path.length; at += 2) {
+      [x0, x1] = [Math.min(x0, path[at] ?? x0), Math.max(x1, path[at] ?? x1)];
+      [y0, y1] = [Math.min(y0, path[at + 1] ?? y0), Math.max(y1, path[at + 1] ?? y1)];
+    }
+  }
+  const { scale, left, top } = camera;
+  const edge = 8; // of the ring, the arrows and the lines
+  return {
+    x: (x0 - edge) * scale + left,
+    y: (y0 - edge) * scale + top,
+    w: (x1 - x0 + 2 * edge) * scale,
+    h: (y1 - y0 + 2 * edge) * scale,
+  };
+}
+
+function edgesOf(
+  { items, edges }: Scene,
+  item: number,
+  hidden: ReadonlySet<Category>,
+): readonly number[] {
+  const isShown = (one: number): boolean => {
+    const category = items[one]?.node.category;
+    return category !== undefined && !hidden.has(category);
+  };
+  return edges.flatMap(({ from, to }, i) =>
+    (from === item || to === item) && isShown(from) && isShown(to) ? [i] : [],
+  );
 }
 
 function ring(

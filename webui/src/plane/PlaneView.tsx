@@ -1,6 +1,5 @@
-// A plane as a component: its canvases and the tooltip.
-import { useSignal, type ReadonlySignal, type Signal } from '@preact/signals';
-import type { ComponentChildren } from 'preact';
+// A plane as a component: its elements. The plane updates them without rendering again.
+import type { ReadonlySignal, Signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Viewport } from '../state/shell';
 import type { Camera } from './layout';
@@ -8,6 +7,7 @@ import type { Brush, Marked } from './paint_overlay';
 import { Plane, type HoverPlace, type PlaneEvents } from './plane';
 import type { Scale } from './scale';
 import type { Scene } from './scene';
+import type { TipText } from '../ui/tip';
 
 export interface PlaneModel extends PlaneEvents {
   readonly scene: ReadonlySignal<Scene | null>;
@@ -23,27 +23,32 @@ export function PlaneView(props: {
   model: PlaneModel;
   scale: Signal<Scale>;
   plane: Signal<Plane | null>; // set while it exists
-  tip: (place: HoverPlace, plane: Plane) => ComponentChildren;
+  tip: (place: HoverPlace, plane: Plane) => TipText | null; // null: none
   register: (viewport: Viewport) => () => void;
 }) {
   const { model, scale } = props;
   const host = useRef<HTMLDivElement>(null);
-  const canvases = [
-    useRef<HTMLCanvasElement>(null),
-    useRef<HTMLCanvasElement>(null),
-    useRef<HTMLCanvasElement>(null),
-  ] as const;
+  const base = useRef<HTMLCanvasElement>(null);
+  const overlay = useRef<HTMLCanvasElement>(null);
+  const lens = useRef<HTMLCanvasElement>(null);
+  const rows = useRef<HTMLCanvasElement>(null);
+  const marks = useRef<HTMLDivElement>(null);
   const input = useRef<HTMLDivElement>(null);
+  const tip = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    const [base, overlay, hover] = canvases.map(({ current }) => current);
-    if (!host.current || !input.current || !base || !overlay || !hover) return;
+    if (!host.current || !base.current || !overlay.current || !lens.current) return;
+    if (!rows.current || !marks.current || !input.current || !tip.current) return;
     const plane = new Plane({
       ...model,
       host: host.current,
+      base: base.current,
+      overlay: overlay.current,
+      lens: lens.current,
+      rows: rows.current,
+      marks: marks.current,
       input: input.current,
-      base,
-      overlay,
-      hover,
+      tip: tip.current,
+      describe: (place): TipText | null => props.tip(place, plane),
       scale,
       events: model,
     });
@@ -57,9 +62,11 @@ export function PlaneView(props: {
   }, [model]);
   return (
     <div class="plane" ref={host}>
-      <canvas ref={canvases[0]} class="plane-base" aria-hidden="true" />
-      <canvas ref={canvases[1]} aria-hidden="true" />
-      <canvas ref={canvases[2]} aria-hidden="true" />
+      <canvas ref={base} class="plane-base" aria-hidden="true" />
+      <canvas ref={overlay} class="plane-overlay" aria-hidden="true" />
+      <canvas ref={lens} class="plane-lens" aria-hidden="true" />
+      <canvas ref={rows} class="plane-rows" aria-hidden="true" />
+      <div ref={marks} class="plane-marks" aria-hidden="true" />
       <div
         ref={input}
         class="plane-input"
@@ -68,7 +75,7 @@ export function PlaneView(props: {
         aria-roledescription="heat map"
         aria-label={props.label}
       />
-      <Tip plane={props.plane} content={props.tip} />
+      <div ref={tip} class="tip" role="status" hidden />
     </div>
   );
 }
@@ -96,44 +103,4 @@ function viewportOf(plane: Plane, model: PlaneModel): Viewport {
       else if (x || y) plane.show(x && { from: x.from - 2, to: x.to + 2 }, null);
     },
   };
-}
-
-const WIDTH = 300; // as in map.css
-const GAP = 14;
-
-// Below the pointer, above it if there is no room, else where most of it is visible.
-export function tipTop(y: number, height: number, room: number): number {
-  if (y + GAP + height <= room) return y + GAP;
-  const above = y - GAP - height;
-  return above >= 0 ? above : Math.max(0, room - height);
-}
-
-function Tip(props: {
-  plane: ReadonlySignal<Plane | null>;
-  content: (place: HoverPlace, plane: Plane) => ComponentChildren;
-}) {
-  const box = useRef<HTMLDivElement>(null);
-  const height = useSignal(150);
-  const plane = props.plane.value;
-  const place = plane?.hovered.value ?? null;
-  const size = plane?.box.value ?? { w: 0, h: 0 };
-  useEffect(() => {
-    // The next placement uses the height of this content.
-    const now = box.current?.offsetHeight ?? 0;
-    if (place && now > 0 && Math.abs(now - height.peek()) > 2) height.value = now;
-  }, [place]);
-  const { x, y } = place?.at ?? { x: 0, y: 0 };
-  const left = x + GAP + WIDTH > size.w ? Math.max(0, x - WIDTH - GAP) : x + GAP;
-  const top = tipTop(y, height.value, size.h);
-  return (
-    <div
-      ref={box}
-      class="tip"
-      role="status"
-      hidden={!place}
-      style={{ transform: `translate(${left}px, ${top}px)` }}
-    >
-      {place && plane && props.content(place, plane)}
-    </div>
-  );
 }

@@ -1,7 +1,6 @@
-// Paints what moves over the cells of a plane: the selection, the brush, the hovered cell and the
-// lens.
+// Paints what lies over the cells of a plane: the selection, the brush and the lens.
 import { partLabels, rowLabels } from './axis';
-import { xOf, yOf, type Hit, type LensLayout, type PlaneLayout } from './layout';
+import { xOf, yOf, type LensLayout, type PlaneLayout, type Rect } from './layout';
 import { clipped, paintCells, type Colouring, type Ctx } from './paint_cells';
 import { fitted, ROOM } from './paint_text';
 import type { Raster } from './raster';
@@ -14,37 +13,58 @@ export interface Marked {
   readonly compared: Pick<Marked, 'x' | 'ys'>; // what the selection is compared with
 }
 
-// The selection: brackets above and below the plot, so that narrow columns stay visible, and a
-// pointer at the rows.
-export function paintSelection(
+// The selected columns: brackets above and below the plot, so that narrow columns stay visible.
+export function paintColumns(
   ctx: Ctx,
   layout: PlaneLayout,
-  { x, ys }: Pick<Marked, 'x' | 'ys'>,
+  x: Range | null,
   theme: PlaneTheme,
   colour = theme.accent,
 ): void {
   const { plot } = layout;
-  if (x && x.to > layout.x.from && x.from < layout.x.to) {
-    clipped(ctx, { x: plot.x - 3, y: 0, w: plot.w + 6, h: 10_000 }, () => {
-      const x0 = Math.round(xOf(layout, x.from));
-      const w = Math.max(1, Math.round(xOf(layout, x.to)) - x0);
-      if (w >= 8) {
-        for (const [width, colour] of [
-          [4, '#000'],
-          [2, '#fff'],
-        ] as const) {
-          // prettier-ignore
-          ctx.lineWidth = width;
-          ctx.strokeStyle = colour;
-          ctx.strokeRect(x0 - 1, plot.y - 1, w + 1, plot.h + 2);
-        }
+  if (!x || !isInView(layout, x)) return;
+  clipped(ctx, { x: plot.x - 3, y: 0, w: plot.w + 6, h: 10_000 }, () => {
+    const x0 = Math.round(xOf(layout, x.from));
+    const w = Math.max(1, Math.round(xOf(layout, x.to)) - x0);
+    if (w >= 8) {
+      for (const [width, colour] of [
+        [4, '#000'],
+        [2, '#fff'],
+      ] as const) {
+        // prettier-ignore
+        ctx.lineWidth = width;
+        ctx.strokeStyle = colour;
+        ctx.strokeRect(x0 - 1, plot.y - 1, w + 1, plot.h + 2);
       }
-      ctx.fillStyle = theme.text;
-      ctx.fillRect(x0 - 1, plot.y - 3, w + 2, 2);
-      ctx.fillRect(x0 - 1, plot.y + plot.h + 1, w + 2, 2);
-      triangle(ctx, x0 + w / 2, plot.y + plot.h + 3, 'up', colour);
-    });
-  }
+    }
+    ctx.fillStyle = theme.text;
+    ctx.fillRect(x0 - 1, plot.y - 3, w + 2, 2);
+    ctx.fillRect(x0 - 1, plot.y + plot.h + 1, w + 2, 2);
+    triangle(ctx, x0 + w / 2, plot.y + plot.h + 3, 'up', colour);
+  });
+}
+
+const isInView = (layout: PlaneLayout, x: Range): boolean =>
+  x.to > layout.x.from && x.from < layout.x.to;
+
+// What paintColumns paints over; null: nothing.
+export function columnsBox(layout: PlaneLayout, xs: readonly (Range | null)[]): Rect | null {
+  const { plot } = layout;
+  const shown = xs.filter((x) => x !== null).filter((x) => isInView(layout, x));
+  if (shown.length === 0) return null;
+  const from = Math.max(plot.x, xOf(layout, Math.min(...shown.map((x) => x.from)))) - 8;
+  const to = Math.min(plot.x + plot.w, xOf(layout, Math.max(...shown.map((x) => x.to)))) + 8;
+  return { x: from, y: plot.y - 4, w: to - from, h: plot.h + 16 };
+}
+
+// Pointers at the selected rows, left of the plot. `ys`: by track.
+export function paintRows(
+  ctx: Ctx,
+  layout: PlaneLayout,
+  ys: readonly (Range | null)[],
+  colour: string,
+): void {
+  const { plot } = layout;
   layout.tracks.forEach((track, i) => {
     const range = ys[i];
     if (!range || range.to <= track.y.from || range.from >= track.y.to) return;
@@ -58,6 +78,15 @@ export function paintSelection(
     );
     triangle(ctx, plot.x - 2, (y0 + y1) / 2, 'right', colour);
   });
+}
+
+// What paintRows paints over; null: nothing.
+export function rowsBox(
+  { plot }: PlaneLayout,
+  yss: readonly (readonly (Range | null)[])[],
+): Rect | null {
+  if (yss.every((ys) => ys.every((y) => y === null))) return null;
+  return { x: plot.x - 8, y: plot.y - 5, w: 8, h: plot.h + 10 };
 }
 
 function triangle(ctx: Ctx, x: number, y: number, towards: 'up' | 'right', colour: string): void {
@@ -138,71 +167,4 @@ export function paintLens(
   ctx.strokeStyle = theme.accent;
   ctx.lineWidth = 1.5;
   ctx.strokeRect(box.x, box.y, box.w, box.h);
-}
-
-export interface Hovered {
-  readonly hit: Hit;
-  readonly x: Range; // the cell
-  readonly y: Range | null;
-  readonly name: string; // of the row
-  readonly figure: string; // of the row
-}
-
-// The column and the cell under the pointer, with the name and the figure of its row.
-export function paintHover(
-  ctx: Ctx,
-  layout: PlaneLayout,
-  { hit, name, figure, ...cell }: Hovered,
-  theme: PlaneTheme,
-): void {
-  const { plot } = layout;
-  const track = layout.tracks[hit.track];
-  clipped(ctx, { x: plot.x - 1, y: 0, w: plot.w + 2, h: 10_000 }, () => {
-    const [x0, x1] = [xOf(layout, cell.x.from), xOf(layout, cell.x.to)];
-    ctx.strokeStyle = theme.text;
-    ctx.lineWidth = 1;
-    ctx.globalAlpha = 0.35;
-    ctx.strokeRect(x0 - 0.5, plot.y - 0.5, Math.max(1, x1 - x0), plot.h + 1);
-    ctx.globalAlpha = 1;
-    if (!track || !cell.y) return;
-    const [y0, y1] = [yOf(track, cell.y.from), yOf(track, cell.y.to)];
-    ctx.globalAlpha = 0.25;
-    ctx.strokeRect(plot.x, y0, plot.w, Math.max(1, y1 - y0));
-    ctx.globalAlpha = 1;
-    for (const [width, colour] of [
-      [3, '#000'],
-      [1.5, '#fff'],
-    ] as const) {
-      // prettier-ignore
-      ctx.lineWidth = width;
-      ctx.strokeStyle = colour;
-      ctx.strokeRect(x0, y0, Math.max(2, x1 - x0 - 1), Math.max(2, y1 - y0 - 1));
-    }
-  });
-  if (!track || !cell.y) return;
-  const middle = yOf(
-    track,
-    (Math.max(cell.y.from, track.y.from) + Math.min(cell.y.to, track.y.to)) / 2,
-  );
-  badge(ctx, fitted(ctx, name, layout.gutter - 14), plot.x - 6, middle, 'right', theme);
-  if (layout.margin > 0 && figure !== '')
-    badge(ctx, figure, plot.x + plot.w + layout.lanes + 8, middle, 'left', theme);
-}
-
-function badge(
-  ctx: Ctx,
-  text: string,
-  x: number,
-  y: number,
-  align: 'left' | 'right',
-  theme: PlaneTheme,
-): void {
-  ctx.font = `11px ${theme.sans}`;
-  ctx.textAlign = align;
-  ctx.textBaseline = 'middle';
-  const w = ctx.measureText(text).width + 8;
-  ctx.fillStyle = theme.strong;
-  ctx.fillRect(align === 'right' ? x - w + 4 : x - 2, y - 8, w, 16);
-  ctx.fillStyle = theme.text;
-  ctx.fillText(text, align === 'right' ? x : x + 2, y + 0.5);
 }

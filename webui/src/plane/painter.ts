@@ -1,8 +1,11 @@
-// Paints a plane. The base (cells, axes, margins), the overlay (selection, brush) and the hover are
-// separate canvases: a change paints only what depends on it, at most once per frame.
+// Paints a plane. The base (cells, axes, margins) and the overlay (selection, brush) are separate
+// canvases, and what moves with the pointer are small elements: a change paints only what depends on
+// it, at most once per frame. Canvases are no larger than what they show, because the browser composes
+// whatever lies over a pixel that has changed.
 import { signal, type ReadonlySignal } from '@preact/signals';
 import { positionText } from './axis';
 import type { Point } from './gestures';
+import { HoverMarks } from './hover_marks';
 import { lensLayout, type Box, type Hit, type PlaneLayout } from './layout';
 import { paintLabels, paintNames } from './paint_axes';
 import { paintCells, paintGrid, type Ctx } from './paint_cells';
@@ -15,20 +18,30 @@ import {
   type RowFigures,
 } from './paint_margins';
 import { paintLanes } from './paint_lanes';
-import { paintBrush, paintHover, paintLens, paintSelection, type Brush } from './paint_overlay';
-import type { PlaneParts } from './plane';
+import {
+  columnsBox,
+  paintBrush,
+  paintColumns,
+  paintLens,
+  paintRows,
+  rowsBox,
+  type Brush,
+} from './paint_overlay';
+import type { HoverPlace, PlaneParts } from './plane';
 import { cellAt, pixelOf, pixelStart, type Raster } from './raster';
 import { clip, outwards, type Range } from './range';
 import { sameScale, scaleOf, type Scale } from './scale';
 import type { Scene } from './scene';
 import { themeOf, type PlaneTheme } from './theme';
+import { paintInto, within } from '../ui/paint_into';
+import { Tip } from '../ui/tip';
 
-export type CanvasPart = 'base' | 'overlay' | 'hover';
+export type PlanePart = 'base' | 'overlay' | 'hover';
 
 // What the plane knows while the user moves.
 export interface PlaneState {
   readonly box: ReadonlySignal<Box>;
-  readonly hovered: ReadonlySignal<{ readonly hit: Hit; readonly at: Point } | null>;
+  readonly hovered: ReadonlySignal<HoverPlace | null>;
   readonly dragged: () => Brush | null; // while the pointer is down
   readonly layout: () => PlaneLayout | null;
 }
@@ -41,7 +54,7 @@ export class PlanePainter {
   isHoverPainted = false;
   private readonly parts: PlaneParts;
   private readonly state: PlaneState;
-  private readonly dirty: Record<CanvasPart, boolean> = { base: true, overlay: true, hover: true };
+  private readonly dirty: Record<PlanePart, boolean> = { base: true, overlay: true, hover: true };
   private frame = 0;
   private theme: PlaneTheme | null = null;
   // By track: the picture that scale and margins refer to, and the figures of its rows.
@@ -49,15 +62,21 @@ export class PlanePainter {
   private figures: readonly RowFigures[] = [];
   private scaledMs = 0; // when the scale was computed
   private scaleTimer: ReturnType<typeof setTimeout> | null = null;
+  private readonly marks: HoverMarks;
+  private readonly tip: Tip;
 
   constructor(parts: PlaneParts, state: PlaneState) {
     this.parts = parts;
     this.state = state;
+    this.marks = new HoverMarks(parts.marks);
+    this.tip = new Tip(parts.tip);
   }
 
   destroy(): void {
     cancelAnimationFrame(this.frame);
     if (this.scaleTimer !== null) clearTimeout(this.scaleTimer);
+    this.marks.destroy();
+    this.tip.destroy();
   }
 
   themeChanged(): void {
@@ -90,8 +109,8 @@ export class PlanePainter {
     };
   }
 
-  // Paints these canvases in the next frame.
-  request(...parts: readonly CanvasPart[]): void {
+  // Paints these parts in the next frame.
+  request(...parts: readonly PlanePart[]): void {
     for (const part of parts) this.dirty[part] = true;
     if (this.frame !== 0) return;
     this.frame = requestAnimationFrame(() => {
@@ -104,26 +123,16 @@ export class PlanePainter {
     const [scene, layout] = [this.parts.scene.peek(), this.state.layout()];
     this.theme ??= themeOf(this.parts.base);
     const { theme, dirty } = this;
-    const { base, overlay, hover } = this.parts;
-    if (dirty.base) this.on(base, (ctx) => { if (scene && layout) this.paintBase(ctx, scene, layout, theme); }); // prettier-ignore
-    if (dirty.overlay) this.on(overlay, (ctx) => { if (layout) this.paintOverlay(ctx, layout, theme); }); // prettier-ignore
-    if (dirty.hover) this.on(hover, (ctx) => { if (scene && layout) this.paintHovered(ctx, scene, layout, theme); }); // prettier-ignore
-    dirty.base = dirty.overlay = dirty.hover = false;
-  }
-
-  private on(canvas: HTMLCanvasElement, paint: (ctx: Ctx) => void): void {
     const { w, h } = this.state.box.peek();
-    const ctx = canvas.getContext('2d');
-    if (!ctx || w === 0 || h === 0) return;
-    const ratio = devicePixelRatio;
-    const [pixelsW, pixelsH] = [Math.round(w * ratio), Math.round(h * ratio)];
-    if (canvas.width !== pixelsW || canvas.height !== pixelsH) {
-      canvas.width = pixelsW;
-      canvas.height = pixelsH;
+    const isShown = scene !== null && layout !== null && w > 0 && h > 0;
+    if (dirty.base) {
+      paintInto(this.parts.base, w > 0 && h > 0 ? { x: 0, y: 0, w, h } : null, (ctx) => {
+        if (isShown) this.paintBase(ctx, scene, layout, theme);
+      });
     }
-    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-    ctx.clearRect(0, 0, w, h);
-    paint(ctx);
+    if (dirty.overlay) this.paintOverlay(isShown ? layout : null, theme);
+    if (dirty.hover) this.paintHovered(isShown ? scene : null, layout, theme);
+    dirty.base = dirty.overlay = dirty.hover = false;
   }
 
   private paintBase(ctx: Ctx, scene: Scene, layout: PlaneLayout, theme: PlaneTheme): void {
@@ -208,23 +217,39 @@ export class PlanePainter {
     return next;
   }
 
-  private paintOverlay(ctx: Ctx, layout: PlaneLayout, theme: PlaneTheme): void {
+  private paintOverlay(layout: PlaneLayout | null, theme: PlaneTheme): void {
     const brush = this.state.dragged() ?? this.parts.brush.peek();
-    if (brush) paintBrush(ctx, layout, brush, theme);
     const marked = this.parts.marked.peek();
-    paintSelection(ctx, layout, marked.compared, theme, theme.text);
-    paintSelection(ctx, layout, marked, theme);
+    const { compared } = marked;
+    const { w, h } = this.state.box.peek();
+    const all = { x: 0, y: 0, w, h };
+    // The brush dims what is outside.
+    const columns = layout && (brush ? all : columnsBox(layout, [marked.x, compared.x]));
+    paintInto(this.parts.overlay, columns && within(columns, all), (ctx) => {
+      if (!layout) return;
+      if (brush) paintBrush(ctx, layout, brush, theme);
+      paintColumns(ctx, layout, compared.x, theme, theme.text);
+      paintColumns(ctx, layout, marked.x, theme);
+    });
+    const rows = layout && rowsBox(layout, [marked.ys, compared.ys]);
+    paintInto(this.parts.rows, rows && within(rows, all), (ctx) => {
+      if (!layout) return;
+      paintRows(ctx, layout, compared.ys, theme.text);
+      paintRows(ctx, layout, marked.ys, theme.accent);
+    });
   }
 
-  private paintHovered(ctx: Ctx, scene: Scene, layout: PlaneLayout, theme: PlaneTheme): void {
+  private paintHovered(scene: Scene | null, layout: PlaneLayout | null, theme: PlaneTheme): void {
+    const place = this.state.hovered.peek();
     const pointed = this.parts.pointed.peek();
-    const hit =
-      this.state.hovered.peek()?.hit ??
-      (pointed === null ? null : { track: 0, x: pointed + 0.5, y: null });
+    const hit = place?.hit ?? (pointed === null ? null : { track: 0, x: pointed + 0.5, y: null });
     this.isHoverPainted = hit !== null;
-    // An empty canvas costs the compositor as much as a full one.
-    this.parts.hover.style.visibility = hit ? '' : 'hidden';
-    if (!hit) return;
+    if (!scene || !layout || !hit) {
+      this.marks.hide();
+      this.tip.hide();
+      paintInto(this.parts.lens, null);
+      return;
+    }
     const cell = this.cellOf(hit);
     const axis = scene.tracks[hit.track]?.y;
     const raster = this.best[hit.track];
@@ -232,13 +257,15 @@ export class PlanePainter {
     const value = row >= 0 ? (this.figures[hit.track]?.values[row] ?? 0) : 0;
     const name = axis && hit.y !== null ? positionText(axis, hit.y) : '';
     const figure = value > 0 ? scene.valueText(value, hit.track) : '';
-    paintHover(ctx, layout, { hit, ...cell, name, figure }, theme);
-    const at = this.state.hovered.peek()?.at;
-    if (scene.lens && at && hit.y !== null) this.paintLens(ctx, scene, layout, hit, at, theme);
+    this.marks.show(layout, { hit, ...cell, name, figure });
+    const text = place && this.parts.describe(place);
+    if (text) this.tip.show(text, place.at, this.state.box.peek());
+    else this.tip.hide();
+    if (scene.lens && place && hit.y !== null) this.paintLens(scene, layout, hit, place.at, theme);
+    else paintInto(this.parts.lens, null);
   }
 
   private paintLens(
-    ctx: Ctx,
     scene: Scene,
     layout: PlaneLayout,
     hit: Hit,
@@ -259,6 +286,9 @@ export class PlanePainter {
       'lens',
     );
     const { palette, shown } = scene;
-    paintLens(ctx, lens, pictures, { palette, scale: this.parts.scale.peek(), shown }, theme);
+    const { x, y, w, h } = lens.box;
+    paintInto(this.parts.lens, { x: x - 1, y: y - 1, w: w + 2, h: h + 2 }, (ctx) => {
+      paintLens(ctx, lens, pictures, { palette, scale: this.parts.scale.peek(), shown }, theme);
+    });
   }
 }

@@ -27,6 +27,7 @@ import type { Raster } from './raster';
 import { clip, outwards, panRange, spanOf, zoomRange, type Range } from './range';
 import type { Scale } from './scale';
 import type { Scene } from './scene';
+import type { TipText } from '../ui/tip';
 
 export interface PlaneEvents {
   move(camera: Camera): void;
@@ -39,8 +40,11 @@ export interface PlaneParts {
   readonly host: HTMLElement;
   readonly base: HTMLCanvasElement;
   readonly overlay: HTMLCanvasElement;
-  readonly hover: HTMLCanvasElement;
+  readonly rows: HTMLCanvasElement; // the selected rows
+  readonly lens: HTMLCanvasElement;
+  readonly marks: HTMLElement; // of what is under the pointer
   readonly input: HTMLElement; // on top
+  readonly tip: HTMLElement;
   readonly scene: ReadonlySignal<Scene | null>;
   readonly camera: ReadonlySignal<Camera>;
   readonly marked: ReadonlySignal<Marked>; // the selection
@@ -48,6 +52,7 @@ export interface PlaneParts {
   readonly pointed: ReadonlySignal<number | null>; // unit of x that another view points at
   readonly theme: ReadonlySignal<unknown>; // changes with the colours of the page
   readonly scale: Signal<Scale>; // set by the plane
+  readonly describe: (place: HoverPlace) => TipText | null; // for the tooltip; null: none
   readonly events: PlaneEvents;
 }
 
@@ -67,6 +72,13 @@ export class Plane implements PlaneInput {
   private pointer: Point | null = null; // null: outside, or the cursor was moved by keys
   private growthTimer: ReturnType<typeof setTimeout> | null = null;
   private dragged: Brush | null = null; // while the pointer is down
+  // The newest layout and what it was made of: each movement of the pointer asks for it repeatedly.
+  private made: {
+    readonly scene: Scene;
+    readonly box: Box;
+    readonly camera: Camera;
+    readonly layout: PlaneLayout;
+  } | null = null;
 
   constructor(parts: PlaneParts) {
     this.parts = parts;
@@ -104,7 +116,13 @@ export class Plane implements PlaneInput {
   layout(): PlaneLayout | null {
     const scene = this.parts.scene.peek();
     const box = this.box.peek();
-    return scene && box.w > 0 ? planeLayout(box, scene, this.parts.camera.peek()) : null;
+    const camera = this.parts.camera.peek();
+    if (!scene || box.w === 0) return null;
+    const known = this.made;
+    if (known?.scene === scene && known.box === box && known.camera === camera) return known.layout;
+    const layout = planeLayout(box, scene, camera);
+    this.made = { scene, box, camera, layout };
+    return layout;
   }
 
   // Shows a range of both axes; null: everything.

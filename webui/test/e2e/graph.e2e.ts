@@ -143,28 +143,28 @@ describe('the layer graph', () => {
   it('hides a kind of nodes by its legend', async () => {
     await shown();
     const { page } = fixture;
-    const before = await fixture.pixels('.graph > canvas');
+    const before = await fixture.pixels('.graph-base');
     const legend = page.getByRole('list', { name: 'Kinds of nodes' });
     await legend.getByRole('button', { name: /^shared/ }).click();
     await expect.poll(() => fixture.hash.get('p.graph')).toBe('hide:infrastructure');
-    await expect.poll(() => fixture.pixels('.graph > canvas')).not.toBe(before);
+    await expect.poll(() => fixture.pixels('.graph-base')).not.toBe(before);
     await legend.getByRole('button', { name: /^shared/ }).click();
-    await expect.poll(() => fixture.pixels('.graph > canvas')).toBe(before);
+    await expect.poll(() => fixture.pixels('.graph-base')).toBe(before);
   });
 
   it('is coloured by time, bytes or disk waits of the step or the session', async () => {
     await shown();
     const { page } = fixture;
-    const plain = await fixture.pixels('.graph > canvas');
+    const plain = await fixture.pixels('.graph-base');
     await page.getByLabel('Colour of the nodes').selectOption('bytes');
-    await expect.poll(() => fixture.pixels('.graph > canvas')).not.toBe(plain);
+    await expect.poll(() => fixture.pixels('.graph-base')).not.toBe(plain);
     await page.getByText('most bytes').waitFor();
-    const step = await fixture.pixels('.graph > canvas');
+    const step = await fixture.pixels('.graph-base');
     // The bytes of the ops of a session have the proportions of a step; their times have not.
     await page.getByLabel('Colour of the nodes').selectOption('time');
     await page.getByRole('radio', { name: 'Session' }).check();
     await expect.poll(() => fixture.hash.get('p.graph')).toBe('heat:time,all');
-    await expect.poll(() => fixture.pixels('.graph > canvas')).not.toBe(step);
+    await expect.poll(() => fixture.pixels('.graph-base')).not.toBe(step);
     expect(await fixture.axeViolations()).toEqual([]);
   });
 });
@@ -222,7 +222,7 @@ describe('the graph of a running step', () => {
     expect(running?.op_layer_id).toBe(0);
     const scene = sceneOf(await fixture.get<LayerSubgraph>('steps/0/layers/0'));
     const { layout } = laidOut(scene, layoutGraph(layoutGraphOf(scene)));
-    const size = await page.locator('.graph > canvas').boundingBox();
+    const size = await page.locator('.graph-base').boundingBox();
     const camera = initialCamera({ w: size?.width ?? 0, h: size?.height ?? 0 }, layout);
     const item = scene.items.findIndex(({ node }) => node.executed_op === running?.op);
     const read = scene.edges.flatMap(({ to }, i) => (to === item ? [i] : []));
@@ -241,7 +241,7 @@ describe('the graph of a running step', () => {
       return screen(path.at(-2) ?? 0, (path.at(-1) ?? 0) - 9);
     });
     const colours = () =>
-      page.locator('.graph > canvas').evaluate(
+      page.locator('.graph-base').evaluate(
         (canvas, points) => {
           const style = getComputedStyle(canvas);
           const ctx = (canvas as HTMLCanvasElement).getContext('2d');

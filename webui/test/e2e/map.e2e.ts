@@ -323,16 +323,16 @@ describe('a gesture', () => {
     await map().getByRole('checkbox', { name: 'Lens' }).check();
     await expect.poll(() => fixture.hash.get('p.map')).toContain('lens');
     await settled();
-    const hover = () => fixture.pixels('.plane canvas:nth-child(3)');
+    const lens = () => fixture.pixels('.plane-lens');
     const box = await input().boundingBox();
     if (!box) throw new Error('no map');
     await page.mouse.move(box.x + box.width / 2, box.y + 80);
     await tip().getByText('tensor').waitFor();
-    const withLens = await hover();
+    await expect.poll(lens).not.toBe(0);
     await map().getByRole('checkbox', { name: 'Lens' }).uncheck();
     await page.mouse.move(box.x + box.width / 2, box.y + 80);
     await tip().getByText('tensor').waitFor();
-    await expect.poll(hover).not.toBe(withLens);
+    await expect.poll(lens).toBe(0);
     // Zoomed into a matrix: its rows.
     for (let i = 0; i < 20; i += 1) await page.mouse.wheel(0, -300);
     await tip().getByText('row').waitFor();
@@ -445,7 +445,7 @@ describe('a comparison', () => {
     expect((await rows())[1]?.[3]).toBe(sign + text(Math.abs(first?.difference.time_ns ?? 0)));
     // Both are marked in the map, and a link shows the same.
     await page.mouse.move(2, 2);
-    const marks = () => fixture.pixels('.plane canvas:nth-child(2)');
+    const marks = () => fixture.pixels('.plane-overlay');
     await settled();
     const marked = await marks();
     const shown = await rows();

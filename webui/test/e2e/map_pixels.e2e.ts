@@ -20,15 +20,17 @@ interface Picture {
 
 const map = () => fixture.page.getByRole('tabpanel', { name: 'Map' });
 
-// The colours of a canvas at points of CSS pixels.
-const coloursAt = (canvas: number, points: readonly (readonly [number, number])[]) =>
+// The colours of a canvas at points of the map, in CSS pixels. Outside of the canvas: transparent.
+const coloursAt = (canvas: string, points: readonly (readonly [number, number])[]) =>
   map()
-    .locator('.plane canvas')
-    .nth(canvas)
+    .locator(canvas)
     .evaluate((element, at) => {
       const ctx = (element as HTMLCanvasElement).getContext('2d');
       const ratio = devicePixelRatio;
-      return at.map(([x, y]) => [...(ctx?.getImageData(x * ratio, y * ratio, 1, 1).data ?? [])]);
+      const { e: left, f: top } = new DOMMatrix(getComputedStyle(element).transform);
+      return at.map(([x, y]) => [
+        ...(ctx?.getImageData((x - left) * ratio, (y - top) * ratio, 1, 1).data ?? []),
+      ]);
     }, points);
 
 // Where the map draws what: from the axes of REST.
@@ -82,7 +84,7 @@ describe('the colours of the example', () => {
     );
     // The picture arrives and settles.
     const differing = async (): Promise<readonly number[]> => {
-      const found = await coloursAt(0, points);
+      const found = await coloursAt('.plane-base', points);
       return found.flatMap((pixel, i) => {
         const wanted = expected[i];
         return wanted && String(pixel.slice(0, 3)) !== String(wanted) ? [i] : [];
@@ -105,11 +107,11 @@ describe('the frame of the selection', () => {
       await fixture.show(fixture.session ?? '', `sel=k:${token}`, `step=${Math.max(0, token - 20)}`);
       await fixture.page.mouse.move(2, 2);
       const points = middles(layout, picture.cells.length, columns);
-      const alphas = async () => (await coloursAt(1, points)).map((pixel) => pixel[3]);
+      const alphas = async () => (await coloursAt('.plane-overlay', points)).map((pixel) => pixel[3]);
       await expect.poll(alphas).toEqual(points.map(() => 0));
       // It is marked above and below.
       const track = layout.tracks[0];
-      const marked = await fixture.pixels('.plane canvas:nth-child(2)');
+      const marked = await fixture.pixels('.plane-overlay');
       expect(marked).not.toBe(0);
       expect(track).toBeDefined();
     }

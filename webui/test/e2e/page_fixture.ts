@@ -296,12 +296,14 @@ export class PageFixture {
     await this.ops.waitFor();
   }
 
-  // A checksum of the pixels of a canvas.
+  // A checksum of the pixels of a canvas and of its position; 0: nothing is painted.
   pixels(selector: string): Promise<number> {
     return this.page.locator(selector).evaluate((canvas) => {
       if (!(canvas instanceof HTMLCanvasElement)) return 0;
       const box = canvas.getContext('2d')?.getImageData(0, 0, canvas.width, canvas.height).data;
-      return box?.reduce((sum, value, i) => (sum * 31 + value * (i % 7)) % 1_000_003, 0) ?? 0;
+      const sum = box?.reduce((all, value, i) => (all * 31 + value * (i % 7)) % 1_000_003, 0) ?? 0;
+      const { e: left, f: top } = new DOMMatrix(getComputedStyle(canvas).transform);
+      return sum === 0 ? 0 : sum + left * 1e7 + top * 1e12;
     });
   }
 

@@ -22,22 +22,13 @@ const row = () => fixture.ops.locator('.vgrid-row[aria-selected=true]');
 
 // What the views show as the current op or step.
 async function shown() {
-  const { page, hash } = fixture;
+  const { hash } = fixture;
   return {
     step: hash.get('step'),
     selection: hash.get('sel'),
     table: await row().allInnerTexts(),
     strip: await fixture.pixels('.strip-chart'),
-    map: await page
-      .locator('.plane canvas')
-      .nth(1)
-      .evaluate((canvas) => {
-        const { width, height } = canvas as HTMLCanvasElement;
-        const data = (canvas as HTMLCanvasElement)
-          .getContext('2d')
-          ?.getImageData(0, 0, width, height).data;
-        return data?.reduce((sum, value, i) => (sum * 31 + value * (i % 7)) % 1_000_003, 0);
-      }),
+    map: await fixture.pixels('.plane-overlay'),
   };
 }
 
@@ -150,7 +141,7 @@ describe('playback', () => {
     await expect.poll(shownOp).toBe(String(op));
     await page.locator(`.graph[data-drawn="${layer}"]`).waitFor();
     // Zoomed out of sight of the op.
-    await page.locator('.graph canvas').hover();
+    await page.locator('.graph-base').hover();
     for (let i = 0; i < 8; i += 1) await page.mouse.wheel(0, -400);
     await expect.poll(() => fixture.hash.get('w.graph')).not.toBeNull();
     const before = fixture.hash.get('w.graph');
@@ -161,7 +152,7 @@ describe('playback', () => {
     // The link is written when the position rests.
     await expect.poll(() => fixture.hash.get('w.graph')).not.toBe(before);
     await expect.poll(async () => `o:${await shownOp()}` === fixture.hash.get('sel')).toBe(true);
-    await page.locator('.graph canvas').focus();
+    await page.locator('.graph-base').focus();
     await page.keyboard.press('f');
     await expect.poll(() => fixture.hash.get('full')).toBe('graph');
     await expect.poll(() => fixture.hash.get('w.graph')).toBeNull();

@@ -60,7 +60,7 @@ describe('the page', () => {
     await expect.poll(() => crumbs.count()).toBe(0);
     await map().getByRole('checkbox', { name: 'Lens' }).check();
     await pointAt(0.4, 101);
-    await expect.poll(() => fixture.pixels('.plane canvas:nth-child(3)')).not.toBe(0);
+    await expect.poll(() => fixture.pixels('.plane-lens')).not.toBe(0);
   });
 
   it('a click in the map selects in graph and table', async () => {
@@ -140,7 +140,7 @@ describe('the page', () => {
     await map().getByRole('button', { name: 'Op × time', exact: true }).click();
     await fixture.page.mouse.move(2, 2);
     await expect.poll(base).not.toBe(0);
-    const overlay = () => fixture.pixels('.plane canvas:nth-child(2)');
+    const overlay = () => fixture.pixels('.plane-overlay');
     const before = await overlay();
     const { ops } = await fixture.get<{ ops: Op[] }>('steps/3/ops?limit=1000');
     const op = ops.find((one) => one.op_layer_id === 2 && one.operation_type === 'MUL_MAT');
@@ -152,7 +152,7 @@ describe('the page', () => {
     await fixture.tab('Graph').click();
     await graph(2).waitFor();
     await fixture.page.locator('.graph[data-drawn="2"]').waitFor();
-    const lit = () => fixture.pixels('.graph > canvas');
+    const lit = () => fixture.pixels('.graph-base');
     const selected = await lit();
     await fixture.page.keyboard.press('Escape');
     await expect.poll(lit).not.toBe(selected);

@@ -237,7 +237,7 @@ describe('what is painted', () => {
       hidden: new Set<never>(),
       times: new Float64Array(scene.items.length),
       selected: new Set<number>(),
-      ...{ hovered: null, focused: null, found: null },
+      ...{ focused: null, found: null },
     };
     paintGraph(ctx, { w: width, h: height }, drawn, { left: 0, top: 0, scale: 1 }, marks, palette);
     const strokes = calls.filter(({ name }) => name === 'stroke');

@@ -30,7 +30,7 @@ import type { PictureAxis, Tensor } from '../../src/net/types';
 import { axisOf, nameAt, rangeText, rowOfName } from '../../src/plane/axis';
 import type { Scene } from '../../src/plane/scene';
 import { describeCell } from '../../src/panels/map/cell_text';
-import { tipTop } from '../../src/plane/PlaneView';
+import { tipTop } from '../../src/ui/tip';
 import { expertRows, parseFilter } from '../../src/state/filter';
 import { layersText, sumQuery } from '../../src/state/range_query';
 import { TraceData } from '../../src/state/trace_data';

@@ -186,7 +186,6 @@ describe('an exported graph', () => {
       running: new Set<number>(),
       heat: null,
       hidden: new Set(['output'] as const),
-      hovered: null,
       focused: null,
       found: null,
     };

@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { exactBytes, exactNs, formatBytes, formatNs, formatShape, plural } from '../../format';
+import { plural } from '../../format';
 import { LayoutCache, type LayoutWorker } from '../../graph/layout_cache';
 import { HEAT_NAMES, type GraphOptions } from '../../graph/graph_options';
 import { countsOf, laidOut, layoutGraphOf, type Scene } from '../../graph/scene';
@@ -8,7 +8,7 @@ import type { Resource } from '../../state/resource';
 import { usePart } from '../../ui/hooks';
 import { ZoomButtons } from '../../ui/ZoomButtons';
 import type { SessionProps } from '../panel';
-import { GraphChart, type GraphTip } from './graph_chart';
+import { GraphChart } from './graph_chart';
 import type { GraphValues } from './graph_values';
 import { GraphLegend } from './GraphLegend';
 import { setGraph } from './set_graph';
@@ -31,19 +31,21 @@ export function GraphCanvas(props: Props) {
   const { store, session, panel, scene, chart, options, values } = props;
   const host = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const tip = useRef(signal<GraphTip | null>(null)).current;
+  const over = useRef<HTMLCanvasElement>(null);
+  const tip = useRef<HTMLDivElement>(null);
   const announcement = useRef(signal('')).current;
   const untouched = usePart(() => store.navigation.view.value.windows[panel] === undefined);
 
   useEffect(() => {
-    if (!host.current || !canvas.current) return;
+    if (!host.current || !canvas.current || !over.current || !tip.current) return;
     const parts = {
       store,
       session,
       panel,
       host: host.current,
       canvas: canvas.current,
-      tip,
+      over: over.current,
+      tip: tip.current,
       announcement,
       values: computed(() => values.state.value.value?.byOp ?? NO_VALUES),
     };
@@ -73,11 +75,13 @@ export function GraphCanvas(props: Props) {
       <div class="graph" ref={host}>
         <canvas
           ref={canvas}
+          class="graph-base"
           tabIndex={0}
           role="application"
           aria-roledescription="graph"
           aria-label={`${layer < 0 ? 'Model' : `Layer ${layer}`}: ${plural(nodes.length, 'node')}, ${plural(edges.length, 'edge')}. Arrow keys follow the edges, Enter selects${layer < 0 ? ', O opens a box' : ''}. A list of the nodes follows.`}
         />
+        <canvas ref={over} class="graph-hover" aria-hidden="true" />
         <p class="visually-hidden" role="status">
           {announcement.value}
         </p>
@@ -90,7 +94,7 @@ export function GraphCanvas(props: Props) {
             disabled: untouched,
           }}
         />
-        <Tip tip={tip} />
+        <div ref={tip} class="tip" hidden />
       </div>
       <GraphLegend
         store={store}
@@ -109,45 +113,3 @@ export function GraphCanvas(props: Props) {
 }
 
 const NO_VALUES: ReadonlyMap<number, number> = new Map();
-
-const WIDTH = 292; // as in panels.css
-const HEIGHT = 170;
-
-function Tip({ tip }: { tip: { readonly value: GraphTip | null } }) {
-  const shown = tip.value;
-  if (!shown) return null;
-  const { item, ns, x, y, width, height } = shown;
-  const { node } = item;
-  const left = x + 14 + WIDTH > width ? Math.max(0, x - WIDTH - 12) : x + 14;
-  const top = Math.max(0, Math.min(y + 14, height - HEIGHT));
-  const what = node.role === '' ? node.component : `${node.component}, ${node.role}`;
-  return (
-    <div class="tip" style={{ transform: `translate(${left}px, ${top}px)` }}>
-      <div class="tip-head">
-        <b class="mono">{node.name}</b>
-        <span>{node.op ?? node.kind}</span>
-      </div>
-      <dl>
-        {node.label !== '' && <Line name="meaning" value={node.label} />}
-        <Line name="shape" value={`${node.type} ${formatShape(node.shape)}`} />
-        <Line name="size" value={`${formatBytes(node.size)} (${exactBytes(node.size)})`} />
-        <Line
-          name="layer"
-          value={node.layer === null ? 'none (embedding or output)' : String(node.layer)}
-        />
-        <Line name="component" value={what} />
-        <Line name="category" value={node.category.replaceAll('_', ' ')} />
-        {ns > 0 && <Line name="time" value={`${formatNs(ns)} (${exactNs(ns)})`} />}
-      </dl>
-    </div>
-  );
-}
-
-function Line({ name, value }: { name: string; value: string }) {
-  return (
-    <>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </>
-  );
-}

@@ -1,7 +1,14 @@
 // The layer graph on its canvas: observes the graph, the selection and the pointer, and paints at
 // most once per frame.
 import { computed, effect, signal, untracked, type ReadonlySignal } from '@preact/signals';
-import { graphPalette, paintGraph, type GraphMarks, type GraphPalette } from '../../graph/paint';
+import {
+  graphPalette,
+  hoveredArea,
+  paintGraph,
+  paintHovered,
+  type GraphMarks,
+  type GraphPalette,
+} from '../../graph/paint';
 import { groupKey } from '../../graph/whole';
 import { decodeGraph, encodeGraph, type GraphOptions } from '../../graph/graph_options';
 import { heatColours } from '../../graph/heat';
@@ -27,16 +34,10 @@ import type { Selection } from '../../state/selection';
 import type { Viewport } from '../../state/shell';
 import type { Store } from '../../state/store';
 import { withKey } from '../../state/view';
+import { paintInto, within } from '../../ui/paint_into';
+import { Tip } from '../../ui/tip';
 import { selectionOf } from './selection_of';
-
-export interface GraphTip {
-  readonly item: Item;
-  readonly ns: number; // 0: unknown
-  readonly x: number; // position in the host
-  readonly y: number;
-  readonly width: number; // of the host
-  readonly height: number;
-}
+import { tipText } from './tip_text';
 
 export interface GraphParts {
   readonly store: Store;
@@ -44,8 +45,9 @@ export interface GraphParts {
   readonly panel: string;
   readonly host: HTMLElement;
   readonly canvas: HTMLCanvasElement;
+  readonly over: HTMLCanvasElement; // what is under the pointer
   readonly values: ReadonlySignal<ReadonlyMap<number, number>>; // by op, for the heat
-  readonly tip: { value: GraphTip | null };
+  readonly tip: HTMLElement;
   readonly announcement: { value: string }; // text for screen readers
 }
 
@@ -56,7 +58,10 @@ export class GraphChart implements Viewport {
   private readonly hovered = signal<number | null>(null);
   private readonly focused = signal<number | null>(null);
   private readonly stops: (() => void)[] = [];
+  private readonly tip: Tip;
   private frame = 0;
+  private hoverFrame = 0;
+  private palette: GraphPalette | null = null; // of the theme
 
   private readonly times = computed(() => {
     const drawn = this.drawn.value;
@@ -111,11 +116,14 @@ export class GraphChart implements Viewport {
 
   constructor(parts: GraphParts) {
     this.parts = parts;
+    this.tip = new Tip(parts.tip);
     this.watch();
   }
 
   destroy(): void {
     cancelAnimationFrame(this.frame);
+    cancelAnimationFrame(this.hoverFrame);
+    this.tip.destroy();
     for (const stop of this.stops) stop();
   }
 
@@ -222,8 +230,8 @@ export class GraphChart implements Viewport {
     if (!drawn) return null;
     return {
       drawn,
-      marks: { ...this.marks(), hovered: null, focused: null },
-      palette: graphPalette(this.parts.canvas),
+      marks: { ...this.marks(), focused: null },
+      palette: this.colours(),
     };
   }
 
@@ -234,7 +242,6 @@ export class GraphChart implements Viewport {
       running: this.running.peek(),
       heat: this.heat.peek(),
       hidden: this.hidden.peek(),
-      hovered: this.hovered.peek(),
       focused: this.focused.peek(),
       found: this.hits.peek(),
     };
@@ -277,9 +284,9 @@ export class GraphChart implements Viewport {
 
   private showTip(index: number | null, x: number, y: number): void {
     const item = index === null ? undefined : this.drawn.peek()?.scene.items[index];
-    const ns = index === null ? 0 : (this.times.peek()[index] ?? 0);
-    const { w: width, h: height } = this.box.peek();
-    this.parts.tip.value = item ? { item, ns, x, y, width, height } : null;
+    if (item && index !== null)
+      this.tip.show(tipText(item, this.times.peek()[index] ?? 0), { x, y }, this.box.peek());
+    else this.tip.hide();
   }
 
   // ---- Painting -----------------------------------------------------------------------
@@ -305,13 +312,25 @@ export class GraphChart implements Viewport {
       }),
       this.refitInFullScreen(),
       effect(() => {
-        void [this.box.value, this.drawn.value, this.hovered.value, this.focused.value];
+        void store.theme.value;
+        this.palette = null;
+      }),
+      effect(() => {
+        void [this.box.value, this.drawn.value, this.focused.value];
         void [this.times.value, this.selected.value, this.hits.value];
         void [this.heat.value, this.running.value, this.hidden.value];
         void [store.navigation.view.value, store.theme.value];
         cancelAnimationFrame(this.frame);
         this.frame = requestAnimationFrame(() => {
           this.paint();
+        });
+      }),
+      effect(() => {
+        void [this.box.value, this.drawn.value, this.hovered.value, this.hidden.value];
+        void [store.navigation.view.value, store.theme.value];
+        cancelAnimationFrame(this.hoverFrame);
+        this.hoverFrame = requestAnimationFrame(() => {
+          this.paintHovered();
         });
       }),
     );
@@ -345,21 +364,30 @@ export class GraphChart implements Viewport {
   private paint(): void {
     const { canvas } = this.parts;
     const box = this.box.peek();
-    const ctx = canvas.getContext('2d');
-    if (!ctx || box.w === 0 || box.h === 0) return;
-    const ratio = devicePixelRatio;
-    const [pixelsW, pixelsH] = [Math.round(box.w * ratio), Math.round(box.h * ratio)];
-    if (canvas.width !== pixelsW || canvas.height !== pixelsH) {
-      canvas.width = pixelsW;
-      canvas.height = pixelsH;
-    }
-    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const drawn = this.drawn.peek();
-    if (!drawn) {
-      ctx.clearRect(0, 0, box.w, box.h);
-      return;
-    }
-    paintGraph(ctx, box, drawn, this.camera(), this.marks(), graphPalette(canvas));
+    if (box.w === 0 || box.h === 0) return;
+    paintInto(canvas, { x: 0, y: 0, ...box }, (ctx) => {
+      const drawn = this.drawn.peek();
+      if (drawn) paintGraph(ctx, box, drawn, this.camera(), this.marks(), this.colours());
+    });
+  }
+
+  private colours(): GraphPalette {
+    this.palette ??= graphPalette(this.parts.canvas);
+    return this.palette;
+  }
+
+  private paintHovered(): void {
+    const { over } = this.parts;
+    const [drawn, item, hidden] = [this.drawn.peek(), this.hovered.peek(), this.hidden.peek()];
+    const { w, h } = this.box.peek();
+    const camera = this.camera();
+    const area =
+      drawn && item !== null
+        ? within(hoveredArea(drawn, camera, item, hidden), { x: 0, y: 0, w, h })
+        : null;
+    paintInto(over, area, (ctx) => {
+      if (drawn && item !== null) paintHovered(ctx, drawn, camera, item, hidden, this.colours());
+    });
   }
 }
 

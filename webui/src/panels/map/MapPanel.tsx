@@ -9,7 +9,7 @@ import type { Store } from '../../state/store';
 import { usePart } from '../../ui/hooks';
 import { Empty, Failed, Loading } from '../../ui/States';
 import type { SessionProps } from '../panel';
-import { describeCell, type CellText } from './cell_text';
+import { describeCell } from './cell_text';
 import { MapFooter } from './MapFooter';
 import { MapModel } from './map_model';
 import { stepAt } from './map_selection';
@@ -53,23 +53,19 @@ export function MapPanel({ store, session, panel }: SessionProps) {
             const cell = of.cellOf(place.hit);
             const { options, total } = model;
             const tensor = tensorOf(model, place.hit);
-            return (
-              <TipText
-                text={describeCell({
-                  hit: place.hit,
-                  cell,
-                  context: {
-                    data: session.data,
-                    options: options.peek(),
-                    scene,
-                    total: total.peek(),
-                    step: stepAt(session.data, options.peek().x, place.hit.x),
-                    tensor,
-                    residency: residencyAt(model, tensor),
-                  },
-                })}
-              />
-            );
+            return describeCell({
+              hit: place.hit,
+              cell,
+              context: {
+                data: session.data,
+                options: options.peek(),
+                scene,
+                total: total.peek(),
+                step: stepAt(session.data, options.peek().x, place.hit.x),
+                tensor,
+                residency: residencyAt(model, tensor),
+              },
+            });
           }}
         />
         {table && <MapTable model={model} plane={plane} />}
@@ -119,25 +115,6 @@ function planeModelOf(store: Store, model: MapModel): PlaneModel {
 function labelOf(model: MapModel): string {
   const { x, y, value } = model.options.value;
   return `${valueName(value)} by ${axisName(y)} and ${axisName(x)}. Arrow keys move, Enter selects, Shift+Enter compares, dragging selects a range. The button Table shows the rows as a table.`;
-}
-
-function TipText({ text }: { text: CellText }) {
-  return (
-    <>
-      <div class="tip-head">
-        <b class="mono">{text.title}</b>
-        <span>{text.head}</span>
-      </div>
-      <dl>
-        {text.lines.map(([name, value]) => (
-          <>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </>
-        ))}
-      </dl>
-    </>
-  );
 }
 
 function JumpToLive({ model }: { model: MapModel }) {

@@ -4,16 +4,11 @@ import { positionText, rangeText, sectionAt, unitText } from '../../plane/axis';
 import type { Hit } from '../../plane/layout';
 import type { Scene } from '../../plane/scene';
 import { spanOf, type Range } from '../../plane/range';
+import type { TipText } from '../../ui/tip';
 import type { StepSummary } from '../../net/types';
 import type { TraceData } from '../../state/trace_data';
 import { tracksOf, type MapOptions } from './map_options';
 import { axisName, sumText, unitOf, valueName } from './units';
-
-export interface CellText {
-  readonly title: string;
-  readonly head: string;
-  readonly lines: readonly (readonly [name: string, value: string])[];
-}
 
 export interface Cell {
   readonly x: Range;
@@ -39,7 +34,7 @@ export function describeCell({
   hit: Hit;
   cell: Cell;
   context: CellContext;
-}): CellText {
+}): TipText {
   const { data, options, scene, total, step, tensor, residency } = context;
   const lines: (readonly [string, string])[] = [];
   const track = tracksOf(options.y)[hit.track] ?? 'layer';
