@@ -121,6 +121,10 @@ void add_model_options(CLI::App& app, ModelOptions& model) {
                "With --memory-budget: keep the same part of the weights in memory (default)");
   app.add_flag("--prefetch,!--no-prefetch", model.memory.prefetch,
                "With --memory-budget: read the other weights before they are needed (default)");
+  app.add_option("--access-pattern", model.access_pattern,
+                 "With --memory-budget: read the weights in this order until the first step has "
+                 "shown it (access_pattern.json of `tt pattern`)")
+      ->type_name("FILE");
   app.add_option("--rpc", model.rpc_servers,
                  "llama.cpp RPC servers to run layers on, host:port,...")
       ->delimiter(',')

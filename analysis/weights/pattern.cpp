@@ -180,6 +180,7 @@ PatternEntry entry_of(const GraphTemplate& graph, const Access& access, const To
                              : access.extent == Extent::Rows  ? PatternEntry::Kind::Row
                                                               : PatternEntry::Kind::Fixed,
                      .tensor = tensor.name,
+                     .op = access.op,
                      .file = tensor.file,
                      .part_bytes = access.unit,
                      .parts = static_cast<std::uint32_t>(touched.ranges.size()),

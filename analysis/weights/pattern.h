@@ -58,6 +58,7 @@ struct PatternEntry {
   };
   Kind kind = Kind::Fixed;
   std::string tensor;
+  OpId op;           // that reads it, in the graph of a token
   FileRange file;    // Fixed: the range that is read; else the complete tensor
   Bytes part_bytes;  // Fixed: size of the complete range
   std::uint32_t parts = 1;

@@ -408,7 +408,9 @@ void ModelManager::load_one(std::unique_lock<std::mutex>& lock, const std::strin
   ModelOptions model = options_.model;
   model.path = slots_.at(id).found.path;
   if (slots_.at(id).memory) model.memory = *slots_.at(id).memory;
-  if (!options_.data_dir.empty()) model.pattern_folder = options_.data_dir / "access-patterns";
+  if (!options_.data_dir.empty()) model.pattern_folder = options_.data_dir / kPatternFolder;
+  // The access pattern is that of the model of --model.
+  if (real_path(model.path) != real_path(options_.model.path)) model.access_pattern.clear();
   lock.unlock();
   auto queue = std::make_shared<GenerationQueue>(
       GenerationQueue::Options{

@@ -22,6 +22,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -57,6 +58,9 @@ class ModelManager {
   ModelManager(const ModelManager&) = delete;
   ModelManager& operator=(const ModelManager&) = delete;
 
+  // Below data_dir: the order in which each model reads its weights.
+  static constexpr const char* kPatternFolder = "access-patterns";
+
   const Options& options() const { return options_; }
 
   // All models, sorted by id. Scans the folder.
@@ -80,6 +84,11 @@ class ModelManager {
   std::expected<MemoryMap, Problem> memory_map(const std::string& id) const;
   std::expected<MemoryState, Problem> set_memory(const std::string& id,
                                                  const MemoryOptions& options);
+
+  // Keeps the text of an access_pattern.json for the next load of the model, and uses it at once if
+  // the model is loaded and has not learned the order of its reads.
+  std::expected<MemoryState, Problem> set_access_pattern(const std::string& id,
+                                                         std::string_view text);
 
   // Reads the GGUF metadata from the files, without loading the model.
   std::expected<GgufIndex, Problem> structure(const std::string& id);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/models/model_manager.h"
+#include "tracer/memory/stored_pattern.h"
 #include "tracer/text/join.h"
 
 namespace tt {
@@ -149,6 +150,33 @@ std::expected<MemoryState, Problem> ModelManager::set_memory(const std::string& 
   }
   slot.memory = options;
   (*queue)->set_memory(options);
+  return (*queue)->memory_state();
+}
+
+std::expected<MemoryState, Problem> ModelManager::set_access_pattern(const std::string& id,
+                                                                     std::string_view text) {
+  const auto index = structure(id);
+  if (!index) return std::unexpected(index.error());
+  const auto pattern = parse_pattern(text, index->files());
+  if (!pattern) {
+    return std::unexpected(
+        Problem{ErrorCode::BadRequest,
+                std::format("The access pattern {}. Export one from a session of this model: GET "
+                            "/api/v1/sessions/ID/pattern.",
+                            pattern.error())});
+  }
+  const std::scoped_lock lock(mutex_);
+  const auto queue = loaded_queue(id);
+  const auto slot = slots_.find(id);
+  if (slot == slots_.end()) return std::unexpected(queue.error());
+  if (!options_.data_dir.empty() &&
+      !write_pattern(pattern_file(options_.data_dir / kPatternFolder, slot->second.found.path),
+                     pattern_text(*pattern, index->files()))) {
+    return std::unexpected(
+        Problem{ErrorCode::StorageFailed, "The access pattern cannot be stored."});
+  }
+  if (!queue) return MemoryState{};
+  (*queue)->use_pattern(*pattern);
   return (*queue)->memory_state();
 }
 

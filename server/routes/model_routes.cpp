@@ -66,6 +66,10 @@ void add_model_routes(httplib::Server& http, ModelManager& model_manager) {
            [&model_manager](const Request& request, Response& response) {
              respond_json(response, model_manager.memory_map(model_of(request)));
            });
+  http.Post("/api/v1/models/:model/memory/access-pattern", [&model_manager](const Request& request,
+                                                                            Response& response) {
+    respond_json(response, model_manager.set_access_pattern(model_of(request), request.body));
+  });
   http.Post("/api/v1/models/:model/load",
             [&model_manager](const Request& request, Response& response) {
               respond_model(response, model_manager.load(model_of(request)), 202);

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 
 #include "tests/cli/tt_program.h"
 
@@ -55,6 +56,28 @@ TEST(PatternCommand, MoeModelHasRoutedEntries) {
     EXPECT_LT(entry["size_bytes"], entry["tensor_bytes"]);
   }
   EXPECT_GT(routed, 0U);
+}
+
+TEST(PatternCommand, PatternIsAnInputForTheSameModel) {
+  const test::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "model small -q -o small.gguf").code, 0);
+  ASSERT_EQ(run_tt(folder, "model moe -q -o moe.gguf").code, 0);
+  ASSERT_EQ(run_tt(folder, "record -m moe.gguf -p a -n 4 -t 1 --ignore-eos -o a.ttrace").code, 0);
+  ASSERT_EQ(run_tt(folder, "pattern a.ttrace -o moe.json").code, 0);
+  const auto record = [&](const std::string& model, const std::string& file) {
+    return run_tt(folder, "record -m " + model + " -p a -n 4 -t 1 --memory-budget 8MiB" +
+                              " --access-pattern " + file + " --force -o b.ttrace");
+  };
+  EXPECT_EQ(record("moe.gguf", "moe.json").code, 0);
+  for (const auto& [model, file, why] :
+       {std::tuple{"small.gguf", "moe.json", "is of another model: the size or the header"},
+        std::tuple{"moe.gguf", "a.ttrace", "is damaged: it is no JSON"},
+        std::tuple{"moe.gguf", "none.json", "does not exist"}}) {
+    const Result refused = record(model, file);
+    EXPECT_NE(refused.code, 0) << why;
+    EXPECT_TRUE(refused.err.contains(why)) << refused.err;
+    EXPECT_TRUE(refused.err.contains("tt pattern SESSION -o FILE")) << refused.err;
+  }
 }
 
 TEST(PatternCommand, ReportsWhyThereIsNoPattern) {

@@ -21,6 +21,7 @@
 #include "tracer/engine/repack_samples.h"
 #include "tracer/engine/tensor_overrides.h"
 #include "tracer/format/names/names.h"
+#include "tracer/memory/stored_pattern.h"
 #include "tracer/probe/name_pattern.h"
 #include "tracer/request/request_bounds.h"
 #include "tracer/text/join.h"
@@ -238,6 +239,17 @@ std::string template_error(Sandbox& sandbox, const std::string& source, const Ch
   return "";
 }
 
+// The file of --access-pattern.
+std::expected<StoredPattern, std::string> given_pattern(const std::filesystem::path& file,
+                                                        std::span<const ModelFile> files) {
+  auto read = read_pattern(file, files);
+  if (read && *read) return **std::move(read);
+  return std::unexpected(std::format(
+      "The access pattern {} {}. Export one from a session of this model: `tt pattern SESSION -o "
+      "FILE`. Or leave the option out: the order is then learned in the first step.",
+      file.string(), read ? read->error() : "does not exist"));
+}
+
 }  // namespace
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -259,6 +271,12 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
   auto index = GgufIndex::open(options.path);
   if (!index) return error(Kind::NotAModel, index.error());
   record.end_part("index");
+  std::optional<StoredPattern> pattern;
+  if (!options.access_pattern.empty()) {
+    auto read = given_pattern(options.access_pattern, index->files());
+    if (!read) return error(Kind::BadOption, read.error());
+    pattern = *std::move(read);
+  }
   if (auto added = add_rpc_servers(options.rpc_servers); !added) {
     return error(Kind::BadOption, added.error());
   }
@@ -326,7 +344,7 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
   impl->facts.mlock_error = not_locked;
   impl->facts.warnings = load_warnings(options, context, impl->facts);
   impl->read_vocabulary();
-  impl->make_memory_manager();
+  impl->make_memory_manager(std::move(pattern));
   if (template_check.valid()) impl->template_error = template_check.get();
   record.end_part("vocabulary");
   impl->load = record.facts();
@@ -613,10 +631,11 @@ const ModelFacts& Engine::facts() const { return impl_->facts; }
 const GgufIndex& Engine::gguf() const { return impl_->index; }
 const Probe& Engine::probe() const { return *impl_->probe; }
 void Engine::set_memory(const MemoryOptions& options) { impl_->memory->set(options); }
+void Engine::use_pattern(StoredPattern pattern) { impl_->memory->use_pattern(std::move(pattern)); }
 MemoryState Engine::memory_state() const { return impl_->memory->state(); }
 MemoryMap Engine::memory_map() const { return memory_map_of(impl_->index, *impl_->memory); }
 
-void Engine::Impl::make_memory_manager() {
+void Engine::Impl::make_memory_manager(std::optional<StoredPattern> given) {
   std::string unavailable;
   if (!model_options.mmap) {
     unavailable = "The weights are not mapped from the file. Load the model without --no-mmap.";
@@ -626,16 +645,15 @@ void Engine::Impl::make_memory_manager() {
         "model with --no-repack or with a budget.";
   }
   std::filesystem::path pattern;
-  if (!model_options.pattern_folder.empty()) {
-    pattern = model_options.pattern_folder / model_options.path.filename();
-    pattern += ".pattern";
-  }
+  if (!model_options.pattern_folder.empty())
+    pattern = pattern_file(model_options.pattern_folder, model_options.path);
   memory = std::make_unique<MemoryManager>(
       MemoryManager::Setup{.files = index.files(),
                            .ops_run = probe->ops_run(),
                            .unavailable = unavailable,
                            .system_root = {},
                            .pattern = pattern,
+                           .given_pattern = std::move(given),
                            .address_of = [&mapped = layout->mapped](const FileRange& range) {
                              return mapped.address_of(range);
                            }});

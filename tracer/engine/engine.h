@@ -26,6 +26,7 @@ namespace tt {
 
 class Recorder;
 class Sandbox;
+struct StoredPattern;
 
 struct EngineError {
   enum class Kind {
@@ -93,6 +94,8 @@ class Engine {
   const Probe& probe() const;
   // Any thread; see MemoryManager.
   void set_memory(const MemoryOptions& options);
+  // As MemoryManager::use_pattern().
+  void use_pattern(StoredPattern pattern);
   MemoryState memory_state() const;
   MemoryMap memory_map() const;
   RecorderSize recorder_size() const;

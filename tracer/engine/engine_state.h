@@ -50,7 +50,7 @@ struct Engine::Impl {
   void read_facts();
   void read_vocabulary();
   void read_chat_template();
-  void make_memory_manager();
+  void make_memory_manager(std::optional<StoredPattern> given);
   StepBuffer* unrecorded_buffer();
   RecorderSize recorder_size() const;
   // Parses a grammar in a child process.

@@ -9,6 +9,7 @@
 #include "tracer/engine/model_check.h"
 #include "tracer/engine/self_check.h"
 #include "tracer/gguf/file_stamp.h"
+#include "tracer/memory/stored_pattern.h"
 #include "tracer/recorder/recorder.h"
 
 namespace tt {
@@ -446,6 +447,11 @@ void GenerationQueue::set_memory(const MemoryOptions& options) {
   const std::lock_guard lock(impl_->mutex);
   impl_->memory = options;
   if (impl_->engine != nullptr) impl_->engine->set_memory(options);
+}
+
+void GenerationQueue::use_pattern(StoredPattern pattern) {
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->engine != nullptr) impl_->engine->use_pattern(std::move(pattern));
 }
 
 MemoryState GenerationQueue::memory_state() const {

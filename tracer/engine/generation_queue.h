@@ -95,6 +95,9 @@ class GenerationQueue {
   // Memory budget of the loaded model (tracer/memory/memory_manager.h). While it loads,
   // set_memory() replaces the options that it is loaded with, and state() is that of no budget.
   void set_memory(const MemoryOptions& options);
+  // The order in which the weights are read, if none was learned yet. No effect while the model
+  // loads.
+  void use_pattern(StoredPattern pattern);
   MemoryState memory_state() const;
   MemoryMap memory_map() const;  // empty while the model loads
 

@@ -1,5 +1,7 @@
 #include "tracer/memory/memory_manager.h"
 
+#include <utility>
+
 #include "tracer/memory/memory_worker.h"
 
 namespace tt {
@@ -15,6 +17,7 @@ std::vector<MemoryPrediction> MemoryManager::predict(std::span<const std::uint64
                                                      bool& disk_measured) const {
   return worker_->predict(budgets, disk_measured);
 }
+void MemoryManager::use_pattern(StoredPattern pattern) { worker_->use_pattern(std::move(pattern)); }
 void MemoryManager::begin_step(std::uint32_t tokens) { worker_->begin_step(tokens); }
 void MemoryManager::end_step(const FinishedStep& step) { worker_->end_step(step); }
 bool MemoryManager::wants_graph() const { return worker_->wants_graph(); }

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "tracer/format/model/session.h"
+#include "tracer/memory/stored_pattern.h"
 #include "tracer/probe/known_graph.h"
 #include "tracer/request/memory.h"
 
@@ -38,6 +39,7 @@ class MemoryManager {
     // File that keeps the order of the reads between starts (stored_pattern.h); empty: none. And
     // the address of mapped bytes; nullopt: not mapped.
     std::filesystem::path pattern{};
+    std::optional<StoredPattern> given_pattern{};  // instead of the one in the file
     std::function<std::optional<std::uint64_t>(const FileRange&)> address_of{};
   };
   explicit MemoryManager(const Setup& setup);
@@ -54,6 +56,9 @@ class MemoryManager {
   // none was observed. `disk_measured`: whether the speed of the disk is known or assumed.
   std::vector<MemoryPrediction> predict(std::span<const std::uint64_t> budgets,
                                         bool& disk_measured) const;
+
+  // Any thread. Uses the order from now on if none was learned yet.
+  void use_pattern(StoredPattern pattern);
 
   // Inference thread, between steps. A step of one token generates; others are prompts.
   void begin_step(std::uint32_t tokens);

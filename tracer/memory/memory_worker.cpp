@@ -120,6 +120,12 @@ std::vector<MemoryPrediction> MemoryManager::Worker::predict(std::span<const std
 
 // ---------------------------------------------------------------- inference thread
 
+void MemoryManager::Worker::use_pattern(StoredPattern pattern) {
+  const std::lock_guard lock(mutex_);
+  given_pattern_ = std::move(pattern);
+  wake_.notify_all();
+}
+
 void MemoryManager::Worker::begin_step(std::uint32_t tokens) {
   kind_.store(tokens > 1 ? kPrompt : kGenerate);
   running_.store(true);
@@ -183,7 +189,8 @@ void MemoryManager::Worker::run() {
     lock.lock();
     if (worked || (planned_ && running)) continue;
     wake_.wait_for(lock, kLimitInterval, [&] {
-      return stopping_ || options_changed_ || std::ranges::contains(graph_changed_, true) ||
+      return stopping_ || options_changed_ || given_pattern_ ||
+             std::ranges::contains(graph_changed_, true) ||
              (planned_ && (running_.load() || step_.load() != step));
     });
   }
@@ -196,12 +203,14 @@ void MemoryManager::Worker::run() {
 bool MemoryManager::Worker::take_changes(std::unique_lock<std::mutex>& lock) {
   const bool options_changed = std::exchange(options_changed_, false);
   const auto graph_changed = std::exchange(graph_changed_, {});
-  if (!options_changed && !std::ranges::contains(graph_changed, true)) return false;
+  auto pattern = std::exchange(given_pattern_, {});
+  if (!options_changed && !pattern && !std::ranges::contains(graph_changed, true)) return false;
   current_ = options_;
   const std::array<Graph, kClasses> graphs = graphs_;
   lock.unlock();
   const std::size_t known = weights_.size() + experts_.weights().size();
   bool forgot = false;
+  if (pattern) adopt_pattern(*std::move(pattern));
   for (const StepClass kind : {kGenerate, kPrompt})
     if (graph_changed[kind] || (!learned_[kind] && graphs[kind].graph))
       forgot = learn(kind, graphs[kind]) || forgot;
@@ -269,7 +278,7 @@ void MemoryManager::Worker::publish() {
   if (experts_.active()) state.message += routing_text() + prediction_text();
   if (!pressure_.empty()) state.message += " " + pressure_;
   if (from_pattern_[kGenerate])
-    state.message += " Until the first step, weights are read in the order of the last start.";
+    state.message += " Until the first step, weights are read in the order of the access pattern.";
   if (!pattern_note_.empty()) state.message += " " + pattern_note_;
   state.limit = limit_.limit;
   state.limit_used = limit_.used;

@@ -41,6 +41,7 @@ class MemoryManager::Worker {
         unavailable_(setup.unavailable),
         pattern_file_(setup.pattern),
         address_of_(setup.address_of),
+        given_pattern_(setup.given_pattern),
         limit_reader_(setup.system_root),
         pages_(files_) {}
   ~Worker();
@@ -50,6 +51,7 @@ class MemoryManager::Worker {
   std::shared_ptr<const std::vector<MemoryRange>> ranges() const;
   std::vector<MemoryPrediction> predict(std::span<const std::uint64_t> budgets,
                                         bool& disk_measured) const;
+  void use_pattern(StoredPattern pattern);
   void begin_step(std::uint32_t tokens);
   void end_step(const FinishedStep& step);
   bool wants_graph() const { return wants_graph_.load(std::memory_order_relaxed); }
@@ -82,6 +84,7 @@ class MemoryManager::Worker {
   bool learn(StepClass kind, const Graph& graph);
   void adopt(StepClass kind, WeightOrder order);
   void load_pattern();
+  void adopt_pattern(StoredPattern pattern);
   // If it differs from what was stored last, or `always`: the disk's speed is not compared.
   void save_pattern(bool always = false);
   void set_pattern_note(std::string note);
@@ -136,6 +139,7 @@ class MemoryManager::Worker {
   MemoryState published_;
   std::shared_ptr<const std::vector<MemoryRange>> published_ranges_;
   double published_disk_speed_ = 0;
+  std::optional<StoredPattern> given_pattern_;  // to be adopted
   std::string pattern_note_;  // why the stored order is not used, or cannot be stored
 
   // Worker thread only.
@@ -144,7 +148,7 @@ class MemoryManager::Worker {
   MemoryOptions current_;
   std::array<WeightOrder, kClasses> orders_;
   std::array<bool, kClasses> learned_{};
-  std::array<bool, kClasses> from_pattern_{};  // learned before the last start, not seen since
+  std::array<bool, kClasses> from_pattern_{};  // of an access pattern, not seen in a step yet
   bool pattern_changed_ = false;               // to be stored
   StoredPattern stored_;                       // last, by this process
   double first_window_seconds_ = kWindowSeconds, stored_disk_speed_ = 0;

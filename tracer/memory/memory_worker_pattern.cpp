@@ -13,7 +13,11 @@ void MemoryManager::Worker::set_pattern_note(std::string note) {
 
 // Before the first step: the order of the last start.
 void MemoryManager::Worker::load_pattern() {
-  if (pattern_file_.empty() || !address_of_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (given_pattern_) return;  // instead
+  }
+  if (pattern_file_.empty()) return;
   auto stored = read_pattern(pattern_file_, files_);
   if (!stored) return;
   if (!*stored) {
@@ -21,7 +25,11 @@ void MemoryManager::Worker::load_pattern() {
                                  pattern_file_.string(), stored->error()));
     return;
   }
-  StoredPattern& pattern = **stored;
+  adopt_pattern(**std::move(stored));
+}
+
+void MemoryManager::Worker::adopt_pattern(StoredPattern pattern) {
+  if (!address_of_) return;
   bool mapped = true;
   const auto locate = [&](WeightRange& range) {
     const auto address = address_of_(range.file);
@@ -34,12 +42,15 @@ void MemoryManager::Worker::load_pattern() {
     for (WeightRange& range : order.lookup) locate(range);
   }
   if (!mapped) return;  // the weights were loaded in another way
+  bool adopted = false;
   for (const StepClass kind : {kGenerate, kPrompt}) {
     if (pattern.orders[kind] == WeightOrder{} || learned_[kind]) continue;
     adopt(kind, std::move(pattern.orders[kind]));
-    from_pattern_[kind] = true;
+    from_pattern_[kind] = adopted = true;
   }
-  first_window_seconds_ = std::clamp(pattern.window_seconds, kWindowSeconds, kMaxWindowSeconds);
+  if (!adopted) return;
+  if (pattern.window_seconds > 0)
+    first_window_seconds_ = std::clamp(pattern.window_seconds, kWindowSeconds, kMaxWindowSeconds);
   stored_disk_speed_ = pattern.disk_bytes_per_second;
 }
 

@@ -2,151 +2,185 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cmath>
 #include <format>
 #include <fstream>
 #include <iterator>
-#include <sstream>
+#include <nlohmann/json.hpp>
 #include <system_error>
+#include <utility>
 
 namespace tt {
 
 namespace {
 
-constexpr std::string_view kFirstLine = "tensor-trace access pattern 1";
-constexpr std::array kOrderNames = {"generate", "prompt"};
-constexpr const char* kDamaged = "is damaged";
+using nlohmann::json;
 
-std::string range_text(const WeightRange& range) {
-  return std::format("{} {} {}", range.file.file, range.file.offset, range.file.length);
+constexpr std::array kOrderNames = {"per_token_pattern", "prompt_pattern"};
+constexpr const char* kFixed = "fixed";
+constexpr const char* kRouted = "routed";
+constexpr const char* kRow = "row";
+
+json entry_of(const char* kind, const WeightRange& range, std::uint64_t part_bytes,
+              std::uint32_t parts) {
+  return {{"kind", kind},
+          {"file_index", range.file.file},
+          {"file_offset", range.file.offset},
+          {"tensor_bytes", range.file.length},
+          {"part_bytes", part_bytes},
+          {"parts", parts},
+          {"size_bytes", part_bytes * parts}};
 }
 
-class PatternParser {
- public:
-  explicit PatternParser(std::span<const ModelFile> files) : files_(files) {}
-
-  // False: the line is damaged.
-  bool line(const std::string& text) {
-    std::istringstream words(text);
-    std::string kind;
-    words >> kind;
-    return kind == "window"   ? read_number(words, pattern.window_seconds)
-           : kind == "disk"   ? read_number(words, pattern.disk_bytes_per_second)
-           : kind == "order"  ? begin_order(words)
-           : kind == "weight" ? add_weight(words)
-           : kind == "expert" ? add_expert(words)
-           : kind == "lookup" ? add_lookup(words)
-                              : false;
+json entries_of(const WeightOrder& order) {
+  json entries = json::array();
+  for (const WeightRange& range : order.lookup) entries.push_back(entry_of(kRow, range, 0, 0));
+  for (const WeightUse& use : order.weights) {
+    entries.push_back(entry_of(kFixed, use.range, use.range.file.length, 1));
+    entries.back()["op"] = use.op.v;
   }
-  StoredPattern pattern;
+  for (const ExpertUse& use : order.experts) {
+    entries.push_back(entry_of(kRouted, use.range, use.slice, use.per_token));
+    entries.back()["op"] = use.op.v;
+  }
+  return entries;
+}
+
+std::string damaged(const std::string& what) { return std::format("is damaged: {}", what); }
+
+class PatternReader {
+ public:
+  explicit PatternReader(std::span<const ModelFile> files) : files_(files) {}
+
+  // An error message, or nothing.
+  std::optional<std::string> read(const json& document, StoredPattern& pattern) const {
+    if (!document.is_object() || document.value("version", json()) != 1)
+      return damaged("it is no access pattern of version 1");
+    if (const json files = document.value("model_files", json()); !same_model(files)) {
+      return "is of another model: the size or the header of the model file differs";
+    }
+    for (std::size_t kind = 0; kind < kOrderNames.size(); ++kind) {
+      const json entries = document.value(kOrderNames[kind], json::array());
+      if (!entries.is_array()) return damaged(std::format("{} is no list", kOrderNames[kind]));
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        if (!add(entries[i], pattern.orders[kind]))
+          return damaged(std::format("entry {} of {}", i, kOrderNames[kind]));
+      }
+    }
+    if (pattern.orders[0].weights.empty() && pattern.orders[0].experts.empty())
+      return damaged("it has no read of a weight");
+    if (!number(document, "window_seconds", pattern.window_seconds) ||
+        !number(document, "disk_bytes_per_second", pattern.disk_bytes_per_second))
+      return damaged("a number is not valid");
+    return std::nullopt;
+  }
 
  private:
-  static bool read_number(std::istream& in, double& number) {
-    return in >> number && std::isfinite(number) && number >= 0;
-  }
-  bool begin_order(std::istream& in) {
-    std::string name;
-    in >> name;
-    const auto found = std::ranges::find(kOrderNames, name);
-    if (found == kOrderNames.end()) return false;
-    order_ = &pattern.orders[static_cast<std::size_t>(found - kOrderNames.begin())];
+  bool same_model(const json& files) const {
+    if (!files.is_array() || files.size() != files_.size()) return false;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const json& file = files[i];
+      if (!file.is_object() || file.value("size", json()) != files_[i].size ||
+          file.value("header_hash", json()) != files_[i].header_hash)
+        return false;
+    }
     return true;
   }
-  bool read_range(std::istream& in, WeightRange& range) const {
+  static bool number(const json& document, const char* name, double& value) {
+    const json found = document.value(name, json(0));
+    if (!found.is_number()) return false;
+    value = found.get<double>();
+    return std::isfinite(value) && value >= 0;
+  }
+  template <class Number>
+  static bool whole(const json& entry, const char* name, Number& value) {
+    const auto found = entry.find(name);
+    if (found == entry.end() || !found->is_number_unsigned()) return false;
+    const auto wide = found->get<std::uint64_t>();
+    value = static_cast<Number>(wide);
+    return value == wide;
+  }
+  bool add(const json& entry, WeightOrder& order) const {
+    WeightRange range;
     FileRange& file = range.file;
-    if (order_ == nullptr || !(in >> file.file >> file.offset >> file.length)) return false;
+    if (!entry.is_object() || !whole(entry, "file_index", file.file) ||
+        !whole(entry, "file_offset", file.offset) || !whole(entry, "tensor_bytes", file.length))
+      return false;
     if (file.file >= files_.size() || file.length == 0) return false;
     const std::uint64_t size = files_[file.file].size;
-    return file.offset <= size && file.length <= size - file.offset;
-  }
-  bool add_weight(std::istream& in) {
-    WeightUse use;
-    if (!read_range(in, use.range) || !(in >> use.op.v)) return false;
-    const bool in_order = order_->weights.empty() || order_->weights.back().op <= use.op;
-    order_->weights.push_back(use);
-    return in_order;
-  }
-  bool add_expert(std::istream& in) {
+    if (file.offset > size || file.length > size - file.offset) return false;
+    const json kind = entry.value("kind", json());
+    if (kind == kRow) {
+      order.lookup.push_back(range);
+      return true;
+    }
+    OpId op;
+    if (!whole(entry, "op", op.v)) return false;
+    if (kind == kFixed) {
+      const bool in_order = order.weights.empty() || order.weights.back().op <= op;
+      order.weights.push_back({.range = range, .op = op});
+      return in_order;
+    }
     ExpertUse use;
-    if (!read_range(in, use.range) ||
-        !(in >> use.op.v >> use.slice >> use.stride >> use.experts >> use.per_token >> use.tokens))
+    use.range = range;
+    use.op = op;
+    use.tokens = 1;
+    if (kind != kRouted || !whole(entry, "part_bytes", use.slice) ||
+        !whole(entry, "parts", use.per_token) || use.slice == 0 || use.slice > file.length)
       return false;
-    order_->experts.push_back(use);
-    return use.slice <= use.range.file.length && use.per_token <= use.experts;
-  }
-  bool add_lookup(std::istream& in) {
-    WeightRange range;
-    if (!read_range(in, range)) return false;
-    order_->lookup.push_back(range);
+    use.stride = use.slice;
+    use.experts = static_cast<std::uint32_t>(file.length / use.slice);
+    order.experts.push_back(use);
     return true;
   }
 
   const std::span<const ModelFile> files_;
-  WeightOrder* order_ = nullptr;
 };
-
-std::string file_line(const ModelFile& file) {
-  return std::format("file {} {}", file.size, file.header_hash.empty() ? "-" : file.header_hash);
-}
 
 }  // namespace
 
 std::string pattern_text(const StoredPattern& pattern, std::span<const ModelFile> files) {
-  std::string text = std::format("{}\n", kFirstLine);
-  for (const ModelFile& file : files) text += file_line(file) + "\n";
-  text +=
-      std::format("window {}\ndisk {}\n", pattern.window_seconds, pattern.disk_bytes_per_second);
-  for (std::size_t kind = 0; kind < kOrderNames.size(); ++kind) {
-    const WeightOrder& order = pattern.orders[kind];
-    if (order == WeightOrder{}) continue;
-    text += std::format("order {}\n", kOrderNames[kind]);
-    for (const WeightUse& use : order.weights)
-      text += std::format("weight {} {}\n", range_text(use.range), use.op.v);
-    for (const ExpertUse& use : order.experts) {
-      text += std::format("expert {} {} {} {} {} {} {}\n", range_text(use.range), use.op.v,
-                          use.slice, use.stride, use.experts, use.per_token, use.tokens);
-    }
-    for (const WeightRange& range : order.lookup)
-      text += std::format("lookup {}\n", range_text(range));
-  }
-  return text + "end\n";
+  json list = json::array();
+  for (const ModelFile& file : files)
+    list.push_back({{"path", file.path}, {"size", file.size}, {"header_hash", file.header_hash}});
+  json document = {{"version", 1},
+                   {"model_files", std::move(list)},
+                   {"window_seconds", pattern.window_seconds},
+                   {"disk_bytes_per_second", pattern.disk_bytes_per_second}};
+  for (std::size_t kind = 0; kind < kOrderNames.size(); ++kind)
+    if (pattern.orders[kind] != WeightOrder{})
+      document[kOrderNames[kind]] = entries_of(pattern.orders[kind]);
+  // A path need not be UTF-8.
+  return document.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 std::expected<StoredPattern, std::string> parse_pattern(std::string_view text,
                                                         std::span<const ModelFile> files) {
-  std::istringstream in{std::string(text)};
-  std::string line;
-  if (!std::getline(in, line) || line != kFirstLine) return std::unexpected(kDamaged);
-  std::size_t same = 0;
-  bool of_this_model = true;
-  PatternParser parser(files);
-  while (std::getline(in, line)) {
-    if (line.starts_with("file ")) {
-      of_this_model = of_this_model && same < files.size() && line == file_line(files[same]);
-      ++same;
-      continue;
-    }
-    if (!of_this_model || same != files.size()) {
-      return std::unexpected(
-          "is of another model: the size or the header of the model file differs");
-    }
-    if (line == "end") return std::move(parser.pattern);
-    if (!parser.line(line)) break;
-  }
-  return std::unexpected(kDamaged);
+  const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (document.is_discarded()) return std::unexpected(damaged("it is no JSON"));
+  StoredPattern pattern;
+  if (auto error = PatternReader(files).read(document, pattern)) return std::unexpected(*error);
+  return pattern;
 }
 
 std::optional<std::expected<StoredPattern, std::string>> read_pattern(
     const std::filesystem::path& file, std::span<const ModelFile> files) {
-  constexpr std::uintmax_t kMaxBytes = 64U << 20;
+  constexpr std::uintmax_t kMaxBytes = 16U << 20;
   std::error_code failed;
   const std::uintmax_t size = std::filesystem::file_size(file, failed);
   if (failed) return std::nullopt;
+  if (size > kMaxBytes) return std::unexpected(damaged("it is larger than 16 MiB"));
   std::ifstream in(file);
-  if (size > kMaxBytes || !in) return std::unexpected<std::string>(kDamaged);
+  if (!in) return std::unexpected(std::string("cannot be read"));
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   return parse_pattern(text, files);
+}
+
+std::filesystem::path pattern_file(const std::filesystem::path& folder,
+                                   const std::filesystem::path& model) {
+  std::filesystem::path file = folder / model.filename();
+  file += ".access_pattern.json";
+  return file;
 }
 
 bool write_pattern(const std::filesystem::path& file, const std::string& text) {

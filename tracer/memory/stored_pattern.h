@@ -1,15 +1,10 @@
 // The order in which a model reads its weights, kept in a file between starts: a plan can then be
-// made before the first step. A text file, one item per line:
+// made before the first step. The file is an access_pattern.json (docs/access-pattern.md) with the
+// fields that are needed, so an exported pattern can be read, too, and these:
 //
-//   tensor-trace access pattern 1
-//   file SIZE HEADER_HASH                       of the model; one line per file
-//   window SECONDS                              of reading ahead
-//   disk BYTES_PER_SECOND                       0: not measured
-//   order generate|prompt                       of the following lines
-//   weight FILE OFFSET LENGTH OP
-//   expert FILE OFFSET LENGTH OP SLICE STRIDE EXPERTS PER_TOKEN TOKENS
-//   lookup FILE OFFSET LENGTH
-//   end
+//   prompt_pattern         as per_token_pattern, for prompts
+//   window_seconds         of reading ahead
+//   disk_bytes_per_second  0: not measured
 #pragma once
 
 #include <array>
@@ -26,20 +21,23 @@
 namespace tt {
 
 struct StoredPattern {
-  double window_seconds = 0, disk_bytes_per_second = 0;
+  double window_seconds = 0, disk_bytes_per_second = 0;  // 0: not known
   std::array<WeightOrder, 2> orders;  // of a generated token, of a prompt; without addresses
   friend bool operator==(const StoredPattern&, const StoredPattern&) = default;
 };
 
 std::string pattern_text(const StoredPattern& pattern, std::span<const ModelFile> files);
 
-// The error is a message: the text is damaged, or of another model than `files`.
+// The error begins with a verb: "is damaged: ...", or "is of another model ..." than `files`.
 std::expected<StoredPattern, std::string> parse_pattern(std::string_view text,
                                                         std::span<const ModelFile> files);
 
 // nullopt: there is no such file.
 std::optional<std::expected<StoredPattern, std::string>> read_pattern(
     const std::filesystem::path& file, std::span<const ModelFile> files);
+// Where the pattern of a model is kept.
+std::filesystem::path pattern_file(const std::filesystem::path& folder,
+                                   const std::filesystem::path& model);
 // Replaces the file as a whole. False: it cannot be written.
 bool write_pattern(const std::filesystem::path& file, const std::string& text);
 

@@ -31,6 +31,9 @@ struct ModelOptions {
   // Folder for the order in which the weights are read, with a memory budget; it is used after the
   // next start. Empty: the order is learned again.
   std::filesystem::path pattern_folder{};
+  // An access_pattern.json to use instead of the one in the folder. One of another model fails the
+  // load. Empty: none.
+  std::filesystem::path access_pattern{};
 
   // Repacked weights are copies that cannot be dropped and read again, so a budget excludes them.
   bool repacks() const { return repack && memory.budget == MemoryOptions::kOff; }

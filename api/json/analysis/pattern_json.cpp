@@ -19,6 +19,7 @@ const char* to_text(PatternEntry::Kind kind) {
 Json entry_json(const PatternEntry& entry) {
   return {{"tensor_name", entry.tensor},
           {"kind", to_text(entry.kind)},
+          {"op", entry.op.v},
           {"file_index", entry.file.file},
           {"file_offset", entry.file.offset},
           {"size_bytes", entry.part_bytes.v * entry.parts},

@@ -144,13 +144,57 @@ TEST(MemoryBudgetRestart, ActsBeforeTheFirstStep) {
     first.wait_for_end(first.generate({{"tokens", {1, 2, 3}}, {"max_tokens", 4}}));
     ASSERT_TRUE(phase_is(first, "active")) << first.get(kPath).body;
   }
-  EXPECT_TRUE(std::filesystem::exists(data.path() / "access-patterns" / "model.gguf.pattern"));
+  EXPECT_TRUE(
+      std::filesystem::exists(data.path() / "access-patterns" / "model.gguf.access_pattern.json"));
   TestServer second(options);
   set_budget(second);
   ASSERT_TRUE(phase_is(second, "active")) << second.get(kPath).body;
   const json memory = second.get(kPath).body;
-  EXPECT_TRUE(memory["message"].get<std::string>().contains("order of the last start")) << memory;
+  EXPECT_TRUE(memory["message"].get<std::string>().contains("order of the access pattern"))
+      << memory;
   EXPECT_GT(memory["plan"]["pinned_bytes"], 0);
+}
+
+// Exported from a session of another server.
+TEST(MemoryBudgetPattern, IsGivenBeforeTheFirstStep) {
+  ensure_backends_loaded();
+  const TempFolder models, data, folder;
+  const std::filesystem::path model = make_model(models.path());
+  json pattern;
+  {
+    TestServer first({.model = model, .models = models.path()});
+    ASSERT_TRUE(first.wait_until_loaded());
+    const std::string id = first.generate({{"tokens", {1, 2, 3}}, {"max_tokens", 4}});
+    first.wait_for_end(id);
+    pattern = first.get("/api/v1/sessions/" + id + "/pattern").body;
+    ASSERT_FALSE(pattern["per_token_pattern"].empty()) << pattern;
+  }
+  TestServer second({.model = model, .models = models.path(), .data = data.path()});
+  ASSERT_TRUE(second.wait_until_loaded());
+  const std::string path = kPath + "/access-pattern";
+  json other = pattern;
+  other["model_files"][0]["size"] = 12345;
+  for (const json& wrong : {other, json::object()}) {
+    const TestResponse refused = second.post(path, wrong.dump());
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_TRUE(refused.body["detail"].get<std::string>().contains("Export one from a session"))
+        << refused.body;
+  }
+  EXPECT_TRUE(second.post(path, other.dump())
+                  .body["detail"]
+                  .get<std::string>()
+                  .contains("is of another model"));
+  EXPECT_EQ(second.post("/api/v1/models/unknown/memory/access-pattern", pattern.dump()).status,
+            404);
+  ASSERT_EQ(second.post(path, pattern.dump()).status, 200);
+  // The weights were repacked: the model is loaded again, with the pattern.
+  ASSERT_EQ(second.patch(kPath, {{"budget", 12 * kMiB}}).status, 200);
+  const auto is_active = [&] {
+    const json memory = second.get(kPath).body;
+    return memory.value("phase", "") == "active" &&
+           memory["message"].get<std::string>().contains("order of the access pattern");
+  };
+  EXPECT_TRUE(wait_until(is_active)) << second.get(kPath).body;
 }
 
 TEST_F(MemoryBudgetRoutes, PlanListsEveryTensorAndPredictsEveryBudget) {

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/models/traced_model.h"
@@ -16,6 +18,7 @@ namespace tt::test {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 
 std::vector<ModelFile> two_files() {
   return {{.path = "a", .size = 10'000, .mtime_ns = 1, .header_hash = "00aa"},
@@ -44,7 +47,8 @@ StoredPattern some_pattern() {
 
 TEST(StoredPattern, IsTheSameAfterReading) {
   const TempFolder folder;
-  const fs::path file = folder.path() / "patterns" / "model.pattern";
+  const fs::path file = pattern_file(folder.path() / "patterns", "/models/m.gguf");
+  EXPECT_EQ(file.filename(), "m.gguf.access_pattern.json");
   EXPECT_FALSE(read_pattern(file, two_files()).has_value());
   ASSERT_TRUE(write_pattern(file, pattern_text(some_pattern(), two_files())));
   const auto read = read_pattern(file, two_files());
@@ -70,30 +74,47 @@ TEST(StoredPattern, OfAnotherModelIsRefused) {
   }
 }
 
-// Cut anywhere, or with wrong numbers: never a pattern that is not of the model.
+// Cut anywhere, or with wrong values: never a pattern that is not of the model.
 TEST(StoredPattern, DamageIsFound) {
   const std::string text = pattern_text(some_pattern(), two_files());
-  for (std::size_t length = 0; length + 1 < text.size(); ++length)
+  for (std::size_t length = 0; length + 2 < text.size(); ++length)
     EXPECT_FALSE(parse_pattern(text.substr(0, length), two_files()).has_value()) << length;
-  const auto damaged = [&](const std::string& from, const std::string& to) {
-    std::string changed = text;
-    const std::size_t at = changed.find(from);
-    ASSERT_NE(at, std::string::npos) << from;
-    changed.replace(at, from.size(), to);
-    const auto parsed = parse_pattern(changed, two_files());
-    ASSERT_FALSE(parsed.has_value()) << to;
-    EXPECT_EQ(parsed.error(), "is damaged");
+  const auto damaged = [&](const std::string& pointer, const json& value) {
+    SCOPED_TRACE(pointer + " " + value.dump());
+    json changed = json::parse(text);
+    changed[json::json_pointer(pointer)] = value;
+    const auto parsed = parse_pattern(changed.dump(), two_files());
+    ASSERT_FALSE(parsed.has_value());
+    EXPECT_TRUE(parsed.error().starts_with("is damaged: ")) << parsed.error();
   };
-  damaged("weight 0 100 200 3", "weight 2 100 200 3");
-  damaged("weight 0 100 200 3", "weight 0 9900 200 3");
-  damaged("weight 0 100 200 3", "weight 0 18446744073709551615 200 3");
-  damaged("weight 0 100 200 3", "weight 0 100 200 99999");
-  damaged("weight 0 100 200 3", "weight 0 100 0 3");
-  damaged("expert 1 8 800 9 100", "expert 1 8 800 9 801");
-  damaged("window 0.04", "window -1");
-  damaged("order generate\n", "");
-  damaged("order prompt", "order embed");
-  damaged("lookup", "look");
+  // The entries: what is looked up, then whole reads, then experts.
+  const std::string read = "/per_token_pattern/1", experts = "/per_token_pattern/4";
+  for (const auto& [pointer, value] :
+       std::vector<std::pair<std::string, json>>{{"/version", 2},
+                                                 {"/window_seconds", -1},
+                                                 {"/disk_bytes_per_second", "fast"},
+                                                 {"/prompt_pattern", 7},
+                                                 {"/per_token_pattern", json::array()},
+                                                 {read, nullptr},
+                                                 {read + "/kind", "whole"},
+                                                 {read + "/kind", 1},
+                                                 {read + "/file_index", 2},
+                                                 {read + "/file_offset", 9900},
+                                                 {read + "/file_offset", 1.5},
+                                                 {read + "/tensor_bytes", 18446744073709551615U},
+                                                 {read + "/tensor_bytes", 0},
+                                                 {read + "/op", 99'999},
+                                                 {read + "/op", -1},
+                                                 {read + "/op", 4294967296U},
+                                                 {experts + "/part_bytes", 801},
+                                                 {experts + "/part_bytes", 0},
+                                                 {experts + "/parts", "2"}})
+    damaged(pointer, value);
+  json without_op = json::parse(text);
+  without_op["per_token_pattern"][1].erase("op");
+  EXPECT_FALSE(parse_pattern(without_op.dump(), two_files()).has_value());
+  for (const char* other : {"", "null", "[]", "7", "[[[[", "{\"version\": 1}"})
+    EXPECT_FALSE(parse_pattern(other, two_files()).has_value()) << other;
 }
 
 modelgen::ModelSpec pattern_spec(std::int64_t layers) {
@@ -127,7 +148,7 @@ TEST(StoredPattern, SurvivesARestart) {
   auto first = start();
   EXPECT_EQ(first->engine().memory_state().phase, MemoryState::Phase::Learning);
   const auto expected = answer(*first);
-  const fs::path kept = folder / "patterns" / "m.gguf.pattern";
+  const fs::path kept = folder / "patterns" / "m.gguf.access_pattern.json";
   EXPECT_TRUE(wait_until([&] { return fs::exists(kept); }));
   const auto pinned = [](TracedModel& model) {
     const MemoryState state = model.engine().memory_state();
@@ -140,13 +161,27 @@ TEST(StoredPattern, SurvivesARestart) {
   auto second = start();
   EXPECT_TRUE(wait_until([&] { return pinned(*second); }))
       << second->engine().memory_state().message;
-  EXPECT_TRUE(second->engine().memory_state().message.contains("order of the last start"))
+  EXPECT_TRUE(second->engine().memory_state().message.contains("order of the access pattern"))
       << second->engine().memory_state().message;
   EXPECT_EQ(answer(*second), expected);
   EXPECT_TRUE(wait_until([&] {
-    return !second->engine().memory_state().message.contains("order of the last start");
+    return !second->engine().memory_state().message.contains("order of the access pattern");
   }));
   second.reset();
+
+  // The file as an option.
+  options.access_pattern = folder / "given.json";
+  fs::copy_file(kept, options.access_pattern);
+  fs::remove(kept);
+  auto given = start();
+  EXPECT_TRUE(wait_until([&] { return pinned(*given); }))
+      << given->engine().memory_state().message;
+  EXPECT_TRUE(given->engine().memory_state().message.contains("order of the access pattern"))
+      << given->engine().memory_state().message;
+  EXPECT_EQ(answer(*given), expected);
+  EXPECT_TRUE(wait_until([&] { return fs::exists(kept); }));
+  given.reset();
+  options.access_pattern.clear();
 
   // Another model of the same name.
   write(7);

@@ -153,6 +153,26 @@ export interface paths {
         readonly patch: operations["setMemory"];
         readonly trace?: never;
     };
+    readonly "/api/v1/models/{model}/memory/access-pattern": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Model id */
+                readonly model: components["parameters"]["model"];
+            };
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /** Give the order in which a model reads its weights, before its first step. It is kept for the next load, and used at once if the model is loaded and has not run */
+        readonly post: operations["setAccessPattern"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/v1/models/{model}/memory/plan": {
         readonly parameters: {
             readonly query?: never;
@@ -3036,6 +3056,8 @@ export interface components {
                 readonly tensor_name: string;
                 /** @enum {unknown} */
                 readonly kind: "fixed" | "routed" | "row";
+                /** @description The op of the graph of a token that reads it */
+                readonly op: number;
                 readonly file_index: number;
                 readonly file_offset: components["schemas"]["Bytes"];
                 /** @description parts x part_bytes */
@@ -3476,6 +3498,39 @@ export interface operations {
             readonly 409: components["responses"]["Problem"];
             readonly 415: components["responses"]["Problem"];
             readonly 503: components["responses"]["Problem"];
+        };
+    };
+    readonly setAccessPattern: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Model id */
+                readonly model: components["parameters"]["model"];
+            };
+            readonly cookie?: never;
+        };
+        /** @description An access_pattern.json, as from the route `pattern` of a session of this model */
+        readonly requestBody: {
+            readonly content: {
+                readonly "application/json": Record<string, never>;
+            };
+        };
+        readonly responses: {
+            /** @description The state of the memory budget; that of no budget if the model is not loaded */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Memory"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 422: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
         };
     };
     readonly memoryPlan: {

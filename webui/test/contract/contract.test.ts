@@ -42,6 +42,7 @@ let finished: string; // id of a finished session
 let sparse: string; // id of a session of a mixture-of-experts model
 let deleted: string; // id of a deleted session
 let file: Buffer; // file of the finished session
+let pattern: Record<string, unknown>; // of the finished session
 const probe = prober(validator, () => server.url);
 
 function operation(id: string): Operation {
@@ -155,6 +156,7 @@ beforeAll(async () => {
   deleted = await recordSession({ ...PROMPT, prompt: 'To be deleted' });
   await execute('delete', { id: deleted });
   file = await readFile(join(server.data, `${finished}.ttrace`));
+  pattern = await get(`/api/v1/sessions/${finished}/pattern`);
 });
 
 afterAll(async () => {
@@ -181,6 +183,7 @@ const bodies: Readonly<Record<string, () => Body>> = {
   query: () => ({ sql: 'SELECT * FROM step' }),
   rename: () => ({ title: 'Another title' }),
   setMemory: () => ({ budget: 'off' }),
+  setAccessPattern: () => pattern,
 };
 
 const LAYERS = { layers: ['all', 'outside', '0', '1,0-1,outside'] };
@@ -488,6 +491,7 @@ describe('further responses', () => {
     await expectRejected('download', { id: 'junk' }, [500]);
     await expectRejected('load', { model: 'broken' }, [503]);
     await expectRejected('gguf', { model: 'broken' }, [422]);
+    await expectRejected('setAccessPattern', { model: 'broken' }, [422]);
     await expectRejected('modelCompression', { model: 'broken' }, [422]);
   });
 
@@ -495,6 +499,9 @@ describe('further responses', () => {
     await expectRejected('generate', {}, [507], full);
     await expectRejected('import', {}, [507], full);
     // Files instead of folders.
+    await rm(join(server.data, 'access-patterns'), { recursive: true, force: true });
+    await writeFile(join(server.data, 'access-patterns'), '');
+    await expectRejected('setAccessPattern', { model: DENSE }, [500]);
     await writeFile(join(small.data, `${finished}.ttrace`), file);
     await writeFile(join(small.data, '.deleted'), '');
     await expectRejected('delete', { id: finished }, [500], small);
