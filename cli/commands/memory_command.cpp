@@ -28,6 +28,7 @@
 #include "tracer/memory/disk_speed.h"
 #include "tracer/memory/memory_limit.h"
 #include "tracer/memory/memory_plan.h"
+#include "tracer/memory/model_pages.h"
 
 namespace tt::cli {
 namespace {
@@ -94,6 +95,7 @@ PlanInput plan_input(const TokenDemand& demand, const MemoryWay& way, std::uint6
       .prefetch = way.prefetch || !acts,
       .disk_bytes_per_second = disk,
       .compute_seconds = demand.compute_seconds,
+      .block = block_bytes(),
       .expert_hit_rate = [&demand](std::uint64_t room) { return expert_hit_rate(demand, room); }};
 }
 

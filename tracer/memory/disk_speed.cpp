@@ -1,6 +1,8 @@
 #include "tracer/memory/disk_speed.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +14,8 @@
 namespace tt {
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kSampleBytes = 32U << 20;
 constexpr double kSampleSeconds = 0.1;
@@ -43,19 +47,56 @@ void DiskSpeed::sample() {
   sum_seconds_ = 0;
 }
 
+namespace {
+
+// A whole file, mapped.
+class FileMapping {
+ public:
+  explicit FileMapping(const std::filesystem::path& file)
+      : fd_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
+    struct stat info{};
+    if (fd_ < 0 || ::fstat(fd_, &info) != 0 || info.st_size <= 0) return;
+    size_ = static_cast<std::uint64_t>(info.st_size);
+    at_ = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd_, 0);
+    ::fdatasync(fd_);  // pages of a file that was just written cannot be dropped
+  }
+  ~FileMapping() {
+    if (mapped()) ::munmap(at_, size_);
+    if (fd_ >= 0) ::close(fd_);
+  }
+  FileMapping(const FileMapping&) = delete;
+  FileMapping& operator=(const FileMapping&) = delete;
+
+  bool mapped() const { return at_ != MAP_FAILED; }
+  std::uint64_t size() const { return size_; }
+  std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(at_); }
+
+ private:
+  const int fd_;
+  std::uint64_t size_ = 0;
+  void* at_ = MAP_FAILED;
+};
+
+}  // namespace
+
 std::optional<ReadSpeed> measure_read_speed(const std::filesystem::path& file, std::uint64_t most,
                                             const std::function<bool()>& keep_going) {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::uint64_t kRequest = 128U << 10, kPiece = 1U << 20, kAhead = 32U << 20;
+  constexpr std::uint64_t kAhead = 32U << 20;
   constexpr std::uint64_t kPart = 32U << 20;  // for the percentiles
-  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
-  std::error_code unknown;
-  const std::uint64_t size =
-      std::min<std::uint64_t>(most, std::filesystem::file_size(file, unknown));
-  ::fdatasync(fd);  // pages of a file that was just written cannot be dropped
-  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-  std::vector<char> piece(kPiece);
+  const FileMapping mapping(file);
+  if (!mapping.mapped()) return std::nullopt;
+  const std::uint64_t size = std::min(most, mapping.size());
+  const std::vector<ModelFile> files{{.path = file.string(), .size = size, .header_hash = {}}};
+  ModelPages pages(files);
+  const auto range = [&](std::uint64_t from, std::uint64_t to) {
+    return MappedPages{.offset = from, .address = mapping.address() + from, .length = to - from};
+  };
+  const MappedPages all = range(0, size);
+  pages.set_fault_around(all, false);
+  pages.use_blocks(all);
+  pages.release(all);
+  pages.release_files();
+  const std::uint64_t piece = std::max<std::uint64_t>(block_bytes(), 1U << 20);
   std::vector<double> parts;
   const auto begin = Clock::now();
   auto part_begin = begin;
@@ -64,19 +105,22 @@ std::optional<ReadSpeed> measure_read_speed(const std::filesystem::path& file, s
     return std::chrono::duration<double>(Clock::now() - time).count();
   };
   while (read < size && (!keep_going || keep_going())) {
-    for (; submitted < std::min(size, read + kAhead); submitted += kRequest)
-      ::posix_fadvise(fd, static_cast<off_t>(submitted), kRequest, POSIX_FADV_WILLNEED);
-    const ssize_t count = ::pread(fd, piece.data(), kPiece, static_cast<off_t>(read));
-    if (count <= 0) break;
-    read += static_cast<std::uint64_t>(count);
+    while (submitted < std::min(size, read + kAhead)) {
+      const std::uint64_t end = std::min(size, submitted + piece);
+      pages.submit(range(submitted, end));
+      submitted = end;
+    }
+    const MappedPages next = range(read, std::min(size, read + piece));
+    if (!pages.wait(next)) break;
+    pages.release(next);
+    read += next.length;
     if (read / kPart == parts.size() && read < size) continue;
     parts.push_back(static_cast<double>(std::min(kPart, read)) / seconds_since(part_begin));
     part_begin = Clock::now();
   }
   const double seconds = seconds_since(begin);
-  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-  ::close(fd);
-  if (read < size || read == 0) return std::nullopt;
+  pages.release(all);
+  if (read < size) return std::nullopt;
   // The last part may be short.
   if (parts.size() > 1 && size % kPart != 0) parts.pop_back();
   std::ranges::sort(parts);

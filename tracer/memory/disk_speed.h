@@ -26,8 +26,9 @@ class DiskSpeed {
   double seconds_ = 0, sum_seconds_ = 0, speed_ = 0;
 };
 
-// Bytes per second of reading the file through the page cache with many reads in flight. Its pages
-// are dropped before and after. `low` and `high`: the tenth and ninetieth percentile of its parts.
+// Bytes per second of reading the file as a plan does (ModelPages), with many reads in flight. Its
+// pages are dropped before and after. `low` and `high`: the tenth and ninetieth percentile of its
+// parts.
 struct ReadSpeed {
   double mean = 0, low = 0, high = 0;
 };

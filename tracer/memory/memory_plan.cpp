@@ -16,7 +16,9 @@ namespace {
 
 // Weights, or groups of them, that are smaller are pinned whole: reading them costs a request each.
 constexpr std::uint64_t kMinStreamed = 256U << 10;
-constexpr std::uint64_t kMinWindow = 4U << 20, kMaxWindow = 64U << 20;
+constexpr std::uint64_t kMinWindow = 4U << 20;
+// Of the window, where the budget allows it: reads in flight, and what is being used.
+constexpr std::uint64_t kUsualWindow = 16U << 20, kMaxWindow = 64U << 20;
 // Pieces in which ranges are read and released.
 constexpr std::uint64_t kPiece = 1U << 20;
 
@@ -29,56 +31,113 @@ std::uint64_t round_up(std::uint64_t bytes) { return round_down(bytes + page_byt
 std::uint64_t window_for(const PlanInput& input) {
   const auto wanted =
       static_cast<std::uint64_t>(input.window_seconds * input.disk_bytes_per_second);
-  return round_up(std::min(std::clamp(wanted, kMinWindow, kMaxWindow), input.budget / 4));
+  return round_up(std::min(std::clamp(wanted, kUsualWindow, kMaxWindow), input.budget / 4));
 }
 
-// The bytes to stream of a weight if `share` of all is streamed. At most `most`, so that what one
-// op reads fits the window: more is pinned of large weights.
-std::uint64_t streamed_of(const WeightRange& weight, double share, std::uint64_t most) {
-  const std::uint64_t length = pages_within(weight).length;
+// A weight in its whole pages: blocks, and the pages before and after them. Without blocks all is
+// `before`.
+struct Parts {
+  std::uint64_t before = 0, blocks = 0, after = 0;  // bytes
+};
+
+Parts parts_of(const MappedPages& within, std::uint64_t block) {
+  if (block == 0) return {.before = within.length};
+  const std::uint64_t first = round_up_to(within.offset, block);
+  const std::uint64_t end = within.offset + within.length;
+  if (first + block > end) return {.before = within.length};
+  const std::uint64_t after = end % block;
+  return {.before = first - within.offset, .blocks = end - after - first, .after = after};
+}
+
+// What is streamed of a weight: the last bytes of each of its parts.
+struct Streamed {
+  Parts parts;
+  std::uint64_t sum() const { return parts.before + parts.blocks + parts.after; }
+};
+
+// The bytes to stream of single pages if `share` of all is streamed.
+std::uint64_t streamed_pages(std::uint64_t length, double share, std::uint64_t most) {
   if (length < kMinStreamed) return 0;
   const auto wanted = static_cast<std::uint64_t>(share * static_cast<double>(length));
   if (wanted < kMinStreamed / 2) return 0;
   return round_down(std::min(wanted, most));
 }
 
-// The smallest share of each weight to stream so that the rest fits into `room`.
-double share_to_stream(std::span<const WeightRange> weights, std::uint64_t total,
-                       std::uint64_t room, std::uint64_t most) {
-  double low = 0, high = 1;
-  for (int i = 0; i < 40; ++i) {
-    const double middle = (low + high) / 2;
-    std::uint64_t streamed = 0;
-    for (const WeightRange& weight : weights) streamed += streamed_of(weight, middle, most);
-    (total - streamed <= room ? high : low) = middle;
+// What to stream of each weight. `share` is from 0 to 1 for a part of the blocks, and from 1 to
+// kAll for all blocks and a part of the other pages. At most `most` of each weight, so that what
+// one op reads fits the window: more is pinned of large weights.
+class Division {
+ public:
+  static constexpr double kAll = 2;
+
+  Division(std::span<const WeightRange> weights, std::uint64_t block) : block_(block) {
+    for (const WeightRange& weight : weights)
+      parts_.push_back(parts_of(pages_within(weight), block));
   }
-  return high;
-}
+
+  template <class F>
+  void divide(double share, std::uint64_t most, F f) const {
+    double due = 0;  // blocks
+    for (const Parts& parts : parts_) {
+      Streamed streamed;
+      if (parts.blocks > 0) {
+        const std::uint64_t count = parts.blocks / block_;
+        due += std::min(share, 1.0) * static_cast<double>(count);
+        // Above 1 all; else rounded, so that what is not streamed of one weight is of the next.
+        const std::uint64_t wanted = share >= 1 ? count : static_cast<std::uint64_t>(due);
+        streamed.parts.blocks = std::min({wanted, count, most / block_}) * block_;
+        due = std::min(due - static_cast<double>(streamed.parts.blocks / block_), 1.0);
+      }
+      if (share > 1) {
+        streamed.parts.before =
+            streamed_pages(parts.before, share - 1, most - streamed.parts.blocks);
+        streamed.parts.after = streamed_pages(parts.after, share - 1, most - streamed.sum());
+      }
+      f(parts, streamed);
+    }
+  }
+  std::uint64_t streamed(double share, std::uint64_t most) const {
+    std::uint64_t sum = 0;
+    divide(share, most, [&](const Parts&, const Streamed& part) { sum += part.sum(); });
+    return sum;
+  }
+  // The smallest share with which the rest fits into `room`.
+  double share_for(std::uint64_t total, std::uint64_t room, std::uint64_t most) const {
+    double low = 0, high = kAll;
+    for (int i = 0; i < 40; ++i) {
+      const double middle = (low + high) / 2;
+      (total - streamed(middle, most) <= room ? high : low) = middle;
+    }
+    return high;
+  }
+
+ private:
+  const std::uint64_t block_;
+  std::vector<Parts> parts_;
+};
 
 // What must stay in memory if each weight is streamed as far as a window of so many bytes allows,
 // and the window.
-std::uint64_t need_of(std::span<const WeightRange> weights, std::uint64_t total,
-                      std::uint64_t window) {
-  std::uint64_t streamed = 0;
-  for (const WeightRange& weight : weights) streamed += streamed_of(weight, 1.0, window / 2);
-  return total - streamed + window;
+std::uint64_t need_of(const Division& weights, std::uint64_t total, std::uint64_t window) {
+  return total - weights.streamed(Division::kAll, window / 2) + window;
 }
 
 // The smallest window of at least `window` bytes with which the weights fit the budget; 0: none.
 // Of large weights only half of the window can be streamed, so a model with large weights needs
 // more of it. The smallest budget with which there is one goes to `least`.
-std::uint64_t fitting_window(std::span<const WeightRange> weights, std::uint64_t total,
-                             std::uint64_t window, std::uint64_t budget, std::uint64_t& least) {
+std::uint64_t fitting_window(std::span<const WeightRange> weights, const Division& division,
+                             std::uint64_t total, std::uint64_t window, std::uint64_t budget,
+                             std::uint64_t& least) {
   // need_of() falls until at most two weights are larger than half of the window, and rises then.
   std::vector<std::uint64_t> lengths;
   for (const WeightRange& weight : weights) lengths.push_back(pages_within(weight).length);
   std::uint64_t best = window;
-  least = need_of(weights, total, window);
+  least = need_of(division, total, window);
   if (least <= budget) return window;
   std::ranges::sort(lengths, std::greater());
   for (std::size_t i = 0; i < std::min<std::size_t>(lengths.size(), 3); ++i) {
     const std::uint64_t wide = std::max(window, 2 * lengths[i]);
-    const std::uint64_t need = need_of(weights, total, wide);
+    const std::uint64_t need = need_of(division, total, wide);
     if (need < least) {
       least = need;
       best = wide;
@@ -89,30 +148,40 @@ std::uint64_t fitting_window(std::span<const WeightRange> weights, std::uint64_t
   while (best - too_small > page_bytes()) {
     const std::uint64_t middle = round_down(too_small + (best - too_small) / 2);
     if (middle == too_small) break;
-    (need_of(weights, total, middle) <= budget ? best : too_small) = middle;
+    (need_of(division, total, middle) <= budget ? best : too_small) = middle;
   }
   return best;
 }
 
-void add_ranges(const WeightRange& weight, std::uint32_t index, std::uint64_t streamed,
-                std::vector<PlannedRange>& out) {
-  const MappedPages whole = pages_around(weight);
-  const std::uint64_t end = streamed == 0 ? whole.address + whole.length : [&] {
-    const MappedPages within = pages_within(weight);
-    return within.address + within.length;
-  }();
-  const auto add = [&](std::uint64_t from, std::uint64_t to, bool pinned) {
-    for (std::uint64_t at = from; at < to; at += kPiece) {
+// The ranges of a weight: each block is one, other pages are in pieces.
+void add_ranges(const WeightRange& weight, std::uint32_t group, const Parts& parts,
+                const Streamed& streamed, std::uint64_t block, std::vector<PlannedRange>& out) {
+  const MappedPages whole = pages_around(weight), within = pages_within(weight);
+  const auto add = [&](std::uint64_t from, std::uint64_t to, bool pinned, std::uint64_t piece) {
+    for (std::uint64_t at = from; at < to; at += piece) {
       out.push_back({.pages = {.file = whole.file,
                                .offset = whole.offset + (at - whole.address),
                                .address = at,
-                               .length = std::min(kPiece, to - at)},
-                     .group = index,
+                               .length = std::min(piece, to - at)},
+                     .group = group,
                      .pinned = pinned});
     }
   };
-  add(whole.address, end - streamed, true);
-  add(end - streamed, end, false);
+  if (streamed.sum() == 0 && parts.blocks == 0) {
+    add(whole.address, whole.address + whole.length, true, kPiece);
+    return;
+  }
+  const std::uint64_t blocks = within.address + parts.before, after = blocks + parts.blocks;
+  // The last page, which is shared with the next weight, is left to it where single pages are
+  // streamed before it.
+  const bool keep_end = parts.after > 0 && streamed.parts.after == 0;
+  const std::uint64_t end = keep_end ? whole.address + whole.length : after + parts.after;
+  add(whole.address, blocks - streamed.parts.before, true, kPiece);
+  add(blocks - streamed.parts.before, blocks, false, kPiece);
+  add(blocks, after - streamed.parts.blocks, true, block);
+  add(after - streamed.parts.blocks, after, false, block);
+  add(after, end - streamed.parts.after, true, kPiece);
+  add(end - streamed.parts.after, end, false, kPiece);
 }
 
 // Sets `group_of`; returns the range of each group.
@@ -237,11 +306,13 @@ MemoryPlan plan_memory(const PlanInput& input) {
     predict(input, plan);
     return plan;
   }
+  const std::uint64_t block = input.prefetch ? input.block : 0;
+  const Division division(weights, block);
   // Without prefetch there is no window that a weight would have to fit.
   std::uint64_t least = 0;
   plan.window = window_for(input);
   const std::uint64_t window =
-      input.prefetch ? fitting_window(weights, dense, plan.window, input.budget, least)
+      input.prefetch ? fitting_window(weights, division, dense, plan.window, input.budget, least)
                      : plan.window;
   least = std::max(least, 2 * kMinWindow);
   if (window == 0 || input.budget < 2 * kMinWindow) {
@@ -259,14 +330,15 @@ MemoryPlan plan_memory(const PlanInput& input) {
   // window holds the experts of the running layer, too.
   const std::uint64_t room = input.budget - plan.window;
   const std::uint64_t most = input.prefetch ? plan.window / 2 : UINT64_MAX;  // of each weight
-  const double share = !input.pin      ? 1.0
+  const double share = !input.pin      ? Division::kAll
                        : dense <= room ? 0.0
-                                       : share_to_stream(weights, dense, room, most);
-  for (std::uint32_t i = 0; i < weights.size(); ++i) {
-    const std::uint64_t streamed = streamed_of(weights[i], share, most);
-    plan.streamed += streamed;
-    add_ranges(weights[i], i, streamed, plan.ranges);
-  }
+                                       : division.share_for(dense, room, most);
+  std::uint32_t group = 0;
+  division.divide(share, most, [&](const Parts& parts, const Streamed& streamed) {
+    plan.streamed += streamed.sum();
+    add_ranges(weights[group], group, parts, streamed, block, plan.ranges);
+    ++group;
+  });
   for (const PlannedRange& range : plan.ranges)
     if (range.pinned) plan.pinned += range.pages.length;
   if (plan.experts > 0) plan.expert_cache = room - std::min(room, plan.pinned);

@@ -3,9 +3,12 @@
 // A decode reads all dense weights of the model once, in the same order for every token. If they
 // do not fit, the kernel's choice (about: the least recently used page goes first) keeps almost
 // nothing that is used again before it goes: nearly all is read again for each token. The best
-// that a cache of this size can do is to keep the same part always; only the rest is read. The
-// part is taken from the begin of every weight, the same share of each, so that between any two
-// reads there is work to overlap with.
+// that a cache of this size can do is to keep the same part always; only the rest is read. It is
+// spread over the weights, so that between any two reads there is work to overlap with.
+//
+// Where the system reads blocks (ModelPages), whole blocks of the weights are read, and the pages
+// beside them stay. Only if that is not enough, or there are no blocks, single pages are read: the
+// same share of each weight.
 //
 // A dense byte is read once per token, a byte of an expert only if the expert is chosen. So dense
 // weights are pinned first, and experts are cached in what remains.
@@ -56,8 +59,8 @@ struct MemoryPlan {
 };
 
 // Time of reading that the window covers: the latency of a busy disk. What is in the window cannot
-// be pinned, so it begins small and grows where ranges are late (MemoryManager).
-inline constexpr double kWindowSeconds = 0.02, kMaxWindowSeconds = 0.08;
+// be pinned, so it begins small and grows where that makes less ranges late (MemoryManager).
+inline constexpr double kWindowSeconds = 0.01, kMaxWindowSeconds = 0.08;
 
 struct PlanInput {
   std::span<const WeightRange> weights;  // distinct, in the order of their first use
@@ -68,6 +71,7 @@ struct PlanInput {
   double disk_bytes_per_second = 0;  // 0: unknown; tokens/s are then not predicted
   double compute_seconds = 0;        // of a token; 0: unknown, the disk alone counts
   double window_seconds = kWindowSeconds;
+  std::uint64_t block = 0;  // bytes; 0: there are no blocks
   // Share of the used experts that a cache of so many bytes has. Empty: as for uniform routing.
   std::function<double(std::uint64_t)> expert_hit_rate{};
 };

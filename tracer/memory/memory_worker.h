@@ -95,6 +95,8 @@ class MemoryManager::Worker {
   std::uint64_t effective_budget(const MemoryLimit& limit) const;
   void check_limit();
   void check_lateness();
+  void judge_window_anew();
+  void count_time(bool running, bool reading);
   Position position() const;
   void use_schedule(StepClass kind);
   bool work();
@@ -171,8 +173,13 @@ class MemoryManager::Worker {
   DiskSpeed disk_;
   MemoryLimit limit_;
   double window_seconds_ = kWindowSeconds;
-  std::uint64_t visits_ = 0, late_before_ = 0;  // of ranges, since the window was last judged
-  bool starting_ = true;                        // the first ranges of a plan are always late
+  // Since the window was last judged: ranges, and the time of steps in which reads were in flight,
+  // or none because the window was full.
+  std::uint64_t visits_ = 0, late_before_ = 0;
+  Clock::duration reading_{}, idle_{};
+  Clock::time_point worked_;  // last
+  bool was_reading_ = false;
+  bool starting_ = true;  // the first ranges of a plan are always late
   Clock::time_point next_limit_, next_publish_, last_plan_;
   std::string pressure_;
 

@@ -84,19 +84,34 @@ void MemoryManager::Worker::check_limit() {
   }
 }
 
-// Reads further ahead if too many ranges were not in memory when their op ran, for example because
-// this thread has to wait for a processor.
+void MemoryManager::Worker::judge_window_anew() {
+  visits_ = 0;
+  late_before_ = late_;
+  reading_ = idle_ = {};
+}
+
+void MemoryManager::Worker::count_time(bool running, bool reading) {
+  const auto now = Clock::now();
+  if (running) (was_reading_ ? reading_ : idle_) += now - worked_;
+  worked_ = now;
+  was_reading_ = reading;
+}
+
+// Reads further ahead if too many ranges were not in memory when their op ran although the disk
+// was idle before, for example because some ops read much more than others, or because this thread
+// had to wait for a processor. Where the disk is always busy, a larger window only takes memory.
 void MemoryManager::Worker::check_lateness() {
   constexpr std::uint64_t kJudged = 1000;
-  constexpr double kLateShare = 0.02;
+  constexpr double kLateShare = 0.02, kIdleShare = 0.1;
   if (visits_ < kJudged) return;
-  const std::uint64_t late = late_ - late_before_;
   const bool judged = !std::exchange(starting_, false);
   const bool too_late =
-      static_cast<double>(late) > kLateShare * static_cast<double>(std::exchange(visits_, 0));
-  late_before_ = late_;
+      static_cast<double>(late_ - late_before_) > kLateShare * static_cast<double>(visits_);
+  const bool idle = static_cast<double>(idle_.count()) >
+                    kIdleShare * static_cast<double>((idle_ + reading_).count());
   const bool may_grow = window_seconds_ < kMaxWindowSeconds && plan_.window < published_.budget / 5;
-  if (!judged || !too_late || !may_grow) return;
+  judge_window_anew();
+  if (!judged || !too_late || !idle || !may_grow) return;
   window_seconds_ *= 2;
   pattern_changed_ = true;
   replan();
@@ -105,8 +120,7 @@ void MemoryManager::Worker::check_lateness() {
 void MemoryManager::Worker::replan() {
   last_plan_ = Clock::now();
   starting_ = true;
-  visits_ = 0;
-  late_before_ = late_;
+  judge_window_anew();
   if (current_.budget == MemoryOptions::kOff || !(current_.pin || current_.prefetch)) {
     undo();
     const std::lock_guard lock(mutex_);
@@ -123,6 +137,7 @@ void MemoryManager::Worker::replan() {
                                            : stored_disk_speed_ > 0     ? stored_disk_speed_
                                                                         : kAssumedDiskSpeed};
   input.window_seconds = window_seconds_;
+  input.block = block_bytes();
   std::vector<WeightRange> expert_weights = experts_.weights();
   // Of the last start: which experts are chosen is only readable in a graph of this one.
   if (from_pattern_[kGenerate])
@@ -167,7 +182,14 @@ void MemoryManager::Worker::apply(MemoryPlan plan) {
   pinned_ = std::move(kept);
   for (const WeightRange& weight : weights_)
     pages_.set_fault_around(pages_around(weight), !current_.prefetch);
-  for (const auto& [address, pages] : pinned_) pages_.set_fault_around(pages, true);
+  for (const auto& [address, pages] : pinned_)
+    if (!pages_.is_block(pages)) pages_.set_fault_around(pages, true);
+  if (current_.prefetch && block_bytes() > 0) {
+    for (const PlannedRange& range : plan.ranges)
+      if (range.pages.length == block_bytes()) pages_.use_blocks(range.pages);
+  } else {
+    pages_.forget_blocks();
+  }
   plan_ = std::move(plan);
   planned_ = true;
   acting_ = true;
@@ -197,7 +219,8 @@ void MemoryManager::Worker::apply(MemoryPlan plan) {
   release_lookups();
   lookups_released_ = false;
   if (!experts_.weights().empty())
-    experts_.start(layers_[learned_[kGenerate] ? kGenerate : kPrompt], plan_.expert_cache);
+    experts_.start(layers_[learned_[kGenerate] ? kGenerate : kPrompt], plan_.expert_cache,
+                   current_.predict);
 }
 
 // Of tensors of which an op reads some rows, such as the token embeddings.
@@ -220,6 +243,7 @@ void MemoryManager::Worker::undo() {
   for (const WeightRange& weight : weights_) pages_.set_fault_around(pages_around(weight), true);
   for (const WeightRange& range : lookup_) pages_.set_fault_around(pages_around(range), true);
   experts_.stop();
+  pages_.forget_blocks();
   pinned_.clear();
   pinned_resident_ = streamed_resident_ = locked_ = 0;
   window_.reset();

@@ -55,15 +55,17 @@ bool MemoryManager::Worker::work() {
   const bool routed =
       experts_.active() && experts_.follow(layers_[learned_[at.kind] ? at.kind : 1 - at.kind],
                                            at.window.step, at.running);
+  ReadAheadWindow::Entry* const unread = window_->next_unread();
+  count_time(at.running, unread != nullptr);
   // Experts of the running layer are needed first.
   if (const auto pages = experts_.next_read()) {
     disk_.busy(true);
     pages_.wait(*pages);
     return true;
   }
-  if (ReadAheadWindow::Entry* entry = window_->next_unread()) {
+  if (unread != nullptr) {
     disk_.busy(true);
-    return visit(*entry, at);
+    return visit(*unread, at);
   }
   // What the steps so far have not reached is pinned between steps.
   if (!at.running && settle_one()) return true;
@@ -100,7 +102,8 @@ void MemoryManager::Worker::pin(std::uint32_t range) {
     lock_error_ = error;
     pages_.wait(pages);
   }
-  pages_.set_fault_around(pages, true);
+  // A fault in a block would read the next one, too.
+  if (!pages_.is_block(pages)) pages_.set_fault_around(pages, true);
   pinned_.emplace(pages.address, pages);
   pinned_resident_ += pages.length;
   window_->keep(range, /*visit=*/error != 0);

@@ -5,17 +5,24 @@
 // can be in flight, which keeps a disk busy. wait() returns when the pages are in memory and
 // mapped (MADV_POPULATE_READ), so that the inference thread has no fault at all.
 //
+// Blocks (use_blocks()) are read as a whole, each into one huge page if the file system has them
+// (ext4, XFS, Btrfs): the kernel then needs a twentieth of the time for its bookkeeping, which
+// otherwise takes longer than a fast disk needs to read. A fault in a block reads the whole block.
+//
 // release() takes pages out of this process's mapping and out of the page cache. Pages that
 // another process has mapped stay.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "tracer/format/model/session.h"
+#include "tracer/memory/block_reader.h"
 #include "tracer/memory/memory_plan.h"
 
 namespace tt {
@@ -40,9 +47,27 @@ class ModelPages {
   // what is asked for is read.
   void set_fault_around(const MappedPages& pages, bool on) const;
 
+  // From now on the whole blocks in the range are read as blocks. Only where faults do not read
+  // around them.
+  void use_blocks(const MappedPages& pages);
+  // Whether the range is one of these blocks.
+  bool is_block(const MappedPages& pages) const;
+  void forget_blocks();
+
  private:
-  std::vector<int> files_;  // descriptors; -1: not open
+  void submit_pages(const MappedPages& pages) const;
+  // Calls f(part, whether it is a block) for the parts of a range, in order.
+  template <class F>
+  void each_part(const MappedPages& pages, F f) const;
+
+  std::vector<int> files_;                    // descriptors; -1: not open
+  std::unordered_set<std::uint64_t> blocks_;  // addresses
+  std::unique_ptr<BlockReader> reader_;       // once there are blocks
 };
+
+// Size of a block: of a huge page of this system. 0: the kernel cannot read blocks (before Linux
+// 5.18, or without huge pages).
+std::uint64_t block_bytes();
 
 // Drops the pages of a file that nobody has mapped from the page cache.
 void drop_pages(const std::filesystem::path& file);

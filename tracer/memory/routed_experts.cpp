@@ -60,7 +60,7 @@ std::vector<RoutedExperts::Layer> RoutedExperts::layers_of(std::span<const Exper
   return layers;
 }
 
-void RoutedExperts::start(std::span<const Layer> layers, std::uint64_t capacity) {
+void RoutedExperts::start(std::span<const Layer> layers, std::uint64_t capacity, bool predict) {
   std::vector<ExpertCache::Layer> sizes(weights_.size());
   const auto before = std::exchange(used_layers_, {});
   std::uint64_t reserve = 0;
@@ -71,7 +71,7 @@ void RoutedExperts::start(std::span<const Layer> layers, std::uint64_t capacity)
     used_layers_.emplace_back(layer.id, size.experts);
     reserve = std::max(reserve, layer.uses.front().per_token * size.bytes);
   }
-  may_read_ahead_ = layers.size() > 1 && capacity / kMinCache >= reserve;
+  may_read_ahead_ = predict && layers.size() > 1 && capacity / kMinCache >= reserve;
   if (may_read_ahead_) capacity -= reserve;
   const auto experts_of = &std::pair<std::size_t, std::uint32_t>::second;
   if (!predictor_ || !std::ranges::equal(before, used_layers_, {}, experts_of, experts_of)) {
@@ -85,12 +85,30 @@ void RoutedExperts::start(std::span<const Layer> layers, std::uint64_t capacity)
     pages_.set_fault_around(pages_around(range), false);
     pages_.release(pages_within(range));
   }
+  use_blocks(layers);
   following_ = 0;
   next_ = 0;
   routed_ = false;
   unseen_ = 0;
   queue_.clear();
   ahead_ = {};
+}
+
+// Of large experts. Each is a mapping of its own for the kernel, of which a process may have
+// 65,530.
+void RoutedExperts::use_blocks(std::span<const Layer> layers) {
+  constexpr std::uint64_t kLarge = 4, kMostSlices = 8192;
+  std::uint64_t slices = 0;
+  for (const Layer& layer : layers)
+    for (const ExpertUse& use : layer.uses) slices += use.experts;
+  if (slices > kMostSlices) return;
+  for (const Layer& layer : layers) {
+    for (const ExpertUse& use : layer.uses) {
+      if (use.slice < kLarge * block_bytes()) continue;
+      for (std::uint32_t expert = 0; expert < use.experts; ++expert)
+        pages_.use_blocks(pages_within(slice_of(use, expert)));
+    }
+  }
 }
 
 void RoutedExperts::stop() {

@@ -35,7 +35,7 @@ class RoutedExperts {
     std::uint32_t last_op() const { return uses.back().op.v; }
   };
   // The counters of MemoryManager, which the inference thread writes.
-  RoutedExperts(const ModelPages& pages, const std::atomic<std::uint32_t>& ops_run,
+  RoutedExperts(ModelPages& pages, const std::atomic<std::uint32_t>& ops_run,
                 const std::atomic<std::uint64_t>& step)
       : pages_(pages), ops_run_(ops_run), step_(step) {}
 
@@ -43,8 +43,9 @@ class RoutedExperts {
   std::vector<Layer> layers_of(std::span<const ExpertUse> uses);
   const std::vector<WeightRange>& weights() const { return weights_; }
 
-  // From now on keeps at most `capacity` bytes. Nothing is in memory.
-  void start(std::span<const Layer> layers, std::uint64_t capacity);
+  // From now on keeps at most `capacity` bytes. Nothing is in memory. `predict`: whether predicted
+  // experts are read.
+  void start(std::span<const Layer> layers, std::uint64_t capacity, bool predict = true);
   void stop();
   bool active() const { return cache_.has_value(); }
 
@@ -79,6 +80,7 @@ class RoutedExperts {
     std::vector<Slice> slices;
     std::uint64_t bytes = 0;
   };
+  void use_blocks(std::span<const Layer> layers);
   std::size_t place_of(const Layer& layer) const;  // in used_layers_
   void learn_and_predict(std::span<const Layer> layers, std::span<const std::uint32_t> experts);
   bool is_ahead(const Layer& layer, std::uint32_t expert) const;
@@ -87,7 +89,7 @@ class RoutedExperts {
   void fetch(const Layer& layer, std::span<const std::uint32_t> experts);
   void release(const Layer& layer);
 
-  const ModelPages& pages_;
+  ModelPages& pages_;
   const std::atomic<std::uint32_t>& ops_run_;
   const std::atomic<std::uint64_t>& step_;
   std::vector<WeightRange> weights_;

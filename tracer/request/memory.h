@@ -21,6 +21,9 @@ struct MemoryOptions {
   std::uint64_t budget = kOff;
   bool pin = true;       // keep the same part of the weights in memory
   bool prefetch = true;  // read the rest before it is needed, and release it after use
+  // With prefetch: read experts that are likely before the router has chosen. Off only to measure
+  // what it gives.
+  bool predict = true;
   friend bool operator==(const MemoryOptions&, const MemoryOptions&) = default;
 };
 

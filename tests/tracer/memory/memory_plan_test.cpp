@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace tt::test {
@@ -34,8 +36,12 @@ std::vector<WeightRange> tinyllama() {
   return weights_of(sizes, 36 * kMebi + 4096 + 64);
 }
 
-MemoryPlan plan_for(const std::vector<WeightRange>& weights, std::uint64_t budget) {
-  return plan_memory({.weights = weights, .budget = budget, .disk_bytes_per_second = 0.8e9});
+constexpr std::uint64_t kBlock = 2 * kMebi;
+
+MemoryPlan plan_for(const std::vector<WeightRange>& weights, std::uint64_t budget,
+                    std::uint64_t block = 0) {
+  return plan_memory(
+      {.weights = weights, .budget = budget, .disk_bytes_per_second = 0.8e9, .block = block});
 }
 
 TEST(MemoryPlan, NothingToDoWhereAllFits) {
@@ -75,15 +81,17 @@ TEST(MemoryPlan, WindowGrowsWithLargeWeights) {
 
 TEST(MemoryPlan, KeepsBudgetAndReadsLittleMoreThanTheLeast) {
   const auto weights = tinyllama();
-  for (const std::uint64_t budget : {100 * kMebi, 200 * kMebi, 380 * kMebi, 560 * kMebi}) {
-    SCOPED_TRACE(budget / kMebi);
-    const MemoryPlan plan = plan_for(weights, budget);
-    ASSERT_EQ(plan.kind, MemoryPlan::Kind::Act);
-    EXPECT_LE(plan.pinned + plan.window, budget);
-    EXPECT_GE(plan.pinned + plan.window + kMebi, budget);
-    EXPECT_EQ(plan.bytes_per_token, static_cast<double>(plan.streamed));
-    EXPECT_NEAR(plan.tokens_per_second, 0.8e9 / static_cast<double>(plan.streamed), 1e-6);
-    EXPECT_LT(plan.plain_tokens_per_second, plan.tokens_per_second);
+  for (const std::uint64_t block : {std::uint64_t{0}, kBlock}) {
+    for (const std::uint64_t budget : {100 * kMebi, 200 * kMebi, 380 * kMebi, 560 * kMebi}) {
+      SCOPED_TRACE(std::to_string(budget / kMebi) + (block > 0 ? " in blocks" : ""));
+      const MemoryPlan plan = plan_for(weights, budget, block);
+      ASSERT_EQ(plan.kind, MemoryPlan::Kind::Act);
+      EXPECT_LE(plan.pinned + plan.window, budget);
+      EXPECT_GE(plan.pinned + plan.window + std::max(block, kMebi), budget);
+      EXPECT_EQ(plan.bytes_per_token, static_cast<double>(plan.streamed));
+      EXPECT_NEAR(plan.tokens_per_second, 0.8e9 / static_cast<double>(plan.streamed), 1e-6);
+      EXPECT_LT(plan.plain_tokens_per_second, plan.tokens_per_second);
+    }
   }
   const MemoryPlan plan = plan_for(weights, 380 * kMebi);
   const std::uint64_t least = plan.weights - 380 * kMebi;
@@ -91,8 +99,9 @@ TEST(MemoryPlan, KeepsBudgetAndReadsLittleMoreThanTheLeast) {
   const MemoryPlan further = plan_memory({.weights = weights,
                                           .budget = 380 * kMebi,
                                           .disk_bytes_per_second = 0.8e9,
-                                          .window_seconds = 2 * kWindowSeconds});
-  EXPECT_NEAR(static_cast<double>(further.window), 2.0 * static_cast<double>(plan.window), 4096);
+                                          .window_seconds = 4 * kWindowSeconds});
+  EXPECT_NEAR(static_cast<double>(further.window), 4 * kWindowSeconds * 0.8e9, 4096);
+  EXPECT_GT(further.window, plan.window);
   EXPECT_LE(further.pinned + further.window, 380 * kMebi);
 }
 
@@ -114,6 +123,32 @@ TEST(MemoryPlan, SpreadsPinnedBytesOverTheWeights) {
   }
 }
 
+// Blocks of the file, in one weight each and spread over them, and the pages beside them only where
+// blocks are not enough.
+TEST(MemoryPlan, StreamsBlocksBeforeOtherPages) {
+  const auto weights = tinyllama();
+  const MemoryPlan plan = plan_for(weights, 380 * kMebi, kBlock);
+  std::uint64_t pinned_between = 0;
+  for (const PlannedRange& range : plan.ranges) {
+    if (range.pinned) {
+      pinned_between += range.pages.length;
+      continue;
+    }
+    EXPECT_EQ(range.pages.offset % kBlock, 0U);
+    EXPECT_EQ(range.pages.length, kBlock);
+    // Of the last weight, which is large, only what fits the window is streamed.
+    if (range.group + 1 < weights.size())
+      EXPECT_LT(std::exchange(pinned_between, 0), 20 * kMebi) << "a gap without reads";
+  }
+  // All blocks are not enough here.
+  const MemoryPlan small = plan_for(weights, 100 * kMebi, kBlock);
+  std::uint64_t blocks = 0, pages = 0;
+  for (const PlannedRange& range : small.ranges)
+    if (!range.pinned) (range.pages.length == kBlock ? blocks : pages) += range.pages.length;
+  EXPECT_GT(blocks, 300 * kMebi);
+  EXPECT_GT(pages, 50 * kMebi);
+}
+
 // The pages of each weight are planned once, in order, and a streamed range contains no byte of
 // another weight.
 TEST(MemoryPlan, RangesAreWholePagesOfTheirWeight) {
@@ -126,7 +161,8 @@ TEST(MemoryPlan, RangesAreWholePagesOfTheirWeight) {
     std::uint64_t all = 0;
     for (const std::uint64_t size : sizes) all += size;
     const std::uint64_t budget = 8 * kMebi + random() % all;
-    const MemoryPlan plan = plan_for(weights, budget);
+    const std::uint64_t block = round % 2 == 0 ? 0 : kBlock;
+    const MemoryPlan plan = plan_for(weights, budget, block);
     std::uint64_t pinned = 0, streamed = 0;
     for (std::size_t i = 0; i < plan.ranges.size(); ++i) {
       const auto& [pages, group, is_pinned] = plan.ranges[i];
@@ -152,7 +188,7 @@ TEST(MemoryPlan, RangesAreWholePagesOfTheirWeight) {
       if (i > 0 && plan.ranges[i - 1].group == group) {
         ASSERT_EQ(plan.ranges[i - 1].pages.address + plan.ranges[i - 1].pages.length,
                   pages.address);
-        ASSERT_GE(plan.ranges[i - 1].pinned, is_pinned) << "pinned first";
+        ASSERT_TRUE(block > 0 || is_pinned <= plan.ranges[i - 1].pinned) << "pinned first";
       }
     }
     ASSERT_EQ(pinned, plan.pinned);

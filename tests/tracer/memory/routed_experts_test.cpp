@@ -50,7 +50,7 @@ class RoutedExpertsTest : public ::testing::Test {
 
   void* weights_;
   std::array<std::int32_t, 2> list_{};
-  const ModelPages pages_{{}};
+  ModelPages pages_{{}};
   std::atomic<std::uint32_t> ops_run_{0};
   std::atomic<std::uint64_t> step_{1};
   RoutedExperts experts_{pages_, ops_run_, step_};
@@ -141,7 +141,7 @@ class PredictedExpertsTest : public ::testing::Test {
 
   void* weights_;
   std::array<std::int32_t, 2> lists_{};
-  const ModelPages pages_{{}};
+  ModelPages pages_{{}};
   std::atomic<std::uint32_t> ops_run_{0};
   std::atomic<std::uint64_t> step_{0};
   RoutedExperts experts_{pages_, ops_run_, step_};
