@@ -7,7 +7,11 @@
 // prediction within 20 %.
 //
 // With --prompt, a second request follows in each run, with a prompt of so many tokens: at
-// least 1.3 times as fast as plain mmap, as far as its bound allows.
+// least 1.3 times as fast as plain mmap, as far as its bound allows. What a plan can save at most
+// is the time that plain mmap waits for the disk; with --disk, the disk is limited to a lower speed
+// (root, cgroup v1).
+//
+// For experts, the way "no prediction" shows what reading them ahead of the router gives.
 //
 // Every run is a process of its own in a new group, with the pages of the model dropped before.
 // The ways are run in turn, so that a slow time of the disk affects all of them; figures are
@@ -35,6 +39,7 @@
 #include <vector>
 
 #include "bench/budget.h"
+#include "tests/support/slow_disk.h"
 #include "tracer/engine/backends.h"
 #include "tracer/engine/engine.h"
 #include "tracer/memory/disk_speed.h"
@@ -62,6 +67,7 @@ struct Options {
   int warmup = 5;
   int prompt = 0;
   int threads = 2;
+  double disk = 0;  // bytes/s; 0: as it is
   std::vector<std::string> ways;
   bool as_json = false;
   std::string child;  // the way to run in this process
@@ -90,6 +96,7 @@ struct Way {
   // llama.cpp's load modes.
   bool mmap = true, mlock = false, direct_io = false;
   bool rival = false;  // llama-completion
+  bool predict = true;
 };
 constexpr std::array kWays = {
     Way{.name = "no limit", .limited = false},
@@ -97,6 +104,7 @@ constexpr std::array kWays = {
     Way{.name = "pin", .pin = true},
     Way{.name = "prefetch", .prefetch = true},
     Way{.name = "pin+prefetch", .pin = true, .prefetch = true},
+    Way{.name = "no prediction", .pin = true, .prefetch = true, .predict = false},
     Way{.name = "pin+prefetch, no limit", .limited = false, .pin = true, .prefetch = true},
     Way{.name = "load mode none", .mmap = false},
     Way{.name = "load mode dio", .mmap = false, .direct_io = true},
@@ -113,6 +121,19 @@ double median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
   return values[values.size() / 2];
+}
+
+// Limits the disk of this process, if it is to be.
+std::unique_ptr<tt::test::SlowDisk> limit_disk(const Options& options) {
+  if (options.disk <= 0) return nullptr;
+  std::string problem;
+  auto slow =
+      tt::test::SlowDisk::make(options.model, static_cast<std::uint64_t>(options.disk), problem);
+  if (slow == nullptr) {
+    std::println(stderr, "the disk cannot be limited: {}", problem);
+    std::exit(2);
+  }
+  return slow;
 }
 
 // ---------------------------------------------------------------- one run
@@ -137,6 +158,7 @@ struct TokenMeter final : tt::GenerationListener {
 int run_child(const Options& options) {
   if (!options.group.empty())
     std::ofstream(options.group / "cgroup.procs") << ::getpid() << std::endl;
+  const auto slow = limit_disk(options);
   const Way& way = way_named(options.child);
   tt::load_backends({});
   tt::ModelOptions model;
@@ -145,6 +167,7 @@ int run_child(const Options& options) {
   if (way.pin || way.prefetch) model.memory.budget = tt::MemoryOptions::kAuto;
   model.memory.pin = way.pin;
   model.memory.prefetch = way.prefetch;
+  model.memory.predict = way.predict;
   model.mmap = way.mmap;
   model.mlock = way.mlock;
   model.direct_io = way.direct_io;
@@ -225,6 +248,10 @@ int run_child(const Options& options) {
       {"late", state.late_ranges},
       {"hits", state.expert_hits},
       {"misses", state.expert_misses},
+      {"experts_predicted", state.experts_predicted},
+      {"experts_right", state.experts_predicted_right},
+      {"ahead", state.expert_bytes_ahead},
+      {"wasted", state.expert_bytes_wasted},
       {"reductions", state.reductions},
       {"message", state.message},
       {"ids", meter.ids}};
@@ -272,9 +299,9 @@ json run_way(const Options& options, const Way& way, std::uint64_t limit) {
   const std::string self = fs::read_symlink("/proc/self/exe");
   const std::string command = std::format(
       "{} --child '{}' --group {} --model {} --tokens {} --warmup {} --prompt {} --threads {} "
-      "2>/dev/null",
+      "--disk {} 2>/dev/null",
       self, way.name, group->folder().string(), options.model.string(), options.tokens,
-      options.warmup, options.prompt, options.threads);
+      options.warmup, options.prompt, options.threads, options.disk);
   std::FILE* pipe = ::popen(command.c_str(), "r");
   std::string text;
   std::array<char, 65536> block;
@@ -285,6 +312,8 @@ json run_way(const Options& options, const Way& way, std::uint64_t limit) {
 
 int run_all(Options options) {
   fs::create_directories(options.folder);
+  if (options.shape == "dense" && options.model.empty())
+    std::erase(options.ways, "no prediction");  // there are no experts
   if (options.model.empty()) {
     options.model = options.folder / (options.shape + ".gguf");
     if (!fs::exists(options.model)) {
@@ -302,8 +331,11 @@ int run_all(Options options) {
   std::map<std::string, std::vector<json>> runs;
   std::vector<double> disk;
   for (int round = 0; round < options.rounds; ++round) {
-    const auto speed = tt::measure_read_speed(options.model, UINT64_MAX);
-    disk.push_back(speed ? speed->mean : 0);
+    {
+      const auto slow = limit_disk(options);
+      const auto speed = tt::measure_read_speed(options.model, UINT64_MAX);
+      disk.push_back(speed ? speed->mean : 0);
+    }
     for (const std::string& name : options.ways) {
       const json run = run_way(options, way_named(name), limit);
       if (options.as_json) std::println("{}", json{{"way", name}, {"run", run}}.dump());
@@ -347,10 +379,26 @@ int run_all(Options options) {
     if (options.prompt > 0) {
       const double prompt_bound = std::max(middle("no limit", "prompt_ms"), disk_ms);
       std::println(
-          "prompt of {} tokens: bound {:.0f} ms; {}: {:.2f} of the bound, {:.2f} times plain",
+          "prompt of {} tokens: bound {:.0f} ms; {}: {:.2f} of the bound, {:.2f} times plain, of "
+          "{:.2f} times that are possible",
           options.prompt, prompt_bound, both, prompt_bound / middle(both, "prompt_ms"),
-          middle("plain", "prompt_ms") / middle(both, "prompt_ms"));
+          middle("plain", "prompt_ms") / middle(both, "prompt_ms"),
+          middle("plain", "prompt_ms") / prompt_bound);
     }
+  }
+  const std::string unpredicted = "no prediction";
+  if (!runs[unpredicted].empty() && !runs[both].empty()) {
+    const auto share = [&](const char* part, const char* all) {
+      return 100 * middle(both, part) / std::max(1.0, middle(both, all));
+    };
+    std::println(
+        "experts: {:.1f} % of the uses were in memory; {:.0f} predicted that were not, {:.1f} % of "
+        "them right; {:.1f} MB read ahead of the router, {:.1f} % of it wasted; {:.3f} times the "
+        "tokens/s of {}",
+        100 * middle(both, "hits") / std::max(1.0, middle(both, "hits") + middle(both, "misses")),
+        middle(both, "experts_predicted"), share("experts_right", "experts_predicted"),
+        middle(both, "ahead") / 1e6, share("wasted", "ahead"),
+        middle(unpredicted, "ms") / middle(both, "ms"), unpredicted);
   }
   return tt::bench::exit_code();
 }
@@ -374,6 +422,7 @@ int main(int argc, char** argv) {
   app.add_option("--prompt", options.prompt, "Tokens of the prompt of a second request; 0: none")
       ->capture_default_str();
   app.add_option("--threads", options.threads)->capture_default_str();
+  app.add_option("--disk", options.disk, "Limit the disk to so many bytes/s; 0: as it is");
   app.add_option("--ways", options.ways, "Ways to run it")->delimiter(',');
   app.add_flag("--json", options.as_json, "Print every run as JSON");
   app.add_option("--child", options.child)->group("");
