@@ -74,9 +74,15 @@ export function cameraRevealing(camera: Camera, box: Box, rect: Rect): Camera {
   return dx === 0 && dy === 0 ? camera : panCamera(camera, dx, dy);
 }
 
+// A camera that went through a link is rounded: less than half a pixel is no shift.
 function shiftInto(from: number, to: number, room: number): number {
-  if (from < MARGIN) return MARGIN - from;
-  return to > room - MARGIN ? Math.max(room - MARGIN - to, MARGIN - from) : 0;
+  const shift =
+    from < MARGIN
+      ? MARGIN - from
+      : to > room - MARGIN
+        ? Math.max(room - MARGIN - to, MARGIN - from)
+        : 0;
+  return Math.abs(shift) < 0.5 ? 0 : shift;
 }
 
 export interface Rect {

@@ -162,6 +162,13 @@ export function figuresOf(raster: Raster, view: Range, columns: Columns | null):
   return { title: `median, ${of}`, values };
 }
 
+// The value of a bar of full length: the largest, or the second largest if the largest would make all
+// others invisible. The bar of the largest is then broken.
+export function barScale(values: readonly number[]): number {
+  const [first = 0, second = 0, third = 0] = values.toSorted((a, b) => b - a);
+  return third > 0 && first > 4 * second ? second : first;
+}
+
 // Bars right of the plot: a figure of each row.
 export function paintFigures(
   ctx: Ctx,
@@ -174,11 +181,12 @@ export function paintFigures(
   const { plot, y } = track;
   const box = { x: plot.x + plot.w + layout.lanes + 8, w: layout.margin - 16 };
   const { height } = raster;
-  let max = 0;
+  const inView: number[] = [];
   for (let row = 0; row < height; row += 1) {
     const [from, to] = [pixelStart(raster.y, height, row), pixelStart(raster.y, height, row + 1)];
-    if (to > y.from && from < y.to) max = Math.max(max, values[row] ?? 0);
+    if (to > y.from && from < y.to) inView.push(values[row] ?? 0);
   }
+  const max = barScale(inView);
   ctx.font = `11px ${theme.sans}`;
   ctx.textAlign = 'left';
   ctx.textBaseline = 'alphabetic';
@@ -193,7 +201,9 @@ export function paintFigures(
       const gap = y1 - y0 >= 5 ? 1 : 0;
       const h = Math.max(0.5, Math.min(14, y1 - y0 - gap));
       ctx.fillStyle = theme.bar;
-      ctx.fillRect(box.x, y0 + (y1 - y0 - h) / 2, ((values[row] ?? 0) / max) * box.w, h);
+      const share = (values[row] ?? 0) / max;
+      ctx.fillRect(box.x, y0 + (y1 - y0 - h) / 2, Math.min(1, share) * box.w, h);
+      if (share > 1) ctx.clearRect(box.x + box.w - 8, y0 + (y1 - y0 - h) / 2, 2, h);
       if ((values[row] ?? 0) > 0 && y1 - y0 >= 13) {
         ctx.fillStyle = theme.text;
         ctx.textBaseline = 'middle';

@@ -76,13 +76,15 @@ function Speed({ store }: Pick<Props, 'store'>) {
   return (
     <select
       aria-label="Speed"
-      title="Speed of playback, relative to the speed of the run. Slow motion: so that the first step that is played takes about 4 seconds; chosen when playback starts."
+      title="Speed of playback, relative to the speed of the run. Slow motion: so that a step of the usual time takes about 4 seconds."
       value={speed === null ? '' : String(speed)}
       onChange={(event) => {
-        store.navigation.change({ speed: Number(event.currentTarget.value) }, 'replace');
+        const { value } = event.currentTarget;
+        if (value === '') store.playback.chooseSlowMotion();
+        else store.navigation.change({ speed: Number(value) }, 'replace');
       }}
     >
-      {speed === null && <option value="">slow motion</option>}
+      <option value="">slow motion</option>
       {SPEEDS.map((one) => (
         <option key={one} value={String(one)}>
           {speedText(one)} {one === 1 ? 'real time' : 'of real time'}

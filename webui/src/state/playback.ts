@@ -66,15 +66,25 @@ export class Playback {
     const start = this.momentOf(session, passage);
     const isAtEnd = step === null || (start.step === passage.last && this.isLastOp(session));
     this.moment = isAtEnd ? { step: passage.first, ns: passage.fromNs } : start;
-    if (speed === null) {
-      const { begin_ns = 0, end_ns = 0 } = session.data.steps[this.moment.step] ?? {};
-      this.navigation.change({ speed: readableSpeed(end_ns - begin_ns) }, 'replace');
-    }
+    if (speed === null) this.chooseSlowMotion();
     this.isPlaying.value = true;
     this.shown = null;
     this.show(session, this.moment, 'push');
     this.lastMs = 0;
     this.next();
+  }
+
+  // So slow that a step of the usual time can be watched.
+  chooseSlowMotion(): void {
+    const session = this.open.peek();
+    const passage = session && this.passage(session);
+    if (!passage) return;
+    const times = session.data.steps
+      .slice(passage.first, passage.last + 1)
+      .map((step) => (step ? step.end_ns - step.begin_ns : 0))
+      .sort((a, b) => a - b);
+    const median = times[(times.length - 1) >> 1] ?? 0;
+    this.navigation.change({ speed: readableSpeed(median) }, 'replace');
   }
 
   pause(): void {

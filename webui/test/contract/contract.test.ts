@@ -14,6 +14,7 @@ import { readContract, type Operation } from './document';
 import { ContractValidator } from './contract_validator';
 import { targetOf, type ValuesByName, type TextByName } from './probes';
 import { bodyOf, prober, testOperations, type Body } from './operation_tests';
+import type { JsonObject } from './probes';
 
 const KEY = 'the-key-of-the-contract-test';
 const DENSE = 'pocket';
@@ -42,7 +43,7 @@ let finished: string; // id of a finished session
 let sparse: string; // id of a session of a mixture-of-experts model
 let deleted: string; // id of a deleted session
 let file: Buffer; // file of the finished session
-let pattern: Record<string, unknown>; // of the finished session
+let pattern: Body; // of the finished session
 const probe = prober(validator, () => server.url);
 
 function operation(id: string): Operation {
@@ -156,7 +157,7 @@ beforeAll(async () => {
   deleted = await recordSession({ ...PROMPT, prompt: 'To be deleted' });
   await execute('delete', { id: deleted });
   file = await readFile(join(server.data, `${finished}.ttrace`));
-  pattern = await get(`/api/v1/sessions/${finished}/pattern`);
+  pattern = (await get(`/api/v1/sessions/${finished}/pattern`)) as JsonObject;
 });
 
 afterAll(async () => {

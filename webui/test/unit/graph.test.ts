@@ -289,6 +289,15 @@ describe('the camera', () => {
     expect(cameraRevealing(camera, box, { x: 50, y: 50, w: 20, h: 20 })).toBe(camera);
     expect(cameraRevealing(camera, box, { x: 700, y: 50, w: 20, h: 20 }).left).toBe(-96);
   });
+  it('does not pan again after the pan was stored in a link', () => {
+    for (let i = 0; i < 300; i += 1) {
+      const rect = { x: i * 7.3, y: i * 3.1, w: 40 + i * 2.7, h: 24.6 };
+      const start = { scale: 0.3 + (i % 17) / 9, left: -i * 1.7, top: 11.3 };
+      const seen = cameraRevealing(start, box, rect);
+      const stored = cameraOf(windowOf(seen, box), box);
+      expect(cameraRevealing(stored, box, rect)).toBe(stored);
+    }
+  });
 });
 
 describe('layouts', () => {

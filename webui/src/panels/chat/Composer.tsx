@@ -1,4 +1,5 @@
 // The request form: a message, text or token IDs, with sampling and trace settings.
+import { useRef } from 'preact/hooks';
 import { formatCount } from '../../format';
 import { modelNotes } from '../../state/model_facts';
 import type { PromptMode } from '../../state/request';
@@ -12,7 +13,9 @@ export function Composer({ store }: { store: Store }) {
   const mode = chat.mode.value;
   const model = models.current.value;
   const ready = model?.state === 'loaded';
+  const settings = useRef<HTMLDetailsElement>(null);
   const send = (): void => {
+    if (settings.current) settings.current.open = false; // room for the answer
     void chat.send();
   };
   return (
@@ -41,7 +44,7 @@ export function Composer({ store }: { store: Store }) {
           <kbd aria-hidden="true">{mode === 'chat' ? '⏎' : 'Ctrl ⏎'}</kbd>
         </button>
       </div>
-      <details class="run-settings">
+      <details ref={settings} class="run-settings">
         <summary>
           <span>Settings</span>
           <span class="summary">{settingsLine(store.settings.current.value)}</span>

@@ -68,17 +68,25 @@ export class GraphChart implements Viewport {
     const ops = opsOf(this.parts.session).state.value.value;
     return drawn ? timesOf(drawn.scene, ops?.rows ?? []) : new Float64Array();
   });
+  // Parts of the view by themselves: what depends on them stays as it is when the camera moves.
+  private readonly selection = computed(() => this.parts.store.navigation.view.value.selection);
+  private readonly filter = computed(() => this.parts.store.navigation.view.value.filter);
+  private readonly query = computed(
+    () => this.parts.store.navigation.view.value.filters[this.parts.panel] ?? '',
+  );
+  private readonly optionText = computed(
+    () => this.parts.store.navigation.view.value.options[this.parts.panel] ?? '',
+  );
   private readonly selected = computed(() => {
     const drawn = this.drawn.value;
-    const { selection } = this.parts.store.navigation.view.value;
+    const selection = this.selection.value;
     const graph = graphOf(this.parts.session).state.value.value;
     return new Set(drawn ? itemsOf(drawn, selection, graph) : []);
   });
   private readonly hits = computed(() => {
     const drawn = this.drawn.value;
-    const { filters, filter } = this.parts.store.navigation.view.value;
-    const query = filters[this.parts.panel] ?? '';
-    const terms = parseFilter(filter).filter(isNodeTerm);
+    const query = this.query.value;
+    const terms = parseFilter(this.filter.value).filter(isNodeTerm);
     if (!drawn || (query.trim() === '' && terms.length === 0)) return null;
     const found = query.trim() === '' ? null : findItems(drawn.scene, query);
     // A box of the model has only the layer and the component of its nodes.
@@ -93,10 +101,7 @@ export class GraphChart implements Viewport {
     );
   });
 
-  private readonly options = computed((): GraphOptions => {
-    const { store, panel } = this.parts;
-    return decodeGraph(store.navigation.view.value.options[panel] ?? '');
-  });
+  private readonly options = computed((): GraphOptions => decodeGraph(this.optionText.value));
   private readonly heat = computed(() => {
     const drawn = this.drawn.value;
     const { values } = this.parts;
