@@ -1,11 +1,12 @@
 // The inspector: the summary of a run, what matters about a selection, and what reproduces it. All
 // figures are compared with REST.
 import { describe, expect, it } from 'vitest';
-import { exactBytes, exactNs, formatBytes } from '../../src/format';
+import { exactBytes, exactNs, formatBytes, formatSpeed, plural } from '../../src/format';
 import type {
   Breakdown,
   Conditions,
   Determinism,
+  Report,
   Reuse,
   Sequentiality,
   Session,
@@ -18,55 +19,122 @@ const summary = () => fixture.inspector.getByRole('list', { name: 'Summary' });
 const figure = (name: string) => fixture.inspector.locator(`.figure[data-figure="${name}"]`);
 const percent = (part: number, whole: number) => (100 * part) / whole;
 
-describe('the summary', () => {
-  it('has six sentences within a second of the end, whose figures are those of REST', async () => {
-    await fixture.runText('What is the KV cache?', 12);
-    await fixture.waitDone();
-    const ended = Date.now();
-    const sentences = summary().getByRole('button');
-    await expect.poll(() => sentences.count(), { interval: 20 }).toBe(6);
-    expect(Date.now() - ended).toBeLessThan(1000);
-    const texts = await sentences.allInnerTexts();
+// Runs in the page: the milliseconds from the last live message of the next run until its six
+// sentences are shown.
+function timeOfSummary() {
+  const frame = () => new Promise((next) => requestAnimationFrame(next));
+  const shown = () => [...document.querySelectorAll('ol[aria-label="Summary"] button')];
+  const before = new Set(shown()); // of the run before
+  const ended = new Promise<number>((end) => {
+    const socket = new WebSocket(
+      new URL('api/v1/live', document.baseURI).href.replace('http', 'ws'),
+    );
+    socket.onopen = () => {
+      socket.send(JSON.stringify({ type: 'subscribe', session: '*', kinds: [] }));
+    };
+    socket.onmessage = ({ data }: MessageEvent<string>) => {
+      const message = JSON.parse(data) as { type: string; state?: string };
+      if (message.type !== 'state' || message.state !== 'done') return;
+      end(performance.now());
+      socket.close();
+    };
+  });
+  const measure = async () => {
+    const from = await ended;
+    while (shown().filter((one) => !before.has(one)).length < 6) await frame();
+    return performance.now() - from;
+  };
+  return { done: measure() };
+}
 
-    const [weights, order, pairs, reuse, all, session, steps] = await Promise.all([
+// The sentences of the shown session, from REST.
+async function expectedSummary(): Promise<readonly string[]> {
+  const [weights, all, order, pairs, reuse, machine, report, session, { steps }] =
+    await Promise.all([
       fixture.get<Breakdown>('breakdown?by=all&kind=weight'),
+      fixture.get<Breakdown>('breakdown?by=op_kind&sort=-time'),
       fixture.get<Sequentiality>('sequentiality'),
       fixture.get<Determinism>('determinism'),
       fixture.get<Reuse>('reuse'),
-      fixture.get<Breakdown>('breakdown?by=op_kind&sort=-time'),
+      fixture.get<Conditions>('conditions'),
+      fixture.get<Report>('report?format=json'),
       fixture.get<Session>(''),
       fixture.get<{ steps: StepSummary[] }>('steps?limit=1000'),
     ]);
-    const generated = steps.steps.filter(({ phase }) => phase === 'generate').length;
-    const bytes = weights.sums.generate.bytes_read / generated;
-    const read = all.sums.generate.bytes_read / generated;
-    expect(texts[0]).toBe(
-      `A generated token reads ${formatBytes(Math.round(read))}, of which ${formatBytes(Math.round(bytes))} are weights (${percent(bytes, session.model?.size ?? 0).toFixed(1)} % of the model file).`,
-    );
+  const share = (part: number, whole: number) => `${percent(part, whole).toFixed(1)} %`;
+  const bytes = (count: number) => formatBytes(Math.round(count));
+  const generated = steps.filter(({ phase }) => phase === 'generate');
+  const ns = (generated.at(-1)?.end_ns ?? 0) - (generated[0]?.begin_ns ?? 0);
+  const speed = formatSpeed((generated.length * 1e9) / ns);
+  const ofWeights = weights.sums.generate.bytes_read / generated.length;
+
+  const isDisturbed = machine.verdict !== null && machine.verdict !== 'clean';
+  const { rows } = await fixture.sql<[string, number, number, number]>(CLEAN_OPS);
+  const [name, time, moved, clean] = rows[0] ?? ['', 0, 0, 0];
+  const cleanNs = rows.reduce((sum, row) => sum + row[1], 0);
+  const ofClean =
+    time > 0
+      ? `In the ${plural(clean, 'clean step')}, ${name} takes ${cleanNs === time ? '100 %' : share(time, cleanNs)} of the time, at ${bytes((moved * 1e9) / time)}/s.`
+      : 'No step with the usual times was clean.';
+  const [slowest] = all.rows;
+  const isMemory = report.advice.some(({ advice }) => advice.includes('memory-bound'));
+  const faults = all.sums.generate.faults;
+  const cause =
+    faults >= generated.length ? 'The disk' : isMemory ? 'Memory bandwidth' : 'Computation';
+
+  const saved = reuse.curve.map(({ lru }) => lru.bytes_saved);
+  const gains = saved.map((one, i) => one - (saved[i - 1] ?? 0));
+  const cliff = gains.indexOf(Math.max(...gains));
+  const serves = (i: number) => (saved[i] === 0 ? '0 %' : share(saved[i] ?? 0, reuse.bytes_read));
+  const sizeAt = (i: number) => formatBytes(reuse.curve[i]?.capacity_bytes ?? 0);
+  return [
+    `A generated token reads ${bytes(all.sums.generate.bytes_read / generated.length)}, of which ${bytes(ofWeights)} are weights (${share(ofWeights, session.model?.size ?? 0)} of the model file).`,
+    isDisturbed
+      ? `What limits the speed (${speed}) cannot be told, because the run was ${DISTURBED[machine.verdict]}. ${ofClean}`
+      : `${cause} limits the speed (${speed}): ${slowest?.name} takes ${share(slowest?.generate.time_ns ?? 0, all.sums.generate.time_ns)} of the time, at ${bytes(slowest?.generate.bytes_per_second ?? 0)}/s.`,
+    `${share(order.sums.sequential_bytes, order.sums.bytes)} of the bytes are read in the order of the file.`,
+    pairs.same_weights === pairs.pairs
+      ? `All ${pairs.pairs} tokens read the same weights as the token before.`
+      : `${pairs.same_weights} of ${pairs.pairs} tokens read the same weights as the token before.`,
+    all.sums.all.faults > 0
+      ? `Ops waited for the disk ${all.sums.all.faults} times, ${faults} of them while tokens were generated.`
+      : session.facts?.['trace.page_faults']
+        ? 'No op waited for the disk.'
+        : 'Disk waits were not recorded.',
+    `A cache of ${sizeAt(cliff)} would serve ${serves(cliff)} of the weight reads${cliff > 0 ? `, one of ${sizeAt(cliff - 1)} only ${serves(cliff - 1)}` : ''}.`,
+  ];
+}
+
+// Op types of the generating steps that nothing disturbed, the slowest first.
+const CLEAN_OPS = `SELECT o.operation_type, sum(o.duration_ns),
+    sum(o.bytes_read + o.bytes_written), count(DISTINCT o.step)
+  FROM op o JOIN step s ON s.step = o.step
+  WHERE s.verdict = 'clean' AND s.timing <> 'learned' AND s.phase = 'generate'
+  GROUP BY 1 ORDER BY 2 DESC`;
+
+const DISTURBED: Readonly<Record<string, string>> = {
+  contended: 'contended (other programs used the processors)',
+  throttled: 'throttled (a CPU limit stopped it)',
+  disk: 'waiting for the disk',
+};
+
+describe('the summary', () => {
+  it('has six sentences within a second of the end, whose figures are those of REST', async () => {
+    const { page } = fixture;
+    let ms = Infinity;
+    // Other programs may delay one run.
+    for (let run = 0; run < 3 && ms >= 1000; run += 1) {
+      const took = await page.evaluateHandle(timeOfSummary);
+      await fixture.runText('What is the KV cache?', 12);
+      ms = await took.evaluate(({ done }) => done);
+    }
+    expect(ms, 'ms from the last live message until the sentences are shown').toBeLessThan(1000);
+    await fixture.waitDone();
+    expect(await summary().getByRole('button').allInnerTexts()).toEqual(await expectedSummary());
     // The strip has the same figure.
-    const perToken = fixture.page.locator('.strip-figures div', { hasText: 'read per token' });
-    expect(await perToken.locator('dd').innerText()).toBe(formatBytes(Math.round(read)));
-    const { verdict } = await fixture.get<Conditions>('conditions');
-    const [slowest] = all.rows;
-    expect(texts[1]).toContain(
-      verdict === null || verdict === 'clean'
-        ? `${slowest?.name ?? ''} takes ${percent(slowest?.generate.time_ns ?? 0, all.sums.generate.time_ns).toFixed(1)} % of the time`
-        : 'cannot be told, because the run was ',
-    );
-    expect(texts[2]).toContain(
-      `${percent(order.sums.sequential_bytes, order.sums.bytes).toFixed(1)} % of the bytes`,
-    );
-    expect(texts[3]).toContain(
-      pairs.same_weights === pairs.pairs
-        ? `All ${pairs.pairs} tokens read the same weights`
-        : `${pairs.same_weights} of ${pairs.pairs} tokens read the same weights`,
-    );
-    expect(texts[4]).toMatch(
-      all.sums.all.faults === 0 ? /No op waited for the disk|not recorded/ : /waited for the disk/,
-    );
-    const sizes = reuse.curve.map(({ capacity_bytes }) => formatBytes(capacity_bytes));
-    expect(sizes.some((size) => texts[5]?.startsWith(`A cache of ${size} would serve `))).toBe(
-      true,
+    const perToken = page.locator('.strip-figures div', { hasText: 'read per token' });
+    expect(await summary().getByRole('button').first().innerText()).toContain(
+      ` reads ${await perToken.locator('dd').innerText()}, `,
     );
     expect(await fixture.axeViolations()).toEqual([]);
   });
