@@ -218,8 +218,9 @@ void MemoryManager::Worker::apply(MemoryPlan plan) {
     if (!weight_index_.contains(key_of(range))) pages_.set_fault_around(pages_around(range), false);
   release_lookups();
   lookups_released_ = false;
+  // Of a graph that was seen: a pattern does not say where the lists of experts are.
   if (!experts_.weights().empty())
-    experts_.start(layers_[learned_[kGenerate] ? kGenerate : kPrompt], plan_.expert_cache,
+    experts_.start(layers_[layers_[kGenerate].empty() ? kPrompt : kGenerate], plan_.expert_cache,
                    current_.predict);
 }
 
