@@ -66,6 +66,14 @@ struct WayResult {
   std::string problem{};  // why it was not measured
 };
 
+// One pass over a prompt.
+struct PromptOutlook {
+  std::uint32_t tokens = 0;
+  double compute_seconds = 0, plain_seconds = 0, least_seconds = 0;
+  // How many times as fast as plain it can be.
+  double gain() const { return least_seconds > 0 ? plain_seconds / least_seconds : 1; }
+};
+
 struct Outlook {
   std::string model;
   TokenDemand demand;
@@ -74,6 +82,7 @@ struct Outlook {
   std::uint64_t budget = 0;
   std::optional<ReadSpeed> disk;
   Figures least;
+  std::optional<PromptOutlook> prompt;
   double expert_hits = 0, uniform_hits = 0;  // of the cache of pin+prefetch; shares
   std::vector<WayResult> ways;
   std::string tried;  // under which limit the ways were measured
@@ -117,9 +126,26 @@ Figures least_reads(const TokenDemand& demand, std::uint64_t budget, double disk
   return {bytes, token_rate(bytes, Reading::Ahead, demand.compute_seconds, disk)};
 }
 
+// All tokens of a pass share its reads, and compute much longer than one token: reading ahead saves
+// at most the time that plain waits for the disk. A long prompt uses nearly all experts.
+std::optional<PromptOutlook> prompt_outlook(const TokenDemand& demand, std::uint64_t budget,
+                                            double disk) {
+  if (demand.prompt.tokens < 2 || disk <= 0) return std::nullopt;
+  std::uint64_t weights = demand.expert_bytes;
+  for (const WeightRange& weight : demand.weights) weights += weight.file.length;
+  const std::uint64_t least = weights - std::min(budget, weights);
+  const double compute = std::max(0.0, demand.prompt.seconds - demand.prompt.bytes / disk);
+  const double waiting = least > 0 ? static_cast<double>(weights) / disk : 0;
+  return PromptOutlook{.tokens = demand.prompt.tokens,
+                       .compute_seconds = compute,
+                       .plain_seconds = compute + waiting,
+                       .least_seconds = std::max(compute, static_cast<double>(least) / disk)};
+}
+
 void predict_ways(Outlook& outlook) {
   const double disk = speed_of(outlook.disk, &ReadSpeed::mean);
   outlook.least = least_reads(outlook.demand, outlook.budget, disk);
+  outlook.prompt = prompt_outlook(outlook.demand, outlook.budget, disk);
   const MemoryPlan plan =
       plan_memory(plan_input(outlook.demand, kWays.back(), outlook.budget, disk));
   if (outlook.demand.expert_bytes > 0) {
@@ -309,6 +335,14 @@ void print_outlook(const Outlook& outlook) {
   line("recorded", demand.steps > 0 ? now : "no generated tokens");
   line("least", std::format("{} must be read per token: at most {} tokens/s",
                             bytes_text(outlook.least.bytes), rate_text(outlook.least.rate)));
+  if (const auto& prompt = outlook.prompt) {
+    const auto time = [](double seconds) { return format_duration(seconds * 1e9); };
+    line("prompt",
+         std::format("a pass of {} tokens computes for {}; plain about {}, at best {}: at "
+                     "most {:.2f} times plain",
+                     prompt->tokens, time(prompt->compute_seconds), time(prompt->plain_seconds),
+                     time(prompt->least_seconds), prompt->gain()));
+  }
   if (demand.expert_bytes > 0) {
     std::string experts = std::format(
         "{:.0f} % of the used experts are in the cache; {:.0f} % if all were equally likely",
@@ -327,6 +361,14 @@ void print_outlook(const Outlook& outlook) {
 Json figures_json(const Figures& figures) {
   return {{"bytes_per_token", figures.bytes},
           {"tokens_per_second", figures.rate > 0 ? Json(figures.rate) : Json()}};
+}
+
+Json prompt_json(const PromptOutlook& prompt) {
+  return {{"tokens", prompt.tokens},
+          {"compute_seconds", prompt.compute_seconds},
+          {"plain_seconds", prompt.plain_seconds},
+          {"least_seconds", prompt.least_seconds},
+          {"times_plain_at_most", prompt.gain()}};
 }
 
 Json json_of(const Outlook& outlook) {
@@ -363,6 +405,7 @@ Json json_of(const Outlook& outlook) {
             {"bytes_per_token", demand.disk_recorded ? Json(demand.bytes) : Json()},
             {"faults_per_token", demand.disk_recorded ? Json(demand.faults) : Json()}}},
           {"least", figures_json(outlook.least)},
+          {"prompt", outlook.prompt ? prompt_json(*outlook.prompt) : Json()},
           {"expert_hits", outlook.expert_hits},
           {"expert_hits_uniform", outlook.uniform_hits},
           {"ways", std::move(ways)},

@@ -3,6 +3,7 @@
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -65,14 +66,23 @@ TEST(MemoryCommand, PredictsEveryWayForASession) {
   EXPECT_GT(outlook["compute_seconds"], 0);
   EXPECT_GT(outlook["recorded"]["tokens_per_second"], 0);
   EXPECT_EQ(outlook["advice"], "Use --memory-budget 20MiB.");
+  // A prompt: compute time hides what must be read, but no more than plain waits.
+  const json& prompt = outlook["prompt"];
+  const double disk = outlook["disk_bytes_per_second"];
+  EXPECT_EQ(prompt["tokens"], 3);
+  const double compute = prompt["compute_seconds"];
+  EXPECT_NEAR(prompt["plain_seconds"], compute + weights / disk, 1e-6);
+  EXPECT_NEAR(prompt["least_seconds"], std::max(compute, least / disk), 1e-6);
+  EXPECT_GT(prompt["times_plain_at_most"], 1);
 
   const json fits = outlook_of(folder, "s.ttrace --budget 1GiB");
   EXPECT_EQ(fits["least"]["bytes_per_token"], 0);
+  EXPECT_EQ(fits["prompt"]["times_plain_at_most"], 1);
   EXPECT_EQ(fits["advice"], "All weights fit into the budget: a memory budget changes nothing.");
   const Result text = run_tt(folder, "memory s.ttrace");
   EXPECT_EQ(text.code, 0) << text.err;
   for (const char* word :
-       {"weights", "limit", "disk", "recorded", "least", "plain", "pin+prefetch"})
+       {"weights", "limit", "disk", "recorded", "least", "prompt", "plain", "pin+prefetch"})
     EXPECT_TRUE(text.out.contains(word)) << text.out;
 }
 

@@ -23,6 +23,14 @@ bool generates(const Step& step) {
          step.graph.v != 0;
 }
 
+void add_prompt(const Step& step, TokenDemand::Prompt& prompt) {
+  if (step.phase != Phase::Prompt || step.dropped || step.aborted || step.n_tokens < prompt.tokens)
+    return;
+  prompt = {.tokens = step.n_tokens,
+            .seconds = static_cast<double>((step.end - step.begin).v) * 1e-9,
+            .bytes = static_cast<double>(step.conditions.disk_read_bytes.value_or(0))};
+}
+
 std::unexpected<TraceError> cancelled() {
   return std::unexpected(TraceError{TraceError::Kind::Cancelled, "cancelled"});
 }
@@ -117,6 +125,7 @@ std::expected<TokenDemand, TraceError> token_demand(const SessionReader& reader,
   std::uint64_t routed_bytes = 0;
   std::uint32_t generated = 0;
   const auto read = reader.for_each_step(StepId{0}, *steps, [&](const Step& step) {
+    add_prompt(step, demand.prompt);
     if (!generates(step)) return going();
     const bool measured = generated++ >= skip && step.timing != Timing::Learned;
     if (measured) {

@@ -30,6 +30,13 @@ struct TokenDemand {
   double seconds = 0;
   bool disk_recorded = false;    // else bytes and faults are unknown
   double bytes = 0, faults = 0;  // read from the disk, major page faults
+
+  // The last of the passes with the most tokens of a prompt.
+  struct Prompt {
+    std::uint32_t tokens = 0;  // 0: there is none
+    double seconds = 0;
+    double bytes = 0;  // read from the disk; 0 also if that is unknown
+  } prompt;
 };
 
 // Of the graph that most steps of phase GENERATE have. Empty weights and experts: no accesses
