@@ -44,8 +44,7 @@ std::size_t bytes_of(const std::vector<T>& items) {
 std::expected<SessionIndex, TraceError> SessionIndex::build(const SessionReader& reader,
                                                             const ContinueCheck& keep_going,
                                                             LeaveOut leave_out) {
-  SessionIndex index;
-  index.leave_out_ = leave_out;
+  SessionIndex index(leave_out);
   if (auto done = index.extend(reader, keep_going); !done) return std::unexpected(done.error());
   return index;
 }

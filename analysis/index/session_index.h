@@ -141,6 +141,7 @@ void Series::for_each_listed(std::size_t place, Each each) const {
 class SessionIndex {
  public:
   static constexpr std::size_t kStride = 16;
+  explicit SessionIndex(LeaveOut leave_out = LeaveOut::Nothing) : leave_out_(leave_out) {}
   // Every call on one object must use a reader of the same session.
   // Steps that are left out are in no series, as if they had no accesses.
   static std::expected<SessionIndex, TraceError> build(
@@ -194,7 +195,7 @@ class SessionIndex {
   void add_parts(Series& series, IndexedStep& step);
   void add_allocation(const SessionReader& reader, AllocationId id);
 
-  LeaveOut leave_out_ = LeaveOut::Nothing;
+  LeaveOut leave_out_;
   std::size_t left_out_ = 0;
   SessionInfo info_;
   std::vector<IndexedStep> steps_;

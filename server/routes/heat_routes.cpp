@@ -99,7 +99,10 @@ class IndexQuery {
       : sessions_(sessions),
         indexes_(indexes),
         request_(request),
-        layers_(read.take(layers_parameter(request))) {}
+        layers_(read.take(layers_parameter(request))),
+        leave_out_(read.take(flag_parameter(request, "clean")).value_or(false)
+                       ? LeaveOut::Disturbed
+                       : LeaveOut::Nothing) {}
 
   // `compute(index, query, keep_going)` computes the result, `form(found)` converts it to Json or
   // TextResponse. The layers of the query filter are set here.
@@ -114,7 +117,8 @@ class IndexQuery {
       auto layers = resolve_layers(reader, layers_);
       if (!layers) return Formed(std::unexpected(layers.error()));
       query.filter.layers = *std::move(layers);
-      const auto index = indexes_.get_or_build(id, sessions_.tag(id), reader, keep_going);
+      const auto index =
+          indexes_.get_or_build(leave_out_, id, sessions_.tag(id), reader, keep_going);
       if (!index) return Formed(std::unexpected(index.error()));
       auto found = compute(**index, query, keep_going);
       if (!found) return Formed(std::unexpected(found.error()));
@@ -127,6 +131,7 @@ class IndexQuery {
   IndexCache& indexes_;
   const Request& request_;
   LayerSet layers_;
+  LeaveOut leave_out_;
 };
 
 struct OrderQuery {

@@ -87,10 +87,32 @@ class SessionCache {
   std::uint64_t clock_ = 0;
 };
 
+// The data of a handle, which is held as long as the pointer.
+template <class Handle>
+auto shared_data(Handle handle) {
+  const auto held = std::make_shared<const Handle>(std::move(handle));
+  return std::shared_ptr<std::remove_reference_t<decltype(**held)>>(held, &**held);
+}
+
 // The index of a session with 100 million accesses takes at most 120 MB.
 class IndexCache : public SessionCache<SessionIndex> {
  public:
-  explicit IndexCache(std::size_t max_bytes = std::size_t{512} << 20) : SessionCache(max_bytes) {}
+  explicit IndexCache(std::size_t max_bytes = std::size_t{512} << 20)
+      : SessionCache(max_bytes), undisturbed_(max_bytes / 4) {}
+  // As SessionCache::get_or_build(). The index does not change while the pointer is held.
+  std::expected<std::shared_ptr<const SessionIndex>, TraceError> get_or_build(
+      LeaveOut leave_out, const std::string& id, const std::optional<std::string>& tag,
+      const SessionReader& reader, const ContinueCheck& keep_going) {
+    if (leave_out == LeaveOut::Nothing)
+      return get_or_build(id, tag, reader, keep_going).transform(shared_data<Handle>);
+    return undisturbed_.get_or_build(id, tag, reader, keep_going)
+        .transform(shared_data<decltype(undisturbed_)::Handle>);
+  }
+  using SessionCache::get_or_build;
+  std::size_t bytes() const { return SessionCache::bytes() + undisturbed_.bytes(); }
+
+ private:
+  SessionCache<SessionIndex, LeaveOut::Disturbed> undisturbed_;  // most sessions need none
 };
 
 // The size of the totals depends on the templates, not on the length of the session: a few MB.
@@ -100,13 +122,11 @@ class TotalsCache {
   std::expected<std::shared_ptr<const SessionTotals>, TraceError> get_or_build(
       SessionTotals::Times times, const std::string& id, const std::optional<std::string>& tag,
       const SessionReader& reader, const ContinueCheck& keep_going) {
-    const auto shared = [](auto handle) {
-      const auto held = std::make_shared<const decltype(handle)>(std::move(handle));
-      return std::shared_ptr<const SessionTotals>(held, &**held);
-    };
     if (times == SessionTotals::Times::Skip)
-      return untimed_.get_or_build(id, tag, reader, keep_going).transform(shared);
-    return timed_.get_or_build(id, tag, reader, keep_going).transform(shared);
+      return untimed_.get_or_build(id, tag, reader, keep_going)
+          .transform(shared_data<decltype(untimed_)::Handle>);
+    return timed_.get_or_build(id, tag, reader, keep_going)
+        .transform(shared_data<decltype(timed_)::Handle>);
   }
   std::size_t bytes() const { return untimed_.bytes() + timed_.bytes(); }
 

@@ -71,6 +71,22 @@ TEST(TraceRoutes, ConditionsNameWhatDisturbedTheSession) {
   EXPECT_EQ(rows[2]["cpu_wait_ns"], 6 * kMs);
   EXPECT_EQ(rows[2]["major_faults"], nullptr);
   EXPECT_EQ(server.ask("conditions?clean=often").status, 400);
+  // Sums of the clean steps are those of steps 0 and 1.
+  for (const std::string sum :
+       {"heatmap?x=op_kind&y=component&", "memory-map?width=9&", "timeline?y=layer&width=1&",
+        "breakdown?by=tensor&", "hot?by=tensor&", "sequentiality?",
+        "comparison?left_layer=0&right_layer=1&"}) {
+    const TestResponse of_clean = server.ask(sum + "clean=true");
+    ASSERT_EQ(of_clean.status, 200) << sum << of_clean.body;
+    const auto sums = [](json found) {
+      for (const char* field : {"x", "rows", "cells", "total", "bytes", "accesses"})
+        if (!found.contains(field)) found[field] = nullptr;
+      return json{found["cells"], found["rows"], found["total"], found["bytes"], found["accesses"]};
+    };
+    EXPECT_EQ(sums(of_clean.body), sums(ask(sum + "to_step=2"))) << sum;
+    EXPECT_NE(sums(of_clean.body), sums(ask(sum))) << sum;
+    EXPECT_EQ(server.ask(sum + "clean=often").status, 400);
+  }
 }
 
 // The list of steps with format=columns (api/step_format.md), as the rows of the JSON response.

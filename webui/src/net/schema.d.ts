@@ -715,6 +715,8 @@ export interface paths {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
@@ -777,6 +779,8 @@ export interface paths {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
@@ -841,6 +845,8 @@ export interface paths {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
@@ -894,6 +900,8 @@ export interface paths {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
@@ -952,6 +960,8 @@ export interface paths {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
@@ -1005,6 +1015,8 @@ export interface paths {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
@@ -1114,6 +1126,8 @@ export interface paths {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
@@ -3216,6 +3230,8 @@ export interface components {
         readonly to_ns: number;
         /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
         readonly layers: string;
+        /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+        readonly clean: boolean;
         /** @description Component of the op */
         readonly op_component: components["schemas"]["Component"];
         /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
@@ -4482,6 +4498,8 @@ export interface operations {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
@@ -4548,6 +4566,8 @@ export interface operations {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
@@ -4615,6 +4635,8 @@ export interface operations {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
@@ -4673,6 +4695,8 @@ export interface operations {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
@@ -4738,6 +4762,8 @@ export interface operations {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
@@ -4798,6 +4824,8 @@ export interface operations {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
@@ -4924,6 +4952,8 @@ export interface operations {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
