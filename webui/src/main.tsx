@@ -47,4 +47,18 @@ store.start(new Live(liveUrl.href, store));
 
 const root = document.getElementById('app');
 if (root) render(<App store={store} panels={PANELS} />, root);
-requestAnimationFrame(() => setTimeout(preloadPanels, 0));
+
+// The panels of a run are loaded when the user first does something: before a question is written,
+// they are there. A link to a session shows them, and so loads them, at once.
+const first = new AbortController();
+for (const type of ['pointermove', 'pointerdown', 'keydown']) {
+  const options = { capture: true, passive: true, signal: first.signal };
+  addEventListener(
+    type,
+    () => {
+      first.abort();
+      preloadPanels();
+    },
+    options,
+  );
+}

@@ -10,7 +10,7 @@ const graph = lazy(async () => (await import('./graph/GraphPanel')).GraphPanel);
 const table = lazy(async () => (await import('./table/TablePanel')).TablePanel);
 const inspector = lazy(async () => (await import('./inspector/Inspector')).Inspector);
 
-// To be called after the first paint. The graph is loaded when it is shown.
+// What a run shows in the usual layout. The graph is loaded when it is shown.
 export function preloadPanels(): void {
   for (const { preload } of [map, table, inspector]) preload();
 }

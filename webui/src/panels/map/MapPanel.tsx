@@ -7,16 +7,18 @@ import { PlaneView, type PlaneModel } from '../../plane/PlaneView';
 import { emptyScale, type Scale } from '../../plane/scale';
 import type { Store } from '../../state/store';
 import { usePart } from '../../ui/hooks';
+import { lazy } from '../../ui/lazy';
 import { Empty, Failed, Loading } from '../../ui/States';
 import type { SessionProps } from '../panel';
 import { describeCell } from './cell_text';
 import { MapFooter } from './MapFooter';
 import { MapModel } from './map_model';
 import { stepAt } from './map_selection';
-import { MapTable } from './MapTable';
 import { MapToolbar } from './MapToolbar';
 import { residencyLines } from './residency';
 import { axisName, valueName } from './units';
+
+const MapTable = lazy(async () => (await import('./MapTable')).MapTable);
 
 export function MapPanel({ store, session, panel }: SessionProps) {
   const parts = useMemo(

@@ -10,15 +10,12 @@ import { withKey } from '../../state/view';
 import { copyText } from '../../ui/clipboard';
 import { usePart } from '../../ui/hooks';
 import { closeMenu, Menu } from '../../ui/Menu';
+import { lazy } from '../../ui/lazy';
 import { Segmented } from '../../ui/Segmented';
 import type { SessionProps } from '../panel';
-import { AccessTable } from './AccessTable';
 import type { CopyRef } from './body';
 import { accessColumns, GROUP_NAMES, opColumns, stepColumns } from './columns';
-import { GroupTable } from './GroupTable';
 import { OpTable } from './OpTable';
-import { StepTable } from './StepTable';
-import { TokenTable } from './TokenTable';
 import {
   chosenColumns,
   decodeTable,
@@ -28,6 +25,12 @@ import {
   type RowKind,
   type TableOptions,
 } from './table_options';
+
+// The rows other than ops are loaded when they are first shown.
+const AccessTable = lazy(async () => (await import('./AccessTable')).AccessTable);
+const GroupTable = lazy(async () => (await import('./GroupTable')).GroupTable);
+const StepTable = lazy(async () => (await import('./StepTable')).StepTable);
+const TokenTable = lazy(async () => (await import('./TokenTable')).TokenTable);
 
 export interface TableProps extends SessionProps {
   readonly options: TableOptions;
