@@ -375,7 +375,8 @@ RunVerb add_bench_model_command(CLI::App& command) {
   command.option_defaults()->group("Context");
   add_context_options(command, options->context);
   // The context has the size of the largest test. Models within a budget: tt memory --try.
-  for (const char* name : {"--ctx-size", "--memory-budget", "--pin", "--prefetch"})
+  for (const char* name :
+       {"--ctx-size", "--memory-budget", "--pin", "--prefetch", "--access-pattern"})
     command.remove_option(command.get_option(name));
   command.footer(
       "Example: tt bench-model model.gguf\n"

@@ -222,6 +222,7 @@ TEST(BenchModel, ReportsErrors) {
       {"-o yaml", 2, "--output"},
       {"-n 100000000", 2, "--n-gen"},
       {"--memory-budget 1GiB", 2, "--memory-budget"},
+      {"--access-pattern a.json", 2, "--access-pattern"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.arguments);
