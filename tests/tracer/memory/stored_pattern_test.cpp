@@ -174,8 +174,7 @@ TEST(StoredPattern, SurvivesARestart) {
   fs::copy_file(kept, options.access_pattern);
   fs::remove(kept);
   auto given = start();
-  EXPECT_TRUE(wait_until([&] { return pinned(*given); }))
-      << given->engine().memory_state().message;
+  EXPECT_TRUE(wait_until([&] { return pinned(*given); })) << given->engine().memory_state().message;
   EXPECT_TRUE(given->engine().memory_state().message.contains("order of the access pattern"))
       << given->engine().memory_state().message;
   EXPECT_EQ(answer(*given), expected);
