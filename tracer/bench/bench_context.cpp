@@ -63,36 +63,19 @@ RecordedBenchContext::RecordedBenchContext(llama_model* model, llama_context_par
   recorder_.begin(info_, file);
 }
 
-Ns RecordedBenchContext::now() const {
-  return Ns{std::chrono::nanoseconds(std::chrono::steady_clock::now() - recorder_.epoch()).count()};
-}
-
 bool RecordedBenchContext::step(std::span<llama_token> tokens) {
   Step header;
-  header.id = recorder_.next_step();
   header.phase = generating_ ? Phase::Generate : Phase::Prompt;
   header.n_tokens = static_cast<std::uint32_t>(tokens.size());
   header.first_token = token_count_;
   header.threads = static_cast<std::uint32_t>(
       tokens.size() > 1 ? llama_n_threads_batch(context_.get()) : llama_n_threads(context_.get()));
-  StepBuffer* buffer = recorder_.acquire();
-  header.dropped = buffer == nullptr;
-  header.begin = now();
-  if (buffer != nullptr) {
-    buffer->header = header;
-    buffer->step_id.store(header.id.v, std::memory_order_release);
-  }
-  probe_.begin_step(buffer, {.exact = false, .stats_filter = nullptr, .epoch = recorder_.epoch()});
+  Recorder::OpenStep open = recorder_.open_step(std::move(header), /*timed=*/true);
+  probe_.begin_step(open.buffer,
+                    {.exact = false, .stats_filter = nullptr, .epoch = recorder_.epoch()});
   const bool decoded = decode(tokens);
   const bool complete = probe_.end_step(!decoded);
-  if (buffer != nullptr) {
-    buffer->header.end = now();
-    recorder_.submit(buffer);
-  } else {
-    header.end = now();
-    header.aborted = !complete;
-    recorder_.submit_without_times(header);
-  }
+  recorder_.close_step(std::move(open), complete);
   std::vector<Token> added;
   added.reserve(tokens.size());
   std::uint32_t position = position_;

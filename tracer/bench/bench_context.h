@@ -72,7 +72,6 @@ class RecordedBenchContext final : public BenchContext {
 
  private:
   bool step(std::span<llama_token> tokens) override;
-  Ns now() const;
 
   Probe& probe_;
   Recorder recorder_;

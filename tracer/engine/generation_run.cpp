@@ -260,7 +260,6 @@ void GenerationRun::stop_on_grammar(const GrammarError& error) {
 GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std::int32_t> tokens,
                                                bool want_logits) {
   Step header;
-  if (recorder_ != nullptr) header.id = recorder_->next_step();
   ++result_.steps;
   header.phase = phase;
   header.n_tokens = static_cast<std::uint32_t>(tokens.size());
@@ -268,13 +267,12 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   header.threads =
       static_cast<std::uint32_t>(tokens.size() > 1 ? llama_n_threads_batch(engine_.context.get())
                                                    : llama_n_threads(engine_.context.get()));
-  const bool detailed = recorder_ != nullptr && request_.level >= Level::Detailed;
-  StepBuffer* buffer = detailed ? recorder_->acquire() : nullptr;
-  header.dropped = detailed && buffer == nullptr;
-  header.begin = now();
-  if (buffer != nullptr) {
-    buffer->header = header;
-    buffer->step_id.store(header.id.v, std::memory_order_release);
+  Recorder::OpenStep step;
+  if (recorder_ != nullptr) {
+    step = recorder_->open_step(std::move(header), request_.level >= Level::Detailed);
+  } else {
+    header.begin = now();
+    step.untimed = std::move(header);
   }
 
   std::vector<std::int32_t> ids(tokens.begin(), tokens.end());
@@ -287,31 +285,22 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
 
   const ScopedLogDowngrade quiet([this] { return engine_.probe->cancel_requested(); });
   // The memory manager learns the graph of a step that is not recorded, too.
-  StepBuffer* observed = buffer;
+  StepBuffer* observed = step.buffer;
   if (observed == nullptr && engine_.memory->wants_graph()) observed = engine_.unrecorded_buffer();
   engine_.probe->begin_step(
       observed, {.exact = request_.exact_timing, .stats_filter = stats_, .epoch = epoch_});
-  engine_.memory->begin_step(header.n_tokens);
+  engine_.memory->begin_step(static_cast<std::uint32_t>(tokens.size()));
   const std::int32_t graphs_reused = llama_perf_context(engine_.context.get()).n_reused;
   const std::int32_t answer = phase == Phase::Encode ? llama_encode(engine_.context.get(), batch)
                                                      : llama_decode(engine_.context.get(), batch);
   if (answer == 0) llama_synchronize(engine_.context.get());
-  record_times((buffer == nullptr ? header : buffer->header).conditions, header.begin, now(),
-               graphs_reused);
+  record_times(step.header(), now(), graphs_reused);
   const bool lost = engine_.guard->lost();
   const bool cancelled = engine_.probe->cancel_requested() && !lost;
   const bool complete = engine_.probe->end_step(answer != 0 || lost);
-  finish_memory_step(header, observed, complete);
-  if (observed != buffer) engine_.unrecorded->release(observed);
-
-  if (buffer != nullptr) {
-    buffer->header.end = now();
-    recorder_->submit(buffer);
-  } else if (recorder_ != nullptr) {
-    header.end = now();
-    header.aborted = !complete;
-    recorder_->submit_without_times(header);
-  }
+  finish_memory_step(step.header(), observed, complete);
+  if (observed != step.buffer) engine_.unrecorded->release(observed);
+  if (recorder_ != nullptr) recorder_->close_step(std::move(step), complete);
   if (complete) {
     evaluated_ += static_cast<std::uint32_t>(tokens.size());
     position_ += static_cast<std::uint32_t>(tokens.size());
@@ -331,8 +320,8 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
 }
 
 // What the time since the previous step was spent on. A step evaluates one graph.
-void GenerationRun::record_times(StepConditions& of, Ns begin, Ns evaluated,
-                                 std::int32_t graphs_reused) {
+void GenerationRun::record_times(Step& header, Ns evaluated, std::int32_t graphs_reused) {
+  StepConditions& of = header.conditions;
   const auto take = [](std::int64_t& since, std::int64_t& sum) {
     sum += since;
     return static_cast<std::uint64_t>(std::exchange(since, 0));
@@ -343,7 +332,7 @@ void GenerationRun::record_times(StepConditions& of, Ns begin, Ns evaluated,
   const auto ready = engine_.probe->graph_ready();
   if (!ready) return;  // llama.cpp rejected the step
   const Ns ran{ns_between(epoch_, *ready)};
-  of.build_ns = static_cast<std::uint64_t>((ran - begin).v);
+  of.build_ns = static_cast<std::uint64_t>((ran - header.begin).v);
   of.evaluate_ns = static_cast<std::uint64_t>((evaluated - ran).v);
   of.graphs_built = llama_perf_context(engine_.context.get()).n_reused == graphs_reused ? 1 : 0;
 }

@@ -38,7 +38,7 @@ class GenerationRun {
 
   Outcome evaluate(Phase phase, std::span<const std::int32_t> tokens, bool want_logits);
   // `graphs_reused`: by the context, before the step.
-  void record_times(StepConditions& of, Ns begin, Ns evaluated, std::int32_t graphs_reused);
+  void record_times(Step& header, Ns evaluated, std::int32_t graphs_reused);
   void finish_memory_step(const Step& header, const StepBuffer* buffer, bool complete);
   bool stop_on(Outcome outcome);
   void fail(std::string message);

@@ -67,6 +67,31 @@ void Recorder::tokens(std::vector<Token> tokens) {
   post(std::move(tokens));
 }
 
+Ns Recorder::now() const {
+  return Ns{std::chrono::nanoseconds(std::chrono::steady_clock::now() - epoch_).count()};
+}
+
+Recorder::OpenStep Recorder::open_step(Step header, bool timed) {
+  OpenStep step;
+  step.buffer = timed ? acquire() : nullptr;
+  header.id = next_step_;
+  header.dropped = timed && step.buffer == nullptr;
+  header.begin = now();
+  step.header() = std::move(header);
+  if (step.buffer != nullptr) step.buffer->step_id.store(next_step_.v, std::memory_order_release);
+  return step;
+}
+
+void Recorder::close_step(OpenStep step, bool complete) {
+  step.header().end = now();
+  if (step.buffer != nullptr) {
+    submit(step.buffer);
+  } else {
+    step.untimed.aborted = !complete;
+    submit_without_times(std::move(step.untimed));
+  }
+}
+
 StepBuffer* Recorder::acquire() {
   if (faults_ != nullptr && !faults_->records_addresses()) faults_before_ = PageFaults::count();
   return pool_.try_acquire();

@@ -3,8 +3,8 @@
 // every few milliseconds. (Waking up for every step would slow down inference more than the
 // recording itself.)
 //
-// Call begin(), tokens(), acquire(), submit() and finish() on the inference thread, between
-// steps. Page faults are read from the kernel on the writer thread; faults between a step's
+// Call begin(), tokens(), open_step(), close_step() and finish() on the inference thread, between
+// graphs. Page faults are read from the kernel on the writer thread; faults between a step's
 // begin and end are assigned to the step. When the disk is full, the recording of the session
 // ends with an error message and generation continues. Every loss is counted.
 //
@@ -63,7 +63,19 @@ class Recorder {
   std::chrono::steady_clock::time_point epoch() const { return epoch_; }
   void tokens(std::vector<Token> tokens);
   StepId next_step() const { return next_step_; }  // id of the next step, unless it is merged
-  StepBuffer* acquire();                           // null: record the step without times
+
+  // A step that is evaluated, from open_step() to close_step().
+  struct OpenStep {
+    StepBuffer* buffer = nullptr;  // for the probe; null: the step has no times
+    Step untimed;                  // its header if there is no buffer
+    Step& header() { return buffer != nullptr ? buffer->header : untimed; }
+  };
+  // The step begins now. `header`: phase, tokens and threads. `timed`: false at level MINIMAL.
+  OpenStep open_step(Step header, bool timed);
+  // The step ends now. `complete`: false if it was cancelled or failed.
+  void close_step(OpenStep step, bool complete);
+  // The same in parts, for callers that fill the buffer themselves.
+  StepBuffer* acquire();  // null: record the step without times
   void submit(StepBuffer* buffer);
   void submit_without_times(Step step);  // MINIMAL, or no buffer was free
   // Waits until everything so far has been written, for measurements.
@@ -96,6 +108,7 @@ class Recorder {
     std::uint64_t faults = 0;  // if only counted
   };
 
+  Ns now() const;
   void post(Message message);
   static bool is_step(const Message& message);
   static bool is_urgent(const Message& message);
