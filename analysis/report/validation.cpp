@@ -3,22 +3,35 @@
 #include <algorithm>
 #include <array>
 #include <format>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "analysis/common/format_units.h"
+#include "analysis/report/layer_work.h"
 
 namespace tt {
 
 namespace {
 
-constexpr std::array<const char*, kChecks> kCheckWords{
-    "file",   "losses",    "steps",  "ops",         "op_times",
-    "tokens", "token_ids", "layers", "file_ranges", "offsets_by_name_and_address",
-    "experts"};
+constexpr std::array<const char*, kChecks> kCheckWords{"file",
+                                                       "losses",
+                                                       "steps",
+                                                       "ops",
+                                                       "op_times",
+                                                       "tokens",
+                                                       "token_ids",
+                                                       "positions",
+                                                       "cache_cells",
+                                                       "layers",
+                                                       "hyper_parameters",
+                                                       "file_ranges",
+                                                       "offsets_by_name_and_address",
+                                                       "experts"};
 
 // Builds the result of one check: counts items and failures, keeps the first failures.
 class CheckBuilder {
@@ -84,6 +97,13 @@ CheckResult check_offsets_agree(const SessionInfo& info) {
                   *weights, *named, *addressed, *agree));
 }
 
+// A graph without layer weights (a cache shift, a projection) is not one of the whole model.
+bool has_layer_weights(const GraphTemplate& graph) {
+  return std::ranges::any_of(graph.tensors, [](const Tensor& t) {
+    return t.kind == TensorKind::Weight && t.layer != kNoLayer;
+  });
+}
+
 // Checks each graph once, regardless of the number of its steps.
 struct GraphChecks {
   CheckBuilder layers{Check::Layers};
@@ -108,15 +128,11 @@ struct GraphChecks {
   }
 
  private:
-  // A graph without layer weights (a cache shift, a projection) is not checked.
   void check_layers(const SessionInfo& info, TemplateId id, const GraphTemplate& graph) {
     std::set<std::int64_t> there;
     for (const Op& op : graph.ops)
       if (op.layer.v >= 0) there.insert(op.layer.v);
-    const bool through = std::ranges::any_of(graph.tensors, [](const Tensor& t) {
-      return t.kind == TensorKind::Weight && t.layer != kNoLayer;
-    });
-    if (!through) return;
+    if (!has_layer_weights(graph)) return;
     // A layer may route only some tokens (the last one of a prompt: those with an output).
     if (info.fact("trace.imported_from") == "routing log") return;
     // An encoder may have more layers than the decoder, which n_layers counts: then the
@@ -137,6 +153,114 @@ struct GraphChecks {
   }
 };
 
+// Number of layers by the model file. It may also count layers that only predict further tokens,
+// and has two numbers for an encoder and a decoder.
+bool has_layers(const SessionInfo& info) {
+  const std::string prefix = std::format("model.{}.", info.fact("model.architecture"));
+  const auto number = [&](const char* key) { return info.fact_number(prefix + key); };
+  const auto blocks = number("block_count");
+  return !blocks || info.n_layers == *blocks || info.n_layers == number("decoder_block_count") ||
+         info.n_layers + number("nextn_predict_layers").value_or(0) == *blocks;
+}
+
+// Compares the work of each layer of each step with the hyper-parameters.
+class WorkCheck {
+ public:
+  explicit WorkCheck(const SessionInfo& info)
+      : info_(info),
+        // A log of routing has only some ops and tokens of a layer.
+        applies_(info.n_layers > 0 && info.fact("trace.imported_from") != "routing log"),
+        expected_(expected_layer_work(info)) {
+    if (!applies_ || has_layers(info)) return;
+    check_.add_items();
+    check_.wrong(std::format(
+        "the session has {} layers, the model file {}", info.n_layers,
+        info.fact(std::format("model.{}.block_count", info.fact("model.architecture")))));
+  }
+
+  void check(const Step& step, const GraphTemplate& graph) {
+    // More layers than ops: the check of layers reports it.
+    if (!applies_ || step.aborted || step.dropped || info_.n_layers > graph.ops.size()) return;
+    const auto [known, fresh] = graphs_.try_emplace(step.graph);
+    OfGraph& of = known->second;
+    if (fresh) of = learn(step, graph);
+    if (!of.whole) return;
+    check_.add_items(info_.n_layers);
+    if (of.wrong > 0 && !fresh) check_.add_failures(of.wrong);  // with the same evidence
+    const std::size_t ran = step.ops_run(graph.ops.size());
+    for (std::uint32_t layer = 0; ran < graph.ops.size() && layer < info_.n_layers; ++layer) {
+      if (of.ends[layer] <= ran) continue;
+      check_.wrong(std::format("step {}: layer {} did not run to its end", step.id.v, layer));
+    }
+    if (of.tokens > 0 && of.tokens != step.n_tokens) {
+      check_.wrong(std::format("step {} evaluates {} tokens, its graph {}", step.id.v,
+                               step.n_tokens, of.tokens));
+    }
+  }
+
+  CheckResult done() && {
+    const std::string items = counted(check_.items_checked(), "layer") + " of steps";
+    return std::move(check_).done(
+        expected_ ? items + ", each with the work that the hyper-parameters let expect: " +
+                        to_text(*expected_)
+                  : items + ", each with an op that reads a weight");
+  }
+
+ private:
+  struct OfGraph {
+    bool whole = false;  // a graph of the whole model
+    std::uint64_t wrong = 0;
+    std::uint64_t tokens = 0;         // 0: not known
+    std::vector<std::size_t> ends{};  // of each layer: the op after its last one
+  };
+
+  OfGraph learn(const Step& step, const GraphTemplate& graph) {
+    OfGraph of{.whole = has_layer_weights(graph)};
+    if (!of.whole) return of;
+    of.ends.assign(info_.n_layers, 0);
+    std::vector<bool> reads(info_.n_layers, false);
+    for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+      const Op& op = graph.ops[i];
+      if (op.layer.v < 0 || std::cmp_greater_equal(op.layer.v, info_.n_layers)) continue;
+      const auto layer = static_cast<std::size_t>(op.layer.v);
+      of.ends[layer] = i + 1;
+      for (std::uint32_t n = op.first.v; n <= op.last().v; ++n)
+        for (const TensorId source : graph.nodes[n].src)
+          reads[layer] = reads[layer] ||
+                         (source != kNoTensor && graph.tensor(source).kind == TensorKind::Weight);
+    }
+    const auto wrong = [&](std::size_t layer, const std::string& what) {
+      ++of.wrong;
+      check_.wrong(std::format("template {}, layer {}: {}", step.graph.v, layer, what));
+    };
+    if (!expected_) {
+      for (std::size_t layer = 0; layer < reads.size(); ++layer)
+        if (!reads[layer]) wrong(layer, "no op reads a weight");
+      return of;
+    }
+    const std::vector<GraphWork> layers = layer_work_of(graph, info_.n_layers);
+    of.tokens = layers.front().most_tokens;
+    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+      const GraphWork& found = layers[layer];
+      // The last layer computes only the tokens with an output.
+      const bool all = layer + 1 == layers.size() || found.fewest_tokens == found.most_tokens;
+      if (found.work != *expected_) {
+        wrong(layer, to_text(found.work) + " instead of " + to_text(*expected_));
+      } else if (found.most_tokens != of.tokens || !all) {
+        wrong(layer, std::format("{} to {} tokens instead of {}", found.fewest_tokens,
+                                 found.most_tokens, of.tokens));
+      }
+    }
+    return of;
+  }
+
+  const SessionInfo& info_;
+  const bool applies_;
+  const std::optional<LayerWork> expected_;
+  CheckBuilder check_{Check::HyperParameters};
+  std::map<TemplateId, OfGraph> graphs_;
+};
+
 struct StepChecks {
   // An imported session may begin in the middle, and may not have the token counts of steps.
   StepChecks(const SessionInfo& info, const LossCounters& losses)
@@ -149,6 +273,8 @@ struct StepChecks {
   CheckBuilder times{Check::OpTimes};
   CheckBuilder tokens{Check::Tokens};
   CheckBuilder ids{Check::TokenIds};
+  CheckBuilder positions{Check::Positions};
+  CheckBuilder cells{Check::CacheCells};
   CheckBuilder experts{Check::Experts};
 
   void check(const SessionReader& reader, const SessionInfo& info, const Step& step,
@@ -239,6 +365,12 @@ struct StepChecks {
         case SlotKind::TokenIds:
           check_ids(reader, step, values);
           break;
+        case SlotKind::Positions:
+          check_positions(reader, step, values);
+          break;
+        case SlotKind::CachePositions:
+          check_cells(step, graph, graph.slots[i], values);
+          break;
         case SlotKind::Experts:
           check_experts(info, step, graph, graph.slots[i], values);
           break;
@@ -260,6 +392,38 @@ struct StepChecks {
       if (values[i] == (*rows)[i].id) continue;
       ids.wrong(std::format("step {}: the graph read id {} for token {}, whose id is {}", step.id.v,
                             values[i], (*rows)[i].index, (*rows)[i].id));
+    }
+  }
+
+  // Some models read several positions for each token.
+  void check_positions(const SessionReader& reader, const Step& step,
+                       const std::vector<std::int64_t>& values) {
+    if (values.size() != step.n_tokens) return;
+    const auto rows = reader.tokens(step.first_token, step.n_tokens);
+    if (!rows) return;  // reported by the file check
+    positions.add_items(rows->size());
+    for (std::size_t i = 0; i < rows->size(); ++i) {
+      if (values[i] == (*rows)[i].position) continue;
+      positions.wrong(
+          std::format("step {}: the graph read position {} for token {}, which is at {}", step.id.v,
+                      values[i], (*rows)[i].index, (*rows)[i].position));
+    }
+  }
+
+  // A cache of values without flash attention has a cell for each element, in other lists.
+  void check_cells(const Step& step, const GraphTemplate& graph, const Slot& slot,
+                   std::vector<std::int64_t> values) {
+    if (values.size() != step.n_tokens) return;
+    cells.add_items(values.size());
+    std::ranges::sort(values);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i] < 0) {
+        cells.wrong(std::format("step {}: {} lists cell {}", step.id.v,
+                                graph.tensor(slot.tensor).name, values[i]));
+      } else if (i > 0 && values[i] == values[i - 1]) {
+        cells.wrong(std::format("step {}: {} lists cell {} for two tokens", step.id.v,
+                                graph.tensor(slot.tensor).name, values[i]));
+      }
     }
   }
 
@@ -291,7 +455,7 @@ struct StepChecks {
 
 // Skips what cannot be read; the file check reports it. Returns false if cancelled.
 bool walk(const SessionReader& reader, const SessionInfo& info, const ContinueCheck& keep_going,
-          GraphChecks& graphs, StepChecks& steps) {
+          GraphChecks& graphs, StepChecks& steps, WorkCheck& work) {
   std::set<TemplateId> seen;
   const std::uint32_t n_steps =
       std::min(reader.step_count().value_or(0), reader.step_rows().value_or(UINT32_MAX));
@@ -306,6 +470,7 @@ bool walk(const SessionReader& reader, const SessionInfo& info, const ContinueCh
                                           : std::shared_ptr<const GraphTemplate>();
     if (graph && seen.insert(step->graph).second) graphs.check(info, step->graph, *graph);
     steps.check(reader, info, *step, graph.get());
+    if (graph) work.check(*step, *graph);
   }
   return true;
 }
@@ -344,7 +509,9 @@ std::expected<Validation, TraceError> validate(const std::filesystem::path& file
   const LossCounters losses = reader->losses().value_or(LossCounters{});
   GraphChecks graphs;
   StepChecks steps(*info, losses);
-  if (!walk(*reader, *info, keep_going, graphs, steps)) return std::unexpected(cancelled_error());
+  WorkCheck work(*info);
+  if (!walk(*reader, *info, keep_going, graphs, steps, work))
+    return std::unexpected(cancelled_error());
   const auto add = [&](CheckBuilder& check, const char* noun, const char* rest = "") {
     const std::string summary = counted(check.items_checked(), noun) + rest;
     validation.checks.push_back(std::move(check).done(summary));
@@ -355,7 +522,10 @@ std::expected<Validation, TraceError> validate(const std::filesystem::path& file
   add(steps.times, "op end time", ", in order and within their step");
   add(steps.tokens, "token", " evaluated, in order and once");
   add(steps.ids, "token id", " read by graphs, compared with the tokens");
+  add(steps.positions, "position", " read by graphs, compared with the tokens");
+  add(steps.cells, "cell", " of caches, one for each token of a step");
   add(graphs.layers, "layer", " of graphs");
+  validation.checks.push_back(std::move(work).done());
   add(graphs.ranges, "weight", " of graphs, inside their model file");
   validation.checks.push_back(check_offsets_agree(*info));
   add(steps.experts, "router choice");

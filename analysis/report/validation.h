@@ -22,12 +22,15 @@ enum class Check : std::uint8_t {
   OpTimes,                  // ops end in order and within their step
   Tokens,                   // steps evaluate the session's tokens in order, except reused tokens
   TokenIds,                 // the token ids that the graph read equal those of the tokens
+  Positions,                // the positions that the graph read equal those of the tokens
+  CacheCells,               // each token of a step is written to a cell of its own in each cache
   Layers,                   // every graph with layer weights has ops of every layer of the model
+  HyperParameters,          // each layer of each step did the work that the model's metadata says
   FileRanges,               // every weight is inside its model file
   OffsetsByNameAndAddress,  // a weight has the same file offset by name and by address
   Experts,                  // routed experts exist, and no token has an expert twice
 };
-inline constexpr std::size_t kChecks = 11;
+inline constexpr std::size_t kChecks = 14;
 const char* to_text(Check);  // "file", "losses"...
 
 // NotApplicable: the session has no items to check, for example at a level without ops or

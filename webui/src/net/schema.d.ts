@@ -2568,10 +2568,10 @@ export interface components {
             readonly passed: boolean;
             readonly checks: readonly {
                 /**
-                 * @description offsets_by_name_and_address: weights that were located by name and by address have the same file offset in both ways. The other checks: see `summary`
+                 * @description hyper_parameters: each layer of each step did the work that the metadata of the model lets expect. offsets_by_name_and_address: weights that were located by name and by address have the same file offset in both ways. The other checks: see `summary`
                  * @enum {unknown}
                  */
-                readonly check: "file" | "losses" | "steps" | "ops" | "op_times" | "tokens" | "token_ids" | "layers" | "file_ranges" | "offsets_by_name_and_address" | "experts";
+                readonly check: "file" | "losses" | "steps" | "ops" | "op_times" | "tokens" | "token_ids" | "positions" | "cache_cells" | "layers" | "hyper_parameters" | "file_ranges" | "offsets_by_name_and_address" | "experts";
                 /**
                  * @description not_applicable: the session has no data for this check
                  * @enum {unknown}
