@@ -46,6 +46,16 @@ GraphInstance::GraphInstance(std::span<const ggml_tensor* const> nodes, BuiltGra
       leaves_.push_back(image_of(built.tensors[i]));
     }
   }
+  std::vector<std::int32_t> node_of(built.tensors.size(), kLeaf);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = built.graph.nodes[i];
+    Sources& of = sources_.emplace_back();
+    of.nodes.fill(kAbsent);
+    for (std::size_t s = 0; s < node.src.size(); ++s)
+      if (node.src[s] != kNoTensor) of.nodes[s] = node_of[node.src[s].v];
+    of.slots = static_cast<std::uint8_t>(slot_sources(*nodes[i]).count);
+    node_of[node.output.v] = static_cast<std::int32_t>(i);
+  }
   op_ending_.assign(nodes.size(), kNone);
   for (const Op& op : built.graph.ops) {
     op_ending_[op.last().v] = static_cast<std::uint32_t>(ops_.size());
@@ -55,12 +65,20 @@ GraphInstance::GraphInstance(std::span<const ggml_tensor* const> nodes, BuiltGra
   for (std::uint32_t s = 0; s < built.graph.slots.size(); ++s) {
     const Slot& slot = built.graph.slots[s];
     const ggml_tensor* source = built.tensors[slot.tensor.v];
-    captures_.push_back(
-        {.op = slot.read_at.v,
-         .slot = s,
-         .source = source,
-         .plan = slot_plan(*source, slot.kind == SlotKind::AttendedCells ? SlotCopy::AttendedCells
-                                                                         : SlotCopy::Values)});
+    Capture& capture = captures_.emplace_back();
+    capture.op = slot.read_at.v;
+    capture.slot = s;
+    capture.source = source;
+    capture.plan = slot_plan(
+        *source, slot.kind == SlotKind::AttendedCells ? SlotCopy::AttendedCells : SlotCopy::Values);
+    const Op& op = built.graph.op(slot.read_at);
+    for (std::uint32_t n = op.first.v; n <= op.last().v; ++n) {
+      const auto input = std::ranges::find(nodes[n]->src, source);
+      if (input == std::end(nodes[n]->src)) continue;
+      capture.node = n;
+      capture.input = static_cast<std::uint32_t>(input - std::begin(nodes[n]->src));
+      break;
+    }
   }
   std::ranges::stable_sort(captures_, {}, &Capture::op);
   graph_ = intern(built.graph, known);
@@ -71,6 +89,25 @@ GraphInstance::Image GraphInstance::image_of(const ggml_tensor* tensor) {
   Image image{.tensor = tensor, .image = {}};
   std::memcpy(image.image.data(), tensor, kImage);
   return image;
+}
+
+bool GraphInstance::same_structure(std::uint32_t i, const ggml_tensor* tensor,
+                                   std::span<const ggml_tensor* const> nodes) const {
+  const auto known = [&](std::size_t offset) { return nodes_[i].image.data() + offset; };
+  if (std::memcmp(known(offsetof(ggml_tensor, op)), &tensor->op, sizeof tensor->op) != 0 ||
+      std::memcmp(known(offsetof(ggml_tensor, type)), &tensor->type, sizeof tensor->type) != 0 ||
+      std::memcmp(known(offsetof(ggml_tensor, flags)), &tensor->flags, sizeof tensor->flags) != 0)
+    return false;
+  const Sources& sources = sources_[i];
+  for (std::size_t s = 0; s < GGML_MAX_SRC; ++s) {
+    const ggml_tensor* source = tensor->src[s];
+    const std::int32_t from = sources.nodes[s];
+    if (from == kAbsent ? source != nullptr
+        : from == kLeaf ? source == nullptr || source->op != GGML_OP_NONE
+                        : source != nodes[static_cast<std::size_t>(from)])
+      return false;
+  }
+  return slot_sources(*tensor).count == sources.slots;
 }
 
 bool GraphInstance::leaves_match() const {

@@ -23,12 +23,13 @@ namespace tt {
 
 class GraphInstance {
  public:
-  // A slot to copy at the end of op `op`.
+  // A slot to copy at the end of op `op`. Its tensor is source number `input` of node `node`.
   struct Capture {
     std::uint32_t op = 0;
     std::uint32_t slot = 0;
     const ggml_tensor* source = nullptr;
     SlotPlan plan{};
+    std::uint32_t node = 0, input = 0;
   };
 
   GraphInstance(std::span<const ggml_tensor* const> nodes, BuiltGraph built, bool exact_only,
@@ -43,6 +44,12 @@ class GraphInstance {
   bool leaves_match() const;
   // Whether the first `count` nodes equal those of `other`, including their images.
   bool same_prefix(const GraphInstance& other, std::uint32_t count) const;
+
+  // Whether `tensor` can be node `i` of a graph with the structure of this one: the same op, type
+  // and flags, and sources at the same places; shapes, strides, parameters and addresses may
+  // differ. `nodes`: the nodes before it, which passed the same check.
+  bool same_structure(std::uint32_t i, const ggml_tensor* tensor,
+                      std::span<const ggml_tensor* const> nodes) const;
 
   std::span<const OpSpan> ops() const { return ops_; }
   // The op that ends with this node, or kNone.
@@ -63,9 +70,16 @@ class GraphInstance {
     std::array<std::byte, kImage> image;
   };
   static Image image_of(const ggml_tensor* tensor);
+  // Where a node's sources come from: an earlier node, a leaf (kLeaf) or nothing (kAbsent).
+  static constexpr std::int32_t kLeaf = -1, kAbsent = -2;
+  struct Sources {
+    std::array<std::int32_t, GGML_MAX_SRC> nodes{};
+    std::uint8_t slots = 0;  // potential slots that the node reads
+  };
 
   std::vector<Image> nodes_;
-  std::vector<Image> leaves_;  // inputs; weights and caches do not move while a model is loaded
+  std::vector<Sources> sources_;  // of each node
+  std::vector<Image> leaves_;     // inputs; weights and caches do not move while a model is loaded
   std::vector<OpSpan> ops_;
   std::vector<std::uint32_t> op_ending_;
   std::vector<Capture> captures_;

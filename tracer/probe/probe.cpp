@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <ranges>
 
 #include "tracer/probe/value_stats.h"
 
@@ -69,14 +70,17 @@ bool Probe::end_step(bool aborted) {
   if (buffer == nullptr) return !aborted;
   if (mode_ == Mode::Matching && instance_ != nullptr && listed_ != instance_->node_count() &&
       !aborted) {
-    start_learning(listed_);  // the graph is a prefix of the matched one
+    take_listed(listed_);
+    start_learning();  // the graph is a prefix of the matched one
   }
-  std::unique_ptr<GraphInstance> prefix;
-  if (mode_ == Mode::Learning) {
+  std::unique_ptr<GraphInstance> once;  // for this step only
+  if (mode_ == Mode::Following) {
+    once = end_following(aborted);
+  } else if (mode_ == Mode::Learning) {
     buffer->header.timing = Timing::Learned;
     if (aborted) {
-      prefix = learned_prefix();
-      instance_ = prefix.get();
+      once = learned_prefix();
+      instance_ = once.get();
     } else {
       learn_range(now());
       add_learned();
@@ -131,16 +135,17 @@ bool Probe::node_listed(const ggml_tensor* tensor) {
       return list_known(index);
     }
     if (find_instance(index, tensor)) return list_known(index);
-    start_learning(index);
+    leave_known(index, tensor);
   }
-  return list_learning(tensor);
+  return mode_ == Mode::Following ? list_following(tensor) : list_learning(tensor);
 }
 
 bool Probe::list_known(std::uint32_t index) {
   if (index + 1 == instance_->node_count()) {
     if (!instance_->leaves_match()) {
-      start_learning(index);
-      return list_learning(instance_->node(index));
+      const ggml_tensor* last = instance_->node(index);
+      leave_known(index, last);
+      return mode_ == Mode::Following ? list_following(last) : list_learning(last);
     }
   }
   const bool split = exact_step_ ? instance_->op_ending_at(index) != kNone
@@ -159,9 +164,12 @@ bool Probe::tick() {
   if (mode_ == Mode::Matching && !exact_step_) {
     end_op(index, now());
     capture_known(index);
+  } else if (mode_ == Mode::Following) {
+    end_op(index, now());
+    capture_followed(index);
   } else if (mode_ == Mode::Learning) {
     tick_times_.push_back(now());
-    if (index < prefix_ops_) capture_known(index);
+    if (index < prefix_ops_) capture_followed(index);
   }
   return cancel_.load(std::memory_order_relaxed);
 }
@@ -207,6 +215,21 @@ void Probe::capture_known(std::uint32_t op) {
   next_capture_op_ = next_capture_ < captures.size() ? captures[next_capture_].op : kNone;
 }
 
+// The same for a graph that has only the structure of instance_: its sources are elsewhere.
+void Probe::capture_followed(std::uint32_t op) {
+  const auto captures = instance_->captures();
+  while (next_capture_ < captures.size() && captures[next_capture_].op <= op) {
+    const GraphInstance::Capture& capture = captures[next_capture_++];
+    if (capture.node >= nodes_.size()) return;  // more ops have run than were listed
+    const ggml_tensor* source = nodes_[capture.node]->src[capture.input];
+    if (copy_slot(*source, slot_plan(*source, capture.plan.how), kNone, *buffer_)) {
+      captured_from_.push_back(source);
+    } else {
+      ++buffer_->slots_lost;
+    }
+  }
+}
+
 // ---------------------------------------------------------------- recognition
 
 // Finds another known graph whose first `index` nodes equal the listed ones and whose next node
@@ -238,34 +261,122 @@ bool Probe::find_instance(std::uint32_t index, const ggml_tensor* tensor) {
   return true;
 }
 
-// ---------------------------------------------------------------- learning
+// ---------------------------------------------------------------- structure
 
-void Probe::start_learning(std::uint32_t matched) {
-  mode_ = Mode::Learning;
+// The graph differs from the matched one at `next`, node number `matched`. Value statistics and
+// exact times need split points, which learning sets.
+void Probe::leave_known(std::uint32_t matched, const ggml_tensor* next) {
   fast_match_end_ = 0;
+  take_listed(matched);
+  const bool splits = exact_step_ || mode_options_.exact || mode_options_.stats_filter != nullptr;
+  GraphInstance* known = splits || !follows_ ? nullptr : find_structure(next);
+  if (known == nullptr) return start_learning();
+  mode_ = Mode::Following;
+  if (known != instance_) next_capture_ = 0;
+  instance_ = known;
+}
+
+// The first nodes of the graph are those of the matched one.
+void Probe::take_listed(std::uint32_t matched) {
   nodes_.clear();
-  spans_.clear();
-  pending_norm_ = kNone;
   if (instance_ == nullptr) {
     captured_from_.clear();
-    matched = 0;
+    return;
   }
   for (std::uint32_t i = 0; i < matched; ++i) nodes_.push_back(instance_->node(i));
-  // Inherit op boundaries up to the last op that is completely before the first differing node.
-  // An RMS_NORM directly before that node may be fused with it.
-  if (matched > 0) {
-    for (const OpSpan& span : instance_->ops()) {
-      if (span.first + span.nodes > matched) break;
-      if (span.first + span.nodes == matched && nodes_[span.first]->op == GGML_OP_RMS_NORM &&
-          span.nodes == 1) {
-        break;
-      }
-      spans_.push_back(span);
+}
+
+// A known graph with the structure of the listed nodes, followed by `next`. Once ops have run,
+// their slots have been copied as in instance_, so it must be this one. Mostly it is the one
+// learned last: the others are then skipped by their last use.
+GraphInstance* Probe::find_structure(const ggml_tensor* next) const {
+  const auto count = static_cast<std::uint32_t>(nodes_.size());
+  GraphInstance* best = nullptr;
+  for (const auto& candidate : std::views::reverse(instances_)) {
+    if (candidate->exact_only || count >= candidate->node_count() ||
+        (ticks_ > 0 && candidate.get() != instance_) ||
+        (best != nullptr && best->last_used > candidate->last_used)) {
+      continue;
     }
-    const std::uint32_t last = matched - 1;
-    if (nodes_[last]->op == GGML_OP_RMS_NORM && does_work(*nodes_[last])) pending_norm_ = last;
-    learned_exact_only_ = instance_->exact_only;
+    bool same = candidate->same_structure(count, next, nodes_);
+    for (std::uint32_t i = 0; same && i < count; ++i)
+      same = candidate->same_structure(i, nodes_[i], nodes_);
+    if (same) best = candidate.get();
   }
+  return best;
+}
+
+bool Probe::list_following(const ggml_tensor* tensor) {
+  const auto index = static_cast<std::uint32_t>(nodes_.size());
+  if (index >= instance_->node_count() || !instance_->same_structure(index, tensor, nodes_)) {
+    GraphInstance* other = find_structure(tensor);
+    if (other == nullptr) {
+      start_learning();
+      return list_learning(tensor);
+    }
+    instance_ = other;
+  }
+  nodes_.push_back(tensor);
+  if (ticks_ == 0) buffer_->first_op_ns.store(now(), std::memory_order_release);
+  return false;
+}
+
+// The graph has run with the ops of instance_, or its first ops have. If it has run with others,
+// the step keeps its graph without times and slot values. Returns an instance that is used for
+// this step only; null: the new one is known from now on.
+std::unique_ptr<GraphInstance> Probe::end_following(bool aborted) {
+  inherit_ops();
+  if (pending_norm_ != kNone) {
+    spans_.push_back({.first = std::exchange(pending_norm_, kNone), .nodes = 1});
+  }
+  buffer_->header.timing = Timing::Fast;
+  if (!aborted && ticks_ == spans_.size()) {
+    add_learned();
+    return nullptr;
+  }
+  if (aborted) {
+    const std::size_t ran = std::min<std::size_t>(ticks_, spans_.size());
+    spans_.resize(ran);
+    nodes_.resize(ran == 0 ? 0 : spans_.back().first + spans_.back().nodes);
+  } else {
+    follows_ = false;
+    buffer_->count_mismatch = true;
+    buffer_->ops_done.store(0, std::memory_order_release);
+    buffer_->captured.clear();
+    captured_from_.clear();
+  }
+  std::unique_ptr<GraphInstance> once = spans_.empty() ? nullptr : learned_instance();
+  instance_ = once.get();
+  return once;
+}
+
+// Takes over the ops of instance_ up to the last one that is completely in nodes_. An RMS_NORM at
+// their end may be fused with the next node.
+void Probe::inherit_ops() {
+  const std::size_t count = nodes_.size();
+  spans_.clear();
+  pending_norm_ = kNone;
+  if (count == 0) return;
+  for (const OpSpan& span : instance_->ops()) {
+    if (span.first + span.nodes > count) break;
+    if (span.first + span.nodes == count && nodes_[span.first]->op == GGML_OP_RMS_NORM &&
+        span.nodes == 1) {
+      break;
+    }
+    spans_.push_back(span);
+  }
+  if (nodes_.back()->op == GGML_OP_RMS_NORM && does_work(*nodes_.back()))
+    pending_norm_ = static_cast<std::uint32_t>(count - 1);
+}
+
+// ---------------------------------------------------------------- learning
+
+// nodes_: those before the first node that differs from instance_.
+void Probe::start_learning() {
+  mode_ = Mode::Learning;
+  inherit_ops();
+  if (!nodes_.empty()) learned_exact_only_ = instance_->exact_only;
+  const auto matched = static_cast<std::uint32_t>(nodes_.size());
   prefix_ops_ = static_cast<std::uint32_t>(spans_.size());
   // Ops with a time are settled; the rest of the prefix is one range.
   const std::uint32_t settled =

@@ -3,11 +3,14 @@
 // each executed op (a tick; docs/llama-cpp.md).
 //
 // A known graph is recognised node by node while it is listed. Then only numbers are written:
-// an end time per tick, and slot values at the ops that read them. A new graph is learned in
-// the step in which it appears: it is split after every op to observe which nodes run as one
+// an end time per tick, and slot values at the ops that read them. A new graph with the structure
+// of a known one (other shapes or addresses: a prompt of another length) has its op boundaries,
+// and runs in the same way; its template is built when it has run. Any other new graph is learned
+// in the step in which it appears: it is split after every op to observe which nodes run as one
 // op; a prefix shared with a known graph keeps its known op boundaries. The number of ticks
 // of every step is compared with the template. A graph with a mismatch is timed exactly from
-// then on, and the mismatch is recorded.
+// then on, and the mismatch is recorded. If the structure had been taken from another graph, it is
+// learned when it is used again, as is every new graph from then on.
 //
 // Everything except request_cancel() runs on the inference thread. Between the first and the
 // last op of a step there are no locks, and no allocations unless the graph is new.
@@ -71,9 +74,10 @@ class Probe {
   const OffsetCoverage& coverage() const { return coverage_; }       // of the largest graph so far
   const BufferSizes& buffer_sizes() const { return buffer_sizes_; }  // the largest so far
   std::size_t memory_bytes() const;                                  // estimate, all instances
+  std::size_t known_graphs() const { return instances_.size(); }
 
  private:
-  enum class Mode : std::uint8_t { Idle, Matching, Learning };
+  enum class Mode : std::uint8_t { Idle, Matching, Following, Learning };
 
   static bool on_eval(ggml_tensor* tensor, bool ask, void* self);
   static bool on_tick(void* self);
@@ -83,11 +87,18 @@ class Probe {
 
   bool list_known(std::uint32_t index);
   bool find_instance(std::uint32_t index, const ggml_tensor* tensor);
-  void start_learning(std::uint32_t matched);
+  void leave_known(std::uint32_t matched, const ggml_tensor* next);
+  void take_listed(std::uint32_t matched);
+  GraphInstance* find_structure(const ggml_tensor* next) const;
+  bool list_following(const ggml_tensor* tensor);
+  std::unique_ptr<GraphInstance> end_following(bool aborted);
+  void inherit_ops();
+  void start_learning();
   bool list_learning(const ggml_tensor* tensor);
   void learn_range(std::int64_t now);
   void capture_learning();
   void capture_known(std::uint32_t op);
+  void capture_followed(std::uint32_t op);
   std::unique_ptr<GraphInstance> learned_prefix();
   std::unique_ptr<GraphInstance> learned_instance();
   void add_learned();
@@ -110,9 +121,10 @@ class Probe {
   ProbeMode mode_options_;
   std::int64_t epoch_ns_ = 0;
   Mode mode_ = Mode::Idle;
-  bool exact_step_ = false;            // known graph, split after every op
-  GraphInstance* instance_ = nullptr;  // being matched; while learning: owner of the prefix
-  std::uint32_t listed_ = 0;           // nodes listed so far
+  bool exact_step_ = false;  // known graph, split after every op
+  // Being matched. While learning: owner of the prefix. While following: has the structure.
+  GraphInstance* instance_ = nullptr;
+  std::uint32_t listed_ = 0;                                          // nodes listed so far
   std::optional<std::chrono::steady_clock::time_point> graph_ready_;  // when the first was listed
   std::uint32_t fast_match_end_ =
       0;  // nodes below this index of a known graph need only be compared
@@ -122,7 +134,8 @@ class Probe {
   std::uint32_t device_ops_ = 0;         // ops that ran without a tick
   bool stopped_ = false;  // cancelled at a split point: ignore nodes listed afterwards
 
-  // Learning.
+  // Following and learning.
+  bool follows_ = true;  // no graph has had other ops than the one with its structure
   std::vector<const ggml_tensor*> nodes_;
   std::vector<OpSpan> spans_;           // op boundaries observed, then predicted
   std::uint32_t prefix_ops_ = 0;        // spans_ inherited from instance_

@@ -122,7 +122,7 @@ TEST(Cancel, StopsLongPromptAtOnceAndLeavesCleanMemory) {
       if (known) {
         EXPECT_LT(steps.back().op_ends.size(), graph->ops.size());
       } else {
-        EXPECT_EQ(steps.back().timing, Timing::Learned);
+        EXPECT_NE(steps.back().timing, Timing::Exact);
         EXPECT_EQ(steps.back().op_ends.size(), graph->ops.size());
       }
       EXPECT_TRUE(check_session(run.file).value().empty());
@@ -233,7 +233,7 @@ TEST(Cancel, KeepsExecutedPartOfNewGraph) {
         EXPECT_EQ(cut.recording.losses, LossCounters{});
         const Step step = cut.steps().at(0);
         if (!step.aborted) continue;  // the step ended before the cancel
-        EXPECT_EQ(step.timing, Timing::Learned);
+        EXPECT_NE(step.timing, Timing::Exact);
         EXPECT_TRUE(std::ranges::is_sorted(step.op_ends));
         const auto begun = graph_of(cut.reader(), step);
         ASSERT_NE(begun, nullptr);

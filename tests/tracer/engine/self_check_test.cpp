@@ -104,7 +104,7 @@ TEST(SelfCheck, ReportsMissingModel) {
   EXPECT_NE(checked.error().find("/nonexistent.gguf"), std::string::npos);
 }
 
-// Steps 0 and 1 are learned, the others are timed fast: again 5 tokens, then one each.
+// Step 0 is learned, step 1 has its structure, the others are known: again 5 tokens, then one each.
 TEST(SelfCheck, DetectsEveryDeviation) {
   ensure_backends_loaded();
   struct Case {
@@ -113,6 +113,7 @@ TEST(SelfCheck, DetectsEveryDeviation) {
     const char* says;
   };
   const Case cases[] = {
+      {"a tick is lost in a new graph", {.tick_lost_in = 1}, "step 1 has"},
       {"a tick is lost in a prompt", {.tick_lost_in = 2}, "step 2 has"},
       {"a tick is lost in a decode", {.tick_lost_in = 3}, "step 3 has"},
       {"a tick is lost in the last decode", {.tick_lost_in = 5}, "step 5 has"},

@@ -64,7 +64,7 @@ class Cadence : public ::testing::Test {
     context.reset(llama_init_from_model(model.get(), of_context));
     ASSERT_NE(context, nullptr);
     ASSERT_EQ(decode(5).step.timing, Timing::Learned);
-    ASSERT_EQ(decode(1).step.timing, Timing::Learned);
+    ASSERT_EQ(decode(1).step.timing, Timing::Fast) << "new, with the structure of the first";
     const Seen fast = decode(1);
     ASSERT_EQ(fast.step.timing, Timing::Fast);
     ops = fast.step.op_ends.size();
@@ -132,6 +132,26 @@ TEST_F(Cadence, DetectsExtraTick) {
 TEST_F(Cadence, WithoutTicksIsTimedExactly) {
   ticks.withheld = 1 << 20;
   expect_exact_from_now_on();
+}
+
+// A graph with the structure of a known one that runs with other ops: its step has no times, it is
+// learned when it is used again, and so is every other new graph.
+TEST_F(Cadence, LearnsGraphsOnceOneDiffersFromItsStructure) {
+  EXPECT_EQ(decode(6).step.timing, Timing::Fast);
+  ticks.withheld = 1;
+  const Seen differing = decode(7);
+  EXPECT_TRUE(differing.mismatch);
+  EXPECT_TRUE(differing.step.op_ends.empty()) << "times of unknown ops";
+  EXPECT_EQ(differing.step.timing, Timing::None);
+  for (const SlotValues& values : differing.step.slots)
+    EXPECT_TRUE(values.ints.empty() && values.floats.empty()) << "values of unknown ops";
+  for (const int tokens : {7, 8}) {
+    EXPECT_EQ(decode(tokens).step.timing, Timing::Learned);
+    const Seen known = decode(tokens);
+    EXPECT_EQ(known.step.timing, Timing::Fast);
+    EXPECT_FALSE(known.mismatch);
+    EXPECT_EQ(known.step.op_ends.size(), ops);
+  }
 }
 
 }  // namespace
