@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::int64_t kNoKey = std::numeric_limits<std::int64_t>::max();  // not on the axis
 constexpr std::int64_t kNoLayerKey = kNoKey - 1;                           // after all layers
+constexpr std::int64_t kUnknownKernelKey = kNoKey - 1;                     // after all kernels
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 60;  // maximum size of an axis
 constexpr std::size_t kMaxHeadRows = 1 << 16;
 
@@ -38,7 +39,7 @@ bool TraceMatcher::op(const OutlineOp& op) const {
   return (filter_.layers.empty() ||
           std::ranges::find(filter_.layers, op.layer) != filter_.layers.end()) &&
          (!filter_.component || op.component == *filter_.component) &&
-         (kinds_[op.kind] || ops_[op.op]);
+         (!filter_.kernel || op.kernel == *filter_.kernel) && (kinds_[op.kind] || ops_[op.op]);
 }
 
 bool TraceMatcher::access(const OutlineAccess& access) const {
@@ -124,6 +125,8 @@ std::int64_t AxisRows::key_of(const Series& series, const OutlineOp& op,
       return op.kind;
     case Axis::Op:
       return op.op;
+    case Axis::Kernel:
+      return op.kernel ? static_cast<std::int64_t>(*op.kernel) : kUnknownKernelKey;
     case Axis::Phase:
       return static_cast<std::int64_t>(series.phase);
     case Axis::Tensor:
@@ -148,6 +151,8 @@ std::string AxisRows::name_of(std::int64_t key) const {
       return index_.names().kinds()[at];
     case Axis::Op:
       return index_.names().ops()[at].output;
+    case Axis::Kernel:
+      return key == kUnknownKernelKey ? "unknown" : to_text(static_cast<Kernel>(key));
     case Axis::Phase:
       return to_text(static_cast<Phase>(key));
     case Axis::Tensor:

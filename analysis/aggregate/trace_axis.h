@@ -1,6 +1,6 @@
 // The axes and values of a trace query, and its filter.
 //
-// Time, step and token are temporal axes. Layer, component, op kind, op and phase are
+// Time, step and token are temporal axes. Layer, component, op kind, op, kernel and phase are
 // attributes of ops: an op counts there with all of its accesses and its time. Tensor,
 // source, expert, head, file and buffer are attributes of accesses.
 //
@@ -29,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/common/kernel.h"
 #include "tracer/format/model/graph_template.h"
 #include "tracer/format/model/step.h"
 
@@ -41,7 +42,8 @@ enum class Axis : std::uint8_t {
   Layer,
   Component,
   OpKind,
-  Op,  // by the name of its output, in execution order
+  Op,      // by the name of its output, in execution order
+  Kernel,  // implementation that ran the op (kernel_of())
   Phase,
   Tensor,  // the owner of the bytes, not the view
   Source,
@@ -90,12 +92,13 @@ struct TraceFilter {
   std::optional<Range<std::int64_t>> time{};
   std::vector<LayerId> layers{};  // kNoLayer: ops outside of layers. Empty: all
   std::optional<Component> component{};
+  std::optional<tt::Kernel> kernel{};
   std::string op{};      // pattern (matches_pattern()) on the op kind or the output's name
   std::string tensor{};  // pattern on the tensor's name
   std::optional<TensorKind> kind{};
   std::optional<Source> source{};
 
-  bool about_ops() const { return !layers.empty() || component || !op.empty(); }
+  bool about_ops() const { return !layers.empty() || component || kernel || !op.empty(); }
   bool about_accesses() const { return !tensor.empty() || kind || source; }
   friend bool operator==(const TraceFilter&, const TraceFilter&) = default;
 };

@@ -68,7 +68,7 @@ std::expected<void, TraceError> StepDecoder::find_outline(const SessionReader& r
   const auto info = reader.info();
   if (!info) return std::unexpected(info.error());
   outline_ = std::make_shared<const TemplateOutline>(
-      outline_of(*graph_, names_, {info->n_heads, info->n_heads_kv}));
+      outline_of(*graph_, names_, {info->n_heads, info->n_heads_kv}, kernel_rules_of(*info)));
   outlines_[id] = outline_;
   return {};
 }

@@ -127,7 +127,8 @@ FileRange OutlineAccess::part_in_file(std::uint64_t number) const {
   return {file.file, from, std::min(unit.v, file_end - from)};
 }
 
-TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names, HeadCounts heads) {
+TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names, HeadCounts heads,
+                           const KernelRules& rules) {
   TemplateOutline outline;
   outline.slots = static_cast<std::uint32_t>(graph.slots.size());
   const std::vector<Access> accesses = accesses_of(graph);
@@ -141,6 +142,7 @@ TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names, Head
                   .op = names.op({graph.tensor(graph.node(op.last()).output).name, kind, op.layer}),
                   .layer = op.layer,
                   .component = op_role_of(graph, op).component,
+                  .kernel = kernel_of(graph, op, rules),
                   .first_access = next,
                   .accesses = 0,
                   .main = kNone};

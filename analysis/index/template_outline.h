@@ -5,11 +5,13 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
 
+#include "analysis/common/kernel.h"
 #include "tracer/format/access/access.h"
 #include "tracer/format/model/graph_template.h"
 #include "tracer/format/model/ids.h"
@@ -71,6 +73,7 @@ struct OutlineOp {
   std::uint32_t kind = 0, op = 0;  // in SessionNames
   LayerId layer = kNoLayer;
   Component component = Component::Other;
+  std::optional<Kernel> kernel;                  // kernel_of()
   std::uint32_t first_access = 0, accesses = 0;  // in TemplateOutline::accesses
   // The access that the op's time is attributed to in queries about tensors: the largest
   // weight that it reads, else the largest cache that it reads or writes, else its largest
@@ -119,7 +122,8 @@ struct TemplateOutline {
   std::vector<std::uint32_t> limits;  // per slot: limit of its set; 0: not stored as a set
 };
 
-// `heads`: of the model's metadata, see head_geometry().
-TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names, HeadCounts heads);
+// `heads`: of the model's metadata, see head_geometry(). `rules`: kernel_rules_of() the session.
+TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names, HeadCounts heads,
+                           const KernelRules& rules);
 
 }  // namespace tt

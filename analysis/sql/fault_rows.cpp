@@ -184,7 +184,7 @@ class FaultCursor final : public ChunkCursor<FaultRow> {
       allocation = *std::move(read);
     }
     auto outline =
-        std::make_shared<const TemplateOutline>(outline_of((*graph)->graph(), names_, {}));
+        std::make_shared<const TemplateOutline>(outline_of((*graph)->graph(), names_, {}, {}));
     const std::span<const std::uint64_t> addresses =
         allocation == nullptr ? std::span<const std::uint64_t>() : allocation->addresses;
     auto target = std::make_unique<Target>(

@@ -108,6 +108,8 @@ void add_filter_options(CLI::App& app, FilterOptions& options) {
   TraceFilter& filter = options.filter;
   add_enum_option(app, "--component", filter.component, Component::Input, "Component of the op",
                   "COMPONENT");
+  add_enum_option(app, "--kernel", filter.kernel, Kernel::Device, "Kernel that ran the op",
+                  "KERNEL");
   add_enum_option(app, "--kind", filter.kind, TensorKind::Input, "Kind of the tensor", "KIND");
   add_enum_option(app, "--source", filter.source, Source::Buffer,
                   "Memory source of the accessed bytes", "SOURCE");

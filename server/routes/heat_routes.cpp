@@ -43,6 +43,7 @@ TraceFilter trace_filter(const Request& request, ParameterReader& read) {
           .time = range_parameter<std::int64_t>(request, read, "from_ns", "to_ns", kMaxJsonInteger),
           .layers = {},
           .component = read.take(enum_parameter(request, "component", Component::Input)),
+          .kernel = read.take(enum_parameter(request, "kernel", Kernel::Device)),
           .op = read.take(text_parameter(request, "op")),
           .tensor = read.take(text_parameter(request, "tensor")),
           .kind = read.take(enum_parameter(request, "kind", TensorKind::Input)),
@@ -84,8 +85,8 @@ Axis location_axis(const Request& request, ParameterReader& read, Axis default_v
   if (is_temporal(axis)) {
     read.take(OrProblem<int>(std::unexpected(not_one_of(
         "y",
-        "layer, component, op_kind, op, phase, tensor, source, expert, head, file, buffer, all; "
-        "only x can be time, step or token"))));
+        "layer, component, op_kind, op, kernel, phase, tensor, source, expert, head, file, "
+        "buffer, all; only x can be time, step or token"))));
   }
   return axis;
 }
@@ -213,7 +214,7 @@ OrProblem<Axis> by_parameter(const Request& request, Axis default_value) {
   if (is_byte_axis(axis) || axis == Axis::Time) {
     return std::unexpected(
         not_one_of("by",
-                   "step, token, layer, component, op_kind, op, phase, tensor, source, "
+                   "step, token, layer, component, op_kind, op, kernel, phase, tensor, source, "
                    "expert, head, all"));
   }
   return axis;

@@ -111,6 +111,7 @@ TEST(HotCommand, FiltersAgreeWithSql) {
                {"--layers 1-2", "op_layer_id BETWEEN 1 AND 2"},
                {"--layers 0,outside", "op_layer_id = 0 OR op_layer_id IS NULL"},
                {"--source disk", "memory_source = 'disk'"},
+               {"--kernel plain", "(step, op) IN (SELECT step, op FROM op WHERE kernel = 'plain')"},
                {"--kind weight --layers 3", "tensor_kind = 'weight' AND op_layer_id = 3"},
                {"--from-step 2 --to-step 5", "step >= 2 AND step < 5"},
                {"--from-step 6", "step >= 6"}};

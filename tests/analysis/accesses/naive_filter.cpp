@@ -17,11 +17,13 @@ bool contains(std::string text, std::string part) {
 
 }  // namespace
 
-bool op_passes(const TraceFilter& filter, const GraphTemplate& graph, std::uint32_t i) {
+bool op_passes(const TraceFilter& filter, const GraphTemplate& graph, std::uint32_t i,
+               const KernelRules& rules) {
   const Op& op = graph.ops[i];
   if (!filter.layers.empty() && std::ranges::find(filter.layers, op.layer) == filter.layers.end())
     return false;
   if (filter.component && op_role_of(graph, op).component != *filter.component) return false;
+  if (filter.kernel && kernel_of(graph, op, rules) != *filter.kernel) return false;
   return contains(op_name(graph, op), filter.op) ||
          contains(graph.tensor(graph.node(op.last()).output).name, filter.op);
 }

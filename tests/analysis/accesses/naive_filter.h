@@ -8,7 +8,8 @@
 
 namespace tt::test {
 
-bool op_passes(const TraceFilter& filter, const GraphTemplate& graph, std::uint32_t op);
+bool op_passes(const TraceFilter& filter, const GraphTemplate& graph, std::uint32_t op,
+               const KernelRules& rules);
 bool access_passes(const TraceFilter& filter, const GraphTemplate& graph, const Access& access);
 
 }  // namespace tt::test

@@ -61,8 +61,9 @@ TEST(Breakdown, RowsAddUpToTheTotalOnEveryAxis) {
       total.bytes_written += static_cast<double>(step.totals.written.v);
       total.time_ns += static_cast<double>(step.op_ns);
     }
-    for (const Axis by : {Axis::Step, Axis::Token, Axis::Layer, Axis::Component, Axis::OpKind,
-                          Axis::Op, Axis::Phase, Axis::Tensor, Axis::Source, Axis::All}) {
+    for (const Axis by :
+         {Axis::Step, Axis::Token, Axis::Layer, Axis::Component, Axis::OpKind, Axis::Op,
+          Axis::Kernel, Axis::Phase, Axis::Tensor, Axis::Source, Axis::All}) {
       SCOPED_TRACE(to_text(by));
       const auto found = breakdown(*session->index, {.by = by});
       ASSERT_TRUE(found.has_value());

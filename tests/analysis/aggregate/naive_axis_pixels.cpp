@@ -16,7 +16,7 @@ std::string layer_name(LayerId layer) {
 }
 
 // The row name on a categorical axis; empty: no row.
-std::string row_name(Axis axis, const Fact& fact) {
+std::string row_name(Axis axis, const Fact& fact, const KernelRules& rules) {
   const GraphTemplate& graph = *fact.graph;
   const Op& op = graph.ops[fact.op];
   switch (axis) {
@@ -28,6 +28,10 @@ std::string row_name(Axis axis, const Fact& fact) {
       return op_name(graph, op);
     case Axis::Op:
       return graph.tensor(graph.node(op.last()).output).name;
+    case Axis::Kernel: {
+      const auto kernel = kernel_of(graph, op, rules);
+      return kernel ? to_text(*kernel) : "unknown";
+    }
     case Axis::Phase:
       return to_text(fact.step->phase);
     case Axis::Tensor:
@@ -43,7 +47,7 @@ std::string row_name(Axis axis, const Fact& fact) {
 
 // Whether the row belongs to the fact. Different tensors may have the same name.
 bool is_row(const SessionIndex& index, const RasterAxis& axis, std::size_t row, const Fact& fact) {
-  if (axis.rows[row] != row_name(axis.axis, fact)) return false;
+  if (axis.rows[row] != row_name(axis.axis, fact, kernel_rules_of(index.info()))) return false;
   const auto key = static_cast<std::size_t>(axis.keys[row]);
   if (axis.axis == Axis::Op) {
     const SessionOp& of = index.names().ops()[key];
@@ -130,7 +134,7 @@ PixelShares pixel_shares(const SessionIndex& index, const RasterAxis& axis, cons
     ADD_FAILURE() << "address outside of all buffers";
     return {};
   }
-  if (row_name(axis.axis, fact).empty()) return {};
+  if (row_name(axis.axis, fact, kernel_rules_of(index.info())).empty()) return {};
   for (std::size_t i = 0; i < axis.rows.size(); ++i) {
     if (is_row(index, axis, i, fact)) {
       const auto row = axis.range.from + static_cast<std::int64_t>(i);

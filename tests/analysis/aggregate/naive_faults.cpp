@@ -76,9 +76,9 @@ double clip(Range<std::int64_t>& of, const Range<std::int64_t>& in) {
   return of.from < of.to ? static_cast<double>(of.to - of.from) / all : 0;
 }
 
-bool passes(const TraceFilter& filter, const NaiveFault& of) {
+bool passes(const TraceFilter& filter, const NaiveFault& of, const KernelRules& rules) {
   if (filter.phase && of.step.phase != *filter.phase) return false;
-  if (filter.about_ops() && (!of.op || !op_passes(filter, *of.graph, *of.op))) return false;
+  if (filter.about_ops() && (!of.op || !op_passes(filter, *of.graph, *of.op, rules))) return false;
   return !filter.about_accesses() || (of.access && access_passes(filter, *of.graph, of.of_access));
 }
 
@@ -143,7 +143,7 @@ NaiveRaster naive_fault_raster(const SessionReader& reader, const SessionIndex& 
   out.cells.resize(std::size_t{like.x.pixels} * like.y.pixels);
   const TraceFilter& filter = query.filter;
   for (const NaiveFault& of : naive_faults(reader)) {
-    if (!passes(filter, of)) continue;
+    if (!passes(filter, of, kernel_rules_of(index.info()))) continue;
     const Step& step = of.step;
     std::map<Axis, Range<std::int64_t>> when{
         {Axis::Step, {step.id.v, std::int64_t{step.id.v} + 1}},

@@ -63,7 +63,12 @@ class NaiveRasterBuilder {
  public:
   NaiveRasterBuilder(const SessionReader& reader, const SessionIndex& index,
                      const RasterQuery& query, const Raster& like)
-      : reader_(reader), index_(index), query_(query), like_(like), filter_(query.filter) {
+      : reader_(reader),
+        index_(index),
+        query_(query),
+        like_(like),
+        filter_(query.filter),
+        rules_(kernel_rules_of(index.info())) {
     for (const Axis axis : {Axis::Token, Axis::Time}) {
       const bool requested =
           like.x.axis == axis || like.y.axis == axis || all_of(axis).from > INT64_MIN;
@@ -219,7 +224,7 @@ class NaiveRasterBuilder {
     const bool reads = query_.value == Value::BytesRead || query_.value == Value::Reads;
     const bool writes = query_.value == Value::BytesWritten || query_.value == Value::Writes;
     for (const auto& [access, rows] : of.rows) {
-      if (!op_passes(filter_, *of.graph, access->op.v) ||
+      if (!op_passes(filter_, *of.graph, access->op.v, rules_) ||
           !access_passes(filter_, *of.graph, *access) || (reads && access->write) ||
           (writes && !access->write))
         continue;
@@ -237,7 +242,7 @@ class NaiveRasterBuilder {
     const auto whole = pixel_of_whole_step(step);
     for (std::uint32_t op = 0; op < ran; ++op) {
       const Access* main = main_access(*of->graph, of->accesses, op);
-      if (!op_passes(filter_, *of->graph, op)) continue;
+      if (!op_passes(filter_, *of->graph, op, rules_)) continue;
       if (filter_.about_accesses() &&
           (main == nullptr || !access_passes(filter_, *of->graph, *main)))
         continue;
@@ -280,6 +285,7 @@ class NaiveRasterBuilder {
   const RasterQuery& query_;
   const Raster& like_;
   const TraceFilter& filter_;
+  const KernelRules rules_;
   // Steps that are not ordered on the queried axes are added one by one.
   bool groups_steps_ = true;
   NaiveRaster out_;

@@ -63,6 +63,7 @@ RasterQuery random_raster_query(Dice& dice, const SessionIndex& index) {
                          static_cast<std::int64_t>(dice.below(last))};
   if (dice.one_in(4)) query.filter.layers = {LayerId{0}, dice.one_in(2) ? kNoLayer : LayerId{1}};
   if (dice.one_in(6)) query.filter.component = Component::Attention;
+  if (dice.one_in(8)) query.filter.kernel = Kernel::Plain;
   if (dice.one_in(6)) query.filter.op = dice.one_in(2) ? "mul_mat" : "cur";
   if (dice.one_in(6)) query.filter.tensor = dice.one_in(2) ? "BLK.0" : "cache";
   if (dice.one_in(8)) query.filter.source = Source::Disk;
@@ -240,7 +241,9 @@ std::uint64_t expect_read_order(const SessionReader& reader, const SessionIndex&
     const auto graph = reader.graph(step.graph).value();
     Sequentiality::OfStep row{step.id, step.first_token, step.n_tokens, {}};
     for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
-      if (access.write || access.range.empty() || !op_passes(filter, *graph, access.op.v)) return;
+      if (access.write || access.range.empty() ||
+          !op_passes(filter, *graph, access.op.v, kernel_rules_of(index.info())))
+        return;
       const std::uint64_t end = last ? last->offset + last->length : 0;
       const bool follows = last && last->file == access.range.file && access.range.offset >= end &&
                            access.range.offset <= end + gap;

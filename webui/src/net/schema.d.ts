@@ -719,6 +719,8 @@ export interface paths {
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["op_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
@@ -783,6 +785,8 @@ export interface paths {
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["op_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
@@ -849,6 +853,8 @@ export interface paths {
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["op_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
@@ -904,6 +910,8 @@ export interface paths {
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["op_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
@@ -964,6 +972,8 @@ export interface paths {
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["op_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
@@ -1019,6 +1029,8 @@ export interface paths {
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["op_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
@@ -1130,6 +1142,8 @@ export interface paths {
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["op_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
@@ -1638,17 +1652,17 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * @description Described in docs/heat.md. op_kind: the ops of one operation_type; op: the ops whose outputs have the same name; head: the attention heads of each layer; file, buffer: byte offsets; all: a single row
+         * @description Described in docs/heat.md. op_kind: the ops of one operation_type; op: the ops whose outputs have the same name; kernel: the ops that the same implementation ran, unknown if that was not recorded; head: the attention heads of each layer; file, buffer: byte offsets; all: a single row
          * @enum {string}
          */
-        readonly Axis: "time" | "step" | "token" | "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "head" | "file" | "buffer" | "all";
+        readonly Axis: "time" | "step" | "token" | "layer" | "component" | "op_kind" | "op" | "kernel" | "phase" | "tensor" | "source" | "expert" | "head" | "file" | "buffer" | "all";
         /**
          * @description Every axis except time, step and token
          * @enum {string}
          */
-        readonly PlaceAxis: "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "head" | "file" | "buffer" | "all";
+        readonly PlaceAxis: "layer" | "component" | "op_kind" | "op" | "kernel" | "phase" | "tensor" | "source" | "expert" | "head" | "file" | "buffer" | "all";
         /** @enum {string} */
-        readonly RowAxis: "step" | "token" | "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "head" | "all";
+        readonly RowAxis: "step" | "token" | "layer" | "component" | "op_kind" | "op" | "kernel" | "phase" | "tensor" | "source" | "expert" | "head" | "all";
         /**
          * @description bytes: bytes read and written. accesses: reads and writes. executions: executed ops. time: duration of the ops in ns. faults: major page faults, which waited for the disk
          * @enum {string}
@@ -3234,6 +3248,8 @@ export interface components {
         readonly clean: boolean;
         /** @description Component of the op */
         readonly op_component: components["schemas"]["Component"];
+        /** @description Implementation that ran the op (docs/conditions.md) */
+        readonly op_kernel: components["schemas"]["Kernel"];
         /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
         readonly op_name: string;
         /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
@@ -4502,6 +4518,8 @@ export interface operations {
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["op_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
@@ -4570,6 +4588,8 @@ export interface operations {
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["op_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
@@ -4639,6 +4659,8 @@ export interface operations {
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["op_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
@@ -4699,6 +4721,8 @@ export interface operations {
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["op_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
@@ -4766,6 +4790,8 @@ export interface operations {
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["op_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
@@ -4828,6 +4854,8 @@ export interface operations {
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["op_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
@@ -4956,6 +4984,8 @@ export interface operations {
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["op_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
