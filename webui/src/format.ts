@@ -1,6 +1,8 @@
 // Formats numbers with about three digits and a unit. Show the exact value in the element's
 // `title` (exactNs, exactBytes).
 
+import type { Kernel } from './net/types';
+
 function threeDigits(value: number): string {
   const size = Math.abs(value);
   if (size >= 100 || Number.isInteger(value)) return value.toFixed(0);
@@ -46,6 +48,18 @@ export function formatCount(count: number): string {
 // The memory sources as the page names them (docs/glossary.md has those of the data).
 export const sourceName = (source: string): string =>
   source === 'disk' ? 'file (mapped)' : source;
+
+// What a kernel is; null: not known.
+export function kernelText(kernel: Kernel | null): string {
+  return kernel === null ? 'not known: plain or llamafile' : `${kernel}: ${KERNEL_TEXTS[kernel]}`;
+}
+const KERNEL_TEXTS: Readonly<Record<Kernel, string>> = {
+  plain: 'ggml’s CPU code for weights as they are in the file',
+  repacked: 'weights that were copied into another layout when the model was loaded',
+  amx: 'weights that were copied into the layout of AMX when the model was loaded',
+  llamafile: 'matrix multiplication of llamafile (tinyBLAS), for several tokens',
+  device: 'chosen by another device, such as a GPU',
+};
 
 // Generated tokens per second.
 export const formatSpeed = (perSecond: number): string =>

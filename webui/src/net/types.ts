@@ -29,6 +29,7 @@ export interface Numbers {
 export interface StepSummary extends Omit<Schemas['Step'], 'layers'> {
   readonly layers: { readonly ns: Numbers; readonly bytes: Numbers };
 }
+export type Kernel = Schemas['Kernel'];
 export type Phase = Schemas['Phase'];
 export type Op = Schemas['Op'];
 export type OpSource = Schemas['OpSource'];

@@ -155,6 +155,7 @@ function useNames(store: Store, session: OpenSession, isUsed: boolean): FilterNa
       source: distinct(tensors.map(({ memory_source }) => memory_source)),
       type: distinct(tensors.map(({ tensor_type }) => tensor_type)),
       device: distinct(rows.map(({ device }) => device)),
+      kernel: distinct(rows.map(({ kernel }) => kernel ?? '')),
       expert: numbers(experts),
       access: ['read', 'write'],
       phase: ['prompt', 'generate'],

@@ -6,7 +6,7 @@
 //
 // A word becomes a condition of each view's own source: of ops on the page, of SQL, of the REST
 // routes that sum. What a source cannot express is returned, and the view says so. Pure functions.
-import type { GraphNode, Op } from '../net/types';
+import type { GraphNode, Kernel, Op } from '../net/types';
 import type { SumQuery } from './range_query';
 
 export const FILTER_KEYS = {
@@ -19,6 +19,7 @@ export const FILTER_KEYS = {
   source: 'where the bytes are: disk, repacked, kv, ...',
   type: 'data type of the tensor',
   device: 'device that ran the op',
+  kernel: 'implementation that ran the op: plain, repacked, ...',
   expert: 'number of a routed expert',
   access: 'read or write',
   phase: 'prompt or generate',
@@ -49,6 +50,7 @@ const WORDS: ReadonlySet<FilterKey | null> = new Set([
   'access',
   'phase',
   'component',
+  'kernel',
 ] as const);
 
 const isKey = (text: string): text is FilterKey => Object.hasOwn(FILTER_KEYS, text);
@@ -108,7 +110,7 @@ function hasNumber(number: number | null, value: string): boolean {
 
 // The keys that ops on the page can be filtered by.
 const OP_KEYS: ReadonlySet<FilterKey | null> = new Set([
-  null, 'op', 'tensor', 'layer', 'component', 'role', 'kind', 'source', 'type', 'device', 'phase', 'step', 'token', 'n',
+  null, 'op', 'tensor', 'layer', 'component', 'role', 'kind', 'source', 'type', 'device', 'kernel', 'phase', 'step', 'token', 'n',
 ] as const); // prettier-ignore
 
 export function filterOps(
@@ -152,6 +154,8 @@ function opHas(op: Op, key: FilterKey | null, value: string): boolean {
       );
     case 'device':
       return contains(op.device, value);
+    case 'kernel':
+      return op.kernel === value;
     case 'phase':
       return op.phase === value;
     case 'step':
@@ -205,6 +209,11 @@ export function nodeMatches(node: GraphNode, { key, values, not }: Term): boolea
 
 // ---- SQL ------------------------------------------------------------------------------
 
+// The table access does not have the kernel, but an op has the same one in all steps of its template.
+const KERNEL_OF_ACCESS = 'kernel of an access';
+const opsOfKernel = (condition: string): string =>
+  `(template, op) IN (SELECT template, op FROM op WHERE step IN (SELECT step FROM (SELECT step, max(ops_timed) FROM step GROUP BY template)) AND ${condition})`;
+
 type Columns = Readonly<Partial<Record<FilterKey, readonly string[]>>>;
 
 // The columns of each table that a key is compared with. As everywhere, `layer` is the layer of the
@@ -220,6 +229,7 @@ const SQL_COLUMNS: Readonly<Record<'access' | 'op' | 'step', Columns>> = {
     source: ['memory_source'],
     type: ['tensor_type'],
     device: ['device'],
+    kernel: [KERNEL_OF_ACCESS],
     expert: ['expert_id'],
     access: ['write'],
     phase: ['phase'],
@@ -235,6 +245,7 @@ const SQL_COLUMNS: Readonly<Record<'access' | 'op' | 'step', Columns>> = {
     role: ['role'],
     type: ['tensor_type'],
     device: ['device'],
+    kernel: ['kernel'],
     phase: ['phase'],
     step: ['step'],
     token: ['token_id'],
@@ -279,6 +290,7 @@ function test(key: FilterKey | null, column: string, value: string): string {
       ? `${column} = ${bounds.from}`
       : `${column} BETWEEN ${bounds.from} AND ${bounds.to}`;
   }
+  if (column === KERNEL_OF_ACCESS) return opsOfKernel(`kernel = ${quoted(value)}`);
   if (WORDS.has(key)) return `${column} = ${quoted(value)}`;
   const pattern = value
     .replace(/[\\%_]/g, '\\$&')
@@ -288,6 +300,15 @@ function test(key: FilterKey | null, column: string, value: string): string {
 }
 
 // ---- REST -----------------------------------------------------------------------------
+
+// Those that the routes know.
+const KERNELS: ReadonlySet<string> = new Set<Kernel>([
+  'plain',
+  'repacked',
+  'amx',
+  'llamafile',
+  'device',
+]);
 
 // What the routes that sum over accesses take as parameters: one value per key, not excluded, except
 // for layers.
@@ -304,6 +325,7 @@ export function restFilter(
     const isOne = values.length === 1 && !not;
     const text = key === 'layer' ? layersOf(term, layers) : null;
     if (key === 'layer' && text !== null && !('layers' in query)) query.layers = text;
+    else if (isOne && key === 'kernel' && KERNELS.has(value) && !(key in query)) query[key] = value;
     else if (
       isOne &&
       (key === 'op' ||

@@ -128,7 +128,7 @@ describe('the accesses', () => {
 });
 
 describe('totals', () => {
-  it.each(['tensor', 'layer', 'op type', 'component', 'phase'])(
+  it.each(['tensor', 'layer', 'op type', 'kernel', 'component', 'phase'])(
     'by %s are those of REST',
     async (by) => {
       const { page } = fixture;
@@ -156,6 +156,17 @@ describe('totals', () => {
     await page.locator('.table-note').getByText('ignores access:read').waitFor();
     await grid('Totals by layer').locator('.vgrid-row').first().dblclick();
     await expect.poll(() => fixture.hash.get('q')).toMatch(/layer:(\d+|none)$/);
+    await grid(/Accesses of step/).waitFor();
+  });
+});
+
+describe('totals by kernel', () => {
+  it('lead to their accesses', async () => {
+    const { page } = fixture;
+    await fixture.recorded(6);
+    await page.getByLabel('Totals by').selectOption('kernel');
+    await grid('Totals by kernel').locator('.vgrid-row').first().dblclick();
+    await expect.poll(() => fixture.hash.get('q')).toMatch(/^kernel:[a-z]+$/);
     await grid(/Accesses of step/).waitFor();
   });
 });

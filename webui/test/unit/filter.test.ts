@@ -76,6 +76,7 @@ describe('a filter as SQL', () => {
     ["tensor:it's", ["tensor_name LIKE '%it''s%' ESCAPE '\\'"]],
     ['blk.*.q', ["(operation_type LIKE '%blk.%.q%' ESCAPE '\\' OR tensor_name LIKE '%blk.%.q%' ESCAPE '\\')"]], // prettier-ignore
     ['layer:x', ['0']],
+    ['kernel:amx', ["(template, op) IN (SELECT template, op FROM op WHERE step IN (SELECT step FROM (SELECT step, max(ops_timed) FROM step GROUP BY template)) AND kernel = 'amx')"]], // prettier-ignore
   ])('“%s” is %j', (filter, sql) => {
     expect(where(filter)).toEqual(sql);
   });
@@ -94,6 +95,8 @@ describe('a filter as REST parameters', () => {
     ['step:4 token:2-3', { from_step: 4, to_step: 5, from_token: 2, to_token: 4 }, []],
     ['-op:add kind:kv,weight word', {}, ['-op:add', 'kind:kv,weight', 'word']],
     ['op:a op:b', { op: 'a' }, ['op:b']],
+    ['kernel:repacked', { kernel: 'repacked' }, []],
+    ['kernel:unknown -kernel:plain', {}, ['kernel:unknown', '-kernel:plain']],
   ])('“%s”', (filter, query, missing) => {
     const rest = restFilter(parseFilter(filter), 4);
     expect(rest.query).toEqual(query);

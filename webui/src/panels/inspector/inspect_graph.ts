@@ -6,6 +6,7 @@ import {
   formatCount,
   formatNs,
   formatShape,
+  kernelText,
   sourceName,
 } from '../../format';
 import {
@@ -45,6 +46,7 @@ export function inspectOp(
               value: formatNs(time),
               exact: exactNs(time),
               share: time / whole,
+              ofStep: true,
             },
           ]
         : [],
@@ -61,12 +63,11 @@ export function inspectOp(
       ...fact('read', formatBytes(op.bytes_read), { exact: exactBytes(op.bytes_read) }),
       ...fact('written', formatBytes(op.bytes_written), { exact: exactBytes(op.bytes_written) }),
       ...(time > 0 ? fact('rate', `${formatBytes((bytes / time) * 1e9)}/s`) : []),
-      ...fact('device', op.device),
-      ...fact('kernel', op.kernel ?? 'not known'),
-      ...fact('threads', op.threads),
-      ...(op.nodes > 1 ? fact('fused', `${op.nodes} nodes, executed as this op`) : []),
     ],
-    groups: op.output_nan === null ? [] : [{ title: 'output values', facts: valueFacts(op) }],
+    groups: [
+      { title: 'Ran as', facts: executionFacts(op) },
+      ...(op.output_nan === null ? [] : [{ title: 'Output values', facts: valueFacts(op) }]),
+    ],
     links: [
       ...(graph ? linksOfOp(op, graph, ops) : sourceNameLinks(op)),
       ...layerLinks(op.op_layer_id),
@@ -74,6 +75,15 @@ export function inspectOp(
     layer: op.op_layer_id,
     json: accesses ? { ...op, accesses } : op,
   };
+}
+
+function executionFacts(op: Op): readonly Fact[] {
+  return [
+    ...fact('kernel', op.kernel ?? 'not known', { exact: kernelText(op.kernel) }),
+    ...fact('threads', op.threads),
+    ...fact('device', op.device),
+    ...(op.nodes > 1 ? fact('fused', `${op.nodes} nodes, executed as this op`) : []),
+  ];
 }
 
 // Statistics of an output, recorded at level verbose.

@@ -19,6 +19,7 @@ export interface Figure {
   readonly exact?: string;
   readonly share?: number; // 0..1
   readonly note?: string;
+  readonly ofStep?: boolean; // of the whole step: phase, range and filter do not apply
   readonly series?: readonly number[];
 }
 

@@ -7,7 +7,7 @@ import type { Range } from '../../plane/range';
 
 // memory: two tracks, the model files and the buffers.
 export const Y_AXES = [
-  'layer', 'component', 'tensor', 'expert', 'head', 'op_kind', 'op', 'source', 'memory', 'file',
+  'layer', 'component', 'tensor', 'expert', 'head', 'op_kind', 'op', 'kernel', 'source', 'memory', 'file',
   'buffer',
 ] as const; // prettier-ignore
 export const X_AXES = ['token', 'time', 'step', 'layer', 'component', 'phase', 'all'] as const;

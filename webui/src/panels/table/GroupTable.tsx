@@ -30,6 +30,7 @@ const WORDS: Readonly<Record<ServerGroup, (name: string) => string>> = {
   tensor: (name) => `tensor:${name.split(' ')[0] ?? ''}`,
   layer: (name) => `layer:${name === 'outside' ? 'none' : name}`,
   op_kind: (name) => `op:${name}`,
+  kernel: (name) => (name === 'unknown' ? '' : `kernel:${name}`),
   expert: (name) => `expert:${name}`,
   component: (name) => `component:${name}`,
   phase: (name) => `phase:${name}`,
@@ -104,7 +105,8 @@ function Shown(
     setOptions(store, panel, { ...options, rows: 'accesses', by: null });
     const { filter } = navigation.view.peek();
     const word = WORDS[by](row.name);
-    if (!filter.split(' ').includes(word)) navigation.setFilter(`${filter} ${word}`.trim(), 'push');
+    if (word !== '' && !filter.split(' ').includes(word))
+      navigation.setFilter(`${filter} ${word}`.trim(), 'push');
   };
   return (
     <>

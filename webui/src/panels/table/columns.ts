@@ -8,6 +8,7 @@ import {
   formatShape,
   sourceName,
   visibleText,
+  kernelText,
 } from '../../format';
 import type { Cell } from '../../grid/copy';
 import type { Column } from '../../grid/vgrid';
@@ -84,6 +85,8 @@ const time = <Row>(
     ...rest,
   });
 
+const KERNEL_HINT = 'The implementation of ggml that ran the op';
+
 // ---- Ops ------------------------------------------------------------------------------
 
 const sourceNames = (op: Op): string => op.sources.map((source) => source.tensor_name).join(', ');
@@ -126,7 +129,9 @@ export function opColumns(ops: readonly Op[]): readonly TableColumn<Op>[] {
     text('shape', 'shape', 96, (op) => formatShape(shapeOf(op)), { align: 'right', exact: (op) => shapeOf(op).join(' × '), sql: 'ne0, ne1, ne2, ne3' }),
     text('tensor_type', 'type', 48, (op) => op.tensor_type),
     number('timestamp_ns', 'begin', 74, (op) => op.timestamp_ns, (ns) => formatNs(ns - start), { hint: 'Start, relative to the step', exact: (op) => `${exactNs(op.timestamp_ns)} after the start of the session` }),
-    text('device', 'device', 54, (op) => op.device),
+    text('kernel', 'kernel', 72, (op) => op.kernel, { hint: KERNEL_HINT, exact: (op) => kernelText(op.kernel) }),
+    number('threads', 'threads', 58, (op) => op.threads, String, { hint: 'Threads that shared the op', greatestFirst: true }),
+    text('device', 'device', 54, (op) => op.device, { hidden: true }),
     text('sources', 'sources', 108, sourceNames, { grow: 2, mono: true, exact: sourceLines, sql: null }),
   ];
 }
@@ -227,6 +232,7 @@ export const GROUP_NAMES: Readonly<Record<Group, string>> = {
   tensor: 'tensor',
   layer: 'layer',
   op_kind: 'op type',
+  kernel: 'kernel',
   expert: 'expert',
   token: 'token',
   component: 'component',

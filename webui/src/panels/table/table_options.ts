@@ -6,6 +6,7 @@ export const GROUPS = [
   'tensor',
   'layer',
   'op_kind',
+  'kernel',
   'expert',
   'token',
   'component',

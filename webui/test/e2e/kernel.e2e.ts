@@ -1,0 +1,53 @@
+// A model whose weights were repacked at load: the kernels of its ops, and its memory.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { Breakdown } from '../../src/net/types';
+import { makeModel } from './models';
+import { PageFixture } from './page_fixture';
+
+let folder = '';
+const fixture = PageFixture.use(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tt-kernel-'));
+  return ['-m', await makeModel(folder, 'small')];
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const grid = (name: string) => fixture.page.getByRole('grid', { name });
+const cells = (name: string, row: number) =>
+  grid(name).locator(`.vgrid-row[data-index="${row}"] .vgrid-cell`).allInnerTexts();
+const count = async (name: string) => Number(await grid(name).getAttribute('aria-rowcount')) - 1;
+
+describe('the kernel of an op', () => {
+  it('is a column, a word of the filter, and a fact of the op, as in SQL and REST', async () => {
+    const session = await fixture.recorded(6);
+    await fixture.show(session, 'step=3');
+    const name = 'Ops of step 3';
+    const ops = await fixture.sql<[number, string, number]>(
+      'SELECT op, kernel, threads FROM op WHERE step = 3 ORDER BY op',
+    );
+    const titles = await grid(name).getByRole('columnheader').allInnerTexts();
+    const at = (title: string) => titles.findIndex((text) => text.trim() === title);
+    for (const [op, kernel, threads] of ops.rows.slice(0, 10)) {
+      await expect.poll(async () => (await cells(name, op))[at('kernel')]).toBe(kernel);
+      expect((await cells(name, op))[at('threads')]).toBe(String(threads));
+    }
+    const kernels = new Set(ops.rows.map(([, kernel]) => kernel));
+    expect(kernels.size).toBeGreaterThan(1);
+    for (const kernel of kernels) {
+      const own = ops.rows.filter((row) => row[1] === kernel);
+      await fixture.show(session, 'step=3', `q=kernel:${kernel}`, `sel=o:${own[0]?.[0] ?? -1}`);
+      await expect.poll(() => count(name)).toBe(own.length);
+      const facts = fixture.inspector.locator('section', { hasText: 'Ran as' });
+      await expect.poll(() => facts.innerText()).toMatch(new RegExp(`kernel\\s+${kernel}\\s`));
+      // Totals of the session, and the accesses of the session.
+      await fixture.show(session, `q=kernel:${kernel}`, 'p.table=all,by:op_kind');
+      const rest = await fixture.get<Breakdown>(`breakdown?by=op_kind&kernel=${kernel}&limit=0`);
+      await expect.poll(() => count('Totals by op type')).toBe(rest.total);
+      await fixture.show(session, `q=kernel:${kernel}`, 'p.table=rows:accesses,all');
+      const { reads, writes } = rest.sums.all;
+      await expect.poll(() => count('Accesses of the session')).toBe(reads + writes);
+    }
+  });
+});
