@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -359,6 +360,7 @@ struct StepChecks {
 
   void check_slots(const SessionReader& reader, const SessionInfo& info, const Step& step,
                    const GraphTemplate& graph) {
+    std::vector<std::span<const std::int64_t>> listed;
     for (std::size_t i = 0; i < graph.slots.size() && i < step.slots.size(); ++i) {
       const std::vector<std::int64_t>& values = step.slots[i].ints;
       switch (graph.slots[i].kind) {
@@ -366,7 +368,7 @@ struct StepChecks {
           check_ids(reader, step, values);
           break;
         case SlotKind::Positions:
-          check_positions(reader, step, values);
+          if (values.size() == step.n_tokens) listed.emplace_back(values);
           break;
         case SlotKind::CachePositions:
           check_cells(step, graph, graph.slots[i], values);
@@ -378,6 +380,7 @@ struct StepChecks {
           break;
       }
     }
+    check_positions(reader, step, listed);
   }
 
   // Not checked if the graph reads the ids of only some of its tokens, or none (if the input
@@ -395,18 +398,24 @@ struct StepChecks {
     }
   }
 
-  // Some models read several positions for each token.
+  // `listed`: the lists with a position for each token. Some models read several positions for each
+  // token, and some also lists of other positions, such as those of a compressed cache. So one of
+  // the lists must be that of the tokens.
   void check_positions(const SessionReader& reader, const Step& step,
-                       const std::vector<std::int64_t>& values) {
-    if (values.size() != step.n_tokens) return;
+                       const std::vector<std::span<const std::int64_t>>& listed) {
+    if (listed.empty()) return;
     const auto rows = reader.tokens(step.first_token, step.n_tokens);
     if (!rows) return;  // reported by the file check
     positions.add_items(rows->size());
-    for (std::size_t i = 0; i < rows->size(); ++i) {
-      if (values[i] == (*rows)[i].position) continue;
+    const auto of_tokens = [&](std::span<const std::int64_t> values) {
+      return std::ranges::equal(values, *rows, {}, {}, &Token::position);
+    };
+    if (std::ranges::any_of(listed, of_tokens)) return;
+    for (std::size_t i = 0; i < rows->size() && i < listed[0].size(); ++i) {
+      if (listed[0][i] == (*rows)[i].position) continue;
       positions.wrong(
           std::format("step {}: the graph read position {} for token {}, which is at {}", step.id.v,
-                      values[i], (*rows)[i].index, (*rows)[i].position));
+                      listed[0][i], (*rows)[i].index, (*rows)[i].position));
     }
   }
 
