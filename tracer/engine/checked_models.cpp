@@ -1,7 +1,6 @@
 #include "tracer/engine/checked_models.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <format>
@@ -9,6 +8,7 @@
 #include <system_error>
 
 #include "tracer/engine/backends.h"
+#include "tracer/format/file/replace_file.h"
 #include "tracer/gguf/gguf_index.h"
 
 namespace tt {
@@ -64,17 +64,10 @@ std::vector<std::string> CheckedModels::keys() const {
   return all;
 }
 
-// Replaces the file, so that another process reads the old or the new one.
 void CheckedModels::write(const std::vector<std::string>& keys) const {
-  const fs::path part = std::format("{}.{}", file_.string(), ::getpid());
-  {
-    std::ofstream out(part, std::ios::trunc);
-    for (const std::string& key : keys) out << key << '\n';
-    if (!out.flush()) return;
-  }
-  std::error_code failed;
-  fs::rename(part, file_, failed);
-  if (failed) fs::remove(part, failed);
+  std::string text;
+  for (const std::string& key : keys) text += key + '\n';
+  (void)replace_file(file_, text);
 }
 
 bool CheckedModels::contains(const std::string& key) const {

@@ -1,7 +1,5 @@
 #include "tracer/memory/stored_pattern.h"
 
-#include <unistd.h>
-
 #include <cmath>
 #include <format>
 #include <fstream>
@@ -9,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
+
+#include "tracer/format/file/replace_file.h"
 
 namespace tt {
 
@@ -186,15 +186,7 @@ std::filesystem::path pattern_file(const std::filesystem::path& folder,
 bool write_pattern(const std::filesystem::path& file, const std::string& text) {
   std::error_code failed;
   std::filesystem::create_directories(file.parent_path(), failed);
-  std::filesystem::path draft = file;
-  draft += std::format(".{}", ::getpid());
-  std::ofstream out(draft, std::ios::binary);
-  out << text;
-  out.close();
-  if (out) std::filesystem::rename(draft, file, failed);
-  if (out && !failed) return true;
-  std::filesystem::remove(draft, failed);
-  return false;
+  return replace_file(file, text);
 }
 
 }  // namespace tt

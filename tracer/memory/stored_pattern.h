@@ -38,7 +38,7 @@ std::optional<std::expected<StoredPattern, std::string>> read_pattern(
 // Where the pattern of a model is kept.
 std::filesystem::path pattern_file(const std::filesystem::path& folder,
                                    const std::filesystem::path& model);
-// Replaces the file as a whole. False: it cannot be written.
+// Replaces the file (replace_file.h) and creates its folder. False: it cannot be written.
 bool write_pattern(const std::filesystem::path& file, const std::string& text);
 
 }  // namespace tt
