@@ -1,13 +1,14 @@
 #include "program/tracer_options.h"
 
-#include <charconv>
 #include <cstdint>
+#include <format>
 #include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "program/validators.h"
+#include "tracer/text/parse_number.h"
 
 namespace tt {
 
@@ -46,10 +47,8 @@ CLI::Validator memory_size() {
 // Validates host:port, the format of llama.cpp's RPC backend. Empty: valid.
 std::string endpoint_error(const std::string& endpoint) {
   const std::size_t colon = endpoint.rfind(':');
-  const char* end = endpoint.data() + endpoint.size();
-  std::uint16_t port = 0;
-  const bool valid = colon != std::string::npos && colon > 0 && endpoint[colon + 1] != '-' &&
-                     std::from_chars(endpoint.data() + colon + 1, end, port).ptr == end && port > 0;
+  const bool valid = colon != std::string::npos && colon > 0 &&
+                     parse_number<std::uint16_t>(endpoint.substr(colon + 1)).value_or(0) > 0;
   return valid ? "" : "must be host:port, not '" + endpoint + "'";
 }
 

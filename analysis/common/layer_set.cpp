@@ -1,23 +1,19 @@
 #include "analysis/common/layer_set.h"
 
 #include <algorithm>
-#include <charconv>
 #include <format>
 #include <limits>
 #include <optional>
 
 #include "tracer/text/join.h"
+#include "tracer/text/parse_number.h"
 
 namespace tt {
 
 namespace {
 
 std::optional<std::int32_t> number(std::string_view text) {
-  std::int32_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || at != end || value < 0 || text.starts_with('-')) return std::nullopt;
-  return value;
+  return text.starts_with('-') ? std::nullopt : parse_number<std::int32_t>(text);
 }
 
 std::optional<LayerSet::Range> range(std::string_view text) {

@@ -1,12 +1,13 @@
 #include "analysis/disk/blkparse.h"
 
 #include <algorithm>
-#include <charconv>
 #include <format>
 #include <map>
 #include <span>
 #include <string_view>
 #include <utility>
+
+#include "tracer/text/parse_number.h"
 
 namespace tt {
 
@@ -18,14 +19,6 @@ struct Event {
   bool readahead = false;
   std::uint64_t sector = 0, sectors = 0;
 };
-
-template <class Number>
-std::optional<Number> parse_number(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::string_view take_word(std::string_view& text) {
   const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());

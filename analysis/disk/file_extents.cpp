@@ -1,9 +1,10 @@
 #include "analysis/disk/file_extents.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
+
+#include "tracer/text/parse_number.h"
 
 namespace tt {
 
@@ -16,11 +17,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::optional<std::uint64_t> block_number(std::string_view text) {
-  text = trimmed(text);
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || text.empty() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return parse_number<std::uint64_t>(trimmed(text));
 }
 
 // "File size of /a b is 668788096 (163279 blocks of 4096 bytes)"

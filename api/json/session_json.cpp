@@ -1,7 +1,6 @@
 #include "api/json/session_json.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -33,10 +32,9 @@ Json model_json(const SessionInfo& info) {
 
 // Only known after the session has ended.
 void add_reuse(Json& out, const SessionInfo& info) {
-  const std::string_view text = info.fact("result.reused_tokens");
-  std::uint32_t tokens = 0;
-  if (std::from_chars(text.data(), text.data() + text.size(), tokens).ec != std::errc{}) return;
-  out["reused_tokens"] = tokens;
+  const auto tokens = info.fact_number("result.reused_tokens");
+  if (!tokens) return;
+  out["reused_tokens"] = *tokens;
   out["reused_from"] = text_or_null(std::string(info.fact("result.reused_from")));
 }
 

@@ -2,11 +2,12 @@
 
 #include <yaml-cpp/yaml.h>
 
-#include <charconv>
 #include <cstdint>
 #include <format>
 #include <optional>
 #include <string_view>
+
+#include "tracer/text/parse_number.h"
 
 namespace tt {
 
@@ -15,16 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Result = std::expected<Json, std::string>;
 
-template <class Number>
-std::optional<Number> number_of(std::string_view text) {
-  Number value{};
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value);
-  if (text.empty() || parsed.ec != std::errc{} || parsed.ptr != end) return std::nullopt;
-  return value;
-}
-
-// Excludes words such as "inf" and "nan" that from_chars parses as numbers.
+// Excludes words such as "inf" and "nan" that parse_number() accepts as numbers.
 bool begins_like_a_number(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
   return !text.empty() && (text[0] == '.' || (text[0] >= '0' && text[0] <= '9'));
@@ -34,9 +26,9 @@ Json plain_scalar(const std::string& text) {
   if (text.empty() || text == "~" || text == "null") return nullptr;
   if (text == "true") return true;
   if (text == "false") return false;
-  if (const auto whole = number_of<std::int64_t>(text)) return *whole;
+  if (const auto whole = parse_number<std::int64_t>(text)) return *whole;
   if (begins_like_a_number(text)) {
-    if (const auto real = number_of<double>(text)) return *real;
+    if (const auto real = parse_number<double>(text)) return *real;
   }
   return text;
 }

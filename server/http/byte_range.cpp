@@ -1,22 +1,11 @@
 #include "server/http/byte_range.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
+#include "tracer/text/parse_number.h"
+
 namespace tt {
-
-namespace {
-
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value);
-  if (parsed.ec != std::errc{} || parsed.ptr != end) return std::nullopt;
-  return value;
-}
-
-}  // namespace
 
 std::expected<ByteRange, UnsatisfiableRange> byte_range(std::string_view field,
                                                         std::uint64_t size) {
@@ -28,14 +17,14 @@ std::expected<ByteRange, UnsatisfiableRange> byte_range(std::string_view field,
   if (dash == std::string_view::npos) return all;
   const std::string_view from = field.substr(0, dash), to = field.substr(dash + 1);
   if (from.empty()) {
-    const auto last_bytes = number(to);
+    const auto last_bytes = parse_number<std::uint64_t>(to);
     if (!last_bytes) return all;
     if (*last_bytes == 0 || size == 0) return std::unexpected(UnsatisfiableRange{});
     const std::uint64_t bytes = std::min(*last_bytes, size);
     return ByteRange{.first = size - bytes, .bytes = bytes};
   }
-  const auto first = number(from);
-  const auto last = to.empty() ? first : number(to);
+  const auto first = parse_number<std::uint64_t>(from);
+  const auto last = to.empty() ? first : parse_number<std::uint64_t>(to);
   if (!first || !last || *last < *first) return all;
   if (*first >= size) return std::unexpected(UnsatisfiableRange{});
   const std::uint64_t end = to.empty() ? size : std::min(*last, size - 1) + 1;

@@ -1,11 +1,11 @@
 #include "server/http/parameters.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <ranges>
 
 #include "tracer/text/join.h"
+#include "tracer/text/parse_number.h"
 
 namespace tt {
 
@@ -22,11 +22,8 @@ std::size_t characters_of(std::string_view text) {
 std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
     const httplib::Request& request, const char* name, std::uint64_t max) {
   if (!request.has_param(name)) return std::nullopt;
-  const std::string text = request.get_param_value(name);
-  std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value);
-  if (parsed.ec != std::errc{} || parsed.ptr != end || value > max) {
+  const auto value = parse_number<std::uint64_t>(request.get_param_value(name));
+  if (!value || *value > max) {
     return std::unexpected(
         Problem{ErrorCode::BadRequest,
                 std::format("\"{}\" must be a whole number from 0 to {}.", name, max)});
@@ -37,11 +34,8 @@ std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
 std::expected<std::optional<double>, Problem> percent_parameter(const httplib::Request& request,
                                                                 const char* name) {
   if (!request.has_param(name)) return std::nullopt;
-  const std::string text = request.get_param_value(name);
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value, std::chars_format::fixed);
-  if (parsed.ec != std::errc{} || parsed.ptr != end || !(value >= 0 && value <= 100)) {
+  const auto value = parse_number<double>(request.get_param_value(name), std::chars_format::fixed);
+  if (!value || !(*value >= 0 && *value <= 100)) {
     return std::unexpected(Problem{ErrorCode::BadRequest,
                                    std::format("\"{}\" must be a number from 0 to 100.", name)});
   }
@@ -69,16 +63,14 @@ std::expected<std::vector<std::uint64_t>, Problem> numbers_parameter(
   if (!request.has_param(name)) return numbers;
   const std::string text = request.get_param_value(name);
   for (const auto word : std::views::split(text, ',')) {
-    const char *begin = word.data(), *end = begin + word.size();
-    std::uint64_t value = 0;
-    const auto parsed = std::from_chars(begin, end, value);
-    if (parsed.ec != std::errc{} || parsed.ptr != end || value > max || numbers.size() == count) {
+    const auto value = parse_number<std::uint64_t>(std::string_view(word));
+    if (!value || *value > max || numbers.size() == count) {
       return std::unexpected(Problem{
           ErrorCode::BadRequest,
           std::format("\"{}\" must be at most {} comma-separated whole numbers from 0 to {}.", name,
                       count, max)});
     }
-    numbers.push_back(value);
+    numbers.push_back(*value);
   }
   return numbers;
 }

@@ -1,8 +1,7 @@
 #include "server/http/session_query_handler.h"
 
-#include <charconv>
-
 #include "analysis/common/session_layers.h"
+#include "tracer/text/parse_number.h"
 
 namespace tt {
 
@@ -13,13 +12,9 @@ using Request = httplib::Request;
 // A whole number in the path. Anything else is NotFound with the detail `from_where`.
 OrProblem<std::uint32_t> number_in_path(const Request& request, const char* name,
                                         const char* from_where) {
-  const std::string& text = request.path_params.at(name);
-  std::uint32_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, number);
-  if (parsed.ec != std::errc{} || parsed.ptr != end)
-    return std::unexpected(Problem{ErrorCode::NotFound, from_where});
-  return number;
+  const auto number = parse_number<std::uint32_t>(request.path_params.at(name));
+  if (!number) return std::unexpected(Problem{ErrorCode::NotFound, from_where});
+  return *number;
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // The server itself: versions, host, disk space.
-#include <charconv>
 #include <utility>
 
 #include "server/http/responses.h"
 #include "server/routes/routes.h"
 #include "tracer/engine/host_facts.h"
+#include "tracer/text/parse_number.h"
 
 namespace tt {
 
@@ -17,14 +17,12 @@ using Response = httplib::Response;
 ServerInfo machine_facts() {
   ServerInfo facts;
   facts.start_utc_ns = utc_now_ns();
-  const auto number = [](const std::string& text, auto& out) {
-    std::from_chars(text.data(), text.data() + text.size(), out);
-  };
   for (auto& [name, value] : host_facts({})) {
     if (name == "host.kernel") facts.host = value;
     if (name == "host.cpu") facts.cpu = value;
-    if (name == "host.cores") number(value, facts.cores);
-    if (name == "host.ram_bytes") number(value, facts.memory_bytes);
+    if (name == "host.cores") facts.cores = parse_number<std::uint32_t>(value).value_or(0);
+    if (name == "host.ram_bytes")
+      facts.memory_bytes = parse_number<std::uint64_t>(value).value_or(0);
   }
   return facts;
 }

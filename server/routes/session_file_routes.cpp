@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <format>
 #include <memory>
 #include <string>
@@ -23,6 +22,7 @@
 #include "server/sessions/session_import.h"
 #include "server/sessions/work_folder.h"
 #include "tracer/format/file/session_edit.h"
+#include "tracer/text/parse_number.h"
 
 namespace tt {
 
@@ -158,10 +158,7 @@ void download(const Request& request, Response& response, SessionStore& sessions
 
 // 0 when Content-Length is absent.
 std::uint64_t announced_bytes(const Request& request) {
-  const std::string text = request.get_header_value("Content-Length");
-  std::uint64_t bytes = 0;
-  std::from_chars(text.data(), text.data() + text.size(), bytes);
-  return bytes;
+  return parse_number<std::uint64_t>(request.get_header_value("Content-Length")).value_or(0);
 }
 
 // The media type without parameters, case-insensitive.

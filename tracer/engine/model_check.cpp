@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <exception>
 #include <format>
 #include <new>
@@ -15,6 +14,7 @@
 #include "tracer/engine/engine.h"
 #include "tracer/gguf/gguf_index.h"
 #include "tracer/sandbox/fields.h"
+#include "tracer/text/parse_number.h"
 
 namespace tt {
 
@@ -45,8 +45,8 @@ std::string pack_options(const ModelOptions& model, const ContextOptions& contex
 
 std::pair<ModelOptions, ContextOptions> unpack_options(std::string_view message) {
   const auto fields = unpack_fields(message);
-  const auto number = [&](std::size_t at, auto& out) {
-    std::from_chars(fields.at(at).data(), fields.at(at).data() + fields.at(at).size(), out);
+  const auto number = [&]<class Number>(std::size_t at, Number& out) {
+    out = parse_number<Number>(fields.at(at)).value_or(out);
   };
   ModelOptions model;
   model.path = fields.at(0);

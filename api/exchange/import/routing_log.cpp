@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <format>
 #include <fstream>
@@ -17,6 +16,7 @@
 #include "api/exchange/import/imported_row.h"
 #include "api/exchange/import/log_lines.h"
 #include "api/exchange/rows/session_metadata.h"
+#include "tracer/text/parse_number.h"
 
 namespace tt::exchange {
 namespace {
@@ -50,14 +50,6 @@ std::vector<std::string_view> cells_of(std::string_view line) {
     at = end + 1;
   }
   return cells;
-}
-
-std::optional<double> number_of(std::string_view text) {
-  double number = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || read.ec != std::errc{} || read.ptr != text.data() + text.size())
-    return std::nullopt;
-  return number;
 }
 
 bool has_required(const auto& has) {
@@ -137,7 +129,7 @@ class RoutingImport {
     Values values;
     for (std::size_t i = 0; i < std::min(cells.size(), columns_.size()); ++i) {
       if (columns_[i] == kFields.size() || cells[i].empty()) continue;
-      values[columns_[i]] = number_of(cells[i]);
+      values[columns_[i]] = parse_number<double>(cells[i]);
       if (!values[columns_[i]])
         return std::unexpected(wrong(std::format("\"{}\" is not a number.", cells[i])));
     }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <format>
 #include <span>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "tracer/format/file/session_reader_impl.h"
 #include "tracer/format/file/session_schema.h"
 #include "tracer/format/file/session_tables.h"
+#include "tracer/text/parse_number.h"
 
 namespace tt {
 
@@ -74,9 +74,7 @@ std::expected<Database, TraceError> connect_with_fallback(const fs::path& path) 
 
 // Of a schema that was checked.
 std::uint32_t version_number(const std::string& text) {
-  std::uint32_t version = 0;
-  std::from_chars(text.data(), text.data() + text.size(), version);
-  return version;
+  return parse_number<std::uint32_t>(text).value_or(0);
 }
 
 }  // namespace
@@ -96,11 +94,10 @@ std::expected<std::uint32_t, TraceError> SessionReader::Impl::rows(const char* t
                                                                    const char* id) const {
   const auto last = db.query_value(std::format("SELECT max({}) + 1 FROM {}", id, table).c_str());
   if (!last) return std::unexpected(last.error());
-  std::uint32_t n = 0;
-  if (!last->empty() &&
-      std::from_chars(last->data(), last->data() + last->size(), n).ec != std::errc{})
-    return std::unexpected(damage(table));
-  return n;
+  if (last->empty()) return 0;
+  const auto n = parse_number<std::uint32_t>(*last);
+  if (!n) return std::unexpected(damage(table));
+  return *n;
 }
 
 std::expected<std::shared_ptr<const GraphTemplate>, TraceError> SessionReader::Impl::read_template(
@@ -129,10 +126,9 @@ std::expected<std::shared_ptr<const GraphTemplate>, TraceError> SessionReader::I
   if (counts != std::array<std::uint64_t, 4>{graph->tensors.size(), graph->nodes.size(),
                                              graph->ops.size(), graph->slots.size()})
     return std::unexpected(damage(name + ", its counts"));
-  const auto* end = fingerprint.data() + fingerprint.size();
-  const auto parsed = std::from_chars(fingerprint.data(), end, graph->fingerprint, 16);
-  if (parsed.ec != std::errc{} || parsed.ptr != end)
-    return std::unexpected(damage(name + ", its fingerprint"));
+  const auto number = parse_number<std::uint64_t>(fingerprint, 16);
+  if (!number) return std::unexpected(damage(name + ", its fingerprint"));
+  graph->fingerprint = *number;
   return std::make_shared<const GraphTemplate>(std::move(*graph));
 }
 

@@ -1,9 +1,10 @@
 #include "tracer/format/file/session_tables.h"
 
 #include <array>
-#include <charconv>
 #include <format>
 #include <utility>
+
+#include "tracer/text/parse_number.h"
 
 namespace tt {
 
@@ -168,12 +169,7 @@ Status write_meta(const Database& db, const Meta& meta) {
 
 std::optional<std::int64_t> meta_number(const Meta& meta, const std::string& key) {
   const auto found = meta.find(key);
-  if (found == meta.end()) return std::nullopt;
-  const std::string& text = found->second;
-  std::int64_t v = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return v;
+  return found == meta.end() ? std::nullopt : parse_number<std::int64_t>(found->second);
 }
 
 Status mark_recovered(const Database& db) {

@@ -2,7 +2,6 @@
 // machine on which it was made. A value.
 #pragma once
 
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "tracer/format/model/ids.h"
+#include "tracer/text/parse_number.h"
 
 namespace tt {
 
@@ -58,11 +58,7 @@ struct SessionInfo {
   }
   // Value of the fact `name` as a number; nullopt: not found or not a number.
   std::optional<std::uint64_t> fact_number(std::string_view name) const {
-    const std::string_view text = fact(name);
-    std::uint64_t number = 0;
-    const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (wrong != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return number;
+    return parse_number<std::uint64_t>(fact(name));
   }
   friend bool operator==(const SessionInfo&, const SessionInfo&) = default;
 };

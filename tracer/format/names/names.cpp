@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <string>
+
+#include "tracer/text/parse_number.h"
 
 namespace tt {
 namespace {
@@ -35,12 +36,8 @@ std::string_view base_name(std::string_view name) {
 }
 
 std::optional<std::int32_t> number(std::string_view text) {
-  std::int32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty() || value < 0) {
-    return std::nullopt;
-  }
-  return value;
+  const auto value = parse_number<std::int32_t>(text);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 // A name without its layer: "blk.5.attn_q.weight" -> "attn_q.weight", 5.
