@@ -25,7 +25,11 @@ std::string text_of(const Json& json);
 std::string shortened(std::string_view name);
 
 Json text_or_null(const std::string& text);  // empty: null
-Json layer_json(LayerId layer);              // outside of layers: null
+template <class Value>
+Json optional_json(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json();
+}
+Json layer_json(LayerId layer);  // outside of layers: null
 
 Json to_json(const JobStatus& status);
 

@@ -13,7 +13,7 @@ Json to_json(const ServerInfo& facts) {
           {"memory_bytes", facts.memory_bytes},
           {"data_dir", facts.data_dir},
           {"data_bytes", facts.data_bytes},
-          {"data_quota_bytes", facts.data_quota_bytes ? Json(*facts.data_quota_bytes) : Json()},
+          {"data_quota_bytes", optional_json(facts.data_quota_bytes)},
           {"disk_free_bytes", facts.disk_free_bytes},
           {"models_dir", facts.models_dir.empty() ? Json() : Json(facts.models_dir)},
           {"models_loaded_limit", facts.models_loaded_limit},

@@ -29,8 +29,8 @@ Json whole_numbers(const std::vector<double>& values) {
 
 Json change_json(const SpeedChange& change) {
   return {{"ratio", change.ratio},
-          {"low", change.low ? Json(*change.low) : Json()},
-          {"high", change.high ? Json(*change.high) : Json()},
+          {"low", optional_json(change.low)},
+          {"high", optional_json(change.high)},
           {"noise", change.noise},
           {"verdict", to_text(change.verdict)}};
 }

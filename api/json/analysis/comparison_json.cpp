@@ -102,10 +102,9 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
   }
   Json facts = Json::array();
   for (const ComparedFact& fact : comparison.facts) {
-    const auto side = [](const std::optional<std::string>& value) {
-      return value ? Json(*value) : Json();
-    };
-    facts.push_back({{"name", fact.name}, {"left", side(fact.left)}, {"right", side(fact.right)}});
+    facts.push_back({{"name", fact.name},
+                     {"left", optional_json(fact.left)},
+                     {"right", optional_json(fact.right)}});
   }
   return {{"left", session_json(left)},
           {"right", session_json(right)},

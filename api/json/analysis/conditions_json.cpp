@@ -8,13 +8,11 @@ Json share_json(double part, double of) { return of > 0 ? Json(100 * part / of) 
 
 Json disk_json(const std::optional<DiskUse>& disk) {
   if (!disk) return {};
-  const auto factor = disk->reread_factor();
-  const auto per_fault = disk->bytes_per_fault();
   return {{"read_bytes", disk->read},
           {"mapped_bytes", disk->mapped},
-          {"reread_factor", factor ? Json(*factor) : Json()},
+          {"reread_factor", optional_json(disk->reread_factor())},
           {"major_faults", disk->faults},
-          {"bytes_per_fault", per_fault ? Json(*per_fault) : Json()}};
+          {"bytes_per_fault", optional_json(disk->bytes_per_fault())}};
 }
 
 Json spent_json(const SpentTime& spent) {

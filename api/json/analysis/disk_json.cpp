@@ -6,11 +6,6 @@ namespace tt {
 
 namespace {
 
-template <class Value>
-Json optional_json(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json();
-}
-
 Json tally_json(const DiskTally& tally) {
   return {{"reads", tally.reads},
           {"bytes_read", tally.bytes.v},
