@@ -9,6 +9,7 @@
 #pragma once
 
 #include "analysis/columns/access_columns.h"
+#include "analysis/common/disk_use.h"
 
 namespace tt::columns {
 
@@ -191,9 +192,9 @@ constexpr auto step_columns() {
                .null = "not recorded, or no mapped weights"},
               [](const auto& row) -> std::optional<float> {
                 const auto read = row.step().conditions.disk_read_bytes;
-                const std::uint64_t mapped = row.mapped().v;
-                if (!read || mapped == 0) return std::nullopt;
-                return static_cast<float>(static_cast<double>(*read) / static_cast<double>(mapped));
+                if (!read) return std::nullopt;
+                return DiskUse{.read = *read, .mapped = row.mapped().v}.reread_factor().transform(
+                    [](double factor) { return static_cast<float>(factor); });
               }},
           Column{{.name = "bytes_per_fault",
                   .type = UInt64,
@@ -203,9 +204,10 @@ constexpr auto step_columns() {
                   .null = "not recorded, or no such page fault"},
                  [](const auto& row) -> std::optional<std::uint64_t> {
                    const StepConditions& conditions = row.step().conditions;
-                   if (!conditions.disk_read_bytes || conditions.major_faults.value_or(0) == 0)
-                     return std::nullopt;
-                   return *conditions.disk_read_bytes / *conditions.major_faults;
+                   if (!conditions.disk_read_bytes || !conditions.major_faults) return std::nullopt;
+                   return DiskUse{.read = *conditions.disk_read_bytes,
+                                  .faults = *conditions.major_faults}
+                       .bytes_per_fault();
                  }},
       });
 }

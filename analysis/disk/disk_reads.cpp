@@ -293,16 +293,6 @@ void align_clock(const std::vector<LocatedFault>& faults, const std::vector<Mode
 
 }  // namespace
 
-std::optional<double> DiskReads::reread_factor() const {
-  if (used.v == 0) return std::nullopt;
-  return static_cast<double>(total.bytes.v) / static_cast<double>(used.v);
-}
-
-std::optional<std::uint64_t> DiskReads::bytes_per_fault() const {
-  if (faults == 0) return std::nullopt;
-  return total.bytes.v / faults;
-}
-
 std::expected<DiskReads, TraceError> disk_reads(const SessionReader& reader,
                                                 const std::vector<DiskRead>& requests,
                                                 const ExtentMap& extents, const DiskQuery& query,

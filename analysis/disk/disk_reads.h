@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/common/disk_use.h"
 #include "analysis/common/page.h"
 #include "analysis/disk/blkparse.h"
 #include "analysis/disk/file_extents.h"
@@ -53,9 +54,8 @@ struct DiskReads {
   std::optional<std::uint64_t> disk_read_bytes{};  // of the process
   // Page faults whose page was read by a request since the begin of the step before.
   std::uint64_t faults_explained = 0, faults_with_place = 0;
-  // As in docs/conditions.md, with what the disk says. nullopt: nothing to divide by.
-  std::optional<double> reread_factor() const;
-  std::optional<std::uint64_t> bytes_per_fault() const;
+  // With what the disk says.
+  DiskUse use() const { return {.read = total.bytes.v, .faults = faults, .mapped = used.v}; }
 
   struct OfTensor {
     std::string tensor;

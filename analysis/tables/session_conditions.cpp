@@ -115,16 +115,6 @@ std::uint64_t SpentTime::other_ns() const {
   return total_ns - std::min(total_ns, known);
 }
 
-std::optional<double> DiskUse::reread_factor() const {
-  if (mapped == 0) return std::nullopt;
-  return static_cast<double>(read) / static_cast<double>(mapped);
-}
-
-std::optional<std::uint64_t> DiskUse::bytes_per_fault() const {
-  if (faults == 0) return std::nullopt;
-  return read / faults;
-}
-
 namespace {
 
 // Sets `mapped`.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/common/disk_use.h"
 #include "analysis/common/page.h"
 #include "analysis/common/verdict.h"
 #include "tracer/format/file/session_reader.h"
@@ -38,18 +39,6 @@ struct PhaseTimes {
   friend bool operator==(const PhaseTimes&, const PhaseTimes&) = default;
 };
 
-// What the process read from disks during the steps.
-struct DiskUse {
-  std::uint64_t read = 0;    // bytes
-  std::uint64_t faults = 0;  // major page faults
-  // Bytes of the mapped model files that the session used, each counted once.
-  std::uint64_t mapped = 0;
-  // How often each of these bytes was read from the disk; nullopt: no mapped weights.
-  std::optional<double> reread_factor() const;
-  std::optional<std::uint64_t> bytes_per_fault() const;  // nullopt: no faults
-  friend bool operator==(const DiskUse&, const DiskUse&) = default;
-};
-
 // What the time of the steps that have all of these values was spent on.
 struct SpentTime {
   std::uint32_t steps = 0;
@@ -68,8 +57,9 @@ struct SessionConditions {
   std::map<Verdict, std::uint32_t> steps;  // by their own verdict
   std::uint32_t unknown = 0;               // steps without conditions
   std::map<Phase, PhaseTimes> phases;
-  std::optional<DiskUse> disk;  // nullopt: nothing was read, or it was not recorded
-  SpentTime spent;              // no steps: not recorded
+  // What the process read during the steps; nullopt: nothing, or it was not recorded.
+  std::optional<DiskUse> disk;
+  SpentTime spent;   // no steps: not recorded
   std::string text;  // the verdict with evidence and advice, or why there is none; empty: no steps
   friend bool operator==(const SessionConditions&, const SessionConditions&) = default;
 };

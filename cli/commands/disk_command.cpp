@@ -105,14 +105,14 @@ void print_summary(const DiskReads& reads, const TracedDisk& disk) {
                             part_percent(total.sequential_bytes.v, total.bytes.v)));
   std::string again = std::format("{} distinct; the ops used {}", bytes_as_text(reads.distinct.v),
                                   bytes_as_text(reads.used.v));
-  if (const auto factor = reads.reread_factor())
+  if (const auto factor = reads.use().reread_factor())
     again += std::format(": re-read factor {:.2f}", *factor);
   line("bytes", again);
   line("readahead",
        std::format("{} were read before a program asked for them; {} were not used by any op",
                    bytes_as_text(reads.readahead.v), bytes_as_text(reads.unused.v)));
   std::string own = counted(reads.faults, "page fault");
-  if (const auto bytes = reads.bytes_per_fault())
+  if (const auto bytes = reads.use().bytes_per_fault())
     own += std::format(", {} read for each", bytes_as_text(*bytes));
   if (reads.clock != DiskReads::Clock::Unknown && reads.faults_with_place > 0)
     own += std::format("; for {} of {} in model files the request is in the recording",

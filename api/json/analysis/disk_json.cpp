@@ -71,8 +71,8 @@ Json to_json(const DiskReads& reads, const TracedDisk& disk) {
             {"faults_in_model_files", reads.faults_with_place},
             {"faults_explained", reads.faults_explained},
             {"disk_read_bytes", optional_json(reads.disk_read_bytes)}}},
-          {"reread_factor", optional_json(reads.reread_factor())},
-          {"bytes_per_fault", optional_json(reads.bytes_per_fault())},
+          {"reread_factor", optional_json(reads.use().reread_factor())},
+          {"bytes_per_fault", optional_json(reads.use().bytes_per_fault())},
           {"tensors", std::move(tensors)},
           {"steps", std::move(steps)}};
 }

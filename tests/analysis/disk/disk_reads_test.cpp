@@ -285,7 +285,7 @@ void expect_equal(const DiskReads& found, const Counted& expected, const Planted
   EXPECT_EQ(found.outside_tensors.v, expected.outside_tensors);
   EXPECT_EQ(found.latency_ns, Planted::kLatency);
   EXPECT_EQ(found.used.v, 65'536U + 131'072U);
-  EXPECT_EQ(found.reread_factor(),
+  EXPECT_EQ(found.use().reread_factor(),
             static_cast<double>(expected.total.bytes.v) / (65'536 + 131'072));
   EXPECT_EQ(found.disk_read_bytes, 15'000U);
   ASSERT_EQ(found.tensors.size(), kWeights.size());
@@ -320,7 +320,7 @@ TEST(DiskReads, FindsTheClockByPageFaults) {
     EXPECT_EQ(found->faults_explained, faults);
     const Counted expected(planted, false);
     expect_equal(*found, expected, planted);
-    EXPECT_EQ(found->bytes_per_fault(), expected.total.bytes.v / faults);
+    EXPECT_EQ(found->use().bytes_per_fault(), expected.total.bytes.v / faults);
     EXPECT_GT(found->total.sequential, 10U);
     ASSERT_EQ(found->steps.size(), kSteps);
     for (std::uint32_t step = 0; step < kSteps; ++step) {
@@ -350,7 +350,7 @@ TEST(DiskReads, TakesAGivenClock) {
   const Counted expected(planted, false);
   expect_equal(*found, expected, planted);
   EXPECT_GT(found->reads_outside, 0U);
-  EXPECT_EQ(found->bytes_per_fault(), std::nullopt);
+  EXPECT_EQ(found->use().bytes_per_fault(), std::nullopt);
   // An hour off: nothing was read during the session.
   const auto later = planted.run({.clock_offset_ns = 3'600'000'000'000});
   ASSERT_TRUE(later.has_value());
