@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analysis/common/derived_graphs.h"
+#include "analysis/common/walk_steps.h"
 
 namespace tt {
 
@@ -118,17 +119,11 @@ std::expected<HeadTable, TraceError> head_table(const SessionReader& reader,
   if (!info) return std::unexpected(info.error());
   DerivedGraphCache graphs(reader);
   std::map<TemplateId, Runs> runs;
-  bool cancelled = false;
-  const auto walked = reader.for_each_step(
-      StepId{0}, std::numeric_limits<std::uint32_t>::max(), [&](const Step& step) {
-        cancelled = !keep_going();
-        if (cancelled) return false;
-        const std::size_t ops = step.ops_run(std::numeric_limits<std::size_t>::max());
-        if (step.graph.v != 0) ++runs[step.graph][ops];
-        return true;
-      });
+  const auto walked = walk_steps(reader, kAllRows, keep_going, [&](const Step& step) {
+    const std::size_t ops = step.ops_run(std::numeric_limits<std::size_t>::max());
+    if (step.graph.v != 0) ++runs[step.graph][ops];
+  });
   if (!walked) return std::unexpected(walked.error());
-  if (cancelled) return std::unexpected(cancelled_error());
   TableBuilder builder(*info);
   for (const auto& [id, of_template] : runs) {
     const auto derived = graphs.of(id);

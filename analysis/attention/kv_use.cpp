@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "analysis/attention/byte_set.h"
-#include "analysis/common/derived_graphs.h"
+
+#include "analysis/common/walk_steps.h"
 
 namespace tt {
 
@@ -198,33 +198,25 @@ std::expected<Page<KvStep>, TraceError> kv_use(const SessionReader& reader, Page
   const auto total = reader.step_count();
   if (!total) return std::unexpected(total.error());
   Page<KvStep> page{.total = *total, .rows = {}};
-  DerivedGraphCache graphs(reader);
   KvWalk walk;
-  std::expected<void, TraceError> result;
-  const auto walked = reader.for_each_step(
-      StepId{0}, std::numeric_limits<std::uint32_t>::max(), [&](const Step& step) {
-        if (!keep_going()) result = std::unexpected(cancelled_error());
-        if (!result || (step.id.v >= range.from && !range.contains(step.id.v))) return false;
-        const auto derived = graphs.of(step.graph);
-        if (!derived) {
-          result = std::unexpected(derived.error());
-          return false;
-        }
-        if (step.id.v < range.from) {
-          if (*derived != nullptr) walk.skip(**derived, step);
-          return true;
-        }
-        KvStep row{.step = step.id,
-                   .phase = step.phase,
-                   .first_token = step.first_token,
-                   .n_tokens = step.n_tokens,
-                   .layers = {}};
-        if (*derived != nullptr) row = walk.add(**derived, step);
-        page.rows.push_back(std::move(row));
-        return true;
-      });
+  // Also the steps before the range, because they filled the cache.
+  const PageRange steps{.from = 0,
+                        .limit = range.from + std::min<std::uint64_t>(range.limit, *total)};
+  const auto walked = walk_derived_steps(reader, steps, keep_going,
+                                         [&](const DerivedPtr& derived, const Step& step) {
+                                           if (step.id.v < range.from) {
+                                             if (derived != nullptr) walk.skip(*derived, step);
+                                             return;
+                                           }
+                                           KvStep row{.step = step.id,
+                                                      .phase = step.phase,
+                                                      .first_token = step.first_token,
+                                                      .n_tokens = step.n_tokens,
+                                                      .layers = {}};
+                                           if (derived != nullptr) row = walk.add(*derived, step);
+                                           page.rows.push_back(std::move(row));
+                                         });
   if (!walked) return std::unexpected(walked.error());
-  if (!result) return std::unexpected(result.error());
   return page;
 }
 

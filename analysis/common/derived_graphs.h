@@ -24,7 +24,9 @@ struct DerivedGraph {
   LayerHeads heads;                  // heads_of_layers(*graph)
 };
 
-std::shared_ptr<const DerivedGraph> derive_graph(std::shared_ptr<const GraphTemplate> graph);
+using DerivedPtr = std::shared_ptr<const DerivedGraph>;
+
+DerivedPtr derive_graph(std::shared_ptr<const GraphTemplate> graph);
 
 // An LRU cache with the lifetime of one query; the reader must outlive it. It keeps the
 // kCapacity most recently used templates, because long sessions have hundreds.
@@ -32,13 +34,13 @@ class DerivedGraphCache {
  public:
   explicit DerivedGraphCache(const SessionReader& reader) : reader_(reader) {}
   // Null, not an error, for TemplateId{0}: a step without a template.
-  std::expected<std::shared_ptr<const DerivedGraph>, TraceError> of(TemplateId id);
+  std::expected<DerivedPtr, TraceError> of(TemplateId id);
 
  private:
   static constexpr std::size_t kCapacity = 16;
   const SessionReader& reader_;
   // Most recently used last.
-  std::vector<std::pair<TemplateId, std::shared_ptr<const DerivedGraph>>> kept_;
+  std::vector<std::pair<TemplateId, DerivedPtr>> kept_;
 };
 
 }  // namespace tt

@@ -6,8 +6,9 @@
 #include <tuple>
 #include <utility>
 
-#include "analysis/common/derived_graphs.h"
 #include "analysis/common/file_bytes.h"
+#include "analysis/common/quantile.h"
+#include "analysis/common/walk_steps.h"
 
 namespace tt {
 
@@ -156,41 +157,33 @@ std::expected<Recorded, TraceError> read_session(const SessionReader& reader, Te
     if (!graph) return std::unexpected(graph.error());
     tensors.add(**graph);
   }
-  DerivedGraphCache graphs(reader);
   std::vector<std::pair<TemplateId, AllocationId>> places_of;
-  std::expected<void, TraceError> outcome;
-  const auto read = reader.for_each_step(StepId{0}, *count, [&](const Step& step) {
-    const auto derived = graphs.of(step.graph);
-    if (!keep_going()) {
-      outcome = std::unexpected(cancelled_error());
-    } else if (!derived) {
-      outcome = std::unexpected(derived.error());
-    } else {
-      DiskReads::OfStep of{.step = step.id,
-                           .phase = step.phase,
-                           .reads = {},
-                           .used = {},
-                           .faults = 0,
-                           .disk_read_bytes = step.conditions.disk_read_bytes};
-      if (*derived != nullptr) {
-        const GraphTemplate& graph = *(*derived)->graph;
-        FileBytes bytes;
-        for_each_access(graph, (*derived)->accesses, step, [&](const StepAccess& access) {
-          bytes.add_reads(graph, access);
-          session.used.add_reads(graph, access);
-        });
-        of.used = bytes.size();
-      }
-      session.steps.push_back(of);
-      const std::int64_t before = session.ends.empty() ? 0 : session.ends.back();
-      session.ends.push_back(std::max(before, step.end.v));
-      places_of.emplace_back(step.graph, step.allocation);
-    }
-    return outcome.has_value();
-  });
+  const auto read = walk_derived_steps(
+      reader, {.from = 0, .limit = *count}, keep_going,
+      [&](const DerivedPtr& derived, const Step& step) {
+        DiskReads::OfStep of{.step = step.id,
+                             .phase = step.phase,
+                             .reads = {},
+                             .used = {},
+                             .faults = 0,
+                             .disk_read_bytes = step.conditions.disk_read_bytes};
+        if (derived != nullptr) {
+          const GraphTemplate& graph = *derived->graph;
+          FileBytes bytes;
+          for_each_access(graph, derived->accesses, step, [&](const StepAccess& access) {
+            bytes.add_reads(graph, access);
+            session.used.add_reads(graph, access);
+          });
+          of.used = bytes.size();
+        }
+        session.steps.push_back(of);
+        const std::int64_t before = session.ends.empty() ? 0 : session.ends.back();
+        session.ends.push_back(std::max(before, step.end.v));
+        places_of.emplace_back(step.graph, step.allocation);
+      });
   if (!read) return std::unexpected(read.error());
-  if (!outcome) return std::unexpected(outcome.error());
 
+  std::expected<void, TraceError> outcome;
   std::map<std::pair<TemplateId, AllocationId>, AddressPlaces> places;
   const auto faults = reader.for_each_faults(StepId{0}, *count, [&](const StepFaults& of_step) {
     if (!keep_going()) {

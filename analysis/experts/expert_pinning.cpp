@@ -1,7 +1,6 @@
 #include "analysis/experts/expert_pinning.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "analysis/common/cancel.h"
 
@@ -120,8 +119,7 @@ const PinPoint* ExpertPinning::best_gain() const {
 std::expected<ExpertPinning, TraceError> expert_pinning(const SessionReader& reader,
                                                         std::span<const Bytes> capacities,
                                                         const ContinueCheck& keep_going) {
-  constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
-  const auto sequence = weight_reads(reader, kAllSteps, Grain::Part, keep_going);
+  const auto sequence = weight_reads(reader, kAllRows, Grain::Part, keep_going);
   if (!sequence) return std::unexpected(sequence.error());
   return expert_pinning(*sequence, capacities, keep_going);
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "analysis/common/derived_graphs.h"
+#include "analysis/common/walk_steps.h"
 
 namespace tt {
 
@@ -61,33 +62,20 @@ std::expected<void, TraceError> for_each_choice(
   if (!info) return std::unexpected(info.error());
   DerivedGraphCache graphs(reader);
   std::map<TemplateId, RouterSizes> numbers;
-  std::expected<void, TraceError> result;
-  const auto walked = reader.for_each_step(
-      StepId{0}, std::numeric_limits<std::uint32_t>::max(), [&](const Step& step) {
-        if (!keep_going()) {
-          result = std::unexpected(cancelled_error());
-          return false;
-        }
-        if (step.graph.v == 0 || step.slots.empty() || (phase && step.phase != *phase)) return true;
+  return walk_steps(
+      reader, kAllRows, keep_going, [&](const Step& step) -> std::expected<void, TraceError> {
+        if (step.graph.v == 0 || step.slots.empty() || (phase && step.phase != *phase)) return {};
         auto known = numbers.find(step.graph);
         if (known == numbers.end()) {
           const auto derived = graphs.of(step.graph);
-          if (!derived) {
-            result = std::unexpected(derived.error());
-            return false;
-          }
+          if (!derived) return std::unexpected(derived.error());
           known = numbers.emplace(step.graph, RouterSizes(**derived, info->n_experts)).first;
         }
         const auto graph = reader.graph(step.graph);
-        if (!graph) {
-          result = std::unexpected(graph.error());
-          return false;
-        }
+        if (!graph) return std::unexpected(graph.error());
         for_each_choice(routing_rows(**graph, step), known->second, row);
-        return true;
+        return {};
       });
-  if (!walked) return std::unexpected(walked.error());
-  return result;
 }
 
 }  // namespace tt

@@ -1,7 +1,6 @@
 // Gathers the data of a report.
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -99,8 +98,7 @@ std::expected<void, TraceError> gather_mapped(const ReadSequence& sequence, Repo
 
 std::expected<void, TraceError> gather_reuse(const SessionReader& reader, ReportData& data,
                                              const ContinueCheck& keep_going) {
-  constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
-  const auto sequence = weight_reads(reader, kAllSteps, Grain::Part, keep_going);
+  const auto sequence = weight_reads(reader, kAllRows, Grain::Part, keep_going);
   if (!sequence) return std::unexpected(sequence.error());
   const std::uint64_t all = sequence->distinct_bytes().v;
   ReuseQuery query{.grain = Grain::Part};

@@ -5,9 +5,9 @@
 #include <tuple>
 #include <utility>
 
-#include "analysis/common/derived_graphs.h"
 #include "analysis/common/file_bytes.h"
 #include "analysis/common/quantile.h"
+#include "analysis/common/walk_steps.h"
 
 namespace tt {
 
@@ -120,25 +120,17 @@ namespace {
 // Sets `mapped`.
 std::expected<void, TraceError> add_mapped(const SessionReader& reader, std::uint32_t steps,
                                            DiskUse& disk, const ContinueCheck& keep_going) {
-  DerivedGraphCache graphs(reader);
   FileBytes mapped;
-  std::expected<void, TraceError> outcome;
-  const auto read = reader.for_each_step(StepId{0}, steps, [&](const Step& step) {
-    const auto derived = graphs.of(step.graph);
-    if (!keep_going()) {
-      outcome = std::unexpected(cancelled_error());
-    } else if (!derived) {
-      outcome = std::unexpected(derived.error());
-    } else if (*derived != nullptr) {
-      const GraphTemplate& graph = *(*derived)->graph;
-      for_each_access(graph, (*derived)->accesses, step,
-                      [&](const StepAccess& access) { mapped.add_reads(graph, access); });
-    }
-    return outcome.has_value();
-  });
-  if (!read) return std::unexpected(read.error());
+  const auto read = walk_derived_steps(
+      reader, {.from = 0, .limit = steps}, keep_going,
+      [&](const DerivedPtr& derived, const Step& step) {
+        if (derived == nullptr) return;
+        const GraphTemplate& graph = *derived->graph;
+        for_each_access(graph, derived->accesses, step,
+                        [&](const StepAccess& access) { mapped.add_reads(graph, access); });
+      });
   disk.mapped = mapped.size().v;
-  return outcome;
+  return read;
 }
 
 }  // namespace

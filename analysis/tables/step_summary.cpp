@@ -4,8 +4,8 @@
 #include <format>
 #include <utility>
 
-#include "analysis/common/derived_graphs.h"
 #include "analysis/common/file_bytes.h"
+#include "analysis/common/walk_steps.h"
 
 namespace tt {
 
@@ -64,28 +64,14 @@ std::expected<Page<StepSummary>, TraceError> step_summaries(const SessionReader&
 
   Page<StepSummary> page{.total = *total, .rows = {}};
   if (range.from >= *total) return page;
-  DerivedGraphCache graphs(reader);
-  std::expected<void, TraceError> outcome;
-  const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(range.limit, *total));
-  const auto read = reader.for_each_step(
-      StepId{static_cast<std::uint32_t>(range.from)}, count, [&](const Step& step) {
-        if (!keep_going()) {
-          outcome = std::unexpected(cancelled_error());
-          return false;
-        }
-        const auto derived = graphs.of(step.graph);
-        if (!derived) {
-          outcome = std::unexpected(derived.error());
-          return false;
-        }
-        page.rows.push_back(*derived == nullptr
-                                ? step_summary(nullptr, {}, step, info->n_layers)
-                                : step_summary((*derived)->graph.get(), (*derived)->accesses, step,
-                                               info->n_layers));
-        return true;
+  const auto read = walk_derived_steps(
+      reader, range, keep_going, [&](const DerivedPtr& derived, const Step& step) {
+        page.rows.push_back(
+            derived == nullptr
+                ? step_summary(nullptr, {}, step, info->n_layers)
+                : step_summary(derived->graph.get(), derived->accesses, step, info->n_layers));
       });
   if (!read) return std::unexpected(read.error());
-  if (!outcome) return std::unexpected(outcome.error());
   return page;
 }
 

@@ -3,6 +3,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "analysis/common/walk_steps.h"
+
 namespace tt {
 
 std::expected<std::vector<TemplateRow>, TraceError> template_list(const SessionReader& reader,
@@ -11,18 +13,14 @@ std::expected<std::vector<TemplateRow>, TraceError> template_list(const SessionR
   if (!steps) return std::unexpected(steps.error());
   const auto ids = reader.template_ids();
   if (!ids) return std::unexpected(ids.error());
-  bool cancelled = false;
   std::unordered_map<TemplateId, std::uint32_t> evaluated;
-  const auto read = reader.for_each_step(StepId{0}, *steps, [&](const Step& step) {
-    ++evaluated[step.graph];
-    cancelled = !keep_going();
-    return !cancelled;
-  });
+  const auto read = walk_steps(reader, {.from = 0, .limit = *steps}, keep_going,
+                               [&](const Step& step) { ++evaluated[step.graph]; });
   if (!read) return std::unexpected(read.error());
 
   std::vector<TemplateRow> rows;
   for (const TemplateId id : *ids) {
-    if (cancelled || !keep_going()) return std::unexpected(cancelled_error());
+    if (!keep_going()) return std::unexpected(cancelled_error());
     const auto graph = reader.graph(id);
     if (!graph) return std::unexpected(graph.error());
     const GraphTemplate& g = **graph;

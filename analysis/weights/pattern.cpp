@@ -8,35 +8,25 @@
 
 #include "analysis/common/derived_graphs.h"
 #include "analysis/common/op_info.h"
+#include "analysis/common/walk_steps.h"
 
 namespace tt {
 
 namespace {
 
-using DerivedPtr = std::shared_ptr<const DerivedGraph>;
-
-// Calls `visit` for each GENERATE step from `first` on that has a template, until it returns
-// false.
+// Calls `visit` for each GENERATE step from `first` on that has a template.
 std::expected<void, TraceError> each_generated(
     const SessionReader& reader, StepId first, const ContinueCheck& keep_going,
-    const std::function<bool(const DerivedPtr&, const Step&)>& visit) {
+    const std::function<void(const DerivedPtr&, const Step&)>& visit) {
   DerivedGraphCache graphs(reader);
-  std::expected<void, TraceError> all;
-  const auto walked = reader.for_each_step(first, kNone, [&](const Step& step) {
-    if (!keep_going()) {
-      all = std::unexpected(cancelled_error());
-      return false;
-    }
-    if (step.phase != Phase::Generate || step.graph.v == 0) return true;
-    const auto derived = graphs.of(step.graph);
-    if (!derived) {
-      all = std::unexpected(derived.error());
-      return false;
-    }
-    return visit(*derived, step);
-  });
-  if (!walked) return walked;
-  return all;
+  return walk_steps(reader, {.from = first.v, .limit = UINT64_MAX}, keep_going,
+                    [&](const Step& step) -> std::expected<void, TraceError> {
+                      if (step.phase != Phase::Generate || step.graph.v == 0) return {};
+                      const auto derived = graphs.of(step.graph);
+                      if (!derived) return std::unexpected(derived.error());
+                      visit(*derived, step);
+                      return {};
+                    });
 }
 
 // What one access of a template touched in one step.
@@ -264,11 +254,9 @@ const char* to_text(Cause cause) {
 std::expected<Determinism, TraceError> determinism(const SessionReader& reader,
                                                    const ContinueCheck& keep_going) {
   Comparison comparison;
-  const auto walked = each_generated(reader, StepId{0}, keep_going,
-                                     [&](const DerivedPtr& derived, const Step& step) {
-                                       comparison.add(derived, step);
-                                       return true;
-                                     });
+  const auto walked = each_generated(
+      reader, StepId{0}, keep_going,
+      [&](const DerivedPtr& derived, const Step& step) { comparison.add(derived, step); });
   if (!walked) return std::unexpected(walked.error());
   return comparison.take();
 }
@@ -298,7 +286,7 @@ std::expected<AccessPattern, TraceError> access_pattern(const SessionReader& rea
   AccessSubset reads;
   const auto walked = each_generated(reader, steps[prediction.steps_learned - 1], keep_going,
                                      [&](const DerivedPtr& derived, const Step& step) {
-                                       if (step.aborted) return true;
+                                       if (step.aborted) return;
                                        reads.select(derived, [&](const Access& access) {
                                          return may_read_file(*derived->graph, access);
                                        });
@@ -308,7 +296,6 @@ std::expected<AccessPattern, TraceError> access_pattern(const SessionReader& rea
                                          predictor.emplace(pattern.entries);
                                        }
                                        predictor->follow(reads, step, count);
-                                       return true;
                                      });
   if (!walked) return std::unexpected(walked.error());
   return pattern;

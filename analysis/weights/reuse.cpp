@@ -200,8 +200,7 @@ std::expected<std::vector<CachePoint>, TraceError> pin_curve(const ReadSequence&
 
 std::expected<Reuse, TraceError> reuse(const SessionReader& reader, const ReuseQuery& query,
                                        const ContinueCheck& keep_going) {
-  constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
-  const auto sequence = weight_reads(reader, kAllSteps, query.grain, keep_going);
+  const auto sequence = weight_reads(reader, kAllRows, query.grain, keep_going);
   if (!sequence) return std::unexpected(sequence.error());
   return reuse(*sequence, query, keep_going);
 }

@@ -1,6 +1,5 @@
 #include "analysis/weights/weight_reads.h"
 
-#include <algorithm>
 #include <limits>
 #include <map>
 #include <memory>
@@ -10,6 +9,7 @@
 #include "analysis/common/cancel.h"
 #include "analysis/common/derived_graphs.h"
 #include "analysis/common/op_info.h"
+#include "analysis/common/walk_steps.h"
 #include "tracer/format/access/access.h"
 
 namespace tt {
@@ -118,27 +118,11 @@ std::expected<ReadSequence, TraceError> reads_of(const ReadSequence& sequence,
 std::expected<ReadSequence, TraceError> weight_reads(const SessionReader& reader, PageRange steps,
                                                      Grain grain, const ContinueCheck& keep_going) {
   SequenceBuilder builder(grain);
-  DerivedGraphCache graphs(reader);
-  std::expected<void, TraceError> derived_all;
-  const auto walked =
-      reader.for_each_step(StepId{static_cast<std::uint32_t>(steps.from)},
-                           static_cast<std::uint32_t>(std::min<std::uint64_t>(
-                               steps.limit, std::numeric_limits<std::uint32_t>::max())),
-                           [&](const Step& step) {
-                             if (!keep_going()) {
-                               derived_all = std::unexpected(cancelled_error());
-                               return false;
-                             }
-                             const auto derived = graphs.of(step.graph);
-                             if (!derived) {
-                               derived_all = std::unexpected(derived.error());
-                               return false;
-                             }
-                             if (*derived != nullptr) builder.add_step(*derived, step);
-                             return true;
-                           });
+  const auto walked = walk_derived_steps(reader, steps, keep_going,
+                                         [&](const DerivedPtr& derived, const Step& step) {
+                                           if (derived != nullptr) builder.add_step(derived, step);
+                                         });
   if (!walked) return std::unexpected(walked.error());
-  if (!derived_all) return std::unexpected(derived_all.error());
   return builder.take();
 }
 

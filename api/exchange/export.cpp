@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/common/valid_prefix.h"
+#include "analysis/common/walk_steps.h"
 #include "api/exchange/columnar/columnar_export.h"
 #include "api/exchange/text/dot_export.h"
 #include "api/exchange/text/text_rows.h"
@@ -27,30 +28,26 @@ constexpr FormatInfo kFormats[] = {
 // and their allocations can be read.
 WriteResult verify_readable(const SessionReader& reader, const ExportRange& range,
                             const ContinueCheck& keep_going) {
-  WriteResult status;
   AllocationId allocation{};
   std::optional<std::uint32_t> token;  // next token to check
-  const auto visit = [&](const Step& step) {
-    if (!keep_going()) status = std::unexpected(cancelled_error());
-    if (status && step.allocation != allocation) {
+  const std::uint64_t end = range.last ? std::uint64_t{range.last->v} + 1 : UINT32_MAX;
+  const PageRange steps{.from = range.first.v,
+                        .limit = end - std::min<std::uint64_t>(end, range.first.v)};
+  return walk_steps(reader, steps, keep_going, [&](const Step& step) -> WriteResult {
+    if (step.allocation != allocation) {
       allocation = step.allocation;
       if (const auto read = reader.allocation(allocation); allocation.v != 0 && !read)
-        status = std::unexpected(read.error());
+        return std::unexpected(read.error());
     }
-    const std::uint32_t end = step.first_token + step.n_tokens;
+    const std::uint32_t next = step.first_token + step.n_tokens;
     if (!token) token = range.first.v == 0 ? 0 : step.first_token;
-    if (status && end > *token) {
-      if (const auto read = reader.tokens(*token, end - *token); !read)
-        status = std::unexpected(read.error());
-      token = end;
+    if (next > *token) {
+      if (const auto read = reader.tokens(*token, next - *token); !read)
+        return std::unexpected(read.error());
+      token = next;
     }
-    return status.has_value();
-  };
-  const std::uint32_t end =
-      range.last && range.last->v != UINT32_MAX ? range.last->v + 1 : UINT32_MAX;
-  const std::uint32_t count = end - std::min(end, range.first.v);
-  const auto walked = reader.for_each_step(range.first, count, visit);
-  return status ? walked : status;
+    return {};
+  });
 }
 
 }  // namespace

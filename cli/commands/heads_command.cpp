@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -95,9 +94,8 @@ int run(const HeadsOptions& options) {
   if (!reader) return progress.failed(reader.error());
   progress.note_missing_accesses(*reader);
   if (options.kv) {
-    constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
     const auto steps = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
-      return kv_use(session, kAllSteps, progress.start("tracking the KV cache"));
+      return kv_use(session, kAllRows, progress.start("tracking the KV cache"));
     });
     if (!steps) return progress.failed(steps.error());
     progress.end();

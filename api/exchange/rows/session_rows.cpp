@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analysis/common/op_info.h"
+#include "analysis/common/walk_steps.h"
 #include "api/exchange/rows/token_owners.h"
 
 namespace tt::exchange {
@@ -177,26 +178,19 @@ WriteResult SessionRows::write_per_token(
 WriteResult SessionRows::for_each_step(const std::function<WriteResult(const StepRows&)>& step,
                                        const ContinueCheck& keep_going) {
   std::uint32_t done = 0;
-  WriteResult result;
-  const auto read = reader_->for_each_step(first_, steps_, [&](const Step& now) {
-    if (!keep_going()) {
-      result = std::unexpected(cancelled_error());
-      return false;
-    }
-    result = derive(now);
-    if (!result) return false;
-    const RowScope scope{.session = &session_,
-                         .graph = current_.get(),
-                         .step = &now,
-                         .addresses = allocation_.addresses};
-    const StepRows whole{
-        .scope = scope, .rows = rows_, .done = ++done, .steps = steps_, .step = &now};
-    result = per_token_ && now.n_tokens > 1 && !rows_.empty() ? write_per_token(whole, step)
-                                                              : step(whole);
-    return result.has_value();
-  });
-  if (!result) return result;
-  return read;
+  return walk_steps(
+      *reader_, {.from = first_.v, .limit = steps_}, keep_going,
+      [&](const Step& now) -> WriteResult {
+        if (const WriteResult derived = derive(now); !derived) return derived;
+        const RowScope scope{.session = &session_,
+                             .graph = current_.get(),
+                             .step = &now,
+                             .addresses = allocation_.addresses};
+        const StepRows whole{
+            .scope = scope, .rows = rows_, .done = ++done, .steps = steps_, .step = &now};
+        const bool split = per_token_ && now.n_tokens > 1 && !rows_.empty();
+        return split ? write_per_token(whole, step) : step(whole);
+      });
 }
 
 }  // namespace tt::exchange
