@@ -367,11 +367,8 @@ std::expected<DiskReads, TraceError> disk_reads(const SessionReader& reader,
   result.distinct = distinct.size();
   result.used = session->used.size();
   result.unused = Bytes{used_or_read.size().v - result.used.v};
-  if (!latencies.empty()) {
-    const auto middle = latencies.begin() + static_cast<std::ptrdiff_t>(latencies.size() / 2);
-    std::ranges::nth_element(latencies, middle);
-    result.latency_ns = *middle;
-  }
+  std::ranges::sort(latencies);
+  result.latency_ns = quantile<std::int64_t>(latencies, 0.5);
 
   for (const LocatedFault& fault : session->faults) {
     if (fault.byte.empty()) continue;
