@@ -3,27 +3,34 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "tracer/format/access/access.h"
 
 namespace tt {
 
-namespace {
-
-// The rows of the batch that are computed up to the output; null if all rows are.
-const std::vector<std::int64_t>* output_rows(const GraphTemplate& graph, const Step& step) {
-  for (std::size_t i = 0; i < step.slots.size(); ++i)
-    if (graph.slots[i].kind == SlotKind::OutputIds) return &step.slots[i].ints;
-  return nullptr;
+std::vector<std::uint32_t> slot_tokens(const GraphTemplate& graph, const Step& step,
+                                       std::size_t count) {
+  std::vector<std::uint32_t> tokens(count, kNone);
+  if (count == step.n_tokens) {
+    std::iota(tokens.begin(), tokens.end(), 0U);
+    return tokens;
+  }
+  for (std::size_t i = 0; i < step.slots.size(); ++i) {
+    const std::vector<std::int64_t>& rows = step.slots[i].ints;
+    if (graph.slots[i].kind != SlotKind::OutputIds || rows.size() != count) continue;
+    for (std::size_t at = 0; at < count; ++at)
+      if (rows[at] >= 0 && std::cmp_less(rows[at], step.n_tokens))
+        tokens[at] = static_cast<std::uint32_t>(rows[at]);
+    break;
+  }
+  return tokens;
 }
-
-}  // namespace
 
 std::vector<RoutingRow> routing_rows(const GraphTemplate& graph, const Step& step) {
   std::vector<RoutingRow> rows;
   if (step.slots.size() != graph.slots.size()) return rows;
-  const std::vector<std::int64_t>* outputs = output_rows(graph, step);
   std::map<LayerId, std::uint32_t> routers;
   for (std::uint32_t i = 0; i < graph.slots.size(); ++i) {
     const Slot& slot = graph.slots[i];
@@ -33,14 +40,11 @@ std::vector<RoutingRow> routing_rows(const GraphTemplate& graph, const Step& ste
     const SlotValues* scores = scores_of(graph, step, SlotId{i});
     const auto ranks =
         static_cast<std::size_t>(std::max<std::int64_t>(1, graph.tensor(slot.tensor).ne[0]));
-    const std::size_t tokens = experts.size() / ranks;
-    const auto token_of = [&](std::size_t at) -> std::uint32_t {
-      if (tokens == step.n_tokens) return step.first_token + static_cast<std::uint32_t>(at);
-      if (outputs == nullptr || outputs->size() != tokens) return kNone;
-      const std::int64_t row = (*outputs)[at];
-      return row < 0 || std::cmp_greater_equal(row, step.n_tokens)
-                 ? kNone
-                 : step.first_token + static_cast<std::uint32_t>(row);
+    // A damaged list can end within the choices of a token.
+    const auto tokens = slot_tokens(graph, step, experts.size() / ranks);
+    const auto token_of = [&](std::size_t entry) {
+      return entry < tokens.size() && tokens[entry] != kNone ? step.first_token + tokens[entry]
+                                                             : kNone;
     };
     for (std::size_t at = 0; at < experts.size(); ++at) {
       rows.push_back({.layer = slot.layer,

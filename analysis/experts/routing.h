@@ -1,6 +1,7 @@
 // The router choices of one step of a mixture-of-experts model, as rows.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -23,5 +24,11 @@ struct RoutingRow {
 // has rows only for these. Empty if the step's slots were not recorded or the graph has no
 // router.
 std::vector<RoutingRow> routing_rows(const GraphTemplate& graph, const Step& step);
+
+// The tokens of the step that the `count` entries of a slot belong to, by their index in the step:
+// all tokens, or those that are computed up to the output. kNone: unknown, because the number of
+// entries or an index is wrong, as in a damaged file.
+std::vector<std::uint32_t> slot_tokens(const GraphTemplate& graph, const Step& step,
+                                       std::size_t count);
 
 }  // namespace tt

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <format>
+#include <span>
 #include <utility>
 
 #include "analysis/common/op_info.h"
@@ -132,9 +133,13 @@ WriteResult SessionRows::derive(const Step& step) {
 WriteResult SessionRows::write_per_token(
     const StepRows& rows, const std::function<WriteResult(const StepRows&)>& step) const {
   const DerivedGraph& derived = *current_->derived;
-  std::vector<std::vector<TokenOwner>> owners;
-  for (const ExportRow& row : rows.rows)
-    owners.push_back(owners_of(*derived.graph, derived.accesses, *rows.step, row.access));
+  TokenOwners token_owners(*derived.graph, derived.accesses, *rows.step);
+  struct Owners {
+    std::span<const TokenOwner> all;
+    std::size_t next = 0;  // of the first token that is not written
+  };
+  std::vector<Owners> owners;
+  for (const ExportRow& row : rows.rows) owners.push_back({.all = token_owners.of(row.access)});
   Step shown = *rows.step;
   std::vector<ExportRow> part;
   StepRows out = rows;
@@ -151,15 +156,15 @@ WriteResult SessionRows::write_per_token(
       ExportRow row = rows.rows[i];
       std::uint32_t sharing = rows.step->n_tokens;
       bool repeated = token > 0;
-      if (!owners[i].empty()) {
-        const auto owner = std::ranges::find(owners[i], token, &TokenOwner::token);
-        if (owner == owners[i].end()) continue;
-        sharing = static_cast<std::uint32_t>(owners[i].size());
-        repeated = owner != owners[i].begin();
+      if (auto& [all, next] = owners[i]; !all.empty()) {
+        if (next == all.size() || all[next].token != token) continue;
+        sharing = static_cast<std::uint32_t>(all.size());
+        repeated = next > 0;
         if (row.access.expert >= 0) {
-          row.access.rank = owner->rank;
-          row.access.score = owner->score;
+          row.access.rank = all[next].rank;
+          row.access.score = all[next].score;
         }
+        ++next;
       }
       const bool same_part = shown.first_token == rows.step->first_token + token &&
                              shown.n_tokens == sharing && out.repeated == repeated;

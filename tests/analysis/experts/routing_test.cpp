@@ -55,6 +55,20 @@ TEST(Routing, ReportsUnknownTokens) {
   }
 }
 
+// A wrong index says nothing about the other entries, nor does a list that is not of these entries.
+TEST(Routing, TokensOfDamagedListsAreUnknownOneByOne) {
+  GraphMaker m;
+  for (int i = 0; i < 2; ++i) m.slot(SlotKind::OutputIds, m.input("inp_out_ids", {2}));
+  Step step;
+  step.n_tokens = 4;
+  step.slots = {{.ints = {0}, .floats = {}}, {.ints = {3, 4}, .floats = {}}};
+  using Tokens = std::vector<std::uint32_t>;
+  EXPECT_EQ(slot_tokens(m.graph, step, 4), (Tokens{0, 1, 2, 3}));
+  EXPECT_EQ(slot_tokens(m.graph, step, 2), (Tokens{3, kNone}));
+  EXPECT_EQ(slot_tokens(m.graph, step, 3), (Tokens{kNone, kNone, kNone}));
+  EXPECT_EQ(slot_tokens(m.graph, step, 0), Tokens{});
+}
+
 TEST(Routing, StepWithoutSlotsIsEmpty) {
   Routed routed;
   routed.step.slots.clear();
