@@ -1,6 +1,7 @@
 // tt bench-model: formats of a real measurement, comparisons of files, and error messages.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <format>
 #include <fstream>
@@ -64,6 +65,12 @@ TEST(BenchModel, MeasuresWithColumnsOfLlamaBench) {
     EXPECT_GT(row["recording_ratio"].get<double>(), 0.1);
     EXPECT_LE(row["p5_ts"], row["median_ts"]);
     EXPECT_LE(row["median_ts"], row["p95_ts"]);
+    // As in the table: the speed in the median time. Of 8 samples, the fourth.
+    std::vector<double> times = row["samples_ns"];
+    std::ranges::sort(times);
+    const double tokens = row["n_prompt"].get<double>() + row["n_gen"].get<double>();
+    EXPECT_NEAR(row["median_ts"].get<double>(), tokens * 1e9 / times[3],
+                1e-5 * row["median_ts"].get<double>());
     // The op kinds of a run fit into the time of a run.
     double share = 0, ns = 0;
     std::set<std::string> ops;

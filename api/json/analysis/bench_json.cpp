@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <format>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -11,13 +12,6 @@
 namespace tt {
 
 namespace {
-
-std::vector<double> tokens_per_second(const std::vector<double>& ns, std::uint32_t tokens) {
-  std::vector<double> speeds;
-  speeds.reserve(ns.size());
-  for (const double time : ns) speeds.push_back(time > 0 ? tokens * 1e9 / time : 0);
-  return speeds;
-}
 
 std::int64_t whole(double value) { return static_cast<std::int64_t>(std::llround(value)); }
 
@@ -148,10 +142,15 @@ std::string test_name(std::uint32_t n_prompt, std::uint32_t n_gen) {
   return std::format("pp{}+tg{}", n_prompt, n_gen);
 }
 
+double tokens_per_second(double ns, std::uint32_t tokens) { return ns > 0 ? tokens * 1e9 / ns : 0; }
+
 Json bench_row_json(const Json& facts, const SpeedTest& test, const std::string& test_time,
                     const std::string& machine) {
   Json row = facts;
-  const std::vector<double> ns = test.samples_ns(), ts = tokens_per_second(ns, test.tokens());
+  const auto speed = [&](double time) { return tokens_per_second(time, test.tokens()); };
+  const std::vector<double> ns = test.samples_ns();
+  std::vector<double> ts;
+  std::ranges::transform(ns, std::back_inserter(ts), speed);
   const SampleSpread times = sample_spread(ns), speeds = sample_spread(ts);
   row["n_prompt"] = test.n_prompt;
   row["n_gen"] = test.n_gen;
@@ -162,12 +161,11 @@ Json bench_row_json(const Json& facts, const SpeedTest& test, const std::string&
   row["avg_ts"] = speeds.mean;
   row["stddev_ts"] = speeds.stddev;
   row["rounds"] = test.first_ns.size() / 2;
-  row["median_ts"] = speeds.median;
-  row["p5_ts"] = speeds.p5;
-  row["p95_ts"] = speeds.p95;
+  row["median_ts"] = speed(times.median);
+  row["p5_ts"] = speed(times.p95);
+  row["p95_ts"] = speed(times.p5);
   row["noise"] = test.noise();
-  row["recorded_median_ts"] =
-      sample_spread(tokens_per_second(test.recorded_ns, test.tokens())).median;
+  row["recorded_median_ts"] = speed(sample_spread(test.recorded_ns).median);
   for (const auto& [name, value] : change_json(test.recording_cost()).items())
     if (name != "noise") row["recording_" + name] = value;
   row["machine"] = text_or_null(machine);

@@ -2,6 +2,7 @@
 // llama-bench (-o json) can be read, too; it has no noise floor and no ops.
 #pragma once
 
+#include <cstdint>
 #include <expected>
 #include <string>
 #include <string_view>
@@ -24,6 +25,10 @@ std::expected<std::vector<SpeedTest>, std::string> parse_bench_rows(std::string_
 // The fields of a row that are not lists, in other formats. Each has all rows.
 std::string bench_csv(const std::vector<Json>& rows);
 std::string bench_sql(const std::vector<Json>& rows);  // creates the table llama_bench
+
+// The speed if a test takes `ns`. Of the table and of the row: quantiles of speeds are the speeds
+// in the quantiles of the times. 0: no time.
+double tokens_per_second(double ns, std::uint32_t tokens);
 
 // "pp512", "tg128", "pp512+tg128": as in llama-bench.
 std::string test_name(std::uint32_t n_prompt, std::uint32_t n_gen);
