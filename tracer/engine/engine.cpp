@@ -149,9 +149,8 @@ std::string mlock_error(std::uint64_t locked, std::uint64_t weights) {
       locked, weights);
 }
 
-// What differs from the options. A default context that the model cannot have is no surprise.
-std::vector<std::string> load_warnings(const ModelOptions& model, const ContextOptions& context,
-                                       const ModelFacts& facts) {
+// What differs from the options.
+std::vector<std::string> load_warnings(const ModelOptions& model, const ModelFacts& facts) {
   std::vector<std::string> warnings;
   if (!facts.mlock_error.empty()) {
     warnings.push_back(
@@ -163,18 +162,17 @@ std::vector<std::string> load_warnings(const ModelOptions& model, const ContextO
                     "(backends: {}). All layers run on the CPU.",
                     model.gpu_layers, join(backend_names())));
   }
-  const bool chosen = context.context != 0 && context.context != ContextOptions::kDefaultContext;
-  if (chosen && facts.context > context.context) {
-    warnings.push_back(std::format(
-        "The context has {} tokens, not {} (-c): llama.cpp rounds it up to a multiple of 256.",
-        facts.context, context.context));
-  }
-  if (chosen && facts.context < context.context) {
-    warnings.push_back(
-        std::format("The context has {} tokens, not {} (-c): the model has no more positions.",
-                    facts.context, context.context));
-  }
   return warnings;
+}
+
+// A default context that the model cannot have is no surprise.
+std::string context_warning(const ContextOptions& options, std::uint32_t context) {
+  if (options.context == 0 || options.context == ContextOptions::kDefaultContext ||
+      options.context == context)
+    return "";
+  return std::format("The context has {} tokens, not {} (-c): {}.", context, options.context,
+                     context > options.context ? "llama.cpp rounds it up to a multiple of 256"
+                                               : "the model has no more positions");
 }
 
 // Limits that llama.cpp does not check: it would crash, or load for minutes.
@@ -342,7 +340,8 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
   record.end_part("context");
   impl->read_facts();
   impl->facts.mlock_error = not_locked;
-  impl->facts.warnings = load_warnings(options, context, impl->facts);
+  impl->facts.warnings = load_warnings(options, impl->facts);
+  impl->facts.context_warning = context_warning(context, impl->facts.context);
   impl->read_vocabulary();
   impl->make_memory_manager(std::move(pattern));
   if (template_check.valid()) impl->template_error = template_check.get();

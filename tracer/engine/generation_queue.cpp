@@ -137,10 +137,11 @@ bool GenerationQueue::Impl::load() {
       });
   if (!loaded) return fail(loaded.error().message);
   const auto warn = [&](std::string_view text) {
-    warning += warning.empty() ? "" : " ";
+    warning += warning.empty() || text.empty() ? "" : " ";
     warning += text;
   };
   for (const std::string& text : (*loaded)->facts().warnings) warn(text);
+  warn((*loaded)->facts().context_warning);
   if (options.model.repack && !options.model.repacks())
     warn("Weights are not repacked, because there is a memory budget.");
   std::vector<FileStamp> stamps;

@@ -23,6 +23,7 @@ struct ModelFacts {
   std::string mlock_error;  // why mlock failed although it was requested; empty: no failure
   // What the load did not do as requested: one sentence or more each, for the user.
   std::vector<std::string> warnings;
+  std::string context_warning;  // the same, of a context with another size than requested
 };
 
 }  // namespace tt
