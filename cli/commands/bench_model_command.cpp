@@ -16,7 +16,6 @@
 #include <memory>
 #include <optional>
 #include <print>
-#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -203,7 +202,6 @@ int measure_all(std::vector<Configuration>& configurations, const BenchOptions& 
     if (verbose && level >= LibraryLine::Warning) std::fwrite(text.data(), 1, text.size(), stderr);
   });
   BenchWatch watch;
-  std::set<std::string> rpc_servers;  // llama.cpp knows them already
   StatusLine line(true);
   Sandbox sandbox(current_installation().worker);
   for (const Configuration& of : configurations) {
@@ -217,13 +215,11 @@ int measure_all(std::vector<Configuration>& configurations, const BenchOptions& 
     for (std::size_t turn = 0; turn < configurations.size(); ++turn) {
       // Neither configuration is always the first one.
       Configuration& of = configurations[(turn + round) % configurations.size()];
-      BenchSetup setup{.model = of.model,
-                       .context = of.context,
-                       .tests = tests_of(options),
-                       .block_time = std::chrono::milliseconds(options.block_ms),
-                       .folder = folder.path()};
-      std::erase_if(setup.model.rpc_servers,
-                    [&](const std::string& server) { return !rpc_servers.insert(server).second; });
+      const BenchSetup setup{.model = of.model,
+                             .context = of.context,
+                             .tests = tests_of(options),
+                             .block_time = std::chrono::milliseconds(options.block_ms),
+                             .folder = folder.path()};
       const auto keep_going = [&](const BenchTest& test) {
         line.show(std::format(
             "round {} of {}{}{}: {}", round + 1, options.rounds, of.name.empty() ? "" : ", ",

@@ -229,6 +229,13 @@ TEST_F(Devices, ReadsRoutedExpertsFromOtherDevice) {
   EXPECT_EQ(slots[SlotKind::ExpertScores], 8);
 }
 
+TEST_F(Devices, EachServerIsAddedOnce) {
+  TracedModel first = on_rpc("small", 99);
+  const auto devices = offload_devices();
+  TracedModel second = on_rpc("small", 99);
+  EXPECT_EQ(offload_devices(), devices);
+}
+
 TEST_F(Devices, CancelsOnOtherDevice) {
   for (const int layers : {6, 99}) {
     SCOPED_TRACE(layers);

@@ -91,6 +91,12 @@ bool has_amx_buffers() {
   return has;
 }
 
+bool is_registered(ggml_backend_reg_t backend) {
+  for (std::size_t i = 0; i < ggml_backend_reg_count(); ++i)
+    if (ggml_backend_reg_get(i) == backend) return true;
+  return false;
+}
+
 constexpr std::array kTestedVersions = {std::pair{"0.7.0", "0.27.0"}};
 
 }  // namespace
@@ -127,7 +133,8 @@ std::expected<void, std::string> add_rpc_servers(const std::vector<std::string>&
       return std::unexpected(std::format(
           "Cannot connect to an RPC server at {}. Start one there with ggml-rpc-server.", server));
     }
-    ggml_backend_register(devices);
+    // The library has one registry per server, also if it is added again.
+    if (!is_registered(devices)) ggml_backend_register(devices);
   }
   return {};
 }

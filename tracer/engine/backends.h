@@ -28,7 +28,8 @@ class ScopedLogDowngrade {
   ScopedLogDowngrade& operator=(const ScopedLogDowngrade&) = delete;
 };
 
-// Adds the devices of llama.cpp RPC servers ("host:port"). The error names the failed server.
+// Adds the devices of llama.cpp RPC servers ("host:port") that were not added before. The error
+// names the failed server.
 std::expected<void, std::string> add_rpc_servers(const std::vector<std::string>& servers);
 
 class GgufIndex;
