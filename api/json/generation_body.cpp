@@ -6,12 +6,14 @@
 #include <format>
 #include <limits>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "api/json/bounded_json.h"
 #include "tracer/request/request_bounds.h"
+#include "tracer/text/nearest.h"
 
 namespace tt {
 
@@ -205,15 +207,6 @@ constexpr std::array kFields = {
           }},
 };
 
-std::string known_fields() {
-  std::string names;
-  for (const Field& field : kFields) {
-    if (!names.empty()) names += ", ";
-    names += field.name;
-  }
-  return names;
-}
-
 }  // namespace
 
 std::expected<GenerationBody, Problem> parse_generation_body(std::string_view body) {
@@ -229,8 +222,10 @@ std::expected<GenerationBody, Problem> parse_generation_body(std::string_view bo
   for (const auto& [name, value] : json->items()) {
     const auto* field = std::ranges::find(kFields, std::string_view(name), &Field::name);
     if (field == kFields.end()) {
-      return reject(ErrorCode::BadRequest, std::format("Unknown field \"{}\". The fields are {}.",
-                                                       shortened(name), known_fields()));
+      return reject(ErrorCode::BadRequest,
+                    unknown_name("field", shortened(name),
+                                 kFields | std::views::transform(&Field::name) |
+                                     std::ranges::to<std::vector<std::string>>()));
     }
     if (const FieldError expected = field->take(value, out))
       return reject(ErrorCode::BadRequest, std::format("\"{}\" must be {}.", name, *expected));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/json/bounded_json.h"
+#include "tracer/text/nearest.h"
 
 namespace tt {
 
@@ -131,8 +132,7 @@ std::expected<MemoryOptions, Problem> parse_memory_body(std::string_view body,
       if (!value.is_boolean()) return rejected(std::format("\"{}\" must be true or false.", name));
       (name == "pin" ? options.pin : options.prefetch) = value.get<bool>();
     } else {
-      return rejected(std::format(
-          "Unknown field \"{}\". The fields are \"budget\", \"pin\" and \"prefetch\".", name));
+      return rejected(unknown_name("field", shortened(name), {"budget", "pin", "prefetch"}));
     }
   }
   return options;

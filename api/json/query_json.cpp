@@ -1,12 +1,15 @@
 #include "api/json/query_json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <format>
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "api/json/bounded_json.h"
+#include "tracer/text/nearest.h"
 
 namespace tt {
 
@@ -119,11 +122,10 @@ std::expected<QueryBody, Problem> parse_query_body(std::string_view text) {
       parse_json_body(text, R"(The body must be a JSON object: {"sql": "SELECT ..."}.)");
   if (!parsed) return std::unexpected(parsed.error());
   const Json& body = *parsed;
-  for (const auto& [name, value] : body.items()) {
-    if (name != "sql" && name != "limit" && name != "timeout_ms" && name != "format")
-      return bad(std::format("Unknown field \"{}\". The fields are sql, limit, timeout_ms, format.",
-                             shortened(name)));
-  }
+  const std::vector<std::string> fields = {"sql", "limit", "timeout_ms", "format"};
+  for (const auto& [name, value] : body.items())
+    if (!std::ranges::contains(fields, name))
+      return bad(unknown_name("field", shortened(name), fields));
   QueryBody query;
   const auto sql = body.find("sql");
   if (sql == body.end() || !sql->is_string()) return bad("\"sql\" must be a string.");

@@ -8,6 +8,7 @@
 
 #include "server/http/responses.h"
 #include "tracer/text/join.h"
+#include "tracer/text/nearest.h"
 
 namespace tt {
 
@@ -87,11 +88,11 @@ std::optional<Problem> RouteContract::check_query(const httplib::Request& reques
       if (request.get_param_value_count(name) == 1) continue;
       return Problem{ErrorCode::BadRequest, std::format("\"{}\" must be given only once.", name)};
     }
-    const std::string known = join(operation->second);
-    return Problem{ErrorCode::BadRequest,
-                   std::format("Unknown parameter \"{}\". {}.", name,
-                               known.empty() ? "This route has no parameters"
-                                             : "The parameters are " + known)};
+    const auto& known = operation->second;
+    return Problem{
+        ErrorCode::BadRequest,
+        known.empty() ? std::format("Unknown parameter \"{}\". This route has no parameters.", name)
+                      : unknown_name("parameter", name, {known.begin(), known.end()})};
   }
   return std::nullopt;
 }

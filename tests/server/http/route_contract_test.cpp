@@ -53,7 +53,7 @@ TEST(RouteContract, RejectsUnknownParameters) {
       {"GET", "/a?q=1", nullptr},
       {"HEAD", "/a?q=1", nullptr},
       {"GET", "/a?q=1&q=2", "\"q\" must be given only once."},
-      {"GET", "/a?Q=1", "Unknown parameter \"Q\". The parameters are q."},
+      {"GET", "/a?Q=1", "Unknown parameter \"Q\". Did you mean q? The parameters are q."},
       {"POST", "/a?q=1", "Unknown parameter \"q\". This route has no parameters."},
       {"GET", "/a/x?limit=1&sort=y", nullptr},
       {"GET", "/a/x?limit=1&id=y", "Unknown parameter \"id\". The parameters are limit, sort."},

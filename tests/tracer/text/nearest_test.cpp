@@ -27,6 +27,17 @@ TEST(NearestNames, MatchAPartOfAName) {
   EXPECT_EQ(nearest_names("blk.7.ffn_dwn.weight", tensors), Names{"blk.0.ffn_down.weight"});
 }
 
+TEST(NearestNames, ArePartsOfTheText) {
+  EXPECT_EQ(nearest_names("--grammar-file", {"--file", "--grammar"}), Names{"--grammar"});
+}
+
+// Only where the name exists, and also if another name is similar to the text.
+TEST(NearestNames, AreTranslatedFromOtherPrograms) {
+  EXPECT_EQ(nearest_names("Decode", {"prompt", "generate", "encode"}), Names{"generate"});
+  EXPECT_EQ(nearest_names("decode", {"prompt", "encode"}), Names{"encode"});
+  EXPECT_EQ(nearest_names("matmul", {"RMS_NORM+MUL", "MUL_MAT"}), Names{"MUL_MAT"});
+}
+
 TEST(NearestNames, LongTextIsCut) {
   EXPECT_TRUE(nearest_names(std::string(1'000'000, 'a'), {std::string(1'000'000, 'b')}).empty());
 }
