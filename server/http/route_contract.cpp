@@ -1,10 +1,12 @@
 #include "server/http/route_contract.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <format>
 #include <nlohmann/json.hpp>
 #include <ranges>
+#include <utility>
 
 #include "server/http/responses.h"
 #include "tracer/text/join.h"
@@ -76,6 +78,46 @@ const RouteContract::Path* RouteContract::find(std::string_view path) const {
 std::string RouteContract::methods_of(std::string_view path) const {
   const Path* found = find(path);
   return found == nullptr ? "" : join(found->operations | std::views::keys);
+}
+
+std::string RouteContract::similar_path(std::string_view path) const {
+  struct Theirs {
+    std::string_view path, ours;
+  };
+  constexpr std::array kLlamaServer = {
+      Theirs{"/completion", "POST /api/v1/generate"},
+      Theirs{"/completions", "POST /api/v1/generate"},
+      Theirs{"/v1/completions", "POST /api/v1/generate"},
+      Theirs{"/chat/completions", "POST /api/v1/generate"},
+      Theirs{"/v1/chat/completions", "POST /api/v1/generate"},
+      Theirs{"/props", "GET /api/v1/server"},
+      Theirs{"/slots", "GET /api/v1/generate"},
+      Theirs{"/v1/models", "GET /api/v1/models"},
+  };
+  if (const auto* theirs = std::ranges::find(kLlamaServer, path, &Theirs::path);
+      theirs != kLlamaServer.end())
+    return std::string(theirs->ours);
+  const std::string versioned = "/api/v1" + std::string(path);
+  if (find(versioned) != nullptr) return versioned;
+  while (path.ends_with('/')) path.remove_suffix(1);
+  const std::vector<std::string> given = segments_of(path);
+  std::string best;
+  std::size_t fewest = 2;  // segments that differ
+  for (const Path& known : paths_) {
+    if (known.segments.size() != given.size()) continue;
+    std::string made;
+    std::size_t changed = 0;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const std::string& wanted = known.segments[i];
+      const bool same = wanted.empty() || wanted == given[i];
+      made += '/' + (same ? given[i] : wanted);
+      if (!same) changed += nearest_names(given[i], {wanted}).empty() ? fewest : 1;
+    }
+    if (changed >= fewest) continue;
+    fewest = changed;
+    best = std::move(made);
+  }
+  return best;
 }
 
 std::optional<Problem> RouteContract::check_query(const httplib::Request& request) const {

@@ -28,6 +28,10 @@ class RouteContract {
   // `path` is percent-decoded, as in a request.
   std::string methods_of(std::string_view path) const;
 
+  // The path that was probably meant by one that does not exist, such as a path of llama-server,
+  // with the method if another one is likely; empty: none is similar.
+  std::string similar_path(std::string_view path) const;
+
   // Returns the problem with the query parameters, or nullopt when they are valid. Paths and
   // methods outside the specification, such as files of the web UI, are not checked.
   std::optional<Problem> check_query(const httplib::Request& request) const;

@@ -17,9 +17,8 @@ bool is_api(const Request& request) { return std::string_view(request.path).star
 void respond_not_found(const RouteContract& contract, const Request& request, Response& response) {
   const std::string methods = contract.methods_of(request.path);
   if (methods.empty()) {
-    const std::string versioned = "/api/v1" + request.path;  // paths of llama-server: /health
-    const std::string hint =
-        contract.methods_of(versioned).empty() ? "" : " Did you mean " + versioned + "?";
+    const std::string similar = contract.similar_path(request.path);
+    const std::string hint = similar.empty() ? "" : " Did you mean " + similar + "?";
     return respond(response, Problem{ErrorCode::NotFound, request.path + " not found." + hint +
                                                               " /api/docs lists the routes."});
   }

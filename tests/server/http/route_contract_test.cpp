@@ -76,6 +76,24 @@ TEST(RouteContract, RejectsUnknownParameters) {
   }
 }
 
+TEST(RouteContract, NamesThePathThatWasMeant) {
+  const RouteContract contract(openapi_json());
+  const std::pair<const char*, const char*> cases[] = {
+      {"/health", "/api/v1/health"},
+      {"/v1/chat/completions", "POST /api/v1/generate"},
+      {"/completion", "POST /api/v1/generate"},
+      {"/props", "GET /api/v1/server"},
+      {"/api/v1/session", "/api/v1/sessions"},
+      {"/api/v1/sessions/", "/api/v1/sessions"},
+      {"/api/v1/sessions/s1/step", "/api/v1/sessions/s1/steps"},
+      {"/api/v1/sessions/s1/steps/3/access", "/api/v1/sessions/s1/steps/3/accesses"},
+      {"/api/v1/nothing/like/it", ""},
+      {"/frobnicate", ""},
+      {"//", ""},
+  };
+  for (const auto& [path, meant] : cases) EXPECT_EQ(contract.similar_path(path), meant) << path;
+}
+
 TEST(RouteContract, ParsesShippedContract) {
   const RouteContract contract(openapi_json());
   EXPECT_EQ(contract.methods_of("/api/v1/health"), "GET, HEAD");
