@@ -28,10 +28,14 @@ class ShapeCheck {
   bool key(std::string&) {
     return ++fields_.back() <= limits_.fields || exceeded("fields in one object", limits_.fields);
   }
-  bool parse_error(std::size_t, const std::string&, const Json::exception&) { return false; }
+  bool parse_error(std::size_t position, const std::string&, const Json::exception&) {
+    position_ = position;
+    return false;
+  }
 
   JsonError error() && {
-    if (exceeded_.empty()) return {.limit = false, .message = "is not valid JSON"};
+    if (exceeded_.empty())
+      return {.limit = false, .message = "is not valid JSON", .position = position_};
     return {.limit = true, .message = std::move(exceeded_)};
   }
 
@@ -54,6 +58,7 @@ class ShapeCheck {
   const JsonLimits& limits_;
   std::vector<std::size_t> fields_;  // so far, of each open object; also one for each open array
   std::size_t values_ = 0;
+  std::size_t position_ = 0;
   std::string exceeded_;
 };
 
@@ -68,9 +73,14 @@ std::expected<Json, JsonError> parse_json(std::string_view text, const JsonLimit
 std::expected<Json, Problem> parse_json_body(std::string_view body, const char* expected) {
   auto json = parse_json(body);
   if (json && json->is_object()) return *std::move(json);
-  const bool limit = !json && json.error().limit;
-  return std::unexpected(
-      Problem{ErrorCode::BadJson, limit ? "The body " + json.error().message + "." : expected});
+  if (!json && json.error().limit)
+    return std::unexpected(Problem{ErrorCode::BadJson, "The body " + json.error().message + "."});
+  // From shells, most invalid bodies are texts whose quotes the shell has removed.
+  const std::string where =
+      json || body.empty()
+          ? ""
+          : std::format("The body is not valid JSON: see byte {}. ", json.error().position);
+  return std::unexpected(Problem{ErrorCode::BadJson, where + expected});
 }
 
 }  // namespace tt

@@ -21,8 +21,9 @@ struct JsonLimits {
 };
 
 struct JsonError {
-  bool limit = false;   // valid so far, but a limit was exceeded
-  std::string message;  // a predicate: "is not valid JSON"; "has more than 64 nested ..."
+  bool limit = false;        // valid so far, but a limit was exceeded
+  std::string message;       // a predicate: "is not valid JSON"; "has more than 64 nested ..."
+  std::size_t position = 0;  // of the byte that is not valid, from 1
 };
 
 std::expected<Json, JsonError> parse_json(std::string_view text, const JsonLimits& limits = {});

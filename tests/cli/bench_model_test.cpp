@@ -219,7 +219,9 @@ TEST(BenchModel, ReportsErrors) {
       {"text.json -p 8 -n 0 -r 1", 1, "text.json"},
       {"--compare a.json none.json", 1, "cannot read none.json"},
       {"--compare a.json", 2, "--compare"},
-      {"--compare a.json text.json", 1, "text.json is not valid JSON"},
+      {"--compare a.json text.json", 1,
+       "text.json is not a result of tt bench-model -o json (nor of llama-bench): it is not valid "
+       "JSON"},
       {"--compare a.json object.json", 1, "object.json is not a result of tt bench-model"},
       {"--compare a.json zero.json", 1, "zero.json has a test without"},
       {"--compare a.json empty.json", 1, "no test in common"},

@@ -17,6 +17,10 @@
 namespace tt::exchange {
 namespace {
 
+constexpr const char* kNotALog =
+    "Not a log: the line is not a JSON object. Logs (NDJSON) and run folders can be imported, "
+    "other "
+    "exports cannot.";
 constexpr std::size_t kCheckBytes = 1u << 20;  // between two checks whether to go on
 
 bool has_number(const Json& entry, const char* name) {
@@ -47,8 +51,7 @@ class LogImport {
       const auto parsed = parse_json(line, kImportLimits);
       if (!parsed && parsed.error().limit)
         return std::unexpected(damaged(log_, line_, "The line " + parsed.error().message + "."));
-      if (!parsed || !parsed->is_object())
-        return std::unexpected(damaged(log_, line_, "Not a log: the line is not a JSON object."));
+      if (!parsed || !parsed->is_object()) return std::unexpected(damaged(log_, line_, kNotALog));
       const LogEntry entry = log_entry(*parsed, line);
       for (const std::string& name : entry.unknown) ++imported_.ignored[name];
       if (const WriteResult taken = take(entry.event, entry.fields); !taken)

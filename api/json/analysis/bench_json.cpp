@@ -210,12 +210,13 @@ Json to_json(const ComparedTest& test) {
 
 std::expected<std::vector<SpeedTest>, std::string> parse_bench_rows(std::string_view text) {
   const auto parsed = parse_json(text, {.depth = 8, .values = 4'000'000, .fields = 256});
-  if (!parsed) return std::unexpected(parsed.error().message);
+  const auto wrong = [](const std::string& why) {
+    return std::unexpected("is not a result of tt bench-model -o json (nor of llama-bench): it " +
+                           why);
+  };
+  if (!parsed) return wrong(parsed.error().message);
   // With --against the rows are a field, and there are those of two configurations.
-  if (!parsed->is_array()) {
-    return std::unexpected(
-        "is not a result of tt bench-model -o json (nor of llama-bench): it has no list of tests");
-  }
+  if (!parsed->is_array()) return wrong("has no list of tests");
   std::vector<SpeedTest> tests;
   for (const Json& row : *parsed) {
     auto test = test_of(row);
