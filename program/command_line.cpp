@@ -11,6 +11,7 @@
 #include <set>
 
 #include "program/validators.h"
+#include "tracer/text/join.h"
 #include "tracer/text/nearest.h"
 
 namespace tt {
@@ -27,6 +28,24 @@ constexpr std::array kLongNames = {
     LongName{"-nr", "--no-repack"},     LongName{"-lm", "--load-mode"},
     LongName{"-lzm", "--lazy-mode"},    LongName{"-ot", "--override-tensor"},
     LongName{"-cmoe", "--cpu-moe"},     LongName{"-ncmoe", "--n-cpu-moe"},
+    LongName{"-hf", "--hf-repo"},       LongName{"-hfr", "--hf-repo"},
+    LongName{"-mu", "--model-url"},     LongName{"-np", "--parallel"},
+    LongName{"-cnv", "--conversation"}, LongName{"-cb", "--cont-batching"},
+};
+
+// Options of llama.cpp that no program here has, and what to do instead.
+struct Replaced {
+  std::string_view option, instead;
+};
+constexpr std::array kReplaced = {
+    Replaced{"--hf-repo", "No model is downloaded. Give the path of a GGUF file with -m"},
+    Replaced{"--model-url", "No model is downloaded. Give the path of a GGUF file with -m"},
+    Replaced{"--parallel", "A model runs one request at a time, and others wait"},
+    Replaced{"--cont-batching", "A model runs one request at a time, and others wait"},
+    Replaced{"--grammar-file", "Give the text of the file: --grammar \"$(cat FILE)\""},
+    Replaced{"--jinja", "The chat template of the model is always used"},
+    Replaced{"--conversation", "tt record --chat answers one message; tt-server has a chat"},
+    Replaced{"--metrics", "/metrics always answers"},
 };
 
 bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
@@ -64,7 +83,9 @@ void convert(CLI::Option& option, const std::string& name) {
   } catch (const CLI::ConversionError&) {
     throw CLI::ValidationError(name, conversion_error(option, option.results().back()));
   } catch (const CLI::ArgumentMismatch&) {
-    throw CLI::ValidationError(name, "may be given only once");
+    const int count = option.get_items_expected_min();
+    throw CLI::ValidationError(
+        name, count > 1 ? std::format("requires {} values", count) : "may be given only once");
   }
 }
 
@@ -144,40 +165,99 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
+bool is_option(const std::string& argument) { return argument.size() > 1 && argument[0] == '-'; }
+
+std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+// What the arguments without the name of an option are. Of a verb that has none: the one for a
+// prompt, which llama.cpp does not take without a name either.
+std::string expected_arguments(const CLI::App& app, const std::string& program) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    if (option->get_positional()) names.push_back(option->get_name());
+  if (!names.empty()) return std::format(": {} takes only {}", program, join(names));
+  return app.get_option_no_throw("--prompt") == nullptr ? "" : ". A prompt is given with -p";
+}
+
+// What to do instead of using an option that `of` does not have.
+std::string instead_of(const CLI::App& app, const CLI::App& of, const std::string& name) {
+  if (const auto* replaced = std::ranges::find(kReplaced, name, &Replaced::option);
+      replaced != kReplaced.end())
+    return std::format(". {}", replaced->instead);
+  // "--ot"
+  if (const auto* known = std::ranges::find(kLongNames, name.substr(1), &LongName::llama);
+      known != kLongNames.end() && of.get_option_no_throw(std::string(known->ours)) != nullptr)
+    return std::format(". Did you mean {}?", known->llama);
+  std::vector<std::string> others;
+  for (const CLI::App* verb : verbs_of(app))
+    if (const CLI::Option* option = verb->get_option_no_throw(name);
+        option != nullptr && !option->get_group().empty())
+      others.push_back("tt " + verb->get_name());
+  constexpr std::size_t kFew = 4;  // of more verbs, none is the one that was meant
+  if (!others.empty() && others.size() <= kFew)
+    return std::format(". It is an option of {}", join(others));
+  return did_you_mean(name, option_names(of));
+}
+
 // For the first argument that the parser could not use.
-std::string unknown_argument(const CLI::App& app, const std::string& argument) {
-  if (argument.size() < 2 || argument[0] != '-')
-    return std::format("unexpected argument '{}'", argument);
-  const std::string name = argument.substr(0, argument.find('='));
+std::string unknown_argument(const CLI::App& app, const std::string& program,
+                             const std::string& argument) {
   const CLI::App* of = &app;
   while (!of->get_subcommands().empty()) of = of->get_subcommands().front();
-  return std::format("unknown option {}{}", name, did_you_mean(name, option_names(*of)));
+  if (!is_option(argument))
+    return std::format("unexpected argument '{}'{}", argument, expected_arguments(*of, program));
+  const std::string name = argument.substr(0, argument.find('='));
+  return std::format("unknown option {}{}", name, instead_of(app, *of, name));
 }
 
 std::string unknown_verb(const CLI::App& app, const std::string& verb) {
+  constexpr std::array<std::string_view, 3> kServer = {"serve", "server", "start"};
+  if (std::ranges::contains(kServer, verb))
+    return std::format("unknown verb '{}'. The server is a program of its own: tt-server", verb);
   const auto name = [](const CLI::App* known) { return known->get_name(); };
   return std::format("unknown verb '{}'{}", verb,
-                     did_you_mean(verb, app.get_subcommands([](const CLI::App*) { return true; }) |
-                                            std::views::transform(name)));
+                     did_you_mean(verb, verbs_of(app) | std::views::transform(name)));
+}
+
+// "right is required" -> "right is required: session file (.ttrace)".
+std::string with_description(const CLI::App& app, const std::string& text) {
+  const CLI::App* of = &app;
+  while (!of->get_subcommands().empty()) of = of->get_subcommands().front();
+  const CLI::Option* option = of->get_option_no_throw(text.substr(0, text.find(' ')));
+  if (option == nullptr || option->get_description().empty()) return text;
+  return std::format("{} ({})", text, option->get_description());
 }
 
 std::string error_message(const CLI::App* app, const CLI::Error& error) {
   std::string program = app->get_name(), text = error.what();
-  for (const CLI::App* verb : app->get_subcommands()) program += " " + verb->get_name();
-  const bool verb_missing = app->get_require_subcommand_min() > 0 && app->get_subcommands().empty();
-  if (verb_missing && error.get_name() == "RequiredError") {
-    const std::vector<std::string> rest = app->remaining();
-    text = rest.empty()             ? "a verb is required"
-           : rest.front()[0] == '-' ? unknown_argument(*app, rest.front())
-                                    : unknown_verb(*app, rest.front());
-  } else if (const auto rest = app->remaining(true);
-             error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) &&
+  const bool has_verbs = app->get_require_subcommand_min() > 0;
+  const std::vector<std::string> before = app->remaining(), rest = app->remaining(true);
+  // Of "tt bench moe.gguf", the parser takes moe for a verb with an option gguf.
+  const bool verb_missing = has_verbs && (app->get_subcommands().empty() ||
+                                          (!before.empty() && !is_option(before.front())));
+  if (!verb_missing)
+    for (const CLI::App* verb : app->get_subcommands()) program += " " + verb->get_name();
+  const auto option = std::ranges::find_if(rest, is_option);
+  if (verb_missing && !before.empty() && !is_option(before.front())) {
+    text = unknown_verb(*app, before.front());
+  } else if (option != rest.end()) {
+    // Before other errors: "--prot 80" makes 80 an argument without a name.
+    text = unknown_argument(*app, program, *option);
+  } else if (verb_missing && error.get_name() == "RequiredError") {
+    text = "a verb is required";
+  } else if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) &&
              !rest.empty()) {
-    text = unknown_argument(*app, rest.front());
+    text = unknown_argument(*app, program, rest.front());
   } else if (error.get_name() == "ArgumentMismatch") {
     text = text.substr(0, text.find(':')) + " requires a value";
+  } else if (error.get_name() == "RequiredError") {
+    text = with_description(*app, text);
   }
-  return std::format("{0}: {1}\nRun `{0} --help` for {2}.\n", program, text,
+  // Of the program "tt bench-model --against", which parses the value of an option.
+  const std::string with_help = program.substr(0, program.find(" --"));
+  return std::format("{}: {}\nRun `{} --help` for {}.\n", program, text, with_help,
                      verb_missing ? "a list of verbs" : "usage");
 }
 

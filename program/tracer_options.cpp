@@ -27,18 +27,23 @@ std::string override_error(const std::string& text) {
   try {
     const std::regex pattern(text.substr(0, equals));
   } catch (const std::regex_error&) {
-    return "has an invalid regular expression: '" + text.substr(0, equals) + "'";
+    return "has an invalid regular expression: '" + text.substr(0, equals) +
+           "'. An example of REGEX=BUFFER: ffn_.*_exps=CPU";
   }
   return "";
 }
 
-// A size above zero, or "auto".
+// A size, or "auto". A number without a unit is a number of bytes; a few of them are a mistake.
 CLI::Validator memory_size() {
   return CLI::Validator(
       [](std::string& text) {
         if (text == kAuto) return std::string();
+        const std::string given = text;
         std::string error = size_in_bytes()(text);
-        if (error.empty() && text == "0") error = "must be above 0";
+        constexpr std::size_t kFewDigits = 4;
+        if (error.empty() && text == "0") return std::string("must be above 0");
+        if (error.empty() && text == given && text.size() <= kFewDigits)
+          return std::format("is {0} bytes. Write it with a unit, such as {0}GiB", text);
         return error;
       },
       "");

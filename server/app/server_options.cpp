@@ -63,6 +63,10 @@ std::unique_ptr<CLI::App> make_server_app(ServerOptions& options) {
   app->add_option("sessions", options.sessions,
                   "Additional session files (.ttrace), or folders with session files, opened "
                   "read-only. If any is given, no model is loaded unless --model is set")
+      ->check([](const std::string& path) {
+        return path.ends_with(".gguf") ? std::format("'{0}' is a model. Give it with -m {0}", path)
+                                       : std::string();
+      })
       ->check(existing_path())
       ->type_name("FILE");
   app->option_defaults()->group("Model");

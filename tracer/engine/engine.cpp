@@ -510,7 +510,7 @@ std::unexpected<EngineError> Engine::too_long(std::uint32_t maximum, std::size_t
   return error(Kind::TooLong,
                std::format("The prompt has {} tokens; the maximum is {}. {}",
                            count > 0 ? std::to_string(count) : "too many", maximum,
-                           grows ? "Shorten it, or start the server with a larger context (-c)."
+                           grows ? "Shorten it, or load the model with a larger context (-c)."
                                  : "Shorten it: this is the limit of the model."));
 }
 

@@ -92,9 +92,10 @@ std::string try_model(const ModelOptions& model, const ContextOptions& context,
                       const std::string& last_log_line, JobChannel& channel) {
   const auto loaded = Engine::load(model, context, {});
   if (!loaded) {
+    const std::string_view line =
+        std::string_view(last_log_line).substr(0, last_log_line.find_last_not_of("\r\n ") + 1);
     return loaded.error().message +
-           (last_log_line.empty() ? ""
-                                  : std::format(" The library's last message: {}", last_log_line));
+           (line.empty() ? "" : std::format(" The library's last message: {}", line));
   }
   Engine& engine = **loaded;
   // Four tokens: the kernels of matrix products differ from those of a single token.

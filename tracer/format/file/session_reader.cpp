@@ -331,7 +331,10 @@ std::expected<Step, TraceError> SessionReader::step(StepId id) const {
     // have added it since the first read: read again.
     const auto n = step_count();
     if (!n) return std::unexpected(n.error());
-    if (id.v >= *n) return step;
+    if (id.v >= *n) {
+      return std::unexpected(
+          impl_->absent(std::format("step {}: it has {}, numbered from 0", id.v, *n)));
+    }
     step = impl_->read_step(id);
     if (!step && step.error().kind == TraceError::Kind::NotFound)
       return std::unexpected(impl_->damage(std::format("step {} is missing", id.v)));
