@@ -4,40 +4,67 @@
 #include <cstdio>
 #include <filesystem>
 #include <format>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <print>
 #include <string>
+#include <system_error>
 
 #include "analysis/common/format_units.h"
 #include "api/exchange/import/import.h"
 #include "api/text/escape_control_chars.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/output_path.h"
+#include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
 
 namespace tt::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct ImportOptions {
-  std::filesystem::path from, output;
+  fs::path from, output;
   bool force = false, quiet = false;
 };
+
+// Why `from` is neither a log nor a run folder, if that is clear from its name and first bytes.
+std::optional<TraceError> source_error(const fs::path& from) {
+  const auto error = [&](const char* text) {
+    return TraceError{TraceError::Kind::NotASession, from.string() + " " + text};
+  };
+  std::error_code none;
+  if (!fs::exists(from, none)) return not_found(from);
+  if (fs::is_directory(from, none)) {
+    return fs::exists(from / exchange::kMetadata, none)
+               ? std::nullopt
+               : std::optional(error("is not a run folder: it has no trace_metadata.json"));
+  }
+  std::string begin(6, '\0');
+  std::ifstream(from, std::ios::binary).read(begin.data(), std::ssize(begin));
+  if (begin == "SQLite") return error("is a session already. tt show shows what is in it.");
+  if (begin.starts_with("GGUF")) return error("is a model. tt gguf lists what is in it.");
+  return std::nullopt;
+}
 
 int run(const ImportOptions& options) {
   Progress progress("import", options.quiet ? ProgressVisibility::No : ProgressVisibility::Yes);
   if (const auto error =
           output_path_error(options.output, Target::File, {options.from}, options.force))
     return progress.failed(*error);
+  if (const auto wrong = source_error(options.from)) return progress.failed(*wrong);
   const ContinueCheck keep_going = progress.start_steps("reading");
   // An existing file is replaced only by a complete session.
-  std::filesystem::path session = options.output;
+  fs::path session = options.output;
   std::error_code none, failed;
-  if (std::filesystem::exists(session, none)) session += std::format(".{}.new", getpid());
-  const auto imported = std::filesystem::is_directory(options.from, none)
+  if (fs::exists(session, none)) session += std::format(".{}.new", getpid());
+  const auto imported = fs::is_directory(options.from, none)
                             ? exchange::import_run_folder(options.from, session, keep_going)
                             : exchange::import_log(options.from, session, keep_going);
   if (!imported) return progress.failed(imported.error());
-  if (session != options.output) std::filesystem::rename(session, options.output, failed);
+  if (session != options.output) fs::rename(session, options.output, failed);
   if (failed) return progress.failed(options.output.string() + ": " + failed.message());
   progress.end();
   if (!options.quiet) {

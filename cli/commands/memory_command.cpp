@@ -416,9 +416,14 @@ Json json_of(const Outlook& outlook) {
 int run(const MemoryCommand& options) {
   Progress progress("memory", progress_visibility(options.json));
   if (options.file.empty() == options.model.empty()) {
-    progress.failed("give a session file or --model, not both");
+    progress.failed(options.file.empty() ? "a session file or --model is required"
+                                         : "give a session file or --model, not both");
     return 2;
   }
+  if (options.file.ends_with(".gguf"))
+    return progress.failed(std::format("{0} is a model: tt memory --model {0}", options.file));
+  if (std::error_code none; !options.model.empty() && !fs::exists(options.model, none))
+    return progress.failed(not_found(options.model));
   // The runs get their options as arguments only.
   ::unsetenv("TT_MEMORY_BUDGET");
   const ScratchFolder folder("tt-memory");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <format>
 #include <iostream>
 #include <iterator>
@@ -12,6 +13,7 @@
 #include <print>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <variant>
 #include <vector>
@@ -153,6 +155,15 @@ int run(const SqlOptions& options) {
   std::string statement = options.statement;
   if (statement == "-") statement.assign(std::istreambuf_iterator<char>(std::cin), {});
   Progress progress("sql", progress_visibility(options.json));
+  std::error_code none;
+  if (std::filesystem::exists(options.statement, none)) {
+    return progress.failed(
+        std::filesystem::exists(options.file, none)
+            ? std::format("{0} is a file, not a statement. Run its text: tt sql {1} - < {0}",
+                          options.statement, options.file)
+            : std::format("the session file comes first: tt sql {} 'SELECT ...'",
+                          options.statement));
+  }
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   if (reads_accesses(statement)) progress.note_missing_accesses(*reader);

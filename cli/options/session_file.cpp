@@ -1,5 +1,8 @@
 #include "cli/options/session_file.h"
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <format>
@@ -7,9 +10,12 @@
 #include <iterator>
 #include <optional>
 #include <print>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "analysis/common/format_units.h"
+#include "tracer/text/nearest.h"
 
 namespace tt::cli {
 
@@ -39,6 +45,8 @@ std::optional<TraceError> other_kind(const fs::path& file) {
                      : "is a folder, not a session file. tt import creates a session from a run "
                        "folder.");
   }
+  if (!fs::exists(file, none)) return not_found(file);
+  if (fs::file_size(file, none) == 0 && !none) return error("is empty");
   std::string begin(4, '\0');
   std::ifstream(file, std::ios::binary).read(begin.data(), std::ssize(begin));
   if (begin == "GGUF") return error("is a model, not a session. tt gguf lists what is in it.");
@@ -50,7 +58,45 @@ std::optional<TraceError> other_kind(const fs::path& file) {
   return std::nullopt;
 }
 
+// A damaged file that ends too early: how much of it there is, from its header; empty: it is whole.
+std::string missing_part(const fs::path& file) {
+  std::array<unsigned char, 32> head{};
+  std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(head.data()), head.size());
+  std::uint64_t page = std::uint64_t{head[16]} << 8 | head[17], pages = 0;
+  if (page == 1) page = 65'536;
+  for (std::size_t i = 28; i < head.size(); ++i) pages = pages << 8 | head[i];
+  std::error_code failed;
+  const std::uintmax_t size = fs::file_size(file, failed);
+  if (failed || size >= page * pages) return "";
+  return std::format("{} is cut off: it has {} of {} bytes. Copy it again.", file.string(), size,
+                     page * pages);
+}
+
+// The error of a file that is no complete session, with what to do.
+TraceError with_advice(TraceError error, const fs::path& file) {
+  if (error.kind == TraceError::Kind::NotASession) {
+    error.message +=
+        ". tt record writes session files; tt import creates one from a log or a run folder.";
+  } else if (error.kind == TraceError::Kind::Damaged) {
+    if (std::string cut = missing_part(file); !cut.empty()) error.message = std::move(cut);
+  }
+  return error;
+}
+
 }  // namespace
+
+TraceError not_found(const fs::path& file) {
+  constexpr std::size_t kMaxFiles = 1000;
+  std::vector<std::string> names;
+  std::error_code failed;
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  for (fs::directory_iterator entry(folder, failed), end;
+       !failed && entry != end && names.size() < kMaxFiles; entry.increment(failed))
+    names.push_back(entry->path().filename().string());
+  std::ranges::sort(names);
+  return {TraceError::Kind::NotFound, std::format("{} does not exist{}", file.string(),
+                                                  did_you_mean(file.filename().string(), names))};
+}
 
 CLI::Option* add_session_file(CLI::App& command, std::string& file, const std::string& name,
                               const std::string& description) {
@@ -68,7 +114,8 @@ void recover_if_unfinished(const std::string& file) {
 std::expected<SessionReader, TraceError> open_session(const std::string& file) {
   if (auto other = other_kind(file)) return std::unexpected(*std::move(other));
   recover_if_unfinished(file);
-  return SessionReader::open(file);
+  return SessionReader::open(file).transform_error(
+      [&](TraceError error) { return with_advice(std::move(error), file); });
 }
 
 }  // namespace tt::cli
