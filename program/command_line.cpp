@@ -221,13 +221,13 @@ std::string unknown_verb(const CLI::App& app, const std::string& verb) {
                      did_you_mean(verb, verbs_of(app) | std::views::transform(name)));
 }
 
-// "right is required" -> "right is required: session file (.ttrace)".
+// "right is required" -> "right is required: Session file to compare with (.ttrace)".
 std::string with_description(const CLI::App& app, const std::string& text) {
   const CLI::App* of = &app;
   while (!of->get_subcommands().empty()) of = of->get_subcommands().front();
   const CLI::Option* option = of->get_option_no_throw(text.substr(0, text.find(' ')));
   if (option == nullptr || option->get_description().empty()) return text;
-  return std::format("{} ({})", text, option->get_description());
+  return std::format("{}: {}", text, option->get_description());
 }
 
 std::string error_message(const CLI::App* app, const CLI::Error& error) {

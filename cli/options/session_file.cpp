@@ -46,7 +46,8 @@ std::optional<TraceError> other_kind(const fs::path& file) {
                        "folder.");
   }
   if (!fs::exists(file, none)) return not_found(file);
-  if (fs::file_size(file, none) == 0 && !none) return error("is empty");
+  if (fs::file_size(file, none) == 0 && !none)
+    return error("is empty. Copy it again, or record another session: tt record");
   std::string begin(4, '\0');
   std::ifstream(file, std::ios::binary).read(begin.data(), std::ssize(begin));
   if (begin == "GGUF") return error("is a model, not a session. tt gguf lists what is in it.");
@@ -58,29 +59,20 @@ std::optional<TraceError> other_kind(const fs::path& file) {
   return std::nullopt;
 }
 
-// A damaged file that ends too early: how much of it there is, from its header; empty: it is whole.
+// Of a file that ends too early: how much of it there is, from its header; empty: it is whole, or
+// another process is still writing it.
 std::string missing_part(const fs::path& file) {
+  std::error_code failed;
+  if (fs::exists(fs::path(file) += "-wal", failed)) return "";
   std::array<unsigned char, 32> head{};
   std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(head.data()), head.size());
   std::uint64_t page = std::uint64_t{head[16]} << 8 | head[17], pages = 0;
   if (page == 1) page = 65'536;
   for (std::size_t i = 28; i < head.size(); ++i) pages = pages << 8 | head[i];
-  std::error_code failed;
   const std::uintmax_t size = fs::file_size(file, failed);
   if (failed || size >= page * pages) return "";
   return std::format("{} is cut off: it has {} of {} bytes. Copy it again.", file.string(), size,
                      page * pages);
-}
-
-// The error of a file that is no complete session, with what to do.
-TraceError with_advice(TraceError error, const fs::path& file) {
-  if (error.kind == TraceError::Kind::NotASession) {
-    error.message +=
-        ". tt record writes session files; tt import creates one from a log or a run folder.";
-  } else if (error.kind == TraceError::Kind::Damaged) {
-    if (std::string cut = missing_part(file); !cut.empty()) error.message = std::move(cut);
-  }
-  return error;
 }
 
 }  // namespace
@@ -114,8 +106,14 @@ void recover_if_unfinished(const std::string& file) {
 std::expected<SessionReader, TraceError> open_session(const std::string& file) {
   if (auto other = other_kind(file)) return std::unexpected(*std::move(other));
   recover_if_unfinished(file);
-  return SessionReader::open(file).transform_error(
-      [&](TraceError error) { return with_advice(std::move(error), file); });
+  // Some verbs can show its begin.
+  if (const std::string cut = missing_part(file); !cut.empty()) std::println(stderr, "{}", cut);
+  return SessionReader::open(file).transform_error([](TraceError error) {
+    if (error.kind == TraceError::Kind::NotASession)
+      error.message +=
+          ". tt record writes session files; tt import creates one from a log or a run folder.";
+    return error;
+  });
 }
 
 }  // namespace tt::cli

@@ -1,6 +1,8 @@
 // What tt says about mistakes and about results without rows: what is wrong and what to do.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <regex>
 #include <sstream>
@@ -25,6 +27,7 @@ class Messages : public ::testing::Test {
     ASSERT_EQ(run("export s.ttrace -o s.ndjson -q").code, 0);
   }
   static void TearDownTestSuite() { sessions_.reset(); }
+  static std::filesystem::path path(const std::string& name) { return sessions_->path() / name; }
   static Result run(const std::string& arguments) { return run_tt(*sessions_, arguments); }
 
   struct Case {
@@ -115,6 +118,54 @@ TEST_F(Messages, OtherFilesNameTheirVerb) {
   });
   const Result model = run("show " + std::string(kTestPaths.bundled_model));
   EXPECT_TRUE(model.err.contains("is a model, not a session. tt gguf")) << model.err;
+}
+
+TEST_F(Messages, MissingAndWrongFilesNameTheNextStep) {
+  const auto write = [](const std::string& name, const std::string& text) {
+    std::ofstream(path(name), std::ios::binary) << text;
+  };
+  write("empty.ttrace", "");
+  write("notes.txt", "hello\n");
+  write("t.csv", "step,op\n");
+  std::filesystem::create_directory(path("folder"));
+  std::filesystem::copy_file(path("s.ttrace"), path("cut.ttrace"));
+  std::filesystem::resize_file(path("cut.ttrace"), 20'000);
+  ASSERT_EQ(run("model small -o small.gguf -q").code, 0);
+  expect_messages({
+      {"show ss.ttrace", 1, "ss.ttrace does not exist. Did you mean s.ttrace"},
+      {"show empty.ttrace", 1, "empty.ttrace is empty. Copy it again, or record another"},
+      {"show cut.ttrace", 1, "cut.ttrace is cut off: it has 20000 of "},
+      {"show notes.txt", 1, "is not a session file. tt record writes session files"},
+      {"import s.ttrace -o x.ttrace", 1, "s.ttrace is a session already. tt show"},
+      {"import small.gguf -o x.ttrace", 1, "small.gguf is a model. tt gguf"},
+      {"import folder -o x.ttrace", 1, "folder is not a run folder: it has no trace_metadata.json"},
+      {"import s.ndjsn -o x.ttrace", 1, "s.ndjsn does not exist. Did you mean s.ndjson"},
+      {"import t.csv -o x.ttrace", 1, "Logs (NDJSON) and run folders can be imported"},
+      {"sql 'SELECT 1' s.ttrace", 1, "the session file comes first: tt sql s.ttrace 'SELECT ...'"},
+      {"sql s.ttrace notes.txt", 1, "Run its text: tt sql s.ttrace - < notes.txt"},
+      {"memory", 2, "a session file or --model is required"},
+      {"memory small.gguf", 1, "small.gguf is a model: tt memory --model small.gguf"},
+      {"memory --model smal.gguf", 1, "smal.gguf does not exist. Did you mean small.gguf"},
+  });
+}
+
+TEST_F(Messages, OptionsOfOtherProgramsAndVerbsAreExplained) {
+  expect_messages({
+      {"serve", 2, "unknown verb 'serve'. The server is a program of its own: tt-server"},
+      {"bench model.gguf", 2, "tt: unknown verb 'bench'. Did you mean bench-model?"},
+      {"record -hf a/b -o x.ttrace", 2, "No model is downloaded. Give the path of a GGUF file"},
+      {"record -p x --parallel 2 -o x.ttrace", 2, "A model runs one request at a time"},
+      {"record -p x --grammar-file g -o x.ttrace", 2, "--grammar \"$(cat FILE)\""},
+      {"record -p x --ot a=CPU -o x.ttrace", 2, "unknown option --ot. Did you mean -ot?"},
+      {"record hello -o x.ttrace", 2, "unexpected argument 'hello'. A prompt is given with -p"},
+      {"hot s.ttrace --kv", 2, "unknown option --kv. It is an option of tt heads"},
+      {"hot s.ttrace --prot 80", 2, "unknown option --prot."},
+      {"hot s.ttrace --phase decode", 2, "not 'decode'. Did you mean generate?"},
+      {"reuse s.ttrace other.ttrace", 2, "'other.ttrace': tt reuse takes only file"},
+      {"compare s.ttrace", 2, "right is required: Session file to compare with"},
+      {"record -p x --memory-budget 8 -o x.ttrace", 2, "is 8 bytes. Write it with a unit"},
+      {"record -p x -ot 'a[=CPU' -o x.ttrace", 2, "An example of REGEX=BUFFER: ffn_.*_exps=CPU"},
+  });
 }
 
 TEST_F(Messages, ImportReplacesAFileOnlyWhenForced) {

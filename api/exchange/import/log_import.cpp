@@ -19,8 +19,7 @@ namespace {
 
 constexpr const char* kNotALog =
     "Not a log: the line is not a JSON object. Logs (NDJSON) and run folders can be imported, "
-    "other "
-    "exports cannot.";
+    "other exports cannot.";
 constexpr std::size_t kCheckBytes = 1u << 20;  // between two checks whether to go on
 
 bool has_number(const Json& entry, const char* name) {
