@@ -69,7 +69,7 @@ export class Store implements LiveSink {
   readonly hoverToken = signal<number | null>(null);
   private readonly clock = signal(Date.now());
   private readonly current = signal<OpenSession | null>(null);
-  private readonly api: Api;
+  readonly api: Api;
   private readonly panels: KnownPanels;
   private live: Watcher | null = null;
   private stopFollowing: (() => void) | null = null;

@@ -24,6 +24,17 @@ export interface Bands {
   readonly bands: readonly Band[];
 }
 
+// Bytes of each memory of the model as it was loaded. Weights that were repacked are not in `file`:
+// their bytes in the file are not read any more.
+export type ModelMemory = Readonly<Record<Memory, number>>;
+
+// The one rule for how much memory a model has, for all panels.
+export function modelMemory(tensors: readonly Tensor[]): ModelMemory {
+  const memory = { file: 0, repacked: 0, kv: 0, compute: 0 };
+  for (const group of bandsOf(tensors).groups) memory[group.memory] = group.bytes;
+  return memory;
+}
+
 const MEMORIES: readonly Memory[] = ['file', 'repacked', 'kv', 'compute'];
 const LEAST = 0.07; // share of the strip of a group, so that its name has room
 const GAP = 0.004; // between groups

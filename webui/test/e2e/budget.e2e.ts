@@ -3,8 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { formatBytes } from '../../src/format';
-import type { Memory, MemoryPlan, PictureAxis } from '../../src/net/types';
+import { formatBytes, formatSpeed } from '../../src/format';
+import type { Memory, MemoryPlan, PictureAxis, Session, StepSummary } from '../../src/net/types';
+import { predictionAt } from '../../src/panels/budget/curve';
+import { helps } from '../../src/panels/budget/sizes';
 import { axisFrom } from '../../src/panels/map/map_axes';
 import { axisOf } from '../../src/plane/axis';
 import { laneBox, planeLayout, wholeCamera, yOf } from '../../src/plane/layout';
@@ -84,6 +86,41 @@ async function run(prompt: string, tokens: number): Promise<void> {
   await fixture.waitDone();
 }
 
+// The last run with a plan beside the last one without: what SQL and REST say of both.
+async function comparesRuns(): Promise<void> {
+  const { sessions } = await fixture.rest<{ sessions: Session[] }>('sessions');
+  const last = (planned: boolean) =>
+    sessions.find(({ facts }) => (facts?.['memory.state'] === 'active') === planned)?.id ?? '';
+  const expected = await Promise.all(
+    [false, true].map(async (planned) => {
+      const { steps } = await fixture.rest<{ steps: StepSummary[] }>(
+        `sessions/${last(planned)}/steps?limit=1000`,
+      );
+      const own = steps.filter(({ phase }) => phase === 'generate');
+      const begin = Math.min(...own.map(({ begin_ns }) => begin_ns));
+      const end = Math.max(...own.map(({ end_ns }) => end_ns));
+      const perToken = (of: (step: StepSummary) => number | null): number =>
+        own.reduce((sum, step) => sum + (of(step) ?? 0), 0) / own.length;
+      return {
+        speed: formatSpeed((own.length * 1e9) / (end - begin)),
+        bytes: formatBytes(Math.round(perToken((step) => step.disk_read_bytes))),
+        faults: perToken((step) => step.major_faults),
+      };
+    }),
+  );
+  const rows = panel().getByRole('region', { name: 'Runs' }).locator('tbody tr');
+  const cells = (row: number) => rows.nth(row).locator('td').allInnerTexts();
+  await expect
+    .poll(() => cells(0))
+    .toEqual([...expected.map(({ speed }) => speed), expect.stringMatching(/×$/)]);
+  await expect
+    .poll(() => cells(1))
+    .toEqual([...expected.map(({ bytes }) => bytes), expect.anything()]);
+  const [plain, planned] = (await cells(2)).map(Number);
+  expect(plain).toBeCloseTo(expected[0]?.faults ?? NaN, 0);
+  expect(planned).toBeCloseTo(expected[1]?.faults ?? NaN, 0);
+}
+
 describe('the memory budget', () => {
   it('is chosen with a slider, and its plan and its speed are shown', async () => {
     const { page } = fixture;
@@ -148,6 +185,22 @@ describe('the memory budget', () => {
     ).toMatch(/0 B$/);
     expect(await row.innerText()).not.toMatch(/0 B$/);
     expect(await panel().locator('figure line.budget-at').count()).toBe(2);
+    // The charts end with what REST says now, and the prediction is the nearest of its points.
+    const captions = () => panel().locator('figcaption b').allInnerTexts();
+    await expect
+      .poll(captions)
+      .toEqual([
+        formatSpeed(state.tokens_per_second ?? 0),
+        formatBytes(Math.round(state.bytes_per_token)),
+      ]);
+    const at = predictionAt(plan.curve, chosen);
+    const predicted = panel().locator('.budget-prediction');
+    expect(await predicted.innerText()).toContain(
+      helps(plan.curve)
+        ? `${formatSpeed(at?.tokens_per_second ?? 0)}, ${formatBytes(Math.round(at?.bytes_per_token ?? 0))} read per token`
+        : 'nothing to plan',
+    );
+    await comparesRuns();
     // The same in the memory map of the session.
     await map().getByRole('button', { name: 'Memory', exact: true }).click();
     const states = map().getByRole('list', { name: 'The weights now' });

@@ -3,16 +3,17 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Breakdown } from '../../src/net/types';
+import { formatBytes } from '../../src/format';
+import type { Breakdown, MemoryPlan } from '../../src/net/types';
 import { makeModel } from './models';
 import { PageFixture } from './page_fixture';
 
 let folder = '';
+afterAll(() => rm(folder, { recursive: true }));
 const fixture = PageFixture.use(async () => {
   folder = await mkdtemp(join(tmpdir(), 'tt-kernel-'));
   return ['-m', await makeModel(folder, 'small')];
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 const grid = (name: string) => fixture.page.getByRole('grid', { name });
 const cells = (name: string, row: number) =>
@@ -49,5 +50,55 @@ describe('the kernel of an op', () => {
       const { reads, writes } = rest.sums.all;
       await expect.poll(() => count('Accesses of the session')).toBe(reads + writes);
     }
+  });
+});
+
+// Summary and memory budget: one rule for the bytes of the weights.
+async function comparesMemory(of: PageFixture, isRepacked: boolean): Promise<void> {
+  await of.recorded(6);
+  const { rows } = await of.sql<[string, number]>(
+    "SELECT memory_source, sum(tensor_bytes) FROM tensor WHERE template = (SELECT max(template) FROM step) AND tensor_kind = 'weight' AND view_of IS NULL GROUP BY 1",
+  );
+  const bytes = new Map(rows);
+  const file = bytes.get('disk') ?? 0;
+  const repacked = bytes.get('repacked') ?? 0;
+  expect(repacked > 0).toBe(isRepacked);
+  const { tensors } = await of.rest<MemoryPlan>('models/small/memory/plan');
+  const total = tensors.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
+  expect(total).toBe(file + repacked);
+
+  const summary = of.inspector.getByRole('list', { name: 'Summary' });
+  const cache = summary.getByText(/A cache of/);
+  await expect
+    .poll(() => cache.innerText())
+    .toContain(
+      isRepacked
+        ? `${formatBytes(repacked)} of the weights are repacked copies, which are always in memory; ${formatBytes(file)} are read from the file.`
+        : 'weight reads',
+    );
+  if (!isRepacked) expect(await cache.innerText()).not.toContain('repacked');
+
+  await of.tab('Memory budget').click();
+  const slider = of.page.getByRole('tabpanel', { name: 'Memory budget' }).locator('.budget-slider');
+  await expect
+    .poll(() => slider.innerText())
+    .toContain(
+      isRepacked
+        ? `${formatBytes(total)}: ${formatBytes(file)} in the file and ${formatBytes(repacked)} that are repacked now`
+        : `${formatBytes(total)}, all weights`,
+    );
+}
+
+describe('the memory of the weights', () => {
+  it('is the same in the summary, in the memory budget and in REST', () =>
+    comparesMemory(fixture, true));
+
+  describe('without repacking', () => {
+    const plain = PageFixture.use(async () => [
+      '-m',
+      await makeModel(folder, 'small'),
+      '--no-repack',
+    ]);
+    it('is, too', () => comparesMemory(plain, false));
   });
 });

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { mapColumns, polyline, predictionAt } from '../../src/panels/budget/curve';
+import { expertParts } from '../../src/panels/budget/experts';
+import { runFigures, runPair, runRows } from '../../src/panels/budget/runs';
 import { enoughOf, enoughText, helps, weightsText } from '../../src/panels/budget/sizes';
 import { MemoryBudget } from '../../src/state/memory_budget';
 import { Toasts } from '../../src/state/toasts';
-import type { Memory } from '../../src/net/types';
+import type { Memory, Model, Session } from '../../src/net/types';
 
 const tensor = (
   name: string,
@@ -130,6 +132,67 @@ describe('the history', () => {
     expect(budget.settings.value).toEqual([
       { text: 'no plan', samples: 2, tokensPerSecond: 2, bytesPerToken: 30 },
       { text: '100 MiB, pinned and read ahead', samples: 1, tokensPerSecond: 8, bytesPerToken: 10 },
+    ]);
+  });
+});
+
+describe('the runs', () => {
+  const model = { path: '/m/a.gguf', size_bytes: 9 } as Model;
+  const run = (id: string, facts: Record<string, string>, more: Partial<Session> = {}) =>
+    ({
+      id,
+      state: 'done',
+      model: { path: '/m/a.gguf', size: 9, files: [] },
+      facts: { 'result.generated_tokens': '8', ...facts },
+      ...more,
+    }) as Session;
+  it('are the newest ones of the model that generated, with and without a plan', () => {
+    const active = { 'memory.state': 'active', 'memory.budget': '5' };
+    const pair = runPair(
+      [
+        run('runs', active, { state: 'running' }),
+        run('other', {}, { model: { path: '/m/b.gguf', size: 9, files: [] } }),
+        run('prompt', { 'result.generated_tokens': '1' }),
+        run('learning', { 'memory.state': 'learning' }),
+        run('new', active),
+        run('old', active),
+        run('plain', {}),
+      ],
+      model,
+    );
+    expect(pair.planned?.id).toBe('new');
+    expect(pair.plain?.id).toBe('learning');
+    expect(runPair([], model)).toEqual({ plain: null, planned: null });
+  });
+  it('are compared per generated token', () => {
+    const plain = runFigures({ rows: [[8, 4_000_000_000, 8192, 80]] });
+    expect(plain).toEqual({ tokensPerSecond: 2, bytesPerToken: 1024, faultsPerToken: 10 });
+    const planned = runFigures({ rows: [[8, 2_000_000_000, 4096, null]] });
+    expect(runRows(plain, planned).map((row) => [row.plain, row.planned, row.ratio])).toEqual([
+      ['2 tokens/s', '4 tokens/s', '2.00 ×'],
+      ['1 KiB', '512 B', '0.50 ×'],
+      ['10', 'not recorded', ''],
+    ]);
+    expect(runRows(plain, null).map((row) => row.planned)).toEqual(['', '', '']);
+    expect(runFigures({ rows: [[null, null, null, null]] }).tokensPerSecond).toBeNull();
+  });
+});
+
+describe('the experts', () => {
+  it('are parts of what was used, predicted and read ahead', () => {
+    const of = state({
+      expert_hits: 30,
+      expert_misses: 10,
+      experts_predicted: 0,
+      expert_bytes_ahead: 4096,
+      expert_bytes_wasted: 1024,
+    });
+    expect(expertParts(of)).toEqual([]);
+    const moe = { ...of, plan: { ...of.plan, expert_bytes: 1 } };
+    expect(expertParts(moe).map(({ part, whole, share }) => [part, whole, share])).toEqual([
+      ['30', 'of 40 used', 0.75],
+      ['0', 'of 0 predicted', null],
+      ['1 KiB', 'of 4 KiB read ahead', 0.25],
     ]);
   });
 });

@@ -112,8 +112,13 @@ describe('a summary', () => {
     const steep = curve([100, 0], [200, 10], [300, 90], [400, 95]);
     expect(cliffOf({ curve: steep })?.at.capacity_bytes).toBe(300);
     expect(cliffOf({ curve: curve([100, 0]) })).toBeNull();
-    expect(memorySentence({ bytes_read: 100, curve: steep } as unknown as Reuse).text).toBe(
-      'A cache of 300 B would serve 90.0 % of the weight reads, one of 200 B only 10.0 %.',
+    const reuse = { bytes_read: 100, curve: steep } as unknown as Reuse;
+    const plain = { file: 300, repacked: 0, kv: 9, compute: 9 };
+    const cliff =
+      'A cache of 300 B would serve 90.0 % of the weight reads, one of 200 B only 10.0 %.';
+    expect(memorySentence(reuse, plain).text).toBe(cliff);
+    expect(memorySentence(reuse, { ...plain, file: 100, repacked: 200 }).text).toBe(
+      `${cliff} 200 B of the weights are repacked copies, which are always in memory; 100 B are read from the file.`,
     );
   });
 });

@@ -8,13 +8,15 @@ import { MemoryBudget, type BudgetSample } from '../../state/memory_budget';
 import { graphOf } from '../../state/per_session';
 import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
-import { bandsOf } from '../../strip/bands';
+import { modelMemory, type ModelMemory } from '../../strip/bands';
 import { useResource } from '../../ui/hooks';
 import { Empty, Failed, Loading } from '../../ui/States';
 import { isModelOf } from '../map/residency';
 import type { PanelProps } from '../panel';
 import { logarithmic, mapColumns, polyline, predictionAt, type CurvePoint } from './curve';
-import { enoughOf, enoughText, helps, weightsText, type ModelMemory } from './sizes';
+import { ExpertTable } from './ExpertTable';
+import { RunComparison } from './RunComparison';
+import { enoughOf, enoughText, helps, weightsText } from './sizes';
 
 const CHART = { width: 600, height: 110 };
 const MAP_COLUMNS = 120;
@@ -39,6 +41,7 @@ function OfModel({ store, model }: { store: Store; model: string }) {
   useEffect(() => budget.use(), [budget]);
   const state = budget.state.value;
   const error = budget.error.value;
+  const current = store.models.current.value;
   if (!state)
     return error ? <Failed what="The budget cannot be read." error={error} /> : <Loading />;
   return (
@@ -46,7 +49,9 @@ function OfModel({ store, model }: { store: Store; model: string }) {
       <Decision state={state} />
       <Choice store={store} budget={budget} state={state} />
       <WeightMap plan={budget.plan.value} />
+      <ExpertTable state={state} />
       <History budget={budget} />
+      {current && <RunComparison store={store} model={current} />}
     </div>
   );
 }
@@ -98,18 +103,7 @@ function Choice({ store, budget, state }: SliderProps & { store: Store }) {
 
 function OfSession({ session, ...props }: SliderProps & { session: OpenSession }) {
   const graph = useResource(graphOf(session)).value;
-  const memory = useMemo((): ModelMemory | null => {
-    if (!graph) return null;
-    const { groups } = bandsOf(graph.tensors);
-    const bytes = (of: (typeof groups)[number]['memory']): number =>
-      groups.find(({ memory: one }) => one === of)?.bytes ?? 0;
-    return {
-      file: bytes('file'),
-      repacked: bytes('repacked'),
-      kv: bytes('kv'),
-      compute: bytes('compute'),
-    };
-  }, [graph]);
+  const memory = useMemo(() => (graph ? modelMemory(graph.tensors) : null), [graph]);
   return <Slider {...props} memory={memory} />;
 }
 

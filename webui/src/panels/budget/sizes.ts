@@ -1,14 +1,7 @@
 // How the memory of a model is made up, and how much of it is enough. Pure functions.
 import { formatBytes } from '../../format';
+import type { ModelMemory } from '../../strip/bands';
 import type { CurvePoint } from './curve';
-
-// The memory of the model as it is loaded now, in bytes.
-export interface ModelMemory {
-  readonly file: number; // weights that are read from the mapped file
-  readonly repacked: number;
-  readonly kv: number;
-  readonly compute: number;
-}
 
 // The least memory for the weights in the file with which no token reads any of them again; null: not
 // predicted.

@@ -1,11 +1,23 @@
-// The figures that say why the selection matters, each with its course over the session.
+// The figures that say why the selection matters, each with its course over the session, and what
+// they are the totals of.
 import { useMemo } from 'preact/hooks';
 import { exactBytes, exactNs, formatBytes, formatCount, formatNs } from '../../format';
 import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
+import { expertRows, parseFilter } from '../../state/filter';
+import { scopeText } from '../../state/range_query';
 import { usePart, useResource } from '../../ui/hooks';
+import { Unused } from '../../ui/Unused';
 import type { Figure } from './inspection';
-import { againstMedian, coursesOf, grouped, median, type Place, type PlaceValue } from './place';
+import {
+  againstMedian,
+  coursesOf,
+  grouped,
+  median,
+  scopeOf,
+  type Place,
+  type PlaceValue,
+} from './place';
 
 const W = 120;
 const H = 20;
@@ -18,16 +30,64 @@ interface Props {
 export function Figures(
   props: Props & { figures: readonly Figure[]; place: Place | null; now: Now | null },
 ) {
-  const { figures, place, now } = props;
+  const { store, figures, place, now } = props;
+  const isPart = usePart(() => isPartShown(store));
   return (
     <div class="figures">
       {figures.map((figure) => (
-        <Line key={figure.name} {...props} figure={figure} />
+        <Line
+          key={figure.name}
+          {...props}
+          figure={
+            isPart && figure.ofStep
+              ? { ...figure, note: [figure.note ?? '', UNFILTERED].filter(Boolean).join(', ') }
+              : figure
+          }
+        />
       ))}
       {place && (
-        <PlaceFigures key={`${place.axis} ${place.name}`} {...props} place={place} now={now} />
+        <PlaceFigures
+          key={`${place.axis} ${place.name} ${place.step ?? ''}`}
+          {...props}
+          place={place}
+          now={now}
+        />
       )}
     </div>
+  );
+}
+
+// What phase, range and filter do not apply to.
+export const UNFILTERED = 'whatever phase, range and filter select';
+
+// Whether the view selects a part of the session.
+export function isPartShown(store: Store): boolean {
+  const { phase, range, filter } = store.navigation.view.value;
+  return phase !== 'all' || range !== null || filter.trim() !== '';
+}
+
+// Whether a word of the filter only selects the row of the place.
+function isPlaceOf(word: string, { axis, index }: Place): boolean {
+  const rows = axis === 'expert' ? expertRows(parseFilter(word)) : null;
+  return rows !== null && index !== null && rows.from <= index && index < rows.to;
+}
+
+// What the totals are of, and what of it they cannot honour.
+function Scope({ store, place }: { store: Store; place: Place }) {
+  const { step } = place;
+  const text = usePart(() => scopeText(store.navigation.view.value, store.layers.value));
+  const missing = usePart(() =>
+    scopeOf(store)
+      .value.missing.filter((word) => !isPlaceOf(word, place))
+      .join('\n'),
+  );
+  const whole = step === undefined ? 'whole session' : `step ${step}`;
+  return (
+    <p class="figures-scope">
+      <span class="dim">Totals: </span>
+      {text === '' ? whole : step === undefined ? text : `${whole} (${text})`}{' '}
+      <Unused words={missing === '' ? [] : missing.split('\n')} />
+    </p>
   );
 }
 
@@ -37,30 +97,38 @@ export type Now = Readonly<Partial<Record<PlaceValue, number>>>;
 const NAMES: Readonly<Record<PlaceValue, string>> = {
   time: 'time',
   bytes: 'bytes',
+  bytes_read: 'read',
+  bytes_written: 'written',
   accesses: 'accesses',
   faults: 'disk waits',
 };
 const format = (value: PlaceValue, n: number): string =>
-  value === 'time' ? formatNs(n) : value === 'bytes' ? formatBytes(Math.round(n)) : formatCount(n);
+  value === 'time'
+    ? formatNs(n)
+    : value.startsWith('bytes')
+      ? formatBytes(Math.round(n))
+      : formatCount(n);
 const exact = (value: PlaceValue, n: number): string =>
-  value === 'time' ? exactNs(n) : value === 'bytes' ? exactBytes(n) : formatCount(n);
+  value === 'time' ? exactNs(n) : value.startsWith('bytes') ? exactBytes(n) : formatCount(n);
 
 function PlaceFigures({ store, session, place, now }: Props & { place: Place; now: Now | null }) {
   const resource = useMemo(
-    () => coursesOf(session, place),
-    [session, place.axis, place.name, place.index],
+    () => coursesOf(store, session, place),
+    [store, session, place.axis, place.name, place.index, place.step],
   );
   const { value, error } = useResource(resource);
   if (error) return <p class="dim">Its values over the session cannot be read.</p>;
   if (!value) return null;
   return (
     <>
-      {value
+      <Scope store={store} place={place} />
+      {value.courses === null && <p class="dim">Nothing of it is in this selection.</p>}
+      {(value.courses ?? [])
         .filter((course) => course.value !== 'faults' || course.sum > 0)
         .map((course) => {
-          const here = now?.[course.value];
-          const usual = median(course.perStep);
-          const against = here === undefined ? '' : againstMedian(here, usual);
+          const here = place.step === undefined ? now?.[course.value] : course.sum;
+          const against = here === undefined ? '' : againstMedian(here, median(course.perStep));
+          const ofStep = place.step === undefined ? `this step ${format(course.value, here ?? 0)}` : ''; // prettier-ignore
           return (
             <Line
               key={course.value}
@@ -70,11 +138,8 @@ function PlaceFigures({ store, session, place, now }: Props & { place: Place; no
                 name: NAMES[course.value],
                 value: format(course.value, course.sum),
                 exact: exact(course.value, course.sum),
-                share: course.share,
-                note:
-                  here === undefined
-                    ? ''
-                    : `this step ${format(course.value, here)}${against === '' ? '' : `, ${against}`}`,
+                ...(course.share === null ? {} : { share: course.share }),
+                note: here === undefined ? '' : [ofStep, against].filter(Boolean).join(', '),
                 series: course.perStep,
               }}
             />

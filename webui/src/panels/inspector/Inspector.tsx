@@ -17,7 +17,7 @@ import { withKey } from '../../state/view';
 import type { SessionProps } from '../panel';
 import { defaultTable, encodeTable } from '../table/table_options';
 import { Comparison } from './Comparison';
-import { Figures } from './Figures';
+import { Figures, isPartShown, UNFILTERED } from './Figures';
 import { inspectAccess, inspectNode, inspectOp, inspectTensor } from './inspect_graph';
 import {
   inspectExpert,
@@ -277,19 +277,26 @@ function InspectionView(props: {
           <LinkList key={links.title} store={store} links={links} />
         ))}
         {props.children}
-        <AllFacts what={what} />
+        <AllFacts store={store} what={what} />
       </div>
     </div>
   );
 }
 
-function AllFacts({ what }: { what: Inspection }) {
+function AllFacts({ store, what }: { store: Store; what: Inspection }) {
+  const isPart = usePart(() => isPartShown(store));
   const { kind, facts, groups = [] } = what;
   const count = groups.reduce((sum, group) => sum + group.facts.length, facts.length);
   return (
     <details class="all-facts">
       <summary>
         All facts <span class="dim">{count}</span>
+        {isPart && (
+          <span class="dim" title={UNFILTERED}>
+            {' '}
+            not filtered
+          </span>
+        )}
       </summary>
       <Facts facts={facts} />
       {kind !== 'Op' && <FactGroups groups={groups} />}

@@ -8,7 +8,9 @@ import { Resource } from '../../state/resource';
 import { generationSpeed } from '../../state/speed';
 import type { Store } from '../../state/store';
 import { withKey } from '../../state/view';
+import { modelMemory } from '../../strip/bands';
 import { usePart, useResource } from '../../ui/hooks';
+import { isPartShown } from './Figures';
 import {
   bytesSentence,
   cleanOpsSql,
@@ -112,8 +114,14 @@ const SENTENCES = [
     return all.ok ? ok(waitSentence(all.value, infoOf(session))) : all;
   }),
   sentence(async (session, signal) => {
-    const reuse = await session.context.api.reuse(session.id, signal);
-    return reuse.ok ? ok(memorySentence(reuse.value)) : reuse;
+    const { api } = session.context;
+    const template = session.data.steps.at(-1)?.template ?? 0;
+    const [reuse, tensors] = await Promise.all([
+      api.reuse(session.id, signal),
+      api.tensors(session.id, template, signal),
+    ]);
+    if (!reuse.ok) return reuse;
+    return tensors.ok ? ok(memorySentence(reuse.value, modelMemory(tensors.value))) : tensors;
   }),
 ];
 
@@ -123,11 +131,12 @@ export function Summary({ store, session }: { store: Store; session: OpenSession
     void session.feed.version.value;
     return session.data.stepTotals.accesses > 0;
   });
+  const isPart = usePart(() => isPartShown(store));
   const isRunning = session.active.value;
   if (!hasAccesses) return null;
   return (
     <details class="summary" open={isOpen}>
-      <summary>Summary</summary>
+      <summary>Summary{isPart && <span class="dim"> of the whole session</span>}</summary>
       {isRunning ? (
         <p class="dim">
           When this run ends, this says what it read, what limited its speed and how much memory it

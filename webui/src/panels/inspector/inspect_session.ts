@@ -18,7 +18,7 @@ import {
   type Inspection,
   type Jump,
 } from './inspection';
-import { againstMedian, median } from './place';
+import { againstMedian, everything, median } from './place';
 import { headName } from '../../state/selection';
 import { ofExpert, ofHead, ofLayer, ofSession, ofToken } from './reproduce';
 
@@ -32,8 +32,8 @@ export function inspectToken(
   return {
     kind: 'Token',
     title: token ? visibleText(token.text) || `#${token.id}` : String(index),
-    figures: step ? stepFigures(data, step) : [],
-    place: null,
+    figures: step ? [stepTime(data, step)] : [],
+    place: step ? everything(step.step) : null,
     now: null,
     copy: ofToken(index),
     facts: [
@@ -133,6 +133,7 @@ export function inspectLayer(
               value: formatNs(time),
               exact: exactNs(time),
               share: time / whole,
+              ofStep: true,
             },
           ]
         : [],
@@ -220,8 +221,8 @@ export function inspectSession(session: Session, data: TraceData): Inspection {
   return {
     kind: 'Session',
     title: session.title || session.id,
-    figures: sessionFigures(data),
-    place: null,
+    figures: [],
+    place: data.steps.length > 0 ? everything() : null,
     now: null,
     copy: ofSession,
     facts: [
@@ -241,6 +242,7 @@ export function inspectSession(session: Session, data: TraceData): Inspection {
       ),
       ...fact('warning', session.facts?.['load.warning']),
       ...fact('steps', session.steps === undefined ? '' : formatCount(session.steps)),
+      ...timeOfSteps(data),
       ...fact('file', formatBytes(session.file_bytes), { exact: exactBytes(session.file_bytes) }),
       ...fact('lost', lost > 0 ? formatCount(lost) : 'none'),
       ...fact('model', model?.path, { mono: true }),
@@ -266,50 +268,26 @@ export function inspectSession(session: Session, data: TraceData): Inspection {
 const known = (data: TraceData): readonly StepSummary[] =>
   data.steps.filter((step) => step !== undefined);
 
-// The step of a token against the median of the steps of its phase.
-function stepFigures(data: TraceData, step: StepSummary): readonly Figure[] {
+// The step of a token, from its begin to its end, against the median of the steps of its phase.
+function stepTime(data: TraceData, step: StepSummary): Figure {
   const steps = known(data);
   const same = steps.filter(({ phase, timing }) => phase === step.phase && timing !== 'learned');
-  const figure = (
-    name: string,
-    of: (one: StepSummary) => number,
-    format: (n: number) => string,
-    exact: (n: number) => string,
-  ): Figure => ({
-    name,
-    value: format(of(step)),
-    exact: exact(of(step)),
-    note: same.length > 2 ? againstMedian(of(step), median(same.map(of))) : '',
-    series: steps.map(of),
-  });
-  return [
-    figure('step time', (one) => one.duration_ns, formatNs, exactNs),
-    figure('read', (one) => one.bytes_read, formatBytes, exactBytes),
-    figure('written', (one) => one.bytes_written, formatBytes, exactBytes),
-  ];
+  const time = step.duration_ns;
+  const usual = median(same.map((one) => one.duration_ns));
+  return {
+    name: 'step time',
+    value: formatNs(time),
+    exact: exactNs(time),
+    note: same.length > 2 ? againstMedian(time, usual) : '',
+    ofStep: true,
+    series: steps.map((one) => one.duration_ns),
+  };
 }
 
-function sessionFigures(data: TraceData): readonly Figure[] {
-  const steps = known(data);
-  const figure = (
-    name: string,
-    of: (one: StepSummary) => number,
-    format: (n: number) => string,
-    exact: (n: number) => string,
-  ): Figure => {
-    const sum = steps.reduce((total, one) => total + of(one), 0);
-    return { name, value: format(sum), exact: exact(sum), series: steps.map(of) };
-  };
-  if (steps.length === 0) return [];
-  return [
-    {
-      ...figure('time', (one) => one.duration_ns, formatNs, exactNs),
-      note: 'prompt and generation, each step from its begin to its end; the table adds up the ops',
-    },
-    figure('read', (one) => one.bytes_read, formatBytes, exactBytes),
-    figure('written', (one) => one.bytes_written, formatBytes, exactBytes),
-    figure('accesses', (one) => one.accesses, formatCount, formatCount),
-  ];
+// From begin to end; the totals add up the ops.
+function timeOfSteps(data: TraceData): readonly Fact[] {
+  const sum = known(data).reduce((total, one) => total + one.duration_ns, 0);
+  return sum === 0 ? [] : fact('time of the steps', formatNs(sum), { exact: exactNs(sum) });
 }
 
 // Groups facts by the first part of the key: `model.llama.rope.freq_base` becomes "rope freq base"

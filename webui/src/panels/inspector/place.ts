@@ -1,44 +1,57 @@
-// What a selection cost over the session: its time, bytes and accesses in each step, and their share
-// of everything. Read from the same raster as the map: one row, step by step.
-import type { PictureQuery } from '../../net/types';
+// What a selection cost: its time, bytes and accesses in each step, and their share of everything.
+// Read from the same raster as the map: one row, step by step, of what phase, range and filter
+// select.
+import { computed, type ReadonlySignal } from '@preact/signals';
+import type { PictureQuery, TraceSums } from '../../net/types';
 import { pixelStart } from '../../plane/raster';
 import { ok, type Result } from '../../result';
 import type { ApiError } from '../../net/api';
 import type { OpenSession } from '../../state/open_session';
 import { perSession } from '../../state/per_session';
+import { bothOf, filteredSums, type SumQuery } from '../../state/range_query';
 import { Resource } from '../../state/resource';
+import type { Store } from '../../state/store';
 
 // A row of an axis of the map.
 export interface Place {
-  readonly axis: 'op' | 'tensor' | 'layer' | 'expert' | 'head';
+  readonly axis: 'op' | 'tensor' | 'layer' | 'expert' | 'head' | 'all';
   readonly name: string; // of the row
   readonly index: number | null; // where it is expected; null: found by its name
+  readonly step?: number; // only its values in this step
 }
+
+// Everything, in the session or in one step.
+export const everything = (step?: number): Place => ({
+  axis: 'all',
+  name: 'all',
+  index: 0,
+  ...(step === undefined ? {} : { step }),
+});
 
 export interface Course {
   readonly value: PlaceValue;
   readonly sum: number;
-  readonly share: number; // of all rows
-  readonly steps: number;
+  readonly share: number | null; // of all rows; null: it is all of them
   readonly perStep: readonly number[]; // beyond MAX_STEPS: means of consecutive steps
 }
 
-export const PLACE_VALUES = ['time', 'bytes', 'accesses', 'faults'] as const;
-export type PlaceValue = (typeof PLACE_VALUES)[number];
+export type PlaceValue = 'time' | 'bytes' | 'bytes_read' | 'bytes_written' | 'accesses' | 'faults';
+const VALUES: readonly PlaceValue[] = ['time', 'bytes', 'accesses', 'faults'];
+const VALUES_OF_ALL: readonly PlaceValue[] = ['time', 'bytes_read', 'bytes_written', 'accesses', 'faults']; // prettier-ignore
 
 const WIDTH = 120; // pixels of a sparkline
 const MAX_STEPS = 4096; // the server's limit of pixels in x
 
-// The names of the rows of an axis.
+// The names of the rows of an axis: those that have something of what the query selects.
 const rowsOf = perSession((session) => {
   const known = new Map<string, Promise<Result<readonly string[], ApiError>>>();
-  return (axis: Place['axis']) => {
-    const key = `${axis} ${session.data.steps.length}`;
+  return (axis: Place['axis'], query: SumQuery) => {
+    const key = JSON.stringify([axis, session.data.steps.length, query]);
     const before = known.get(key);
     if (before) return before;
-    const query: PictureQuery = { x: 'all', y: axis, value: 'bytes', width: 1, height: 1 };
+    const all: PictureQuery = { ...query, x: 'all', y: axis, value: 'bytes', width: 1, height: 1 };
     const loaded = session.context.api
-      .heatmap(session.id, query)
+      .heatmap(session.id, all)
       .then((picture) => (picture.ok ? ok(picture.value.y.rows) : picture));
     known.set(key, loaded);
     return loaded;
@@ -49,53 +62,85 @@ export function rowIndex({ name, index }: Place, rows: readonly string[]): numbe
   return index !== null && rows[index] === name ? index : rows.indexOf(name);
 }
 
-export function coursesOf(session: OpenSession, place: Place): Resource<readonly Course[] | null> {
+// What the totals of the inspector are of: all that the view selects.
+export const scopeOf = (store: Store): ReadonlySignal<{ readonly query: SumQuery; readonly missing: readonly string[] }> =>
+  computed(() => filteredSums(store.navigation.view.value, store.layers.value)); // prettier-ignore
+
+// Null: nothing of it is in what the view selects.
+export function coursesOf(
+  store: Store,
+  session: OpenSession,
+  place: Place,
+): Resource<{ readonly courses: readonly Course[] | null }> {
   const { api, reconnects } = session.context;
-  return new Resource<readonly Course[] | null>({
+  const query = computed(() => scopeOf(store).value.query);
+  const values = place.axis === 'all' ? VALUES_OF_ALL : VALUES;
+  return new Resource<{ readonly courses: readonly Course[] | null }>({
     // Read again once a second while the session grows.
     key: () => {
       const info = session.info.value;
-      return info.is === 'ready' ? `${info.value.state} ${info.value.steps ?? 0}` : 'unknown';
+      const grown =
+        info.is === 'ready' ? `${info.value.state} ${info.value.steps ?? 0}` : 'unknown';
+      return `${grown} ${JSON.stringify(query.value)}`;
     },
     load: async (signal) => {
-      const rows = await rowsOf(session)(place.axis);
+      const asked = query.peek();
+      const { axis, step } = place;
+      const rows = await rowsOf(session)(axis, asked);
       if (!rows.ok) return rows;
       const row = rowIndex(place, rows.value);
-      if (row < 0) return ok(null);
-      const answers = await Promise.all(
-        PLACE_VALUES.map((value) =>
-          api.heatmap(
-            session.id,
-            {
-              x: 'step',
-              y: place.axis,
-              y_from: row,
-              y_to: row + 1,
-              value,
-              width: MAX_STEPS,
-              height: 1,
-            },
-            signal,
+      if (row < 0) return ok({ courses: null });
+      const [answers, ofStep] = await Promise.all([
+        Promise.all(
+          values.map((value) =>
+            api.heatmap(
+              session.id,
+              {
+                ...asked,
+                x: 'step',
+                y: axis,
+                y_from: row,
+                y_to: row + 1,
+                value,
+                width: MAX_STEPS,
+                height: 1,
+              },
+              signal,
+            ),
           ),
         ),
-      );
+        step === undefined
+          ? null
+          : api.breakdown(
+              session.id,
+              { ...bothOf(asked, { from_step: step, to_step: step + 1 }), by: 'all', limit: 0 },
+              signal,
+            ),
+      ]);
+      if (ofStep && !ofStep.ok) return ofStep;
       const courses: Course[] = [];
       for (const [i, answer] of answers.entries()) {
         if (!answer.ok) return answer;
         const { shown, total, cells, x } = answer.value;
+        const value = values[i] ?? 'time';
         const begin = (pixel: number): number => pixelStart(x, cells.length, pixel);
         courses.push({
-          value: PLACE_VALUES[i] ?? 'time',
-          sum: shown,
-          share: total > 0 ? shown / total : 0,
-          steps: x.to - x.from,
+          value,
+          sum: ofStep ? sumOf(value, ofStep.value.sums.all) : shown,
+          share: axis === 'all' ? null : total > 0 ? shown / total : 0,
           perStep: Array.from(cells, (cell, i) => cell / (begin(i + 1) - begin(i))),
         });
       }
-      return ok(courses);
+      return ok({ courses });
     },
     reconnects,
   });
+}
+
+function sumOf(value: PlaceValue, sums: TraceSums): number {
+  const { bytes_read: read, bytes_written: written, reads, writes, time_ns: time, faults } = sums;
+  const all = { time, bytes: read + written, bytes_read: read, bytes_written: written, accesses: reads + writes, faults }; // prettier-ignore
+  return all[value];
 }
 
 // By nearest rank, as everywhere (docs/glossary.md). Values of 0 are missing.

@@ -11,6 +11,7 @@ import type {
   Sequentiality,
   Session,
 } from '../../net/types';
+import type { ModelMemory } from '../../strip/bands';
 
 // What a click on a sentence shows.
 export interface Evidence {
@@ -212,14 +213,19 @@ export function cliffOf({ curve }: Pick<Reuse, 'curve'>): {
   return best;
 }
 
-export function memorySentence(reuse: Reuse): Sentence {
+// `memory`: of the model; repacked weights are always in memory, a cache serves their reads, too.
+export function memorySentence(reuse: Reuse, memory: ModelMemory): Sentence {
   const cliff = cliffOf(reuse);
   const saved = (bytes: number): string => percent(bytes, reuse.bytes_read);
   const text = cliff
     ? `A cache of ${formatBytes(cliff.at.capacity_bytes)} would serve ${saved(cliff.at.lru.bytes_saved)} of the weight reads${cliff.below ? `, one of ${formatBytes(cliff.below.capacity_bytes)} only ${saved(cliff.below.lru.bytes_saved)}` : ''}.`
     : 'No weight is read twice, so a cache would serve nothing.';
+  const repacked =
+    memory.repacked > 0
+      ? ` ${formatBytes(memory.repacked)} of the weights are repacked copies, which are always in memory; ${formatBytes(memory.file)} are read from the file.`
+      : '';
   return {
-    text,
+    text: `${text}${repacked}`,
     hint: 'reuse: reads that an LRU cache of each size would serve',
     evidence: { panel: 'map', options: 'y:memory,x:all,v:bytes' },
   };
