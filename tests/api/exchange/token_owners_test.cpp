@@ -25,7 +25,10 @@ struct LastLayer {
     m.slot(SlotKind::Experts, chosen, LayerId{1});
     step.n_tokens = 4;
     step.slots = {{.ints = {1, 3}, .floats = {}}, {.ints = {7, 5, 5, 6}, .floats = {}}};
-    accesses = {{.extent = Extent::Experts, .slot = SlotId{1}}};
+    Access experts;
+    experts.extent = Extent::Experts;
+    experts.slot = SlotId{1};
+    accesses = {experts};
   }
   using Tokens = std::vector<std::pair<std::uint32_t, std::int32_t>>;  // with the expert's rank
   Tokens owners_of(std::int32_t expert) const {
