@@ -23,6 +23,7 @@
 #include "tests/support/models/traced_model.h"
 #include "tests/support/test_paths.h"
 #include "tests/support/wait.h"
+#include "tracer/engine/backends.h"
 #include "tracer/format/access/access.h"
 
 namespace tt::test {
