@@ -45,6 +45,10 @@ export function formatCount(count: number): string {
     .replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f');
 }
 
+// Ops without a layer belong to the embedding or the output.
+export const layerName = (name: string): string =>
+  name === 'none' || name === 'outside' ? 'emb+out' : name;
+
 // The memory sources as the page names them (docs/glossary.md has those of the data).
 export const sourceName = (source: string): string =>
   source === 'disk' ? 'file (mapped)' : source;

@@ -25,7 +25,7 @@ export const OFFLINE: ApiError = { kind: 'offline', detail: 'The server does not
 export const ABORTED: ApiError = { kind: 'aborted', detail: 'Cancelled.' };
 
 export interface CallOptions {
-  readonly query?: Readonly<Record<string, string | number | undefined>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly body?: unknown; // sent as JSON
   readonly signal?: AbortSignal | undefined;
 }

@@ -96,6 +96,7 @@ export function FilterBar({ store, session }: { store: Store; session: OpenSessi
           label="Clear the filter"
           onClick={() => {
             navigation.setFilter('', 'push');
+            input.current?.focus(); // else the next letters would be shortcuts
           }}
         />
       )}
@@ -155,6 +156,7 @@ function useNames(store: Store, session: OpenSession, isUsed: boolean): FilterNa
       source: distinct(tensors.map(({ memory_source }) => memory_source)),
       type: distinct(tensors.map(({ tensor_type }) => tensor_type)),
       device: distinct(rows.map(({ device }) => device)),
+      verdict: ['clean', 'contended', 'throttled', 'disk'],
       kernel: distinct(rows.map(({ kernel }) => kernel ?? '')),
       expert: numbers(experts),
       access: ['read', 'write'],

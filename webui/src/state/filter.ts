@@ -25,6 +25,7 @@ export const FILTER_KEYS = {
   phase: 'prompt or generate',
   step: 'number or range of steps',
   token: 'number or range of tokens',
+  verdict: 'what the machine did to the step: clean, contended, throttled or disk',
   n: 'index of the op in its step',
 } as const;
 export type FilterKey = keyof typeof FILTER_KEYS;
@@ -50,6 +51,7 @@ const WORDS: ReadonlySet<FilterKey | null> = new Set([
   'access',
   'phase',
   'component',
+  'verdict',
   'kernel',
 ] as const);
 
@@ -66,6 +68,17 @@ export function parseFilter(filter: string): readonly Term[] {
     const values = (key === null ? [rest] : rest.slice(colon + 1).split(',')).filter(Boolean);
     return values.length === 0 ? [] : [{ key, values, not, text: word }];
   });
+}
+
+// "layer:2" for the words "layer 2"; null: no key is followed by a value.
+export function meantFilter(words: readonly string[]): string | null {
+  const found = words.flatMap((word, i) => {
+    const value = words[i + 1] ?? '';
+    return isKey(word) && value !== '' && !value.includes(':') && !isKey(value)
+      ? [`${word}:${value}`]
+      : [];
+  });
+  return found.length > 0 ? found.join(' ') : null;
 }
 
 // The filter with a word added, or without it if it is there.
@@ -214,6 +227,12 @@ const KERNEL_OF_ACCESS = 'kernel of an access';
 const opsOfKernel = (condition: string): string =>
   `(template, op) IN (SELECT template, op FROM op WHERE step IN (SELECT step FROM (SELECT step, max(ops_timed) FROM step GROUP BY template)) AND ${condition})`;
 
+// Steps whose verdict was not recorded are as good as clean ones, as with clean=true of the routes.
+const VERDICT = "coalesce(verdict, 'clean')";
+const VERDICT_OF_STEP = 'verdict of the step';
+const stepsOfVerdict = (value: string): string =>
+  `step IN (SELECT step FROM step WHERE ${VERDICT} = ${quoted(value)})`;
+
 type Columns = Readonly<Partial<Record<FilterKey, readonly string[]>>>;
 
 // The columns of each table that a key is compared with. As everywhere, `layer` is the layer of the
@@ -235,6 +254,7 @@ const SQL_COLUMNS: Readonly<Record<'access' | 'op' | 'step', Columns>> = {
     phase: ['phase'],
     step: ['step'],
     token: ['token_id'],
+    verdict: [VERDICT_OF_STEP],
     n: ['op'],
   },
   op: {
@@ -249,9 +269,10 @@ const SQL_COLUMNS: Readonly<Record<'access' | 'op' | 'step', Columns>> = {
     phase: ['phase'],
     step: ['step'],
     token: ['token_id'],
+    verdict: [VERDICT_OF_STEP],
     n: ['op'],
   },
-  step: { phase: ['phase'], step: ['step'], token: ['token_id'] },
+  step: { phase: ['phase'], step: ['step'], token: ['token_id'], verdict: [VERDICT] },
 };
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
@@ -290,6 +311,7 @@ function test(key: FilterKey | null, column: string, value: string): string {
       ? `${column} = ${bounds.from}`
       : `${column} BETWEEN ${bounds.from} AND ${bounds.to}`;
   }
+  if (column === VERDICT_OF_STEP) return stepsOfVerdict(value);
   if (column === KERNEL_OF_ACCESS) return opsOfKernel(`kernel = ${quoted(value)}`);
   if (WORDS.has(key)) return `${column} = ${quoted(value)}`;
   const pattern = value
@@ -298,6 +320,8 @@ function test(key: FilterKey | null, column: string, value: string): string {
     .replaceAll('?', '_');
   return `${column} LIKE ${quoted(`%${pattern}%`)} ESCAPE '\\'`;
 }
+
+export const CLEAN_STEPS = 'verdict:clean';
 
 // ---- REST -----------------------------------------------------------------------------
 
@@ -316,7 +340,7 @@ export function restFilter(
   terms: readonly Term[],
   layers: number,
 ): { readonly query: SumQuery; readonly missing: readonly Term[] } {
-  const query: Record<string, string | number> = {};
+  const query: Record<string, string | number | boolean> = {};
   const missing: Term[] = [];
   for (const term of terms) {
     const { key, values, not } = term;
@@ -325,6 +349,7 @@ export function restFilter(
     const isOne = values.length === 1 && !not;
     const text = key === 'layer' ? layersOf(term, layers) : null;
     if (key === 'layer' && text !== null && !('layers' in query)) query.layers = text;
+    else if (isOne && key === 'verdict' && value === 'clean') query.clean = true;
     else if (isOne && key === 'kernel' && KERNELS.has(value) && !(key in query)) query[key] = value;
     else if (
       isOne &&

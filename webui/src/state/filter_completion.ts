@@ -10,7 +10,7 @@ export interface Completion {
 
 export type FilterNames = Readonly<Partial<Record<FilterKey, readonly string[]>>>;
 
-const MAX_OPTIONS = 16; // all keys
+const MAX_OPTIONS = 17; // all keys
 
 // `caret`: position of the text cursor.
 export function complete(text: string, caret: number, names: FilterNames): Completion {

@@ -21,6 +21,7 @@ export type SumQuery = Pick<
   | 'kernel'
   | 'kind'
   | 'source'
+  | 'clean'
 >;
 
 // Layer axes have a last row for the ops without a layer.

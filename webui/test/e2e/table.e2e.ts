@@ -1,7 +1,7 @@
 // The table: accesses of a step and of the session, totals, columns, copying. Its rows are compared
 // with REST.
 import { describe, expect, it } from 'vitest';
-import { visibleText } from '../../src/format';
+import { sourceName, visibleText } from '../../src/format';
 import type { Access, Breakdown, Op, StepSummary, Token } from '../../src/net/types';
 import { PageFixture } from './page_fixture';
 
@@ -127,19 +127,24 @@ describe('the accesses', () => {
   });
 });
 
+const shownName = (by: string, name: string): string =>
+  by === 'memory source' ? sourceName(name) : by === 'layer' && name === 'none' ? 'emb+out' : name;
+
 describe('totals', () => {
-  it.each(['tensor', 'layer', 'op type', 'kernel', 'component', 'phase'])(
+  it.each(['tensor', 'layer', 'op type', 'kernel', 'component', 'memory source', 'phase'])(
     'by %s are those of REST',
     async (by) => {
       const { page } = fixture;
       await fixture.recorded(6);
       await page.getByLabel('Totals by').selectOption({ label: by });
-      await page.getByRole('radio', { name: 'Session' }).check();
-      const axis = by === 'op type' ? 'op_kind' : by;
+      expect(await page.getByRole('radio', { name: 'Session' }).isChecked()).toBe(true);
+      const axis = { 'op type': 'op_kind', 'memory source': 'source' }[by] ?? by;
       const name = `Totals by ${by}`;
       const rest = await fixture.get<Breakdown>(`breakdown?by=${axis}&sort=-time&limit=5`);
       await expect.poll(() => count(name)).toBe(rest.total);
-      await expect.poll(async () => (await cells(name, 0))[0]).toBe(rest.rows[0]?.name);
+      await expect
+        .poll(async () => (await cells(name, 0))[0])
+        .toBe(shownName(by, rest.rows[0]?.name ?? ''));
       const read = grid(name).locator('.vgrid-row').first().locator('.vgrid-cell').nth(5);
       expect((await read.getAttribute('title'))?.replace(/\D/g, '')).toBe(
         String(rest.rows[0]?.all.bytes_read),
@@ -156,7 +161,28 @@ describe('totals', () => {
     await page.locator('.table-note').getByText('ignores access:read').waitFor();
     await grid('Totals by layer').locator('.vgrid-row').first().dblclick();
     await expect.poll(() => fixture.hash.get('q')).toMatch(/layer:(\d+|none)$/);
-    await grid(/Accesses of step/).waitFor();
+    await grid(/Accesses of the session/).waitFor();
+  });
+
+  it('can be those of the clean steps', async () => {
+    const { page } = fixture;
+    await fixture.recorded(6);
+    await page.getByLabel('Totals by').selectOption('phase');
+    await fixture.filter.fill('verdict:clean');
+    await page.keyboard.press('Enter');
+    const clean = await fixture.get<Breakdown>('breakdown?by=phase&sort=-time&clean=true');
+    const steps = await fixture.sql<[string, number]>(
+      "SELECT phase, sum(mapped_bytes) FROM step WHERE verdict = 'clean' GROUP BY 1",
+    );
+    expect(clean.total).toBe(steps.rows.length);
+    if (clean.total > 0) {
+      await expect.poll(() => count('Totals by phase')).toBe(clean.total);
+      const read = grid('Totals by phase').locator('.vgrid-row').first().locator('.vgrid-cell').nth(5); // prettier-ignore
+      await expect
+        .poll(async () => (await read.getAttribute('title'))?.replace(/\D/g, ''))
+        .toBe(String(clean.rows[0]?.all.bytes_read));
+    }
+    expect(await page.locator('.table-note').getByText('ignores').count()).toBe(0);
   });
 });
 
@@ -167,7 +193,7 @@ describe('totals by kernel', () => {
     await page.getByLabel('Totals by').selectOption('kernel');
     await grid('Totals by kernel').locator('.vgrid-row').first().dblclick();
     await expect.poll(() => fixture.hash.get('q')).toMatch(/^kernel:[a-z]+$/);
-    await grid(/Accesses of step/).waitFor();
+    await grid(/Accesses of the session/).waitFor();
   });
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { mapColumns, polyline, predictionAt } from '../../src/panels/budget/curve';
 import { expertParts } from '../../src/panels/budget/experts';
 import { runFigures, runPair, runRows } from '../../src/panels/budget/runs';
-import { enoughOf, enoughText, helps, weightsText } from '../../src/panels/budget/sizes';
+import { enoughOf, enoughText, weightsText } from '../../src/panels/budget/sizes';
 import { MemoryBudget } from '../../src/state/memory_budget';
 import { Toasts } from '../../src/state/toasts';
 import type { Memory, Model, Session } from '../../src/net/types';
@@ -210,10 +210,6 @@ describe('how much memory is enough', () => {
   it('is the least with which nothing is read again', () => {
     expect(enoughOf(same)).toBe(2 * MIB);
     expect(enoughOf([at(1, 900, 10, 10)])).toBeNull();
-  });
-  it('and a plan that changes nothing does not help', () => {
-    expect(helps(same)).toBe(false);
-    expect(helps([at(1, 900, 20, 10)])).toBe(true);
   });
   it('names everything that needs memory', () => {
     const memory = { file: 3 * MIB, repacked: 4 * MIB, kv: 16 * MIB, compute: MIB };

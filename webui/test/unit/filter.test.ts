@@ -1,7 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { nextSort, sortOf, sortText } from '../../src/grid/vgrid';
 import type { OpSource } from '../../src/net/types';
-import { filterOps, parseFilter, restFilter, sqlFilter, stepMatches } from '../../src/state/filter';
+import {
+  filterOps,
+  meantFilter,
+  parseFilter,
+  restFilter,
+  sqlFilter,
+  stepMatches,
+} from '../../src/state/filter';
 import { complete } from '../../src/state/filter_completion';
 import { op, step } from './make';
 
@@ -141,5 +148,25 @@ describe('a sort', () => {
     expect(next('op', 'duration')).toBe('-duration');
     expect(next('-duration', 'duration')).toBe('duration');
     expect(next('-duration', 'name')).toBe('name');
+  });
+});
+
+describe('clean steps', () => {
+  it('are a parameter of REST and a condition of SQL', () => {
+    const terms = parseFilter('verdict:clean');
+    expect(restFilter(terms, 4)).toEqual({ query: { clean: true }, missing: [] });
+    expect(sqlFilter('access', terms).where).toEqual([
+      "step IN (SELECT step FROM step WHERE coalesce(verdict, 'clean') = 'clean')",
+    ]);
+    expect(sqlFilter('step', terms).where).toEqual(["coalesce(verdict, 'clean') = 'clean'"]);
+    expect(restFilter(parseFilter('-verdict:clean verdict:disk'), 4).missing).toHaveLength(2);
+  });
+});
+
+describe('words without a colon', () => {
+  it('are named with one', () => {
+    expect(meantFilter(['layer', '2', 'expert', '3'])).toBe('layer:2 expert:3');
+    expect(meantFilter(['attn_q', 'layer'])).toBeNull();
+    expect(meantFilter(['layer', 'kind:weight'])).toBeNull();
   });
 });

@@ -4,6 +4,7 @@ import {
   cleanSteps,
   cliffOf,
   disturbedSpeedSentence,
+  layersText,
   memorySentence,
   machineSentence,
   orderSentence,
@@ -53,15 +54,39 @@ describe('a summary', () => {
       'A step reads 2 MiB, of which 1 MiB are weights.',
     );
   });
+  it('says where the weights are, if in several places', () => {
+    const row = (name: string, bytes_read: number) => ({
+      name,
+      all: sums({}),
+      prompt: sums({}),
+      generate: sums({ bytes_read }),
+    });
+    const all = breakdown({ bytes_read: 4096 });
+    const weights = breakdown({ bytes_read: 4096 }, [row('disk', 1024), row('repacked', 3072)]);
+    expect(bytesSentence(all, weights, { generate: 1, all: 1 }, null).text).toBe(
+      'A generated token reads 4 KiB, of which 4 KiB are weights: 3 KiB repacked, 1 KiB file (mapped).',
+    );
+  });
+  it('names the slowest layers', () => {
+    const layers = (...rows: readonly [string, number][]) =>
+      breakdown({ time_ns: 100 }, rows.map(([name, time_ns]) => ({ name, all: sums({}), prompt: sums({}), generate: sums({ time_ns }) }))); // prettier-ignore
+    expect(layersText(layers(['none', 50], ['0', 20], ['1', 30]), 'generate')).toBe(
+      ' Layer 1 is the slowest: 30.0 %, then layer 0: 20.0 %.',
+    );
+    expect(layersText(layers(['0', 49], ['1', 50]), 'generate')).toBe(
+      ' No layer is clearly the slowest: layers 1 and 0 take 50.0 % and 49.0 %.',
+    );
+    expect(layersText(layers(['none', 50], ['0', 0]), 'generate')).toBe('');
+  });
   it('does not say what bounds the speed of a disturbed run', () => {
     const rows = [
       ['MUL_MAT', 60, 6, 15],
       ['ROPE', 40, 0, 15],
     ];
-    expect(disturbedSpeedSentence('contended', cleanSteps({ rows }), 219.4).text).toBe(
-      'What limits the speed (219 tokens/s) cannot be told, because the run was contended (other programs used the processors). In the 15 clean steps, MUL_MAT takes 60.0 % of the time, at 95.4 MiB/s.',
+    expect(disturbedSpeedSentence('contended', cleanSteps({ rows }), 219.4, ' L.').text).toBe(
+      'What limits the speed (219 tokens/s) cannot be told, because the run was contended (other programs used the processors). In the 15 clean steps, MUL_MAT takes 60.0 % of the time, at 95.4 MiB/s. L.',
     );
-    expect(disturbedSpeedSentence('disk', cleanSteps({ rows: [] }), null).text).toBe(
+    expect(disturbedSpeedSentence('disk', cleanSteps({ rows: [] }), null, '').text).toBe(
       'What limits the speed cannot be told, because the run was waiting for the disk. No step with the usual times was clean.',
     );
   });
@@ -69,14 +94,16 @@ describe('a summary', () => {
     const row = { name: 'MUL_MAT', all: sums({}), prompt: sums({}), generate: sums({ time_ns: 60, bytes_per_second: 2_147_483_648 }) }; // prettier-ignore
     const ops = breakdown({ time_ns: 100 }, [row]);
     const steps = { generate: 4, all: 5 };
-    expect(speedSentence(ops, { advice: [] }, steps, 219.4).text).toBe(
-      'Computation limits the speed (219 tokens/s): MUL_MAT takes 60.0 % of the time, at 2 GiB/s.',
+    expect(speedSentence(ops, { advice: [] }, steps, 219.4, ' L.').text).toBe(
+      'Computation limits the speed (219 tokens/s): MUL_MAT takes 60.0 % of the time, at 2 GiB/s. L.',
     );
     const report = { advice: [{ advice: 'generation is memory-bound.', because: 'b' }] };
-    expect(speedSentence(ops, report, steps, null)).toMatchObject({ hint: 'b' });
-    expect(speedSentence(ops, report, steps, null).text).toMatch(/^Memory bandwidth limits/);
+    expect(speedSentence(ops, report, steps, null, '')).toMatchObject({ hint: 'b' });
+    expect(speedSentence(ops, report, steps, null, '').text).toMatch(/^Memory bandwidth limits/);
     const waits = breakdown({ time_ns: 100, faults: 8 }, [row]);
-    expect(speedSentence(waits, report, steps, null).text).toMatch(/^The disk limits the speed/);
+    expect(speedSentence(waits, report, steps, null, '').text).toMatch(
+      /^The disk limits the speed/,
+    );
   });
   it('says in which order the file is read', () => {
     const order = { reads: 4, sequential: 1, bytes: 200, sequential_bytes: 50 };

@@ -16,7 +16,7 @@ import type { PanelProps } from '../panel';
 import { logarithmic, mapColumns, polyline, predictionAt, type CurvePoint } from './curve';
 import { ExpertTable } from './ExpertTable';
 import { RunComparison } from './RunComparison';
-import { enoughOf, enoughText, helps, weightsText } from './sizes';
+import { enoughOf, enoughText, weightsText } from './sizes';
 
 const CHART = { width: 600, height: 110 };
 const MAP_COLUMNS = 120;
@@ -116,6 +116,8 @@ function Slider({ budget, state, memory }: SliderProps & { memory: ModelMemory |
   const curve = plan?.curve ?? [];
   const at = predictionAt(curve, bytes);
   const least = Math.min(total, 1 << 20);
+  // The curve would be that of the other weights alone.
+  const isRepacked = memory !== null && memory.repacked > 0 && state.budget === 'off';
   const enough = enoughText(enoughOf(curve), memory);
   const change = (options: MemoryOptions): void => {
     chosen.value = null;
@@ -123,7 +125,14 @@ function Slider({ budget, state, memory }: SliderProps & { memory: ModelMemory |
   };
   return (
     <section class="budget-choice" aria-label="Budget">
-      {curve.length > 0 ? (
+      {enough !== '' && <p class="budget-enough">{enough}</p>}
+      {isRepacked ? (
+        <p class="budget-prediction">
+          {formatBytes(memory.repacked)} of the weights are repacked copies, which must stay in
+          memory. A budget loads the model again without them; the next prompt then predicts the
+          speed of every budget.
+        </p>
+      ) : curve.length > 0 ? (
         <Curve curve={curve} from={least} to={total} at={bytes} />
       ) : (
         <p class="dim">Send a prompt: then the speed of every budget can be predicted.</p>
@@ -145,29 +154,21 @@ function Slider({ budget, state, memory }: SliderProps & { memory: ModelMemory |
           {weightsText(total, memory)}
         </span>
       </label>
-      {at && (
+      {at && !isRepacked && (
         <p class="budget-prediction">
-          {helps(curve) ? (
+          {at.plain_bytes_per_token < 1 ? (
+            <b>With {formatBytes(bytes)} all weights stay in memory: nothing to plan.</b>
+          ) : (
             <>
               Predicted{plan?.disk_measured === false && ' for a disk of 1 GB/s'}:{' '}
               <b>{speedText(at.tokens_per_second)}</b>,{' '}
-              {formatBytes(Math.round(at.bytes_per_token))} read per token. Without a plan:{' '}
-              {speedText(at.plain_tokens_per_second)},{' '}
+              {formatBytes(Math.round(at.bytes_per_token))} read from the disk per token. Without a
+              plan: {speedText(at.plain_tokens_per_second)},{' '}
               {formatBytes(Math.round(at.plain_bytes_per_token))}.
-            </>
-          ) : (
-            <b>The weights of this model fit: nothing to plan.</b>
-          )}
-          {memory !== null && memory.repacked > 0 && (
-            <>
-              {' '}
-              Repacked weights are copies that are always in memory: a budget loads the model again
-              without them.
             </>
           )}
         </p>
       )}
-      {enough !== '' && <p class="budget-enough">{enough}</p>}
       <div class="budget-buttons">
         <button
           type="button"

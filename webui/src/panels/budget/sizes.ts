@@ -10,14 +10,6 @@ export function enoughOf(curve: readonly CurvePoint[]): number | null {
   return enough.length === 0 ? null : Math.min(...enough.map((point) => point.budget_bytes));
 }
 
-// Whether a plan would read less or be faster at any budget.
-export const helps = (curve: readonly CurvePoint[]): boolean =>
-  curve.some(
-    (point) =>
-      point.bytes_per_token < point.plain_bytes_per_token - 1 ||
-      (point.tokens_per_second ?? 0) > 1.005 * (point.plain_tokens_per_second ?? 0),
-  );
-
 // How much RAM is enough, in one sentence.
 export function enoughText(enough: number | null, memory: ModelMemory | null): string {
   if (enough === null && !memory) return '';

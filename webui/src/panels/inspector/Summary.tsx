@@ -1,8 +1,10 @@
 // The summary of the session in six sentences. Each appears as soon as its route has answered, and
 // leads to its evidence.
+import { formatCount } from '../../format';
 import type { ApiResult } from '../../net/api';
 import { ok } from '../../result';
 import type { OpenSession } from '../../state/open_session';
+import { CLEAN_STEPS, parseFilter, toggleWord } from '../../state/filter';
 import { perSession } from '../../state/per_session';
 import { Resource } from '../../state/resource';
 import { generationSpeed } from '../../state/speed';
@@ -16,6 +18,7 @@ import {
   cleanOpsSql,
   cleanSteps,
   disturbedSpeedSentence,
+  layersText,
   machineSentence,
   memorySentence,
   orderSentence,
@@ -69,12 +72,27 @@ const MACHINE = sentence(async (session, signal) => {
   return machine.ok ? ok(machineSentence(machine.value)) : machine;
 });
 
+const DISTURBED_STEPS = perSession(
+  (session) =>
+    new Resource<{ readonly disturbed: number; readonly all: number }>({
+      key: () => (session.active.value ? null : String(session.data.stepTotals.steps)),
+      load: async (signal) => {
+        const machine = await session.context.api.conditions(session.id, signal);
+        if (!machine.ok) return machine;
+        const { clean, contended, throttled, disk, unknown } = machine.value.steps;
+        const disturbed = contended + throttled + disk;
+        return ok({ disturbed, all: disturbed + clean + unknown });
+      },
+      reconnects: session.context.reconnects,
+    }),
+);
+
 const SENTENCES = [
   sentence(async (session, signal) => {
     const { api } = session.context;
     const [all, weights] = await Promise.all([
       api.breakdown(session.id, { by: 'all', limit: 0 }, signal),
-      api.breakdown(session.id, { by: 'all', kind: 'weight', limit: 0 }, signal),
+      api.breakdown(session.id, { by: 'source', kind: 'weight', limit: 20 }, signal),
     ]);
     if (!all.ok) return all;
     return weights.ok
@@ -88,16 +106,27 @@ const SENTENCES = [
     const machine = await api.conditions(session.id, signal);
     if (!machine.ok) return machine;
     const { verdict } = machine.value;
-    if (verdict !== null && verdict !== 'clean') {
+    const phase = counts.generate > 0 ? 'generate' : 'all';
+    const isDisturbed = verdict !== null && verdict !== 'clean';
+    const layers = await api.breakdown(
+      session.id,
+      { by: 'layer', sort: '-time', clean: isDisturbed },
+      signal,
+    );
+    if (!layers.ok) return layers;
+    const slowest = layersText(layers.value, phase);
+    if (isDisturbed) {
       const ops = await api.query(session.id, cleanOpsSql(counts.generate > 0), 100, signal);
-      return ops.ok ? ok(disturbedSpeedSentence(verdict, cleanSteps(ops.value), speed)) : ops;
+      return ops.ok
+        ? ok(disturbedSpeedSentence(verdict, cleanSteps(ops.value), speed, slowest))
+        : ops;
     }
     const [ops, report] = await Promise.all([
       api.breakdown(session.id, { by: 'op_kind', sort: '-time', limit: 1 }, signal),
       api.report(session.id, signal),
     ]);
     return ops.ok
-      ? ok(speedSentence(ops.value, report.ok ? report.value : null, counts, speed))
+      ? ok(speedSentence(ops.value, report.ok ? report.value : null, counts, speed, slowest))
       : ops;
   }),
   sentence(async (session, signal) => {
@@ -147,6 +176,7 @@ export function Summary({ store, session }: { store: Store; session: OpenSession
           <p aria-label="Machine">
             <Line store={store} resource={MACHINE(session)} />
           </p>
+          <CleanOnly store={store} session={session} />
           <ol aria-label="Summary">
             {SENTENCES.map((of, i) => (
               <li key={i}>
@@ -157,6 +187,28 @@ export function Summary({ store, session }: { store: Store; session: OpenSession
         </>
       )}
     </details>
+  );
+}
+
+// The switch that leaves the disturbed steps out of every view.
+function CleanOnly({ store, session }: { store: Store; session: OpenSession }) {
+  const isOn = usePart(() =>
+    parseFilter(store.navigation.view.value.filter).some(({ text }) => text === CLEAN_STEPS),
+  );
+  const { value } = useResource(DISTURBED_STEPS(session));
+  if (!value || (value.disturbed === 0 && !isOn)) return null;
+  return (
+    <label class="check" title={`Adds ${CLEAN_STEPS} to the filter`}>
+      <input
+        type="checkbox"
+        checked={isOn}
+        onChange={() => {
+          const { navigation } = store;
+          navigation.setFilter(toggleWord(navigation.view.peek().filter, CLEAN_STEPS), 'push');
+        }}
+      />{' '}
+      Only clean steps: leaves out {formatCount(value.disturbed)} of {formatCount(value.all)}
+    </label>
   );
 }
 

@@ -1,6 +1,6 @@
 // The summary of a finished session: six sentences, each from one route of REST, with a link to its
 // evidence. Pure functions.
-import { formatBytes, formatCount, formatSpeed, plural } from '../../format';
+import { formatBytes, formatCount, formatSpeed, plural, sourceName } from '../../format';
 import type {
   Breakdown,
   Conditions,
@@ -15,7 +15,7 @@ import type { ModelMemory } from '../../strip/bands';
 
 // What a click on a sentence shows.
 export interface Evidence {
-  readonly panel: 'table' | 'map';
+  readonly panel: 'table' | 'map' | 'budget';
   readonly options: string; // of the panel, as in links
   readonly sort?: string;
   readonly filter?: string;
@@ -44,7 +44,7 @@ export function machineSentence({ text }: Pick<Conditions, 'text'>): Sentence {
   };
 }
 
-// `all`: totals of all reads; `weights`: of those of weights.
+// `all`: totals of all reads; `weights`: of those of weights, by memory source.
 export function bytesSentence(
   all: Breakdown,
   weights: Breakdown,
@@ -56,11 +56,32 @@ export function bytesSentence(
   const file = session?.model?.size ?? 0;
   const share = file > 0 ? ` (${percent(per(weights), file)} of the model file)` : '';
   const text = (bytes: number): string => formatBytes(Math.round(bytes));
+  const sources = weights.rows
+    .filter((row) => row[phase].bytes_read > 0)
+    .sort((a, b) => b[phase].bytes_read - a[phase].bytes_read)
+    .map((row) => `${text(row[phase].bytes_read / Math.max(1, steps[phase]))} ${sourceName(row.name)}`); // prettier-ignore
+  const from = sources.length > 1 ? `: ${sources.join(', ')}` : '';
   return {
-    text: `${phase === 'generate' ? 'A generated token' : 'A step'} reads ${text(per(all))}, of which ${text(per(weights))} are weights${share}.`,
-    hint: 'breakdown, all and kind=weight: bytes read, divided by the tokens',
-    evidence: { panel: 'table', options: 'all,by:tensor', sort: '-bytes_read' },
+    text: `${phase === 'generate' ? 'A generated token' : 'A step'} reads ${text(per(all))}, of which ${text(per(weights))} are weights${share}${from}.`,
+    hint: 'breakdown, all and by=source of kind=weight: bytes read, divided by the tokens',
+    evidence: { panel: 'table', options: 'all,by:source', sort: '-bytes_read' },
   };
+}
+
+// The layers that take the most time, from totals by layer; empty: no layer has times.
+export function layersText(layers: Breakdown, phase: 'generate' | 'all'): string {
+  const whole = layers.sums[phase].time_ns;
+  const [first, second] = layers.rows
+    .filter(({ name }) => /^\d+$/.test(name))
+    .map((row) => ({ name: row.name, ns: row[phase].time_ns }))
+    .filter(({ ns }) => ns > 0)
+    .sort((a, b) => b.ns - a.ns);
+  if (!first || whole <= 0) return '';
+  const share = (ns: number): string => percent(ns, whole);
+  if (!second) return ` Layer ${first.name} takes ${share(first.ns)} of the time.`;
+  return first.ns < 1.05 * second.ns
+    ? ` No layer is clearly the slowest: layers ${first.name} and ${second.name} take ${share(first.ns)} and ${share(second.ns)}.`
+    : ` Layer ${first.name} is the slowest: ${share(first.ns)}, then layer ${second.name}: ${share(second.ns)}.`;
 }
 
 // The op type that takes the most time of the steps that were not disturbed.
@@ -81,11 +102,13 @@ const hottestText = ({ name, share, rate }: Hottest): string =>
 const SPEED_EVIDENCE: Evidence = { panel: 'table', options: 'all,by:op_kind', sort: '-time' };
 
 // `ops`: totals by op type, the slowest first. `speed`: generated tokens per second; null: unknown.
+// `layers`: layersText().
 export function speedSentence(
   ops: Breakdown,
   report: Pick<Report, 'advice'> | null,
   steps: StepCounts,
   speed: number | null,
+  layers: string,
 ): Sentence {
   const phase = steps.generate > 0 ? 'generate' : 'all';
   const row = ops.rows[0];
@@ -103,7 +126,7 @@ export function speedSentence(
     rate: row[phase].bytes_per_second ?? 0,
   };
   return {
-    text: `${cause}${speed === null ? '' : ` (${formatSpeed(speed)})`}${hottest ? `: ${hottestText(hottest)}` : ''}.`,
+    text: `${cause}${speed === null ? '' : ` (${formatSpeed(speed)})`}${hottest ? `: ${hottestText(hottest)}` : ''}.${layers}`,
     hint: memory?.because ?? 'breakdown?by=op_kind and the advice of the report',
     evidence: SPEED_EVIDENCE,
   };
@@ -114,10 +137,11 @@ export function disturbedSpeedSentence(
   verdict: string,
   { steps, hottest }: CleanSteps,
   speed: number | null,
+  layers: string,
 ): Sentence {
   const clean =
     hottest && steps > 0
-      ? ` In the ${plural(steps, 'clean step')}, ${hottestText(hottest)}.`
+      ? ` In the ${plural(steps, 'clean step')}, ${hottestText(hottest)}.${layers}`
       : ' No step with the usual times was clean.';
   return {
     text: `What limits the speed${speed === null ? '' : ` (${formatSpeed(speed)})`} cannot be told, because the run was ${DISTURBED[verdict] ?? verdict}.${clean}`,
@@ -227,6 +251,6 @@ export function memorySentence(reuse: Reuse, memory: ModelMemory): Sentence {
   return {
     text: `${text}${repacked}`,
     hint: 'reuse: reads that an LRU cache of each size would serve',
-    evidence: { panel: 'map', options: 'y:memory,x:all,v:bytes' },
+    evidence: { panel: 'budget', options: '' },
   };
 }

@@ -1,5 +1,5 @@
 // The axes of the map from the server's description, the tensors and the steps. Pure functions.
-import { formatCount, sourceName, visibleText } from '../../format';
+import { formatCount, layerName, sourceName, visibleText } from '../../format';
 import type { PictureAxis, Tensor } from '../../net/types';
 import { axisOf, type Axis, type Section } from '../../plane/axis';
 import { clip, spanOf, type Range } from '../../plane/range';
@@ -26,9 +26,6 @@ export function axisFrom(axis: PictureAxis, more: Partial<Axis> = {}): Axis {
   const names = text ? axis.rows.map(text) : axis.rows;
   return axisOf('rows', name, axis.size, { names, groups: groupsOfNames(names), ...more });
 }
-
-// Ops without a layer belong to the embedding or the output.
-const layerName = (name: string): string => (name === 'none' ? 'emb+out' : name);
 
 // The time, byte and other axes that are not rows keep their sections: files or buffers.
 const sectionsOf = ({ sections }: PictureAxis): readonly Section[] =>

@@ -33,6 +33,7 @@ const WORDS: Readonly<Record<ServerGroup, (name: string) => string>> = {
   kernel: (name) => (name === 'unknown' ? '' : `kernel:${name}`),
   expert: (name) => `expert:${name}`,
   component: (name) => `component:${name}`,
+  source: (name) => `source:${name}`,
   phase: (name) => `phase:${name}`,
 };
 

@@ -108,7 +108,9 @@ function Toolbar(props: TableProps) {
           aria-label="Totals by"
           value={options.by ?? ''}
           onChange={(event) => {
-            set({ by: GROUPS.find((one) => one === event.currentTarget.value) ?? null });
+            const by = GROUPS.find((one) => one === event.currentTarget.value) ?? null;
+            // Totals are first those of the session.
+            set(by !== null && options.by === null ? { by, all: true } : { by });
           }}
         >
           <option value="">nothing</option>

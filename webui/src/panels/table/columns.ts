@@ -6,6 +6,7 @@ import {
   formatCount,
   formatNs,
   formatShape,
+  layerName,
   sourceName,
   visibleText,
   kernelText,
@@ -236,6 +237,7 @@ export const GROUP_NAMES: Readonly<Record<Group, string>> = {
   expert: 'expert',
   token: 'token',
   component: 'component',
+  source: 'memory source',
   phase: 'phase',
 };
 
@@ -258,6 +260,10 @@ export function tokenColumns(data: TraceData): readonly TableColumn<TokenTotal>[
 const tokensText = ({ token_id: first, token_count: count }: TokenTotal): string =>
   count > 1 ? `${first}–${first + count - 1}` : String(first);
 
+// As on the axes of the map.
+const groupName = (by: Group, name: string): string =>
+  by === 'source' ? sourceName(name) : by === 'layer' ? layerName(name) : name;
+
 // `whole`: the sums of all rows, for shares. The keys are those that the server sorts by.
 export function groupColumns(
   by: Group,
@@ -268,7 +274,7 @@ export function groupColumns(
   const allBytes = whole.bytes_read + whole.bytes_written;
   // prettier-ignore
   return [
-    text('name', GROUP_NAMES[by], 130, (row) => row.name, { grow: 1, mono: by === 'tensor', unsortable: true }),
+    text('name', GROUP_NAMES[by], by === 'tensor' ? 210 : 130, (row) => groupName(by, row.name), { grow: 1, mono: by === 'tensor', unsortable: true }),
     time('time', 'time', (row) => row.all.time_ns, { bar: (row) => share(row.all.time_ns, whole.time_ns) }),
     number('time_share', 'of time', 64, (row) => share(row.all.time_ns, whole.time_ns), percent, { unsortable: true }),
     bytes('bytes', 'bytes', touched, { bar: (row) => share(touched(row), allBytes) }),

@@ -10,6 +10,7 @@ export const GROUPS = [
   'expert',
   'token',
   'component',
+  'source',
   'phase',
 ] as const;
 export type Group = (typeof GROUPS)[number];
