@@ -39,17 +39,11 @@ std::span<const double> times_to_compare(const SpeedOp& op) {
   return op.quiet_ns.size() == op.ns.size() ? op.quiet_ns : op.ns;
 }
 
-double drift_between(std::span<const double> before, std::span<const double> after,
-                     SpeedOrder order) {
-  return order == SpeedOrder::InTurns ? 0 : std::max(drift_of(before), drift_of(after));
-}
-
 struct OpSides {
   const SpeedOp *before = nullptr, *after = nullptr;
 };
 
-std::vector<ComparedOp> compare_ops(const SpeedTest& before, const SpeedTest& after, double noise,
-                                    SpeedOrder order) {
+std::vector<ComparedOp> compare_ops(const SpeedTest& before, const SpeedTest& after, double noise) {
   std::map<std::string, OpSides> kinds;
   for (const SpeedOp& op : before.ops) kinds[op.op].before = &op;
   for (const SpeedOp& op : after.ops) kinds[op.op].after = &op;
@@ -76,10 +70,9 @@ std::vector<ComparedOp> compare_ops(const SpeedTest& before, const SpeedTest& af
     if (row.share < kLeastShare || row.before_ns <= 0 || row.after_ns <= 0) continue;
     const OpSides& sides = kinds[row.op];
     const auto left = times_to_compare(*sides.before), right = times_to_compare(*sides.after);
-    const std::vector<double> a = fastest({left}), b = fastest({right});
-    const double floor = std::max(
-        {noise, noise_of_blocks(left), noise_of_blocks(right), drift_between(a, b, order)});
-    row.change = compare_samples(a, b, floor, 1 - (1 - kConfidence) / static_cast<double>(judged));
+    const double floor = std::max({noise, noise_of_blocks(left), noise_of_blocks(right)});
+    row.change = compare_samples(fastest({left}), fastest({right}), floor,
+                                 1 - (1 - kConfidence) / static_cast<double>(judged));
   }
   std::ranges::stable_sort(rows, std::ranges::greater(),
                            [](const ComparedOp& row) { return std::abs(row.added_ns()); });
@@ -130,10 +123,9 @@ std::vector<ComparedTest> compare_speed(const std::vector<SpeedTest>& before,
     const std::vector<double> a = left.rounds_ns(), b = right->rounds_ns();
     test.before_ns = sample_spread(a).median;
     test.after_ns = sample_spread(b).median;
-    test.change = compare_samples(a, b,
-                                  std::max({least, left.noise_of_rounds(), right->noise_of_rounds(),
-                                            drift_between(a, b, order)}));
-    test.ops = compare_ops(left, *right, test.change.noise, order);
+    test.change =
+        compare_samples(a, b, std::max({least, left.noise_of_rounds(), right->noise_of_rounds()}));
+    test.ops = compare_ops(left, *right, test.change.noise);
   }
   return tests;
 }

@@ -58,9 +58,8 @@ struct ComparedTest {
 };
 
 // Whether the rounds of both sides were measured in turns, or those of one side first. In the
-// second case the machine may have become faster or slower meanwhile. So the noise floor is at
-// least the drift of each side (drift_of), by which a run differs from itself, and at least
-// kLeastNoiseOfRuns, because a change between the runs is in the samples of neither.
+// second case the machine may have been another one for the whole of a side, which no sample of
+// either side shows: the noise floor is at least kLeastNoiseOfRuns.
 enum class SpeedOrder : bool { InTurns, Separate };
 inline constexpr double kLeastNoiseOfRuns = 0.02;
 

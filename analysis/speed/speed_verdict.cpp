@@ -18,11 +18,6 @@ namespace {
 // With more, the normal approximation is as good and the exact distribution takes too long.
 constexpr std::size_t kMaxExactPairs = 2500, kMaxExactSigned = 200;
 
-// Mean square of the differences between successive rounds, relative to twice their variance (von
-// Neumann): about 1 for independent rounds. Of 10 independent ones it is lower in about one case
-// of 10; of a random walk nearly always.
-constexpr double kIndependent = 0.7;
-
 // The number of values to drop at each end of `count` sorted ones, so that the rest is the
 // interval; 0: too few samples, no interval. The probability that the rank statistic is at most k
 // is the sum of the first k + 1 probabilities.
@@ -161,27 +156,6 @@ double noise_floor(std::span<const double> first, std::span<const double> second
   }
   std::ranges::sort(distances);
   return std::max(kLeastNoise, quantile<double>(distances, 0.5).value_or(0));
-}
-
-double drift_of(std::span<const double> rounds) {
-  if (rounds.size() < 4) return 0;
-  std::vector<double> logs;
-  for (const double ns : rounds) logs.push_back(std::log(ns));
-  const auto n = static_cast<double>(logs.size());
-  const double mean = std::accumulate(logs.begin(), logs.end(), 0.0) / n;
-  double squares = 0, steps = 0;
-  for (const double value : logs) squares += (value - mean) * (value - mean);
-  for (std::size_t i = 1; i < logs.size(); ++i)
-    steps += (logs[i] - logs[i - 1]) * (logs[i] - logs[i - 1]);
-  if (steps / (n - 1) >= kIndependent * 2 * squares / n) return 0;
-
-  double fastest = std::min(rounds[0], rounds[1]), slowest = fastest;
-  for (std::size_t i = 1; i + 1 < rounds.size(); ++i) {
-    const double here = std::min(rounds[i], rounds[i + 1]);
-    fastest = std::min(fastest, here);
-    slowest = std::max(slowest, here);
-  }
-  return slowest / fastest - 1;
 }
 
 }  // namespace tt

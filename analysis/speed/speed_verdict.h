@@ -43,11 +43,6 @@ SpeedChange compare_pairs(std::span<const double> before, std::span<const double
 // How far two equal programs are apart, measured in pairs: half of the pairs differ by more. At
 // least kLeastNoise.
 double noise_floor(std::span<const double> first, std::span<const double> second);
-// How far apart parts of one run are, if successive rounds are more alike than others (the machine
-// became slower or faster); 0 if the rounds are independent, or fewer than four. It is the slowest
-// of the rounds relative to the fastest, where a round counts with the faster one of itself and the
-// next. `rounds`: times of equal work, in the order in which they were measured.
-double drift_of(std::span<const double> rounds);
 // Smaller differences of equal programs are normal even on a quiet machine.
 inline constexpr double kLeastNoise = 0.005;
 

@@ -122,45 +122,6 @@ TEST(SpeedComparison, SmallDifferencesNeedTurns) {
   EXPECT_EQ(separate[0].change.noise, kLeastNoiseOfRuns);
 }
 
-// Two equal runs, one after the other, on a machine whose speed wanders by 1 % from round to round.
-// The rounds of a run are then no independent samples, and their interval is too narrow: without
-// the drift of each run about 40 % of the pairs would be told apart.
-TEST(SpeedComparison, DriftOfTheMachineIsNoDifference) {
-  constexpr unsigned kRuns = 200;
-  unsigned told = 0, told_in_turns = 0;
-  for (unsigned seed = 0; seed < kRuns; ++seed) {
-    std::mt19937 random(seed);
-    std::normal_distribution<double> normal;
-    double speed = 1e6;
-    SpeedTest before, after;
-    for (SpeedTest* run : {&before, &after}) {
-      run->n_gen = 1;
-      for (int round = 0; round < 10; ++round) {
-        speed *= std::exp(0.01 * normal(random));
-        for (int block = 0; block < 2; ++block)
-          for (auto* times : {&run->first_ns, &run->second_ns})
-            times->push_back(speed * std::exp(0.003 * std::abs(normal(random))));
-      }
-    }
-    told += compare_speed({before}, {after})[0].change.verdict != SpeedVerdict::Equal ? 1U : 0U;
-    told_in_turns += compare_speed({before}, {after}, SpeedOrder::InTurns)[0].change.verdict !=
-                             SpeedVerdict::Equal
-                         ? 1U
-                         : 0U;
-  }
-  EXPECT_LE(told, kRuns * 20 / 100);
-  EXPECT_GE(told_in_turns, kRuns * 25 / 100) << "these samples must be hard to judge";
-}
-
-TEST(SpeedComparison, OnlySuccessiveRoundsThatAreAlikeDrift) {
-  EXPECT_EQ(drift_of(std::vector<double>{100, 101, 150, 100, 102}), 0) << "one disturbed round";
-  EXPECT_EQ(drift_of(std::vector<double>{100, 104, 101, 103, 100, 104}), 0) << "independent";
-  EXPECT_NEAR(drift_of(std::vector<double>{100, 100, 104, 104}), 0.04, 1e-9);
-  EXPECT_NEAR(drift_of(std::vector<double>{100, 101, 102, 103, 104, 105}), 0.04, 1e-9);
-  EXPECT_EQ(drift_of(std::vector<double>{100, 100, 100, 100}), 0);
-  EXPECT_EQ(drift_of(std::vector<double>{100, 200}), 0);
-}
-
 // Half of the blocks are disturbed; times without disturbed steps tell a difference of 5 %.
 TEST(SpeedComparison, LeavesDisturbedStepsOut) {
   const auto busy = [](double factor, unsigned seed) {
