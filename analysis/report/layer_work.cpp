@@ -15,18 +15,20 @@ enum class Layers : std::uint8_t { Gated, Plain, Mamba };
 struct Architecture {
   std::string_view name;
   Layers layers;  // Gated: the feed-forward part has three matrices; Plain: two
+  // Experts have expert_feed_forward_length rows; else feed_forward_length, whatever the file says.
+  bool own_expert_length = false;
 };
 constexpr std::array kArchitectures = {
-    Architecture{"llama", Layers::Gated},      Architecture{"qwen2", Layers::Gated},
-    Architecture{"qwen3", Layers::Gated},      Architecture{"qwen3moe", Layers::Gated},
-    Architecture{"gemma", Layers::Gated},      Architecture{"gemma2", Layers::Gated},
-    Architecture{"gemma3", Layers::Gated},     Architecture{"phi3", Layers::Gated},
-    Architecture{"olmo2", Layers::Gated},      Architecture{"olmoe", Layers::Gated},
-    Architecture{"mistral3", Layers::Gated},   Architecture{"internlm2", Layers::Gated},
-    Architecture{"command-r", Layers::Gated},  Architecture{"exaone", Layers::Gated},
-    Architecture{"gpt-oss", Layers::Gated},    Architecture{"gpt2", Layers::Plain},
-    Architecture{"starcoder2", Layers::Plain}, Architecture{"gptneox", Layers::Plain},
-    Architecture{"nemotron", Layers::Plain},   Architecture{"mamba", Layers::Mamba}};
+    Architecture{"llama", Layers::Gated},         Architecture{"qwen2", Layers::Gated},
+    Architecture{"qwen3", Layers::Gated},         Architecture{"qwen3moe", Layers::Gated, true},
+    Architecture{"gemma", Layers::Gated},         Architecture{"gemma2", Layers::Gated},
+    Architecture{"gemma3", Layers::Gated},        Architecture{"phi3", Layers::Gated},
+    Architecture{"olmo2", Layers::Gated},         Architecture{"olmoe", Layers::Gated},
+    Architecture{"mistral3", Layers::Gated},      Architecture{"internlm2", Layers::Gated},
+    Architecture{"command-r", Layers::Gated},     Architecture{"exaone", Layers::Gated},
+    Architecture{"gpt-oss", Layers::Gated, true}, Architecture{"gpt2", Layers::Plain},
+    Architecture{"starcoder2", Layers::Plain},    Architecture{"gptneox", Layers::Plain},
+    Architecture{"nemotron", Layers::Plain},      Architecture{"mamba", Layers::Mamba}};
 
 std::uint64_t elements(const Tensor& tensor) {
   std::uint64_t product = 1;
@@ -78,12 +80,12 @@ std::optional<LayerWork> expected_layer_work(const SessionInfo& info) {
   const auto ff = number("feed_forward_length");
   const std::uint64_t matrices = architecture->layers == Layers::Gated ? 3 : 2;
   if (const std::uint64_t experts = number("expert_count").value_or(0); experts > 0) {
-    const auto ff_expert = number("expert_feed_forward_length");
-    if ((!ff_expert && !ff) || number("expert_shared_count").value_or(0) > 0 ||
+    const auto ff_expert =
+        architecture->own_expert_length ? number("expert_feed_forward_length") : ff;
+    if (!ff_expert || number("expert_shared_count").value_or(0) > 0 ||
         number("leading_dense_block_count").value_or(0) > 0)
       return std::nullopt;
-    work.matrix_elements +=
-        experts * *embd * (matrices * (ff_expert ? *ff_expert : *ff) + 1);  // 1: the router
+    work.matrix_elements += experts * *embd * (matrices * *ff_expert + 1);  // 1: the router
   } else {
     if (!ff) return std::nullopt;
     work.matrix_elements += matrices * *embd * *ff;

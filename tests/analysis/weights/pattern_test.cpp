@@ -69,6 +69,7 @@ TEST(AccessPattern, LearnsFromFirstHalfAndTestsOnSecond) {
   using Kind = PatternEntry::Kind;
   EXPECT_EQ(pattern->entries[0], (PatternEntry{.kind = Kind::Row,
                                                .tensor = "token_embd.weight",
+                                               .op = OpId{0},
                                                .file = {.file = 0, .offset = 1000, .length = 512},
                                                .part_bytes = Bytes{32},
                                                .parts = 2,

@@ -137,8 +137,9 @@ TEST(MemoryPlan, StreamsBlocksBeforeOtherPages) {
     EXPECT_EQ(range.pages.offset % kBlock, 0U);
     EXPECT_EQ(range.pages.length, kBlock);
     // Of the last weight, which is large, only what fits the window is streamed.
-    if (range.group + 1 < weights.size())
+    if (range.group + 1 < weights.size()) {
       EXPECT_LT(std::exchange(pinned_between, 0), 20 * kMebi) << "a gap without reads";
+    }
   }
   // All blocks are not enough here.
   const MemoryPlan small = plan_for(weights, 100 * kMebi, kBlock);

@@ -96,7 +96,7 @@ describe('the memory of the weights', () => {
   describe('without repacking', () => {
     const plain = PageFixture.use(async () => [
       '-m',
-      await makeModel(folder, 'small'),
+      await makeModel(await mkdtemp(join(folder, 'plain-')), 'small'),
       '--no-repack',
     ]);
     it('is, too', () => comparesMemory(plain, false));

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Locator } from 'playwright-core';
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
-import { formatBytes, sourceName } from '../../src/format';
+import { formatBytes, layerName, sourceName } from '../../src/format';
 import type { Breakdown, Determinism, PictureAxis, Reuse } from '../../src/net/types';
 import { axisFrom } from '../../src/panels/map/map_axes';
 import { axisOf } from '../../src/plane/axis';
@@ -40,34 +40,28 @@ const sentence = (text: RegExp) =>
 it('which layer is slowest', async () => {
   await click(map().getByRole('checkbox', { name: 'Table' }));
   const { rows } = await fixture.get<Breakdown>('breakdown?by=layer&sort=-time&limit=10');
-  const first = rows[0]?.name === 'none' ? 'emb+out' : rows[0]?.name;
+  const first = layerName(rows[0]?.name ?? '');
   const row = map().locator('.map-table .vgrid-row:not([hidden])').first();
   await expect.poll(() => row.locator('.vgrid-cell').first().innerText()).toBe(first);
 });
 
 it('what is read per token, and from where', async () => {
   const { page } = fixture;
-  const all = await fixture.get<Breakdown>('breakdown?by=tensor&sort=-bytes_read');
-  const weights = await fixture.get<Breakdown>('breakdown?by=tensor&kind=weight');
-  const [read, ofWeights] = [all, weights].map(({ sums }) =>
-    formatBytes(Math.round(sums.generate.bytes_read / 23)),
-  );
-  await click(
-    sentence(new RegExp(`^A generated token reads ${read}, of which ${ofWeights} are weights`)),
-  );
-  const name = all.rows[0]?.name ?? '';
-  const row = page.getByRole('grid', { name: 'Totals by tensor' }).locator('.vgrid-row').first();
-  await expect.poll(() => row.locator('.vgrid-cell').first().innerText()).toBe(name);
-  await click(row);
-  await expect.poll(() => fixture.inspector.locator('h3').innerText()).toBe(name);
-  const { rows } = await fixture.sql<[string]>(
-    `SELECT DISTINCT memory_source FROM access WHERE tensor_name = '${name}'`,
-  );
-  await click(fixture.inspector.locator('.all-facts summary'));
-  await fixture.inspector
-    .getByText(sourceName(rows[0]?.[0] ?? ''), { exact: true })
-    .first()
-    .waitFor();
+  const all = await fixture.get<Breakdown>('breakdown?by=source&sort=-bytes_read');
+  const weights = await fixture.get<Breakdown>('breakdown?by=source&kind=weight');
+  const perToken = (bytes: number) => formatBytes(Math.round(bytes / 23));
+  const [read, ofWeights] = [all, weights].map(({ sums }) => perToken(sums.generate.bytes_read));
+  const text = await sentence(/^A generated token reads/).innerText();
+  expect(text).toContain(`reads ${read}, of which ${ofWeights} are weights`);
+  for (const { name, generate } of weights.rows)
+    if (weights.rows.length > 1)
+      expect(text).toContain(`${perToken(generate.bytes_read)} ${sourceName(name)}`);
+  await click(sentence(/^A generated token reads/));
+  const grid = page.getByRole('grid', { name: 'Totals by memory source' });
+  const row = grid.locator('.vgrid-row').first();
+  await expect
+    .poll(() => row.locator('.vgrid-cell').first().innerText())
+    .toBe(sourceName(all.rows[0]?.name ?? ''));
 });
 
 it('does it repeat', async () => {
@@ -81,9 +75,11 @@ it('how much RAM would do', async () => {
   const text = await sentence(/^A cache of /).innerText();
   const size = /^A cache of (.+?) would serve/.exec(text)?.[1];
   expect(curve.map(({ capacity_bytes: bytes }) => formatBytes(bytes))).toContain(size);
-  // Of what, is in the memory map.
+  // How much in all, and what it consists of.
   await click(sentence(/^A cache of /));
-  await map().getByText('how often each byte is read or written').waitFor();
+  await fixture.page
+    .getByText(/of memory are enough to read no weight from the disk twice/)
+    .waitFor();
 });
 
 it('which tokens used expert 3 of layer 2', async () => {
@@ -151,7 +147,7 @@ it('which tokens used expert 3 of layer 2, as a table to copy', async () => {
     `SELECT token_id, count(*), sum(size_bytes) FROM access WHERE expert_id = 3 AND layer_id = 2 GROUP BY step`,
   );
   const shown = page.getByRole('grid', { name: 'Totals by token' });
-  await page.getByText(`whole session`).waitFor();
+  await page.locator('.table-note').getByText('whole session').waitFor();
   await expect.poll(() => shown.getAttribute('aria-rowcount')).toBe(String(used.length + 1));
   await page.getByRole('button', { name: 'Copy', exact: true }).click();
   await page.getByRole('button', { name: 'Rows as JSON' }).click();
@@ -165,9 +161,7 @@ it('which tokens used expert 3 of layer 2, as a table to copy', async () => {
   }[];
   expect(copied.map((row) => [row.token_id, row.accesses, row.bytes_read])).toEqual(used);
   expect(copied.every((row) => row.text !== '' && row.time > 0)).toBe(true);
-  // One step can be without: the accesses say of which part they are.
   await page.getByRole('radio', { name: 'Accesses', exact: true }).check();
-  await page.getByRole('button', { name: 'Whole session' }).click();
   const accesses = page.getByRole('grid', { name: 'Accesses of the session' });
   const all = used.reduce((sum, [, count]) => sum + count, 0);
   await expect.poll(() => accesses.getAttribute('aria-rowcount')).toBe(String(all + 1));
@@ -191,7 +185,9 @@ it('is answered by the search, which also explains terms', async () => {
   await page.keyboard.press('Enter');
   const { rows } = await fixture.get<Breakdown>('breakdown?by=layer&sort=-time&limit=10');
   const first = page.getByRole('grid', { name: 'Totals by layer' }).locator('.vgrid-row').first();
-  await expect.poll(() => first.locator('.vgrid-cell').first().innerText()).toBe(rows[0]?.name);
+  await expect
+    .poll(() => first.locator('.vgrid-cell').first().innerText())
+    .toBe(layerName(rows[0]?.name ?? ''));
 });
 
 it('and Back returns to the filter from before a sentence was clicked', async () => {

@@ -58,8 +58,18 @@ const rowsOf = perSession((session) => {
   };
 });
 
-export function rowIndex({ name, index }: Place, rows: readonly string[]): number {
-  return index !== null && rows[index] === name ? index : rows.indexOf(name);
+// `whole`: the rows without any filter, which `index` counts. Several ops can have the same name.
+export function rowIndex(
+  { name, index }: Place,
+  rows: readonly string[],
+  whole: readonly string[] = rows,
+): number {
+  if (index !== null && rows[index] === name) return index;
+  const placesIn = (list: readonly string[]): readonly number[] =>
+    list.flatMap((one, i) => (one === name ? [i] : []));
+  const [all, found] = [placesIn(whole), placesIn(rows)];
+  const nth = found.length === all.length && index !== null ? all.indexOf(index) : 0;
+  return found[Math.max(0, nth)] ?? -1;
 }
 
 // What the totals of the inspector are of: all that the view selects.
@@ -88,7 +98,9 @@ export function coursesOf(
       const { axis, step } = place;
       const rows = await rowsOf(session)(axis, asked);
       if (!rows.ok) return rows;
-      const row = rowIndex(place, rows.value);
+      const whole = axis === 'op' ? await rowsOf(session)(axis, {}) : rows;
+      if (!whole.ok) return whole;
+      const row = rowIndex(place, rows.value, whole.value);
       if (row < 0) return ok({ courses: null });
       const [answers, ofStep] = await Promise.all([
         Promise.all(
@@ -109,15 +121,22 @@ export function coursesOf(
             ),
           ),
         ),
-        step === undefined
-          ? null
-          : api.breakdown(
-              session.id,
-              { ...bothOf(asked, { from_step: step, to_step: step + 1 }), by: 'all', limit: 0 },
-              signal,
-            ),
+        axis === 'expert'
+          ? api.breakdown(session.id, { ...asked, by: 'expert', limit: 10_000 }, signal)
+          : step === undefined
+            ? null
+            : api.breakdown(
+                session.id,
+                { ...bothOf(asked, { from_step: step, to_step: step + 1 }), by: 'all', limit: 0 },
+                signal,
+              ),
       ]);
       if (ofStep && !ofStep.ok) return ofStep;
+      // The time of an op is divided among the experts that it used: as the totals do, not step by step.
+      const exact =
+        axis === 'expert'
+          ? ofStep?.value.rows.find(({ name }) => name === place.name)?.all
+          : ofStep?.value.sums.all;
       const courses: Course[] = [];
       for (const [i, answer] of answers.entries()) {
         if (!answer.ok) return answer;
@@ -126,7 +145,7 @@ export function coursesOf(
         const begin = (pixel: number): number => pixelStart(x, cells.length, pixel);
         courses.push({
           value,
-          sum: ofStep ? sumOf(value, ofStep.value.sums.all) : shown,
+          sum: exact ? sumOf(value, exact) : shown,
           share: axis === 'all' ? null : total > 0 ? shown / total : 0,
           perStep: Array.from(cells, (cell, i) => cell / (begin(i + 1) - begin(i))),
         });
