@@ -57,7 +57,7 @@ disk_of() {
 }
 
 "$tt" model small -q -o "$work/small.gguf"
-score= missed=0
+score='' missed=0
 for kind in "${kinds[@]}"; do
   expected=clean before=("${first[@]}") tokens=60 model=$work/small.gguf
   case $kind in
