@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Locator } from 'playwright-core';
 import { afterAll, describe, expect, it } from 'vitest';
 import { formatBytes, formatSpeed } from '../../src/format';
 import type { Memory, MemoryPlan, PictureAxis, Session, StepSummary } from '../../src/net/types';
@@ -120,6 +121,12 @@ async function comparesRuns(): Promise<void> {
   expect(planned).toBeCloseTo(expected[1]?.faults ?? NaN, 0);
 }
 
+// "71.7 KiB" as bytes.
+function bytesAtEnd(text: string): number {
+  const [, number = 'NaN', unit = ''] = /([\d.]+) (B|KiB|MiB|GiB)$/.exec(text) ?? [];
+  return Number(number) * 1024 ** ['B', 'KiB', 'MiB', 'GiB'].indexOf(unit);
+}
+
 describe('the memory budget', () => {
   it('is chosen with a slider, and its plan and its speed are shown', async () => {
     const { page } = fixture;
@@ -177,12 +184,10 @@ describe('the memory budget', () => {
     const row = panel().getByRole('row', { name: /^32 MiB, pinned and read ahead/ });
     await row.waitFor();
     expect(state.bytes_per_token).toBeGreaterThan(0);
-    expect(
-      await panel()
-        .getByRole('row', { name: /^no plan/ })
-        .innerText(),
-    ).toMatch(/0 B$/);
-    expect(await row.innerText()).not.toMatch(/0 B$/);
+    // The first run may read a little of the file that is not in memory yet.
+    const readBy = async (of: Locator) => bytesAtEnd(await of.innerText());
+    const plain = await readBy(panel().getByRole('row', { name: /^no plan/ }));
+    expect(await readBy(row)).toBeGreaterThan(Math.max(1024, 10 * plain));
     expect(await panel().locator('figure line.budget-at').count()).toBe(2);
     // The charts end with what REST says now, and the prediction is the nearest of its points.
     const captions = () => panel().locator('figcaption b').allInnerTexts();
