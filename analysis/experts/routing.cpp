@@ -19,8 +19,8 @@ std::vector<std::uint32_t> slot_tokens(const GraphTemplate& graph, const Step& s
   }
   for (std::size_t i = 0; i < step.slots.size(); ++i) {
     const std::vector<std::int64_t>& rows = step.slots[i].ints;
-    if (graph.slots[i].kind != SlotKind::OutputIds) continue;
-    for (std::size_t at = 0; rows.size() == count && at < count; ++at)
+    if (graph.slots[i].kind != SlotKind::OutputIds || rows.size() != count) continue;
+    for (std::size_t at = 0; at < count; ++at)
       if (rows[at] >= 0 && std::cmp_less(rows[at], step.n_tokens))
         tokens[at] = static_cast<std::uint32_t>(rows[at]);
     break;

@@ -45,9 +45,15 @@ std::vector<Chosen> all_choices(const SessionReader& reader) {
   const auto walked = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
     if (step.graph.v == 0 || step.slots.empty()) return true;
     const auto graph = *reader.graph(step.graph);
-    const std::vector<std::int64_t>* outputs = nullptr;
-    for (std::size_t i = graph->slots.size(); i-- > 0;)
-      if (graph->slots[i].kind == SlotKind::OutputIds) outputs = &step.slots[i].ints;
+    // Some models also have lists of other rows (minimax-m3): of the output rows is the one with as
+    // many entries as the router has tokens.
+    const auto output_rows = [&](std::size_t tokens) {
+      const std::vector<std::int64_t>* outputs = nullptr;
+      for (std::size_t i = graph->slots.size(); i-- > 0;)
+        if (graph->slots[i].kind == SlotKind::OutputIds && step.slots[i].ints.size() == tokens)
+          outputs = &step.slots[i].ints;
+      return outputs;
+    };
     std::map<LayerId, std::uint32_t> routers;
     for (std::uint32_t i = 0; i < graph->slots.size(); ++i) {
       const Slot& slot = graph->slots[i];
@@ -59,12 +65,13 @@ std::vector<Chosen> all_choices(const SessionReader& reader) {
       const std::size_t k =
           static_cast<std::size_t>(std::max<std::int64_t>(1, graph->tensor(slot.tensor).ne[0]));
       const std::size_t tokens = ids.size() / k;
+      const std::vector<std::int64_t>* outputs = output_rows(tokens);
       for (std::size_t from = 0; from < ids.size(); from += k) {
         Chosen chosen{.router = router, .phase = step.phase, .experts = experts};
         const std::size_t at = from / k;
         if (tokens == step.n_tokens) {
           chosen.token = std::int64_t{step.first_token} + static_cast<std::int64_t>(at);
-        } else if (outputs != nullptr && outputs->size() == tokens && (*outputs)[at] >= 0 &&
+        } else if (outputs != nullptr && at < tokens && (*outputs)[at] >= 0 &&
                    (*outputs)[at] < step.n_tokens) {
           chosen.token = std::int64_t{step.first_token} + (*outputs)[at];
         }
