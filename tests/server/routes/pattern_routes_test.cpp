@@ -49,6 +49,7 @@ TEST(PatternRoutes, PatternMatchesCommandLineOutput) {
   ASSERT_EQ(pattern["per_token_pattern"].size(), 5U);
   EXPECT_EQ(pattern["per_token_pattern"][2], (json{{"tensor_name", "blk.0.attn_q.weight"},
                                                    {"kind", "fixed"},
+                                                   {"op", 2},
                                                    {"file_index", 0},
                                                    {"file_offset", 3000},
                                                    {"size_bytes", 256},
