@@ -169,8 +169,8 @@ class WorkCheck {
  public:
   explicit WorkCheck(const SessionInfo& info)
       : info_(info),
-        // A log of routing has only some ops and tokens of a layer.
-        applies_(info.n_layers > 0 && info.fact("trace.imported_from") != "routing log"),
+        // Imported graphs have only some ops, tokens or sources of a layer.
+        applies_(info.n_layers > 0 && info.fact("trace.imported_from").empty()),
         expected_(expected_layer_work(info)) {
     if (!applies_ || has_layers(info)) return;
     check_.add_items();
