@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kMinStreamed = 256U << 10;
 constexpr std::uint64_t kMinWindow = 4U << 20;
 // Of the window, where the budget allows it: reads in flight, and what is being used.
-constexpr std::uint64_t kUsualWindow = 16U << 20, kMaxWindow = 64U << 20;
+constexpr std::uint64_t kDefaultWindow = 16U << 20, kMaxWindow = 64U << 20;
 // Pieces in which ranges are read and released.
 constexpr std::uint64_t kPiece = 1U << 20;
 
@@ -31,7 +31,7 @@ std::uint64_t round_up(std::uint64_t bytes) { return round_down(bytes + page_byt
 std::uint64_t window_for(const PlanInput& input) {
   const auto wanted =
       static_cast<std::uint64_t>(input.window_seconds * input.disk_bytes_per_second);
-  return round_up(std::min(std::clamp(wanted, kUsualWindow, kMaxWindow), input.budget / 4));
+  return round_up(std::min(std::clamp(wanted, kDefaultWindow, kMaxWindow), input.budget / 4));
 }
 
 // A weight in its whole pages: blocks, and the pages before and after them. Without blocks all is

@@ -162,7 +162,7 @@ void ModelPages::set_fault_around(const MappedPages& pages, bool on) const {
 
 std::uint64_t block_bytes() {
   static const std::uint64_t bytes = [] {
-    constexpr std::uint64_t kMost = 4U << 20;  // larger ones cannot be spread over the weights
+    constexpr std::uint64_t kMaxBlock = 4U << 20;  // larger ones cannot be spread over the weights
     utsname system{};
     int version = 0, revision = 0;
     if (::uname(&system) != 0 || std::sscanf(system.release, "%d.%d", &version, &revision) != 2 ||
@@ -170,7 +170,7 @@ std::uint64_t block_bytes() {
       return std::uint64_t{0};
     std::ifstream in("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
     std::uint64_t size = 0;
-    return in >> size && size <= kMost ? size : std::uint64_t{0};
+    return in >> size && size <= kMaxBlock ? size : std::uint64_t{0};
   }();
   return bytes;
 }

@@ -97,11 +97,11 @@ void RoutedExperts::start(std::span<const Layer> layers, std::uint64_t capacity,
 // Of large experts. Each is a mapping of its own for the kernel, of which a process may have
 // 65,530.
 void RoutedExperts::use_blocks(std::span<const Layer> layers) {
-  constexpr std::uint64_t kLarge = 4, kMostSlices = 8192;
+  constexpr std::uint64_t kLarge = 4, kMaxSlices = 8192;
   std::uint64_t slices = 0;
   for (const Layer& layer : layers)
     for (const ExpertUse& use : layer.uses) slices += use.experts;
-  if (slices > kMostSlices) return;
+  if (slices > kMaxSlices) return;
   for (const Layer& layer : layers) {
     for (const ExpertUse& use : layer.uses) {
       if (use.slice < kLarge * block_bytes()) continue;

@@ -1,4 +1,4 @@
-// Paints what lies over the cells of a plane: the selection, the brush and the lens.
+// Paints what is drawn over the cells of a plane: the selection, the brush and the lens.
 import { partLabels, rowLabels } from './axis';
 import { xOf, yOf, type LensLayout, type PlaneLayout, type Rect } from './layout';
 import { clipped, paintCells, type Colouring, type Ctx } from './paint_cells';
