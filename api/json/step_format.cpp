@@ -39,7 +39,7 @@ class NumberOutput {
 
 constexpr auto kSentColumns = columns::bind<StepColumnsRow, NumberOutput>(columns::step_columns());
 static_assert(std::ranges::all_of(kSentColumns, [](const columns::ColumnInfo& column) {
-  return !column.per_session && (column.type != columns::Type::Text || column.words != nullptr);
+  return !column.per_session && (column.type != columns::Type::Text || column.words->count > 0);
 }));
 
 Json description_of(const Page<StepSummary>& steps) {
