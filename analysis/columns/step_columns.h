@@ -53,8 +53,10 @@ constexpr auto condition_columns() {
           "start of the session, to the end of this one"),
       condition_column<&C::cpu_ns>(
           "ns", "CPU time of the threads that evaluate graphs; sum over the threads"),
-      condition_column<&C::cpu_wait_ns>(
-          "ns", "time in which these threads waited for a processor; sum over the threads"),
+      condition_column<&C::cpu_wait_ns>("ns",
+                                        "time in which these threads waited for a processor, less "
+                                        "the CPU time of the thread that "
+                                        "writes the recording; sum over the threads"),
       condition_column<&C::voluntary_switches>("switches",
                                                "voluntary context switches of the process"),
       condition_column<&C::involuntary_switches>("switches",

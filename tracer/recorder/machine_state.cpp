@@ -62,6 +62,14 @@ clockid_t cpu_clock_of(std::string_view thread) {
   return (~id << 3) | kOfThread | kScheduler;
 }
 
+// nullopt: the thread has ended.
+std::optional<std::uint64_t> time_of(clockid_t clock) {
+  timespec time{};
+  if (clock_gettime(clock, &time) != 0) return std::nullopt;
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
 bool has_word(std::string_view list, std::string_view word) {
   for (std::size_t at = 0; at <= list.size();) {
     const std::size_t end = std::min(list.find(',', at), list.size());
@@ -125,11 +133,7 @@ struct MachineState::Thread {
     const Number cpu = next_number(text), wait = next_number(text);
     if (!cpu || !wait) return std::nullopt;
     // schedstat has the CPU time of a running thread as of the last tick.
-    timespec exact{};
-    if (clock_gettime(clock, &exact) != 0) return Times{*cpu, *wait};
-    return Times{static_cast<std::uint64_t>(exact.tv_sec) * 1'000'000'000 +
-                     static_cast<std::uint64_t>(exact.tv_nsec),
-                 *wait};
+    return Times{time_of(clock).value_or(*cpu), *wait};
   }
 };
 
@@ -181,6 +185,7 @@ void MachineState::begin() {
   KernelFile io(proc("self/io"));
   counts_disk_ = !io.read().empty();
   if (!counts_disk_) lack("disk_read_bytes", "/proc/self/io: " + io.error());
+  recorder_time();
   usage_ = usage();
   last_ = std::chrono::steady_clock::now();
   last_slow_ = {};  // the first step is followed by a reading of everything
@@ -287,7 +292,20 @@ void MachineState::read_threads(std::uint32_t threads, StepConditions& out) {
     return lack("cpu_ns, cpu_wait_ns", std::format("of {} threads that evaluated, {} were found",
                                                    threads, threads_.size()));
   out.cpu_ns = cpu;
-  out.cpu_wait_ns = wait;
+  const std::uint64_t own = recorder_time();
+  out.cpu_wait_ns = wait > own ? wait - own : 0;
+}
+
+// The CPU time of the recorder's thread since the last call.
+std::uint64_t MachineState::recorder_time() {
+  if (!recorder_clock_) return 0;
+  const std::uint64_t now = time_of(*recorder_clock_).value_or(recorder_ns_);
+  return now - std::exchange(recorder_ns_, now);
+}
+
+void MachineState::set_recorder(pthread_t thread) {
+  clockid_t clock{};
+  if (pthread_getcpuclockid(thread, &clock) == 0) recorder_clock_ = clock;
 }
 
 void MachineState::read_usage(StepConditions& out) {

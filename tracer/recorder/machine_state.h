@@ -9,7 +9,9 @@
 // Use on the inference thread.
 #pragma once
 
+#include <pthread.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include <chrono>
 #include <cstdint>
@@ -35,6 +37,10 @@ class MachineState {
   MachineState(const MachineState&) = delete;
   MachineState& operator=(const MachineState&) = delete;
 
+  // The recorder's own thread, which must live as long as this. While it runs, threads that
+  // evaluate may wait for its processor. This is no fault of the machine, so its time is not
+  // counted as time of waiting.
+  void set_recorder(pthread_t thread);
   // Start of a session.
   void begin();
   // The conditions of the machine since the last call, or since begin(). `threads` evaluated the
@@ -62,6 +68,7 @@ class MachineState {
   void open_counters();
   void find_threads(bool since_begin);
   std::uint64_t thread_count() const;
+  std::uint64_t recorder_time();
   void read_threads(std::uint32_t threads, StepConditions& out);
   void read_usage(StepConditions& out);
   void read_counters(StepConditions& out);
@@ -69,7 +76,9 @@ class MachineState {
   const std::filesystem::path root_;
   std::string name_;  // of the threads that evaluate
   std::vector<Thread> threads_;
-  std::uint64_t threads_of_process_ = 0;  // when threads_ was found
+  std::uint64_t threads_of_process_ = 0;     // when threads_ was found
+  std::optional<clockid_t> recorder_clock_;  // of its CPU time
+  std::uint64_t recorder_ns_ = 0;            // at the last reading
   // Read at most every 10 ms: pressure and CPU limits.
   std::vector<Counter> counters_;
   Usage usage_{};

@@ -14,8 +14,8 @@
 namespace tt {
 
 namespace {
-constexpr std::size_t kBatchSteps = 8;  // steps; a full batch is written immediately
-constexpr std::chrono::milliseconds kCollectTime{4};
+constexpr std::size_t kBatchSteps = 32;  // steps; a full batch is written immediately
+constexpr std::chrono::milliseconds kCollectTime{16};
 constexpr std::chrono::milliseconds kFaultPollInterval{50};  // often enough for the kernel's rings
 }  // namespace
 
@@ -28,6 +28,7 @@ Recorder::Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener lis
   // Each step may have a tokens message before it, plus begin and finish.
   messages_.reserve(2 * kMaxWaitingSteps + 4);
   thread_ = std::thread([this] { run(); });  // last: the thread uses all members
+  if (machine_ != nullptr) machine_->set_recorder(thread_.native_handle());
 }
 
 Recorder::~Recorder() {

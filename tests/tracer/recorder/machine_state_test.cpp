@@ -4,10 +4,13 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <ctime>
 #include <format>
 #include <fstream>
@@ -244,6 +247,45 @@ TEST(MachineState, CountsWhatTheThreadsDid) {
   at_most(step.major_faults, usage_before.ru_majflt, usage_after.ru_majflt);
   at_most(step.voluntary_switches, usage_before.ru_nvcsw, usage_after.ru_nvcsw + 5);
   at_most(step.involuntary_switches, usage_before.ru_nivcsw, usage_after.ru_nivcsw);
+}
+
+// The recorder's thread and this one take turns on one processor. Both readings are of the same
+// thread; one of them knows the recorder.
+TEST(MachineState, TheRecordersTimeIsNotTimeOfWaiting) {
+  constexpr std::uint64_t kRecorderNs = 30'000'000;
+  cpu_set_t all{}, one{};
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  std::size_t cpu = 0;
+  while (!CPU_ISSET(cpu, &all)) ++cpu;
+  CPU_SET(cpu, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);  // inherited by the other thread
+  std::atomic<bool> go = false, done = false, quit = false;
+  std::jthread recorder([&] {
+    pthread_setname_np(pthread_self(), "recorder");
+    go.wait(false);
+    const std::uint64_t from = thread_cpu_ns();
+    while (thread_cpu_ns() - from < kRecorderNs) continue;
+    done = true;
+    quit.wait(false);
+  });
+  MachineState all_waiting, state;
+  state.set_recorder(recorder.native_handle());
+  all_waiting.begin();
+  state.begin();
+  go = true;
+  go.notify_one();
+  while (!done) continue;
+  const StepConditions without = all_waiting.take(1), with = state.take(1);
+  quit = true;
+  quit.notify_one();
+  recorder.join();
+  ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+  ASSERT_TRUE(without.cpu_wait_ns && with.cpu_wait_ns) << state.source();
+  // Other programs may have run on this processor as well.
+  EXPECT_GE(*without.cpu_wait_ns, kRecorderNs / 2);
+  const std::uint64_t left_out = *without.cpu_wait_ns - *with.cpu_wait_ns;
+  EXPECT_GE(left_out, std::min(*without.cpu_wait_ns, kRecorderNs) - 1'000'000);
+  EXPECT_LE(left_out, kRecorderNs + 5'000'000);
 }
 
 std::uint64_t sum_of(const std::vector<Step>& steps,

@@ -46,7 +46,8 @@ struct StepConditions {
   // Of the machine (tracer/recorder/machine_state.h). Times are sums over threads or processors,
   // so they may exceed `interval_ns`.
   Value interval_ns;  // time that the other values cover
-  // Threads that evaluate graphs: time on a processor, time waiting for one.
+  // Threads that evaluate graphs: time on a processor, time waiting for one (less the CPU time of
+  // the thread that writes the recording).
   Value cpu_ns, cpu_wait_ns;
   // The whole process. A major fault waited for the disk, a minor one did not.
   Value voluntary_switches, involuntary_switches, minor_faults, major_faults, disk_read_bytes;
