@@ -65,7 +65,7 @@ void ConditionTally::add(const Step& step) {
   phase.tokens += step.n_tokens;
   phase.time = wrapping_sum(phase.time, took);
   const auto verdict = verdict_of(step.conditions, step.threads);
-  sums_.time.add(step.conditions, step.threads);
+  (step.timing == Timing::Learned ? learned_ : sums_.time).add(step.conditions, step.threads);
   sums_.spent.add(step.conditions);
   if (verdict) {
     ++sums_.steps[*verdict];
@@ -89,6 +89,7 @@ void ConditionTally::add(const Step& step) {
 SessionConditions ConditionTally::result(const SessionInfo& info) && {
   for (auto& [phase, durations] : durations_)
     sums_.phases[phase].spread = spread_of(std::move(durations));
+  if (sums_.time.total_ns == 0) sums_.time = learned_;  // there are no others
   sums_.verdict = sums_.time.verdict();
   sums_.text = conditions_text(sums_, info);
   return std::move(sums_);

@@ -52,8 +52,8 @@ struct SpentTime {
 };
 
 struct SessionConditions {
-  std::optional<Verdict> verdict;  // of the whole session; nullopt: not recorded
-  ThreadTime time;
+  std::optional<Verdict> verdict;          // of the whole session; nullopt: not recorded
+  ThreadTime time;                         // of the steps that were not learned, if there are any
   std::map<Verdict, std::uint32_t> steps;  // by their own verdict
   std::uint32_t unknown = 0;               // steps without conditions
   std::map<Phase, PhaseTimes> phases;
@@ -74,6 +74,7 @@ class ConditionTally {
  private:
   LeaveOut leave_out_;
   SessionConditions sums_;
+  ThreadTime learned_;
   std::map<Phase, std::vector<Ns>> durations_;
 };
 

@@ -160,6 +160,17 @@ std::vector<Step> steps() {
   return steps;
 }
 
+TEST(SessionConditions, LearnedStepsDoNotDecideTheVerdict) {
+  const auto verdict = [](std::vector<Step> steps) {
+    const SmallSession session(std::move(steps));
+    return session_conditions(session.reader()).value().verdict;
+  };
+  const Step learned = step_of(0, 900, contended(), Timing::Learned);
+  EXPECT_EQ(verdict({learned, step_of(1, 10, quiet())}), Verdict::Clean);
+  EXPECT_EQ(verdict({learned, step_of(1, 10, contended())}), Verdict::Contended);
+  EXPECT_EQ(verdict({learned}), Verdict::Contended) << "there is no other";
+}
+
 TEST(SessionConditions, SpreadIsThatOfNormalSteps) {
   const SmallSession session(steps());
   const auto all = session_conditions(session.reader());
