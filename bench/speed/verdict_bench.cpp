@@ -3,9 +3,12 @@
 // take 5 % longer at least 19 are found and the kind is named.
 //
 // Every measurement is a whole one, as of two runs of the program: it loads the model in each
-// round. The slow op is planted behind the real kernel, in the contexts with and without recording.
+// round. With --turns, the rounds of the sides alternate, as those of --against: a machine whose
+// speed changes within minutes is then the same for all. The slow op is planted behind the real
+// kernel, in the contexts with and without recording.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -32,21 +35,19 @@ struct Options {
   std::uint32_t pairs = 20, rounds = 10, n_prompt = 0, n_gen = 64;
   std::int32_t threads = 0;
   std::uint32_t block_ms = 200;
+  tt::SpeedOrder order = tt::SpeedOrder::Separate;
   std::string folder = std::filesystem::temp_directory_path() / "tt-verdict-bench";
 };
 
-tt::SpeedTest measure(const tt::BenchSetup& setup, tt::BenchWatch& watch, std::uint32_t rounds) {
-  tt::SpeedTest test;
-  for (std::uint32_t i = 0; i < rounds; ++i) {
-    const auto round = tt::measure_round(setup, watch, i);
-    if (!round) {
-      std::println(stderr, "{}", round.error().message);
-      std::exit(1);
-    }
-    const auto reader = tt::SessionReader::open(round->session);
-    if (!reader || !tt::add_round(test, round->tests.at(0), *reader)) std::exit(1);
+void add_round(tt::SpeedTest& test, const tt::BenchSetup& setup, tt::BenchWatch& watch,
+               std::uint32_t number) {
+  const auto round = tt::measure_round(setup, watch, number);
+  if (!round) {
+    std::println(stderr, "{}", round.error().message);
+    std::exit(1);
   }
-  return test;
+  const auto reader = tt::SessionReader::open(round->session);
+  if (!reader || !tt::add_round(test, round->tests.at(0), *reader)) std::exit(1);
 }
 
 std::string slower_ops(const tt::ComparedTest& test) {
@@ -83,6 +84,9 @@ int main(int argc, char** argv) {
   app.add_option("-t,--threads", options.threads, "Threads; 0: one per core")
       ->capture_default_str();
   app.add_option("--block-ms", options.block_ms, "Least time of a block")->capture_default_str();
+  app.add_flag_callback(
+      "--turns", [&] { options.order = tt::SpeedOrder::InTurns; },
+      "Measure the sides in turns, as bench-model --against does, instead of one after the other");
   app.add_option("--folder", options.folder, "Folder for models and recordings")
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
@@ -109,14 +113,22 @@ int main(int argc, char** argv) {
   tt::bench::SlowOp not_slow(std::vector<bool>(slow.ops().size()), 0);
   setup.hook = not_slow.hook();
   std::uint32_t equal = 0, found = 0;
-  tt::SpeedTest before = measure(setup, watch, options.rounds);
+  const std::array hooks = {not_slow.hook(), not_slow.hook(), slow.hook()};
   for (std::uint32_t pair = 0; pair < options.pairs; ++pair) {
-    setup.hook = not_slow.hook();
-    const tt::SpeedTest again = measure(setup, watch, options.rounds);
-    setup.hook = slow.hook();
-    const tt::SpeedTest slowed = measure(setup, watch, options.rounds);
-    const tt::ComparedTest same = tt::compare_speed({before}, {again}).at(0);
-    const tt::ComparedTest other = tt::compare_speed({again}, {slowed}).at(0);
+    std::array<tt::SpeedTest, 3> sides;  // two equal ones, a slow one
+    const auto measure = [&](std::size_t side, std::uint32_t round) {
+      setup.hook = hooks[side];
+      add_round(sides[side], setup, watch, round);
+    };
+    if (options.order == tt::SpeedOrder::InTurns) {
+      for (std::uint32_t round = 0; round < options.rounds; ++round)
+        for (std::size_t i = 0; i < sides.size(); ++i) measure((i + round) % sides.size(), round);
+    } else {
+      for (std::size_t side = 0; side < sides.size(); ++side)
+        for (std::uint32_t round = 0; round < options.rounds; ++round) measure(side, round);
+    }
+    const tt::ComparedTest same = tt::compare_speed({sides[0]}, {sides[1]}, options.order).at(0);
+    const tt::ComparedTest other = tt::compare_speed({sides[1]}, {sides[2]}, options.order).at(0);
     print_pair(pair, "equal", same);
     print_pair(pair, "slow op", other);
     equal += same.change.verdict == tt::SpeedVerdict::Equal ? 1U : 0U;
@@ -124,7 +136,6 @@ int main(int argc, char** argv) {
         other.change.verdict == tt::SpeedVerdict::Slower && slower_ops(other).contains(options.kind)
             ? 1U
             : 0U;
-    before = again;
   }
   const double wanted = 19.0 / 20;
   const auto share = [&](std::uint32_t count) {
