@@ -2216,7 +2216,7 @@ export interface components {
             readonly interval_ns: number | null;
             /** @description CPU time of the threads that evaluate graphs; sum over the threads; null: not recorded */
             readonly cpu_ns: number | null;
-            /** @description Time in which these threads waited for a processor; sum over the threads; null: not recorded */
+            /** @description Time in which these threads waited for a processor, less the CPU time of the thread that writes the recording; sum over the threads; null: not recorded */
             readonly cpu_wait_ns: number | null;
             /** @description Voluntary context switches of the process; null: not recorded */
             readonly voluntary_switches: number | null;
@@ -3111,7 +3111,7 @@ export interface components {
                 /** @description Without recorded conditions */
                 readonly unknown: number;
             };
-            /** @description Share of the time of the evaluating threads that they were on a processor */
+            /** @description Share of the time of the evaluating threads that they were on a processor; this and the following are of the steps that were not learned, if there are any */
             readonly cpu_percent: number | null;
             /** @description Share that they waited for a processor */
             readonly cpu_wait_percent: number | null;
