@@ -14,8 +14,8 @@
 namespace tt {
 
 namespace {
-constexpr std::size_t kBatchSteps = 32;  // steps; a full batch is written immediately
-constexpr std::chrono::milliseconds kCollectTime{16};
+constexpr std::size_t kBatchSteps = 8;  // steps; a full batch is written immediately
+constexpr std::chrono::milliseconds kCollectTime{4};
 constexpr std::chrono::milliseconds kFaultPollInterval{50};  // often enough for the kernel's rings
 }  // namespace
 

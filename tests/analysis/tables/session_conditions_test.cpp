@@ -198,12 +198,12 @@ TEST(SessionConditions, SpreadIsThatOfNormalSteps) {
 }
 
 TEST(SessionConditions, VerdictOfASessionIsThatOfItsThreadTime) {
-  // 2 of 13 steps: 16 of 260 ms.
+  // 2 of 12 steps that were not learned: 16 of 240 ms.
   const SmallSession session(steps());
   const auto found = session_conditions(session.reader());
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->verdict, Verdict::Contended);
-  EXPECT_TRUE(found->text.starts_with("contended: the threads waited for a processor for 6.15 %"))
+  EXPECT_TRUE(found->text.starts_with("contended: the threads waited for a processor for 6.67 %"))
       << found->text;
   EXPECT_TRUE(found->text.contains("fewer threads (-t)")) << found->text;
   EXPECT_TRUE(found->text.ends_with("2 of 13 steps are not clean.")) << found->text;

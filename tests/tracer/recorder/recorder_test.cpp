@@ -125,7 +125,7 @@ TEST(Recorder, StalledWriterDropsTimesButNoTokens) {
     const RecordingResult recording = recorder.finish(info);
     ASSERT_EQ(result.reason, StopReason::Length) << result.error;
     EXPECT_EQ(result.steps, kTokens) << "graphs that ran: the last token is not evaluated";
-    // The first batch is in the file; it had 32 steps or those of 16 ms.
+    // The first batch is in the file; it had 8 steps or those of 4 ms.
     EXPECT_LE(handed_in_the_stall, 2 * Recorder::kMaxWaitingSteps);
 
     ASSERT_EQ(check_session(file).value(), std::vector<std::string>{});
