@@ -61,7 +61,7 @@ score='' missed=0
 for kind in "${kinds[@]}"; do
   expected=clean before=("${first[@]}") tokens=60 model=$work/small.gguf
   case $kind in
-    # A second: a single disturbance of a few milliseconds, which every system has, is no reason.
+    # Long enough that the few milliseconds that any system takes now and then are less than 5 %.
     quiet) tokens=600 ;;
     busy)
       expected=contended before=() tokens=12

@@ -55,8 +55,8 @@ constexpr auto condition_columns() {
           "ns", "CPU time of the threads that evaluate graphs; sum over the threads"),
       condition_column<&C::cpu_wait_ns>("ns",
                                         "time in which these threads waited for a processor, less "
-                                        "the CPU time of the thread that "
-                                        "writes the recording; sum over the threads"),
+                                        "the CPU time of the thread that writes the recording; "
+                                        "sum over the threads"),
       condition_column<&C::voluntary_switches>("switches",
                                                "voluntary context switches of the process"),
       condition_column<&C::involuntary_switches>("switches",

@@ -47,7 +47,12 @@ void add_round(tt::SpeedTest& test, const tt::BenchSetup& setup, tt::BenchWatch&
     std::exit(1);
   }
   const auto reader = tt::SessionReader::open(round->session);
-  if (!reader || !tt::add_round(test, round->tests.at(0), *reader)) std::exit(1);
+  const auto added = reader.and_then(
+      [&](const auto& session) { return tt::add_round(test, round->tests.at(0), session); });
+  if (!added) {
+    std::println(stderr, "{}", added.error().message);
+    std::exit(1);
+  }
 }
 
 std::string slower_ops(const tt::ComparedTest& test) {
@@ -111,7 +116,6 @@ int main(int argc, char** argv) {
   tt::bench::SlowOp slow(tt::bench::ops_of_kind(setup, watch, options.kind), options.slower);
   // The wrapped callback alone costs time, most of all beside short ops: equal sides have it, too.
   tt::bench::SlowOp not_slow(std::vector<bool>(slow.ops().size()), 0);
-  setup.hook = not_slow.hook();
   std::uint32_t equal = 0, found = 0;
   const std::array hooks = {not_slow.hook(), not_slow.hook(), slow.hook()};
   for (std::uint32_t pair = 0; pair < options.pairs; ++pair) {

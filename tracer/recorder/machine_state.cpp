@@ -288,11 +288,11 @@ void MachineState::read_threads(std::uint32_t threads, StepConditions& out) {
     find_threads(/*since_begin=*/true);
     for (Thread& thread : threads_ | std::views::drop(known)) read(thread);
   }
+  const std::uint64_t own = recorder_time();
   if (threads_.size() < threads)
     return lack("cpu_ns, cpu_wait_ns", std::format("of {} threads that evaluated, {} were found",
                                                    threads, threads_.size()));
   out.cpu_ns = cpu;
-  const std::uint64_t own = recorder_time();
   out.cpu_wait_ns = wait > own ? wait - own : 0;
 }
 

@@ -37,9 +37,9 @@ class MachineState {
   MachineState(const MachineState&) = delete;
   MachineState& operator=(const MachineState&) = delete;
 
-  // The recorder's own thread, which must live as long as this. While it runs, threads that
-  // evaluate may wait for its processor. This is no fault of the machine, so its time is not
-  // counted as time of waiting.
+  // The recorder's own thread; call before begin(). While it runs, threads that evaluate may wait
+  // for its processor. This is no fault of the machine, so its CPU time is subtracted from the time
+  // of waiting. Once it has ended, nothing is subtracted.
   void set_recorder(pthread_t thread);
   // Start of a session.
   void begin();
