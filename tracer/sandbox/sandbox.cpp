@@ -233,7 +233,7 @@ std::expected<void, JobError> Sandbox::start_helper(const KeepGoing& keep_going)
   if (failed != 0) {
     ::close(sockets[0]);
     return job_error(Kind::Unavailable,
-                     std::format("could not be run: {}: {}. Install tensor-trace again.",
+                     std::format("could not be run: {}: {}; install tensor-trace again",
                                  program_.string(), std::strerror(failed)));
   }
   control_ = sockets[0];
