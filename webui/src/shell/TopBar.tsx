@@ -1,5 +1,5 @@
-// The top bar: the model of the next run, the selected phase, step and layer of the session, and
-// the state of the connection.
+// The top bar: the model of the next run, phase, step and filter of the session, and the state of
+// the connection.
 import { useSignal, useSignalEffect } from '@preact/signals';
 import { formatCount } from '../format';
 import type { Phase } from '../net/types';
@@ -52,12 +52,10 @@ export function TopBar({ store }: { store: Store }) {
   );
 }
 
-// Phase, step and layer of the open session.
+// Phase and step of the open session.
 function ViewNavigation({ store, session }: { store: Store; session: OpenSession }) {
   const { navigation } = store;
   const phase = usePart(() => navigation.view.value.phase);
-  const layer = usePart(() => navigation.view.value.layer);
-  const layers = store.layers.value;
   const step = session.step.value;
   const steps = usePart(() => {
     void session.feed.version.value;
@@ -70,7 +68,7 @@ function ViewNavigation({ store, session }: { store: Store; session: OpenSession
     });
   const [hasPrompt, hasGenerate] = [hasPhase('prompt'), hasPhase('generate')];
   return (
-    <nav class="where" aria-label="Phase, step and layer">
+    <nav class="where" aria-label="Phase and step">
       <Segmented
         label="Phase"
         value={phase}
@@ -93,64 +91,31 @@ function ViewNavigation({ store, session }: { store: Store; session: OpenSession
           store.setPhase(value);
         }}
       />
-      <Stepper
-        name="Step"
-        text={
-          step === null
+      <div class="stepper">
+        <span>Step</span>
+        <IconButton
+          icon="left"
+          label="Previous step"
+          hint="["
+          onClick={() => {
+            store.moveStep(-1, false);
+          }}
+        />
+        <b>
+          {step === null
             ? '–'
-            : `${formatCount(step)} (${formatCount(step + 1)}/${formatCount(steps)})`
-        }
-        before="Previous step"
-        after="Next step"
-        keys="[ ]"
-        move={(by) => {
-          store.moveStep(by, false);
-        }}
-      />
-      <Stepper
-        name="Layer"
-        text={layers === 0 ? '–' : `${layer} (${layer + 1}/${layers})`}
-        before="Previous layer"
-        after="Next layer"
-        keys="{ }"
-        move={(by) => {
-          store.moveLayer(by, false);
-        }}
-      />
+            : `${formatCount(step)} (${formatCount(step + 1)}/${formatCount(steps)})`}
+        </b>
+        <IconButton
+          icon="right"
+          label="Next step"
+          hint="]"
+          onClick={() => {
+            store.moveStep(1, false);
+          }}
+        />
+      </div>
     </nav>
-  );
-}
-
-function Stepper(props: {
-  name: string;
-  text: string;
-  before: string;
-  after: string;
-  keys: string; // both keys, separated by a space
-  move: (by: 1 | -1) => void;
-}) {
-  const [back = '', forward = ''] = props.keys.split(' ');
-  return (
-    <div class="stepper">
-      <span>{props.name}</span>
-      <IconButton
-        icon="left"
-        label={props.before}
-        hint={back}
-        onClick={() => {
-          props.move(-1);
-        }}
-      />
-      <b>{props.text}</b>
-      <IconButton
-        icon="right"
-        label={props.after}
-        hint={forward}
-        onClick={() => {
-          props.move(1);
-        }}
-      />
-    </div>
   );
 }
 

@@ -76,7 +76,7 @@ describe('a busy server', () => {
     await page.getByRole('radio', { name: 'Model', exact: true }).check();
     await answered(page.getByRole('application', { name: /^Model: / }));
     await page.getByRole('radio', { name: 'Layer', exact: true }).check();
-    await page.getByRole('button', { name: 'Next layer' }).first().click();
+    await page.getByRole('button', { name: 'Next layer' }).click();
     await answered(page.getByRole('application', { name: /^Layer 1: / }));
     expect(await page.getByText('cannot be shown').count()).toBe(0);
     forgive(503);

@@ -307,6 +307,9 @@ describe('the graph of the model', () => {
     await expect.poll(count).toBe(opened);
     await page.getByRole('button', { name: 'Open layer 0' }).click();
     await expect.poll(count).toBeGreaterThan(opened);
+    // The layer is chosen here, and nowhere else.
+    await page.getByRole('button', { name: 'Next layer' }).click();
+    await page.getByRole('button', { name: 'Open layer 1' }).waitFor();
     await page.getByRole('button', { name: 'Close all' }).click();
     await expect.poll(count).toBe(before);
   });

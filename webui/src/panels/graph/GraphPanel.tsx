@@ -55,10 +55,11 @@ export function GraphPanel(props: SessionProps) {
             setGraph(store, panel, { ...options, form });
           }}
         />
+        <LayerStepper store={store} layer={layer} />
         {isModel ? (
           <ModelTools store={store} panel={panel} options={options} layer={layer} />
         ) : (
-          <LayerStepper {...props} layer={layer} count={scene?.graph.nodes.length ?? null} />
+          <Shown {...props} scene={scene} />
         )}
         <HeatTools store={store} panel={panel} options={options} />
         <Search {...props} scene={scene} walk={(by) => chart.current?.focusResult(by)} />
@@ -269,10 +270,8 @@ function Export(props: { name: string; what: string; chart: { current: GraphChar
   );
 }
 
-function LayerStepper(props: SessionProps & { layer: number; count: number | null }) {
-  const { store, session, layer, count } = props;
+function LayerStepper({ store, layer }: { store: Store; layer: number }) {
   const layers = store.layers.value;
-  const step = session.step.value;
   return (
     <span class="stepper">
       <IconButton
@@ -294,10 +293,15 @@ function LayerStepper(props: SessionProps & { layer: number; count: number | nul
           store.moveLayer(1, false);
         }}
       />
-      <span class="dim">
-        step {step}
-        {count === null ? '' : `, ${plural(count, 'node')}`}
-      </span>
+    </span>
+  );
+}
+
+function Shown({ session, scene }: SessionProps & { scene: Scene | null }) {
+  return (
+    <span class="dim">
+      step {session.step.value}
+      {scene ? `, ${plural(scene.graph.nodes.length, 'node')}` : ''}
     </span>
   );
 }
