@@ -2,7 +2,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Session } from '../../src/net/types';
+import { formatNs } from '../../src/format';
+import type { Session, StepSummary } from '../../src/net/types';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use();
@@ -59,7 +60,15 @@ describe('the op table', () => {
     await expect
       .poll(async () => Number(await steps.getAttribute('aria-rowcount')))
       .toBeGreaterThan(5);
-    await steps.locator('.vgrid-row').nth(1).click();
+    const row = steps.locator('.vgrid-row').nth(1);
+    // What the machine did to it, and how long the threads waited for a processor.
+    const rest = await fixture.get<{ steps: StepSummary[] }>('steps?from=1&limit=1');
+    const { verdict = null, cpu_wait_ns: wait = null } = rest.steps[0] ?? {};
+    const titles = await steps.getByRole('columnheader').allInnerTexts();
+    const cells = await row.locator('.vgrid-cell').allInnerTexts();
+    expect(cells[titles.indexOf('machine')]).toBe(verdict ?? '–');
+    expect(cells[titles.indexOf('waited for CPU')]).toBe(wait === null ? '–' : formatNs(wait));
+    await row.click();
     await fixture.rows('Ops');
     await page.getByRole('grid', { name: 'Ops of step 1' }).waitFor();
   });

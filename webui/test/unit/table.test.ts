@@ -3,6 +3,7 @@ import { rowsText } from '../../src/grid/copy';
 import { PagedRows } from '../../src/grid/rows';
 import type { Sort } from '../../src/grid/vgrid';
 import { accessPlan, accessSql, countSql, loadAccesses, opRows, startsOf, stepsOfRows } from '../../src/panels/table/access_rows'; // prettier-ignore
+import { stepColumns } from '../../src/panels/table/columns';
 import { tokenSql, tokenTotals } from '../../src/panels/table/token_totals';
 import {
   chosenColumns,
@@ -40,6 +41,25 @@ describe('the options of the table', () => {
     expect(keys(['x'])).toEqual(['a', 'c']);
     expect(movedColumn(['a', 'b', 'c'], 'c', 'a')).toEqual(['c', 'a', 'b']);
     expect(movedColumn(['a', 'b', 'c'], 'a', null)).toEqual(['b', 'c', 'a']);
+  });
+});
+
+describe('the columns of steps', () => {
+  const columns = stepColumns(new TraceData());
+  const column = (key: string) => columns.find((one) => one.key === key);
+
+  it('say what the machine did, and mark disturbed steps', () => {
+    const quiet = step(1, { verdict: 'clean', cpu_wait_ns: 0 });
+    const busy = step(2, { verdict: 'contended', cpu_wait_ns: 1_500_000 });
+    const rows = [quiet, busy, step(3)];
+    expect(rows.map((row) => column('verdict')?.text(row))).toEqual(['clean', 'contended', '–']);
+    expect(rows.map((row) => column('verdict')?.tone?.(row))).toEqual(['', 'disturbed', '']);
+    expect(rows.map((row) => column('cpu_wait_ns')?.text(row))).toEqual(['0 ns', '1.50 ms', '–']);
+    expect(rows.map((row) => column('cpu_wait_ns')?.exact?.(row))).toEqual([
+      '0 ns',
+      '1\u202f500\u202f000 ns',
+      'not recorded',
+    ]);
   });
 });
 

@@ -26,7 +26,7 @@ export interface TableColumn<Row> extends Column<Row> {
   readonly sql?: string | null; // its SQL, by default the key; null: none
 }
 
-type Options<Row> = Partial<Omit<TableColumn<Row>, 'key' | 'title' | 'value' | 'width'>>;
+type Options<Row> = Partial<Omit<TableColumn<Row>, 'key' | 'title' | 'value'>>;
 
 // The three usual kinds of columns.
 const text = <Row>(
@@ -152,15 +152,21 @@ export function stepColumns(data: TraceData): readonly TableColumn<StepSummary>[
     [step.timing, step.dropped ? 'times lost' : '', step.aborted ? 'aborted' : '']
       .filter(Boolean)
       .join(', ');
+  const disturbed = (step: StepSummary): string =>
+    step.verdict === null || step.verdict === 'clean' ? '' : 'disturbed';
+  const waited = (step: StepSummary): string =>
+    step.cpu_wait_ns === null ? 'not recorded' : exactNs(step.cpu_wait_ns);
   // prettier-ignore
   return [
     number('step', 'step', 56, (s) => s.step, String),
     text('phase', 'phase', 80, (s) => s.phase),
     text('timing', 'timing', 76, flags, { tone: (s) => s.timing }),
+    text('verdict', 'machine', 94, (s) => s.verdict, { hint: 'What the machine did to the step: clean, or contended by other programs, throttled by a CPU limit, waiting for the disk', tone: disturbed }),
     number('token_count', 'tokens', 62, (s) => s.token_count, formatCount, { greatestFirst: true }),
     text('text', 'text', 120, words, { grow: 1, mono: true, unsortable: true, sql: null }),
     number('token_id', 'first token', 78, (s) => s.token_id, String, { hidden: true }),
     time('duration_ns', 'duration', (s) => s.duration_ns),
+    time('cpu_wait_ns', 'waited for CPU', (s) => s.cpu_wait_ns, { hint: 'Time for which the threads waited for a processor since the step before, summed over the threads', exact: waited, width: 112 }),
     bytes('bytes_read', 'read', (s) => s.bytes_read),
     bytes('bytes_written', 'written', (s) => s.bytes_written),
     number('accesses', 'accesses', 78, (s) => s.accesses, formatCount, { greatestFirst: true }),
