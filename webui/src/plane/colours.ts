@@ -52,6 +52,12 @@ export function colourOf(palette: Palette, t: number): Rgb {
   }
 }
 
+// The scale from left to right, as CSS.
+export function gradientOf(palette: Palette): string {
+  const stops = Array.from({ length: 13 }, (_, i) => `rgb(${colourOf(palette, i / 12).join(' ')})`);
+  return `linear-gradient(90deg, ${stops.join(', ')})`;
+}
+
 export const PALETTES: readonly Palette[] = ['viridis', 'cividis', 'heat', 'grey'];
 
 const tables = new Map<Palette, Uint32Array>();

@@ -3,6 +3,7 @@
 import { computed, effect, useSignal, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { exactBytes, formatBytes, formatNs } from '../format';
+import { gradientOf } from '../plane/colours';
 import { ok } from '../result';
 import type { OpenSession } from '../state/open_session';
 import {
@@ -18,7 +19,7 @@ import type { Store } from '../state/store';
 import { usePart, useResource } from '../ui/hooks';
 import { bandAt, bandsOf, bandsOfOps, type Bands } from './bands';
 import { figuresOf } from './figures';
-import { MEMORY_NAMES, StripChart } from './strip_chart';
+import { MEMORY_NAMES, STRIP_PALETTE, StripChart } from './strip_chart';
 
 const FADE_FRAME_MS = 50;
 const WAITS_MS = 5000;
@@ -98,8 +99,30 @@ function SessionStrip({ store, session }: { store: Store; session: OpenSession }
   return (
     <section class="strip" aria-label="Memory" data-active={session.active.value}>
       <Chart store={store} session={session} bands={bands} ops={ops} />
+      {graph && <Key />}
       <Figures session={session} />
     </section>
+  );
+}
+
+const KEY_HINT =
+  'Colour of a part: the time of its layer in the shown step, logarithmic. Grey: compute buffers, which all layers share. A frame marks what the selected op touches; while the model runs, what the running op touches glows.';
+
+// What the colours mean.
+function Key() {
+  return (
+    <div class="strip-key" title={KEY_HINT}>
+      <span>time of the layer</span>
+      <span>
+        fast
+        <i
+          class="colour-scale"
+          style={{ background: gradientOf(STRIP_PALETTE) }}
+          aria-hidden="true"
+        />
+        slow
+      </span>
+    </div>
   );
 }
 

@@ -9,6 +9,8 @@ import type { Bands, Memory } from './bands';
 
 const FADE_MS = 400;
 
+export const STRIP_PALETTE = 'viridis';
+
 export const MEMORY_NAMES = {
   file: 'file (mapped)',
   repacked: 'repacked',
@@ -56,7 +58,7 @@ export class StripChart {
     if (this.canvas.height !== Math.round(h * ratio)) this.canvas.height = Math.round(h * ratio);
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     ctx.clearRect(0, 0, w, h);
-    const colours = coloursOf('viridis');
+    const colours = coloursOf(STRIP_PALETTE);
     const largest = times.reduce((a, b) => Math.max(a, b), 0);
     const least = times.reduce((a, b) => (b > 0 ? Math.min(a, b) : a), largest);
     const scale: Scale = { min: least * 0.8, max: largest, clips: false, log: true };

@@ -200,6 +200,10 @@ describe('playback', () => {
         ),
       )
       .toBeGreaterThan(1);
+    // Its scale, from the fastest to the slowest token.
+    const scale = page.getByRole('img', { name: /^Tint: time per token from .* to .*, log/ });
+    expect(await scale.innerText()).toMatch(/^[\d.]+ .?s\s*(≥ )?[\d.]+ .?s$/);
+    expect(await scale.locator('i').count()).toBe(5);
     const from = await fixture.pointInAnswer(10);
     await page.mouse.move(from.x, from.y);
     await page.mouse.down();
@@ -209,6 +213,7 @@ describe('playback', () => {
     await page.mouse.up();
     expect(await page.evaluate(() => getSelection()?.isCollapsed)).toBe(true);
     await page.getByLabel('tint text by time').uncheck();
+    expect(await scale.count()).toBe(0);
     await expect
       .poll(() => page.evaluate(() => CSS.highlights.get('token-cost-1')?.size ?? 0))
       .toBe(0);

@@ -1,6 +1,7 @@
 // The strip of memory with its figures, against REST.
 import { describe, expect, it } from 'vitest';
 import { formatBytes, formatSpeed } from '../../src/format';
+import { viridis } from '../../src/plane/colours';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use(() => Promise.resolve(['-c', '32768']));
@@ -49,6 +50,16 @@ describe('the strip', () => {
   it('names its parts, and a click shows them in the map', async () => {
     await fixture.recorded(6);
     await expect.poll(() => chart().getAttribute('aria-label')).toMatch(/file .*KV .*compute/);
+    // What the colours mean: the scale, from fast to slow.
+    const key = strip().locator('.strip-key');
+    expect(await key.innerText()).toMatch(/time of the layer\s+fast\s+slow/);
+    const scale = await key
+      .locator('.colour-scale')
+      .evaluate((one) => getComputedStyle(one).backgroundImage);
+    const [first, last] = [0, 1].map((at) => `rgb(${viridis(at).join(', ')})`);
+    expect(scale).toMatch(/^linear-gradient\(90deg, /);
+    expect(scale.indexOf(first ?? '')).toBeLessThan(scale.indexOf(last ?? ''));
+    expect(scale).toContain(first);
     const box = await chart().boundingBox();
     if (!box) throw new Error('no strip');
     await fixture.page.mouse.move(box.x + 6, box.y + 22);

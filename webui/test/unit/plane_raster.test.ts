@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { PALETTES, colourOf, coloursOf, viridis } from '../../src/plane/colours';
+import { PALETTES, colourOf, coloursOf, gradientOf, viridis } from '../../src/plane/colours';
 import {
   cellAt,
   columnSums,
@@ -186,6 +186,12 @@ describe('colours', () => {
     },
   );
 
+  it('are a gradient from the least to the largest value', () => {
+    const gradient = gradientOf('grey');
+    expect(gradient).toMatch(/^linear-gradient\(90deg, rgb\(45 45 48\), .*, rgb\(245 245 245\)\)$/);
+    // The given colours of heat are among them.
+    expect(gradientOf('heat')).toContain(', rgb(225 225 195), ');
+  });
   it('are transparent at level 0', () => {
     expect(coloursOf('viridis')[0]).toBe(0);
     expect((coloursOf('viridis')[1] ?? 0) >>> 24).toBe(255);

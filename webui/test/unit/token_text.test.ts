@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { costLevels } from '../../src/panels/chat/token_cost';
+import { costLevels, costScale } from '../../src/panels/chat/token_cost';
 import { CHUNK, TokenOffsets, cutsOf, lastAtOrBefore } from '../../src/panels/chat/token_text';
 import { TraceData } from '../../src/state/trace_data';
 import { step, token } from './make';
@@ -73,5 +73,6 @@ describe('the cost of tokens', () => {
     data.addStep(step(2, { token_id: 4, begin_ns: 400, end_ns: 10_400 }));
     data.addStep(step(3, { token_id: 5, begin_ns: 10_400, end_ns: 11_400, dropped: true }));
     expect([...costLevels(data)]).toEqual([1, 1, 1, 1, 5, 0, 0]);
+    expect(costScale(data)).toMatchObject({ min: 100, max: 10_000, clips: false });
   });
 });

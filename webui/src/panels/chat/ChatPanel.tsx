@@ -1,5 +1,6 @@
 // The chat panel: the conversation or the open session, the progress of the run, and the form of
 // the next request.
+import { Fragment } from 'preact';
 import { useRef } from 'preact/hooks';
 import type { OpenSession } from '../../state/open_session';
 import type { Model } from '../../net/types';
@@ -11,23 +12,28 @@ import { Composer } from './Composer';
 import { Conversation } from './Conversation';
 import { RecordedSession } from './RecordedSession';
 import { RunStrip } from './RunStrip';
-import { TintToggle } from './TokenText';
+import { Tint } from './TokenText';
 import { modelNotes } from '../../state/model_facts';
 
 export function ChatPanel({ store }: PanelProps) {
   return (
     <div class="chat">
       <Transcript store={store} />
-      <Strip store={store} />
-      {store.open.value && <TintToggle store={store} />}
+      <OpenRun store={store} />
       <Composer store={store} />
     </div>
   );
 }
 
-function Strip({ store }: { store: Store }) {
+function OpenRun({ store }: { store: Store }) {
   const session = store.open.value;
-  return session && <RunStrip key={session.id} session={session} />;
+  if (!session) return null;
+  return (
+    <Fragment key={session.id}>
+      <RunStrip session={session} />
+      <Tint store={store} session={session} />
+    </Fragment>
+  );
 }
 
 // While a run is shown, the box is laid out from its end (chat.css): its end stays in view without

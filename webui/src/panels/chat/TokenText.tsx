@@ -1,14 +1,15 @@
 // The tokens of the prompt or the answer. The token under the pointer is also marked in the heat
 // map. A click selects the token and its step.
-import { effect } from '@preact/signals';
+import { effect, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { formatCount, plural } from '../../format';
+import { formatCount, formatNs, plural } from '../../format';
 import type { Run, Token } from '../../net/types';
+import { emptyScale } from '../../plane/scale';
 import { streamDiffers, unstreamedText } from '../../state/answer_text';
 import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
 import { usePart } from '../../ui/hooks';
-import { costLevels } from './token_cost';
+import { COST_MARKS, costLevels, costScale } from './token_cost';
 import { TokenFlow } from './token_flow';
 
 interface Props {
@@ -55,7 +56,9 @@ export function TokenText({ store, session, part }: Props & { part: 'prompt' | '
       effect(() => {
         flow.hover(store.hoverToken.value);
       }),
-      tintByCost(flow, store, session),
+      whileTinted(store, session, (on) => {
+        flow.tint(on ? costLevels(session.data) : null);
+      }),
       listen(box, flow, store, session),
     ];
     return () => {
@@ -80,14 +83,15 @@ function restOf(
   return { tail: unstreamedText(run, tokens), instead: null };
 }
 
-// Tints the tokens if the option of the chat panel is on; a growing session at most once a second.
-function tintByCost(flow: TokenFlow, store: Store, session: OpenSession): () => void {
+// Calls `show` when the option of the chat panel changes, and for a growing session, at most once a
+// second, while it is on.
+function whileTinted(store: Store, session: OpenSession, show: (on: boolean) => void): () => void {
   let timer: ReturnType<typeof setTimeout> | null = null;
   let tintedMs = 0;
   const tint = (): void => {
     timer = null;
     tintedMs = Date.now();
-    flow.tint(isTinted(store) ? costLevels(session.data) : null);
+    show(isTinted(store));
   };
   const stop = effect(() => {
     const on = isTinted(store);
@@ -106,23 +110,55 @@ const TINT_MS = 1000;
 
 const isTinted = ({ navigation }: Store): boolean => navigation.view.value.options.chat === 'cost';
 
-// The switch of the tint. While it is on, dragging over the text moves through the tokens.
-export function TintToggle({ store }: { store: Store }) {
+// The switch of the tint, and its scale. While it is on, dragging over the text moves through the
+// tokens.
+export function Tint({ store, session }: Props) {
   const on = usePart(() => isTinted(store));
   return (
-    <label
-      class="toggle tint"
-      title="Tints each token by the time of its step, from blue (fast) to red (slow). Dragging over the text then moves through the tokens."
+    <div class="tint">
+      {on && <TintScale store={store} session={session} />}
+      <label
+        class="toggle"
+        title="Tints each token by the time of its step, from blue (fast) to red (slow). Dragging over the text then moves through the tokens."
+      >
+        <input
+          type="checkbox"
+          checked={on}
+          onChange={() => {
+            store.navigation.setOptions('chat', on ? '' : 'cost', 'replace');
+          }}
+        />
+        tint text by time
+      </label>
+    </div>
+  );
+}
+
+function TintScale({ store, session }: Props) {
+  const scale = useSignal(emptyScale);
+  useEffect(
+    () =>
+      whileTinted(store, session, () => {
+        scale.value = costScale(session.data);
+      }),
+    [store, session],
+  );
+  const { min, max, clips } = scale.value;
+  if (max === 0) return null;
+  const [least, most] = [formatNs(min), `${clips ? '≥ ' : ''}${formatNs(max)}`];
+  return (
+    <span
+      class="tint-scale"
+      role="img"
+      aria-label={`Tint: time per token from ${least} to ${most}, logarithmic`}
+      title="Time per token, logarithmic"
     >
-      <input
-        type="checkbox"
-        checked={on}
-        onChange={() => {
-          store.navigation.setOptions('chat', on ? '' : 'cost', 'replace');
-        }}
-      />
-      tint text by time
-    </label>
+      {least}
+      {COST_MARKS.map((name) => (
+        <i key={name} data-mark={name} />
+      ))}
+      {most}
+    </span>
   );
 }
 

@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { graphPalette, traceShape } from '../../graph/paint';
 import { CATEGORIES } from '../../graph/scene';
 import type { Category } from '../../net/types';
+import { gradientOf } from '../../plane/colours';
 import type { Store } from '../../state/store';
 
 const W = 20;
@@ -38,7 +39,7 @@ export function GraphLegend(props: {
       {heat !== null && (
         <li title="Logarithmic, from the smallest to the largest value">
           least
-          <i class="heat-scale" aria-hidden="true" />
+          <i class="colour-scale" style={{ background: gradientOf('heat') }} aria-hidden="true" />
           most {heat}
         </li>
       )}
