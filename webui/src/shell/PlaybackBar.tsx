@@ -87,7 +87,7 @@ function Speed({ store }: Pick<Props, 'store'>) {
       <option value="">slow motion</option>
       {SPEEDS.map((one) => (
         <option key={one} value={String(one)}>
-          {speedText(one)} {one === 1 ? 'real time' : 'of real time'}
+          {speedText(one)} {one === 1 ? 'real time' : 'speed'}
         </option>
       ))}
     </select>

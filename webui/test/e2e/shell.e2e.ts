@@ -135,6 +135,48 @@ describe('the palette', () => {
   });
 });
 
+describe('fields', () => {
+  it('have room for their texts at 1440 x 900', async () => {
+    const { page } = fixture;
+    await fixture.recorded(6);
+    await page.getByText('Settings', { exact: true }).click();
+    const cut = await page.evaluate(() => {
+      const ctx = document.createElement('canvas').getContext('2d');
+      const fits = (field: HTMLElement, text: string): boolean => {
+        const style = getComputedStyle(field);
+        if (!(field instanceof HTMLSelectElement)) {
+          if (ctx) ctx.font = style.font;
+          const room = field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight); // prettier-ignore
+          return (ctx?.measureText(text).width ?? Infinity) <= room + 1;
+        }
+        // As wide as this option alone.
+        const alone = field.cloneNode(false) as HTMLSelectElement;
+        alone.append(new Option(text));
+        alone.style.cssText = 'position: absolute; width: max-content';
+        field.after(alone);
+        const width = alone.offsetWidth;
+        alone.remove();
+        return width <= field.offsetWidth + 1;
+      };
+      return [...document.querySelectorAll<HTMLElement>('select, [placeholder]')]
+        .filter((field) => field.checkVisibility())
+        .flatMap((field) => {
+          const texts =
+            field instanceof HTMLSelectElement
+              ? [...field.options]
+                  // Some fields are as wide as the chosen option.
+                  .filter(
+                    (one) => one.selected || getComputedStyle(field).fieldSizing !== 'content',
+                  )
+                  .map(({ text }) => text)
+              : [field.getAttribute('placeholder') ?? ''];
+          return texts.filter((text) => !fits(field, text));
+        });
+    });
+    expect(cut).toEqual([]);
+  });
+});
+
 describe('accessibility', () => {
   it.each(['dark', 'light'] as const)('has no violations in the %s theme', async (theme) => {
     const { page } = fixture;

@@ -55,9 +55,14 @@ export function Composer({ store }: { store: Store }) {
   );
 }
 
+// What the next run does; the usual level and timing are not said.
 function settingsLine(s: Settings): string {
   const heat = s.temperature === 0 ? 'greedy' : `temp ${s.temperature}`;
-  return `${formatCount(s.maxTokens)} tokens, ${heat}, level ${s.level}, timing ${s.timing}`;
+  const unusual = [
+    s.level === 'detailed' ? '' : `, level ${s.level}`,
+    s.timing === 'fast' ? '' : `, timing ${s.timing}`,
+  ];
+  return `${formatCount(s.maxTokens)} tokens, ${heat}${unusual.join('')}`;
 }
 
 // Shows that the message continues the conversation, even while another session is shown.

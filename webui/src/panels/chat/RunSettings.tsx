@@ -29,14 +29,14 @@ const NUMBERS: readonly NumberField[] = [
 
 const LEVELS: readonly { value: Level; text: string }[] = [
   { value: 'detailed', text: 'detailed: every op and access' },
-  { value: 'verbose', text: 'verbose: detailed, plus statistics of op outputs' },
+  { value: 'verbose', text: 'verbose: also values of outputs' },
   { value: 'minimal', text: 'minimal: steps, without ops' },
   { value: 'off', text: 'off: not recorded' },
 ];
 
 const TIMINGS: readonly { value: TimingMode; text: string }[] = [
-  { value: 'fast', text: 'fast: the clock is read after each op' },
-  { value: 'exact', text: 'exact: each op by itself, slower' },
+  { value: 'fast', text: 'fast: measured in passing' },
+  { value: 'exact', text: 'exact: op by op, slower' },
 ];
 
 export function RunSettings({ store }: { store: Store }) {
@@ -173,7 +173,10 @@ function Sampling({ settings, set }: Part) {
 function Trace({ settings, set }: Part) {
   return (
     <>
-      <label class="wide" title="How much of the run is recorded">
+      <label
+        class="wide"
+        title="How much of the run is recorded; verbose adds statistics of the outputs of ops"
+      >
         <span>Level</span>
         <select
           value={settings.level}
@@ -188,7 +191,10 @@ function Trace({ settings, set }: Part) {
           ))}
         </select>
       </label>
-      <label class="wide" title="How ops are timed">
+      <label
+        class="wide"
+        title="How ops are timed; fast: the clock is read after each op, which does not slow the run down; exact: the ops run one by one"
+      >
         <span>Timing</span>
         <select
           value={settings.timing}
