@@ -7,7 +7,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "analysis/common/op_info.h"
@@ -87,12 +89,46 @@ TraceFilter only(TraceFilter filter, Axis axis, std::uint64_t at) {
   return filter;
 }
 
-// The name that a tensor has in common with its counterpart in another layer.
-std::string relative_name(const SessionTensor& tensor, std::uint64_t layer) {
-  if (tensor.layer == kNoLayer) return tensor.name;
-  const std::int64_t distance = tensor.layer.v - static_cast<std::int64_t>(layer);
-  std::string name(name_without_layer(tensor.name));
-  return distance == 0 ? name : std::format("{} (layer {:+})", name, distance);
+// llama.cpp names some outputs by a sequence number only ("node_30"), which differs from layer to
+// layer and from graph to graph.
+bool is_number_only(std::string_view name) {
+  constexpr std::string_view kPrefix = "node_";
+  return name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
+         name.find_first_not_of("0123456789", kPrefix.size()) == name.npos;
+}
+
+// By such a name: the op with this output; null if different ops have it, in different graphs.
+using NumberedOutputs = std::map<std::string_view, const SessionOp*>;
+
+NumberedOutputs numbered_outputs(const SessionNames& names) {
+  NumberedOutputs outputs;
+  for (const SessionOp& op : names.ops()) {
+    if (!is_number_only(op.output)) continue;
+    if (const auto [place, is_new] = outputs.emplace(op.output, &op); !is_new)
+      place->second = nullptr;
+  }
+  return outputs;
+}
+
+// The name that a tensor or an op has in common with its counterpart in another layer.
+std::string relative_name(std::string name, LayerId own, std::uint64_t layer) {
+  if (own == kNoLayer) return name;
+  const std::int64_t distance = own.v - static_cast<std::int64_t>(layer);
+  if (distance == 0) return name;
+  return std::format("{} (layer {:+})", name, distance);
+}
+
+// `layer`: the compared one; none: tokens or steps are compared.
+std::string row_name(const SessionIndex& index, const NumberedOutputs& numbered,
+                     const SessionTensor& tensor, std::optional<std::uint64_t> layer) {
+  const auto found = numbered.find(tensor.name);
+  if (const SessionOp* op = found == numbered.end() ? nullptr : found->second) {
+    const std::string& kind = index.names().kinds()[op->kind];
+    if (layer) return relative_name(kind, op->layer, *layer);
+    return op->layer == kNoLayer ? kind : std::format("{}, layer {}", kind, op->layer.v);
+  }
+  if (!layer) return tensor.name;
+  return relative_name(std::string(name_without_layer(tensor.name)), tensor.layer, *layer);
 }
 
 struct Side {
@@ -108,9 +144,11 @@ std::expected<Side, TraceError> side_of(const SessionIndex& index, const WithinQ
       index, {.by = Axis::Tensor, .filter = only(query.filter, query.axis, at)}, keep_going);
   if (!sums) return std::unexpected(sums.error());
   Side side{.rows = {}, .total = sums->total.all};
+  const NumberedOutputs numbered = numbered_outputs(index.names());
+  const auto layer = query.axis == Axis::Layer ? std::optional(at) : std::nullopt;
   for (const BreakdownRow& row : sums->rows) {
     const SessionTensor& tensor = index.names().tensors()[static_cast<std::size_t>(row.key)];
-    side.rows[query.axis == Axis::Layer ? relative_name(tensor, at) : tensor.name] += row.all;
+    side.rows[row_name(index, numbered, tensor, layer)] += row.all;
   }
   return side;
 }

@@ -88,7 +88,9 @@ struct WithinQuery {
 // The rows are tensors that own bytes; tensors with the same name are one row. Between layers,
 // the name is without the layer of the side, so that "blk.2.attn_q.weight" and
 // "blk.5.attn_q.weight" are one row; a tensor of another layer has its distance in the name
-// ("l_out (layer -1)": of the layer before).
+// ("l_out (layer -1)": of the layer before). An output that llama.cpp did not name ("node_30") has
+// the type and the layer of its op as its name: "FLASH_ATTN_EXT, layer 3"; between layers
+// "FLASH_ATTN_EXT".
 struct WithinComparison {
   Axis axis = Axis::Token;
   std::uint64_t left = 0, right = 0;

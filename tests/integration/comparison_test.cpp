@@ -121,11 +121,41 @@ struct SqlSums {
   double read = 0, written = 0, accesses = 0;
 };
 
-// From SQL, by the name of the tensor that owns the bytes. `where`: of the accesses; `share`: of
-// their step. With a layer, the names are relative to it.
+struct SqlOp {
+  std::string type;
+  int layer = -1;
+};
+
+// By output, the op of outputs that llama.cpp did not name.
+std::map<std::string, SqlOp> sql_numbered_outputs(const SqlSession& sql) {
+  std::map<std::string, SqlOp> ops;
+  std::set<std::string> ambiguous;
+  for (const std::string& line :
+       sql.rows("SELECT DISTINCT tensor_name, operation_type, coalesce(op_layer_id, -1) FROM op "
+                "WHERE tensor_name GLOB 'node_[0-9]*'")) {
+    std::istringstream fields(line);
+    std::string name, layer;
+    SqlOp op;
+    std::getline(fields, name, '|');
+    std::getline(fields, op.type, '|');
+    std::getline(fields, layer, '|');
+    op.layer = std::stoi(layer);
+    if (!ops.emplace(name, op).second) ambiguous.insert(name);
+  }
+  std::erase_if(ops, [&](const auto& op) { return ambiguous.contains(op.first); });
+  return ops;
+}
+
+// From SQL, by the name of the tensor that owns the bytes; without a name, by the type and layer of
+// its op. `where`: of the accesses; `share`: of their step. With a layer, the names are relative to
+// it.
 std::map<std::string, SqlSums> sql_side(const SqlSession& sql, const std::string& where,
                                         double share = 1, int layer = -1) {
   static const std::regex kLayer("^blk\\.([0-9]+)\\.|(?:-|_l)([0-9]+)$");
+  const std::map<std::string, SqlOp> numbered = sql_numbered_outputs(sql);
+  const auto relative = [&](int own) {
+    return own == layer ? "" : std::format(" (layer {:+})", own - layer);
+  };
   std::map<std::string, SqlSums> sums;
   for (const std::string& line : sql.rows(
            "SELECT coalesce(o.tensor_name, t.tensor_name), a.write, sum(a.size_bytes), count(*) "
@@ -141,10 +171,14 @@ std::map<std::string, SqlSums> sql_side(const SqlSession& sql, const std::string
     std::getline(fields, accesses, '|');
     std::smatch found;
     const std::string whole = name;
-    if (layer >= 0 && std::regex_search(whole, found, kLayer)) {
-      const int distance = std::stoi(found[1].matched ? found[1] : found[2]) - layer;
-      name = std::regex_replace(whole, kLayer, "");
-      if (distance != 0) name += std::format(" (layer {:+})", distance);
+    if (const auto op = numbered.find(whole); op != numbered.end()) {
+      const auto& [type, own] = op->second;
+      name = own < 0      ? type
+             : layer >= 0 ? type + relative(own)
+                          : std::format("{}, layer {}", type, own);
+    } else if (layer >= 0 && std::regex_search(whole, found, kLayer)) {
+      const int own = std::stoi(found[1].matched ? found[1] : found[2]);
+      name = std::regex_replace(whole, kLayer, "") + relative(own);
     }
     SqlSums& of = sums[name];
     (write == "1" ? of.written : of.read) += share * std::stod(bytes);
@@ -195,6 +229,7 @@ TEST(ComparisonWithin, OfTokensAndStepsMatchesSql) {
   EXPECT_NEAR(tokens.left_sums.time_ns, sql_time(sql, prompt) / 21, 1);
   EXPECT_NEAR(tokens.right_sums.time_ns, sql_time(sql, generated), 1);
   expect_sorted(tokens, Value::Time);
+  for (const ComparedRow& row : tokens.rows.rows) EXPECT_FALSE(row.name.starts_with("node_"));
   const WithinComparison steps =
       compare_within(one.index,
                      {.axis = Axis::Step, .left = 0, .right = 4, .value = Value::Touched})
@@ -241,6 +276,10 @@ TEST(ComparisonWithin, OfLayersMatchesSqlByNameWithoutLayer) {
   EXPECT_EQ(rows.at("attn_q.weight").left->bytes_read, rows.at("attn_q.weight").right->bytes_read);
   // Layer 0 reads the embedding, layer 1 the output of layer 0.
   EXPECT_TRUE(rows.contains("l_out (layer -1)") && !rows.at("l_out (layer -1)").left);
+  // llama.cpp does not name the output of flash attention.
+  ASSERT_TRUE(rows.contains("FLASH_ATTN_EXT"));
+  EXPECT_EQ(rows.at("FLASH_ATTN_EXT").left->bytes_written,
+            rows.at("FLASH_ATTN_EXT").right->bytes_written);
   const WithinComparison same =
       compare_within(one.index, {.axis = Axis::Layer, .left = 1, .right = 1}).value();
   for (const ComparedRow& row : same.rows.rows) EXPECT_EQ(row.left, row.right) << row.name;

@@ -1170,7 +1170,9 @@ export interface paths {
          *     what counts on both sides; a range of the compared axis is ignored, and `layers` cannot be
          *     combined with layers to compare. Tensors with the same name are one row. Between layers, the
          *     name is without the layer (`attn_q.weight`), and a tensor of another layer has its distance
-         *     in the name (`l_out (layer -1)`). A row that only one side has is null on the other side.
+         *     in the name (`l_out (layer -1)`). An output that llama.cpp did not name (`node_30`) has the
+         *     type and the layer of its op as its name: `FLASH_ATTN_EXT, layer 3`, or between layers
+         *     `FLASH_ATTN_EXT`. A row that only one side has is null on the other side.
          */
         readonly get: operations["comparisonWithin"];
         readonly put?: never;
