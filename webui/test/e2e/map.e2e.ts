@@ -1,5 +1,7 @@
 // The map: its presets against REST, gestures, range, links, live and recorded pictures.
 import { describe, expect, it } from 'vitest';
+import { plural } from '../../src/format';
+import { rowsThatMatter } from '../../src/panels/inspector/compare';
 import { PRESETS } from '../../src/panels/map/map_options';
 import { STATE_NAMES } from '../../src/panels/map/residency';
 import { axisName, sumText, valueName } from '../../src/panels/map/units';
@@ -424,7 +426,7 @@ describe('a comparison', () => {
 
   it('of two tokens lists their differences, by Shift+click and from a link', async () => {
     const { page } = fixture;
-    await fixture.runTextToEnd('Once upon a time', 20);
+    await fixture.runTextToEnd('Two tokens side by side', 20);
     await settled();
     const [left, right] = [await columnOf(2), await columnOf(14)];
     await page.mouse.click(left.x, left.y);
@@ -434,13 +436,26 @@ describe('a comparison', () => {
     await page.keyboard.up('Shift');
     await expect.poll(() => fixture.hash.get('cmp')).toBe('k:14');
     expect(fixture.hash.get('sel')).toBe('k:2');
-    const expected = await fixture.get<Within>('comparison?left_token=2&right_token=14&limit=100');
+    const expected = await fixture.get<Within>('comparison?left_token=2&right_token=14&limit=500');
     const [first] = expected.rows;
+    const amounts = expected.rows.map(({ difference }) => difference.time_ns);
     const text = (ns: number | undefined) => sumText('time', ns ?? 0);
     await expect
       .poll(async () => (await rows())[1]?.slice(0, 3))
       .toEqual([first?.name, text(first?.left?.time_ns), text(first?.right?.time_ns)]);
-    expect((await rows()).length).toBe(1 + Math.min(100, expected.total));
+    // Rows that differ, and on demand all.
+    const matter = rowsThatMatter(amounts);
+    expect(matter).toBeLessThan(expected.total);
+    const shown = await rows();
+    expect(shown.length).toBe(1 + matter);
+    await section()
+      .getByText(`and ${plural(expected.total - matter, 'more tensor')} with hardly any difference`)
+      .waitFor();
+    await section().getByRole('button', { name: 'Show all' }).click();
+    await expect.poll(async () => (await rows()).length).toBe(1 + expected.total);
+    const names = (await rows()).map(([name]) => name ?? '');
+    expect(names.filter((name) => name.startsWith('node_'))).toEqual([]);
+    expect(names.filter((name) => name.startsWith('FLASH_ATTN_EXT, layer '))).not.toEqual([]);
     const sign = (first?.difference.time_ns ?? 0) > 0 ? '+' : '−';
     expect((await rows())[1]?.[3]).toBe(sign + text(Math.abs(first?.difference.time_ns ?? 0)));
     // Both are marked in the map, and a link shows the same.
@@ -448,7 +463,6 @@ describe('a comparison', () => {
     const marks = () => fixture.pixels('.plane-overlay');
     await settled();
     const marked = await marks();
-    const shown = await rows();
     await fixture.fresh(page.url());
     await fixture.ops.waitFor();
     await expect.poll(rows).toEqual(shown);
@@ -477,6 +491,7 @@ describe('a comparison', () => {
         'p.inspector': 'diff:bytes',
       });
     const expected = await fixture.get<Within>('comparison?left_layer=1&right_layer=3&value=bytes');
+    await section().getByRole('button', { name: 'Show all' }).click();
     await expect
       .poll(async () => (await rows()).slice(1).map(([name]) => name))
       .toEqual(expected.rows.map(({ name }) => name));

@@ -12,7 +12,13 @@ import {
   speedSentence,
   waitSentence,
 } from '../../src/panels/inspector/summary';
-import { comparedText, compareQuery, optionOf, valueIn } from '../../src/panels/inspector/compare';
+import {
+  comparedText,
+  compareQuery,
+  optionOf,
+  rowsThatMatter,
+  valueIn,
+} from '../../src/panels/inspector/compare';
 import { againstMedian, grouped, median, rowIndex } from '../../src/panels/inspector/place';
 import { ofOp, ofSession, reproductionText } from '../../src/panels/inspector/reproduce';
 import type { Breakdown, Determinism, Reuse, Session } from '../../src/net/types';
@@ -225,6 +231,13 @@ describe('a comparison', () => {
     expect(comparedText(row, 'bytes').difference).toBe('+2 KiB');
     expect(comparedText(row, 'accesses').difference).toBe('0');
     expect(comparedText({ ...row, left: null }, 'time').left).toBe('–');
+  });
+
+  it('leaves out rows with hardly any difference', () => {
+    expect(rowsThatMatter([-1000, 500, 10, 9, 0])).toBe(3);
+    expect(rowsThatMatter([3, -2])).toBe(2);
+    expect(rowsThatMatter([0, 0])).toBe(0);
+    expect(rowsThatMatter([])).toBe(0);
   });
 
   it('has its value in the link', () => {

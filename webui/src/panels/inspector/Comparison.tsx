@@ -1,5 +1,5 @@
 // The selected token or layer beside another one: a row per tensor, the largest difference first.
-import { computed } from '@preact/signals';
+import { computed, useSignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { plural } from '../../format';
 import type { WithinComparison } from '../../net/types';
@@ -18,11 +18,12 @@ import {
   indexOf,
   itemOf,
   optionOf,
+  rowsThatMatter,
   valueIn,
   type ComparedValue,
 } from './compare';
 
-const MAX_ROWS = 100;
+const MAX_ROWS = 500;
 
 interface Props {
   readonly store: Store;
@@ -132,7 +133,11 @@ function Table(props: {
   compared: Compared;
 }) {
   const { found, value, selected, compared } = props;
-  const rows = found.rows.map((row) => ({ name: row.name, text: comparedText(row, value) }));
+  const showAll = useSignal(false);
+  const all = found.rows.map((row) => ({ name: row.name, text: comparedText(row, value) }));
+  const matter = rowsThatMatter(all.map(({ text }) => text.amount));
+  const rows = showAll.value ? all : all.slice(0, matter);
+  const left = found.total - rows.length;
   const most = rows.reduce((max, { text }) => Math.max(max, Math.abs(text.amount)), 0);
   const total = comparedText(found.sums, value);
   return (
@@ -176,9 +181,22 @@ function Table(props: {
           ))}
         </tbody>
       </table>
-      {found.total > rows.length && (
+      {left > 0 && (
         <p class="dim">
-          and {plural(found.total - rows.length, 'more tensor')} with less difference
+          {rows.length === 0
+            ? `no difference in ${plural(left, 'tensor')}`
+            : `and ${plural(left, 'more tensor')} with ${rows.length < all.length ? 'hardly any' : 'less'} difference`}{' '}
+          {rows.length < all.length && (
+            <button
+              type="button"
+              class="link"
+              onClick={() => {
+                showAll.value = true;
+              }}
+            >
+              Show all
+            </button>
+          )}
         </p>
       )}
     </>

@@ -50,6 +50,14 @@ const format = (n: number, value: ComparedValue): string =>
       ? formatBytes(Math.round(n))
       : formatCount(Math.round(n * 100) / 100);
 
+// The number of first rows that matter. `amounts`: the differences, the largest first. Those below a
+// hundredth of the largest one are left out: their bars would not be seen.
+export function rowsThatMatter(amounts: readonly number[]): number {
+  const least = Math.abs(amounts[0] ?? 0) / 100;
+  const end = amounts.findIndex((amount) => amount === 0 || Math.abs(amount) < least);
+  return end < 0 ? amounts.length : end;
+}
+
 export interface ComparedText {
   readonly left: string; // a dash: only the other side has it
   readonly right: string;
