@@ -62,6 +62,8 @@ struct ReportData {
   };
   MemoryBudget room;
   Determinism determinism;
+  // Choices of experts for generated tokens, as in RouterUse, of all routers; 0: no experts.
+  std::uint64_t experts_followed = 0, experts_turned = 0;
   Prediction prediction;
   ReadOrder read_order;             // of weights, with the default gap
   std::vector<DeviceTime> devices;  // most time first

@@ -6,6 +6,7 @@
 
 #include "analysis/aggregate/step_shares.h"
 #include "analysis/common/op_info.h"
+#include "analysis/experts/experts.h"
 #include "analysis/report/report.h"
 
 namespace tt {
@@ -115,6 +116,18 @@ std::expected<void, TraceError> gather_reuse(const SessionReader& reader, Report
   return gather_mapped(*sequence, data, keep_going);
 }
 
+std::expected<void, TraceError> gather_experts(const SessionReader& reader, ReportData& data,
+                                               const ContinueCheck& keep_going) {
+  if (data.info.n_experts == 0) return {};
+  const auto routers = expert_use(reader, Phase::Generate, keep_going);
+  if (!routers) return std::unexpected(routers.error());
+  for (const RouterUse& router : *routers) {
+    data.experts_followed += router.followed;
+    data.experts_turned += router.turned;
+  }
+  return {};
+}
+
 std::expected<Breakdown, TraceError> by(Axis axis, const SessionIndex& index,
                                         const ContinueCheck& keep_going) {
   return breakdown(index, {.by = axis}, keep_going);
@@ -160,6 +173,8 @@ std::expected<ReportData, TraceError> gather_report_data(const std::filesystem::
   data.read_order = order.total;
   progress("comparing tokens");
   if (!got(determinism(reader, keep_going), data.determinism)) return stop();
+  if (const auto experts = gather_experts(reader, data, keep_going); !experts)
+    return std::unexpected(experts.error());
   progress("learning the order of reads");
   if (!got(access_pattern(reader, keep_going), pattern)) return stop();
   data.prediction = pattern.prediction;

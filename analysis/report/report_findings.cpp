@@ -5,6 +5,7 @@
 #include <optional>
 #include <ranges>
 #include <string>
+#include <utility>
 
 #include "analysis/common/format_units.h"
 #include "analysis/report/report.h"
@@ -90,8 +91,15 @@ void find_hottest(const ReportData& f, std::vector<std::string>& out) {
 
 void find_pattern(const ReportData& f, std::vector<std::string>& out) {
   if (f.determinism.pairs > 0) {
-    out.push_back(std::format("{} of {} tokens read the same weights as the previous token.",
-                              f.determinism.same_weights, f.determinism.pairs));
+    std::string found = std::format("{} of {} tokens read the same weights as the previous token.",
+                                    f.determinism.same_weights, f.determinism.pairs);
+    if (f.experts_followed > 0 && f.experts_turned > 0) {
+      found += std::format(
+          " Of the experts of a token, {} were also used by the previous token, in the same layer.",
+          format_percent(static_cast<double>(f.experts_followed - f.experts_turned),
+                         static_cast<double>(f.experts_followed)));
+    }
+    out.push_back(std::move(found));
   }
   if (f.prediction.reads > 0) {
     out.push_back(std::format(

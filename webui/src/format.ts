@@ -49,9 +49,42 @@ export function formatCount(count: number): string {
 export const layerName = (name: string): string =>
   name === 'none' || name === 'outside' ? 'emb+out' : name;
 
-// The memory sources as the page names them (docs/glossary.md has those of the data).
+// Memory sources, kinds and components as the page names them (docs/glossary.md has the values of
+// the data, which filters use). "KV cache" is a part of the model, "KV cache memory" where its bytes are.
 export const sourceName = (source: string): string =>
-  source === 'disk' ? 'file (mapped)' : source;
+  source === 'disk' ? 'file (mapped)' : source === 'kv' ? 'KV cache memory' : source;
+export const kindName = (kind: string): string => (kind === 'kv' ? 'KV cache' : kind);
+export const componentName = (component: string): string =>
+  component === 'kv-cache' ? 'KV cache' : component;
+
+// A component and the purpose inside it: "attention, Q".
+export const partName = (component: string, role: string, between = ', '): string =>
+  role === '' || role === component
+    ? componentName(component)
+    : `${componentName(component)}${between}${role}`;
+
+// How the op times of a step were measured, beside the name "op times". Not the values of the data:
+// "fast" beside a slow step would read as a verdict on the step.
+export const timingName = (timing: string): string => TIMING_NAMES[timing] ?? timing;
+export const timingText = (timing: string): string =>
+  timing === 'learned'
+    ? 'measured while learning: the first step with this graph, slower'
+    : timing === 'exact'
+      ? 'measured op by op: slower'
+      : timing === 'fast'
+        ? 'measured in passing'
+        : timingName(timing);
+const TIMING_NAMES: Readonly<Record<string, string>> = {
+  fast: 'in passing',
+  learned: 'while learning',
+  exact: 'op by op',
+  none: 'not measured',
+};
+
+// A position among numbered items: "6 of 0–39". Steps, tokens, ops and layers count from 0, as in
+// REST, SQL and the command line.
+export const positionOf = (index: number, count: number): string =>
+  count > 1 ? `${formatCount(index)} of 0–${formatCount(count - 1)}` : formatCount(index);
 
 // What a kernel is; null: not known.
 export function kernelText(kernel: Kernel | null): string {

@@ -272,6 +272,20 @@ TEST(Report, SaysWhatMemoryWouldGain) {
             "nothing.");
 }
 
+TEST(Report, SaysHowManyExpertsATokenSharesWithThePreviousOne) {
+  ReportData f = default_figures();
+  f.determinism.pairs = 4;
+  const auto found = [&](const char* text) {
+    return std::ranges::contains(findings_of(f), text);
+  };
+  EXPECT_TRUE(found("0 of 4 tokens read the same weights as the previous token."));
+  f.experts_followed = 40;
+  f.experts_turned = 25;
+  EXPECT_TRUE(
+      found("0 of 4 tokens read the same weights as the previous token. Of the experts of a token, "
+            "37.5 % were also used by the previous token, in the same layer."));
+}
+
 TEST(Report, FindsReusedPrefixAndWarningOfTheLoad) {
   ReportData f = default_figures();
   f.info.facts.emplace_back("result.prompt_tokens", "30");

@@ -1,5 +1,6 @@
 // The graph of the whole model: the nodes of a layer and component are one box until it is opened.
 // Pure functions.
+import { componentName } from '../format';
 import type { Category, Graph, GraphEdge, GraphNode } from '../net/types';
 
 export interface Group {
@@ -83,7 +84,7 @@ function boxNode(tensor: number, group: Group, category: Category): GraphNode {
     node: group.ops.length > 0 ? -1 : null,
     executed_op: null,
     op: null,
-    name: `${group.component}${where}`,
+    name: `${componentName(group.component)}${where}`,
     label: '',
     type: '',
     shape: [],

@@ -123,6 +123,8 @@ export function createApi(whileBusy: WhileBusy) {
       get(`sessions/${id(session)}/conditions`, wire.conditions, { signal }),
     determinism: (session: string, signal?: AbortSignal) =>
       get(`sessions/${id(session)}/determinism`, wire.determinism, { signal }),
+    experts: (session: string, query: wire.ExpertsQuery, signal?: AbortSignal) =>
+      get(`sessions/${id(session)}/experts`, wire.experts, { query, signal }),
     reuse: (session: string, signal?: AbortSignal) =>
       get(`sessions/${id(session)}/reuse`, wire.reuse, { signal }),
     report: (session: string, signal?: AbortSignal) =>

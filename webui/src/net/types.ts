@@ -56,6 +56,7 @@ export type Sequentiality = Schemas['Sequentiality'];
 export type Conditions = Schemas['Conditions'];
 export type Determinism = Schemas['Determinism'];
 export type Reuse = Schemas['Reuse'];
+export type Router = Schemas['Router'];
 export type Report = Schemas['Report'];
 export type ProblemCode = Schemas['Problem']['code'];
 export type Level = NonNullable<GenerateRequest['level']>;
@@ -74,6 +75,7 @@ export const durationOf = (op: Op): number => op.duration_ns ?? 0;
 export type SessionQuery = NonNullable<operations['sessions']['parameters']['query']>;
 export type SessionSort = NonNullable<SessionQuery['sort']>;
 export type BreakdownQuery = NonNullable<operations['breakdown']['parameters']['query']>;
+export type ExpertsQuery = NonNullable<operations['experts']['parameters']['query']>;
 export type RowAxis = Schemas['RowAxis'];
 
 export const health = object<Health>({ status: oneOf('ok', 'loading'), version: str });
@@ -269,6 +271,9 @@ export const determinism = object<Determinism>({
   pairs: num,
   same_weights: num,
   differing: object<Determinism['differing']>({ experts: num, graph: num }),
+});
+export const experts = object<{ readonly routers: readonly Router[] }>({
+  routers: list(object<Router>({ followed: num, turnover: nullable(num) })),
 });
 const saved = object<Schemas['SavedReads']>({ bytes_saved: num });
 export const reuse = object<Reuse>({

@@ -1,5 +1,5 @@
 // Playback: the position in the session as steps and ops, its speed, and the loop.
-import { formatCount, formatNs } from '../format';
+import { formatNs, positionOf } from '../format';
 import { durationOf } from '../net/types';
 import type { OpenSession } from '../state/open_session';
 import { opCount } from '../state/playback';
@@ -94,7 +94,7 @@ function Speed({ store }: Pick<Props, 'store'>) {
   );
 }
 
-// "step 12/128, op 143/379: blk.5 ffn_down, MUL_MAT, 1.2 ms".
+// "step 12 of 0–127, op 143 of 0–378: blk.5 ffn_down, MUL_MAT, 1.2 ms".
 function Position({ store, session }: Props) {
   const ops = useResource(opsOf(session)).value;
   const index = usePart(() => opOf(store.navigation.view.value.selection));
@@ -106,14 +106,8 @@ function Position({ store, session }: Props) {
   const op = ops?.step === step ? ops.rows.find((one) => one.op === index) : undefined;
   return (
     <span class="playback-position">
-      <span>
-        step {formatCount(step + 1)}/{formatCount(steps)}
-      </span>
-      {index !== null && (
-        <span>
-          op {formatCount(index + 1)}/{formatCount(opCount(session, step))}
-        </span>
-      )}
+      <span>step {positionOf(step, steps)}</span>
+      {index !== null && <span>op {positionOf(index, opCount(session, step))}</span>}
       {op && (
         <span class="playback-op">
           <b class="mono">{op.tensor_name}</b> {op.operation_type} {formatNs(durationOf(op))}
@@ -136,7 +130,7 @@ function Slider({ store, session }: Props) {
       type="range"
       class="playback-slider"
       aria-label="Position in the session"
-      aria-valuetext={`step ${step + 1} of ${steps}`}
+      aria-valuetext={`step ${positionOf(step, steps)}`}
       min={0}
       max={steps}
       step="any"

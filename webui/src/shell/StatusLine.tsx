@@ -1,6 +1,6 @@
 // The status line: what was recorded of the open session, how its steps were timed, and all
 // losses.
-import { exactBytes, formatBytes, formatCount, plural } from '../format';
+import { exactBytes, formatBytes, formatCount, plural, timingName } from '../format';
 import type { Session } from '../net/types';
 import type { OpenSession } from '../state/open_session';
 import type { Store } from '../state/store';
@@ -107,13 +107,7 @@ function Losses(props: {
 }
 
 const TIMING_HINT =
-  'How the steps were timed. fast: the clock is read after each op. learned: the first step with a new graph, which runs slower. exact: op by op, slower.';
-
-const TIMING_NAMES: Readonly<Record<string, string>> = {
-  fast: 'fast',
-  learned: 'learned (slower)',
-  exact: 'exact',
-};
+  'How the op times of the steps were measured. In passing: the clock is read after each op. While learning: the first step with a new graph, which runs slower. Op by op: each op by itself, slower.';
 
 interface TimingCounts {
   readonly fast: number;
@@ -132,11 +126,11 @@ function Timings(counts: TimingCounts) {
   if (known.length === 0) return null;
   return (
     <span class="timings" title={TIMING_HINT}>
-      timing
+      op times
       {known.map((name) => (
         <span key={name}>
           <i class={`timing timing-${name}`} aria-hidden="true" />
-          {formatCount(counts[name])} {TIMING_NAMES[name]}
+          {formatCount(counts[name])} {timingName(name)}
         </span>
       ))}
     </span>

@@ -1,7 +1,7 @@
 // The top bar: the model of the next run, phase, step and filter of the session, and the state of
 // the connection.
 import { useSignal, useSignalEffect } from '@preact/signals';
-import { formatCount } from '../format';
+import { positionOf } from '../format';
 import type { Phase } from '../net/types';
 import type { OpenSession } from '../state/open_session';
 import type { ThemeChoice } from '../state/settings';
@@ -91,6 +91,7 @@ function ViewNavigation({ store, session }: { store: Store; session: OpenSession
           store.setPhase(value);
         }}
       />
+<<<<<<< HEAD
       <div class="stepper">
         <span>Step</span>
         <IconButton
@@ -115,6 +116,28 @@ function ViewNavigation({ store, session }: { store: Store; session: OpenSession
           }}
         />
       </div>
+=======
+      <Stepper
+        name="Step"
+        text={step === null ? '–' : positionOf(step, steps)}
+        before="Previous step"
+        after="Next step"
+        keys="[ ]"
+        move={(by) => {
+          store.moveStep(by, false);
+        }}
+      />
+      <Stepper
+        name="Layer"
+        text={layers === 0 ? '–' : `${layer} (${layer + 1}/${layers})`}
+        before="Previous layer"
+        after="Next layer"
+        keys="{ }"
+        move={(by) => {
+          store.moveLayer(by, false);
+        }}
+      />
+>>>>>>> a5d7fa03 (wip: summary, inspector, names)
     </nav>
   );
 }

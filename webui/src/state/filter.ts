@@ -237,7 +237,7 @@ type Columns = Readonly<Partial<Record<FilterKey, readonly string[]>>>;
 
 // The columns of each table that a key is compared with. As everywhere, `layer` is the layer of the
 // op for ops, and that of the tensor for accesses (docs/glossary.md).
-const SQL_COLUMNS: Readonly<Record<'access' | 'op' | 'step', Columns>> = {
+const SQL_COLUMNS: Readonly<Record<'access' | 'op' | 'step' | 'expert', Columns>> = {
   access: {
     op: ['operation_type'],
     tensor: ['tensor_name'],
@@ -273,6 +273,15 @@ const SQL_COLUMNS: Readonly<Record<'access' | 'op' | 'step', Columns>> = {
     n: ['op'],
   },
   step: { phase: ['phase'], step: ['step'], token: ['token_id'], verdict: [VERDICT] },
+  // The choices of the routers.
+  expert: {
+    layer: ['layer_id'],
+    expert: ['expert_id'],
+    phase: ['phase'],
+    step: ['step'],
+    token: ['token_id'],
+    verdict: [VERDICT_OF_STEP],
+  },
 };
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
@@ -282,7 +291,7 @@ export interface SqlFilter {
   readonly missing: readonly Term[];
 }
 
-export function sqlFilter(table: 'access' | 'op' | 'step', terms: readonly Term[]): SqlFilter {
+export function sqlFilter(table: keyof typeof SQL_COLUMNS, terms: readonly Term[]): SqlFilter {
   const columns = SQL_COLUMNS[table];
   const missing: Term[] = [];
   const where = terms.flatMap((term): readonly string[] => {
@@ -380,6 +389,13 @@ export function expertRows(
   if (!term || term.not || more.length + others.length > 0 || !bounds) return null;
   return { from: bounds.from, to: bounds.to + 1 };
 }
+
+// The words of the filter that exclude an expert.
+export const excludesExpert = (terms: readonly Term[], expert: number): readonly Term[] =>
+  terms.filter(
+    ({ key, values, not }) =>
+      key === 'expert' && values.some((value) => hasNumber(expert, value)) === not,
+  );
 
 function layersOf({ values, not }: Term, layers: number): string | null {
   const bounds = values.map(boundsOf);

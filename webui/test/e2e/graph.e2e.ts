@@ -37,7 +37,7 @@ describe('the layer graph', () => {
       })
       .toBe(true);
     await expect.poll(() => fixture.hash.get('sel')).toMatch(/^[nt]:\d+$/);
-    await fixture.inspector.getByText('Outputs').waitFor();
+    await fixture.inspector.getByText(/^Read by/).waitFor();
     const before = await title();
     await fixture.inspector.locator('button.jump').first().click();
     await expect.poll(title).not.toBe(before);

@@ -206,6 +206,27 @@ describe('a selection', () => {
     expect(await fixture.axeViolations()).toEqual([]);
   });
 
+  it('has shares and courses that do not overlap, in every width', async () => {
+    const { page } = fixture;
+    await fixture.recorded(8);
+    await fixture.show(fixture.session ?? '', 'sel=l:0', 'tab=inspector');
+    for (const width of [1440, 1024, 390]) {
+      await page.setViewportSize({ width, height: 900 });
+      await figure('bytes').locator('.spark').waitFor();
+      // Pixels between the text of the share and its course, of each figure.
+      const gaps = await page.evaluate(() =>
+        [...document.querySelectorAll('.figure:has(.spark):has(.figure-share)')].map((line) => {
+          const text = document.createRange();
+          text.selectNodeContents(line.querySelector('.figure-share') ?? line);
+          const course = line.querySelector('.spark')?.getBoundingClientRect();
+          return (course?.left ?? 0) - text.getBoundingClientRect().right;
+        }),
+      );
+      expect(gaps.length, String(width)).toBe(3);
+      for (const gap of gaps) expect(gap, String(width)).toBeGreaterThan(4);
+    }
+  });
+
   it('has a flat course if every step does the same, also with more steps than pixels', async () => {
     await fixture.recorded(150);
     await fixture.show(fixture.session ?? '', 'step=140', 'sel=o:100');

@@ -1,7 +1,11 @@
 // The map: its presets against REST, gestures, range, links, live and recorded pictures.
 import { describe, expect, it } from 'vitest';
+<<<<<<< HEAD
 import { plural } from '../../src/format';
 import { rowsThatMatter } from '../../src/panels/inspector/compare';
+=======
+import { componentName } from '../../src/format';
+>>>>>>> a5d7fa03 (wip: summary, inspector, names)
 import { PRESETS } from '../../src/panels/map/map_options';
 import { STATE_NAMES } from '../../src/panels/map/residency';
 import { axisName, sumText, valueName } from '../../src/panels/map/units';
@@ -311,7 +315,7 @@ describe('a gesture', () => {
       .map((row, i): [string, number] => [row, part.cells[i]?.[0] ?? 0])
       .sort((a, b) => b[1] - a[1])[0] ?? ['', 0];
     void largest;
-    await expect.poll(async () => (await tableRows()).has(name)).toBe(true);
+    await expect.poll(async () => (await tableRows()).has(componentName(name))).toBe(true);
     await page.keyboard.press('z');
     await page.keyboard.press('Escape');
     await expect.poll(() => fixture.hash.get('r')).toBeNull();

@@ -54,8 +54,11 @@ describe('playback', () => {
       .poll(async () => {
         const { step, selection } = await shown();
         const text = (await position().innerText()).replace(/\s+/g, ' ');
-        const [at, op] = [Number(step) + 1, Number(selection?.slice(2)) + 1];
-        return text.startsWith(`step ${at}/${steps.length} op ${op}/`);
+        // Numbers count from 0, as in the link and REST.
+        const last = steps.length - 1;
+        return text.startsWith(
+          `step ${step ?? ''} of 0–${last} op ${selection?.slice(2) ?? ''} of 0–`,
+        );
       })
       .toBe(true);
     const paused = await shown();
@@ -96,7 +99,7 @@ describe('playback', () => {
         const position = document.querySelector('.playback-position')?.textContent ?? '';
         const chosen = document.querySelector('.vgrid-row[aria-selected=true] > *');
         all.push([
-          String(Number(/op ([\d\s]+)\//.exec(position)?.[1]?.replace(/\D/g, '')) - 1),
+          String(Number(/op ([\d\s]+) of/.exec(position)?.[1]?.replace(/\D/g, ''))),
           chosen?.textContent ?? '',
         ]);
       }

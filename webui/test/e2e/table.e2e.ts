@@ -1,7 +1,7 @@
 // The table: accesses of a step and of the session, totals, columns, copying. Its rows are compared
 // with REST.
 import { describe, expect, it } from 'vitest';
-import { layerName, sourceName, visibleText } from '../../src/format';
+import { componentName, layerName, sourceName, visibleText } from '../../src/format';
 import type { Access, Breakdown, Op, StepSummary, Token } from '../../src/net/types';
 import { PageFixture } from './page_fixture';
 
@@ -128,7 +128,13 @@ describe('the accesses', () => {
 });
 
 const shownName = (by: string, name: string): string =>
-  by === 'memory source' ? sourceName(name) : by === 'layer' ? layerName(name) : name;
+  by === 'memory source'
+    ? sourceName(name)
+    : by === 'component'
+      ? componentName(name)
+      : by === 'layer'
+        ? layerName(name)
+        : name;
 
 describe('totals', () => {
   it.each(['tensor', 'layer', 'op type', 'kernel', 'component', 'memory source', 'phase'])(

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { nextSort, sortOf, sortText } from '../../src/grid/vgrid';
 import type { OpSource } from '../../src/net/types';
 import {
+  excludesExpert,
   filterOps,
   meantFilter,
   parseFilter,
@@ -160,6 +161,18 @@ describe('clean steps', () => {
     ]);
     expect(sqlFilter('step', terms).where).toEqual(["coalesce(verdict, 'clean') = 'clean'"]);
     expect(restFilter(parseFilter('-verdict:clean verdict:disk'), 4).missing).toHaveLength(2);
+  });
+});
+
+describe('a filter by experts', () => {
+  it.each([
+    ['expert:3', []],
+    ['expert:0-2,5', ['expert:0-2,5']],
+    ['-expert:3 layer:2', ['-expert:3']],
+    ['-expert:4', []],
+    ['layer:2', []],
+  ])('“%s” excludes expert 3 by %s', (filter, words) => {
+    expect(excludesExpert(parseFilter(filter), 3).map(({ text }) => text)).toEqual(words);
   });
 });
 

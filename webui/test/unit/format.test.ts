@@ -5,7 +5,13 @@ import {
   formatCount,
   formatNs,
   formatShape,
+  kindName,
+  partName,
   plural,
+  positionOf,
+  sourceName,
+  timingName,
+  timingText,
   visibleText,
 } from '../../src/format';
 
@@ -52,6 +58,21 @@ describe('text', () => {
     expect(formatShape([64, 1, 32, 1])).toBe('64 × 1 × 32');
     expect(formatShape([1, 1, 1, 1])).toBe('1');
     expect(formatShape([])).toBe('');
+  });
+  it('counts positions from 0', () => {
+    expect(positionOf(6, 1040)).toBe('6 of 0–1\u202f039');
+    expect(positionOf(0, 1)).toBe('0');
+  });
+  it('says how op times were measured, not that they are fast', () => {
+    expect(timingName('fast')).toBe('in passing');
+    expect(timingText('exact')).toBe('measured op by op: slower');
+    expect(timingText('none')).toBe('not measured');
+  });
+  it('names the KV cache as a component and as memory', () => {
+    expect(partName('kv-cache', 'K')).toBe('KV cache, K');
+    expect(partName('ffn', 'ffn', ' · ')).toBe('ffn');
+    expect(sourceName('kv')).toBe('KV cache memory');
+    expect(kindName('weight')).toBe('weight');
   });
   it('replaces whitespace by visible symbols', () => {
     expect(visibleText(' a\n\t')).toBe('␣a⏎⇥');

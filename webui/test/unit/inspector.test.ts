@@ -9,6 +9,7 @@ import {
   machineSentence,
   orderSentence,
   repeatSentence,
+  sharedExperts,
   speedSentence,
   waitSentence,
 } from '../../src/panels/inspector/summary';
@@ -21,7 +22,21 @@ import {
 } from '../../src/panels/inspector/compare';
 import { againstMedian, grouped, median, rowIndex } from '../../src/panels/inspector/place';
 import { ofOp, ofSession, reproductionText } from '../../src/panels/inspector/reproduce';
-import type { Breakdown, Determinism, Reuse, Session } from '../../src/net/types';
+import {
+  expertTokens,
+  expertTokensQuery,
+  jumpToExpertToken,
+} from '../../src/panels/inspector/expert_tokens';
+import { inspectNode, inspectTensor } from '../../src/panels/inspector/inspect_graph';
+import {
+  inspectExpert,
+  inspectSession,
+  inspectToken,
+} from '../../src/panels/inspector/inspect_session';
+import type { Breakdown, Determinism, Node, Reuse, Session, Tensor } from '../../src/net/types';
+import { templateGraph } from '../../src/state/per_session';
+import { TraceData } from '../../src/state/trace_data';
+import { step, token } from './make';
 
 const sums = (part: Partial<Breakdown['sums']['all']>): Breakdown['sums']['all'] => ({
   bytes_read: 0,
@@ -123,17 +138,46 @@ describe('a summary', () => {
   it('says whether it repeats', () => {
     const none = { token: 0, 'kv-window': 0, experts: 0, graph: 0, unfinished: 0 };
     const pairs = (part: Partial<Determinism>) =>
-      repeatSentence({ pairs: 4, same_weights: 4, differing: none, ...part } as Determinism, false)
-        .text;
+      repeatSentence(
+        { pairs: 4, same_weights: 4, differing: none, ...part } as Determinism,
+        false,
+        null,
+      ).text;
     expect(pairs({})).toBe('All 4 tokens read the same weights as the token before.');
     expect(pairs({ same_weights: 1, differing: { ...none, experts: 9 } })).toBe(
       '1 of 4 tokens read the same weights as the token before, the others used other experts.',
     );
     const shown = (hasExperts: boolean) =>
-      repeatSentence({ pairs: 4, same_weights: 0, differing: none } as Determinism, hasExperts);
+      repeatSentence(
+        { pairs: 4, same_weights: 0, differing: none } as Determinism,
+        hasExperts,
+        null,
+      );
     expect(shown(true).evidence.options).toBe('y:expert,v:accesses');
     expect(shown(false).evidence.options).toBe('y:tensor,v:bytes');
     expect(pairs({ pairs: 0 })).toMatch(/no two generated tokens/);
+  });
+  it('says how many experts a token shares with the one before', () => {
+    const shared = sharedExperts([
+      { followed: 30, turnover: 0.5 },
+      { followed: 10, turnover: 1 },
+      { followed: 0, turnover: null },
+    ]);
+    expect(shared).toBeCloseTo(15 / 40);
+    expect(sharedExperts([{ followed: 0, turnover: null }])).toBeNull();
+    const differing = { token: 0, 'kv-window': 0, experts: 9, graph: 0, unfinished: 0 };
+    const text = (part: Partial<Determinism>) =>
+      repeatSentence({ pairs: 4, same_weights: 0, differing, ...part } as Determinism, true, shared)
+        .text;
+    expect(text({})).toBe(
+      '0 of 4 tokens read the same weights as the token before, the others used other experts. Of the experts of a token, 37.5 % were also used by the token before, in the same layer; the other weights are the same.',
+    );
+    expect(text({ differing: { ...differing, graph: 1 } })).toMatch(
+      /other experts and other ops\. Of the experts of a token, 37\.5 % were also used by the token before, in the same layer\.$/,
+    );
+    expect(text({ same_weights: 4 })).toBe(
+      'All 4 tokens read the same weights as the token before.',
+    );
   });
   it('says whether ops waited for the disk', () => {
     expect(waitSentence(breakdown({}), SESSION).text).toBe('Disk waits were not recorded.');
@@ -189,6 +233,151 @@ describe('a selection', () => {
     expect(reproductionText('CLI', { rest: '', sql: 'SELECT "a"' }, 'id', at)).toBe(
       'tt sql id.ttrace "SELECT \\"a\\""',
     );
+  });
+});
+
+describe('the facts', () => {
+  const valueOf = (facts: readonly { name: string; value: string }[], name: string) =>
+    facts.find((one) => one.name === name)?.value;
+
+  it('of a session have units', () => {
+    const facts = {
+      'result.prompt_ns': '12340000',
+      'result.kv_bytes': '12582912',
+      'context.memory_budget': 'auto',
+      'memory.pinned': '1048576',
+      'trace.weights': '1048576',
+    };
+    const { groups = [] } = inspectSession(
+      {
+        id: 'a',
+        title: '',
+        file_bytes: 0,
+        start_utc_ns: 0,
+        state: 'done',
+        facts,
+      } as unknown as Session,
+      new TraceData(),
+    );
+    const of = (title: string) => groups.find((group) => group.title === title)?.facts ?? [];
+    expect(of('result')).toEqual([
+      { name: 'prompt', value: '12.3 ms', exact: '12\u202f340\u202f000 ns' },
+      { name: 'kv bytes', value: '12 MiB', exact: '12\u202f582\u202f912 bytes' },
+    ]);
+    expect(valueOf(of('context'), 'memory budget')).toBe('auto');
+    expect(valueOf(of('memory'), 'pinned')).toBe('1 MiB');
+    expect(valueOf(of('trace'), 'weights')).toBe('1048576');
+  });
+
+  it('of a token say how the op times were measured', () => {
+    const data = new TraceData();
+    data.addToken(token(0));
+    const facts = (timing: string) => inspectToken(data, 0, step(0, { timing } as never)).facts;
+    expect(valueOf(facts('fast'), 'op times')).toBe('measured in passing');
+    expect(valueOf(facts('learned'), 'op times')).toMatch(/^measured while learning: /);
+    expect(facts('fast').some(({ value }) => /\bfast\b/.test(value))).toBe(false);
+  });
+
+  it('name the KV cache as a part of the model and as memory', () => {
+    const cache = { ...WEIGHT, tensor: 0, tensor_name: 'cache_k_l0', tensor_kind: 'kv', component: 'kv-cache', role: 'K', memory_source: 'kv' } as Tensor; // prettier-ignore
+    const { facts } = inspectTensor(cache, templateGraph(1, [], [cache]), new Map(), null);
+    expect(valueOf(facts, 'kind')).toBe('KV cache');
+    expect(valueOf(facts, 'component')).toBe('KV cache, K');
+    expect(valueOf(facts, 'source')).toBe('KV cache memory');
+  });
+});
+
+const WEIGHT = {
+  template: 1,
+  tensor: 0,
+  tensor_name: 'blk.0.attn_q.weight',
+  tensor_type: 'F32',
+  tensor_kind: 'weight',
+  layer_id: 0,
+  component: 'attention',
+  role: 'Q',
+  category: 'layer',
+  input: null,
+  memory_source: 'disk',
+  buffer: 'CPU_Mapped',
+  tensor_bytes: 32,
+  ne0: 8,
+  ne1: 1,
+  ne2: 1,
+  ne3: 1,
+  nb0: 4,
+  nb1: 32,
+  nb2: 32,
+  nb3: 32,
+  view_of: null,
+  view_offset: null,
+  model_file: null,
+  file_offset: null,
+  file_bytes: null,
+} as Tensor;
+
+describe('the links', () => {
+  const output = { ...WEIGHT, tensor: 1, tensor_name: 'Qcur-0', tensor_kind: 'intermediate' } as Tensor; // prettier-ignore
+  const node: Node = { node: 0, op: 'MUL_MAT', tensor: 1, name: 'Qcur-0', sources: [0], computed: true, executed_op: null }; // prettier-ignore
+  const graph = templateGraph(1, [node], [WEIGHT, output]);
+  const titles = (links: readonly { title: string; jumps: readonly unknown[] }[]) =>
+    links.filter(({ jumps }) => jumps.length > 0).map(({ title }) => title);
+
+  it('of a weight are the ops that read it', () => {
+    expect(titles(inspectTensor(WEIGHT, graph, new Map(), null).links)).toEqual([
+      'Read by',
+      'Part of',
+    ]);
+    expect(titles(inspectNode(node, graph, new Map(), null).links)).toEqual(['Inputs', 'Part of']);
+  });
+});
+
+describe('the tokens of an expert', () => {
+  const view = { phase: 'all', range: null, filter: '' } as const;
+  const FROM = 'SELECT token_id, group_concat(DISTINCT layer_id) FROM expert WHERE expert_id = 3 AND token_id IS NOT NULL'; // prettier-ignore
+  const BY = ' GROUP BY token_id ORDER BY token_id';
+
+  it('are those of phase, range and filter', () => {
+    expect(expertTokensQuery(3, view)).toEqual({ sql: `${FROM}${BY}`, missing: [] });
+    const part = {
+      phase: 'generate',
+      range: { x: { axis: 'token', from: 5, to: 9 }, y: { axis: 'layer', from: 0, to: 2 } },
+      filter: 'layer:2 expert:5 op:mul_mat',
+    } as const;
+    expect(expertTokensQuery(3, part)).toEqual({
+      sql: `${FROM} AND phase = 'generate' AND layer_id = 2 AND token_id >= 5 AND token_id < 9 AND layer_id >= 0 AND layer_id < 2${BY}`,
+      missing: ['op:mul_mat'],
+    });
+    const file = { x: null, y: { axis: 'file', from: 0, to: 9 } };
+    expect(expertTokensQuery(3, { ...view, range: file }).missing).toEqual(['range of file']);
+  });
+
+  it('have the layers whose routers chose it, and lead to the token', () => {
+    const data = new TraceData();
+    data.addToken(token(4, { text: ' a' }));
+    const rows = [
+      [4, '2,10,0'],
+      [5, '1'],
+      [6, '0,1,2,3,4,5,6'],
+    ];
+    const used = expertTokens({ rows, more: false });
+    expect(used.tokens[0]).toEqual({ token: 4, layers: [0, 2, 10] });
+    const { links, json } = inspectExpert(3, data, used, 12);
+    expect(links[0]?.title).toBe('Tokens that used it');
+    expect(links[0]?.jumps.map(({ text, detail }) => [text, detail])).toEqual([
+      ['␣a', 'token 4, layers 0, 2, 10'],
+      ['token 5', 'token 5, layer 1'],
+      ['token 6', 'token 6, 7 of 12 layers'],
+    ]);
+    expect(jumpToExpertToken(data, { token: 4, layers: [1] }, 12).to).toEqual({
+      kind: 'token',
+      token: 4,
+    });
+    expect(json).toEqual({ expert: 3, tokens: used.tokens });
+    expect(inspectExpert(3, data, { ...used, more: true }, 12).links[0]?.title).toMatch(
+      /^The first/,
+    );
+    expect(inspectExpert(3, data, null, 12).links[0]?.jumps).toEqual([]);
   });
 });
 

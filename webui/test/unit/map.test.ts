@@ -317,7 +317,7 @@ describe('the names of rows', () => {
 
   it('of memory sources are those of the page', () => {
     const axis = axisFrom({ ...picture, rows: ['disk', 'kv'] } as unknown as PictureAxis);
-    expect(axis.names).toEqual(['file (mapped)', 'kv']);
+    expect(axis.names).toEqual(['file (mapped)', 'KV cache memory']);
   });
 
   it('of unnamed outputs have the type of their op', () => {
@@ -383,6 +383,7 @@ describe('the tooltip', () => {
     expect(lines.get('step 0')).toBe('3 accesses, shared equally by its 44 prompt tokens');
     expect(lines.get('evaluated by')).toBe('step 0, prompt, 3 ops');
     expect(linesAt(44, 3).has('step 1')).toBe(false);
+    expect(lines.get('op times')).toBe('measured in passing');
   });
 
   it('has one line for a value that is the same per token', () => {

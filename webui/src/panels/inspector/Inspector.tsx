@@ -1,9 +1,10 @@
 // Details of the selection: facts, inputs, outputs, and buttons to copy them. Without a selection
 // it shows the session.
 import type { ComponentChildren } from 'preact';
-import { exactBytes, formatBytes, plural, sourceName } from '../../format';
-import { useMemo } from 'preact/hooks';
+import { exactBytes, formatBytes, kindName, plural, sourceName } from '../../format';
+import { useMemo, useState } from 'preact/hooks';
 import type { Access, Op } from '../../net/types';
+import { excludesExpert, parseFilter, toggleWord } from '../../state/filter';
 import type { OpenSession } from '../../state/open_session';
 import { accessesOf, graphOf, opsOf } from '../../state/per_session';
 import type { Selection } from '../../state/selection';
@@ -13,10 +14,12 @@ import { copyText } from '../../ui/clipboard';
 import { useExact, usePart, useResource } from '../../ui/hooks';
 import { closeMenu, Menu } from '../../ui/Menu';
 import { Empty, Failed, Loading } from '../../ui/States';
+import { Unused } from '../../ui/Unused';
 import { withKey } from '../../state/view';
 import type { SessionProps } from '../panel';
 import { defaultTable, encodeTable } from '../table/table_options';
 import { Comparison } from './Comparison';
+import { expertTokensQuery, tokensOfExpert } from './expert_tokens';
 import { Figures, isPartShown, UNFILTERED } from './Figures';
 import { inspectAccess, inspectNode, inspectOp, inspectTensor } from './inspect_graph';
 import {
@@ -37,7 +40,8 @@ import {
 import { COPY_KINDS, reproductionText } from './reproduce';
 import { Summary } from './Summary';
 
-const MAX_ROWS = 60; // rows of a list
+const MAX_ROWS = 60; // rows of a list, or that are added to it at once
+const FOLDED_ROWS = 20; // rows of a folded list
 
 export function Inspector(props: SessionProps) {
   return (
@@ -58,9 +62,7 @@ function Details({ store, session }: SessionProps) {
     case 'layer':
       return <LayerDetails store={store} session={session} layer={selection.layer} />;
     case 'expert':
-      return (
-        <InspectionView store={store} session={session} what={inspectExpert(selection.expert)} />
-      );
+      return <ExpertDetails store={store} session={session} expert={selection.expert} />;
     case 'head':
       return <InspectionView store={store} session={session} what={inspectHead(selection)} />;
     case 'op':
@@ -134,6 +136,59 @@ function LayerDetails({ store, session, layer }: Props & { layer: number }) {
         count={layers}
       />
     </InspectionView>
+  );
+}
+
+function ExpertDetails({ store, session, expert }: Props & { expert: number }) {
+  void session.feed.version.value;
+  const resource = useMemo(() => tokensOfExpert(store, session, expert), [store, session, expert]);
+  const { value: used, error } = useResource(resource);
+  const missing = usePart(() =>
+    expertTokensQuery(expert, store.navigation.view.value).missing.join('\n'),
+  );
+  return (
+    <InspectionView
+      store={store}
+      session={session}
+      what={inspectExpert(expert, session.data, used, store.layers.value)}
+      note={<Excluded store={store} expert={expert} />}
+    >
+      {error && <Failed what="The tokens that used it cannot be shown." error={error} />}
+      {used && (used.tokens.length === 0 || missing !== '') && (
+        <p class="expert-tokens">
+          {used.tokens.length === 0
+            ? 'No token of this selection used it. '
+            : 'The list of tokens '}
+          <Unused words={missing === '' ? [] : missing.split('\n')} />
+        </p>
+      )}
+    </InspectionView>
+  );
+}
+
+// The filter selects other experts than the selected one.
+function Excluded({ store, expert }: { store: Store; expert: number }) {
+  const { navigation } = store;
+  const words = usePart(() =>
+    excludesExpert(parseFilter(navigation.view.value.filter), expert)
+      .map(({ text }) => text)
+      .join(' '),
+  );
+  if (words === '') return null;
+  return (
+    <p class="excluded">
+      <span class="warn">The filter {words} excludes this expert: it is shown all the same.</span>{' '}
+      <button
+        type="button"
+        class="link"
+        onClick={() => {
+          const { filter } = navigation.view.peek();
+          navigation.setFilter(words.split(' ').reduce(toggleWord, filter), 'push');
+        }}
+      >
+        Remove {words} from the filter
+      </button>
+    </p>
   );
 }
 
@@ -254,6 +309,7 @@ function InspectionView(props: {
   store: Store;
   session: OpenSession;
   what: Inspection;
+  note?: ComponentChildren;
   children?: ComponentChildren;
 }) {
   const { store, session, what } = props;
@@ -265,6 +321,7 @@ function InspectionView(props: {
         <Actions store={store} session={session} what={what} />
       </header>
       <div class="inspection-body" tabIndex={0} role="group" aria-label="Details">
+        {props.note}
         <Figures
           store={store}
           session={session}
@@ -274,7 +331,12 @@ function InspectionView(props: {
         />
         {what.kind === 'Op' && <FactGroups groups={what.groups} />}
         {what.links.map((links) => (
-          <LinkList key={links.title} store={store} links={links} />
+          <LinkList
+            key={`${what.kind} ${what.title} ${links.title}`}
+            store={store}
+            session={session}
+            links={links}
+          />
         ))}
         {props.children}
         <AllFacts store={store} what={what} />
@@ -417,8 +479,11 @@ function showAccesses(store: Store, filter: string): void {
   });
 }
 
-function LinkList({ store, links }: { store: Store; links: Links }) {
+// A long list is folded; the button shows further rows.
+function LinkList({ store, session, links }: Props & { links: Links }) {
   const { title, jumps } = links;
+  const [shown, setShown] = useState(FOLDED_ROWS);
+  const left = Math.min(MAX_ROWS, jumps.length - shown);
   if (jumps.length === 0) return null;
   return (
     <section class="links">
@@ -427,7 +492,7 @@ function LinkList({ store, links }: { store: Store; links: Links }) {
         {jumps.length > 1 && <span class="dim"> {jumps.length}</span>}
       </h4>
       <ul>
-        {jumps.slice(0, MAX_ROWS).map(({ text, detail, to }, i) => (
+        {jumps.slice(0, shown).map(({ text, detail, to }, i) => (
           <li key={i}>
             {to ? (
               <button
@@ -437,6 +502,7 @@ function LinkList({ store, links }: { store: Store; links: Links }) {
                 onClick={() => {
                   if (to.kind === 'layer')
                     store.navigation.change({ layer: to.layer, selection: to });
+                  else if (to.kind === 'token') store.selectToken(session, to.token);
                   else store.select(to);
                 }}
               >
@@ -452,7 +518,17 @@ function LinkList({ store, links }: { store: Store; links: Links }) {
           </li>
         ))}
       </ul>
-      {jumps.length > MAX_ROWS && <p class="dim">and {jumps.length - MAX_ROWS} more</p>}
+      {left > 0 && (
+        <button
+          type="button"
+          class="link"
+          onClick={() => {
+            setShown(shown + left);
+          }}
+        >
+          Show {left} more
+        </button>
+      )}
     </section>
   );
 }
@@ -502,5 +578,7 @@ function whereOf(access: Access): string {
     expert === null
       ? ''
       : `expert ${expert}${rank === null ? '' : `, rank ${rank}`}${score === null ? '' : `, score ${score.toFixed(3)}`}`;
-  return [access.tensor_kind, sourceName(access.memory_source), routed].filter(Boolean).join(', ');
+  return [kindName(access.tensor_kind), sourceName(access.memory_source), routed]
+    .filter(Boolean)
+    .join(', ');
 }

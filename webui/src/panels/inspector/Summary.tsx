@@ -23,6 +23,7 @@ import {
   memorySentence,
   orderSentence,
   repeatSentence,
+  sharedExperts,
   speedSentence,
   waitSentence,
   type Evidence,
@@ -134,9 +135,16 @@ const SENTENCES = [
     return order.ok ? ok(orderSentence(order.value)) : order;
   }),
   sentence(async (session, signal) => {
-    const pairs = await session.context.api.determinism(session.id, signal);
+    const { api } = session.context;
     const hasExperts = (infoOf(session)?.n_experts ?? 0) > 0;
-    return pairs.ok ? ok(repeatSentence(pairs.value, hasExperts)) : pairs;
+    const [pairs, experts] = await Promise.all([
+      api.determinism(session.id, signal),
+      hasExperts ? api.experts(session.id, { phase: 'generate' }, signal) : null,
+    ]);
+    if (!pairs.ok) return pairs;
+    if (experts && !experts.ok) return experts;
+    const shared = experts ? sharedExperts(experts.value.routers) : null;
+    return ok(repeatSentence(pairs.value, hasExperts, shared));
   }),
   sentence(async (session, signal) => {
     const all = await session.context.api.breakdown(session.id, { by: 'all', limit: 0 }, signal);

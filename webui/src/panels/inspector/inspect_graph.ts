@@ -7,6 +7,8 @@ import {
   formatNs,
   formatShape,
   kernelText,
+  kindName,
+  partName,
   sourceName,
 } from '../../format';
 import {
@@ -107,7 +109,7 @@ function locationFacts(
 ): readonly Fact[] {
   return [
     ...fact('layer', layer ?? 'none (embedding or output)'),
-    ...fact('component', role === '' || role === component ? component : `${component}, ${role}`),
+    ...fact('component', partName(component, role)),
   ];
 }
 
@@ -131,8 +133,8 @@ function sourceNameLinks(op: Op): readonly Links[] {
   return [{ title: 'Inputs', jumps }];
 }
 
-// Inputs: tensors that the op's nodes read and other nodes produced. Outputs: readers of the
-// tensors that they produced.
+// Inputs: tensors that the op's nodes read and other nodes produced. Then the readers of the tensors
+// that they produced.
 function linksOfOp(op: Op, graph: TemplateGraph, ops: OpsByIndex): readonly Links[] {
   const own = graph.nodes.filter((node) => node.executed_op === op.op);
   const made = new Set(own.map((node) => node.tensor));
@@ -143,7 +145,7 @@ function linksOfOp(op: Op, graph: TemplateGraph, ops: OpsByIndex): readonly Link
   const nodes = own.length > 0 ? [{ title: 'Nodes', jumps: own.map((n) => jumpToNode(n)) }] : [];
   return [
     { title: 'Inputs', jumps: read.map((tensor) => jumpToTensor(graph, tensor)) },
-    { title: 'Outputs', jumps: outside.map((node) => jumpToReader(node, ops)) },
+    { title: 'Output read by', jumps: outside.map((node) => jumpToReader(node, ops)) },
     ...nodes,
   ];
 }
@@ -222,7 +224,7 @@ function tensorFacts(tensor: Tensor, session: Session | null): readonly Fact[] {
     ...fact('meaning', tensor.input),
     ...fact('shape', `${tensor.tensor_type} ${formatShape(shapeOf(tensor))}`),
     ...fact('size', formatBytes(tensor.tensor_bytes), { exact: exactBytes(tensor.tensor_bytes) }),
-    ...fact('kind', tensor.tensor_kind),
+    ...fact('kind', kindName(tensor.tensor_kind)),
     ...fact('source', sourceName(tensor.memory_source)),
     ...locationFacts(tensor.layer_id, tensor),
     ...fact('category', tensor.category),
@@ -254,7 +256,7 @@ const addressText = (address: number | null): string | null =>
   address === null ? null : `0x${address.toString(16)}`;
 
 const describe = (tensor: OpSource): string =>
-  `${tensor.tensor_kind}, ${tensor.tensor_type} ${formatShape(shapeOf(tensor))}`;
+  `${kindName(tensor.tensor_kind)}, ${tensor.tensor_type} ${formatShape(shapeOf(tensor))}`;
 
 function linksOfTensor(graph: TemplateGraph, tensor: number, ops: OpsByIndex): readonly Links[] {
   const sources = graph.producers.get(tensor)?.sources ?? [];
@@ -263,7 +265,7 @@ function linksOfTensor(graph: TemplateGraph, tensor: number, ops: OpsByIndex): r
   return [
     { title: 'Inputs', jumps: [...new Set(inputs)].map((one) => jumpToTensor(graph, one)) },
     {
-      title: 'Outputs',
+      title: 'Read by',
       jumps: (graph.readers.get(tensor) ?? []).map((node) => jumpToReader(node, ops)),
     },
     ...(viewed === null ? [] : [{ title: 'View of', jumps: [jumpToTensor(graph, viewed)] }]),
@@ -344,7 +346,7 @@ export function inspectAccess(
     copy: ofAccess(access.step, access.op, access.access, access.part),
     facts: [
       ...fact('bytes', formatBytes(access.size_bytes), { exact: exactBytes(access.size_bytes) }),
-      ...fact('kind', access.tensor_kind),
+      ...fact('kind', kindName(access.tensor_kind)),
       ...fact('source', sourceName(access.memory_source)),
       ...locationFacts(access.layer_id, access),
       ...fact('category', access.category),
@@ -370,7 +372,7 @@ export function inspectAccess(
         jumps: [
           {
             text: access.tensor_name,
-            detail: access.tensor_kind,
+            detail: kindName(access.tensor_kind),
             to: { kind: 'tensor', name: keys?.[access.tensor] ?? access.tensor_name },
           },
         ],

@@ -1,11 +1,13 @@
 // Details of tokens, layers and the session.
 import {
+  componentName,
   exactBytes,
   exactNs,
   formatBytes,
   formatCount,
   formatNs,
   plural,
+  timingText,
   visibleText,
 } from '../../format';
 import { durationOf, type Op, type Session, type StepSummary } from '../../net/types';
@@ -18,6 +20,7 @@ import {
   type Inspection,
   type Jump,
 } from './inspection';
+import { jumpToExpertToken, type ExpertTokens } from './expert_tokens';
 import { againstMedian, everything, median } from './place';
 import { headName } from '../../state/selection';
 import { ofExpert, ofHead, ofLayer, ofSession, ofToken } from './reproduce';
@@ -100,7 +103,7 @@ function stepFacts(step: StepSummary): readonly Fact[] {
       : fact('step time', formatNs(time), { exact: exactNs(time) })),
     ...machineFacts(step),
     ...spentFacts(step),
-    ...fact('timing', step.aborted ? `${step.timing}, aborted` : step.timing),
+    ...fact('op times', `${timingText(step.timing)}${step.aborted ? ', aborted' : ''}`),
     ...fact('ops', formatCount(step.ops_timed)),
     ...fact('accesses', formatCount(step.accesses)),
     ...fact('read', formatBytes(step.bytes_read), { exact: exactBytes(step.bytes_read) }),
@@ -163,8 +166,13 @@ export function inspectLayer(
   };
 }
 
-// An expert of a mixture of experts, in all layers.
-export function inspectExpert(expert: number): Inspection {
+// An expert of a mixture of experts, in all layers. `used`: the tokens that used it; null: loading.
+export function inspectExpert(
+  expert: number,
+  data: TraceData,
+  used: ExpertTokens | null,
+  layers: number,
+): Inspection {
   return {
     kind: 'Expert',
     title: String(expert),
@@ -173,10 +181,15 @@ export function inspectExpert(expert: number): Inspection {
     now: null,
     copy: ofExpert(expert),
     facts: fact('index', `${expert} of each layer`),
-    links: [],
+    links: [
+      {
+        title: used?.more ? 'The first tokens that used it' : 'Tokens that used it',
+        jumps: (used?.tokens ?? []).map((one) => jumpToExpertToken(data, one, layers)),
+      },
+    ],
     accessesOf: `expert:${expert}`,
     layer: null,
-    json: { expert },
+    json: { expert, ...(used ? { tokens: used.tokens } : {}) },
   };
 }
 
@@ -211,7 +224,7 @@ function components(ops: readonly Op[]): readonly Fact[] {
   }
   return [...times]
     .sort(([, a], [, b]) => b - a)
-    .flatMap(([name, ns]) => fact(name, formatNs(ns), { exact: exactNs(ns) }));
+    .flatMap(([name, ns]) => fact(componentName(name), formatNs(ns), { exact: exactNs(ns) }));
 }
 
 export function inspectSession(session: Session, data: TraceData): Inspection {
@@ -300,8 +313,28 @@ function factGroups(facts: Readonly<Record<string, string>>): readonly FactGroup
     if (rest[0] === architecture) rest.shift();
     const name = rest.join(' ').replaceAll('_', ' ');
     const list = groups.get(title) ?? [];
-    list.push(...fact(name === '' ? title : name, value));
+    list.push(...measured(key, name === '' ? title : name, value));
     groups.set(title, list);
   }
   return [...groups].map(([title, list]) => ({ title, facts: list }));
+}
+
+// Sizes whose name does not say the unit.
+const SIZES: ReadonlySet<string> = new Set([
+  'context.memory_budget',
+  'memory.budget',
+  'memory.pinned',
+  'memory.streamed',
+  'memory.expert_cache',
+  'memory.window',
+]);
+
+// Times and sizes are recorded in nanoseconds and bytes.
+function measured(key: string, name: string, value: string): readonly Fact[] {
+  const number = /^\d{1,15}$/.test(value) ? Number(value) : null;
+  if (number !== null && key.endsWith('_ns'))
+    return fact(name.replace(/ ns$/, ''), formatNs(number), { exact: exactNs(number) });
+  if (number !== null && (key.endsWith('_bytes') || SIZES.has(key)))
+    return fact(name, formatBytes(number), { exact: exactBytes(number) });
+  return fact(name, value);
 }

@@ -8,6 +8,7 @@ import type {
   QueryRows,
   Report,
   Reuse,
+  Router,
   Sequentiality,
   Session,
 } from '../../net/types';
@@ -184,23 +185,40 @@ export function orderSentence({ gap, sums }: Pick<Sequentiality, 'gap' | 'sums'>
   };
 }
 
+// The share of the experts of a token that the token before used, too, in the same layer; null: unknown.
+export function sharedExperts(
+  routers: readonly Pick<Router, 'followed' | 'turnover'>[],
+): number | null {
+  const sum = (of: (router: (typeof routers)[number]) => number): number =>
+    routers.reduce((all, router) => all + of(router), 0);
+  const followed = sum((router) => router.followed);
+  const turned = sum((router) => router.followed * (router.turnover ?? 0));
+  return followed > 0 ? 1 - turned / followed : null;
+}
+
+// `shared`: sharedExperts() of the generated tokens; null: not known, or no experts.
 export function repeatSentence(
   { pairs, same_weights, differing }: Determinism,
   hasExperts: boolean,
+  shared: number | null,
 ): Sentence {
   const causes = [
     differing.experts > 0 ? 'other experts' : '',
     differing.graph > 0 ? 'other ops' : '',
   ].filter(Boolean);
+  const rest =
+    shared === null
+      ? ''
+      : ` Of the experts of a token, ${percent(shared, 1)} were also used by the token before, in the same layer${differing.graph === 0 ? '; the other weights are the same' : ''}.`;
   const text =
     pairs === 0
       ? 'There are no two generated tokens to compare.'
       : same_weights === pairs
         ? `All ${plural(pairs, 'token')} read the same weights as the token before.`
-        : `${formatCount(same_weights)} of ${plural(pairs, 'token')} read the same weights as the token before${causes.length > 0 ? `, the others used ${causes.join(' and ')}` : ''}.`;
+        : `${formatCount(same_weights)} of ${plural(pairs, 'token')} read the same weights as the token before${causes.length > 0 ? `, the others used ${causes.join(' and ')}` : ''}.${rest}`;
   return {
     text,
-    hint: 'determinism: consecutive generated tokens, compared access by access',
+    hint: `determinism: consecutive generated tokens, compared access by access${shared === null ? '' : '; experts: turnover of the choices'}`,
     evidence: hasExperts
       ? { panel: 'map', options: 'y:expert,v:accesses' }
       : { panel: 'map', options: 'y:tensor,v:bytes', filter: 'kind:weight' },

@@ -1,5 +1,13 @@
 // The description of a cell of the map, for the tooltip and for screen readers.
-import { exactBytes, exactNs, formatCount, formatNs, plural, visibleText } from '../../format';
+import {
+  exactBytes,
+  exactNs,
+  formatCount,
+  formatNs,
+  plural,
+  timingText,
+  visibleText,
+} from '../../format';
 import { positionText, rangeText, sectionAt, unitText } from '../../plane/axis';
 import type { Hit } from '../../plane/layout';
 import type { Scene } from '../../plane/scene';
@@ -67,15 +75,12 @@ export function describeCell({
       summary.dropped ? 'times lost' : `${formatNs(time)} (${exactNs(time)})`,
     ]);
     lines.push([
-      'timing',
+      'op times',
       summary.aborted ? `${timingText(summary.timing)}, aborted` : timingText(summary.timing),
     ]);
   }
   return { ...titleOf(data, scene, hit, cell), lines };
 }
-
-export const timingText = (timing: string): string =>
-  timing === 'learned' ? 'learned: the first step with this graph, slower' : timing;
 
 function titleOf(
   data: TraceData,

@@ -1,5 +1,5 @@
 // The axes of the map from the server's description, the tensors and the steps. Pure functions.
-import { formatCount, layerName, sourceName, visibleText } from '../../format';
+import { componentName, formatCount, layerName, sourceName, visibleText } from '../../format';
 import type { PictureAxis, Tensor } from '../../net/types';
 import { axisOf, type Axis, type Section } from '../../plane/axis';
 import { clip, spanOf, type Range } from '../../plane/range';
@@ -8,6 +8,11 @@ import type { XAxis } from './map_options';
 import { axisName } from './units';
 
 const NUMBERED = ['token', 'step'];
+const ROW_NAMES: Readonly<Partial<Record<string, (name: string) => string>>> = {
+  layer: layerName,
+  source: sourceName,
+  component: componentName,
+};
 
 export function axisFrom(axis: PictureAxis, more: Partial<Axis> = {}): Axis {
   const name = axisName(axis.axis);
@@ -22,7 +27,7 @@ export function axisFrom(axis: PictureAxis, more: Partial<Axis> = {}): Axis {
     return axisOf('bytes', name, axis.size, { groups: sectionsOf(axis), ...more });
   }
   if (NUMBERED.includes(axis.axis)) return axisOf('count', name, axis.size, more);
-  const text = axis.axis === 'layer' ? layerName : axis.axis === 'source' ? sourceName : null;
+  const text = ROW_NAMES[axis.axis];
   const names = text ? axis.rows.map(text) : axis.rows;
   return axisOf('rows', name, axis.size, { names, groups: groupsOfNames(names), ...more });
 }

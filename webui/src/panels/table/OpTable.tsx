@@ -1,6 +1,6 @@
 // The ops of the selected step.
 import { useMemo, useRef } from 'preact/hooks';
-import { formatBytes, formatCount, formatNs, plural } from '../../format';
+import { formatBytes, formatCount, formatNs, plural, timingName } from '../../format';
 import { nextSort, sortOf, sortText, type VGrid } from '../../grid/vgrid';
 import { durationOf, type Op, type StepSummary } from '../../net/types';
 import { filterOps, parseFilter, sqlFilter } from '../../state/filter';
@@ -149,8 +149,9 @@ function StepNote(props: {
       <b>step {step}</b>
       {summary && (
         <span>
-          {summary.phase}, <i class={`timing timing-${summary.timing}`} aria-hidden="true" />{' '}
-          {summary.timing}
+          {summary.phase}, op times{' '}
+          <i class={`timing timing-${summary.timing}`} aria-hidden="true" />{' '}
+          {timingName(summary.timing)}
         </span>
       )}
       <span>

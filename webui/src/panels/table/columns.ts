@@ -6,8 +6,12 @@ import {
   formatCount,
   formatNs,
   formatShape,
+  componentName,
+  kindName,
   layerName,
+  partName,
   sourceName,
+  timingName,
   visibleText,
   kernelText,
 } from '../../format';
@@ -96,7 +100,7 @@ const sourceLines = (op: Op): string =>
   op.sources
     .map(
       (s) =>
-        `${s.tensor_name}  ${s.tensor_type} ${formatShape(shapeOf(s))}  ${s.tensor_kind}, ${sourceName(s.memory_source)}`,
+        `${s.tensor_name}  ${s.tensor_type} ${formatShape(shapeOf(s))}  ${kindName(s.tensor_kind)}, ${sourceName(s.memory_source)}`,
     )
     .join('\n');
 
@@ -112,8 +116,7 @@ export function opColumns(ops: readonly Op[]): readonly TableColumn<Op>[] {
     durationOf(op) > 0 ? (totalBytes(op) / durationOf(op)) * 1e9 : null;
   const layer = (op: Op): string =>
     op.op_layer_id === null ? 'no layer (embedding or output)' : `layer ${op.op_layer_id}`;
-  const part = (op: Op): string =>
-    op.role === '' || op.role === op.component ? op.component : `${op.component} · ${op.role}`;
+  const part = (op: Op): string => partName(op.component, op.role, ' · ');
   // prettier-ignore
   return [
     number('op', '#', 46, (op) => op.op, String, { name: 'index', hint: 'Index in execution order' }),
@@ -148,8 +151,8 @@ function wordsOf(data: TraceData, step: StepSummary | undefined): string {
 
 export function stepColumns(data: TraceData): readonly TableColumn<StepSummary>[] {
   const words = (step: StepSummary): string => wordsOf(data, step);
-  const flags = (step: StepSummary): string =>
-    [step.timing, step.dropped ? 'times lost' : '', step.aborted ? 'aborted' : '']
+  const flags = (step: StepSummary, timing: string = step.timing): string =>
+    [timing, step.dropped ? 'times lost' : '', step.aborted ? 'aborted' : '']
       .filter(Boolean)
       .join(', ');
   const disturbed = (step: StepSummary): string =>
@@ -160,8 +163,12 @@ export function stepColumns(data: TraceData): readonly TableColumn<StepSummary>[
   return [
     number('step', 'step', 56, (s) => s.step, String),
     text('phase', 'phase', 80, (s) => s.phase),
+<<<<<<< HEAD
     text('timing', 'timing', 76, flags, { tone: (s) => s.timing }),
     text('verdict', 'machine', 94, (s) => s.verdict, { hint: 'What the machine did to the step: clean, or contended by other programs, throttled by a CPU limit, waiting for the disk', tone: disturbed }),
+=======
+    text('timing', 'op times', 92, flags, { text: (s) => flags(s, timingName(s.timing)), tone: (s) => s.timing, hint: 'How they were measured' }),
+>>>>>>> a5d7fa03 (wip: summary, inspector, names)
     number('token_count', 'tokens', 62, (s) => s.token_count, formatCount, { greatestFirst: true }),
     text('text', 'text', 120, words, { grow: 1, mono: true, unsortable: true, sql: null }),
     number('token_id', 'first token', 78, (s) => s.token_id, String, { hidden: true }),
@@ -192,6 +199,10 @@ const count =
     const value = row[key] ?? null;
     return value === null ? null : Number(value);
   };
+const named =
+  (key: string, name: (value: string) => string) =>
+  (row: AccessRow): string =>
+    name(String(row[key] ?? '–'));
 const way = (row: AccessRow): string => (row.write === 1 ? 'write' : 'read');
 
 export function accessColumns(data: TraceData): readonly TableColumn<AccessRow>[] {
@@ -206,11 +217,11 @@ export function accessColumns(data: TraceData): readonly TableColumn<AccessRow>[
     text('tensor_name', 'tensor', 150, field('tensor_name'), { grow: 2, mono: true }),
     bytes('size_bytes', 'bytes', count('size_bytes')),
     number('layer_id', 'layer', 48, count('layer_id'), String, { hint: 'Layer of the tensor' }),
-    text('component', 'component', 84, field('component'), { tone: (row) => String(row.component ?? '') }),
+    text('component', 'component', 84, field('component'), { text: named('component', componentName), tone: (row) => String(row.component ?? '') }),
     text('role', 'role', 60, field('role'), { hidden: true }),
-    text('tensor_kind', 'kind', 86, field('tensor_kind')),
+    text('tensor_kind', 'kind', 86, field('tensor_kind'), { text: named('tensor_kind', kindName) }),
     text('tensor_type', 'type', 52, field('tensor_type'), { hidden: true }),
-    text('memory_source', 'source', 68, field('memory_source')),
+    text('memory_source', 'source', 108, field('memory_source'), { text: named('memory_source', sourceName) }),
     number('file_offset', 'file offset', 106, count('file_offset'), formatCount),
     text('extent', 'extent', 62, field('extent'), { hidden: true, hint: 'Part of the tensor that is touched' }),
     number('expert_id', 'expert', 54, count('expert_id'), String),
@@ -268,7 +279,13 @@ const tokensText = ({ token_id: first, token_count: count }: TokenTotal): string
 
 // As on the axes of the map.
 const groupName = (by: Group, name: string): string =>
-  by === 'source' ? sourceName(name) : by === 'layer' ? layerName(name) : name;
+  by === 'source'
+    ? sourceName(name)
+    : by === 'component'
+      ? componentName(name)
+      : by === 'layer'
+        ? layerName(name)
+        : name;
 
 // `whole`: the sums of all rows, for shares. The keys are those that the server sorts by.
 export function groupColumns(

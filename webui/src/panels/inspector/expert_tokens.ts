@@ -1,0 +1,119 @@
+// The tokens that routers sent to an expert, of what the view selects.
+import { computed } from '@preact/signals';
+import { plural, visibleText } from '../../format';
+import { MAX_PAGE_ROWS } from '../../net/api';
+import type { QueryRows } from '../../net/types';
+import { ok } from '../../result';
+import { parseFilter, sqlFilter } from '../../state/filter';
+import type { OpenSession } from '../../state/open_session';
+import { Resource } from '../../state/resource';
+import type { Store } from '../../state/store';
+import type { TraceData } from '../../state/trace_data';
+import type { AxisRange, View } from '../../state/view';
+import type { Jump } from './inspection';
+
+export interface ExpertToken {
+  readonly token: number; // index in the session
+  readonly layers: readonly number[]; // whose routers chose the expert
+}
+
+export interface ExpertTokens {
+  readonly tokens: readonly ExpertToken[]; // by index
+  readonly more: boolean; // there are further ones
+}
+
+// The statement, and what of the view it cannot honour. Words about experts do not apply: the list is
+// of one expert.
+export function expertTokensQuery(
+  expert: number,
+  { phase, range, filter }: Pick<View, 'phase' | 'range' | 'filter'>,
+): { readonly sql: string; readonly missing: readonly string[] } {
+  const terms = parseFilter(filter).filter(({ key }) => key !== 'expert');
+  const words = sqlFilter('expert', terms);
+  const parts = [range?.x, range?.y].flatMap((part) => (part ? [part] : []));
+  const lost = parts.filter((part) => rangeSql(part) === null);
+  const where = [
+    `expert_id = ${expert}`,
+    'token_id IS NOT NULL',
+    ...(phase === 'all' ? [] : [`phase = '${phase}'`]),
+    ...words.where,
+    ...parts.flatMap((part) => rangeSql(part) ?? []),
+  ];
+  return {
+    sql: `SELECT token_id, group_concat(DISTINCT layer_id) FROM expert WHERE ${where.join(' AND ')} GROUP BY token_id ORDER BY token_id`,
+    missing: [
+      ...words.missing.map(({ text }) => text),
+      ...lost.map(({ axis }) => `range of ${axis.replace('_', ' ')}`),
+    ],
+  };
+}
+
+// Null: the table of the router's choices does not have the axis.
+function rangeSql({ axis, from, to }: AxisRange): string | null {
+  const within = (column: string): string => `${column} >= ${from} AND ${column} < ${to}`;
+  switch (axis) {
+    case 'token':
+      return within('token_id');
+    case 'step':
+      return within('step');
+    case 'layer':
+      return within('layer_id');
+    case 'time':
+      return `step IN (SELECT step FROM step WHERE begin_ns < ${to} AND end_ns > ${from})`;
+    default:
+      return null;
+  }
+}
+
+export const expertTokens = ({ rows, more }: Pick<QueryRows, 'rows' | 'more'>): ExpertTokens => ({
+  tokens: rows.map(([token, layers]) => ({
+    token: Number(token),
+    layers: String(layers)
+      .split(',')
+      .map(Number)
+      .sort((a, b) => a - b),
+  })),
+  more,
+});
+
+const LISTED_LAYERS = 6;
+
+// `layers`: of the model.
+export function jumpToExpertToken(
+  data: TraceData,
+  { token, layers: of }: ExpertToken,
+  layers: number,
+): Jump {
+  const known = data.tokens[token];
+  const where =
+    of.length > LISTED_LAYERS
+      ? `${of.length} of ${plural(layers, 'layer')}`
+      : `layer${of.length === 1 ? '' : 's'} ${of.join(', ')}`;
+  return {
+    text: known ? visibleText(known.text) || `#${known.id}` : `token ${token}`,
+    detail: `token ${token}, ${where}`,
+    to: { kind: 'token', token },
+  };
+}
+
+export function tokensOfExpert(
+  store: Store,
+  session: OpenSession,
+  expert: number,
+): Resource<ExpertTokens> {
+  const { api, reconnects } = session.context;
+  const sql = computed(() => expertTokensQuery(expert, store.navigation.view.value).sql);
+  return new Resource<ExpertTokens>({
+    // Read again once a second while the session grows.
+    key: () => {
+      const info = session.info.value;
+      const grown = info.is === 'ready' ? `${info.value.state} ${info.value.steps ?? 0}` : '';
+      return `${grown} ${sql.value}`;
+    },
+    load: async (signal) => {
+      const answer = await api.query(session.id, sql.peek(), MAX_PAGE_ROWS, signal);
+      return answer.ok ? ok(expertTokens(answer.value)) : answer;
+    },
+    reconnects,
+  });
+}
