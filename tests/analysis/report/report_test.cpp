@@ -275,9 +275,7 @@ TEST(Report, SaysWhatMemoryWouldGain) {
 TEST(Report, SaysHowManyExpertsATokenSharesWithThePreviousOne) {
   ReportData f = default_figures();
   f.determinism.pairs = 4;
-  const auto found = [&](const char* text) {
-    return std::ranges::contains(findings_of(f), text);
-  };
+  const auto found = [&](const char* text) { return std::ranges::contains(findings_of(f), text); };
   EXPECT_TRUE(found("0 of 4 tokens read the same weights as the previous token."));
   f.experts_followed = 40;
   f.experts_turned = 25;

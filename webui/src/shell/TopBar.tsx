@@ -91,7 +91,6 @@ function ViewNavigation({ store, session }: { store: Store; session: OpenSession
           store.setPhase(value);
         }}
       />
-<<<<<<< HEAD
       <div class="stepper">
         <span>Step</span>
         <IconButton
@@ -102,11 +101,7 @@ function ViewNavigation({ store, session }: { store: Store; session: OpenSession
             store.moveStep(-1, false);
           }}
         />
-        <b>
-          {step === null
-            ? '–'
-            : `${formatCount(step)} (${formatCount(step + 1)}/${formatCount(steps)})`}
-        </b>
+        <b>{step === null ? '–' : positionOf(step, steps)}</b>
         <IconButton
           icon="right"
           label="Next step"
@@ -116,28 +111,6 @@ function ViewNavigation({ store, session }: { store: Store; session: OpenSession
           }}
         />
       </div>
-=======
-      <Stepper
-        name="Step"
-        text={step === null ? '–' : positionOf(step, steps)}
-        before="Previous step"
-        after="Next step"
-        keys="[ ]"
-        move={(by) => {
-          store.moveStep(by, false);
-        }}
-      />
-      <Stepper
-        name="Layer"
-        text={layers === 0 ? '–' : `${layer} (${layer + 1}/${layers})`}
-        before="Previous layer"
-        after="Next layer"
-        keys="{ }"
-        move={(by) => {
-          store.moveLayer(by, false);
-        }}
-      />
->>>>>>> a5d7fa03 (wip: summary, inspector, names)
     </nav>
   );
 }

@@ -1,11 +1,7 @@
 // The map: its presets against REST, gestures, range, links, live and recorded pictures.
 import { describe, expect, it } from 'vitest';
-<<<<<<< HEAD
-import { plural } from '../../src/format';
+import { componentName, plural } from '../../src/format';
 import { rowsThatMatter } from '../../src/panels/inspector/compare';
-=======
-import { componentName } from '../../src/format';
->>>>>>> a5d7fa03 (wip: summary, inspector, names)
 import { PRESETS } from '../../src/panels/map/map_options';
 import { STATE_NAMES } from '../../src/panels/map/residency';
 import { axisName, sumText, valueName } from '../../src/panels/map/units';

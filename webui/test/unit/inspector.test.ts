@@ -242,6 +242,7 @@ describe('the facts', () => {
 
   it('of a session have units', () => {
     const facts = {
+      'load.duration_ns': '2000',
       'result.prompt_ns': '12340000',
       'result.kv_bytes': '12582912',
       'context.memory_budget': 'auto',
@@ -261,9 +262,10 @@ describe('the facts', () => {
     );
     const of = (title: string) => groups.find((group) => group.title === title)?.facts ?? [];
     expect(of('result')).toEqual([
-      { name: 'prompt', value: '12.3 ms', exact: '12\u202f340\u202f000 ns' },
+      { name: 'prompt time', value: '12.3 ms', exact: '12\u202f340\u202f000 ns' },
       { name: 'kv bytes', value: '12 MiB', exact: '12\u202f582\u202f912 bytes' },
     ]);
+    expect(valueOf(of('load'), 'duration')).toBe('2 µs');
     expect(valueOf(of('context'), 'memory budget')).toBe('auto');
     expect(valueOf(of('memory'), 'pinned')).toBe('1 MiB');
     expect(valueOf(of('trace'), 'weights')).toBe('1048576');

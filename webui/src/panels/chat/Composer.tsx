@@ -58,16 +58,11 @@ export function Composer({ store }: { store: Store }) {
 // What the next run does; the usual level and timing are not said.
 function settingsLine(s: Settings): string {
   const heat = s.temperature === 0 ? 'greedy' : `temp ${s.temperature}`;
-<<<<<<< HEAD
   const unusual = [
     s.level === 'detailed' ? '' : `, level ${s.level}`,
-    s.timing === 'fast' ? '' : `, timing ${s.timing}`,
+    s.timing === 'fast' ? '' : `, op times ${timingName(s.timing)}`,
   ];
   return `${formatCount(s.maxTokens)} tokens, ${heat}${unusual.join('')}`;
-=======
-  const times = s.timing === 'fast' ? '' : `, op times ${timingName(s.timing)}`;
-  return `${formatCount(s.maxTokens)} tokens, ${heat}, level ${s.level}${times}`;
->>>>>>> a5d7fa03 (wip: summary, inspector, names)
 }
 
 // Shows that the message continues the conversation, even while another session is shown.

@@ -333,7 +333,9 @@ const SIZES: ReadonlySet<string> = new Set([
 function measured(key: string, name: string, value: string): readonly Fact[] {
   const number = /^\d{1,15}$/.test(value) ? Number(value) : null;
   if (number !== null && key.endsWith('_ns'))
-    return fact(name.replace(/ ns$/, ''), formatNs(number), { exact: exactNs(number) });
+    return fact(name.replace(/ ns$/, name === 'duration ns' ? '' : ' time'), formatNs(number), {
+      exact: exactNs(number),
+    });
   if (number !== null && (key.endsWith('_bytes') || SIZES.has(key)))
     return fact(name, formatBytes(number), { exact: exactBytes(number) });
   return fact(name, value);

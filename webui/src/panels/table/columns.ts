@@ -163,12 +163,8 @@ export function stepColumns(data: TraceData): readonly TableColumn<StepSummary>[
   return [
     number('step', 'step', 56, (s) => s.step, String),
     text('phase', 'phase', 80, (s) => s.phase),
-<<<<<<< HEAD
-    text('timing', 'timing', 76, flags, { tone: (s) => s.timing }),
-    text('verdict', 'machine', 94, (s) => s.verdict, { hint: 'What the machine did to the step: clean, or contended by other programs, throttled by a CPU limit, waiting for the disk', tone: disturbed }),
-=======
     text('timing', 'op times', 92, flags, { text: (s) => flags(s, timingName(s.timing)), tone: (s) => s.timing, hint: 'How they were measured' }),
->>>>>>> a5d7fa03 (wip: summary, inspector, names)
+    text('verdict', 'machine', 94, (s) => s.verdict, { hint: 'What the machine did to the step: clean, or contended by other programs, throttled by a CPU limit, waiting for the disk', tone: disturbed }),
     number('token_count', 'tokens', 62, (s) => s.token_count, formatCount, { greatestFirst: true }),
     text('text', 'text', 120, words, { grow: 1, mono: true, unsortable: true, sql: null }),
     number('token_id', 'first token', 78, (s) => s.token_id, String, { hidden: true }),
