@@ -1,0 +1,224 @@
+import { describe, expect, it } from 'vitest';
+import { mapColumns, polyline, predictionAt } from '../../../src/panels/budget/curve';
+import { expertParts } from '../../../src/panels/budget/experts';
+import { runFigures, runPair, runRows } from '../../../src/panels/budget/runs';
+import { enoughOf, enoughText, weightsText } from '../../../src/panels/budget/sizes';
+import { MemoryBudget } from '../../../src/state/memory_budget';
+import { Toasts } from '../../../src/state/toasts';
+import type { Memory, Model, Session } from '../../../src/net/types';
+
+const tensor = (
+  name: string,
+  size: number,
+  pinned: number,
+  streamed: number,
+  resident: number | null,
+) => ({
+  tensor_name: name,
+  file: 0,
+  file_offset: 0,
+  size_bytes: size,
+  mapped: true,
+  resident_bytes: resident,
+  pinned_bytes: pinned,
+  streamed_bytes: streamed,
+});
+
+const state = (over: Partial<Memory>): Memory => ({
+  phase: 'active',
+  message: '',
+  budget: 100 << 20,
+  pin: true,
+  prefetch: true,
+  limit_bytes: 0,
+  limit_used_bytes: 0,
+  limit_source: '',
+  lock_limit_bytes: null,
+  plan: {
+    budget_bytes: 0,
+    weight_bytes: 0,
+    pinned_bytes: 0,
+    streamed_bytes: 0,
+    expert_bytes: 0,
+    expert_cache_bytes: 0,
+    window_bytes: 0,
+    bytes_per_token: 0,
+    tokens_per_second: null,
+    plain_bytes_per_token: 0,
+    plain_tokens_per_second: null,
+  },
+  locked_bytes: 0,
+  resident_bytes: 0,
+  disk_bytes_per_second: null,
+  compute_seconds_per_token: null,
+  tokens_per_second: 2,
+  bytes_per_token: 10,
+  bytes_read_ahead: 0,
+  late_ranges: 0,
+  expert_hits: 0,
+  expert_misses: 0,
+  experts_predicted: 0,
+  experts_predicted_right: 0,
+  expert_bytes_ahead: 0,
+  expert_bytes_wasted: 0,
+  budget_reductions: 0,
+  ...over,
+});
+
+describe('the map of the weights', () => {
+  it('divides tensors among columns by bytes', () => {
+    const columns = mapColumns([tensor('a', 100, 100, 0, 100), tensor('b', 300, 0, 300, 150)], 4);
+    expect(columns.map(({ pinned }) => pinned)).toEqual([1, 0, 0, 0]);
+    expect(columns.map(({ streamed }) => streamed)).toEqual([0, 1, 1, 1]);
+    expect(columns.map(({ resident }) => resident)).toEqual([1, 0.5, 0.5, 0.5]);
+    expect(columns.map(({ name }) => name)).toEqual(['a', 'b', 'b', 'b']);
+  });
+
+  it('says where residency is not known', () => {
+    expect(mapColumns([tensor('a', 10, 0, 0, null)], 2).map(({ resident }) => resident)).toEqual([
+      null,
+      null,
+    ]);
+    expect(mapColumns([], 3)).toEqual([]);
+  });
+});
+
+describe('the curve', () => {
+  const point = (budget: number) => ({
+    budget_bytes: budget,
+    bytes_per_token: 0,
+    tokens_per_second: budget,
+    plain_bytes_per_token: 0,
+    plain_tokens_per_second: 1,
+  });
+  it('predicts with the nearest point', () => {
+    const curve = [point(10), point(20), point(30)];
+    expect(predictionAt(curve, 14)?.budget_bytes).toBe(10);
+    expect(predictionAt(curve, 99)?.budget_bytes).toBe(30);
+    expect(predictionAt([], 1)).toBeNull();
+  });
+  it('draws upwards', () => {
+    const points = [
+      { x: 0, y: 0 },
+      { x: 2, y: 4 },
+    ];
+    expect(polyline(points, { x: 2, y: 4 }, 100, 50)).toBe('0.0,50.0 100.0,0.0');
+    expect(polyline(points, { x: 0, y: 0 }, 100, 50)).toBe('0.0,50.0 0.0,50.0');
+  });
+});
+
+describe('the history', () => {
+  it('has the mean of every setting, and no sample without a new token', () => {
+    const budget = new MemoryBudget(
+      'm',
+      {} as never,
+      new Toasts(),
+      () => undefined,
+      () => 7,
+    );
+    budget.accept(state({ phase: 'off', budget: 'off', tokens_per_second: null }));
+    expect(budget.samples.value).toEqual([]);
+    budget.accept(
+      state({ phase: 'off', budget: 'off', tokens_per_second: 1, bytes_per_token: 40 }),
+    );
+    budget.accept(
+      state({ phase: 'off', budget: 'off', tokens_per_second: 3, bytes_per_token: 20 }),
+    );
+    budget.accept(
+      state({ phase: 'off', budget: 'off', tokens_per_second: 3, bytes_per_token: 20 }),
+    );
+    budget.accept(state({ tokens_per_second: 8 }));
+    expect(budget.samples.value.map(({ setting }) => setting)).toEqual([0, 0, 1]);
+    expect(budget.settings.value).toEqual([
+      { text: 'no plan', samples: 2, tokensPerSecond: 2, bytesPerToken: 30 },
+      { text: '100 MiB, pinned and read ahead', samples: 1, tokensPerSecond: 8, bytesPerToken: 10 },
+    ]);
+  });
+});
+
+describe('the runs', () => {
+  const model = { path: '/m/a.gguf', size_bytes: 9 } as Model;
+  const run = (id: string, facts: Record<string, string>, more: Partial<Session> = {}) =>
+    ({
+      id,
+      state: 'done',
+      model: { path: '/m/a.gguf', size: 9, files: [] },
+      facts: { 'result.generated_tokens': '8', ...facts },
+      ...more,
+    }) as Session;
+  it('are the newest ones of the model that generated, with and without a plan', () => {
+    const active = { 'memory.state': 'active', 'memory.budget': '5' };
+    const pair = runPair(
+      [
+        run('runs', active, { state: 'running' }),
+        run('other', {}, { model: { path: '/m/b.gguf', size: 9, files: [] } }),
+        run('prompt', { 'result.generated_tokens': '1' }),
+        run('learning', { 'memory.state': 'learning' }),
+        run('new', active),
+        run('old', active),
+        run('plain', {}),
+      ],
+      model,
+    );
+    expect(pair.planned?.id).toBe('new');
+    expect(pair.plain?.id).toBe('learning');
+    expect(runPair([], model)).toEqual({ plain: null, planned: null });
+  });
+  it('are compared per generated token', () => {
+    const plain = runFigures({ rows: [[8, 4_000_000_000, 8192, 80]] });
+    expect(plain).toEqual({ tokensPerSecond: 2, bytesPerToken: 1024, faultsPerToken: 10 });
+    const planned = runFigures({ rows: [[8, 2_000_000_000, 4096, null]] });
+    expect(runRows(plain, planned).map((row) => [row.plain, row.planned, row.ratio])).toEqual([
+      ['2 tokens/s', '4 tokens/s', '2.00 ×'],
+      ['1 KiB', '512 B', '0.50 ×'],
+      ['10', 'not recorded', ''],
+    ]);
+    expect(runRows(plain, null).map((row) => row.planned)).toEqual(['', '', '']);
+    expect(runFigures({ rows: [[null, null, null, null]] }).tokensPerSecond).toBeNull();
+  });
+});
+
+describe('the experts', () => {
+  it('are parts of what was used, predicted and read ahead', () => {
+    const of = state({
+      expert_hits: 30,
+      expert_misses: 10,
+      experts_predicted: 0,
+      expert_bytes_ahead: 4096,
+      expert_bytes_wasted: 1024,
+    });
+    expect(expertParts(of)).toEqual([]);
+    const moe = { ...of, plan: { ...of.plan, expert_bytes: 1 } };
+    expect(expertParts(moe).map(({ part, whole, share }) => [part, whole, share])).toEqual([
+      ['30', 'of 40 used', 0.75],
+      ['0', 'of 0 predicted', null],
+      ['1 KiB', 'of 4 KiB read ahead', 0.25],
+    ]);
+  });
+});
+
+describe('how much memory is enough', () => {
+  const MIB = 1 << 20;
+  const at = (mib: number, bytes: number, planned: number, plain: number) => ({
+    budget_bytes: mib * MIB,
+    bytes_per_token: bytes,
+    tokens_per_second: planned,
+    plain_bytes_per_token: bytes,
+    plain_tokens_per_second: plain,
+  });
+  const same = [at(1, 900, 10, 10), at(2, 0, 40, 40), at(3, 0, 40, 40)];
+  it('is the least with which nothing is read again', () => {
+    expect(enoughOf(same)).toBe(2 * MIB);
+    expect(enoughOf([at(1, 900, 10, 10)])).toBeNull();
+  });
+  it('names everything that needs memory', () => {
+    const memory = { file: 3 * MIB, repacked: 4 * MIB, kv: 16 * MIB, compute: MIB };
+    expect(enoughText(2 * MIB, memory)).toBe(
+      '23 MiB of memory are enough to read no weight from the disk twice: 2 MiB for the weights in the file, 4 MiB of repacked weights, 16 MiB of KV cache and 1 MiB of compute buffers.',
+    );
+    expect(weightsText(7 * MIB, memory)).toBe(
+      '7 MiB: 3 MiB in the file and 4 MiB that are repacked now',
+    );
+    expect(enoughText(null, null)).toBe('');
+  });
+});

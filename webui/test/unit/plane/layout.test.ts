@@ -1,0 +1,134 @@
+import { barScale } from '../../../src/plane/paint_margins';
+import { describe, expect, it } from 'vitest';
+import { axisOf } from '../../../src/plane/axis';
+import {
+  cameraWith,
+  fullX,
+  hitAt,
+  isWholeCamera,
+  lensLayout,
+  planeLayout,
+  positionIn,
+  wholeCamera,
+  xOf,
+  yOf,
+  zoneAt,
+} from '../../../src/plane/layout';
+
+const box = { w: 1000, h: 500 };
+const tokens = axisOf('count', 'token', 200);
+const layers = axisOf('rows', 'layer', 23, {
+  names: Array.from({ length: 23 }, (_, i) => String(i)),
+});
+const file = axisOf('bytes', 'file', 1_000_000);
+const axes = { x: tokens, tracks: [{ y: layers, share: 1 }] };
+
+describe('bars of the rows', () => {
+  it('leave a single outlier out of their scale', () => {
+    expect(barScale([3, 10.4e3, 400, 300, 290])).toBe(400);
+    expect(barScale([300, 900, 400])).toBe(900);
+    expect(barScale([5, 0, 0])).toBe(5);
+    expect(barScale([])).toBe(0);
+  });
+});
+
+describe('a layout', () => {
+  it('limits the width of columns and the height of rows', () => {
+    const few = {
+      x: axisOf('count', 'token', 4),
+      tracks: [{ y: axisOf('rows', 'layer', 3), share: 1 }],
+    };
+    const { x, plot, tracks } = planeLayout(box, few, wholeCamera);
+    expect(plot.w / (x.to - x.from)).toBeCloseTo(26);
+    expect((tracks[0]?.plot.h ?? 0) / 3).toBeCloseTo(46);
+  });
+
+  it('finds the cell at a point, and the point of a cell', () => {
+    const layout = planeLayout(box, axes, wholeCamera);
+    const track = layout.tracks[0];
+    if (!track) throw new Error('no track');
+    const [x, y] = [xOf(layout, 3.5), yOf(track, 2.5)];
+    const hit = hitAt(layout, tokens, x, y);
+    expect(hit?.track).toBe(0);
+    expect(hit?.x).toBeCloseTo(3.5);
+    expect(hit?.y).toBeCloseTo(2.5);
+    expect(positionIn(track, y)).toBeCloseTo(2.5);
+    expect(hitAt(layout, tokens, x, 2)).toMatchObject({ y: null }); // above the rows
+    expect(hitAt(layout, tokens, layout.plot.x - 1, y)).toBeNull();
+    expect(zoneAt(layout, x, y)).toBe('plot');
+    expect(zoneAt(layout, layout.plot.x - 5, y)).toBe('names');
+    expect(zoneAt(layout, x, 3)).toBe('outside');
+    expect(zoneAt(layout, x, 10)).toBe('sums');
+    expect(zoneAt(layout, x, layout.labels.y + 3)).toBe('labels');
+  });
+
+  it('divides the height among the tracks', () => {
+    const two = {
+      x: axisOf('one', 'all', 1),
+      tracks: [
+        { y: file, share: 3 },
+        { y: file, share: 1 },
+      ],
+    };
+    const [a, b] = planeLayout(box, two, wholeCamera).tracks;
+    expect((a?.plot.h ?? 0) / (b?.plot.h ?? 1)).toBeCloseTo(3);
+    expect((b?.plot.y ?? 0) - (a?.plot.y ?? 0) - (a?.plot.h ?? 0)).toBeGreaterThan(10); // its title
+    expect((b?.plot.y ?? 0) + (b?.plot.h ?? 0)).toBeLessThanOrEqual(box.h);
+  });
+
+  it('stays inside a small box', () => {
+    for (const w of [40, 120, 390]) {
+      const { plot, gutter } = planeLayout({ w, h: 60 }, axes, wholeCamera);
+      expect(gutter).toBeLessThan(w);
+      expect(plot.w).toBeGreaterThan(0);
+    }
+  });
+});
+
+describe('a camera', () => {
+  const layout = planeLayout(box, axes, wholeCamera);
+
+  it('is whole again when everything is in view', () => {
+    const zoomed = cameraWith(wholeCamera, { x: { from: 5, to: 50 } }, layout, tokens);
+    expect(zoomed).toEqual({ x: { from: 5, to: 50 }, ys: [null] });
+    const back = cameraWith(zoomed, { x: fullX(tokens, layout.plot.w) }, layout, tokens);
+    expect(isWholeCamera(back)).toBe(true);
+  });
+
+  it('of a shorter session is moved inside', () => {
+    const { x } = planeLayout(box, axes, {
+      x: { from: 5000, to: 5050 },
+      ys: [{ from: 90, to: 95 }],
+    });
+    expect(x).toEqual({ from: 150, to: 200 });
+  });
+});
+
+describe('a lens', () => {
+  const magnify = (scene: typeof axes, at = { x: 600, y: 200 }) => {
+    const layout = planeLayout(box, scene, wholeCamera);
+    const track = layout.tracks[0];
+    const hit = track && hitAt(layout, scene.x, at.x, at.y);
+    if (!track || hit?.y == null) throw new Error('no cell');
+    const lens = lensLayout(layout, track, scene.x, { ...hit, y: hit.y }, at);
+    return { lens, hit, layout };
+  };
+
+  it('magnifies what is around the pointer, beside it', () => {
+    const { lens, hit } = magnify({ x: tokens, tracks: [{ y: file, share: 1 }] });
+    const { y, plot } = lens.track;
+    expect(y.from).toBeLessThan(hit.y ?? 0);
+    expect(y.to).toBeGreaterThan(hit.y ?? 0);
+    expect((y.to - y.from) / plot.h).toBeCloseTo(1_000_000 / 420 / 16, -2);
+    expect(lens.box.x + lens.box.w).toBeLessThan(600);
+    expect(lens.box.y).toBeGreaterThanOrEqual(0);
+  });
+
+  it('does not magnify rows that are large already, and stays on the axis', () => {
+    const few = axisOf('rows', 'layer', 3, { names: ['0', '1', '2'] });
+    const one = { x: axisOf('one', 'all', 1), tracks: [{ y: few, share: 1 }] };
+    const { lens } = magnify(one, { x: 400, y: 60 });
+    expect(lens.track.y).toEqual({ from: 0, to: 3 });
+    expect(lens.layout.x).toEqual({ from: 0, to: 1 });
+  });
+});

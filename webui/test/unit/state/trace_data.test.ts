@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import { EMPTY_RUN } from '../../../src/state/chat';
+import { streamDiffers, unstreamedText } from '../../../src/state/answer_text';
+import { TraceData } from '../../../src/state/trace_data';
+import { step, token } from '../make';
+
+describe('TraceData', () => {
+  it('finds missing entries', () => {
+    const data = new TraceData();
+    data.addToken(token(0));
+    data.addToken(token(2));
+    expect(data.missingToken(0)).toBe(1);
+    expect(data.missingToken(2)).toBe(3);
+    expect(data.hasGaps()).toBe(true);
+    data.addToken(token(1));
+    expect(data.hasGaps()).toBe(false);
+  });
+
+  it('finds the first missing steps, also without those that are under way', () => {
+    const data = new TraceData();
+    const steps = [0, 1, 2, 3, 4, 5, 6, 7].map((i) => step(i));
+    expect(data.missingSteps()).toEqual({ from: 0, to: Infinity });
+    expect(data.missingSteps(steps.slice(0, 3))).toEqual({ from: 3, to: Infinity });
+    expect(data.missingSteps(steps.slice(6))).toEqual({ from: 0, to: 6 });
+    for (const one of steps.slice(4)) data.addStep(one);
+    expect(data.missingSteps()).toEqual({ from: 0, to: 4 });
+    expect(data.missingSteps(steps.slice(0, 2))).toEqual({ from: 2, to: 4 });
+    expect(data.missingSteps(steps.slice(2, 4))).toEqual({ from: 0, to: 2 });
+    expect(data.missingSteps(steps.slice(0, 4))).toEqual({ from: 8, to: Infinity });
+  });
+
+  it('lists its steps in the order of their arrival, and counts replaced ones', () => {
+    const data = new TraceData();
+    for (const index of [5, 6, 1, 0]) data.addStep(step(index));
+    expect([...data.arrivedAfter(1)].map((one) => one.step)).toEqual([6, 1, 0]);
+    expect(data.stepRewrites).toBe(0);
+    data.addStep(step(1, { accesses: 9 }));
+    expect([...data.arrivedAfter(2)].map((one) => one.accesses)).toEqual([9, 6]);
+    expect(data.stepRewrites).toBe(1);
+  });
+
+  it('has a gap for a token that was only announced', () => {
+    const data = new TraceData();
+    data.announceToken(1);
+    expect(data.hasGaps()).toBe(true);
+    data.addToken(token(0));
+    data.addToken(token(1));
+    data.announceToken(1);
+    expect(data.tokens.map((one) => one?.text)).toEqual(['t0', 't1']);
+  });
+
+  it('keeps the streamed text of an incomplete character', () => {
+    const data = new TraceData();
+    data.addToken(token(0, { generated: true, text: '' }));
+    data.addToken(token(0, { generated: true, text: '\ufffd' }));
+    expect(data.tokens[0]?.text).toBe('');
+  });
+});
+
+describe('tailOf', () => {
+  const tokens = [token(0, { text: 'x' }), token(1, { generated: true, text: ' He' })];
+  it.each([
+    ['done', ' Hello', 'llo', false],
+    ['done', ' He', '', false],
+    ['done', ' No', '', true], // a stop string cut the answer short
+    ['done', 'So He', '', true], // the first token did not arrive
+    ['running', ' Hello', '', false],
+  ] as const)('of a %s run with “%s” is “%s”', (state, text, tail, differ) => {
+    const run = { ...EMPTY_RUN, state, text };
+    expect(unstreamedText(run, tokens)).toBe(tail);
+    expect(streamDiffers(run, tokens)).toBe(differ);
+  });
+});
