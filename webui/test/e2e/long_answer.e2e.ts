@@ -1,8 +1,10 @@
 // A session of 10,000 tokens: the page stays small, follows the text and finds each token in it.
-import { describe, expect, it } from 'vitest';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { makeModel } from './models';
 import { PageFixture } from './page_fixture';
-
-const fixture = PageFixture.use(() => Promise.resolve(['-c', '32768']));
 
 interface Token {
   readonly index: number;
@@ -10,10 +12,18 @@ interface Token {
   readonly text: string;
 }
 
-const pageOfTokens = async (from: number): Promise<readonly Token[]> =>
-  (await fixture.get<{ tokens: readonly Token[] }>(`tokens?limit=10000&from=${from}`)).tokens;
+async function tokensOf(fixture: PageFixture): Promise<readonly Token[]> {
+  const tokens: Token[] = [];
+  for (;;) {
+    const page = await fixture.get<{ total: number; tokens: readonly Token[] }>(
+      `tokens?limit=10000&from=${tokens.length}`,
+    );
+    tokens.push(...page.tokens);
+    if (tokens.length >= page.total) return tokens;
+  }
+}
 
-const domNodes = (): Promise<number> =>
+const domNodes = (fixture: PageFixture): Promise<number> =>
   fixture.page.evaluate(() => {
     const walker = document.createTreeWalker(document, NodeFilter.SHOW_ALL);
     let count = 0;
@@ -22,10 +32,11 @@ const domNodes = (): Promise<number> =>
   });
 
 // The transcript of a run is laid out from its end: 0 is the end, further up is negative.
-const distanceToEnd = (): Promise<number> => fixture.log.evaluate((box) => -box.scrollTop);
+const distanceToEnd = (fixture: PageFixture): Promise<number> =>
+  fixture.log.evaluate((box) => -box.scrollTop);
 
 // Where the answer begins on the screen.
-const placeOfAnswer = (): Promise<number> =>
+const placeOfAnswer = (fixture: PageFixture): Promise<number> =>
   fixture.answer.evaluate((answer) => Math.round(answer.getBoundingClientRect().top));
 
 const textOf = (tokens: readonly Token[], generated: boolean): string =>
@@ -34,39 +45,71 @@ const textOf = (tokens: readonly Token[], generated: boolean): string =>
     .map(({ text }) => text)
     .join('');
 
-const shownText = async (part: 'prompt' | 'answer'): Promise<readonly string[]> =>
+const shownText = async (
+  fixture: PageFixture,
+  part: 'prompt' | 'answer',
+): Promise<readonly string[]> =>
   fixture.page.locator(`.token-text[data-part=${part}] > *`).allTextContents();
 
 // Long limits: the machine may be busy.
 describe('a long session', { timeout: 240_000 }, () => {
+  let folder = '';
+  // The smallest layer: the time for a prompt grows with the square of its length.
+  const fixture = PageFixture.use(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tt-long-'));
+    const sizes = [
+      '--layers',
+      '1',
+      '--embd',
+      '64',
+      '--heads',
+      '2',
+      '--kv-heads',
+      '2',
+      '--ff',
+      '64',
+    ];
+    const more = ['--quant', 'q8_0', '--context', '32768'];
+    return ['-c', '32768', '-m', await makeModel(folder, 'small', [...sizes, ...more])];
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
   it('needs few nodes, follows the end, and keeps its place after scrolling up', async () => {
-    await fixture.runText('Once upon a time there was a little frog. '.repeat(1000), 200);
+    await fixture.runText('Once upon a time there was a little frog. '.repeat(400), 20_000);
     await expect.poll(() => fixture.shownTokens(), { timeout: 120_000 }).toBeGreaterThan(40);
-    await expect.poll(distanceToEnd).toBeLessThan(40);
+    await expect.poll(() => distanceToEnd(fixture)).toBeLessThan(40);
     await fixture.log.hover();
     await fixture.page.mouse.wheel(0, -600);
-    await expect.poll(distanceToEnd).toBeGreaterThan(200);
+    await expect.poll(() => distanceToEnd(fixture)).toBeGreaterThan(200);
     await fixture.log.getByRole('heading').waitFor();
-    const place = await placeOfAnswer();
+    const place = await placeOfAnswer(fixture);
     const shown = await fixture.shownTokens();
     await expect.poll(() => fixture.shownTokens(), { timeout: 60_000 }).toBeGreaterThan(shown + 40);
-    expect(await placeOfAnswer()).toBe(place);
-    await fixture.waitDone(120_000);
-    await expect.poll(() => fixture.shownTokens()).toBe(200);
-    const tokens = [...(await pageOfTokens(0)), ...(await pageOfTokens(10_000))];
+    expect(await placeOfAnswer(fixture)).toBe(place);
+    await fixture.stop.click();
+    await fixture.progress.getByText(/^(Stopped|Done)/).waitFor();
+    const { generated } = await fixture.rest<{ generated: number }>(
+      `generate/${fixture.session ?? ''}`,
+    );
+    await expect.poll(() => fixture.shownTokens()).toBe(generated);
+    const tokens = await tokensOf(fixture);
     expect(tokens.length).toBeGreaterThan(10_000);
-    expect(await domNodes()).toBeLessThan(3000);
+    expect(await domNodes(fixture)).toBeLessThan(3000);
     for (const part of ['prompt', 'answer'] as const) {
-      const chunks = await shownText(part);
+      const chunks = await shownText(fixture, part);
       expect(Math.max(...chunks.map((chunk) => chunk.length))).toBeLessThan(5000);
       expect(chunks.join('') === textOf(tokens, part === 'answer'), part).toBe(true);
     }
   });
+});
 
-  it('finds tokens by their text, also after a change of width', async () => {
+describe('an answer of 1,000 tokens', { timeout: 240_000 }, () => {
+  const fixture = PageFixture.use();
+
+  it('has tokens that are found by their text, also after a change of width', async () => {
     await fixture.runText('Once upon a time', 1000);
     await fixture.waitDone(120_000);
-    const tokens = await pageOfTokens(0);
+    const tokens = await tokensOf(fixture);
     const answer = tokens.filter(({ generated }) => generated);
     for (const width of [1440, 1100]) {
       await fixture.page.setViewportSize({ width, height: 900 });
@@ -86,7 +129,7 @@ describe('a long session', { timeout: 240_000 }, () => {
         );
       }
     }
-    const text = (await shownText('answer')).join('');
+    const text = (await shownText(fixture, 'answer')).join('');
     await fixture.answer.evaluate((box) => {
       const [first, last] = [box.firstChild?.firstChild, box.lastChild?.firstChild];
       if (!first || !(last instanceof Text)) throw new Error('no text');
