@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { startBrowser, startServer, type Server } from './harness';
@@ -14,6 +14,8 @@ const names = '--host-resolver-rules=MAP *.test 127.0.0.1';
 
 let server: Server;
 let browser: Browser;
+let context: BrowserContext;
+let page: Page; // of all visits
 let foreignPort: number;
 const foreignSite = createServer((_, response) => {
   response.setHeader('Content-Type', 'text/html');
@@ -24,6 +26,9 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => foreignSite.listen(0, '127.0.0.1', resolve));
   foreignPort = (foreignSite.address() as AddressInfo).port;
   browser = await startBrowser([names, '--no-proxy-server']);
+  context = await browser.newContext();
+  page = await context.newPage();
+  page.setDefaultTimeout(15_000);
   server = await startServer();
   const loaded = async () =>
     ((await jsonOf(`${server.url}/api/v1/health`)) as { status: string }).status === 'ok';
@@ -43,16 +48,12 @@ async function sessionsOf(url: string): Promise<number> {
   return ((await jsonOf(`${url}/api/v1/sessions`)) as { total: number }).total;
 }
 
+// Visits an address without the cookies of an earlier visit.
 async function inPage<T>(address: string, use: (page: Page) => Promise<T>): Promise<T> {
-  const context = await browser.newContext();
-  try {
-    const page = await context.newPage();
-    page.setDefaultTimeout(15_000);
-    await page.goto(address);
-    return await use(page);
-  } finally {
-    await context.close();
-  }
+  await context.clearCookies();
+  await page.goto('about:blank');
+  if (address !== 'about:blank') await page.goto(address);
+  return use(page);
 }
 
 // Run in the page. Each returns the text that the script can read, or 'nothing'.

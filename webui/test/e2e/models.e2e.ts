@@ -39,12 +39,8 @@ describe('a mixture of experts', () => {
     await page.getByRole('application', { name: /^Layer 0: / }).waitFor();
     expect(await fixture.axeViolations()).toEqual([]);
   });
-});
 
-describe('the totals by expert', () => {
-  const fixture = PageFixture.use(shape('moe'));
-
-  it('are those of REST, and a row leads to the accesses of the expert', async () => {
+  it('has totals by expert as in REST, and a row leads to the accesses of the expert', async () => {
     const { page } = fixture;
     await fixture.recorded();
     await page.getByLabel('Totals by').selectOption('expert');
@@ -70,7 +66,7 @@ describe('the totals by expert', () => {
       .toBe(all.rows[0]?.[0]);
   });
 
-  it('an expert is selected in the map by its number, in every step and after a reload', async () => {
+  it('has experts that are selected in the map by their number, in every step and after a reload', async () => {
     const { page } = fixture;
     const session = await fixture.recorded();
     const map = page.getByRole('tabpanel', { name: 'Map' });
@@ -91,12 +87,8 @@ describe('the totals by expert', () => {
     await expect.poll(() => fixture.hash.get('sel')).toBe(`x:${expert}`);
     await expect.poll(async () => (await accesses.innerText()).replace(/\D/g, '')).toBe(sum);
   });
-});
 
-describe('the experts in the map', () => {
-  const fixture = PageFixture.use(shape('moe'));
-
-  it('have the choices of REST, and their slices of the file are named', async () => {
+  it('has the choices of REST in the map, and the slices of the file are named', async () => {
     const { page } = fixture;
     await fixture.recorded(12);
     const map = page.getByRole('tabpanel', { name: 'Map' });

@@ -198,20 +198,20 @@ describe('the page', () => {
     expect(dashed).toHaveLength(across);
   });
 
-  it.each(['Chat', 'Map', 'Graph', 'Table', 'Inspector'])(
-    'shows %s in full screen by F, until Escape',
-    async (name) => {
-      const { page } = fixture;
-      await fixture.recorded();
+  it('shows each panel in full screen by F, until Escape', async () => {
+    const { page } = fixture;
+    await fixture.recorded();
+    for (const name of ['Chat', 'Map', 'Graph', 'Table', 'Inspector']) {
       await fixture.tab(name).click();
       await page.keyboard.press('f');
       const panel = page.getByRole('tabpanel', { name, exact: true });
-      await expect.poll(async () => (await panel.boundingBox())?.width ?? 0).toBeGreaterThan(1400);
-      expect(await page.getByRole('tabpanel').count()).toBe(1);
+      const width = async () => (await panel.boundingBox())?.width ?? 0;
+      await expect.poll(width, { message: name }).toBeGreaterThan(1400);
+      expect(await page.getByRole('tabpanel').count(), name).toBe(1);
       await page.keyboard.press('Escape');
-      await expect.poll(async () => (await panel.boundingBox())?.width ?? 0).toBeLessThan(1200);
-    },
-  );
+      await expect.poll(width, { message: name }).toBeLessThan(1200);
+    }
+  });
 
   it('plays the session', async () => {
     const { page } = fixture;

@@ -125,29 +125,6 @@ describe('a running session', () => {
   });
 });
 
-describe('a narrow window', () => {
-  it.each([
-    [390, 844],
-    [720, 450], // 1440x900 at 200 %
-  ])('of %d x %d pixels has all controls', async (width, height) => {
-    const { page } = fixture;
-    await fixture.recorded(6);
-    await page.setViewportSize({ width, height });
-    for (const selector of ['.map-foot', '.toolbar', '.playback', '.strip', '.top']) {
-      for (const bar of await page.locator(selector).all()) {
-        for (const control of await bar.locator('button, input, select, a').all()) {
-          if (!(await control.isVisible())) continue;
-          const box = await control.boundingBox();
-          const name = (await control.getAttribute('aria-label')) ?? (await control.innerText());
-          expect(box && box.x >= 0 && box.x + box.width <= width + 1, `${selector} ${name}`).toBe(
-            true,
-          );
-        }
-      }
-    }
-  });
-});
-
 describe('a row of the list of sessions', () => {
   it('is one Tab stop', async () => {
     const { page } = fixture;
