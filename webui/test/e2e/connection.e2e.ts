@@ -86,7 +86,7 @@ describe('a busy server', () => {
 // ---- The live socket --------------------------------------------------------------------
 
 async function runThrough(tokens: number, change: (proxy: LiveProxy) => void): Promise<LiveProxy> {
-  const proxy = await proxyLive(fixture.page);
+  const proxy = await proxyLive(fixture);
   await fixture.page.reload();
   await expect.poll(() => fixture.run.isEnabled()).toBe(true);
   change(proxy);

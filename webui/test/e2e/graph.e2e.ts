@@ -188,7 +188,7 @@ describe('the graph of a running step', () => {
 
   it('lights the running op, and the edges with the data that it reads', async () => {
     const { page } = fixture;
-    const proxy = await proxyLive(page);
+    const proxy = await proxyLive(fixture);
     await page.reload();
     await expect.poll(() => fixture.run.isEnabled()).toBe(true);
     // In step 1, the messages stop before op 2 of layer 0. The run goes on.

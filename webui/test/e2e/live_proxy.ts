@@ -1,6 +1,6 @@
 // Stands between the page and the live socket of the server: a test sees, holds, changes, delays and
 // drops messages, and cuts the connection.
-import type { Page } from 'playwright-core';
+import type { PageFixture } from './page_fixture';
 
 export type Message = string | Buffer;
 
@@ -12,7 +12,8 @@ export interface LiveProxy {
 }
 
 // To be installed before the page connects.
-export async function proxyLive(page: Page): Promise<LiveProxy> {
+export async function proxyLive(fixture: PageFixture): Promise<LiveProxy> {
+  fixture.spoilPage();
   const connectedMs: number[] = [];
   let end = (): void => undefined;
   const proxy: LiveProxy = {
@@ -24,7 +25,7 @@ export async function proxyLive(page: Page): Promise<LiveProxy> {
     },
     connectedMs,
   };
-  await page.routeWebSocket(/\/api\/v1\/live$/, (client) => {
+  await fixture.page.routeWebSocket(/\/api\/v1\/live$/, (client) => {
     connectedMs.push(performance.now());
     const server = client.connectToServer();
     let isOpen = true;

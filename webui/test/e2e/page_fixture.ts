@@ -6,13 +6,21 @@ import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import { startBrowser, startServer, type Server } from './harness';
 
+const VIEWPORT = { width: 1440, height: 900 };
+const MEDIA = {
+  colorScheme: 'dark',
+  contrast: 'no-preference',
+  reducedMotion: 'no-preference',
+} as const;
+
 export class PageFixture {
   server!: Server;
   page!: Page;
   errors: string[] = [];
   foreignRequests: string[] = [];
   private browser!: Browser;
-  private context!: BrowserContext;
+  private context: BrowserContext | null = null; // null: the next test gets a new one
+  private isSpoiled = false;
   private readonly recordings = new Map<string, Promise<string>>(); // session ids
 
   // Registers the fixture for a test file; `args`: arguments of the server.
@@ -29,7 +37,7 @@ export class PageFixture {
       await fixture.server.stop();
     });
     beforeEach(() => fixture.open());
-    afterEach(() => fixture.close());
+    afterEach(({ task }) => fixture.close(task.result?.state === 'fail'));
     return fixture;
   }
 
@@ -104,17 +112,31 @@ export class PageFixture {
     await this.page.goto(url);
   }
 
+  // What the test installs in the page cannot be removed: the next test gets a new page.
+  spoilPage(): void {
+    this.isSpoiled = true;
+  }
+
+  // The tests of a file share a page, which is reset after each: a new browser context has no
+  // cache, and loading the page takes most of the time of a short test.
   private async open(): Promise<void> {
+    this.foreignRequests = [];
+    this.errors = [];
+    this.isSpoiled = false;
+    if (!this.context) await this.newPage();
+    await this.page.goto(this.server.url);
+    await expect.poll(() => this.run.isEnabled(), { timeout: 60_000 }).toBe(true);
+  }
+
+  private async newPage(): Promise<void> {
     this.context = await this.browser.newContext({
-      viewport: { width: 1440, height: 900 },
-      colorScheme: 'dark',
+      viewport: VIEWPORT,
+      ...MEDIA,
       permissions: ['clipboard-read', 'clipboard-write'],
     });
     const page = await this.context.newPage();
     page.setDefaultTimeout(20_000);
     this.page = page;
-    this.foreignRequests = [];
-    this.errors = [];
     page.on('request', (request) => {
       const url = request.url();
       if (!url.startsWith(this.server.url) && !url.startsWith('blob:'))
@@ -127,11 +149,9 @@ export class PageFixture {
         this.errors.push(message.text());
       }
     });
-    await page.goto(this.server.url);
-    await expect.poll(() => this.run.isEnabled(), { timeout: 60_000 }).toBe(true);
   }
 
-  private async close(): Promise<void> {
+  private async close(hasFailed: boolean): Promise<void> {
     // Stop the run of a failed test, so that it does not affect the next test.
     const { session } = this;
     if (session) {
@@ -139,10 +159,33 @@ export class PageFixture {
         .evaluate((id) => fetch(`api/v1/generate/${id}`, { method: 'DELETE' }), session)
         .catch(() => null);
     }
-    const { foreignRequests, errors } = this;
-    await this.context.close();
+    const [foreignRequests, errors] = [[...this.foreignRequests], [...this.errors]];
+    if (hasFailed || this.isSpoiled || !(await this.reset())) {
+      await this.context?.close();
+      this.context = null;
+    }
     expect(foreignRequests).toEqual([]);
     expect(errors).toEqual([]);
+  }
+
+  // As in a new browser context. False: it did not work.
+  private async reset(): Promise<boolean> {
+    const { page } = this;
+    try {
+      await page.unrouteAll({ behavior: 'ignoreErrors' });
+      await page.mouse.move(0, 0);
+      await page.setViewportSize(VIEWPORT);
+      await page.emulateMedia(MEDIA);
+      // A page of this origin that is not the app, which would write its state again.
+      await page.goto(`${this.server.url}/api/v1/health`);
+      await page.evaluate(() => {
+        localStorage.clear();
+        sessionStorage.clear();
+      });
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   // ---- Elements of the page ---------------------------------------------------------
