@@ -9,6 +9,7 @@
 
 #include "analysis/common/format_units.h"
 #include "analysis/report/report.h"
+#include "analysis/tables/session_overview.h"
 #include "tracer/text/join.h"
 
 namespace tt {
@@ -126,8 +127,8 @@ void find_faults(const ReportData& f, std::vector<std::string>& out) {
   if (all.faults == 0) return;
   std::string found = std::format("Ops waited for the disk {:.0f} times (page faults)", all.faults);
   if (const BreakdownRow* most = most_faults(f.by_tensor))
-    found += std::format(", {} of them for {}", format_percent(most->all.faults, all.faults),
-                         most->name);
+    found += std::format(", most often for {} ({})", most->name,
+                         format_percent(most->all.faults, all.faults));
   out.push_back(found + ".");
 }
 
@@ -139,6 +140,8 @@ void find_warning(const ReportData& f, std::vector<std::string>& out) {
 bool is_scarce(const ReportData& f) { return f.available && *f.available < f.mapped_distinct; }
 
 void find_memory(const ReportData& f, std::vector<std::string>& out) {
+  if (const std::string budget = memory_budget_text(f.info); !budget.empty())
+    out.push_back(std::format("Memory budget {}", budget));
   if (f.weights_read.v == 0) return;
   const auto size = [](Bytes bytes) { return format_bytes(static_cast<double>(bytes.v)); };
   const Bytes copies{f.weights_distinct.v - f.mapped_distinct.v};

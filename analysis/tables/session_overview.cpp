@@ -1,5 +1,7 @@
 #include "analysis/tables/session_overview.h"
 
+#include <format>
+
 namespace tt {
 
 std::expected<SessionOverview, TraceError> session_overview(const SessionReader& reader) {
@@ -13,6 +15,12 @@ std::expected<SessionOverview, TraceError> session_overview(const SessionReader&
   if (!tokens) return std::unexpected(tokens.error());
   return SessionOverview{
       .info = *std::move(info), .losses = *losses, .steps = *steps, .tokens = *tokens};
+}
+
+std::string memory_budget_text(const SessionInfo& info) {
+  const std::string_view state = info.fact("memory.state"), message = info.fact("memory.message");
+  if (state.empty()) return "";
+  return message.empty() ? std::string(state) : std::format("{}: {}", state, message);
 }
 
 }  // namespace tt

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <string>
 
 #include "tracer/format/file/session_reader.h"
 
@@ -16,5 +17,9 @@ struct SessionOverview {
 };
 
 std::expected<SessionOverview, TraceError> session_overview(const SessionReader& reader);
+
+// What the memory budget did at the end of the session: "active: 200 MiB stay in memory, ...".
+// Empty: there was none.
+std::string memory_budget_text(const SessionInfo& info);
 
 }  // namespace tt

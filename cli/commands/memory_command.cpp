@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "analysis/common/format_units.h"
+#include "analysis/tables/session_conditions.h"
 #include "api/json/json.h"
 #include "api/text/escape_control_chars.h"
 #include "cli/commands/memory_trial.h"
@@ -80,6 +81,8 @@ struct Outlook {
   MemoryLimit limit;
   bool given = false;  // the budget, by --budget
   std::uint64_t budget = 0;
+  std::uint64_t beside = 0;  // KV cache and buffers of the session
+  std::string machine;       // what disturbed the recording, but for the disk; empty: nothing
   std::optional<ReadSpeed> disk;
   Figures least;
   std::optional<PromptOutlook> prompt;
@@ -229,8 +232,13 @@ std::string judgement(const WayResult& result, const WayResult& plain) {
   const double own = judged_rate(result), other = judged_rate(plain);
   if (own <= 0 || other <= 0) return "";
   const double ratio = own / other;
-  if (ratio < 0.98) return std::format("loses: {:.2f} times plain", ratio);
-  return ratio > 1.02 ? std::format("{:.3g} times plain", ratio) : "as fast as plain";
+  std::string text = ratio < 0.98   ? std::format("loses: {:.2f} times plain", ratio)
+                     : ratio > 1.02 ? std::format("{:.3g} times plain", ratio)
+                                    : "as fast as plain";
+  // A faster disk would not help.
+  if (result.high > 0 && result.high - result.low < 0.01 * result.high)
+    text += ", limited by computing";
+  return text;
 }
 
 std::string error_text(const WayResult& result) {
@@ -295,6 +303,16 @@ std::string advice(const Outlook& outlook) {
       best.way.pin ? "" : " --no-pin", best.way.prefetch ? "" : " --no-prefetch");
 }
 
+std::string auto_budget_text(const Outlook& outlook) {
+  const auto bytes = [](std::uint64_t n) { return bytes_text(static_cast<double>(n)); };
+  std::string text =
+      std::format("{} for weights: what others, and a reserve, leave of the limit of {} ({})",
+                  bytes(outlook.budget), bytes(outlook.limit.limit), outlook.limit.source);
+  if (outlook.beside > 0 && outlook.tried.empty())
+    text += std::format(", less {} for the KV cache and buffers", bytes(outlook.beside));
+  return text;
+}
+
 void print_outlook(const Outlook& outlook) {
   const TokenDemand& demand = outlook.demand;
   const auto line = [](const char* name, const std::string& value) {
@@ -311,10 +329,7 @@ void print_outlook(const Outlook& outlook) {
   line("weights", weights);
   line("budget", outlook.given ? std::format("{} for weights",
                                              bytes_text(static_cast<double>(outlook.budget)))
-                               : std::format("{} for weights, of the limit of {} ({})",
-                                             bytes_text(static_cast<double>(outlook.budget)),
-                                             bytes_text(static_cast<double>(outlook.limit.limit)),
-                                             outlook.limit.source));
+                               : auto_budget_text(outlook));
   line("disk", outlook.disk
                    ? std::format("{}/s ({} to {}), measured on the model file",
                                  bytes_text(outlook.disk->mean), bytes_text(outlook.disk->low),
@@ -330,9 +345,14 @@ void print_outlook(const Outlook& outlook) {
       now += std::format(", {:.0f} page faults of {} each", demand.faults,
                          bytes_text(demand.bytes / demand.faults));
   }
-  if (demand.compute_seconds > 0)
-    now += std::format("; without waiting {}", format_duration(demand.compute_seconds * 1e9));
   line("recorded", demand.steps > 0 ? now : "no generated tokens");
+  line("machine", outlook.machine);
+  if (demand.steps > 0 && demand.compute_seconds > 0) {
+    const auto time = [](double seconds) { return format_duration(seconds * 1e9); };
+    line("waits", std::format("a token takes {}: its ops compute for {}, so it waits for {}",
+                              time(demand.seconds), time(demand.compute_seconds),
+                              time(std::max(0.0, demand.seconds - demand.compute_seconds))));
+  }
   line("least", std::format("{} must be read per token: at most {} tokens/s",
                             bytes_text(outlook.least.bytes), rate_text(outlook.least.rate)));
   if (const auto& prompt = outlook.prompt) {
@@ -398,6 +418,8 @@ Json json_of(const Outlook& outlook) {
           {"budget", outlook.budget},
           {"limit", outlook.limit.limit},
           {"limit_source", outlook.limit.source},
+          {"kv_and_buffer_bytes", outlook.beside},
+          {"machine", outlook.machine},
           {"disk_bytes_per_second", outlook.disk ? Json(outlook.disk->mean) : Json()},
           {"compute_seconds", demand.compute_seconds},
           {"recorded",
@@ -452,12 +474,23 @@ int run(const MemoryCommand& options) {
   });
   if (!demand) return progress.failed(demand.error());
   outlook.demand = *std::move(demand);
+  auto conditions = progress.query_valid_prefix(*reader, [&](const SessionReader& readable) {
+    return session_conditions(readable, LeaveOut::Nothing, progress.start("reading"));
+  });
+  if (!conditions) return progress.failed(conditions.error());
+  if (const auto verdict = conditions->verdict; verdict && *verdict != Verdict::Clean &&
+                                                *verdict != Verdict::Disk)
+    outlook.machine = std::move(conditions->text);
   if (outlook.demand.weights.empty() && outlook.demand.layers.empty())
     return progress.failed("the session has no accesses of generated tokens");
 
   outlook.limit = MemoryLimitReader().read();
   outlook.given = options.budget.has_value();
-  outlook.budget = options.budget.value_or(free_for_weights(outlook.limit, 0));
+  // A model that is loaded with these options needs them, too.
+  for (const char* fact : {"result.kv_bytes", "result.compute_bytes", "result.logits_bytes"})
+    outlook.beside += info->fact_number(fact).value_or(0);
+  const std::uint64_t left = free_for_weights(outlook.limit, 0);
+  outlook.budget = options.budget.value_or(left - std::min(left, outlook.beside));
   constexpr std::uint64_t kMaxRead = 256U << 20;
   outlook.disk = measure_read_speed(setup.model, kMaxRead, progress.start("measuring the disk"));
   for (const MemoryWay& way : kWays) outlook.ways.emplace_back().way = way;

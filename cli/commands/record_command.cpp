@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "analysis/common/format_units.h"
+#include "analysis/tables/session_overview.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/output_path.h"
 #include "cli/terminal/interrupt_guard.h"
@@ -201,6 +202,10 @@ void print_summary(const fs::path& file, const JobStatus& status) {
   if (steps) {
     std::println(stderr, "{}, {}", counted(*steps, "step"),
                  format_bytes(static_cast<double>(fs::file_size(file, none))));
+  }
+  if (const auto info = reader->info()) {
+    if (const std::string budget = memory_budget_text(*info); !budget.empty())
+      std::println(stderr, "memory budget {}", budget);
   }
   if (const auto losses = reader->losses(); losses && *losses != LossCounters{}) {
     std::println(

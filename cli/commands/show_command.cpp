@@ -223,6 +223,7 @@ void print_session(const SessionSummary& summary, bool with_facts) {
   line("machine", summary.conditions.text);
   line("time", spent_text(summary.conditions.spent));
   line("disk", disk_text(summary.conditions.disk));
+  line("budget", memory_budget_text(info));
   line("reused", reused_text(info));
   line("context", context_text(info));
   line("loaded", load_text(info));

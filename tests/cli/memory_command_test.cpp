@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "tests/cli/tt_program.h"
 
@@ -82,8 +83,40 @@ TEST(MemoryCommand, PredictsEveryWayForASession) {
   const Result text = run_tt(folder, "memory s.ttrace");
   EXPECT_EQ(text.code, 0) << text.err;
   for (const char* word :
-       {"weights", "limit", "disk", "recorded", "least", "prompt", "plain", "pin+prefetch"})
+       {"weights", "limit", "disk", "recorded", "waits", "least", "prompt", "plain",
+        "pin+prefetch", "for the KV cache and buffers"})
     EXPECT_TRUE(text.out.contains(word)) << text.out;
+  const json facts = json::parse(run_tt(folder, "show s.ttrace --json").out)["facts"];
+  std::uint64_t beside = 0;
+  for (const char* name : {"result.kv_bytes", "result.compute_bytes", "result.logits_bytes"})
+    beside += std::stoull(facts.at(name).get<std::string>());
+  EXPECT_EQ(outlook_of(folder, "s.ttrace")["kv_and_buffer_bytes"], beside);
+}
+
+// The recording itself says that the plan was active, and so does what is read from it.
+TEST(MemoryCommand, ABudgetIsReported) {
+  const test::TempFolder folder;
+  ASSERT_EQ(
+      run_tt(folder, "model small --layers 4 --embd 1024 --heads 8 --ff 4096 -o m.gguf").code, 0);
+  const Result recorded = run_tt(
+      folder, "record -m m.gguf --tokens 1,2,3 -n 6 --ignore-eos --memory-budget 24MiB -o s.ttrace");
+  EXPECT_EQ(recorded.code, 0) << recorded.err;
+  EXPECT_TRUE(recorded.err.contains("memory budget active: ")) << recorded.err;
+  const Result shown = run_tt(folder, "show s.ttrace");
+  EXPECT_TRUE(shown.out.contains("\nbudget     active: ")) << shown.out;
+  const Result report = run_tt(folder, "report s.ttrace --format md");
+  EXPECT_TRUE(report.out.contains("Memory budget active: ")) << report.out;
+}
+
+// Times of a disturbed recording are no base of a prediction, and the answer says so.
+TEST(MemoryCommand, NamesWhatDisturbedTheRecording) {
+  const test::TempFolder folder;
+  const unsigned threads = 4 * std::thread::hardware_concurrency();
+  record_dense(folder, "--no-repack -t " + std::to_string(threads));
+  const std::string machine = outlook_of(folder, "s.ttrace --budget 20MiB")["machine"];
+  EXPECT_TRUE(machine.contains("contended")) << machine;
+  const Result text = run_tt(folder, "memory s.ttrace --budget 20MiB");
+  EXPECT_TRUE(text.out.contains("\nmachine    " + machine)) << text.out;
 }
 
 // The weights of a repacked session are planned as if they had been mapped.

@@ -95,7 +95,7 @@ TEST(Report, ReportsPageFaultsByTensor) {
   f.by_tensor.total.all.faults = 8;
   f.by_tensor.total.generate.faults = 3;
   const std::string text = text_of(f);
-  EXPECT_NE(text.find("waited for the disk 8 times (page faults), 75 % of them for b."),
+  EXPECT_NE(text.find("waited for the disk 8 times (page faults), most often for b (75 %)."),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("8 times (page faults), 3 of these while"), std::string::npos) << text;

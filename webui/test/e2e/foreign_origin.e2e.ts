@@ -134,7 +134,9 @@ async function submitForm(page: Page, action: string, type: string): Promise<num
     },
     [action, type],
   );
-  return (await answered).status();
+  const status = (await answered).status();
+  await page.waitForURL(`${action}**`); // the next visit would be interrupted by this one
+  return status;
 }
 
 const ownPages = () => [`${server.url}/`];

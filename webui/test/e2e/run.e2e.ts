@@ -64,7 +64,7 @@ describe('a run', () => {
     await fixture.waitDone();
     await fixture.page
       .locator('.status')
-      .getByText(/\d+ exact/)
+      .getByText(/\d+ op by op/)
       .waitFor();
   });
 
