@@ -12,7 +12,7 @@ export interface Server {
   readonly url: string;
   readonly link: string; // the printed URL; the login link if a login is required
   readonly data: string; // the session folder
-  // Terminate the program, and start it again with the same port and sessions.
+  // Terminate the program, and start it again with the same port and sessions, if it ended.
   pause(): Promise<void>;
   resume(): Promise<void>;
   stop(): Promise<void>;
@@ -41,6 +41,7 @@ export async function startServer(args: readonly string[] = []): Promise<Server>
     const link = await addressOf(child);
     const { origin, port } = new URL(link);
     const resume = async (): Promise<void> => {
+      if (child.exitCode === null && child.signalCode === null) return;
       child = start(port);
       await addressOf(child);
     };

@@ -124,6 +124,7 @@ export class PageFixture {
     this.errors = [];
     this.isSpoiled = false;
     if (!this.context) await this.newPage();
+    await this.server.resume(); // a failed test may have left it paused
     await this.page.goto(this.server.url);
     await expect.poll(() => this.run.isEnabled(), { timeout: 60_000 }).toBe(true);
   }

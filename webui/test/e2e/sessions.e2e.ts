@@ -226,6 +226,7 @@ describe('a server restart', () => {
   it('is reported, and the page recovers', async () => {
     const { page } = fixture;
     await fixture.runTextToEnd('Before the fall', 4);
+    await expect.poll(() => fixture.ops.locator('.vgrid-row').count()).toBeGreaterThan(5);
     await fixture.server.pause();
     await page.getByRole('alert').getByText('The server does not respond').waitFor();
     await page.getByText('not updating').first().waitFor();
