@@ -478,8 +478,8 @@ int run(const MemoryCommand& options) {
     return session_conditions(readable, LeaveOut::Nothing, progress.start("reading"));
   });
   if (!conditions) return progress.failed(conditions.error());
-  if (const auto verdict = conditions->verdict; verdict && *verdict != Verdict::Clean &&
-                                                *verdict != Verdict::Disk)
+  if (const auto verdict = conditions->verdict;
+      verdict && *verdict != Verdict::Clean && *verdict != Verdict::Disk)
     outlook.machine = std::move(conditions->text);
   if (outlook.demand.weights.empty() && outlook.demand.layers.empty())
     return progress.failed("the session has no accesses of generated tokens");

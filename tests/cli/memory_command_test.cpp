@@ -82,9 +82,8 @@ TEST(MemoryCommand, PredictsEveryWayForASession) {
   EXPECT_EQ(fits["advice"], "All weights fit into the budget: a memory budget changes nothing.");
   const Result text = run_tt(folder, "memory s.ttrace");
   EXPECT_EQ(text.code, 0) << text.err;
-  for (const char* word :
-       {"weights", "limit", "disk", "recorded", "waits", "least", "prompt", "plain",
-        "pin+prefetch", "for the KV cache and buffers"})
+  for (const char* word : {"weights", "limit", "disk", "recorded", "waits", "least", "prompt",
+                           "plain", "pin+prefetch", "for the KV cache and buffers"})
     EXPECT_TRUE(text.out.contains(word)) << text.out;
   const json facts = json::parse(run_tt(folder, "show s.ttrace --json").out)["facts"];
   std::uint64_t beside = 0;
@@ -96,10 +95,11 @@ TEST(MemoryCommand, PredictsEveryWayForASession) {
 // The recording itself says that the plan was active, and so does what is read from it.
 TEST(MemoryCommand, ABudgetIsReported) {
   const test::TempFolder folder;
-  ASSERT_EQ(
-      run_tt(folder, "model small --layers 4 --embd 1024 --heads 8 --ff 4096 -o m.gguf").code, 0);
-  const Result recorded = run_tt(
-      folder, "record -m m.gguf --tokens 1,2,3 -n 6 --ignore-eos --memory-budget 24MiB -o s.ttrace");
+  ASSERT_EQ(run_tt(folder, "model small --layers 4 --embd 1024 --heads 8 --ff 4096 -o m.gguf").code,
+            0);
+  const Result recorded =
+      run_tt(folder,
+             "record -m m.gguf --tokens 1,2,3 -n 6 --ignore-eos --memory-budget 24MiB -o s.ttrace");
   EXPECT_EQ(recorded.code, 0) << recorded.err;
   EXPECT_TRUE(recorded.err.contains("memory budget active: ")) << recorded.err;
   const Result shown = run_tt(folder, "show s.ttrace");
