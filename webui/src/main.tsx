@@ -49,7 +49,10 @@ const root = document.getElementById('app');
 if (root) render(<App store={store} panels={PANELS} />, root);
 
 // The panels of a run are loaded when the user first does something: before a question is written,
-// they are there. A link to a session shows them, and so loads them, at once.
+// they are there. A session that is opened needs them, too: they are loaded beside its steps.
+effect(() => {
+  if (store.open.value) preloadPanels();
+});
 const first = new AbortController();
 for (const type of ['pointermove', 'pointerdown', 'keydown']) {
   const options = { capture: true, passive: true, signal: first.signal };

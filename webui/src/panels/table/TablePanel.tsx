@@ -16,6 +16,7 @@ import type { SessionProps } from '../panel';
 import type { CopyRef } from './body';
 import { accessColumns, GROUP_NAMES, opColumns, stepColumns } from './columns';
 import { OpTable } from './OpTable';
+import { StepTable } from './StepTable';
 import {
   chosenColumns,
   decodeTable,
@@ -26,10 +27,9 @@ import {
   type TableOptions,
 } from './table_options';
 
-// The rows other than ops are loaded when they are first shown.
+// The rows other than ops and steps are loaded when they are first shown.
 const AccessTable = lazy(async () => (await import('./AccessTable')).AccessTable);
 const GroupTable = lazy(async () => (await import('./GroupTable')).GroupTable);
-const StepTable = lazy(async () => (await import('./StepTable')).StepTable);
 const TokenTable = lazy(async () => (await import('./TokenTable')).TokenTable);
 
 export interface TableProps extends SessionProps {
