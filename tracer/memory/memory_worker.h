@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -127,6 +128,7 @@ class MemoryManager::Worker {
   std::atomic<bool> wants_graph_{false};
   std::atomic<bool> acting_{false};
   std::vector<std::int64_t> op_ns_;  // least duration of each op of a generated token
+  std::int64_t least_step_ns_ = std::numeric_limits<std::int64_t>::max();  // of a generated token
   std::uint64_t read_before_ = bytes_read_from_disk();
 
   mutable std::mutex mutex_;
