@@ -347,8 +347,8 @@ void print_outlook(const Outlook& outlook) {
   }
   line("recorded", demand.steps > 0 ? now : "no generated tokens");
   line("machine", outlook.machine);
+  const auto time = [](double seconds) { return format_duration(seconds * 1e9); };
   if (demand.steps > 0 && demand.compute_seconds > 0) {
-    const auto time = [](double seconds) { return format_duration(seconds * 1e9); };
     line("waits", std::format("a token takes {}: its ops compute for {}, so it waits for {}",
                               time(demand.seconds), time(demand.compute_seconds),
                               time(std::max(0.0, demand.seconds - demand.compute_seconds))));
@@ -356,7 +356,6 @@ void print_outlook(const Outlook& outlook) {
   line("least", std::format("{} must be read per token: at most {} tokens/s",
                             bytes_text(outlook.least.bytes), rate_text(outlook.least.rate)));
   if (const auto& prompt = outlook.prompt) {
-    const auto time = [](double seconds) { return format_duration(seconds * 1e9); };
     line("prompt",
          std::format("a pass of {} tokens computes for {}; plain about {}, at best {}: at "
                      "most {:.2f} times plain",

@@ -142,7 +142,10 @@ void MemoryManager::Worker::end_step(const FinishedStep& step) {
   if (!step.complete) return;
   const StepClass kind = step.tokens > 1 ? kPrompt : kGenerate;
   if (kind == kGenerate && step.graph != nullptr && step.op_ns.size() > 0) {
-    if (op_ns_.size() != step.op_ns.size()) op_ns_.assign(step.op_ns.begin(), step.op_ns.end());
+    if (op_ns_.size() != step.op_ns.size()) {  // another graph
+      op_ns_.assign(step.op_ns.begin(), step.op_ns.end());
+      least_step_ns_ = step.ns;
+    }
     for (std::size_t op = 0; op < op_ns_.size(); ++op)
       op_ns_[op] = std::min(op_ns_[op], step.op_ns[op]);
   }
