@@ -1,0 +1,63 @@
+// An expert: what it costs, and the tokens that used it.
+import { useMemo } from 'preact/hooks';
+import { excludesExpert, parseFilter, toggleWord } from '../../state/filter';
+import type { Store } from '../../state/store';
+import { usePart, useResource } from '../../ui/hooks';
+import { Failed } from '../../ui/States';
+import { Unused } from '../../ui/Unused';
+import { expertTokensQuery, tokensOfExpert } from './expert_tokens';
+import { inspectExpert } from './inspect_session';
+import { InspectionView, type DetailsProps } from './InspectionView';
+
+export function ExpertDetails({ store, session, expert }: DetailsProps & { expert: number }) {
+  void session.feed.version.value;
+  const resource = useMemo(() => tokensOfExpert(store, session, expert), [store, session, expert]);
+  const { value: used, error } = useResource(resource);
+  const missing = usePart(() =>
+    expertTokensQuery(expert, store.navigation.view.value).missing.join('\n'),
+  );
+  return (
+    <InspectionView
+      store={store}
+      session={session}
+      what={inspectExpert(expert, session.data, used, store.layers.value)}
+      note={<Excluded store={store} expert={expert} />}
+    >
+      {error && <Failed what="The tokens that used it cannot be shown." error={error} />}
+      {used && (used.tokens.length === 0 || missing !== '') && (
+        <p class="expert-tokens">
+          {used.tokens.length === 0
+            ? 'No token of this selection used it. '
+            : 'The list of tokens '}
+          <Unused words={missing === '' ? [] : missing.split('\n')} />
+        </p>
+      )}
+    </InspectionView>
+  );
+}
+
+// The filter selects other experts than the selected one.
+function Excluded({ store, expert }: { store: Store; expert: number }) {
+  const { navigation } = store;
+  const words = usePart(() =>
+    excludesExpert(parseFilter(navigation.view.value.filter), expert)
+      .map(({ text }) => text)
+      .join(' '),
+  );
+  if (words === '') return null;
+  return (
+    <p class="excluded">
+      <span class="warn">The filter {words} excludes this expert: it is shown all the same.</span>{' '}
+      <button
+        type="button"
+        class="link"
+        onClick={() => {
+          const { filter } = navigation.view.peek();
+          navigation.setFilter(words.split(' ').reduce(toggleWord, filter), 'push');
+        }}
+      >
+        Remove {words} from the filter
+      </button>
+    </p>
+  );
+}
