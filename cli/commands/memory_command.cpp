@@ -126,7 +126,7 @@ Figures least_reads(const TokenDemand& demand, std::uint64_t budget, double disk
   const double bytes =
       static_cast<double>(dense - std::min(budget, dense)) +
       (1 - expert_hit_rate(demand, room)) * static_cast<double>(demand.expert_bytes_per_token);
-  return {bytes, token_rate(bytes, Reading::Ahead, demand.compute_seconds, disk)};
+  return {bytes, token_rate({.ahead = bytes}, demand.compute_seconds, disk)};
 }
 
 // All tokens of a pass share its reads, and compute much longer than one token: reading ahead saves

@@ -228,8 +228,8 @@ std::vector<WeightRange> group_small(std::span<const WeightRange> weights,
 }
 
 void predict(const PlanInput& input, MemoryPlan& plan) {
-  const auto rate = [&](double bytes, Reading reading) {
-    return token_rate(bytes, reading, input.compute_seconds, input.disk_bytes_per_second);
+  const auto rate = [&](TokenReads reads) {
+    return token_rate(reads, input.compute_seconds, input.disk_bytes_per_second);
   };
   // The kernel's cache serves experts about as well as uniform routing allows.
   const auto missed = [&](std::uint64_t room, bool chosen) {
@@ -242,7 +242,7 @@ void predict(const PlanInput& input, MemoryPlan& plan) {
   };
   const auto dense = static_cast<double>(plan.weights - plan.experts);
   if (plan.kind == MemoryPlan::Kind::Fits) {
-    plan.tokens_per_second = plan.plain_tokens_per_second = rate(0, Reading::Ahead);
+    plan.tokens_per_second = plan.plain_tokens_per_second = rate({});
     return;
   }
   const auto per_token = plan.weights - plan.experts + input.expert_bytes_per_token;
@@ -253,19 +253,19 @@ void predict(const PlanInput& input, MemoryPlan& plan) {
       plan.kind == MemoryPlan::Kind::TooSmall
           ? plan.plain_bytes_per_token
           : static_cast<double>(plan.streamed) + missed(plan.expert_cache, input.prefetch);
-  plan.plain_tokens_per_second = rate(plan.plain_bytes_per_token, Reading::ByFaults);
-  const bool ahead = plan.kind == MemoryPlan::Kind::Act && input.prefetch;
-  plan.tokens_per_second = rate(plan.bytes_per_token, ahead ? Reading::Ahead : Reading::ByFaults);
+  plan.plain_tokens_per_second = rate({.waited_for = plan.plain_bytes_per_token});
+  const double ahead =
+      plan.kind == MemoryPlan::Kind::Act && input.prefetch ? static_cast<double>(plan.streamed) : 0;
+  plan.tokens_per_second = rate({.ahead = ahead, .waited_for = plan.bytes_per_token - ahead});
 }
 
 }  // namespace
 
-double token_rate(double bytes, Reading reading, double compute_seconds,
-                  double disk_bytes_per_second) {
-  if (disk_bytes_per_second <= 0 && bytes > 0) return 0;
-  const double disk_seconds = bytes > 0 ? bytes / disk_bytes_per_second : 0;
-  const double seconds = reading == Reading::Ahead ? std::max(compute_seconds, disk_seconds)
-                                                   : compute_seconds + disk_seconds;
+double token_rate(TokenReads reads, double compute_seconds, double disk_bytes_per_second) {
+  const bool has_reads = reads.ahead > 0 || reads.waited_for > 0;
+  if (disk_bytes_per_second <= 0 && has_reads) return 0;
+  const double disk = has_reads ? disk_bytes_per_second : 1;
+  const double seconds = std::max(compute_seconds, reads.ahead / disk) + reads.waited_for / disk;
   return seconds > 0 ? 1 / seconds : 0;
 }
 

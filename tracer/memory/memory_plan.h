@@ -76,12 +76,13 @@ struct PlanInput {
   std::function<double(std::uint64_t)> expert_hit_rate{};
 };
 
-// Tokens per second if each reads so many bytes from the disk. Read ahead, reading overlaps with
-// computing; read by page faults, a thread does one after the other. 0: the speed of the disk, or
-// the time, is unknown.
-enum class Reading : bool { ByFaults, Ahead };
-double token_rate(double bytes, Reading reading, double compute_seconds,
-                  double disk_bytes_per_second);
+// Bytes that a token reads from the disk. Reading ahead overlaps with computing. Computing waits
+// for what is read by page faults, and for experts, which are known when the router has chosen.
+struct TokenReads {
+  double ahead = 0, waited_for = 0;
+};
+// Tokens per second. 0: the speed of the disk, or the time, is unknown.
+double token_rate(TokenReads reads, double compute_seconds, double disk_bytes_per_second);
 
 // Pure. Ranges that share a page with another weight do not contain it if it is streamed.
 MemoryPlan plan_memory(const PlanInput& input);

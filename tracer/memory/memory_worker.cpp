@@ -228,6 +228,27 @@ bool MemoryManager::Worker::take_changes(std::unique_lock<std::mutex>& lock) {
   return true;
 }
 
+// As planned, but with the share of the used experts that were in memory lately, once it is known:
+// a plan that has seen no routing assumes that it is uniform.
+double MemoryManager::Worker::bytes_per_token() {
+  constexpr std::uint64_t kEnough = 200;
+  if (!experts_.active()) return plan_.bytes_per_token;
+  const std::uint64_t misses = experts_.misses(), uses = experts_.hits() + misses;
+  if (uses < judged_uses_) {  // another plan
+    judged_uses_ = judged_misses_ = 0;
+    miss_rate_.reset();
+  }
+  if (uses - judged_uses_ >= kEnough) {
+    miss_rate_ =
+        static_cast<double>(misses - judged_misses_) / static_cast<double>(uses - judged_uses_);
+    judged_uses_ = uses;
+    judged_misses_ = misses;
+  }
+  if (!miss_rate_) return plan_.bytes_per_token;
+  return static_cast<double>(plan_.streamed) +
+         *miss_rate_ * static_cast<double>(expert_bytes_per_token_);
+}
+
 // Whether choosing experts can help, once enough of them were used.
 std::string MemoryManager::Worker::routing_text() const {
   constexpr std::uint64_t kEnough = 2000;
@@ -302,14 +323,15 @@ void MemoryManager::Worker::publish() {
   state.locked = locked_;
   state.resident = resident();
   state.disk_bytes_per_second = disk_.bytes_per_second();
-  const auto rate = [&](double bytes, Reading reading) {
-    return token_rate(bytes, reading, compute_seconds_, disk_.bytes_per_second());
+  const auto rate = [&](TokenReads reads) {
+    return token_rate(reads, compute_seconds_, disk_.bytes_per_second());
   };
-  state.predicted_bytes_per_token = plan_.bytes_per_token;
-  state.predicted_tokens_per_second =
-      rate(plan_.bytes_per_token, current_.prefetch ? Reading::Ahead : Reading::ByFaults);
+  const double bytes = bytes_per_token();
+  const double ahead = current_.prefetch ? std::min(bytes, static_cast<double>(plan_.streamed)) : 0;
+  state.predicted_bytes_per_token = bytes;
+  state.predicted_tokens_per_second = rate({.ahead = ahead, .waited_for = bytes - ahead});
   state.plain_bytes_per_token = plan_.plain_bytes_per_token;
-  state.plain_tokens_per_second = rate(plan_.plain_bytes_per_token, Reading::ByFaults);
+  state.plain_tokens_per_second = rate({.waited_for = plan_.plain_bytes_per_token});
   state.bytes_read = bytes_submitted_ + experts_.bytes_submitted();
   state.late_ranges = late_;
   state.expert_hits = experts_.hits();

@@ -111,6 +111,7 @@ class MemoryManager::Worker {
   void release_lookups();
   void publish();
   void publish_ranges();
+  double bytes_per_token();
   std::uint64_t resident() const;
   std::string routing_text() const;
   std::string prediction_text() const;
@@ -175,6 +176,9 @@ class MemoryManager::Worker {
   DiskSpeed disk_;
   MemoryLimit limit_;
   double window_seconds_ = kWindowSeconds;
+  // Uses of experts: up to where they were judged, and the share that was not in memory.
+  std::uint64_t judged_uses_ = 0, judged_misses_ = 0, expert_bytes_per_token_ = 0;
+  std::optional<double> miss_rate_;
   // Since the window was last judged: ranges, and the time of steps in which reads were in flight,
   // or none because the window was full.
   std::uint64_t visits_ = 0, late_before_ = 0;

@@ -146,6 +146,7 @@ void MemoryManager::Worker::replan() {
   for (const WeightRange& weight : expert_weights) input.expert_bytes += weight.file.length;
   for (const ExpertUse& use : orders_[learned_[kGenerate] ? kGenerate : kPrompt].experts)
     input.expert_bytes_per_token += use.slice * std::min(use.per_token, use.experts);
+  expert_bytes_per_token_ = input.expert_bytes_per_token;
   {
     const std::lock_guard lock(mutex_);
     input.compute_seconds = compute_seconds_;

@@ -182,6 +182,29 @@ TEST(MemoryManager, StaysWithinItsBudget) {
   EXPECT_EQ(locked_bytes(), locked_before);
 }
 
+// A plan that has seen no routing takes it to be uniform. With a router that prefers some experts,
+// the prediction follows what is read.
+TEST(MemoryManager, PredictionFollowsTheRouting) {
+  DiskModels models;
+  const fs::path file = models.write(
+      {.shape = "moe", .dims = {.layers = 6, .experts = 16, .experts_used = 2}, .router_skew = 8},
+      "skewed");
+  TracedModel model(file, TracedModel::small_context(), with_memory(budget_of(9 * kMega)));
+  ids_of(model.run(greedy_tokens(3, 60)));
+  const MemoryState before = state_when(model.engine(), [](const MemoryState& s) {
+    return s.phase == Phase::Active && s.expert_hits + s.expert_misses >= 600;
+  });
+  ids_of(model.run(greedy_tokens(3, 60)));
+  const MemoryState after = state_when(model.engine(), [&](const MemoryState& s) {
+    return s.expert_hits + s.expert_misses >= before.expert_hits + before.expert_misses + 600;
+  });
+  const double read = static_cast<double>(after.bytes_read - before.bytes_read) / 60;
+  EXPECT_NEAR(after.predicted_bytes_per_token, read, 0.3 * read);
+  const double kept = static_cast<double>(after.expert_cache) / static_cast<double>(after.experts);
+  const double uniform = (1 - kept) * static_cast<double>(after.experts) * 2 / 16;
+  EXPECT_LT(after.predicted_bytes_per_token, 0.7 * uniform);
+}
+
 TEST(MemoryManager, LargeBudgetDoesNothing) {
   TracedModel model(generated_model({.shape = "small"}), TracedModel::small_context(),
                     with_memory(budget_of(MemoryOptions::kAuto)));

@@ -253,6 +253,17 @@ TEST(MemoryPlan, PinsDenseWeightsBeforeExperts) {
   EXPECT_LT(plan.bytes_per_token, 100.0 * kMebi);
 }
 
+// Computing overlaps with what is read ahead, and waits for experts and for page faults.
+TEST(MemoryPlan, ComputingWaitsForExperts) {
+  EXPECT_DOUBLE_EQ(token_rate({.ahead = 2e9}, 1, 1e9), 1 / 2.0);
+  EXPECT_DOUBLE_EQ(token_rate({.ahead = 2e9}, 3, 1e9), 1 / 3.0);
+  EXPECT_DOUBLE_EQ(token_rate({.ahead = 2e9, .waited_for = 1e9}, 3, 1e9), 1 / 4.0);
+  EXPECT_DOUBLE_EQ(token_rate({.waited_for = 1e9}, 3, 1e9), 1 / 4.0);
+  EXPECT_DOUBLE_EQ(token_rate({}, 4, 0), 1 / 4.0);
+  EXPECT_EQ(token_rate({.ahead = 1}, 4, 0), 0);  // the speed of the disk is unknown
+  EXPECT_EQ(token_rate({}, 0, 1e9), 0);
+}
+
 TEST(MemoryPlan, ComputeTimeLimitsThePrediction) {
   const auto weights = tinyllama();
   const MemoryPlan plan = plan_memory({.weights = weights,
