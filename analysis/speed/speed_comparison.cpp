@@ -10,7 +10,7 @@ namespace tt {
 namespace {
 
 // The fastest of the blocks of each round, two per round in each of `sides`.
-std::vector<double> fastest(std::initializer_list<std::span<const double>> sides) {
+std::vector<double> fastest_blocks(std::initializer_list<std::span<const double>> sides) {
   std::vector<double> rounds;
   for (const std::span<const double> side : sides) {
     for (std::size_t i = 0; i < side.size(); ++i) {
@@ -32,7 +32,7 @@ double noise_of_blocks(std::span<const double> ns) {
     first.push_back(ns[i]);
     second.push_back(ns[i + 1]);
   }
-  return noise_floor(first, second);
+  return noise_floor_of_fastest(first, second);
 }
 
 std::span<const double> times_to_compare(const SpeedOp& op) {
@@ -52,11 +52,11 @@ std::vector<ComparedOp> compare_ops(const SpeedTest& before, const SpeedTest& af
   for (const auto& [name, sides] : kinds) {
     ComparedOp& row = rows.emplace_back();
     row.op = name;
-    const auto median = [](const SpeedOp* op) {
-      return op == nullptr ? 0 : sample_spread(fastest({times_to_compare(*op)})).median;
+    const auto time = [](const SpeedOp* op) {
+      return op == nullptr ? 0 : fastest(fastest_blocks({times_to_compare(*op)}));
     };
-    row.before_ns = median(sides.before);
-    row.after_ns = median(sides.after);
+    row.before_ns = time(sides.before);
+    row.after_ns = time(sides.after);
     all_before += row.before_ns;
     all_after += row.after_ns;
   }
@@ -71,7 +71,7 @@ std::vector<ComparedOp> compare_ops(const SpeedTest& before, const SpeedTest& af
     const OpSides& sides = kinds[row.op];
     const auto left = times_to_compare(*sides.before), right = times_to_compare(*sides.after);
     const double floor = std::max({noise, noise_of_blocks(left), noise_of_blocks(right)});
-    row.change = compare_samples(fastest({left}), fastest({right}), floor,
+    row.change = compare_samples(fastest_blocks({left}), fastest_blocks({right}), floor,
                                  1 - (1 - kConfidence) / static_cast<double>(judged));
   }
   std::ranges::stable_sort(rows, std::ranges::greater(),
@@ -100,12 +100,15 @@ SpeedChange SpeedTest::recording_cost() const {
 }
 
 std::vector<double> SpeedTest::rounds_ns() const {
-  return first_quiet_ns.empty() ? fastest({first_ns, second_ns})
-                                : fastest({first_quiet_ns, second_quiet_ns});
+  return first_quiet_ns.empty() ? fastest_blocks({first_ns, second_ns})
+                                : fastest_blocks({first_quiet_ns, second_quiet_ns});
 }
 
 double SpeedTest::noise_of_rounds() const {
-  return first_quiet_ns.empty() ? noise() : noise_floor(first_quiet_ns, second_quiet_ns);
+  return first_quiet_ns.empty()
+             ? noise_floor_of_fastest(fastest_blocks({first_ns}), fastest_blocks({second_ns}))
+             : noise_floor_of_fastest(fastest_blocks({first_quiet_ns}),
+                                      fastest_blocks({second_quiet_ns}));
 }
 
 std::vector<ComparedTest> compare_speed(const std::vector<SpeedTest>& before,
@@ -121,8 +124,8 @@ std::vector<ComparedTest> compare_speed(const std::vector<SpeedTest>& before,
     test.n_prompt = left.n_prompt;
     test.n_gen = left.n_gen;
     const std::vector<double> a = left.rounds_ns(), b = right->rounds_ns();
-    test.before_ns = sample_spread(a).median;
-    test.after_ns = sample_spread(b).median;
+    test.before_ns = fastest(a);
+    test.after_ns = fastest(b);
     test.change =
         compare_samples(a, b, std::max({least, left.noise_of_rounds(), right->noise_of_rounds()}));
     test.ops = compare_ops(left, *right, test.change.noise);

@@ -42,7 +42,7 @@ struct SpeedTest {
 
 struct ComparedOp {
   std::string op;
-  double before_ns = 0, after_ns = 0;  // medians of the rounds; 0: this side does not have it
+  double before_ns = 0, after_ns = 0;  // of the fastest rounds; 0: this side does not have it
   double share = 0;                    // of the time of all ops, on the side where it is larger
   std::optional<SpeedChange> change;   // nullopt: less than kLeastShare, or only one side has it
   double added_ns() const { return after_ns - before_ns; }
@@ -52,7 +52,7 @@ inline constexpr double kLeastShare = 0.01;
 
 struct ComparedTest {
   std::uint32_t n_prompt = 0, n_gen = 0;
-  double before_ns = 0, after_ns = 0;  // medians of the rounds
+  double before_ns = 0, after_ns = 0;  // of the fastest rounds
   SpeedChange change;
   std::vector<ComparedOp> ops;  // ordered by |added_ns|, the largest first
 };

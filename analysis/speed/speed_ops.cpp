@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "analysis/common/op_info.h"
-#include "analysis/common/quantile.h"
+#include "analysis/speed/quiet_time.h"
 
 namespace tt {
 
@@ -17,7 +17,7 @@ std::expected<StepsTime, TraceError> time_of_steps(const SessionReader& reader, 
   struct Kind {
     double ns = 0, step_ns = 0;  // of all steps, of the current one
     std::uint64_t count = 0;
-    // Times of steps, by template and number of tokens.
+    // Times of steps in their order, by template and number of tokens.
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<double>> steps;
   };
   std::map<std::string, Kind> kinds;
@@ -59,10 +59,8 @@ std::expected<StepsTime, TraceError> time_of_steps(const SessionReader& reader, 
     row.op = name;
     row.ns = kind.ns;
     row.count = kind.count;
-    for (auto& [group, times] : kind.steps) {
-      std::ranges::sort(times);
-      row.quiet_ns += quantile<double>(times, 0.25).value_or(0) * static_cast<double>(times.size());
-    }
+    for (const auto& [group, times] : kind.steps)
+      row.quiet_ns += quiet_time(times) * static_cast<double>(times.size());
   }
   return sums;
 }

@@ -14,8 +14,8 @@ namespace tt {
 struct OpKindTime {
   std::string op;  // as op_name(): "RMS_NORM+MUL" for a fused op
   double ns = 0;
-  // The same if each step had taken as long as a quarter of the steps with the same graph and
-  // number of tokens at most did.
+  // The same if each step had taken the quiet time (quiet_time.h) of the steps with the same graph
+  // and number of tokens.
   double quiet_ns = 0;
   std::uint64_t count = 0;
   friend bool operator==(const OpKindTime&, const OpKindTime&) = default;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <expected>
 
+#include "analysis/speed/quiet_time.h"
 #include "analysis/speed/speed_comparison.h"
 #include "analysis/speed/speed_ops.h"
 #include "tracer/format/file/session_reader.h"
@@ -29,8 +30,11 @@ std::expected<StepsTime, TraceError> add_round(SpeedTest& test, const Round& rou
     test.first_ns.push_back(round.first_ns[block]);
     test.second_ns.push_back(round.second_ns[block]);
     test.recorded_ns.push_back(round.recorded_ns[block]);
-    test.first_quiet_ns.push_back(round.first_quiet_ns[block]);
-    test.second_quiet_ns.push_back(round.second_quiet_ns[block]);
+    const auto quiet = [&](const auto& times) {
+      return quiet_time(times.prompt_ns) + quiet_time(times.token_ns) * round.test.n_gen;
+    };
+    test.first_quiet_ns.push_back(quiet(round.first_steps[block]));
+    test.second_quiet_ns.push_back(quiet(round.second_steps[block]));
     add_block_ops(test, *time, round.runs);
     sums.conditions += time->conditions;
     sums.steps += time->steps;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <numbers>
 #include <numeric>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace tt {
 namespace {
 
 // With more, the normal approximation is as good and the exact distribution takes too long.
-constexpr std::size_t kMaxExactPairs = 2500, kMaxExactSigned = 200;
+constexpr std::size_t kMaxExactSigned = 200;
 
 // The number of values to drop at each end of `count` sorted ones, so that the rest is the
 // interval; 0: too few samples, no interval. The probability that the rank statistic is at most k
@@ -42,26 +43,6 @@ std::size_t values_outside_normal(double mean, double variance, double confidenc
   return k < 1 ? 0 : static_cast<std::size_t>(k);
 }
 
-// Of the Mann-Whitney statistic of `n` and `m` samples with the same distribution: the largest of
-// all samples belongs to the first ones with probability n / (n + m), and then exceeds m others.
-std::vector<double> rank_sum_probabilities(std::size_t n, std::size_t m) {
-  std::vector<std::vector<double>> row(m + 1);  // for i samples, by j
-  for (auto& of : row) of = {1.0};              // i = 0
-  for (std::size_t i = 1; i <= n; ++i) {
-    std::vector<std::vector<double>> next(m + 1);
-    next[0] = {1.0};
-    for (std::size_t j = 1; j <= m; ++j) {
-      const double share = static_cast<double>(i) / static_cast<double>(i + j);
-      next[j].assign(i * j + 1, 0.0);
-      for (std::size_t u = 0; u < row[j].size(); ++u) next[j][u + j] += share * row[j][u];
-      for (std::size_t u = 0; u < next[j - 1].size(); ++u)
-        next[j][u] += (1 - share) * next[j - 1][u];
-    }
-    row = std::move(next);
-  }
-  return std::move(row[m]);
-}
-
 // Of the Wilcoxon statistic of `n` differences around 0: each rank counts with probability 1/2.
 std::vector<double> signed_rank_probabilities(std::size_t n) {
   std::vector<double> sums = {1.0};
@@ -76,18 +57,27 @@ std::vector<double> signed_rank_probabilities(std::size_t n) {
   return sums;
 }
 
-// `ratios` are logarithms, of which `outside` at each end are outside of the interval.
-SpeedChange judge(std::vector<double> ratios, std::size_t outside, double noise) {
-  SpeedChange change;
-  change.noise = noise;
-  if (ratios.empty()) return change;
-  std::ranges::sort(ratios);
-  const std::size_t n = ratios.size();
-  change.ratio = std::exp((ratios[(n - 1) / 2] + ratios[n / 2]) / 2);
-  outside = std::min(outside, (n + 1) / 2);
-  if (outside == 0) return change;
-  change.low = std::exp(ratios[outside - 1]);
-  change.high = std::exp(ratios[n - outside]);
+// The mean of the kFastest least. Reorders `logarithms`, which are not empty.
+double fastest_mean(std::vector<double>& logarithms) {
+  const std::size_t count = std::min(logarithms.size(), kFastest);
+  const auto end = logarithms.begin() + static_cast<std::ptrdiff_t>(count);
+  std::nth_element(logarithms.begin(), end - 1, logarithms.end());
+  return std::accumulate(logarithms.begin(), end, 0.0) / static_cast<double>(count);
+}
+
+std::vector<double> logarithms_of(std::span<const double> samples) {
+  std::vector<double> logarithms;
+  logarithms.reserve(samples.size());
+  for (const double sample : samples) logarithms.push_back(std::log(sample));
+  return logarithms;
+}
+
+// Ratio and interval as logarithms.
+SpeedChange judge(double ratio, std::optional<std::pair<double, double>> interval, double noise) {
+  SpeedChange change{.ratio = std::exp(ratio), .low = {}, .high = {}, .noise = noise};
+  if (!interval) return change;
+  change.low = std::exp(interval->first);
+  change.high = std::exp(interval->second);
   if (*change.low > 1 && change.ratio > 1 + noise) change.verdict = SpeedVerdict::Slower;
   if (*change.high < 1 && change.ratio < 1 / (1 + noise)) change.verdict = SpeedVerdict::Faster;
   return change;
@@ -117,18 +107,38 @@ SampleSpread sample_spread(std::span<const double> samples) {
           .stddev = sorted.size() < 2 ? 0 : std::sqrt(squares / (n - 1))};
 }
 
+double fastest(std::span<const double> samples) {
+  if (samples.empty()) return 0;
+  std::vector<double> logarithms = logarithms_of(samples);
+  return std::exp(fastest_mean(logarithms));
+}
+
 SpeedChange compare_samples(std::span<const double> before, std::span<const double> after,
                             double noise, double confidence) {
-  std::vector<double> ratios;
-  ratios.reserve(before.size() * after.size());
-  for (const double a : before)
-    for (const double b : after) ratios.push_back(std::log(b / a));
-  const auto n = static_cast<double>(before.size()), m = static_cast<double>(after.size());
-  const std::size_t outside =
-      ratios.size() > kMaxExactPairs
-          ? values_outside_normal(n * m / 2, n * m * (n + m + 1) / 12, confidence)
-          : values_outside(rank_sum_probabilities(before.size(), after.size()), confidence);
-  return judge(std::move(ratios), outside, noise);
+  if (before.empty() || after.empty()) return judge(0, {}, noise);
+  const double ratio = std::log(fastest(after) / fastest(before));
+  if (std::min(before.size(), after.size()) < kLeastSamples) return judge(ratio, {}, noise);
+  constexpr std::size_t kOutside = 10;  // draws at each end
+  const auto draws = static_cast<std::size_t>(2 * kOutside / (1 - confidence));
+  std::mt19937 random(1);
+  const auto draw_from = [&](const std::vector<double>& from, std::vector<double>& to) {
+    to.clear();
+    // uniform_int_distribution differs between standard libraries.
+    for (std::size_t i = 0; i < from.size(); ++i) to.push_back(from[random() % from.size()]);
+    return fastest_mean(to);
+  };
+  const std::vector<double> left = logarithms_of(before), right = logarithms_of(after);
+  std::vector<double> draw, ratios(draws);
+  for (double& value : ratios) {
+    const double of_before = draw_from(left, draw);
+    value = draw_from(right, draw) - of_before;
+  }
+  std::ranges::sort(ratios);
+  // Few samples vary less than what they are taken from: about as much as Student's t distribution
+  // is wider than the normal one.
+  const double widened = 1 + 2 / static_cast<double>(std::min(before.size(), after.size()));
+  const auto end = [&](double drawn) { return ratio + widened * (drawn - ratio); };
+  return judge(ratio, std::pair(end(ratios[kOutside]), end(ratios[draws - 1 - kOutside])), noise);
 }
 
 SpeedChange compare_pairs(std::span<const double> before, std::span<const double> after,
@@ -145,7 +155,12 @@ SpeedChange compare_pairs(std::span<const double> before, std::span<const double
       pairs > kMaxExactSigned
           ? values_outside_normal(n * (n + 1) / 4, n * (n + 1) * (2 * n + 1) / 24, kConfidence)
           : values_outside(signed_rank_probabilities(pairs), kConfidence);
-  return judge(std::move(means), outside, noise);
+  if (means.empty()) return judge(0, {}, noise);
+  std::ranges::sort(means);
+  const std::size_t count = means.size(), left_out = std::min(outside, (count + 1) / 2);
+  const double ratio = (means[(count - 1) / 2] + means[count / 2]) / 2;
+  if (left_out == 0) return judge(ratio, {}, noise);
+  return judge(ratio, std::pair(means[left_out - 1], means[count - left_out]), noise);
 }
 
 double noise_floor(std::span<const double> first, std::span<const double> second) {
@@ -156,6 +171,12 @@ double noise_floor(std::span<const double> first, std::span<const double> second
   }
   std::ranges::sort(distances);
   return std::max(kLeastNoise, quantile<double>(distances, 0.5).value_or(0));
+}
+
+double noise_floor_of_fastest(std::span<const double> first, std::span<const double> second) {
+  if (first.empty() || second.empty()) return kLeastNoise;
+  const double ratio = fastest(second) / fastest(first);
+  return std::max(kLeastNoise, std::max(ratio, 1 / ratio) - 1);
 }
 
 }  // namespace tt

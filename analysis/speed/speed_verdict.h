@@ -2,6 +2,7 @@
 // docs/bench-model.md.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -30,19 +31,27 @@ struct SpeedChange {
 };
 inline constexpr double kConfidence = 0.99;
 
-// Independent samples, such as those of two runs of a program. Ratio: median of the ratios of all
-// pairs (Hodges-Lehmann); interval: exact distribution of the rank sum (Mann-Whitney).
+// The time of what other programs, which only add time, hardly disturbed: the geometric mean of the
+// kFastest least samples. No samples: 0.
+double fastest(std::span<const double> samples);
+inline constexpr std::size_t kFastest = 6;
+// Independent samples, such as those of two runs of a program. Ratio: that of fastest(); interval:
+// how it varies if the samples of each side are drawn again, with repetition (bootstrap), widened
+// by 1 + 2/n. It needs
+// kLeastSamples on each side. The same samples give the same interval.
 SpeedChange compare_samples(std::span<const double> before, std::span<const double> after,
                             double noise, double confidence = kConfidence);
+inline constexpr std::size_t kLeastSamples = 5;
 // Samples that were taken in pairs, one after the other, so that both saw the same machine. Ratio:
 // median of the means of all two pairs; interval: exact distribution of the signed ranks
 // (Wilcoxon). The number of samples is equal.
 SpeedChange compare_pairs(std::span<const double> before, std::span<const double> after,
                           double noise);
 
-// How far two equal programs are apart, measured in pairs: half of the pairs differ by more. At
-// least kLeastNoise.
+// How far two equal programs are apart, at least kLeastNoise. Measured in pairs: half of the pairs
+// differ by more. Of the fastest: the difference of fastest().
 double noise_floor(std::span<const double> first, std::span<const double> second);
+double noise_floor_of_fastest(std::span<const double> first, std::span<const double> second);
 // Smaller differences of equal programs are normal even on a quiet machine.
 inline constexpr double kLeastNoise = 0.005;
 

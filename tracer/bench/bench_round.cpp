@@ -27,13 +27,6 @@ std::vector<llama_token> tokens_for(const llama_vocab* vocab, std::uint32_t coun
   return tokens;
 }
 
-// The first quartile, by the nearest rank. Reorders `values`, which are not empty.
-double first_quartile(std::vector<double>& values) {
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() + 3) / 4 - 1);
-  std::ranges::nth_element(values, at);
-  return *at;
-}
-
 class Measurement {
  public:
   Measurement(const BenchTest& test, std::span<const llama_token> tokens,
@@ -41,13 +34,13 @@ class Measurement {
       : test_(test), tokens_(tokens), keep_going_(keep_going) {}
 
   struct Block {
-    double ns = 0, quiet_ns = 0;  // per run
+    double ns = 0;  // per run
+    BenchStepTimes steps;
   };
   // A block of `runs`; nullopt: it failed or was stopped.
   std::optional<Block> block(BenchContext& context, std::uint32_t runs) {
     Clock::duration time{};
-    prompt_ns_.clear();
-    token_ns_.clear();
+    steps_ = {};
     for (std::uint32_t run = 0; run < runs; ++run) {
       context.clear();
       const auto begin = Clock::now();
@@ -57,19 +50,16 @@ class Measurement {
     const auto begin = Clock::now();
     context.finish();
     time += Clock::now() - begin;
-    Block block{.ns = nanoseconds(time) / runs};
-    if (!prompt_ns_.empty()) block.quiet_ns += first_quartile(prompt_ns_);
-    if (!token_ns_.empty()) block.quiet_ns += first_quartile(token_ns_) * test_.n_gen;
-    return block;
+    return Block{.ns = nanoseconds(time) / runs, .steps = std::move(steps_)};
   }
   bool stopped() const { return stopped_; }
 
  private:
   bool run_once(BenchContext& context) {
-    if (test_.n_prompt > 0 && !part(context, tokens_.first(test_.n_prompt), prompt_ns_))
+    if (test_.n_prompt > 0 && !part(context, tokens_.first(test_.n_prompt), steps_.prompt_ns))
       return false;
     for (std::uint32_t i = 0; i < test_.n_gen; ++i)
-      if (!part(context, tokens_.subspan(test_.n_prompt + i, 1), token_ns_)) return false;
+      if (!part(context, tokens_.subspan(test_.n_prompt + i, 1), steps_.token_ns)) return false;
     return true;
   }
   bool part(BenchContext& context, std::span<const llama_token> tokens,
@@ -89,7 +79,7 @@ class Measurement {
   const std::span<const llama_token> tokens_;
   const BenchContinue& keep_going_;
   bool stopped_ = false;
-  std::vector<double> prompt_ns_, token_ns_;  // of the running block
+  BenchStepTimes steps_;  // of the running block
 };
 
 EngineError failure(const Measurement& measurement, const BenchTest& test) {
@@ -175,15 +165,15 @@ std::expected<BenchRound, EngineError> measure_round(const BenchSetup& setup, Be
     for (std::uint32_t i = 0; i < round % 6; ++i) std::ranges::next_permutation(order);
     const std::array<std::array<double, 2>*, 3> times = {&of.first_ns, &of.second_ns,
                                                          &of.recorded_ns};
-    const std::array<std::array<double, 2>*, 3> quiet_times = {
-        &of.first_quiet_ns, &of.second_quiet_ns, nullptr};  // op kinds have their own
+    const std::array<std::array<BenchStepTimes, 2>*, 3> steps = {
+        &of.first_steps, &of.second_steps, nullptr};  // those of the recording are in the session
     for (const std::size_t block : {0UL, 1UL}) {
       for (const std::size_t which : order) {
         const StepId begin = recorded.next_step();
-        const auto measured = measurement.block(*contexts[which], of.runs);
+        auto measured = measurement.block(*contexts[which], of.runs);
         if (!measured) return std::unexpected(failure(measurement, test));
         (*times[which])[block] = measured->ns;
-        if (quiet_times[which] != nullptr) (*quiet_times[which])[block] = measured->quiet_ns;
+        if (steps[which] != nullptr) (*steps[which])[block] = std::move(measured->steps);
         if (contexts[which] == &recorded)
           of.recorded_steps[block] = {.first = begin, .end = recorded.next_step()};
       }

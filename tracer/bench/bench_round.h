@@ -48,14 +48,17 @@ struct BenchSteps {
   StepId first{}, end{};  // of a block, in the session of the round
 };
 
+// Nanoseconds of the steps of a block, in their order: of prompts, and of single tokens.
+struct BenchStepTimes {
+  std::vector<double> prompt_ns, token_ns;
+};
+
 // Times per run of the test, in nanoseconds, of the first and the second block.
 struct BenchTestRound {
   BenchTest test;
   std::uint32_t runs = 1;  // per block
   std::array<double, 2> first_ns{}, second_ns{}, recorded_ns{};
-  // The same if each step had taken as long as a quarter of the steps of its kind (prompt, or one
-  // token) at most did: hardly disturbed by other programs.
-  std::array<double, 2> first_quiet_ns{}, second_quiet_ns{};
+  std::array<BenchStepTimes, 2> first_steps, second_steps;
   std::array<BenchSteps, 2> recorded_steps{};
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/speed/quiet_time.h"
 #include "analysis/speed/speed_ops.h"
 #include "tests/support/sessions/small_session.h"
 
@@ -159,6 +160,20 @@ TEST(SpeedComparison, RecordingCostIsPaired) {
   ASSERT_TRUE(cost.low.has_value());
   EXPECT_LT(*cost.low, 1.01);
   EXPECT_GT(*cost.high, 1.01);
+}
+
+// Fast steps in a row count; a single fast one does not, and slow ones do not.
+TEST(SpeedOps, QuietTimeIsThatOfTheFastestRow) {
+  std::vector<double> times(100, 20);
+  times[3] = 1;
+  EXPECT_EQ(quiet_time(times), 20);
+  for (int i = 50; i < 66; ++i) times[static_cast<std::size_t>(i)] = 10;
+  times[55] = 500;  // interrupted
+  EXPECT_EQ(quiet_time(times), 10);
+  // A quarter of few steps.
+  EXPECT_EQ(quiet_time(std::vector<double>{5, 9, 2, 8, 7}), 2);
+  EXPECT_EQ(quiet_time(std::vector<double>{3}), 3);
+  EXPECT_EQ(quiet_time({}), 0);
 }
 
 // The sums equal those of a walk over the steps.

@@ -56,9 +56,15 @@ TEST(BenchRound, MeasuresAndRecordsEachTest) {
       EXPECT_EQ(steps.end.v - steps.first.v, test.runs * steps_per_run[i]);
       EXPECT_GT(test.first_ns[block], 0);
       EXPECT_GT(test.second_ns[block], 0);
-      EXPECT_GT(test.first_quiet_ns[block], 0);
-      // Three quarters of the steps take at least as long.
-      EXPECT_LE(test.second_quiet_ns[block], test.second_ns[block] * 4 / 3);
+      // The steps are those of the block, and take no longer than it.
+      const BenchStepTimes& times = test.second_steps[block];
+      EXPECT_EQ(times.prompt_ns.size(), test.test.n_prompt > 0 ? test.runs : 0U);
+      EXPECT_EQ(times.token_ns.size(), test.runs * test.test.n_gen);
+      double steps_ns = 0;
+      for (const auto* of : {&times.prompt_ns, &times.token_ns})
+        for (const double ns : *of) steps_ns += ns;
+      EXPECT_GT(steps_ns, 0);
+      EXPECT_LE(steps_ns, test.second_ns[block] * test.runs);
       const auto time = time_of_steps(*reader, steps.first, steps.end);
       ASSERT_TRUE(time.has_value());
       EXPECT_EQ(time->steps_without_times, 0U);
