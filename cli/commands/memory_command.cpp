@@ -344,6 +344,9 @@ void print_outlook(const Outlook& outlook) {
     if (demand.faults > 0)
       now += std::format(", {:.0f} page faults of {} each", demand.faults,
                          bytes_text(demand.bytes / demand.faults));
+    if (demand.bytes == 0 && outlook.least.bytes > 0)
+      now +=
+          "; the weights were in memory when it was recorded, so it does not show the disk's part";
   }
   line("recorded", demand.steps > 0 ? now : "no generated tokens");
   line("machine", outlook.machine);

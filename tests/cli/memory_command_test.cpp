@@ -80,6 +80,12 @@ TEST(MemoryCommand, PredictsEveryWayForASession) {
   EXPECT_EQ(fits["least"]["bytes_per_token"], 0);
   EXPECT_EQ(fits["prompt"]["times_plain_at_most"], 1);
   EXPECT_EQ(fits["advice"], "All weights fit into the budget: a memory budget changes nothing.");
+  // The file was just written, so its pages are in memory.
+  const char* in_memory = "the weights were in memory when it was recorded";
+  const Result small = run_tt(folder, "memory s.ttrace --budget 20MiB");
+  EXPECT_TRUE(small.out.contains(in_memory)) << small.out;
+  const Result large = run_tt(folder, "memory s.ttrace --budget 1GiB");
+  EXPECT_FALSE(large.out.contains(in_memory)) << large.out;
   const Result text = run_tt(folder, "memory s.ttrace");
   EXPECT_EQ(text.code, 0) << text.err;
   for (const char* word : {"weights", "limit", "disk", "recorded", "waits", "least", "prompt",
