@@ -1,10 +1,12 @@
-import { useComputed } from '@preact/signals';
+import { computed } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { Loaded, Resource } from '../state/resource';
 
-// Selects a part of the state. The component renders again only if the part changes.
+// Selects a part of the state. The component renders again only if the part changes. `part` may use the
+// properties of the component: it is evaluated in each of its renderings. (useComputed keeps the value of
+// the first properties until a signal changes.)
 export function usePart<T>(part: () => T): T {
-  return useComputed(part).value;
+  return computed(part).value;
 }
 
 // The state of a resource. The resource is active while the component is mounted.
