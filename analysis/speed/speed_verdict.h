@@ -37,8 +37,7 @@ double fastest(std::span<const double> samples);
 inline constexpr std::size_t kFastest = 6;
 // Independent samples, such as those of two runs of a program. Ratio: that of fastest(); interval:
 // how it varies if the samples of each side are drawn again, with repetition (bootstrap), widened
-// by 1 + 2/n. It needs
-// kLeastSamples on each side. The same samples give the same interval.
+// by 1 + 2/n. It needs kLeastSamples on each side. The same samples give the same interval.
 SpeedChange compare_samples(std::span<const double> before, std::span<const double> after,
                             double noise, double confidence = kConfidence);
 inline constexpr std::size_t kLeastSamples = 5;

@@ -185,10 +185,10 @@ const boxOf = async (page, selector) => {
 // ---- Figures -------------------------------------------------------------------------------
 
 const rows = [];
-// `most`: the budget; null: none. Two frames of 60 Hz, 33.3 ms, are within 33.
+// `most`: the budget; null: none.
 function add(what, value, unit, most, digits = 0) {
   const text = (figure) => `${figure.toFixed(digits)} ${unit}`;
-  const isMissed = most !== null && Math.round(value) > most;
+  const isMissed = most !== null && value > most;
   rows.push([what, text(value), most === null ? '' : `at most ${text(most)}`, isMissed ? 'missed' : '']);
   console.error(rows.at(-1).join('  '));
 }

@@ -1,7 +1,7 @@
 // Does `tt bench-model` tell equal models from slower ones? Budget: of 20 pairs of equal
 // measurements at least 19 are not to be told apart, neither as a whole nor in an op kind; and of
-// 20 pairs in which the ops of one kind take 5 % longer, this kind, and no other, is called slower
-// in at least 19.
+// 20 pairs in which the ops of one kind take 5 % longer, at least 19 are called slower, and this
+// kind, and no other one, is named.
 //
 // Every measurement is a whole one, as of two runs of the program: it loads the model in each
 // round. With --turns, the rounds of the sides alternate, as those of --against: a machine whose
@@ -70,13 +70,13 @@ bool is_equal(const tt::ComparedTest& test) {
   return test.change.verdict == tt::SpeedVerdict::Equal && judged_ops(test).empty();
 }
 
-// The op kind, and no other one, is slower; the test is not faster.
+// The test is slower, and so is the op kind, and no other one.
 bool is_found(const tt::ComparedTest& test, std::string_view kind) {
   for (const tt::ComparedOp& op : test.ops) {
     const bool slower = op.change && op.change->verdict == tt::SpeedVerdict::Slower;
     if (slower != (op.op == kind)) return false;
   }
-  return test.change.verdict != tt::SpeedVerdict::Faster;
+  return test.change.verdict == tt::SpeedVerdict::Slower;
 }
 
 void print_pair(std::uint32_t pair, const char* what, const tt::ComparedTest& test) {
