@@ -102,6 +102,29 @@ describe('the layout', () => {
     await expect.poll(docks).toEqual(explore);
   });
 
+  it('a dock shows the panel of its selected tab after each change', async () => {
+    const { page } = fixture;
+    await fixture.recorded(6);
+    const shown = () =>
+      page.locator('.dock').evaluateAll((all) =>
+        all.map((dock) => [
+          dock.querySelector('[role=tab][aria-selected=true]')?.textContent ?? 'no tab',
+          dock.querySelector('[role=tabpanel]')?.getAttribute('aria-label') ?? 'no panel',
+        ]),
+      );
+    for (const [key, docksThen] of [
+      ['e', 5],
+      ['g', 3],
+      ['e', 5],
+      ['r', 3],
+      ['g', 3],
+    ] as const) {
+      await page.keyboard.press(key);
+      await expect.poll(async () => (await shown()).length).toBe(docksThen);
+      for (const [tab, panel] of await shown()) expect(panel, `after ${key}`).toBe(tab);
+    }
+  });
+
   it('is changed by dragging a tab, with a menu, and by moving a bar', async () => {
     const { page } = fixture;
     await fixture.recorded(6);
