@@ -106,12 +106,14 @@ describe('the layout', () => {
     const { page } = fixture;
     await fixture.recorded(6);
     const shown = () =>
-      page.locator('.dock').evaluateAll((all) =>
-        all.map((dock) => [
-          dock.querySelector('[role=tab][aria-selected=true]')?.textContent ?? 'no tab',
-          dock.querySelector('[role=tabpanel]')?.getAttribute('aria-label') ?? 'no panel',
-        ]),
-      );
+      page
+        .locator('.dock')
+        .evaluateAll((all) =>
+          all.map((dock) => [
+            dock.querySelector('[role=tab][aria-selected=true]')?.textContent ?? 'no tab',
+            dock.querySelector('[role=tabpanel]')?.getAttribute('aria-label') ?? 'no panel',
+          ]),
+        );
     for (const [key, docksThen] of [
       ['e', 5],
       ['g', 3],
