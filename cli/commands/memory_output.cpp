@@ -1,0 +1,240 @@
+#include "cli/commands/memory_output.h"
+
+#include <algorithm>
+#include <format>
+#include <ranges>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/common/format_units.h"
+#include "api/text/escape_control_chars.h"
+#include "cli/terminal/standard_output.h"
+#include "cli/terminal/text_table.h"
+
+namespace tt::cli {
+namespace {
+
+std::string bytes_text(double bytes) { return format_bytes(bytes); }
+
+std::string rate_text(double rate) { return rate > 0 ? std::format("{:.3g}", rate) : "?"; }
+
+// The speed that a way is judged by: as measured, else as predicted.
+double judged_rate(const WayResult& result) {
+  return result.measured ? result.measured->rate : result.predicted.rate;
+}
+
+std::string judgement(const WayResult& result, const WayResult& plain) {
+  if (!result.problem.empty()) return result.problem;
+  if (!result.way.pin && !result.way.prefetch) return "the kernel decides what stays in memory";
+  const double own = judged_rate(result), other = judged_rate(plain);
+  if (own <= 0 || other <= 0) return "";
+  const double ratio = own / other;
+  std::string text = ratio < 0.98   ? std::format("loses: {:.2f} times plain", ratio)
+                     : ratio > 1.02 ? std::format("{:.3g} times plain", ratio)
+                                    : "as fast as plain";
+  // A faster disk would not help.
+  if (result.high > 0 && result.high - result.low < 0.01 * result.high)
+    text += ", limited by computing";
+  return text;
+}
+
+std::string error_text(const WayResult& result) {
+  if (!result.measured || result.predicted.rate <= 0 || result.measured->rate <= 0) return "";
+  return std::format("{:+.0f} %", 100 * (result.predicted.rate / result.measured->rate - 1));
+}
+
+void print_ways(const Outlook& outlook) {
+  const bool measured = !outlook.tried.empty();
+  std::vector<Column> columns = {{"way"},
+                                 {"read per token", Align::Right},
+                                 {"tokens/s", Align::Right},
+                                 {"from", Align::Right},
+                                 {"to", Align::Right}};
+  if (measured) {
+    columns.insert(columns.end(), {{"measured: read", Align::Right},
+                                   {"faults", Align::Right},
+                                   {"tokens/s", Align::Right},
+                                   {"error", Align::Right}});
+  }
+  columns.push_back({""});
+  TextTable table(std::move(columns));
+  for (const WayResult& result : outlook.ways) {
+    std::vector<std::string> row = {result.way.name, bytes_text(result.predicted.bytes),
+                                    rate_text(result.predicted.rate), rate_text(result.low),
+                                    rate_text(result.high)};
+    if (measured) {
+      if (result.measured) {
+        row.insert(row.end(),
+                   {bytes_text(result.measured->bytes), std::format("{:.0f}", result.faults),
+                    rate_text(result.measured->rate), error_text(result)});
+      } else {
+        row.insert(row.end(), {"", "", "failed", ""});
+      }
+    }
+    row.push_back(judgement(result, outlook.ways.front()));
+    table.add(std::move(row));
+  }
+  table.print();
+}
+
+// The fastest one; of ways that are as fast, the last one, which reads least.
+const WayResult& best_way(const Outlook& outlook) {
+  constexpr double kAsFast = 0.98;
+  const double best = std::ranges::max(outlook.ways | std::views::transform(judged_rate));
+  return *std::ranges::find_last_if(outlook.ways, [&](const WayResult& result) {
+            return judged_rate(result) >= kAsFast * best;
+          }).begin();
+}
+
+std::string advice(const Outlook& outlook) {
+  const WayResult& best = best_way(outlook);
+  const WayResult& plain = outlook.ways.front();
+  if (outlook.least.bytes == 0)
+    return "All weights fit into the budget: a memory budget changes nothing.";
+  if (judged_rate(plain) <= 0) return "";
+  if (judged_rate(best) < 1.02 * judged_rate(plain))
+    return "No way is faster than plain: do not set a budget.";
+  return std::format(
+      "Use --memory-budget {}{}{}.",
+      outlook.given ? std::to_string(outlook.budget >> 20) + "MiB" : std::string("auto"),
+      best.way.pin ? "" : " --no-pin", best.way.prefetch ? "" : " --no-prefetch");
+}
+
+std::string auto_budget_text(const Outlook& outlook) {
+  const auto bytes = [](std::uint64_t n) { return bytes_text(static_cast<double>(n)); };
+  std::string text =
+      std::format("{} for weights: what others, and a reserve, leave of the limit of {} ({})",
+                  bytes(outlook.budget), bytes(outlook.limit.limit), outlook.limit.source);
+  if (outlook.beside > 0 && outlook.tried.empty())
+    text += std::format(", less {} for the KV cache and buffers", bytes(outlook.beside));
+  return text;
+}
+
+Json figures_json(const Figures& figures) {
+  return {{"bytes_per_token", figures.bytes},
+          {"tokens_per_second", figures.rate > 0 ? Json(figures.rate) : Json()}};
+}
+
+Json prompt_json(const PromptOutlook& prompt) {
+  return {{"tokens", prompt.tokens},
+          {"compute_seconds", prompt.compute_seconds},
+          {"plain_seconds", prompt.plain_seconds},
+          {"least_seconds", prompt.least_seconds},
+          {"times_plain_at_most", prompt.gain()}};
+}
+
+}  // namespace
+
+void print_outlook(const Outlook& outlook) {
+  const TokenDemand& demand = outlook.demand;
+  const auto line = [](const char* name, const std::string& value) {
+    if (!value.empty()) print_line("{:<10} {}", name, escape_control_chars(value));
+  };
+  std::uint64_t dense = 0;
+  for (const WeightRange& weight : demand.weights) dense += weight.file.length;
+  std::string weights = bytes_text(static_cast<double>(dense)) + " that every token reads";
+  if (demand.expert_bytes > 0)
+    weights += std::format("; {} of experts, of which a token uses {}",
+                           bytes_text(static_cast<double>(demand.expert_bytes)),
+                           bytes_text(static_cast<double>(demand.expert_bytes_per_token)));
+  line("model", outlook.model);
+  line("weights", weights);
+  line("budget", outlook.given ? std::format("{} for weights",
+                                             bytes_text(static_cast<double>(outlook.budget)))
+                               : auto_budget_text(outlook));
+  line("disk", outlook.disk
+                   ? std::format("{}/s ({} to {}), measured on the model file",
+                                 bytes_text(outlook.disk->mean), bytes_text(outlook.disk->low),
+                                 bytes_text(outlook.disk->high))
+                   : "unknown: the model file of the session cannot be read");
+  std::string now =
+      std::format("{} tokens/s", rate_text(demand.seconds > 0 ? 1 / demand.seconds : 0));
+  if (demand.disk_recorded) {
+    const double all = static_cast<double>(dense + demand.expert_bytes_per_token);
+    now += std::format(", {} read per token ({:.2f} times what it uses)", bytes_text(demand.bytes),
+                       all > 0 ? demand.bytes / all : 0);
+    if (demand.faults > 0)
+      now += std::format(", {:.0f} page faults of {} each", demand.faults,
+                         bytes_text(demand.bytes / demand.faults));
+    if (demand.bytes == 0 && outlook.least.bytes > 0)
+      now +=
+          "; the weights were in memory when it was recorded, so it does not show the disk's part";
+  }
+  line("recorded", demand.steps > 0 ? now : "no generated tokens");
+  line("machine", outlook.machine);
+  const auto time = [](double seconds) { return format_duration(seconds * 1e9); };
+  if (demand.steps > 0 && demand.compute_seconds > 0) {
+    line("waits", std::format("a token takes {}: its ops compute for {}, so it waits for {}",
+                              time(demand.seconds), time(demand.compute_seconds),
+                              time(std::max(0.0, demand.seconds - demand.compute_seconds))));
+  }
+  line("least", std::format("{} must be read per token: at most {} tokens/s",
+                            bytes_text(outlook.least.bytes), rate_text(outlook.least.rate)));
+  if (const auto& prompt = outlook.prompt) {
+    line("prompt",
+         std::format("a pass of {} tokens computes for {}; plain about {}, at best {}: at "
+                     "most {:.2f} times plain",
+                     prompt->tokens, time(prompt->compute_seconds), time(prompt->plain_seconds),
+                     time(prompt->least_seconds), prompt->gain()));
+  }
+  if (demand.expert_bytes > 0) {
+    std::string experts = std::format(
+        "{:.0f} % of the used experts are in the cache; {:.0f} % if all were equally likely",
+        100 * outlook.expert_hits, 100 * outlook.uniform_hits);
+    if (outlook.expert_hits < 1.1 * outlook.uniform_hits)
+      experts += ". Routing is near uniform: choosing which experts to keep cannot help";
+    line("experts", experts);
+  }
+  put("\n");
+  if (!outlook.tried.empty()) print_line("Measured under {}.", outlook.tried);
+  print_ways(outlook);
+  put("\n");
+  print_line("{}", advice(outlook));
+}
+
+Json json_of(const Outlook& outlook) {
+  const TokenDemand& demand = outlook.demand;
+  std::uint64_t dense = 0;
+  for (const WeightRange& weight : demand.weights) dense += weight.file.length;
+  Json ways = Json::array();
+  for (const WayResult& result : outlook.ways) {
+    Json predicted = figures_json(result.predicted);
+    predicted["low"] = result.low;
+    predicted["high"] = result.high;
+    Json measured;
+    if (result.measured) {
+      measured = figures_json(*result.measured);
+      measured["faults_per_token"] = result.faults;
+    }
+    ways.push_back({{"way", result.way.name},
+                    {"predicted", std::move(predicted)},
+                    {"measured", std::move(measured)},
+                    {"problem", result.problem},
+                    {"judgement", judgement(result, outlook.ways.front())}});
+  }
+  return {{"model", outlook.model},
+          {"weights_bytes", dense},
+          {"expert_bytes", demand.expert_bytes},
+          {"expert_bytes_per_token", demand.expert_bytes_per_token},
+          {"budget", outlook.budget},
+          {"limit", outlook.limit.limit},
+          {"limit_source", outlook.limit.source},
+          {"kv_and_buffer_bytes", outlook.beside},
+          {"machine", outlook.machine},
+          {"disk_bytes_per_second", outlook.disk ? Json(outlook.disk->mean) : Json()},
+          {"compute_seconds", demand.compute_seconds},
+          {"recorded",
+           {{"tokens_per_second", demand.seconds > 0 ? Json(1 / demand.seconds) : Json()},
+            {"bytes_per_token", demand.disk_recorded ? Json(demand.bytes) : Json()},
+            {"faults_per_token", demand.disk_recorded ? Json(demand.faults) : Json()}}},
+          {"least", figures_json(outlook.least)},
+          {"prompt", outlook.prompt ? prompt_json(*outlook.prompt) : Json()},
+          {"expert_hits", outlook.expert_hits},
+          {"expert_hits_uniform", outlook.uniform_hits},
+          {"ways", std::move(ways)},
+          {"tried", outlook.tried},
+          {"advice", advice(outlook)}};
+}
+
+}  // namespace tt::cli
