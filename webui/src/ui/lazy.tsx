@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import type { ComponentType } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { Failed, Loading } from './States';
+import { Loading } from './States';
 
 type State<P> =
   | { readonly is: 'loading' }
@@ -34,7 +34,29 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): L
     useEffect(read, []);
     const now = state.value;
     if (now.is === 'ready') return <now.body {...props} />;
-    if (now.is === 'failed') return <Failed what="This panel could not be loaded." retry={read} />;
+    if (now.is === 'failed') return <NotLoaded retry={read} />;
     return <Loading />;
   }
+}
+
+// Code whose file is gone cannot be loaded again: another version of the server has other files.
+function NotLoaded({ retry }: { retry: () => void }) {
+  return (
+    <div class="empty empty-error" role="alert">
+      <b>This panel could not be loaded.</b>
+      <span>If the server was updated, reload the page.</span>
+      <button
+        type="button"
+        class="link"
+        onClick={() => {
+          location.reload();
+        }}
+      >
+        Reload the page
+      </button>
+      <button type="button" class="link" onClick={retry}>
+        Try again
+      </button>
+    </div>
+  );
 }
