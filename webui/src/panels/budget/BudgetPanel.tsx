@@ -20,6 +20,7 @@ import { enoughOf, enoughText, weightsText } from './sizes';
 
 const CHART = { width: 600, height: 110 };
 const MAP_COLUMNS = 120;
+const MIB = 1 << 20;
 
 export function BudgetPanel({ store }: PanelProps) {
   const loaded = useComputed(() => {
@@ -103,7 +104,13 @@ function Choice({ store, budget, state }: SliderProps & { store: Store }) {
 
 function OfSession({ session, ...props }: SliderProps & { session: OpenSession }) {
   const graph = useResource(graphOf(session)).value;
-  const memory = useMemo(() => (graph ? modelMemory(graph.tensors) : null), [graph]);
+  const isPlanned = props.state.budget !== 'off';
+  const memory = useMemo(() => {
+    if (!graph) return null;
+    const memory = modelMemory(graph.tensors);
+    // With a budget the model is loaded without repacking, other than in an older session of it.
+    return isPlanned ? { ...memory, file: memory.file + memory.repacked, repacked: 0 } : memory;
+  }, [graph, isPlanned]);
   return <Slider {...props} memory={memory} />;
 }
 
@@ -115,7 +122,7 @@ function Slider({ budget, state, memory }: SliderProps & { memory: ModelMemory |
   const bytes = Math.min(total, chosen.value ?? (now > 0 ? now : total));
   const curve = plan?.curve ?? [];
   const at = predictionAt(curve, bytes);
-  const least = Math.min(total, 1 << 20);
+  const least = Math.min(total, MIB);
   // The curve would be that of the other weights alone.
   const isRepacked = memory !== null && memory.repacked > 0 && state.budget === 'off';
   const enough = enoughText(enoughOf(curve), memory);
@@ -142,11 +149,12 @@ function Slider({ budget, state, memory }: SliderProps & { memory: ModelMemory |
           type="range"
           min={least}
           max={total}
-          step={1 << 20}
+          step="any" // a step of 1 MiB would end before the maximum
           value={bytes}
           disabled={total === 0}
           onInput={(event) => {
-            chosen.value = Number(event.currentTarget.value);
+            const typed = Number(event.currentTarget.value);
+            chosen.value = typed >= total ? total : Math.round(typed / MIB) * MIB;
           }}
         />
         <span>
@@ -259,13 +267,11 @@ function Curve(props: {
           <line class="budget-at" x1={x} x2={x} y1="0" y2={CHART.height} />
         </svg>
         {ends.map((speed) => (
-          <span
+          <Tick
             key={speed}
-            class="budget-tick"
-            style={{ bottom: `${(100 * (heights[speeds.indexOf(speed)] ?? 0)) / max.y}%` }}
-          >
-            {formatSpeed(speed)}
-          </span>
+            at={(heights[speeds.indexOf(speed)] ?? 0) / max.y}
+            text={formatSpeed(speed)}
+          />
         ))}
       </div>
       <p class="budget-ends dim">
@@ -441,18 +447,24 @@ function RunningChart(props: {
             )}
           />
         </svg>
-        <span class="budget-tick" style={{ bottom: `${100 / 1.1}%` }}>
-          {props.text(most)}
-        </span>
-        <span class="budget-tick" style={{ bottom: '0' }}>
-          {props.text(0)}
-        </span>
+        <Tick at={1 / 1.1} text={props.text(most)} />
+        <Tick at={0} text={props.text(0)} />
       </div>
       <p class="budget-ends dim">
         <span>{formatNs(max.x * 1e6)} ago</span>
         <span>last token</span>
       </p>
     </figure>
+  );
+}
+
+// A figure at a height of a chart, 0 at its bottom and 1 at its top; it stays inside the chart.
+function Tick({ at, text }: { at: number; text: string }) {
+  const bottom = `clamp(1px, calc(${(100 * at).toFixed(1)}% - 7px), calc(100% - 14px))`;
+  return (
+    <span class="budget-tick" style={{ bottom }}>
+      {text}
+    </span>
   );
 }
 
