@@ -1,4 +1,5 @@
 // The graph of one layer of the selected step, or of the whole model.
+import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { formatCount, plural } from '../../format';
 import {
@@ -62,7 +63,7 @@ export function GraphPanel(props: SessionProps) {
           <Shown {...props} scene={scene} />
         )}
         <HeatTools store={store} panel={panel} options={options} />
-        <Search {...props} scene={scene} walk={(by) => chart.current?.focusResult(by)} />
+        <Search {...props} scene={scene} chart={chart} />
         <span class="toolbar-end" />
         <Unused words={[...new Set([...unused, ...(options.heat === 'none' ? [] : ignored)])]} />
         {options.form !== 'list' && (
@@ -306,10 +307,16 @@ function Shown({ session, scene }: SessionProps & { scene: Scene | null }) {
   );
 }
 
-function Search(props: SessionProps & { scene: Scene | null; walk: (by: 1 | -1) => void }) {
-  const { store, panel, scene, walk } = props;
+function Search(
+  props: SessionProps & { scene: Scene | null; chart: { current: GraphChart | null } },
+) {
+  const { store, panel, scene, chart } = props;
   const query = usePart(() => store.navigation.view.value.filters[panel] ?? '');
   const hits = scene && query.trim() !== '' ? findItems(scene, query).size : null;
+  const at = useSignal<number | null>(null); // index of the result that was gone to
+  const go = (by: 1 | -1): void => {
+    at.value = chart.current?.focusResult(by) ?? null;
+  };
   return (
     <>
       <input
@@ -321,17 +328,41 @@ function Search(props: SessionProps & { scene: Scene | null; walk: (by: 1 | -1) 
         title="Searches name, op, label, role, component and type; all words must match. Enter goes to the next match."
         value={query}
         onInput={(event) => {
+          at.value = null;
           store.navigation.setSearch(panel, event.currentTarget.value);
+          chart.current?.revealResult();
         }}
         onKeyDown={(event) => {
           if (event.key !== 'Enter') return;
           event.preventDefault();
-          walk(event.shiftKey ? -1 : 1);
+          go(event.shiftKey ? -1 : 1);
         }}
       />
       {hits !== null && (
         <span class={hits === 0 ? 'warn' : 'dim'} role="status">
-          {formatCount(hits)} found
+          {at.value !== null && at.value < hits
+            ? `${formatCount(at.value + 1)} of ${formatCount(hits)}`
+            : `${formatCount(hits)} found`}
+        </span>
+      )}
+      {hits !== null && hits > 0 && chart.current !== null && (
+        <span class="stepper">
+          <IconButton
+            icon="left"
+            label="Previous match"
+            hint="Shift+Enter"
+            onClick={() => {
+              go(-1);
+            }}
+          />
+          <IconButton
+            icon="right"
+            label="Next match"
+            hint="Enter"
+            onClick={() => {
+              go(1);
+            }}
+          />
         </span>
       )}
     </>

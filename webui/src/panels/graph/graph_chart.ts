@@ -265,11 +265,19 @@ export class GraphChart implements Viewport {
   }
 
   // Moves the focus to the next or previous search result.
-  focusResult(by: 1 | -1): void {
+  focusResult(by: 1 | -1): number | null {
     const hits = [...(this.hits.peek() ?? [])];
-    if (hits.length === 0) return;
+    if (hits.length === 0) return null;
     const at = hits.indexOf(this.focused.peek() ?? -1);
-    this.focus(hits[at < 0 ? 0 : (at + by + hits.length) % hits.length] ?? 0);
+    const next = at < 0 ? 0 : (at + by + hits.length) % hits.length;
+    this.focus(hits[next] ?? 0);
+    return next;
+  }
+
+  // Scrolls to the first result.
+  revealResult(): void {
+    const [first] = this.hits.peek() ?? [];
+    if (first !== undefined) this.reveal(first);
   }
 
   private focus(item: number): void {
