@@ -121,6 +121,10 @@ function Shown(
   const { plan } = value;
   const total = value.starts.at(-1) ?? 0;
   const keys = shown.map(({ key }) => key);
+  const filter = usePart(() => navigation.view.value.filter);
+  const ofSession = (): void => {
+    setOptions(store, panel, { ...options, all: true });
+  };
   const step = session.step.value ?? 0;
   copy.current = {
     count: rows.count,
@@ -142,9 +146,7 @@ function Shown(
             type="button"
             class="link"
             title="List the accesses of all steps"
-            onClick={() => {
-              setOptions(store, panel, { ...options, all: true });
-            }}
+            onClick={ofSession}
           >
             Whole session
           </button>
@@ -166,7 +168,13 @@ function Shown(
       <div class="table">
         {rows.count === 0 && (
           <Empty>
-            {options.all ? 'No access of the session' : `No access of step ${step}`} matches.
+            {options.all ? 'No access of the session' : `No access of step ${step}`} matches
+            {filter === '' ? '' : ` the filter ${filter}`}.{' '}
+            {!options.all && (
+              <button type="button" class="link" onClick={ofSession}>
+                Look in the whole session
+              </button>
+            )}
           </Empty>
         )}
         <Grid
@@ -175,7 +183,7 @@ function Shown(
           columns={shown}
           rows={rows}
           version={version}
-          sort={sort ?? { key: 'op', descending: false }}
+          sort={sort ?? { key: options.all ? 'step' : 'op', descending: false }}
           active={active.current}
           onSort={(key) => {
             const greatest = shown.filter((one) => one.greatestFirst).map((one) => one.key);

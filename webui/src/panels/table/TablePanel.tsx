@@ -69,15 +69,18 @@ export function TablePanel(props: SessionProps) {
   );
 }
 
-// Other rows have other columns, so they start with their usual ones and order.
+// Other rows have other columns, so they start with their usual ones and order. The columns of
+// all totals but those by token are the same.
 export function setOptions(store: Store, panel: string, options: TableOptions): void {
   const { options: all, sorts } = store.navigation.view.peek();
   const before = decodeTable(all[panel] ?? '');
   const isOther = before.rows !== options.rows || before.by !== options.by;
+  const isTotals = (by: Group | null): boolean => by !== null && by !== 'token';
+  const keepsOrder = !isOther || (isTotals(before.by) && isTotals(options.by));
   const text = encodeTable(isOther ? { ...options, columns: null } : options);
   store.navigation.change({
     options: withKey(all, panel, text === '' ? null : text),
-    sorts: isOther ? withKey(sorts, panel, null) : sorts,
+    sorts: keepsOrder ? sorts : withKey(sorts, panel, null),
   });
 }
 
