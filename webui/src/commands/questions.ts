@@ -1,14 +1,8 @@
 // What visitors ask, as commands that open the view with the answer.
+import { showAnswer, type Answer } from '../state/answer';
+import type { OpenSession } from '../state/open_session';
 import type { Store } from '../state/store';
-import { withKey } from '../state/view';
 import type { Command } from './command';
-
-interface Answer {
-  readonly panel: 'table' | 'map' | 'budget';
-  readonly options?: string; // of the panel, as in links
-  readonly sort?: string;
-  readonly filter?: string;
-}
 
 const question = (id: string, title: string, words: string, answer: Answer) => ({
   id: `ask-${id}`,
@@ -22,11 +16,15 @@ const QUESTIONS = [
     panel: 'table',
     options: 'all,by:layer',
     sort: '-time',
+    generated: true,
+    times: true,
   }),
   question('op', 'Which op takes the most time?', 'hottest op slowest op time per op', {
     panel: 'table',
     options: 'all,by:op_kind',
     sort: '-time',
+    generated: true,
+    times: true,
   }),
   question('token', 'Which token was slowest?', 'slowest token slowest step', {
     panel: 'table',
@@ -38,6 +36,7 @@ const QUESTIONS = [
     options: 'all,by:tensor',
     sort: '-bytes_read',
     filter: 'kind:weight',
+    generated: true,
   }),
   question('repeat', 'Do tokens read the same weights?', 'does it repeat access pattern', {
     panel: 'map',
@@ -60,33 +59,29 @@ const OF_EXPERT = question('expert', 'Which tokens used an expert?', 'tokens of 
   filter: 'expert:0',
 });
 
-export function questionCommands(store: Store): readonly Command[] {
-  const info = store.open.peek()?.info.peek();
+export function questionsOf(session: OpenSession | null) {
+  const info = session?.info.peek();
   const hasExperts = info?.is === 'ready' && (info.value.n_experts ?? 0) > 0;
-  return [...QUESTIONS, ...(hasExperts ? [OF_EXPERT] : [])].map(({ id, title, words, answer }) => ({
+  return hasExperts ? [...QUESTIONS, OF_EXPERT] : QUESTIONS;
+}
+
+export function questionCommands(store: Store): readonly Command[] {
+  return questionsOf(store.open.peek()).map(({ id, title, words, answer }) => ({
     id,
     title,
     words,
     group: 'Questions',
     enabled: () => answer.panel === 'budget' || store.open.peek() !== null,
     run: () => {
-      show(store, answer);
-      // The number of the expert is the visitor's.
-      if (answer === OF_EXPERT.answer) selectFilter();
+      ask(store, answer);
     },
   }));
 }
 
-// With the answer, not with what was selected before: the browser's Back restores that.
-function show(store: Store, { panel, options, sort, filter }: Answer): void {
-  store.reveal(panel);
-  if (options === undefined) return;
-  const view = store.navigation.view.peek();
-  store.navigation.change({
-    options: withKey(view.options, panel, options),
-    sorts: withKey(view.sorts, panel, sort ?? null),
-    filter: filter ?? '',
-    range: null,
+export function ask(store: Store, answer: Answer): void {
+  void showAnswer(store, answer).then(() => {
+    // The number of the expert is the visitor's.
+    if (answer === OF_EXPERT.answer) selectFilter();
   });
 }
 

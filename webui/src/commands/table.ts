@@ -1,7 +1,7 @@
 // All commands: those of the shell and those of the panels.
 import { DOCS_URL, fileUrl } from '../net/api';
 import type { Panel } from '../panels/panel';
-import { LAYOUT_NAMES, type LayoutName } from '../state/layout';
+import { LAYOUT_INFO, LAYOUT_NAMES } from '../state/layout';
 import type { ThemeChoice } from '../state/settings';
 import type { Store } from '../state/store';
 import { afterEscape, type PhaseFilter } from '../state/view';
@@ -277,7 +277,7 @@ function runCommands(store: Store): readonly Command[] {
       group,
       enabled: () => chat.turns.peek().length > 0,
       run: () => {
-        chat.clear();
+        store.newConversation();
       },
     },
     ...all.map((model): Command => ({
@@ -363,9 +363,6 @@ function sessionCommands(store: Store): readonly Command[] {
   ];
 }
 
-// Next to each other on the keyboard, and not used otherwise.
-const LAYOUT_KEYS: Readonly<Record<LayoutName, string>> = { explore: 'E', watch: 'R', graph: 'G' };
-
 function pageCommands(store: Store): readonly Command[] {
   const { settings } = store;
   const group = 'Page';
@@ -387,7 +384,8 @@ function pageCommands(store: Store): readonly Command[] {
       id: `layout-${name}`,
       title: `Layout ${name}`,
       group,
-      keys: [LAYOUT_KEYS[name]],
+      words: LAYOUT_INFO[name].shows,
+      keys: [LAYOUT_INFO[name].key],
       run: () => {
         store.applyLayout(name);
       },

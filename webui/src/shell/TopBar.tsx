@@ -4,12 +4,15 @@ import { useSignal, useSignalEffect } from '@preact/signals';
 import { positionOf } from '../format';
 import type { Phase } from '../net/types';
 import type { OpenSession } from '../state/open_session';
+import { LAYOUT_INFO, LAYOUT_NAMES } from '../state/layout';
 import type { ThemeChoice } from '../state/settings';
 import type { Store } from '../state/store';
 import type { PhaseFilter } from '../state/view';
 import { IconButton } from '../ui/Button';
 import { usePart } from '../ui/hooks';
 import { Icon, Mark, type IconName } from '../ui/icons';
+import { Keys } from '../ui/Keys';
+import { closeMenu, Menu } from '../ui/Menu';
 import { Segmented } from '../ui/Segmented';
 import { FilterBar } from './FilterBar';
 import { ModelPicker } from './ModelPicker';
@@ -38,6 +41,7 @@ export function TopBar({ store }: { store: Store }) {
         <span>Search</span>
         <kbd>Ctrl K</kbd>
       </button>
+      <LayoutMenu store={store} />
       <ConnectionBadge store={store} />
       <ThemeButton store={store} />
       <IconButton
@@ -112,6 +116,29 @@ function ViewNavigation({ store, session }: { store: Store; session: OpenSession
         />
       </div>
     </nav>
+  );
+}
+
+function LayoutMenu({ store }: { store: Store }) {
+  return (
+    <span class="layouts">
+      <Menu label="Layout" title="Arrange the panels">
+        {LAYOUT_NAMES.map((name) => (
+          <button
+            key={name}
+            type="button"
+            class="menu-item"
+            onClick={(event) => {
+              closeMenu(event.currentTarget);
+              store.applyLayout(name);
+            }}
+          >
+            <b>{name}</b> <span class="dim">{LAYOUT_INFO[name].shows}</span>{' '}
+            <Keys keys={[LAYOUT_INFO[name].key]} />
+          </button>
+        ))}
+      </Menu>
+    </span>
   );
 }
 

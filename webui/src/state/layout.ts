@@ -36,7 +36,13 @@ const split = (direction: Direction, share: number, first: Layout, second: Layou
 export const LAYOUT_NAMES = ['explore', 'watch', 'graph'] as const;
 export type LayoutName = (typeof LAYOUT_NAMES)[number];
 
-// Explore: everything. Watch: the answer and the map of a run. Graph: the graph and its tables.
+// The keys are next to each other on the keyboard, and not used otherwise.
+export const LAYOUT_INFO: Readonly<Record<LayoutName, { key: string; shows: string }>> = {
+  explore: { key: 'E', shows: 'all panels side by side' },
+  watch: { key: 'R', shows: 'the answer and the map, while a model runs' },
+  graph: { key: 'G', shows: 'the graph and its tables' },
+};
+
 export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
   explore: split(
     'row',

@@ -168,6 +168,14 @@ export class Store implements LiveSink {
     this.navigation.change({ tabs: [], full: null }, 'replace');
   }
 
+  // Starts a new conversation. A session of the old one is closed, so that the chat is empty.
+  newConversation(): void {
+    const open = this.current.peek();
+    const isShown = this.chat.turns.peek().some((turn) => turn.session === open?.id);
+    this.chat.clear();
+    if (isShown) this.navigation.toSession(null);
+  }
+
   // Selects the tab of a panel.
   reveal(panel: string): void {
     if (!this.panels.has(panel)) return;

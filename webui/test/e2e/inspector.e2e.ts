@@ -109,8 +109,8 @@ async function expectedSummary(): Promise<readonly string[]> {
       : `${cause} limits the speed (${speed}): ${slowest?.name} takes ${share(slowest?.generate.time_ns ?? 0, all.sums.generate.time_ns)} of the time, at ${bytes(slowest?.generate.bytes_per_second ?? 0)}/s.${ofLayers}`,
     `${share(order.sums.sequential_bytes, order.sums.bytes)} of the bytes are read in the order of the file.`,
     pairs.same_weights === pairs.pairs
-      ? `All ${pairs.pairs} tokens read the same weights as the token before.`
-      : `${pairs.same_weights} of ${pairs.pairs} tokens read the same weights as the token before.`,
+      ? `In all ${pairs.pairs} pairs of consecutive generated tokens, both read the same weights.`
+      : `In ${pairs.same_weights} of ${pairs.pairs} pairs of consecutive generated tokens, both read the same weights.`,
     all.sums.all.faults > 0
       ? `Ops waited for the disk ${all.sums.all.faults} times, ${faults} of them while tokens were generated.`
       : session.facts?.['trace.page_faults']

@@ -6,7 +6,14 @@ import { join } from 'node:path';
 import type { Locator } from 'playwright-core';
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
 import { formatBytes, layerName, sourceName } from '../../src/format';
-import type { Breakdown, Determinism, PictureAxis, Reuse, Router } from '../../src/net/types';
+import type {
+  Breakdown,
+  Conditions,
+  Determinism,
+  PictureAxis,
+  Reuse,
+  Router,
+} from '../../src/net/types';
 import { axisFrom } from '../../src/panels/map/map_axes';
 import { axisOf } from '../../src/plane/axis';
 import { planeLayout, wholeCamera, xOf, yOf } from '../../src/plane/layout';
@@ -45,6 +52,24 @@ it('which layer is slowest', async () => {
   await expect.poll(() => row.locator('.vgrid-cell').first().innerText()).toBe(first);
 });
 
+it('which layer is slowest, by its question: of the same steps as the summary', async () => {
+  const machine = await fixture.get<Conditions>('conditions');
+  const onlyClean =
+    machine.verdict !== null && machine.verdict !== 'clean' && machine.steps.clean > 0;
+  await click(fixture.inspector.getByRole('button', { name: 'Which layer is slowest?' }));
+  const { rows, sums } = await fixture.get<Breakdown>(
+    `breakdown?by=layer&sort=-time&phase=generate${onlyClean ? '&clean=true' : ''}`,
+  );
+  const grid = fixture.page.getByRole('grid', { name: 'Totals by layer' });
+  const cells = grid.locator('.vgrid-row').first().locator('.vgrid-cell');
+  await expect.poll(() => cells.first().innerText()).toBe(layerName(rows[0]?.name ?? ''));
+  expect(await fixture.filter.inputValue()).toBe(onlyClean ? 'verdict:clean' : '');
+  expect(fixture.hash.get('ph')).toBe('g');
+  const layer = rows.find(({ name }) => name !== 'outside');
+  const share = (100 * (layer?.generate.time_ns ?? 0)) / sums.generate.time_ns;
+  await sentence(new RegExp(`layers? ${layer?.name ?? ''} .*${share.toFixed(1)} %`, 'i')).waitFor();
+});
+
 it('what is read per token, and from where', async () => {
   const { page } = fixture;
   const all = await fixture.get<Breakdown>('breakdown?by=source&sort=-bytes_read');
@@ -74,7 +99,7 @@ it('does it repeat', async () => {
   expect(same).toBeLessThan(pairs);
   await sentence(
     new RegExp(
-      `^${same} of ${pairs} tokens read the same weights as the token before, .* Of the experts of a token, ${shared} % were also used by the token before`,
+      `^In ${same} of ${pairs} pairs of consecutive generated tokens, both read the same weights; .* Of the experts of a token, ${shared} % were also used by the token before`,
     ),
   ).waitFor();
 });

@@ -51,6 +51,7 @@ export function Composer({ store }: { store: Store }) {
         </summary>
         <RunSettings store={store} />
       </details>
+      <ContextNote tokens={store.settings.current.value.maxTokens} context={model?.context ?? 0} />
     </form>
   );
 }
@@ -63,6 +64,16 @@ function settingsLine(s: Settings): string {
     s.timing === 'fast' ? '' : `, op times ${timingName(s.timing)}`,
   ];
   return `${formatCount(s.maxTokens)} tokens, ${heat}${unusual.join('')}`;
+}
+
+function ContextNote({ tokens, context }: { tokens: number; context: number }) {
+  if (context === 0 || tokens < context) return null;
+  return (
+    <p class="model-note">
+      The context has room for {formatCount(context)} tokens, with the prompt: the answer ends when
+      it is full.
+    </p>
+  );
 }
 
 // Shows that the message continues the conversation, even while another session is shown.
@@ -92,7 +103,7 @@ function ContinuesNote({ store }: { store: Store }) {
         type="button"
         class="link"
         onClick={() => {
-          chat.clear();
+          store.newConversation();
         }}
       >
         New conversation

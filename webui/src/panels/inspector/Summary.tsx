@@ -5,11 +5,12 @@ import type { ApiResult } from '../../net/api';
 import { ok } from '../../result';
 import type { OpenSession } from '../../state/open_session';
 import { CLEAN_STEPS, parseFilter, toggleWord } from '../../state/filter';
+import { ask, questionsOf } from '../../commands/questions';
+import { finishedSteps, isDisturbed, machineOf, showAnswer } from '../../state/answer';
 import { perSession } from '../../state/per_session';
 import { Resource } from '../../state/resource';
 import { generationSpeed } from '../../state/speed';
 import type { Store } from '../../state/store';
-import { withKey } from '../../state/view';
 import { modelMemory } from '../../strip/bands';
 import { usePart, useResource } from '../../ui/hooks';
 import { isPartShown } from './Figures';
@@ -26,7 +27,6 @@ import {
   sharedExperts,
   speedSentence,
   waitSentence,
-  type Evidence,
   type Sentence,
   type StepCounts,
 } from './summary';
@@ -47,46 +47,11 @@ const sentence = (load: (session: OpenSession, signal: AbortSignal) => ApiResult
   perSession(
     (session) =>
       new Resource<Sentence>({
-        key: () => {
-          void session.feed.version.value;
-          const info = session.info.value;
-          const steps = session.data.stepTotals.steps;
-          const isComplete = info.is === 'ready' && info.value.state !== 'running';
-          // The steps of a file arrive page by page.
-          const { readableSteps, stepsError } = session.feed;
-          const isRead =
-            steps >= (info.is === 'ready' ? (info.value.steps ?? 0) : 0) ||
-            readableSteps.value !== null ||
-            stepsError.value !== null;
-          return session.active.value || !isComplete || !isRead || steps === 0
-            ? null
-            : String(steps);
-        },
+        key: () => finishedSteps(session),
         load: (signal) => load(session, signal),
         reconnects: session.context.reconnects,
       }),
   );
-
-// What the machine did to the times: the line above the sentences.
-const MACHINE = sentence(async (session, signal) => {
-  const machine = await session.context.api.conditions(session.id, signal);
-  return machine.ok ? ok(machineSentence(machine.value)) : machine;
-});
-
-const DISTURBED_STEPS = perSession(
-  (session) =>
-    new Resource<{ readonly disturbed: number; readonly all: number }>({
-      key: () => (session.active.value ? null : String(session.data.stepTotals.steps)),
-      load: async (signal) => {
-        const machine = await session.context.api.conditions(session.id, signal);
-        if (!machine.ok) return machine;
-        const { clean, contended, throttled, disk, unknown } = machine.value.steps;
-        const disturbed = contended + throttled + disk;
-        return ok({ disturbed, all: disturbed + clean + unknown });
-      },
-      reconnects: session.context.reconnects,
-    }),
-);
 
 const SENTENCES = [
   sentence(async (session, signal) => {
@@ -108,18 +73,18 @@ const SENTENCES = [
     if (!machine.ok) return machine;
     const { verdict } = machine.value;
     const phase = counts.generate > 0 ? 'generate' : 'all';
-    const isDisturbed = verdict !== null && verdict !== 'clean';
+    const isBusy = isDisturbed(machine.value);
     const layers = await api.breakdown(
       session.id,
-      { by: 'layer', sort: '-time', clean: isDisturbed },
+      { by: 'layer', sort: '-time', clean: isBusy },
       signal,
     );
     if (!layers.ok) return layers;
     const slowest = layersText(layers.value, phase);
-    if (isDisturbed) {
+    if (isBusy) {
       const ops = await api.query(session.id, cleanOpsSql(counts.generate > 0), 100, signal);
       return ops.ok
-        ? ok(disturbedSpeedSentence(verdict, cleanSteps(ops.value), speed, slowest))
+        ? ok(disturbedSpeedSentence(verdict ?? '', cleanSteps(ops.value), speed, slowest))
         : ops;
     }
     const [ops, report] = await Promise.all([
@@ -182,16 +147,17 @@ export function Summary({ store, session }: { store: Store; session: OpenSession
       ) : (
         <>
           <p aria-label="Machine">
-            <Line store={store} resource={MACHINE(session)} />
+            <Line store={store} resource={machineOf(session)} text={machineSentence} />
           </p>
           <CleanOnly store={store} session={session} />
           <ol aria-label="Summary">
             {SENTENCES.map((of, i) => (
               <li key={i}>
-                <Line store={store} resource={of(session)} />
+                <Line store={store} resource={of(session)} text={asIs} />
               </li>
             ))}
           </ol>
+          <Questions store={store} session={session} />
         </>
       )}
     </details>
@@ -203,8 +169,11 @@ function CleanOnly({ store, session }: { store: Store; session: OpenSession }) {
   const isOn = usePart(() =>
     parseFilter(store.navigation.view.value.filter).some(({ text }) => text === CLEAN_STEPS),
   );
-  const { value } = useResource(DISTURBED_STEPS(session));
-  if (!value || (value.disturbed === 0 && !isOn)) return null;
+  const { value } = useResource(machineOf(session));
+  if (!value) return null;
+  const { clean, contended, throttled, disk, unknown } = value.steps;
+  const disturbed = contended + throttled + disk;
+  if (disturbed === 0 && !isOn) return null;
   return (
     <label class="check" title={`Adds ${CLEAN_STEPS} to the filter`}>
       <input
@@ -215,24 +184,52 @@ function CleanOnly({ store, session }: { store: Store; session: OpenSession }) {
           navigation.setFilter(toggleWord(navigation.view.peek().filter, CLEAN_STEPS), 'push');
         }}
       />{' '}
-      Only clean steps: leaves out {formatCount(value.disturbed)} of {formatCount(value.all)}
+      <span>
+        Only clean steps: leaves out {formatCount(disturbed)} of{' '}
+        {formatCount(disturbed + clean + unknown)}
+      </span>
     </label>
   );
 }
 
-function Line({ store, resource }: { store: Store; resource: Resource<Sentence> }) {
+// What visitors ask, each as a button that shows the answer.
+function Questions({ store, session }: { store: Store; session: OpenSession }) {
+  return (
+    <section class="questions" aria-label="Questions">
+      <h4>Ask</h4>
+      {questionsOf(session).map(({ id, title, answer }) => (
+        <button
+          key={id}
+          type="button"
+          class="small"
+          onClick={() => {
+            ask(store, answer);
+          }}
+        >
+          {title}
+        </button>
+      ))}
+    </section>
+  );
+}
+
+const asIs = (one: Sentence): Sentence => one;
+
+function Line<T>(props: { store: Store; resource: Resource<T>; text: (value: T) => Sentence }) {
+  const { store, resource } = props;
   const { value, error } = useResource(resource);
   if (value) {
+    const { text, hint, evidence } = props.text(value);
     return (
       <button
         type="button"
         class="sentence"
-        title={`${value.hint}. Click for the evidence.`}
+        title={`${hint}. Click for the evidence.`}
         onClick={() => {
-          show(store, value.evidence);
+          void showAnswer(store, evidence);
         }}
       >
-        {value.text}
+        {text}
       </button>
     );
   }
@@ -250,15 +247,4 @@ function Line({ store, resource }: { store: Store; resource: Resource<Sentence> 
     );
   }
   return <span class="sentence dim">…</span>;
-}
-
-function show(store: Store, { panel, options, sort, filter }: Evidence): void {
-  store.reveal(panel);
-  const view = store.navigation.view.peek();
-  store.navigation.change({
-    options: withKey(view.options, panel, options),
-    sorts: sort === undefined ? view.sorts : withKey(view.sorts, panel, sort),
-    filter: filter ?? '',
-    range: null,
-  });
 }

@@ -12,20 +12,13 @@ import type {
   Sequentiality,
   Session,
 } from '../../net/types';
+import type { Answer } from '../../state/answer';
 import type { ModelMemory } from '../../strip/bands';
-
-// What a click on a sentence shows.
-export interface Evidence {
-  readonly panel: 'table' | 'map' | 'budget';
-  readonly options: string; // of the panel, as in links
-  readonly sort?: string;
-  readonly filter?: string;
-}
 
 export interface Sentence {
   readonly text: string;
   readonly hint: string; // where the figures come from
-  readonly evidence: Evidence;
+  readonly evidence: Answer; // what a click shows
 }
 
 const percent = (part: number, whole: number): string =>
@@ -65,7 +58,7 @@ export function bytesSentence(
   return {
     text: `${phase === 'generate' ? 'A generated token' : 'A step'} reads ${text(per(all))}, of which ${text(per(weights))} are weights${share}${from}.`,
     hint: 'breakdown, all and by=source of kind=weight: bytes read, divided by the tokens',
-    evidence: { panel: 'table', options: 'all,by:source', sort: '-bytes_read' },
+    evidence: { panel: 'table', options: 'all,by:source', sort: '-bytes_read', generated: true },
   };
 }
 
@@ -100,7 +93,13 @@ interface Hottest {
 const hottestText = ({ name, share, rate }: Hottest): string =>
   `${name} takes ${share} of the time, at ${formatBytes(Math.round(rate))}/s`;
 
-const SPEED_EVIDENCE: Evidence = { panel: 'table', options: 'all,by:op_kind', sort: '-time' };
+const SPEED_EVIDENCE: Answer = {
+  panel: 'table',
+  options: 'all,by:op_kind',
+  sort: '-time',
+  generated: true,
+  times: true,
+};
 
 // `ops`: totals by op type, the slowest first. `speed`: generated tokens per second; null: unknown.
 // `layers`: layersText().
@@ -214,8 +213,8 @@ export function repeatSentence(
     pairs === 0
       ? 'There are no two generated tokens to compare.'
       : same_weights === pairs
-        ? `All ${plural(pairs, 'token')} read the same weights as the token before.`
-        : `${formatCount(same_weights)} of ${plural(pairs, 'token')} read the same weights as the token before${causes.length > 0 ? `, the others used ${causes.join(' and ')}` : ''}.${rest}`;
+        ? `In all ${plural(pairs, 'pair')} of consecutive generated tokens, both read the same weights.`
+        : `In ${formatCount(same_weights)} of ${plural(pairs, 'pair')} of consecutive generated tokens, both read the same weights${causes.length > 0 ? `; in the others, the second used ${causes.join(' and ')}` : ''}.${rest}`;
   return {
     text,
     hint: `determinism: consecutive generated tokens, compared access by access${shared === null ? '' : '; experts: turnover of the choices'}`,

@@ -143,9 +143,11 @@ describe('a summary', () => {
         false,
         null,
       ).text;
-    expect(pairs({})).toBe('All 4 tokens read the same weights as the token before.');
+    expect(pairs({})).toBe(
+      'In all 4 pairs of consecutive generated tokens, both read the same weights.',
+    );
     expect(pairs({ same_weights: 1, differing: { ...none, experts: 9 } })).toBe(
-      '1 of 4 tokens read the same weights as the token before, the others used other experts.',
+      'In 1 of 4 pairs of consecutive generated tokens, both read the same weights; in the others, the second used other experts.',
     );
     const shown = (hasExperts: boolean) =>
       repeatSentence(
@@ -170,13 +172,13 @@ describe('a summary', () => {
       repeatSentence({ pairs: 4, same_weights: 0, differing, ...part } as Determinism, true, shared)
         .text;
     expect(text({})).toBe(
-      '0 of 4 tokens read the same weights as the token before, the others used other experts. Of the experts of a token, 37.5 % were also used by the token before, in the same layer; the other weights are the same.',
+      'In 0 of 4 pairs of consecutive generated tokens, both read the same weights; in the others, the second used other experts. Of the experts of a token, 37.5 % were also used by the token before, in the same layer; the other weights are the same.',
     );
     expect(text({ differing: { ...differing, graph: 1 } })).toMatch(
       /other experts and other ops\. Of the experts of a token, 37\.5 % were also used by the token before, in the same layer\.$/,
     );
     expect(text({ same_weights: 4 })).toBe(
-      'All 4 tokens read the same weights as the token before.',
+      'In all 4 pairs of consecutive generated tokens, both read the same weights.',
     );
   });
   it('says whether ops waited for the disk', () => {

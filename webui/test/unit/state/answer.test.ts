@@ -1,0 +1,63 @@
+// The view that a question or a sentence of the summary opens.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Conditions } from '../../../src/net/types';
+import { showAnswer, type Answer } from '../../../src/state/answer';
+import { server, session, startStore } from '../fake_server';
+import { FakeBrowser, succeeds } from '../fakes';
+import { step } from '../make';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const SLOWEST: Answer = {
+  panel: 'table',
+  options: 'all,by:layer',
+  sort: '-time',
+  generated: true,
+  times: true,
+};
+
+const conditions = (verdict: Conditions['verdict'], clean: number): Conditions =>
+  ({
+    verdict,
+    text: '',
+    steps: { clean, contended: 2, throttled: 0, disk: 0, unknown: 0 },
+  }) as unknown as Conditions;
+
+async function viewAfter(answer: Answer, machine: Conditions, view = '') {
+  const there = {
+    ...server({
+      sessions: [session('a')],
+      steps: [step(0, { phase: 'prompt' }), step(1, { phase: 'generate' })],
+    }),
+    conditions: () => succeeds(machine),
+  };
+  const store = await startStore(there, new FakeBrowser(`#1&session=a${view}`));
+  await showAnswer(store, answer);
+  return store.navigation.view.peek();
+}
+
+describe('an answer', () => {
+  it('about times shows the generated tokens, and all steps of an undisturbed session', async () => {
+    const view = await viewAfter(SLOWEST, conditions('clean', 10));
+    expect(view).toMatchObject({ phase: 'generate', filter: '', sorts: { table: '-time' } });
+  });
+
+  it('about times shows only the clean steps of a disturbed session', async () => {
+    expect((await viewAfter(SLOWEST, conditions('contended', 10))).filter).toBe('verdict:clean');
+    expect((await viewAfter(SLOWEST, conditions('contended', 0))).filter).toBe('');
+  });
+
+  it('about bytes leaves the filter for clean steps as it was', async () => {
+    const bytes: Answer = { panel: 'table', options: 'all,by:tensor', filter: 'kind:weight' };
+    const machine = conditions('contended', 10);
+    expect((await viewAfter(bytes, machine)).filter).toBe('kind:weight');
+    const clean = await viewAfter(bytes, machine, '&q=verdict:clean%20layer:2');
+    expect(clean.filter).toBe('kind:weight verdict:clean');
+    expect(clean.phase).toBe('all');
+  });
+});
