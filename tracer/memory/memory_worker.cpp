@@ -94,8 +94,9 @@ std::vector<MemoryPrediction> MemoryManager::Worker::predict(std::span<const std
   disk_measured = input.disk_bytes_per_second > 0;
   if (!disk_measured) input.disk_bytes_per_second = kAssumedDiskSpeed;
   if (!graph.graph) return {};
-  const WeightOrder order =
-      weight_order(graph.graph->graph, graph.graph->accesses, *graph.addresses);
+  GraphTemplate mapped = graph.graph->graph;
+  const std::vector<std::uint64_t> addresses = map_weights(mapped);
+  const WeightOrder order = weight_order(mapped, graph.graph->accesses, addresses);
   std::vector<WeightRange> weights, experts;
   for (const WeightUse& use : order.weights)
     if (!std::ranges::contains(weights, use.range)) weights.push_back(use.range);

@@ -35,21 +35,6 @@ std::unexpected<TraceError> cancelled() {
   return std::unexpected(TraceError{TraceError::Kind::Cancelled, "cancelled"});
 }
 
-// Weights with a place in a file, at addresses with the same place in their pages.
-std::vector<std::uint64_t> map_weights(GraphTemplate& graph) {
-  constexpr std::uint64_t kFileBits = 44;
-  std::vector<std::uint64_t> addresses(graph.tensors.size());
-  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
-    Tensor& root = graph.tensors[graph.root(TensorId{i}).v];
-    if (root.kind != TensorKind::Weight || root.file.empty() || root.source == Source::Device)
-      continue;
-    root.source = Source::Disk;
-    addresses[i] = ((std::uint64_t{root.file.file} + 1) << kFileBits) + root.file.offset +
-                   (graph.root(TensorId{i}) == TensorId{i} ? 0 : graph.tensors[i].view_offset);
-  }
-  return addresses;
-}
-
 // Weights of one layer whose experts one list selects.
 struct RoutedLayer {
   SlotId list;

@@ -42,6 +42,20 @@ ExpertUse expert_use(const GraphTemplate& graph, const Access& access,
 
 }  // namespace
 
+std::vector<std::uint64_t> map_weights(GraphTemplate& graph) {
+  constexpr std::uint64_t kFileBits = 44;
+  std::vector<std::uint64_t> addresses(graph.tensors.size());
+  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
+    Tensor& root = graph.tensors[graph.root(TensorId{i}).v];
+    if (root.kind != TensorKind::Weight || root.file.empty() || root.source == Source::Device)
+      continue;
+    root.source = Source::Disk;
+    addresses[i] = ((std::uint64_t{root.file.file} + 1) << kFileBits) + root.file.offset +
+                   (graph.root(TensorId{i}) == TensorId{i} ? 0 : graph.tensors[i].view_offset);
+  }
+  return addresses;
+}
+
 WeightOrder weight_order(const GraphTemplate& graph, std::span<const Access> accesses,
                          std::span<const std::uint64_t> addresses) {
   WeightOrder order;

@@ -48,6 +48,11 @@ struct WeightOrder {
   friend bool operator==(const WeightOrder&, const WeightOrder&) = default;
 };
 
+// Makes the weights of a graph as if they had been mapped, also those that were repacked or copied:
+// a model with a memory budget is loaded so. Returns the address of each tensor: not that of the
+// process, but with the same place in its page. Weights on a device stay where they are. Pure.
+std::vector<std::uint64_t> map_weights(GraphTemplate& graph);
+
 // `accesses`: accesses_of(graph). `addresses`: per tensor. Weights elsewhere (repacked, on a
 // device) are not in it. Pure; any thread.
 WeightOrder weight_order(const GraphTemplate& graph, std::span<const Access> accesses,

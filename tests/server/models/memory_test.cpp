@@ -200,6 +200,10 @@ TEST(MemoryBudgetPattern, IsGivenBeforeTheFirstStep) {
 TEST_F(MemoryBudgetRoutes, PlanListsEveryTensorAndPredictsEveryBudget) {
   ASSERT_TRUE(server_.wait_until_loaded()) << models();
   EXPECT_TRUE(plan()["curve"].empty()) << "before the first step";
+  run();
+  const json repacked = plan();
+  EXPECT_LT(sum(repacked, "mapped"), repacked["tensors"].size()) << "some weights are repacked";
+  ASSERT_EQ(repacked["curve"].size(), 40U);
   ASSERT_EQ(change({{"budget", "auto"}}).status, 200);
   ASSERT_TRUE(server_.wait_until_loaded()) << models();
   run();
@@ -226,6 +230,9 @@ TEST_F(MemoryBudgetRoutes, PlanListsEveryTensorAndPredictsEveryBudget) {
 
   double speed = 0;
   for (const json& point : now["curve"]) {
+    const json& before = repacked["curve"][&point - &now["curve"][0]];
+    EXPECT_EQ(before["bytes_per_token"], point["bytes_per_token"]) << "as without repacking";
+    EXPECT_EQ(before["plain_bytes_per_token"], point["plain_bytes_per_token"]);
     ASSERT_TRUE(point["tokens_per_second"].is_number()) << point;
     EXPECT_GE(point["tokens_per_second"].get<double>(), speed) << "more memory is never slower";
     speed = point["tokens_per_second"];

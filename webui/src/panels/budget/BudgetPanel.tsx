@@ -123,9 +123,8 @@ function Slider({ budget, state, memory }: SliderProps & { memory: ModelMemory |
   const curve = plan?.curve ?? [];
   const at = predictionAt(curve, bytes);
   const least = Math.min(total, MIB);
-  // The curve would be that of the other weights alone.
   const isRepacked = memory !== null && memory.repacked > 0 && state.budget === 'off';
-  const enough = enoughText(enoughOf(curve), memory);
+  const enough = enoughText(memory, enoughOf(curve));
   const change = (options: MemoryOptions): void => {
     chosen.value = null;
     void budget.change(options);
@@ -133,13 +132,14 @@ function Slider({ budget, state, memory }: SliderProps & { memory: ModelMemory |
   return (
     <section class="budget-choice" aria-label="Budget">
       {enough !== '' && <p class="budget-enough">{enough}</p>}
-      {isRepacked ? (
-        <p class="budget-prediction">
+      {isRepacked && (
+        <p class="dim">
           {formatBytes(memory.repacked)} of the weights are repacked copies, which must stay in
-          memory. A budget loads the model again without them; the next prompt then predicts the
-          speed of every budget.
+          memory. A budget loads the model again without them; the figures below are predictions for
+          that, from the speed with them.
         </p>
-      ) : curve.length > 0 ? (
+      )}
+      {curve.length > 0 ? (
         <Curve curve={curve} from={least} to={total} at={bytes} />
       ) : (
         <p class="dim">Send a prompt: then the speed of every budget can be predicted.</p>
@@ -162,7 +162,7 @@ function Slider({ budget, state, memory }: SliderProps & { memory: ModelMemory |
           {weightsText(total, memory)}
         </span>
       </label>
-      {at && !isRepacked && (
+      {at && (
         <p class="budget-prediction">
           {at.plain_bytes_per_token < 1 ? (
             <b>With {formatBytes(bytes)} all weights stay in memory: nothing to plan.</b>
