@@ -12,6 +12,8 @@ import type {
   Session,
   StepSummary,
 } from '../../src/net/types';
+import { enoughText } from '../../src/panels/budget/sizes';
+import type { ModelMemory } from '../../src/strip/bands';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use();
@@ -45,6 +47,21 @@ function timeOfSummary() {
     return performance.now() - from;
   };
   return { done: measure() };
+}
+
+// Bytes of the tensors of the last step, without views.
+async function memoryOfModel(): Promise<ModelMemory> {
+  const { rows } = await fixture.sql<[string, number]>(
+    `SELECT memory, sum(bytes) FROM (
+       SELECT CASE WHEN tensor_kind = 'kv' THEN 'kv' WHEN tensor_kind <> 'weight' THEN 'compute'
+           WHEN memory_source = 'repacked' THEN 'repacked' ELSE 'file' END AS memory,
+         tensor_name, max(tensor_bytes) AS bytes
+       FROM tensor WHERE view_of IS NULL
+         AND template = (SELECT template FROM step ORDER BY step DESC LIMIT 1)
+       GROUP BY 1, 2)
+     GROUP BY 1`,
+  );
+  return { file: 0, repacked: 0, kv: 0, compute: 0, ...Object.fromEntries(rows) };
 }
 
 // The sentences of the shown session, from REST.
@@ -116,7 +133,7 @@ async function expectedSummary(): Promise<readonly string[]> {
       : session.facts?.['trace.page_faults']
         ? 'No op waited for the disk.'
         : 'Disk waits were not recorded.',
-    `A cache of ${sizeAt(cliff)} would serve ${serves(cliff)} of the weight reads${cliff > 0 ? `, one of ${sizeAt(cliff - 1)} only ${serves(cliff - 1)}` : ''}.`,
+    `A cache of ${sizeAt(cliff)} would serve ${serves(cliff)} of the weight reads${cliff > 0 ? `, one of ${sizeAt(cliff - 1)} only ${serves(cliff - 1)}` : ''}. ${enoughText(await memoryOfModel(), null)}`,
   ];
 }
 

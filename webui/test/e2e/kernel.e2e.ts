@@ -73,8 +73,8 @@ async function comparesMemory(of: PageFixture, isRepacked: boolean): Promise<voi
     .poll(() => cache.innerText())
     .toContain(
       isRepacked
-        ? `${formatBytes(repacked)} of the weights are repacked copies, which are always in memory; ${formatBytes(file)} are read from the file.`
-        : 'weight reads',
+        ? `${formatBytes(file)} for the weights in the file, ${formatBytes(repacked)} of repacked weights, `
+        : `${formatBytes(file)} for the weights in the file, `,
     );
   if (!isRepacked) expect(await cache.innerText()).not.toContain('repacked');
 

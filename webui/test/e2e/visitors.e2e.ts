@@ -52,14 +52,23 @@ it('which layer is slowest', async () => {
   await expect.poll(() => row.locator('.vgrid-cell').first().innerText()).toBe(first);
 });
 
-it('which layer is slowest, by its question: of the same steps as the summary', async () => {
+// The layers by the time of generated tokens, in the steps that the summary counts.
+async function slowestLayers() {
   const machine = await fixture.get<Conditions>('conditions');
   const onlyClean =
     machine.verdict !== null && machine.verdict !== 'clean' && machine.steps.clean > 0;
-  await click(fixture.inspector.getByRole('button', { name: 'Which layer is slowest?' }));
-  const { rows, sums } = await fixture.get<Breakdown>(
+  const layers = await fixture.get<Breakdown>(
     `breakdown?by=layer&sort=-time&phase=generate${onlyClean ? '&clean=true' : ''}`,
   );
+  return { onlyClean, layers };
+}
+
+it('which layer is slowest, by its question: of the same steps as the summary', async () => {
+  const {
+    onlyClean,
+    layers: { rows, sums },
+  } = await slowestLayers();
+  await click(fixture.inspector.getByRole('button', { name: 'Which layer is slowest?' }));
   const grid = fixture.page.getByRole('grid', { name: 'Totals by layer' });
   const cells = grid.locator('.vgrid-row').first().locator('.vgrid-cell');
   await expect.poll(() => cells.first().innerText()).toBe(layerName(rows[0]?.name ?? ''));
@@ -251,7 +260,7 @@ it('is answered by the search, which also explains terms', async () => {
   await page.keyboard.press('Control+K');
   await page.keyboard.type('slowest layer');
   await page.keyboard.press('Enter');
-  const { rows } = await fixture.get<Breakdown>('breakdown?by=layer&sort=-time&limit=10');
+  const { rows } = (await slowestLayers()).layers;
   const first = page.getByRole('grid', { name: 'Totals by layer' }).locator('.vgrid-row').first();
   await expect
     .poll(() => first.locator('.vgrid-cell').first().innerText())

@@ -10,21 +10,23 @@ export function enoughOf(curve: readonly CurvePoint[]): number | null {
   return enough.length === 0 ? null : Math.min(...enough.map((point) => point.budget_bytes));
 }
 
-// How much RAM is enough, in one sentence.
-export function enoughText(enough: number | null, memory: ModelMemory | null): string {
-  if (enough === null && !memory) return '';
-  const weights = enough ?? memory?.file ?? 0;
-  const of = `${formatBytes(weights)} for the weights in the file`;
-  if (!memory) return `Enough memory to read no weight twice: ${of}, besides the KV cache and the compute buffers.`; // prettier-ignore
-  const { repacked, kv, compute } = memory;
+// How much RAM is enough, in one sentence: the same in the summary and in the budget panel.
+// `predicted`: enoughOf(), for a model of which no session is open.
+export function enoughText(memory: ModelMemory | null, predicted: number | null): string {
+  if (!memory) {
+    return predicted === null
+      ? ''
+      : `Enough memory to read no weight twice: ${formatBytes(predicted)} for the weights in the file, besides the KV cache and the compute buffers.`;
+  }
+  const { file, repacked, kv, compute } = memory;
   const parts = [
-    of,
+    `${formatBytes(file)} for the weights in the file`,
     repacked > 0 ? `${formatBytes(repacked)} of repacked weights` : '',
     kv > 0 ? `${formatBytes(kv)} of KV cache` : '',
     `${formatBytes(compute)} of compute buffers`,
   ].filter(Boolean);
   const last = parts.pop() ?? '';
-  const all = formatBytes(weights + repacked + kv + compute);
+  const all = formatBytes(file + repacked + kv + compute);
   return `${all} of memory are enough to read no weight from the disk twice: ${parts.join(', ')} and ${last}.`;
 }
 

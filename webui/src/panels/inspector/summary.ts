@@ -14,6 +14,7 @@ import type {
 } from '../../net/types';
 import type { Answer } from '../../state/answer';
 import type { ModelMemory } from '../../strip/bands';
+import { enoughText } from '../budget/sizes';
 
 export interface Sentence {
   readonly text: string;
@@ -254,19 +255,15 @@ export function cliffOf({ curve }: Pick<Reuse, 'curve'>): {
   return best;
 }
 
-// `memory`: of the model; repacked weights are always in memory, a cache serves their reads, too.
+// `memory`: of the model; a cache serves the reads of repacked weights, too.
 export function memorySentence(reuse: Reuse, memory: ModelMemory): Sentence {
   const cliff = cliffOf(reuse);
   const saved = (bytes: number): string => percent(bytes, reuse.bytes_read);
   const text = cliff
     ? `A cache of ${formatBytes(cliff.at.capacity_bytes)} would serve ${saved(cliff.at.lru.bytes_saved)} of the weight reads${cliff.below ? `, one of ${formatBytes(cliff.below.capacity_bytes)} only ${saved(cliff.below.lru.bytes_saved)}` : ''}.`
     : 'No weight is read twice, so a cache would serve nothing.';
-  const repacked =
-    memory.repacked > 0
-      ? ` ${formatBytes(memory.repacked)} of the weights are repacked copies, which are always in memory; ${formatBytes(memory.file)} are read from the file.`
-      : '';
   return {
-    text: `${text}${repacked}`,
+    text: `${text} ${enoughText(memory, null)}`,
     hint: 'reuse: reads that an LRU cache of each size would serve',
     evidence: { panel: 'budget', options: '' },
   };
