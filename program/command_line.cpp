@@ -198,7 +198,14 @@ std::string instead_of(const CLI::App& app, const CLI::App& of, const std::strin
   constexpr std::size_t kFew = 4;  // of more verbs, none is the one that was meant
   if (!others.empty() && others.size() <= kFew)
     return std::format(". It is an option of {}", join(others));
-  return did_you_mean(name, option_names(of));
+  std::vector<std::string> names = option_names(of);
+  // "-j" means "--json": one letter is as far from every other one.
+  if (name.size() == 2) {
+    std::erase_if(names, [&](const std::string& one) { return !one.starts_with("-" + name); });
+    return names.empty() || names.size() > kFew ? ""
+                                                : std::format(". Did you mean {}?", join(names));
+  }
+  return did_you_mean(name, names);
 }
 
 // For the first argument that the parser could not use.

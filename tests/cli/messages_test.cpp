@@ -51,6 +51,7 @@ class Messages : public ::testing::Test {
 TEST_F(Messages, SuggestVerbsOptionsAndValues) {
   expect_messages({
       {"hott s.ttrace", 2, "unknown verb 'hott'. Did you mean hot?"},
+      {"show s.ttrace -j", 2, "unknown option -j. Did you mean --json?"},
       {"help prase", 2, "unknown verb 'prase'. Did you mean parse?"},
       {"parse s.ttrace --tensr x", 2, "unknown option --tensr. Did you mean --tensor?"},
       {"parse s.ttrace --component atention", 2, "not 'atention'. Did you mean attention?"},

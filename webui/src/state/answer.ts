@@ -57,11 +57,11 @@ export async function showAnswer(store: Store, answer: Answer): Promise<void> {
   const view = store.navigation.view.peek();
   const isClean = onlyClean || parseFilter(view.filter).some(({ text }) => text === CLEAN_STEPS);
   const hasGenerated = session?.data.stepTotals.has('generate') === true;
-  store.navigation.change({
+  store.navigation.go({
+    ...store.inPhase(view, answer.generated && hasGenerated ? 'generate' : 'all'),
     options: withKey(view.options, panel, options),
     sorts: withKey(view.sorts, panel, sort ?? null),
     filter: [filter, isClean ? CLEAN_STEPS : ''].filter(Boolean).join(' '),
-    phase: answer.generated && hasGenerated ? 'generate' : 'all',
     range: null,
   });
 }

@@ -24,7 +24,7 @@ import { generationSpeed } from './speed';
 import { Toasts } from './toasts';
 import { Playback } from './playback';
 import type { KnownPanels } from './url';
-import { withStep, type PhaseFilter } from './view';
+import { withStep, type PhaseFilter, type View } from './view';
 
 // The part of net/live.ts that the store uses.
 export interface Watcher {
@@ -214,11 +214,14 @@ export class Store implements LiveSink {
 
   // Shows only steps of a phase. A selected step of another phase is replaced by the phase's newest.
   setPhase(phase: PhaseFilter): void {
-    const open = this.current.peek();
-    const view = this.navigation.view.peek();
-    const step = view.step === null ? undefined : open?.data.steps[view.step];
+    this.navigation.go(this.inPhase(this.navigation.view.peek(), phase));
+  }
+
+  // The view with this phase, without the step if it is of another one.
+  inPhase(view: View, phase: PhaseFilter): View {
+    const step = view.step === null ? undefined : this.current.peek()?.data.steps[view.step];
     const isLost = step !== undefined && !isInPhase(step, phase);
-    this.navigation.go({ ...(isLost ? withStep(view, null) : view), phase });
+    return { ...(isLost ? withStep(view, null) : view), phase };
   }
 
   // Selects a token, the step that processed it and optionally a layer.
