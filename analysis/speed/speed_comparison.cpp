@@ -73,6 +73,8 @@ std::vector<ComparedOp> compare_ops(const SpeedTest& before, const SpeedTest& af
     const double floor = std::max({noise, noise_of_blocks(left), noise_of_blocks(right)});
     row.change = compare_samples(fastest_blocks({left}), fastest_blocks({right}), floor,
                                  1 - (1 - kConfidence) / static_cast<double>(judged));
+    if (row.share * std::abs(row.change->ratio - 1) < kLeastEffect)
+      row.change->verdict = SpeedVerdict::Equal;
   }
   std::ranges::stable_sort(rows, std::ranges::greater(),
                            [](const ComparedOp& row) { return std::abs(row.added_ns()); });

@@ -47,8 +47,9 @@ struct ComparedOp {
   std::optional<SpeedChange> change;   // nullopt: less than kLeastShare, or only one side has it
   double added_ns() const { return after_ns - before_ns; }
 };
-// An op kind with a smaller share is not judged.
-inline constexpr double kLeastShare = 0.01;
+// An op kind with a smaller share is not judged, and a change that adds or saves less than
+// kLeastEffect of the time of all ops is not told apart: it explains nothing.
+inline constexpr double kLeastShare = 0.01, kLeastEffect = 0.0005;
 
 struct ComparedTest {
   std::uint32_t n_prompt = 0, n_gen = 0;

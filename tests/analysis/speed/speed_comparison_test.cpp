@@ -72,6 +72,29 @@ TEST(SpeedComparison, FindsAndNamesTheSlowOp) {
   EXPECT_GE(found, kRuns * 95 / 100);
 }
 
+// ROPE has 1.5 % of the time.
+TEST(SpeedComparison, ChangesThatExplainNothingAreNotNamed) {
+  const auto with_rope = [](double ms) {
+    SpeedTest test;
+    test.n_gen = 128;
+    test.ops = {{"MUL_MAT", 1'000, {}, {}}, {"ROPE", 100, {}, {}}};
+    for (int block = 0; block < 40; ++block) {
+      const double speed = 1e6 * (1 + 0.0001 * (block % 7));
+      test.first_ns.push_back((98.5 + ms) * speed);
+      test.second_ns.push_back((98.5 + ms) * speed);
+      test.ops[0].ns.push_back(98.5 * speed);
+      test.ops[1].ns.push_back(ms * speed);
+    }
+    return test;
+  };
+  const auto named = [&](double ms) {
+    return named_ops(compare_speed({with_rope(1.5)}, {with_rope(ms)}, SpeedOrder::InTurns).at(0));
+  };
+  EXPECT_EQ(named(1.5 * 1.02), "") << "0.03 % of the time of all ops";
+  EXPECT_EQ(named(1.5 * 1.05), "ROPE slower;") << "0.08 %";
+  EXPECT_EQ(named(1.5 * 0.95), "ROPE faster;");
+}
+
 TEST(SpeedComparison, ComparesTestsThatBothHave) {
   SpeedTest prompt = measured(1, 1), other = measured(2, 1);
   prompt.n_prompt = 512;

@@ -229,8 +229,10 @@ TEST_F(MemoryBudgetRoutes, PlanListsEveryTensorAndPredictsEveryBudget) {
   EXPECT_EQ(now["resident_unit_bytes"], json(sum(now, "size_bytes") / 4096));
 
   double speed = 0;
-  for (const json& point : now["curve"]) {
-    const json& before = repacked["curve"][&point - &now["curve"][0]];
+  ASSERT_EQ(now["curve"].size(), 40U);
+  for (std::size_t i = 0; i < now["curve"].size(); ++i) {
+    const json& point = now["curve"][i];
+    const json& before = repacked["curve"][i];
     EXPECT_EQ(before["bytes_per_token"], point["bytes_per_token"]) << "as without repacking";
     EXPECT_EQ(before["plain_bytes_per_token"], point["plain_bytes_per_token"]);
     ASSERT_TRUE(point["tokens_per_second"].is_number()) << point;
@@ -239,7 +241,6 @@ TEST_F(MemoryBudgetRoutes, PlanListsEveryTensorAndPredictsEveryBudget) {
     EXPECT_GE(point["tokens_per_second"].get<double>(),
               point["plain_tokens_per_second"].get<double>());
   }
-  EXPECT_EQ(now["curve"].size(), 40U);
 }
 
 TEST_F(MemoryBudgetRoutes, RejectsInvalidOptions) {
