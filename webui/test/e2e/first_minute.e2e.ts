@@ -50,6 +50,28 @@ describe('without a session', () => {
     await page.getByText('Which part of the model cost what, and when').last().waitFor();
     await page.keyboard.press('Escape');
   });
+
+  it('each panel has its sentence', async () => {
+    const { page } = fixture;
+    for (const name of [
+      'Chat',
+      'Sessions',
+      'Map',
+      'Graph',
+      'Table',
+      'Memory budget',
+      'Inspector',
+    ]) {
+      await page.getByRole('tab', { name, exact: true }).click();
+      const button = page.getByRole('button', { name: `What ${name} shows` });
+      await button.click();
+      const id = (await button.getAttribute('popovertarget')) ?? '';
+      const about = page.locator(`[id="${id}"]`);
+      await about.waitFor();
+      expect(await about.innerText(), name).toMatch(/^[A-Z].{40,}\.$/s);
+      await page.keyboard.press('Escape');
+    }
+  });
 });
 
 describe('the search', () => {

@@ -183,6 +183,12 @@ describe('the summary', () => {
     await page.getByRole('grid', { name: 'Totals by op type' }).waitFor();
     await sentences.nth(2).click();
     await expect.poll(() => fixture.hash.get('p.map')).toBe('y:file,x:time,v:bytes');
+    await sentences.nth(3).click();
+    await expect.poll(() => fixture.hash.get('p.map')).toBe('y:tensor,v:bytes');
+    expect(await fixture.filter.inputValue()).toBe('kind:weight');
+    await sentences.nth(4).click();
+    await page.getByRole('grid', { name: 'Totals by tensor' }).waitFor();
+    expect(fixture.hash.get('s.table')).toBe('-faults');
     await sentences.nth(5).click();
     await page.getByRole('tabpanel', { name: 'Memory budget' }).waitFor();
   });

@@ -324,6 +324,34 @@ describe('a gesture', () => {
     expect(await totals().count()).toBe(0);
   });
 
+  it('of dragging over the file tells how sequential its reads are, with a gap to choose', async () => {
+    const { page } = fixture;
+    await fixture.recorded(30);
+    await preset('File × time').click();
+    await settled();
+    const box = await input().boundingBox();
+    if (!box) throw new Error('no map');
+    await page.mouse.move(box.x + box.width * 0.3, box.y + box.height * 0.2);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.7, box.y + box.height * 0.4, { steps: 4 });
+    await page.mouse.up();
+    await expect.poll(() => fixture.hash.get('r')).toMatch(/^time:/);
+    const [time = ''] = (fixture.hash.get('r') ?? '').split(',');
+    const [, fromNs = '', toNs = ''] = time.split(':');
+    const shares: number[] = [];
+    for (const gap of [131_072, 0]) {
+      if (gap === 0) await map().getByLabel('Gap of sequential reads').selectOption('none');
+      const { sums } = await fixture.get<{ sums: { bytes: number; sequential_bytes: number } }>(
+        `sequentiality?gap=${gap}&from_ns=${fromNs}&to_ns=${toNs}&limit=1`,
+      );
+      const share = Math.round((100 * sums.sequential_bytes) / sums.bytes);
+      await totals().getByText(`${share} % sequential`).waitFor();
+      shares.push(share);
+    }
+    expect(shares[1]).toBeLessThan(shares[0] ?? 0);
+    expect(fixture.hash.get('p.map')).toContain('gap:0');
+  });
+
   it('of pointing magnifies with the lens, in the file down to rows', async () => {
     const { page } = fixture;
     await fixture.recorded(8);

@@ -23,6 +23,35 @@ interface Run {
 
 const LONG = 'Once upon a time there was a little frog. '.repeat(400);
 
+// Runs in the page: when the first op of a run was shown after Ctrl+Enter, and for how long
+// "Waiting" was shown since, both in milliseconds.
+function watchRun() {
+  let [pressed, first, waiting, last] = [NaN, Infinity, 0, 0];
+  let isOver = false;
+  addEventListener(
+    'keydown',
+    ({ key, ctrlKey }) => {
+      if (key === 'Enter' && ctrlKey) pressed = performance.now();
+    },
+    true,
+  );
+  const look = (): void => {
+    const now = performance.now();
+    const text = document.body.innerText;
+    if (first === Infinity && /is running: [1-9]\d* ops? done/.test(text)) first = now - pressed;
+    if (first < Infinity && text.includes('Waiting')) waiting += now - last;
+    last = now;
+    if (!isOver) requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+  return {
+    stop: () => {
+      isOver = true;
+      return { first, waiting };
+    },
+  };
+}
+
 describe('a running session', () => {
   it('shows its ops in the first step already', async () => {
     await fixture.runText(LONG, 2);
@@ -48,6 +77,25 @@ describe('a running session', () => {
     await fixture.stop.click();
     await fixture.progress.getByText(/^(Stopped|Done)/).waitFor();
     expect(await page.getByText(/Waiting/).count()).toBe(0);
+  });
+
+  it('shows something within 300 ms of Run, and never waits once ops run', async () => {
+    const { page } = fixture;
+    let firstMs = Infinity;
+    // Other programs may delay one run.
+    for (let run = 0; run < 3 && firstMs >= 300; run += 1) {
+      const watched = await page.evaluateHandle(watchRun);
+      await fixture.runText(`${run} ${LONG}`, 2);
+      await page
+        .getByText(/Step 0 is running: [1-9]\d* ops? done/)
+        .first()
+        .waitFor();
+      await fixture.waitDone();
+      const { first, waiting } = await watched.evaluate((one) => one.stop());
+      firstMs = first;
+      expect(waiting, 'ms of "Waiting" after the first op').toBeLessThan(500);
+    }
+    expect(firstMs, 'ms from Run until ops are shown').toBeLessThan(300);
   });
 
   it('is in the list of sessions at once', async () => {
@@ -77,17 +125,22 @@ describe('a running session', () => {
         .first()
 
         .textContent()) ?? '';
+    const sizeOnPage = async (): Promise<number> => {
+      const size = page.locator('.status span[title$=" bytes"]');
+      return Number(((await size.getAttribute('title')) ?? '').replace(/\D/g, ''));
+    };
     // Behind REST by less than a second, so two readings around the page's figure.
     for (let round = 0; round < 3; round += 1) {
-      const { steps } = await read();
+      const { steps, file_bytes: bytes } = await read();
       await expect
-        .poll(async () => Number((await fact('steps')).replace(/\D/g, '')), { timeout: 1500 })
+        .poll(async () => Number((await fact('steps')).replace(/\D/g, '')), { timeout: 1000 })
         .toBeGreaterThanOrEqual(steps);
       const status = async (): Promise<number> => {
         const text = await page.locator('.status').innerText();
         return Number(/([\d\s]+) steps/.exec(text)?.[1]?.replace(/\D/g, ''));
       };
-      await expect.poll(status, { timeout: 1500 }).toBeGreaterThanOrEqual(steps);
+      await expect.poll(sizeOnPage, { timeout: 1000 }).toBeGreaterThanOrEqual(bytes);
+      await expect.poll(status, { timeout: 1000 }).toBeGreaterThanOrEqual(steps);
       // Generated tokens: in the chat, the status line, and with those of the prompt in the list.
       const { prompt_tokens: prompt, generated } = await readRun();
       expect(prompt).toBeGreaterThan(0);
@@ -103,6 +156,7 @@ describe('a running session', () => {
     await fixture.progress.getByText(/^Stopped after/).waitFor();
     const done = await read();
     const run = await readRun();
+    await expect.poll(sizeOnPage, { timeout: 1000 }).toBe(done.file_bytes);
     await fixture.progress
       .getByText(`Stopped after ${plural(run.generated, 'generated token')}`)
       .waitFor();

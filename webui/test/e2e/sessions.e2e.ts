@@ -170,6 +170,27 @@ describe('a session', () => {
     fixture.errors = fixture.errors.filter((text) => !text.includes(' 500 '));
   });
 
+  it('is opened by dropping its file', async () => {
+    const { page } = fixture;
+    await fixture.runTextToEnd('Dropped', 4);
+    const id = fixture.session ?? '';
+    const transfer = await page.evaluateHandle(async (url) => {
+      const data = new DataTransfer();
+      data.items.add(new File([await (await fetch(url)).blob()], 'dropped.ttrace'));
+      return data;
+    }, `api/v1/sessions/${id}/file`);
+    await fixture.row('Dropped').hover();
+    await fixture
+      .row('Dropped')
+      .getByRole('button', { name: /^Delete/ })
+      .click();
+    await expect.poll(() => fixture.session).toBeNull();
+    await page.dispatchEvent('body', 'dragenter', { dataTransfer: transfer });
+    await page.dispatchEvent('body', 'drop', { dataTransfer: transfer });
+    await expect.poll(() => fixture.session).toBe(id);
+    await fixture.ops.waitFor();
+  });
+
   it('upload of an invalid file is rejected with the file’s name and the reason', async () => {
     const { page } = fixture;
     const transfer = await page.evaluateHandle(() => {

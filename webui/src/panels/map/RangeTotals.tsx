@@ -11,7 +11,7 @@ import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 import { useResource } from '../../ui/hooks';
 import type { MapModel } from './map_model';
-import { tracksOf, type MapValue } from './map_options';
+import { DEFAULT_GAP, tracksOf, type MapValue } from './map_options';
 
 type PlaceAxis = NonNullable<PictureQuery['y']>;
 
@@ -37,11 +37,41 @@ export function RangeTotals(props: { store: Store; session: OpenSession; model: 
       <span>{plural(Math.round(sums.accesses), 'access', 'accesses')}</span>
       {sums.faults > 0 && <span>{formatCount(sums.faults)} disk waits</span>}
       {sequential !== null && (
-        <span title="Share of the bytes that were read at most the gap after the previous read">
-          {Math.round(100 * sequential)} % sequential
-        </span>
+        <>
+          <span title="Share of the bytes whose read starts at most the gap after the end of the previous one">
+            {Math.round(100 * sequential)} % sequential
+          </span>
+          <Gap model={model} />
+        </>
       )}
     </span>
+  );
+}
+
+const GAPS = [0, 4096, 65_536, DEFAULT_GAP, 1 << 20, 8 << 20];
+
+// A link may have another gap.
+function Gap({ model }: { model: MapModel }) {
+  const { gap } = model.options.value;
+  return (
+    <label class="choice" title="The gap between two reads that still counts as sequential">
+      <span>gap</span>
+      <select
+        aria-label="Gap of sequential reads"
+        value={String(gap)}
+        onChange={(event) => {
+          model.change({ gap: Number(event.currentTarget.value) });
+        }}
+      >
+        {[...new Set([...GAPS, gap])]
+          .sort((a, b) => a - b)
+          .map((bytes) => (
+            <option key={bytes} value={String(bytes)}>
+              {bytes === 0 ? 'none' : formatBytes(bytes)}
+            </option>
+          ))}
+      </select>
+    </label>
   );
 }
 
