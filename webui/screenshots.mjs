@@ -16,7 +16,7 @@ const [folder = '../docs/images', ...rest] = process.argv.slice(2);
 const themes = rest.filter((one) => !/^\d+x\d+$/.test(one));
 const sizes = rest.filter((one) => /^\d+x\d+$/.test(one));
 
-// Name -> the hash after the session, and what is done before the picture.
+// Name -> the hash after the session (null: no session is open), and what is done before the picture.
 const VIEWS = {
   page: ['step=40&sel=o:64&l=3'],
   tensors: ['full=map&p.map=y:tensor,v:bytes'],
@@ -32,6 +32,13 @@ const VIEWS = {
   model: ['full=graph&p.graph=model,heat:bytes,all'],
   accesses: ['full=table&p.table=rows:accesses,all&q=kind:weight'],
   totals: ['p.table=by:tensor,all&sel=t:blk.3.ffn_down.weight&l=3'],
+  steps: ['full=table&p.table=rows:steps'],
+  nodes: ['full=graph&p.graph=list&l=3'],
+  budget: ['full=budget'],
+  start: [null],
+  watch: ['step=40', (page) => page.keyboard.press('r')],
+  'graph-layout': ['step=40&sel=o:64&l=3', (page) => page.keyboard.press('g')],
+  search: ['', (page) => page.keyboard.press('Control+k')],
 };
 const OF_README = ['page', 'memory', 'playback'];
 
@@ -68,7 +75,7 @@ try {
         if (rest.length === 0 && !OF_README.includes(name)) continue;
         const [width, height] = size.split('x').map(Number);
         const page = await browser.newPage({ viewport: { width, height }, colorScheme: theme });
-        await page.goto(`${url}/#1&session=${session}&${hash}`);
+        await page.goto(hash === null ? url : `${url}/#1&session=${session}&${hash}`);
         await page.waitForLoadState('networkidle');
         await page.waitForTimeout(1000);
         await prepare?.(page);
