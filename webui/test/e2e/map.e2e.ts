@@ -289,6 +289,19 @@ describe('a gesture', () => {
     await page.locator('.status').click(); // no panel has the focus
     await page.keyboard.press('w');
     await crumbs().waitFor();
+    const window = () => /cx:([\d.]+):([\d.]+)/.exec(fixture.hash.get('p.map') ?? '');
+    const from = () => Number(window()?.[1] ?? NaN);
+    const width = () => Number(window()?.[2] ?? NaN) - from();
+    await expect.poll(from).not.toBeNaN();
+    const [start, zoomed] = [from(), width()];
+    await page.keyboard.press('d');
+    await expect.poll(from).toBeGreaterThan(start);
+    await page.keyboard.press('a');
+    await expect.poll(from).toBeCloseTo(start, 1);
+    await page.keyboard.press('w');
+    await expect.poll(width).toBeLessThan(zoomed);
+    await page.keyboard.press('s');
+    await expect.poll(width).toBeCloseTo(zoomed, 1);
     await page.keyboard.press('0');
     await expect.poll(() => crumbs().count()).toBe(0);
     await page.mouse.dblclick(x, y);
