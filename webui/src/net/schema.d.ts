@@ -1982,7 +1982,7 @@ export interface components {
                 readonly pinned_bytes: number;
                 readonly streamed_bytes: number;
             }[];
-            /** @description What each budget would give; empty before the first step */
+            /** @description What each budget would give, with weights that are not repacked; empty before the first step */
             readonly curve: readonly {
                 readonly budget_bytes: number;
                 readonly bytes_per_token: number;
