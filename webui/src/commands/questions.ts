@@ -59,14 +59,16 @@ const OF_EXPERT = question('expert', 'Which tokens used an expert?', 'tokens of 
   filter: 'expert:0',
 });
 
-export function questionsOf(session: OpenSession | null) {
-  const info = session?.info.peek();
+type Info = ReturnType<OpenSession['info']['peek']>;
+
+// `info`: of the open session.
+export function questionsOf(info: Info | undefined) {
   const hasExperts = info?.is === 'ready' && (info.value.n_experts ?? 0) > 0;
   return hasExperts ? [...QUESTIONS, OF_EXPERT] : QUESTIONS;
 }
 
 export function questionCommands(store: Store): readonly Command[] {
-  return questionsOf(store.open.peek()).map(({ id, title, words, answer }) => ({
+  return questionsOf(store.open.peek()?.info.peek()).map(({ id, title, words, answer }) => ({
     id,
     title,
     words,

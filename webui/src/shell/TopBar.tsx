@@ -1,6 +1,7 @@
 // The top bar: the model of the next run, phase, step and filter of the session, and the state of
 // the connection.
 import { useSignal, useSignalEffect } from '@preact/signals';
+import { ask, questionsOf } from '../commands/questions';
 import { positionOf } from '../format';
 import type { Phase } from '../net/types';
 import type { OpenSession } from '../state/open_session';
@@ -41,6 +42,7 @@ export function TopBar({ store }: { store: Store }) {
         <span>Search</span>
         <kbd>Ctrl K</kbd>
       </button>
+      {session && <QuestionMenu key={session.id} store={store} session={session} />}
       <LayoutMenu store={store} />
       <ConnectionBadge store={store} />
       <ThemeButton store={store} />
@@ -116,6 +118,27 @@ function ViewNavigation({ store, session }: { store: Store; session: OpenSession
         />
       </div>
     </nav>
+  );
+}
+
+// What visitors ask about a session, each with the view that answers it.
+function QuestionMenu({ store, session }: { store: Store; session: OpenSession }) {
+  return (
+    <Menu label="Questions" title="Common questions about this session">
+      {questionsOf(session.info.value).map(({ id, title, answer }) => (
+        <button
+          key={id}
+          type="button"
+          class="menu-item"
+          onClick={(event) => {
+            closeMenu(event.currentTarget);
+            ask(store, answer);
+          }}
+        >
+          {title}
+        </button>
+      ))}
+    </Menu>
   );
 }
 

@@ -189,7 +189,7 @@ describe('the summary', () => {
     expect(await fixture.filter.inputValue()).toMatch(/^kind:weight( verdict:clean)?$/);
     await sentences.nth(4).click();
     await page.getByRole('grid', { name: 'Totals by tensor' }).waitFor();
-    expect(fixture.hash.get('s.table')).toBe('-faults');
+    expect(fixture.hash.get('o.table')).toBe('-faults');
     await sentences.nth(5).click();
     await page.getByRole('tabpanel', { name: 'Memory budget' }).waitFor();
   });

@@ -5,7 +5,6 @@ import type { ApiResult } from '../../net/api';
 import { ok } from '../../result';
 import type { OpenSession } from '../../state/open_session';
 import { CLEAN_STEPS, parseFilter, toggleWord } from '../../state/filter';
-import { ask, questionsOf } from '../../commands/questions';
 import { finishedSteps, isDisturbed, machineOf, showAnswer } from '../../state/answer';
 import { perSession } from '../../state/per_session';
 import { Resource } from '../../state/resource';
@@ -157,7 +156,6 @@ export function Summary({ store, session }: { store: Store; session: OpenSession
               </li>
             ))}
           </ol>
-          <Questions store={store} session={session} />
         </>
       )}
     </details>
@@ -189,27 +187,6 @@ function CleanOnly({ store, session }: { store: Store; session: OpenSession }) {
         {formatCount(disturbed + clean + unknown)}
       </span>
     </label>
-  );
-}
-
-// What visitors ask, each as a button that shows the answer.
-function Questions({ store, session }: { store: Store; session: OpenSession }) {
-  return (
-    <section class="questions" aria-label="Questions">
-      <h4>Ask</h4>
-      {questionsOf(session).map(({ id, title, answer }) => (
-        <button
-          key={id}
-          type="button"
-          class="small"
-          onClick={() => {
-            ask(store, answer);
-          }}
-        >
-          {title}
-        </button>
-      ))}
-    </section>
   );
 }
 
