@@ -72,6 +72,27 @@ function machineFacts(step: StepSummary): readonly Fact[] {
   return fact('machine', [step.verdict ?? 'not recorded', ...because].join(', '));
 }
 
+// What the process waited for to have the memory of the step; empty: not recorded.
+export function memoryFacts(step: StepSummary): readonly Fact[] {
+  const { disk_read_bytes: disk, reread_factor: again, bytes_per_fault: perFault } = step;
+  const { minor_faults: minor } = step;
+  const pressure = [
+    step.pressure_cpu_ns ? `${formatNs(step.pressure_cpu_ns)} for a processor` : '',
+    step.pressure_io_ns ? `${formatNs(step.pressure_io_ns)} for a disk` : '',
+    step.pressure_memory_ns ? `${formatNs(step.pressure_memory_ns)} for memory` : '',
+  ].filter(Boolean);
+  const read = [
+    disk === null ? '' : formatBytes(disk),
+    disk && again !== null ? `${again.toFixed(2)} times the weights that the step read` : '',
+    disk && perFault !== null ? `${formatBytes(Math.round(perFault))} per major page fault` : '',
+  ].filter(Boolean);
+  return [
+    ...(read.length === 0 ? [] : fact('read from disks', read.join(', '))),
+    ...(minor === null ? [] : fact('minor page faults', formatCount(minor))),
+    ...(pressure.length === 0 ? [] : fact('tasks waited', pressure.join(', '))),
+  ];
+}
+
 // What the time since the previous step was spent on.
 export function spentFacts(step: StepSummary): readonly Fact[] {
   const { queue_ns: queue, sample_ns: sample, detokenize_ns: text } = step;
@@ -102,6 +123,7 @@ function stepFacts(step: StepSummary): readonly Fact[] {
       ? fact('step time', 'lost: the disk or the CPU did not keep up')
       : fact('step time', formatNs(time), { exact: exactNs(time) })),
     ...machineFacts(step),
+    ...memoryFacts(step),
     ...spentFacts(step),
     ...fact('op times', `${timingText(step.timing)}${step.aborted ? ', aborted' : ''}`),
     ...fact('ops', formatCount(step.ops_timed)),

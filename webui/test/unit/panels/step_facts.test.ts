@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { spentFacts } from '../../../src/panels/inspector/inspect_session';
+import { memoryFacts, spentFacts } from '../../../src/panels/inspector/inspect_session';
 import { step } from '../make';
 
 const texts = (part: Parameters<typeof step>[1]) =>
@@ -22,4 +22,23 @@ it('says what the time since the previous step was spent on', () => {
 
 it('says nothing about what was not recorded', () => {
   expect(texts({})).toEqual([]);
+});
+
+it('says what the process read from disks, and what waited', () => {
+  const facts = memoryFacts(
+    step(3, {
+      disk_read_bytes: 3 << 20,
+      reread_factor: 0.875,
+      bytes_per_fault: 131_072,
+      minor_faults: 12,
+      pressure_io_ns: 2_000_000,
+      pressure_memory_ns: 0,
+    }),
+  );
+  expect(facts.map((fact) => `${fact.name}: ${fact.value}`)).toEqual([
+    'read from disks: 3 MiB, 0.88 times the weights that the step read, 128 KiB per major page fault',
+    'minor page faults: 12',
+    'tasks waited: 2 ms for a disk',
+  ]);
+  expect(memoryFacts(step(3))).toEqual([]);
 });
