@@ -4,7 +4,7 @@ import { useSignal } from '@preact/signals';
 import { useErrorBoundary } from 'preact/hooks';
 import type { Panel } from '../panels/panel';
 import { docksOf, moved, shownOf, type Zone } from '../state/layout';
-import { closeMenu, Menu } from '../ui/Menu';
+import { Menu, MenuItem } from '../ui/Menu';
 import { formatNs, plural } from '../format';
 import type { Run } from '../net/types';
 import type { OpenSession } from '../state/open_session';
@@ -145,18 +145,15 @@ function MoveMenu(props: {
 }) {
   const { store, panel, own, all } = props;
   const item = (text: string, target: string, zone: Zone) => (
-    <button
+    <MenuItem
       key={text}
-      type="button"
-      class="menu-item"
-      onClick={(event) => {
-        closeMenu(event.currentTarget);
+      run={() => {
         movePanel(store, panel.id, target, zone);
         document.getElementById(`tab-${panel.id}`)?.focus();
       }}
     >
       {text}
-    </button>
+    </MenuItem>
   );
   const others = docksOf(store.layout.value)
     .filter(({ panels }) => !panels.includes(panel.id))

@@ -13,7 +13,7 @@ import { IconButton } from '../ui/Button';
 import { usePart } from '../ui/hooks';
 import { Icon, Mark, type IconName } from '../ui/icons';
 import { Keys } from '../ui/Keys';
-import { closeMenu, Menu } from '../ui/Menu';
+import { Menu, MenuItem } from '../ui/Menu';
 import { Segmented } from '../ui/Segmented';
 import { FilterBar } from './FilterBar';
 import { ModelPicker } from './ModelPicker';
@@ -126,17 +126,14 @@ function QuestionMenu({ store, session }: { store: Store; session: OpenSession }
   return (
     <Menu label="Questions" title="Common questions about this session">
       {questionsOf(session.info.value).map(({ id, title, answer }) => (
-        <button
+        <MenuItem
           key={id}
-          type="button"
-          class="menu-item"
-          onClick={(event) => {
-            closeMenu(event.currentTarget);
+          run={() => {
             ask(store, answer);
           }}
         >
           {title}
-        </button>
+        </MenuItem>
       ))}
     </Menu>
   );
@@ -147,18 +144,15 @@ function LayoutMenu({ store }: { store: Store }) {
     <span class="layouts">
       <Menu label="Layout" title="Arrange the panels">
         {LAYOUT_NAMES.map((name) => (
-          <button
+          <MenuItem
             key={name}
-            type="button"
-            class="menu-item"
-            onClick={(event) => {
-              closeMenu(event.currentTarget);
+            run={() => {
               store.applyLayout(name);
             }}
           >
             <b>{name}</b> <span class="dim">{LAYOUT_INFO[name].shows}</span>{' '}
             <Keys keys={[LAYOUT_INFO[name].key]} />
-          </button>
+          </MenuItem>
         ))}
       </Menu>
     </span>

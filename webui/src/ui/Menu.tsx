@@ -54,8 +54,19 @@ export function Menu(props: {
   );
 }
 
-// Closes the menu that contains the element.
-export function closeMenu(inside: EventTarget | null): void {
-  const box = inside instanceof Element ? inside.closest('.menu') : null;
-  if (box instanceof HTMLElement) box.hidePopover();
+// A command in a menu, which it closes.
+export function MenuItem({ run, children }: { run: () => void; children: ComponentChildren }) {
+  return (
+    <button
+      type="button"
+      class="menu-item"
+      onClick={(event) => {
+        const box = event.currentTarget.closest('.menu');
+        if (box instanceof HTMLElement) box.hidePopover();
+        run();
+      }}
+    >
+      {children}
+    </button>
+  );
 }

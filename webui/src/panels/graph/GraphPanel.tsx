@@ -20,7 +20,7 @@ import type { Store } from '../../state/store';
 import { IconButton } from '../../ui/Button';
 import { download } from '../../ui/download';
 import { useExact, usePart, useResource } from '../../ui/hooks';
-import { closeMenu, Menu } from '../../ui/Menu';
+import { Menu, MenuItem } from '../../ui/Menu';
 import { Segmented } from '../../ui/Segmented';
 import { Empty, Failed, Loading } from '../../ui/States';
 import { Unused } from '../../ui/Unused';
@@ -255,17 +255,14 @@ function Export(props: { name: string; what: string; chart: { current: GraphChar
           ['PNG', png],
         ] as const
       ).map(([format, save]) => (
-        <button
+        <MenuItem
           key={format}
-          type="button"
-          class="menu-item"
-          onClick={(event) => {
-            closeMenu(event.currentTarget);
+          run={() => {
             save();
           }}
         >
           Save as {format}
-        </button>
+        </MenuItem>
       ))}
     </Menu>
   );

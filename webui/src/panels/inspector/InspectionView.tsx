@@ -8,7 +8,7 @@ import { withKey } from '../../state/view';
 import { IconButton } from '../../ui/Button';
 import { copyText } from '../../ui/clipboard';
 import { usePart } from '../../ui/hooks';
-import { closeMenu, Menu } from '../../ui/Menu';
+import { Menu, MenuItem } from '../../ui/Menu';
 import { Empty } from '../../ui/States';
 import { defaultTable, encodeTable } from '../table/table_options';
 import { Figures, isPartShown, UNFILTERED } from './Figures';
@@ -140,17 +140,14 @@ function Actions({ store, session, what }: DetailsProps & { what: Inspection }) 
     <div class="inspection-actions">
       <Menu label="Copy as" title="Copy the details, or what reproduces them">
         {choices.map(([name, text]) => (
-          <button
+          <MenuItem
             key={name}
-            type="button"
-            class="menu-item"
-            onClick={(event) => {
-              closeMenu(event.currentTarget);
+            run={() => {
               copy(text(), name);
             }}
           >
             {name}
-          </button>
+          </MenuItem>
         ))}
       </Menu>
       {what.accessesOf !== undefined && (

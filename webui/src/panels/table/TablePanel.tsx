@@ -9,7 +9,7 @@ import type { Store } from '../../state/store';
 import { withKey } from '../../state/view';
 import { copyText } from '../../ui/clipboard';
 import { usePart } from '../../ui/hooks';
-import { closeMenu, Menu } from '../../ui/Menu';
+import { Menu, MenuItem } from '../../ui/Menu';
 import { lazy } from '../../ui/lazy';
 import { Segmented } from '../../ui/Segmented';
 import type { SessionProps } from '../panel';
@@ -223,30 +223,24 @@ function CopyMenu({ store, copy }: { store: Store; copy: CopyRef }) {
   return (
     <Menu label="Copy" title="Copy the selected rows, or all (Ctrl+C copies as TSV)">
       {COPY_FORMATS.map((format) => (
-        <button
+        <MenuItem
           key={format}
-          type="button"
-          class="menu-item"
-          onClick={(event) => {
-            closeMenu(event.currentTarget);
+          run={() => {
             void copyRows(format);
           }}
         >
           Rows as {format}
-        </button>
+        </MenuItem>
       ))}
-      <button
-        type="button"
-        class="menu-item"
-        onClick={(event) => {
-          closeMenu(event.currentTarget);
+      <MenuItem
+        run={() => {
           const sql = copy.current?.sql ?? null;
           if (sql === null) store.toasts.error('These rows have no SQL.');
           else void put(sql, 'SQL copied.');
         }}
       >
         SQL
-      </button>
+      </MenuItem>
     </Menu>
   );
 }
