@@ -76,8 +76,9 @@ try {
         const [width, height] = size.split('x').map(Number);
         const page = await browser.newPage({ viewport: { width, height }, colorScheme: theme });
         await page.goto(hash === null ? url : `${url}/#1&session=${session}&${hash}`);
-        await page.waitForLoadState('networkidle');
-        await page.waitForTimeout(1000);
+        // The budget panel polls, so the network is never idle.
+        await page.locator('.status').waitFor();
+        await page.waitForTimeout(2000);
         await prepare?.(page);
         await page.waitForTimeout(500);
         if (rest.length === 0) await page.screenshot({ path: join(folder, `${name}.png`) });
