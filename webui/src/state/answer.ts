@@ -54,6 +54,7 @@ export async function showAnswer(store: Store, answer: Answer): Promise<void> {
   if (options === undefined) return;
   const session = store.open.peek();
   const onlyClean = session && answer.times ? await needsClean(session) : false;
+  if (store.open.peek() !== session) return; // another one was opened meanwhile
   const view = store.navigation.view.peek();
   const isClean = onlyClean || parseFilter(view.filter).some(({ text }) => text === CLEAN_STEPS);
   const hasGenerated = session?.data.stepTotals.has('generate') === true;

@@ -264,7 +264,7 @@ export class GraphChart implements Viewport {
     this.select(this.focused.peek());
   }
 
-  // Moves the focus to the next or previous search result.
+  // Moves the focus to the next or previous search result. Returns its index; null: there is none.
   focusResult(by: 1 | -1): number | null {
     const hits = [...(this.hits.peek() ?? [])];
     if (hits.length === 0) return null;
