@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "analysis/common/file_bytes.h"
-#include "analysis/common/quantile.h"
 #include "analysis/common/walk_steps.h"
+#include "tracer/format/model/quantile.h"
 
 namespace tt {
 

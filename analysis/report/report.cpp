@@ -6,7 +6,7 @@
 #include <ranges>
 
 #include "analysis/common/format_units.h"
-#include "analysis/common/quantile.h"
+#include "tracer/format/model/quantile.h"
 
 namespace tt {
 

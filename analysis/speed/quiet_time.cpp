@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "analysis/common/quantile.h"
+#include "tracer/format/model/quantile.h"
 
 namespace tt {
 

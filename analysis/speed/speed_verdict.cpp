@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/common/quantile.h"
+#include "tracer/format/model/quantile.h"
 
 namespace tt {
 

@@ -9,7 +9,7 @@
 
 namespace tt {
 
-// Median and spread. Quantiles: analysis/common/quantile.h.
+// Median and spread. Quantiles: tracer/format/model/quantile.h.
 struct SampleSpread {
   double median = 0, p5 = 0, p95 = 0, mean = 0;
   double stddev = 0;  // of the sample (n - 1)

@@ -42,6 +42,7 @@
 #include "tests/support/slow_disk.h"
 #include "tracer/engine/backends.h"
 #include "tracer/engine/engine.h"
+#include "tracer/format/model/quantile.h"
 #include "tracer/memory/disk_speed.h"
 #include "tracer/memory/memory_group.h"
 #include "tracer/memory/memory_limit.h"
@@ -118,9 +119,8 @@ const Way& way_named(const std::string& name) {
 }
 
 double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-  return values[values.size() / 2];
+  std::ranges::sort(values);
+  return tt::quantile<double>(values, 0.5).value_or(0);
 }
 
 // Limits the disk of this process, if it is to be.

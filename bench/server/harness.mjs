@@ -40,9 +40,11 @@ export function modelFile(model) {
   return file;
 }
 
+// By nearest rank (docs/glossary.md).
 export function quantile(values, q) {
   const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))];
+  const rank = Math.ceil(q * sorted.length - 1e-9);
+  return sorted[Math.min(sorted.length, Math.max(1, rank)) - 1];
 }
 export const median = (values) => quantile(values, 0.5);
 

@@ -6,16 +6,15 @@
 #include <span>
 
 #include "tracer/format/access/access.h"
+#include "tracer/format/model/quantile.h"
 
 namespace tt {
 
 namespace {
 
 double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
+  std::ranges::sort(values);
+  return quantile<double>(values, 0.5).value_or(0);
 }
 
 bool generates(const Step& step) {

@@ -1,4 +1,5 @@
 // From values to colour levels.
+import { quantile } from '../quantile';
 
 export interface Scale {
   readonly min: number; // the first colour; lower values are clamped
@@ -31,10 +32,9 @@ export function scaleOf(lists: readonly Float32Array[], log: boolean): Scale {
     }
   }
   samples.sort((a, b) => a - b);
-  const quantile = (q: number): number => samples[Math.round(q * (samples.length - 1))] ?? largest;
-  const high = quantile(0.995);
+  const high = quantile(samples, 0.995) ?? largest;
   const max = largest > 2 * high ? high : largest;
-  const min = log ? Math.min(quantile(0.005), max) : 0;
+  const min = log ? Math.min(quantile(samples, 0.005) ?? largest, max) : 0;
   return { min, max, clips: max < largest, log };
 }
 

@@ -1,6 +1,7 @@
 // Plays a session again, slower or faster than it ran. Its position is the view's step and selected
 // op, so every view that shows the selection moves in the same frame.
 import { signal, type ReadonlySignal } from '@preact/signals';
+import { quantile } from '../quantile';
 import type { Navigation, HistoryMode } from './navigation';
 import { adjacentStep, type OpenSession } from './open_session';
 import { stepOpsOf } from './per_session';
@@ -83,8 +84,7 @@ export class Playback {
       .slice(passage.first, passage.last + 1)
       .map((step) => (step ? step.end_ns - step.begin_ns : 0))
       .sort((a, b) => a - b);
-    const median = times[(times.length - 1) >> 1] ?? 0;
-    this.navigation.change({ speed: readableSpeed(median) }, 'replace');
+    this.navigation.change({ speed: readableSpeed(quantile(times, 0.5) ?? 0) }, 'replace');
   }
 
   pause(): void {

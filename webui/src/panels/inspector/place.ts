@@ -4,6 +4,7 @@
 import { computed, type ReadonlySignal } from '@preact/signals';
 import type { PictureQuery, TraceSums } from '../../net/types';
 import { pixelStart } from '../../plane/raster';
+import { quantile } from '../../quantile';
 import { ok, type Result } from '../../result';
 import type { ApiError } from '../../net/api';
 import type { OpenSession } from '../../state/open_session';
@@ -162,10 +163,10 @@ function sumOf(value: PlaceValue, sums: TraceSums): number {
   return all[value];
 }
 
-// By nearest rank, as everywhere (docs/glossary.md). Values of 0 are missing.
+// Values of 0 are missing.
 export function median(values: readonly number[]): number {
   const sorted = values.filter((value) => value > 0).sort((a, b) => a - b);
-  return sorted[Math.ceil(sorted.length / 2) - 1] ?? 0;
+  return quantile(sorted, 0.5) ?? 0;
 }
 
 // The values of steps, as means of at most `WIDTH` groups.
