@@ -337,6 +337,17 @@ std::expected<std::vector<BreakdownRow>, TraceError> rows_of(const SessionIndex&
   return rows;
 }
 
+// Sets BreakdownRow::step of the total (without keys: an axis with one row) or of rows.
+Status add_step_times(const SessionIndex& index, Axis by, const TraceFilter& filter,
+                      std::span<BreakdownRow* const> rows, const ContinueCheck& keep_going) {
+  std::vector<std::int64_t> keys;
+  for (const BreakdownRow* row : rows) keys.push_back(row->key);
+  const auto times = step_times(index, by, filter, keys, keep_going);
+  if (!times) return std::unexpected(times.error());
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i]->step = (*times)[i];
+  return {};
+}
+
 void name(std::span<BreakdownRow> rows, Axis by) {
   if (!is_temporal(by)) return;
   for (BreakdownRow& row : rows) row.name = std::to_string(row.key);
@@ -378,6 +389,19 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
   auto all = total(index, query.filter, keep_going);
   if (!all) return std::unexpected(all.error());
   out.total = *std::move(all);
+  out.left_out_steps = index.left_out();
+  if (query.step_times) {
+    BreakdownRow* const total[] = {&out.total};
+    if (auto added = add_step_times(index, Axis::All, query.filter, total, keep_going); !added)
+      return std::unexpected(added.error());
+  }
+  if (query.step_times && !is_temporal(query.by)) {
+    std::vector<BreakdownRow*> rows_on_page;
+    for (BreakdownRow& row : out.rows) rows_on_page.push_back(&row);
+    if (auto added = add_step_times(index, query.by, query.filter, rows_on_page, keep_going);
+        !added)
+      return std::unexpected(added.error());
+  }
   TraceFilter mapped = query.filter;
   if (!mapped.source || *mapped.source == Source::Disk) {
     mapped.source = Source::Disk;
@@ -483,6 +507,7 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
               .row_count = rows->size(),
               .rows = {},
               .classes = {},
+              .left_out_steps = index.left_out(),
               .note = {}};
   if (query.value) {
     out.value = *query.value;
@@ -514,6 +539,13 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
     name(std::span(&row, 1), query.by);
     const Bytes size = size_of(row);
     out.rows.push_back({.row = std::move(row), .heat = heat_of(rank++), .size = size});
+  }
+  if (query.step_times && !is_temporal(query.by)) {
+    std::vector<BreakdownRow*> rows_on_page;
+    for (HotCold::Row& row : out.rows) rows_on_page.push_back(&row.row);
+    if (auto added = add_step_times(index, query.by, query.filter, rows_on_page, keep_going);
+        !added)
+      return std::unexpected(added.error());
   }
   return out;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/aggregate/step_times.h"
 #include "analysis/aggregate/trace_axis.h"
 #include "analysis/common/page.h"
 #include "analysis/index/session_index.h"
@@ -35,6 +36,7 @@ struct BreakdownRow {
   std::string name;
   std::int64_t key = 0;             // as AxisRows::keys(): token index, layer number, ...
   TraceSums all, prompt, generate;  // `all` includes the other phases
+  std::optional<StepTimes> step;    // of one step; only on request
   friend bool operator==(const BreakdownRow&, const BreakdownRow&) = default;
 };
 
@@ -43,6 +45,7 @@ struct BreakdownQuery {
   TraceFilter filter{};
   std::optional<Order<Value>> order{};  // none: natural order
   PageRange page = kAllRows;
+  bool step_times = false;  // whether to compute BreakdownRow::step; for axes that are not temporal
 };
 
 struct Breakdown {
@@ -54,6 +57,7 @@ struct Breakdown {
   // The same total by memory source: mapped from the model file, or other memory.
   TraceSums disk, buffer;
   std::uint32_t damaged_steps = 0;
+  std::uint64_t left_out_steps = 0;  // of the index; in no sum
 };
 
 std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
@@ -74,6 +78,7 @@ struct HotQuery {
   double hot_share = 0.10, cold_share = 0.50;  // 0 to 1
   TraceFilter filter{};
   PageRange page = kAllRows;
+  bool step_times = false;  // as BreakdownQuery::step_times
 
   // Per cent, or the default: 10 and 50, but at most what the other leaves.
   void set_shares(std::optional<double> hot_percent, std::optional<double> cold_percent) {
@@ -97,7 +102,8 @@ struct HotCold {
     Bytes size{};
     TraceSums sums;
   };
-  std::array<Class, 3> classes;  // indexed by Heat
+  std::array<Class, 3> classes;      // indexed by Heat
+  std::uint64_t left_out_steps = 0;  // as in Breakdown
   // A sentence for each surprise: which equal values decided the value that rows are sorted
   // by, and which groups of equal rows a limit would have divided. Empty: none.
   std::string note;

@@ -53,6 +53,7 @@ class RasterBuilder {
   std::expected<Raster, TraceError> build() {
     raster_.value = query_.value;
     raster_.damaged_steps = static_cast<std::uint32_t>(index_.damaged().size());
+    raster_.left_out_steps = index_.left_out();
     const bool when_x = is_temporal(query_.x.axis), when_y = is_temporal(query_.y.axis);
     assert(!(when_x && when_y));
     if (!when_x) place(query_.x, x_rows_, x_, raster_.x);

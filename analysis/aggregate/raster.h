@@ -54,7 +54,8 @@ struct Raster {
   // axis. It exceeds `shown` by what is outside the range of the other axis or on no row of
   // it (an access without an expert or file).
   double total = 0;
-  std::uint32_t damaged_steps = 0;  // of the session; not included in any sum
+  std::uint32_t damaged_steps = 0;   // of the session; not included in any sum
+  std::uint64_t left_out_steps = 0;  // of the index; not included in any sum
 };
 
 std::expected<Raster, TraceError> raster(const SessionIndex& index, const RasterQuery& query,

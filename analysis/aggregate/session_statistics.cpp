@@ -45,6 +45,7 @@ AccessSums sums_of(const SeriesSlice& slice, const OutlineAccess& access) {
 
 void add_steps(const SessionIndex& index, Range<std::uint64_t> wanted, SessionStatistics& out) {
   const std::set<StepId> damaged(index.damaged().begin(), index.damaged().end());
+  std::map<Phase, std::vector<Ns>> durations;
   const auto end = std::min<std::uint64_t>(wanted.to, index.steps().size());
   for (std::uint64_t i = wanted.from; i < end; ++i) {
     if (damaged.contains(StepId{static_cast<std::uint32_t>(i)})) {
@@ -56,10 +57,13 @@ void add_steps(const SessionIndex& index, Range<std::uint64_t> wanted, SessionSt
     ++out.steps;
     out.tokens += step.n_tokens;
     // Unsigned arithmetic, because values of a damaged file may overflow.
-    out.time.v = static_cast<std::int64_t>(static_cast<std::uint64_t>(out.time.v) +
-                                           static_cast<std::uint64_t>(step.end.v) -
-                                           static_cast<std::uint64_t>(step.begin.v));
+    const std::uint64_t took =
+        static_cast<std::uint64_t>(step.end.v) - static_cast<std::uint64_t>(step.begin.v);
+    out.time.v = static_cast<std::int64_t>(static_cast<std::uint64_t>(out.time.v) + took);
+    if (step.is_normal()) durations[step.phase].push_back(Ns{static_cast<std::int64_t>(took)});
   }
+  for (auto& [phase, took] : durations)
+    if (const auto spread = spread_of(std::move(took))) out.step_times[phase] = *spread;
 }
 
 }  // namespace

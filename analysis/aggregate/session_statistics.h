@@ -10,6 +10,7 @@
 
 #include "analysis/aggregate/trace_axis.h"
 #include "analysis/common/layer_set.h"
+#include "analysis/common/spread.h"
 #include "analysis/index/session_index.h"
 
 namespace tt {
@@ -31,6 +32,7 @@ struct SessionStatistics {
   // Of all steps in the range, regardless of `layers`; without damaged steps.
   std::uint64_t steps = 0, tokens = 0;
   Ns time{};
+  std::map<Phase, Spread> step_times;  // durations of normal steps
   std::uint32_t damaged_steps = 0;
   // Executed ops; with a layer filter, only ops that name a tensor of the layer.
   std::uint64_t ops = 0;

@@ -75,7 +75,16 @@ constexpr auto condition_columns() {
       condition_column<&C::pressure_io_ns>(
           "ns", "time in which any task of the system waited for a disk (PSI)"),
       condition_column<&C::pressure_memory_ns>(
-          "ns", "time in which any task of the system waited for memory (PSI)")};
+          "ns", "time in which any task of the system waited for memory (PSI)"),
+      condition_column<&C::frequency_khz>(
+          "kHz", "mean frequency of the processors at the end of the step"),
+      condition_column<&C::thermal_throttles>(
+          "events",
+          "number of times that a processor was slowed down because of its temperature; sum over "
+          "the processors"),
+      condition_column<&C::memory_limit_bytes>(
+          "bytes", "memory limit of the process: the smallest of its cgroups and the RAM"),
+      condition_column<&C::locked_bytes>("bytes", "memory that the process has locked (mlock)")};
 }
 
 // What the time since the previous step was spent on.

@@ -27,6 +27,7 @@ bool ThreadTime::add(const StepConditions& conditions, std::uint32_t threads) {
   cpu_ns += cpu;
   wait_ns += wait;
   throttled_ns += throttled;
+  if (number(conditions.thermal_throttles) > 0) hot_ns += total;
   faults += number(conditions.major_faults);
   bytes += number(conditions.disk_read_bytes);
   if (number(conditions.major_faults) > 0)
@@ -39,6 +40,7 @@ ThreadTime& ThreadTime::operator+=(const ThreadTime& other) {
   cpu_ns += other.cpu_ns;
   wait_ns += other.wait_ns;
   throttled_ns += other.throttled_ns;
+  hot_ns += other.hot_ns;
   blocked_ns += other.blocked_ns;
   faults += other.faults;
   bytes += other.bytes;
@@ -52,7 +54,7 @@ std::optional<Verdict> ThreadTime::verdict() const {
   const auto is_loss = [&](double ns, double share) {
     return ns >= share * total_ns && ns >= kLeastNs;
   };
-  if (is_loss(throttled_ns, kThrottled)) return Verdict::Throttled;
+  if (is_loss(throttled_ns, kThrottled) || is_loss(hot_ns, kHot)) return Verdict::Throttled;
   const bool contended = is_loss(wait_ns, kContended);
   if (is_loss(blocked_ns, kDisk) && (!contended || blocked_ns > wait_ns)) return Verdict::Disk;
   return contended ? Verdict::Contended : Verdict::Clean;
@@ -80,6 +82,12 @@ std::string advice_on(Verdict verdict, const ThreadTime& time) {
           "again.",
           share(time.wait_ns));
     case Verdict::Throttled:
+      if (time.hot_ns > time.throttled_ns) {
+        return std::format(
+            "throttled: processors were slowed down because of their temperature in steps with {} "
+            "of the time. Let the machine cool down, or use fewer threads (-t), and record again.",
+            share(time.hot_ns));
+      }
       return std::format(
           "throttled: a CPU limit (cgroup) stopped the threads for {} of their time. Raise the "
           "limit (docker --cpus, systemd CPUQuota), or use no more threads (-t) than it allows.",
@@ -87,8 +95,9 @@ std::string advice_on(Verdict verdict, const ThreadTime& time) {
     case Verdict::Disk:
       return std::format(
           "disk: the threads waited for {} of their time in steps with {:.0f} major page faults; "
-          "{} were read. If memory is sufficient, the next run will find the model there; --mlock "
-          "keeps it there.",
+          "{} were read. If memory is sufficient, the next run will find the model there; "
+          "--load-mode "
+          "mmap+mlock keeps it there.",
           share(time.blocked_ns), time.faults, format_bytes(time.bytes));
   }
   return "";

@@ -13,7 +13,7 @@ namespace tt {
 enum class Verdict : std::uint8_t {
   Clean,      // nothing of the following
   Contended,  // threads waited for a processor
-  Throttled,  // a CPU limit stopped the threads
+  Throttled,  // a CPU limit stopped the threads, or the processors were too hot
   Disk        // threads waited for the disk
 };
 const char* to_text(Verdict);
@@ -24,12 +24,13 @@ struct ThreadTime {
   double cpu_ns = 0;        // on a processor
   double wait_ns = 0;       // waiting for a processor
   double throttled_ns = 0;  // stopped by a CPU limit; part of the rest
+  double hot_ns = 0;        // all time of steps in which a processor was slowed down: too hot
   double blocked_ns = 0;    // none of these, in steps with major page faults
   double faults = 0;        // major
   double bytes = 0;         // read from disks
 
   // Shares of total_ns from which on time is lost for this reason.
-  static constexpr double kThrottled = 0.05, kContended = 0.05, kDisk = 0.10;
+  static constexpr double kThrottled = 0.05, kHot = 0.05, kContended = 0.05, kDisk = 0.10;
   // Less is no loss, whatever its share: waking a thread takes this long.
   static constexpr double kLeastNs = 100'000;
 

@@ -160,6 +160,7 @@ Status SessionIndex::take(const SessionReader& reader, const SessionReader::Step
                    .n_tokens = head.n_tokens,
                    .phase = head.phase,
                    .learned = head.timing == Timing::Learned,
+                   .interrupted = head.dropped || head.aborted,
                    .left_out = is_left_out(leave_out_, head.conditions, head.threads),
                    .totals = {}};
   if (!steps_.empty()) {

@@ -61,10 +61,14 @@ struct IndexedStep {
   Phase phase = Phase::Other;
   bool timed = false;  // whether its ops have times
   bool learned = false;
+  bool interrupted = false;  // dropped or aborted
   bool left_out = false;
   // Sums over all ops and accesses of the step.
   std::uint64_t op_ns = 0;
   AccessTotals totals;
+
+  // Its duration is that of the model (analysis/tables/session_conditions.h).
+  bool is_normal() const { return !learned && !interrupted && !left_out; }
 };
 // The range of tokens that a step covers on the token axis; a step without tokens covers the
 // next token.

@@ -309,12 +309,17 @@ std::expected<Comparison, TraceError> compare(const ComparedSession& left,
                                               const ContinueCheck& keep_going) {
   Comparison comparison;
   comparison.facts = differing_facts(left.index.info(), right.index.info());
-  const auto left_conditions = session_conditions(left.reader, LeaveOut::Nothing, keep_going);
+  const auto left_conditions = session_conditions(left.reader, left.index.leave_out(), keep_going);
   if (!left_conditions) return std::unexpected(left_conditions.error());
-  const auto right_conditions = session_conditions(right.reader, LeaveOut::Nothing, keep_going);
+  const auto right_conditions =
+      session_conditions(right.reader, right.index.leave_out(), keep_going);
   if (!right_conditions) return std::unexpected(right_conditions.error());
   comparison.causes = causes_of({.info = left.index.info(), .conditions = *left_conditions},
                                 {.info = right.index.info(), .conditions = *right_conditions});
+  for (const auto& [phase, times] : left_conditions->phases)
+    comparison.step_times[phase].left = times.spread;
+  for (const auto& [phase, times] : right_conditions->phases)
+    comparison.step_times[phase].right = times.spread;
   auto aligned = align(left, right, tokens);
   if (!aligned) return std::unexpected(aligned.error());
   comparison.tokens = *std::move(aligned);
@@ -363,7 +368,8 @@ std::expected<WithinComparison, TraceError> compare_within(const SessionIndex& i
                        .left_sums = left->total,
                        .right_sums = right->total,
                        .rows = {.total = rows.size(), .rows = {}},
-                       .damaged_steps = static_cast<std::uint32_t>(index.damaged().size())};
+                       .damaged_steps = static_cast<std::uint32_t>(index.damaged().size()),
+                       .left_out_steps = index.left_out()};
   for (std::uint64_t i = query.page.from; i < rows.size() && query.page.contains(i); ++i)
     out.rows.rows.push_back(std::move(rows[static_cast<std::size_t>(i)]));
   return out;

@@ -6,12 +6,14 @@
 
 #include <cstdint>
 #include <expected>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/aggregate/breakdown.h"
 #include "analysis/common/page.h"
+#include "analysis/common/spread.h"
 #include "analysis/index/session_index.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -63,10 +65,19 @@ struct ComparedFact {
   friend bool operator==(const ComparedFact&, const ComparedFact&) = default;
 };
 
+// Durations of the steps of a phase; none: the session has no such step.
+struct ComparedTimes {
+  std::optional<Spread> left, right;
+  friend bool operator==(const ComparedTimes&, const ComparedTimes&) = default;
+};
+
 struct Comparison {
   TraceSums left, right;
   std::vector<std::string> causes;  // of differences: comparison_causes.h
   std::vector<ComparedFact> facts;  // sorted by name; without result.* and trace.*
+  // Durations of the normal steps (analysis/tables/session_conditions.h); without the steps that
+  // the index left out.
+  std::map<Phase, ComparedTimes> step_times;
   TokenAlignment tokens;
   std::vector<ComparedTemplate> templates;  // in the order of the left session
   std::vector<ComparedBy> by;               // by phase, component, layer, op kind, tensor
@@ -97,6 +108,7 @@ struct WithinComparison {
   TraceSums left_sums, right_sums;  // of everything that passes the filter
   Page<ComparedRow> rows;
   std::uint32_t damaged_steps = 0;
+  std::uint64_t left_out_steps = 0;  // of the index; on no side
 };
 // NotFound if the session does not have one of both.
 std::expected<WithinComparison, TraceError> compare_within(

@@ -222,8 +222,9 @@ void advise_memory(const ReportData& f, std::vector<Advice>& out) {
   }
   std::string more = std::format(
       " The gain is {} less to read from the disk{}. --memory-budget is an option of tt-server and "
-      "tt record; llama.cpp has none that pins chosen weights: its --mlock (--load-mode "
-      "mmap+mlock) locks the file from its start.",
+      "tt record; llama.cpp has none that pins chosen weights: its --load-mode mmap+mlock locks "
+      "the "
+      "file from its start.",
       size(Bytes{pins.saved.v - f.room.lru.bytes.v}),
       f.generated_tokens > 0 ? std::format(" in {} generated token{} and the prompt",
                                            f.generated_tokens, f.generated_tokens == 1 ? "" : "s")
@@ -250,8 +251,8 @@ void advise_faults(const ReportData& f, std::vector<Advice>& out) {
                          : ".";
   out.push_back({.advice = f.info.fact("context.mlock") == "on"
                                ? "Keep the weights in memory: run fewer other programs."
-                               : "Keep the weights in memory: use --mlock (llama.cpp: --mlock, or "
-                                 "--load-mode mmap+mlock), or run fewer other programs.",
+                               : "Keep the weights in memory: use --load-mode mmap+mlock (older "
+                                 "llama.cpp: --mlock), or run fewer other programs.",
                  .because = std::move(because)});
 }
 

@@ -6,17 +6,9 @@
 #include <utility>
 
 #include "analysis/common/file_bytes.h"
-#include "analysis/common/quantile.h"
 #include "analysis/common/walk_steps.h"
 
 namespace tt {
-
-std::optional<Spread> spread_of(std::vector<Ns> durations) {
-  if (durations.empty()) return std::nullopt;
-  std::ranges::sort(durations);
-  const auto at = [&](double q) { return *quantile(std::span<const Ns>(durations), q); };
-  return Spread{.p5 = at(0.05), .median = at(0.5), .p95 = at(0.95)};
-}
 
 namespace {
 

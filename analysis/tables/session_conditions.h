@@ -12,17 +12,11 @@
 
 #include "analysis/common/disk_use.h"
 #include "analysis/common/page.h"
+#include "analysis/common/spread.h"
 #include "analysis/common/verdict.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
-
-// Quantiles of durations by the rule of analysis/common/quantile.h.
-struct Spread {
-  Ns p5{}, median{}, p95{};
-  friend bool operator==(const Spread&, const Spread&) = default;
-};
-std::optional<Spread> spread_of(std::vector<Ns> durations);  // nullopt: there are none
 
 // Steps of one phase. Normal steps are those whose duration is that of the model: not learned
 // (the recording slowed them down), not dropped (such a step can contain several evaluations), not

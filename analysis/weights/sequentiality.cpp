@@ -246,7 +246,8 @@ std::expected<Sequentiality, TraceError> sequentiality(const SessionIndex& index
                                                        const TraceFilter& filter, std::uint64_t gap,
                                                        PageRange page,
                                                        const ContinueCheck& keep_going) {
-  Sequentiality out{.gap = gap, .total = {}, .layers = {}, .steps = {}};
+  Sequentiality out{
+      .gap = gap, .total = {}, .layers = {}, .steps = {}, .left_out_steps = index.left_out()};
   const TraceMatcher matcher(index, filter);
   const StepWindow window = window_of(index, filter);
   const auto reaches = [](auto from, auto to, const auto& range) {

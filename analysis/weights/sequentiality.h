@@ -68,6 +68,7 @@ struct Sequentiality {
     friend bool operator==(const OfStep&, const OfStep&) = default;
   };
   Page<OfStep> steps;
+  std::uint64_t left_out_steps = 0;  // of the index; in no sum
 };
 
 // For the reads that pass the filter. Steps that overlap the token and time ranges of the

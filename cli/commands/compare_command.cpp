@@ -80,20 +80,30 @@ void print_causes(const std::vector<std::string>& causes) {
   put("\n");
 }
 
-void print_totals(const TraceSums& left, const TraceSums& right) {
+void print_totals(const Comparison& comparison) {
+  const TraceSums &left = comparison.left, &right = comparison.right;
   TextTable table({{"whole session"},
                    {"left", Align::Right},
                    {"right", Align::Right},
                    {"right-left", Align::Right},
                    {"right/left", Align::Right}});
-  const auto row = [&](const char* name, double a, double b, const auto& text) {
-    table.add({name, text(a), text(b), difference(a, b, text), ratio(a, b)});
+  const auto row = [&](std::string name, double a, double b, const auto& text) {
+    table.add({std::move(name), text(a), text(b), difference(a, b, text), ratio(a, b)});
   };
   row("ops", left.executions, right.executions, count_text);
   row("accesses", left.accesses(), right.accesses(), count_text);
   row("bytes read", left.bytes_read, right.bytes_read, format_bytes);
   row("bytes written", left.bytes_written, right.bytes_written, format_bytes);
   row("time in ops", left.time_ns, right.time_ns, format_duration);
+  static constexpr std::pair<const char*, Ns Spread::*> kQuantiles[] = {
+      {"median", &Spread::median}, {"p5", &Spread::p5}, {"p95", &Spread::p95}};
+  for (const auto& [phase, times] : comparison.step_times) {
+    if (!times.left || !times.right) continue;
+    for (const auto& [name, quantile] : kQuantiles)
+      row(std::format("{} step, {}", to_text(phase), name),
+          static_cast<double>(((*times.left).*quantile).v),
+          static_cast<double>(((*times.right).*quantile).v), format_duration);
+  }
   table.print();
 }
 
@@ -188,7 +198,7 @@ int run(const CompareOptions& options) {
              escape_control_chars(options.right));
   print_facts(comparison->facts);
   print_causes(comparison->causes);
-  if (!minimal) print_totals(comparison->left, comparison->right);
+  if (!minimal) print_totals(*comparison);
   print_tokens(comparison->tokens);
   if (!minimal) print_templates(comparison->templates);
   for (const ComparedBy& by : comparison->by)

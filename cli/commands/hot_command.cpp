@@ -50,13 +50,22 @@ TextTable make_table(const char* rows) {
                     {"written", kRight},
                     {"accesses", kRight},
                     {"time", kRight},
+                    {"step: median", kRight},
+                    {"p5", kRight},
+                    {"p95", kRight},
                     {"per second", kRight},
                     {"faults", kRight}});
 }
 
-void add_sums(TextTable& table, std::string name, const char* heat, const TraceSums& sums) {
+// `step`: of one step; none: its cells are empty.
+void add_sums(TextTable& table, std::string name, const char* heat, const TraceSums& sums,
+              const std::optional<StepTimes>& step = {}) {
+  const auto in_a_step = [&](Ns Spread::* quantile) {
+    return step ? format_duration(static_cast<double>((step->spread.*quantile).v)) : "";
+  };
   table.add({std::move(name), heat, format_bytes(sums.bytes_read), format_bytes(sums.bytes_written),
              std::format("{:.0f}", sums.accesses()), format_duration(sums.time_ns),
+             in_a_step(&Spread::median), in_a_step(&Spread::p5), in_a_step(&Spread::p95),
              sums.time_ns > 0 ? format_bytes(sums.bytes_per_second()) : "",
              sums.faults > 0 ? std::format("{:.0f}", sums.faults) : ""});
 }
@@ -65,7 +74,7 @@ void print_tables(const HotCold& hot, const Breakdown& all, const OtherKinds& ot
   TextTable sums = make_table("session");
   add_sums(sums, "total", "", all.total.all);
   add_sums(sums, "prompt", "", all.total.prompt);
-  add_sums(sums, "generate", "", all.total.generate);
+  add_sums(sums, "generate", "", all.total.generate, all.total.step);
   add_sums(sums, "disk", "", all.disk);
   add_sums(sums, "buffers", "", all.buffer);
   sums.print();
@@ -82,7 +91,7 @@ void print_tables(const HotCold& hot, const Breakdown& all, const OtherKinds& ot
   put("\n");
   TextTable rows = make_table(others.empty() ? to_text(hot.by) : "weight");
   for (const HotCold::Row& row : hot.rows)
-    add_sums(rows, row.row.name, to_text(row.heat), row.row.all);
+    add_sums(rows, row.row.name, to_text(row.heat), row.row.all, row.row.step);
   rows.print();
   if (hot.row_count > hot.rows.size())
     print_line("... {} more (use --limit N)", hot.row_count - hot.rows.size());
@@ -127,10 +136,11 @@ int run(const HotOptions& options) {
   const ContinueCheck summing = progress.start("aggregating");
   query.filter = *std::move(filter);
   query.page = {.from = 0, .limit = options.limit};
+  query.step_times = true;
   if (options.phase == "prompt") query.filter.phase = Phase::Prompt;
   if (options.phase == "generate") query.filter.phase = Phase::Generate;
-  const auto all =
-      breakdown(*index, {.by = Axis::All, .filter = query.filter, .order = {}}, summing);
+  const auto all = breakdown(
+      *index, {.by = Axis::All, .filter = query.filter, .order = {}, .step_times = true}, summing);
   if (!all) return progress.failed(all.error());
   OtherKinds others;
   const TraceFilter& only = query.filter;
@@ -152,7 +162,6 @@ int run(const HotOptions& options) {
       out[sums] = std::move(whole[sums]);
     if (query.by == Axis::Tensor)
       out["kind"] = query.filter.kind ? Json(to_text(*query.filter.kind)) : Json();
-    if (options.leave_out != LeaveOut::Nothing) out["left_out_steps"] = index->left_out();
     for (const auto& [kind, sums] : others) out["other_kinds"][to_text(kind)] = to_json(sums);
     print_line("{}", text_of(out));
   } else {

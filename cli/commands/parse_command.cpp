@@ -154,6 +154,11 @@ void print_sums(const char* of, const std::map<Key, AccessSums>& sums, RowOrder 
 void print_statistics(const SessionStatistics& stats, std::size_t limit) {
   print_line("{}, {} evaluated, {}", counted(stats.steps, "step"), counted(stats.tokens, "token"),
              format_duration(static_cast<double>(stats.time.v)));
+  const auto duration = [](Ns ns) { return format_duration(static_cast<double>(ns.v)); };
+  for (const auto& [phase, spread] : stats.step_times) {
+    print_line("{} step: median {}, p5 {}, p95 {}", to_text(phase), duration(spread.median),
+               duration(spread.p5), duration(spread.p95));
+  }
   if (stats.ops == 0) return;
   print_line("{}, {}, {} read, {} written", counted(stats.ops, "op"),
              counted(stats.all.accesses, "access"),

@@ -236,7 +236,10 @@ OrProblem<std::optional<Order<Value>>> row_order(const Request& request) {
   });
 }
 
-// A percentage parameter as a fraction.
+bool step_times_of(const Request& request, ParameterReader& read) {
+  return read.take(flag_parameter(request, "step_times")).value_or(false);
+}
+
 // The two tokens, steps or layers to compare: one pair of parameters.
 WithinQuery within_query(const Request& request, ParameterReader& read) {
   struct Pair {
@@ -276,7 +279,8 @@ void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexCache& i
       const BreakdownQuery query{.by = read.take(by_parameter(request, Axis::Layer)),
                                  .filter = trace_filter(request, read),
                                  .order = read.take(row_order(request)),
-                                 .page = read.take(page_parameters(request, kDefaultRows))};
+                                 .page = read.take(page_parameters(request, kDefaultRows)),
+                                 .step_times = step_times_of(request, read)};
       return IndexQuery(sessions, indexes, request, read)
           .make_query(
               query,
@@ -293,7 +297,8 @@ void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexCache& i
       HotQuery query{.by = read.take(by_parameter(request, Axis::Tensor)),
                      .value = read.take(enum_parameter(request, "value", Value::Faults)),
                      .filter = trace_filter(request, read),
-                     .page = read.take(page_parameters(request, kDefaultRows))};
+                     .page = read.take(page_parameters(request, kDefaultRows)),
+                     .step_times = step_times_of(request, read)};
       query.set_shares(hot, cold);
       if (query.hot_share + query.cold_share > 1) {
         read.take(OrProblem<int>(std::unexpected(

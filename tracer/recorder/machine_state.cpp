@@ -55,6 +55,24 @@ Number throttled_ns(std::string_view text) {
   return us ? Number(*us * 1000) : std::nullopt;
 }
 
+// Of core_throttle_count and scaling_cur_freq: the number is all that they contain.
+Number only_number(std::string_view text) { return next_number(text); }
+
+// Folders of the processors.
+std::vector<fs::path> processors(const fs::path& root) {
+  std::vector<fs::path> folders;
+  std::error_code error;
+  for (fs::directory_iterator entry(root / "sys/devices/system/cpu", error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (name.starts_with("cpu") && name.size() > 3 &&
+        name.find_first_not_of("0123456789", 3) == name.npos)
+      folders.push_back(entry->path());
+  }
+  std::ranges::sort(folders);
+  return folders;
+}
+
 // Linux encodes the clock of a thread's CPU time like this (clock_getcpuclockid(3) for threads).
 clockid_t cpu_clock_of(std::string_view thread) {
   const auto id = static_cast<clockid_t>(next_number(thread).value_or(0));
@@ -173,6 +191,9 @@ void MachineState::begin() {
   lacking_.clear();
   threads_.clear();
   open_counters();
+  open_frequencies();
+  memory_limit_.emplace(root_);
+  levels_ = {};
   find_threads(/*since_begin=*/false);
   KernelFile schedstat(proc("thread-self/schedstat"));
   // All zero if the kernel does not count them.
@@ -188,7 +209,7 @@ void MachineState::begin() {
   recorder_time();
   usage_ = usage();
   last_ = std::chrono::steady_clock::now();
-  last_slow_ = {};  // the first step is followed by a reading of everything
+  last_slow_ = last_rare_ = {};  // the first step is followed by a reading of everything
 }
 
 void MachineState::open_counters() {
@@ -215,6 +236,58 @@ void MachineState::open_counters() {
   for (const fs::path& file : cpu_group_files(root_))
     groups += add(&StepConditions::throttled_ns, file, throttled_ns).empty();  // not in the root
   if (groups == 0) lack("throttled_ns", "no cgroup with a CPU controller");
+  std::size_t thermal = 0;
+  for (const fs::path& processor : processors(root_)) {
+    thermal += add(&StepConditions::thermal_throttles,
+                   processor / "thermal_throttle/core_throttle_count", only_number)
+                   .empty();
+  }
+  if (thermal == 0) lack("thermal_throttles", "the processors do not count them");
+}
+
+void MachineState::open_frequencies() {
+  frequencies_.clear();
+  for (const fs::path& processor : processors(root_))
+    frequencies_.emplace_back(processor / "cpufreq/scaling_cur_freq");
+  const auto before = std::chrono::steady_clock::now();
+  const bool known = frequency().has_value();
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::steady_clock::now() - before);
+  if (known && took <= kMaxFrequencyTime) return;
+  frequencies_.clear();
+  lack("frequency_khz",
+       known ? std::format("reading it takes {} µs", took.count())
+             : std::string("the system does not tell (no cpufreq/scaling_cur_freq)"));
+}
+
+// The mean over the processors; nullopt: not known.
+StepConditions::Value MachineState::frequency() {
+  std::uint64_t sum = 0, count = 0;
+  for (KernelFile& file : frequencies_) {
+    const Number khz = only_number(file.read());
+    if (!khz) continue;
+    sum += *khz;
+    ++count;
+  }
+  return count == 0 ? std::nullopt : StepConditions::Value(sum / count);
+}
+
+void MachineState::read_memory() {
+  levels_.memory_limit_bytes = memory_limit_->read().limit;
+  if (*levels_.memory_limit_bytes == 0) {
+    levels_.memory_limit_bytes = std::nullopt;
+    lack("memory_limit_bytes", "no /proc/meminfo");
+  }
+  levels_.locked_bytes = std::nullopt;
+  std::ifstream status(proc("self/status"));
+  for (std::string line; !levels_.locked_bytes && std::getline(status, line);) {
+    constexpr std::string_view kLocked = "VmLck:";
+    if (!line.starts_with(kLocked)) continue;
+    std::string_view text = line;
+    text.remove_prefix(std::min(text.find_first_of("0123456789"), text.size()));
+    if (const Number kib = next_number(text)) levels_.locked_bytes = *kib * 1024;
+  }
+  if (!levels_.locked_bytes) lack("locked_bytes", "no VmLck in /proc/self/status");
 }
 
 // Threads that are new since begin() have counted from zero during the session.
@@ -267,7 +340,14 @@ StepConditions MachineState::take(std::uint32_t threads, const StepConditions& k
   if (now - last_slow_ >= kSlowInterval) {
     last_slow_ = now;
     read_counters(out);
+    levels_.frequency_khz = frequency();
   }
+  if (now - last_rare_ >= kRareInterval) {
+    last_rare_ = now;
+    read_memory();
+  }
+  for (const StepCondition& of : kStepConditions)
+    if (of.is_level) out.*of.value = levels_.*of.value;
   return out;
 }
 

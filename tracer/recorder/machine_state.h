@@ -1,9 +1,10 @@
-// Reads what the machine does to the evaluation of a graph: the conditions of each step
-// (kMachineConditions). Nobody else is asked and nothing is configured: every value is one that the
-// kernel counts anyway.
+// Reads what the machine does to the evaluation of a graph: the conditions of each step, other than
+// what its own time was spent on. Nobody else is asked and nothing is configured: every value is
+// one that the kernel counts anyway.
 //
 // The costs are a few microseconds per step, outside the graph: files are kept open, and what is
-// needed less often (pressure, CPU limits) is read at most every 10 ms. A value that the system
+// needed less often is read at most every 10 ms (pressure, CPU limits, frequency, temperature), or
+// once per second (memory limit, locked memory). A value that the system
 // does not provide is absent, and source() says why.
 //
 // Use on the inference thread.
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "tracer/format/model/step.h"
+#include "tracer/memory/memory_limit.h"
 
 namespace tt {
 
@@ -56,7 +58,10 @@ class MachineState {
   };
   static Usage usage();
 
-  static constexpr std::chrono::milliseconds kSlowInterval{10};
+  static constexpr std::chrono::milliseconds kSlowInterval{10}, kRareInterval{1000};
+  // Reading the frequency of a processor makes some kernels wait. It is not read if all of them
+  // take longer than this.
+  static constexpr std::chrono::microseconds kMaxFrequencyTime{200};
 
  private:
   class KernelFile;
@@ -72,6 +77,9 @@ class MachineState {
   void read_threads(std::uint32_t threads, StepConditions& out);
   void read_usage(StepConditions& out);
   void read_counters(StepConditions& out);
+  void open_frequencies();
+  StepConditions::Value frequency();
+  void read_memory();
 
   const std::filesystem::path root_;
   std::string name_;  // of the threads that evaluate
@@ -79,11 +87,14 @@ class MachineState {
   std::uint64_t threads_of_process_ = 0;     // when threads_ was found
   std::optional<clockid_t> recorder_clock_;  // of its CPU time
   std::uint64_t recorder_ns_ = 0;            // at the last reading
-  // Read at most every 10 ms: pressure and CPU limits.
+  // Read at most every 10 ms: pressure, CPU limits, temperature.
   std::vector<Counter> counters_;
+  std::vector<KernelFile> frequencies_;  // one per processor
+  std::optional<MemoryLimitReader> memory_limit_;
+  StepConditions levels_;  // the last reading of them; other values are absent
   Usage usage_{};
   bool counts_disk_ = false, counts_threads_ = false;
-  std::chrono::steady_clock::time_point last_, last_slow_;
+  std::chrono::steady_clock::time_point last_, last_slow_, last_rare_;
   std::vector<std::pair<std::string, std::string>> lacking_;  // values, reason
 };
 

@@ -21,9 +21,9 @@ LayerId layer_in(const Json& json, const char* name) {
 }
 
 void add_conditions_from(const Json& json, StepConditions& conditions) {
-  for (const auto& [name, value] : kStepConditions)
-    if (const auto found = json.find(name); found != json.end() && found->is_number_unsigned())
-      conditions.*value = number_in<std::uint64_t>(json, name);
+  for (const StepCondition& of : kStepConditions)
+    if (const auto found = json.find(of.name); found != json.end() && found->is_number_unsigned())
+      conditions.*of.value = number_in<std::uint64_t>(json, of.name);
 }
 
 std::string token_text(const Json& token) {

@@ -108,7 +108,7 @@ const std::set<std::string, std::less<>>& known_fields(std::string_view event) {
         "step",     "timestamp_ns", "duration_ns", "phase",    "timing",     "first_op_ns",
         "token_id", "token_count",  "threads",     "template", "ops",        "ops_run",
         "tokens",   "dropped",      "aborted",     "accesses", "bytes_read", "bytes_written"};
-    for (const auto& [name, value] : kStepConditions) names.insert(name);
+    for (const StepCondition& of : kStepConditions) names.insert(of.name);
     return names;
   }();
   static const std::set<std::string, std::less<>> kSession = [] {

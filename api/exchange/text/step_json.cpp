@@ -30,8 +30,8 @@ Json step_begin_json(const Step& step, const RowTemplate* graph) {
 Json step_end_json(const Step& step, const StepTotals& totals) {
   Json json = {{"dropped", step.dropped}, {"aborted", step.aborted}};
   totals.add_to(json);
-  for (const auto& [name, value] : kStepConditions)
-    if (const auto& known = step.conditions.*value) json[name] = *known;
+  for (const StepCondition& of : kStepConditions)
+    if (const auto& known = step.conditions.*of.value) json[of.name] = *known;
   return json;
 }
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "api/json/analysis/conditions_json.h"
 #include "api/json/trace_json.h"
 
 namespace tt {
@@ -100,6 +101,11 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
     for (const ComparedRow& row : axis.rows) rows.push_back(compared_row_json(row));
     by[to_text(axis.by)] = std::move(rows);
   }
+  Json step_times = Json::object();
+  for (const auto& [phase, of] : comparison.step_times) {
+    step_times[to_text(phase)] = {{"left", of.left ? to_json(*of.left) : Json()},
+                                  {"right", of.right ? to_json(*of.right) : Json()}};
+  }
   Json facts = Json::array();
   for (const ComparedFact& fact : comparison.facts) {
     facts.push_back({{"name", fact.name},
@@ -111,6 +117,7 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
           {"causes", comparison.causes},
           {"facts", std::move(facts)},
           {"total", sums_json(comparison.left, comparison.right)},
+          {"step_ns", std::move(step_times)},
           {"tokens", tokens_json(comparison.tokens)},
           {"templates", std::move(templates)},
           {"by", std::move(by)}};
@@ -121,7 +128,8 @@ Json to_json(const WithinComparison& comparison) {
             {"left", comparison.left},
             {"right", comparison.right},
             {"sums", sums_json(comparison.left_sums, comparison.right_sums)},
-            {"damaged_steps", comparison.damaged_steps}};
+            {"damaged_steps", comparison.damaged_steps},
+            {"left_out_steps", comparison.left_out_steps}};
   json.update(page_json("rows", comparison.rows, compared_row_json));
   return json;
 }

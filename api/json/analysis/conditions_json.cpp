@@ -26,6 +26,10 @@ Json spent_json(const SpentTime& spent) {
 
 }  // namespace
 
+Json to_json(const Spread& spread) {
+  return {{"p5", spread.p5.v}, {"median", spread.median.v}, {"p95", spread.p95.v}};
+}
+
 Json to_json(const PhaseTimes& phase) {
   Json json = {{"steps", phase.steps},
                {"tokens", phase.tokens},
@@ -37,11 +41,7 @@ Json to_json(const PhaseTimes& phase) {
                {"disturbed_steps", phase.disturbed},
                {"left_out_steps", phase.left_out},
                {"step_ns", Json()}};
-  if (phase.spread) {
-    json["step_ns"] = {{"p5", phase.spread->p5.v},
-                       {"median", phase.spread->median.v},
-                       {"p95", phase.spread->p95.v}};
-  }
+  if (phase.spread) json["step_ns"] = to_json(*phase.spread);
   return json;
 }
 

@@ -8,5 +8,6 @@ namespace tt {
 
 Json to_json(const SessionConditions& conditions);
 Json to_json(const PhaseTimes& phase);
+Json to_json(const Spread& spread);
 
 }  // namespace tt

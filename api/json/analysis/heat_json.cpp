@@ -7,6 +7,8 @@
 #include <span>
 #include <utility>
 
+#include "api/json/analysis/conditions_json.h"
+
 namespace tt {
 
 namespace {
@@ -52,14 +54,20 @@ Json description(const Raster& raster) {
           {"largest", number(raster.largest)},
           {"shown", number(raster.shown)},
           {"total", number(raster.total)},
-          {"damaged_steps", raster.damaged_steps}};
+          {"damaged_steps", raster.damaged_steps},
+          {"left_out_steps", raster.left_out_steps}};
 }
 
 Json row_json(const BreakdownRow& row) {
-  return {{"name", row.name},
-          {"all", to_json(row.all)},
-          {"prompt", to_json(row.prompt)},
-          {"generate", to_json(row.generate)}};
+  Json json = {{"name", row.name},
+               {"all", to_json(row.all)},
+               {"prompt", to_json(row.prompt)},
+               {"generate", to_json(row.generate)}};
+  if (row.step) {
+    json["step_ns"] = to_json(row.step->spread);
+    json["step_ns"]["steps"] = row.step->steps;
+  }
+  return json;
 }
 
 template <class Row, class RowJson>
@@ -139,7 +147,8 @@ Json to_json(const Breakdown& breakdown) {
           {"sums", row_json(breakdown.total)},
           {"disk", to_json(breakdown.disk)},
           {"buffer", to_json(breakdown.buffer)},
-          {"damaged_steps", breakdown.damaged_steps}};
+          {"damaged_steps", breakdown.damaged_steps},
+          {"left_out_steps", breakdown.left_out_steps}};
 }
 
 Json to_json(const HotCold& hot) {
@@ -154,6 +163,7 @@ Json to_json(const HotCold& hot) {
           {"note", text_or_null(hot.note)},
           {"total", hot.row_count},
           {"classes", std::move(classes)},
+          {"left_out_steps", hot.left_out_steps},
           {"rows", rows_json(hot.rows, [](const HotCold::Row& row) {
              Json out = row_json(row.row);
              out["heat"] = to_text(row.heat);
@@ -169,7 +179,10 @@ Json to_json(const Sequentiality& order) {
     row.update(order_json(of));
     layers.push_back(std::move(row));
   }
-  Json out = {{"gap", order.gap}, {"sums", order_json(order.total)}, {"layers", std::move(layers)}};
+  Json out = {{"gap", order.gap},
+              {"sums", order_json(order.total)},
+              {"layers", std::move(layers)},
+              {"left_out_steps", order.left_out_steps}};
   out.update(page_json("steps", order.steps, [](const Sequentiality::OfStep& row) {
     Json of = {{"step", row.step.v}, {"first_token", row.first_token}, {"tokens", row.n_tokens}};
     of.update(order_json(row.order));

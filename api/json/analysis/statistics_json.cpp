@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "api/json/analysis/conditions_json.h"
+
 namespace tt {
 namespace {
 
@@ -53,6 +55,8 @@ Json to_json(const SessionStatistics& statistics, std::size_t max_weights) {
                {"distinct_weight_bytes", statistics.weights_size.v}};
   json.update(to_json(statistics.all));
   json["phases"] = by_key(statistics.phases);
+  for (const auto& [phase, spread] : statistics.step_times)
+    json["step_quantiles_ns"][to_text(phase)] = to_json(spread);
   json["layers"] = by_key(statistics.layers);
   json["operation_types"] = by_bytes(statistics.op_kinds);
   json["components"] = by_bytes(statistics.components);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "analysis/common/op_info.h"
 #include "analysis/tables/tensor_table.h"
+#include "tests/analysis/aggregate/naive_quantile.h"
 #include "tracer/format/access/access.h"
 
 namespace tt::test {
@@ -46,11 +48,14 @@ void expect_statistics(const SessionReader& reader, const SessionIndex& index,
                        const StatisticsQuery& query) {
   SessionStatistics naive;
   std::set<std::tuple<TensorKind, Source, std::uint32_t, std::uint64_t, std::string>> owners;
+  std::map<Phase, std::multiset<Ns>> durations;
   const auto walked = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
     if (!query.steps.contains(step.id.v)) return true;
     ++naive.steps;
     naive.tokens += step.n_tokens;
     naive.time = naive.time + (step.end - step.begin);
+    if (step.timing != Timing::Learned && !step.dropped && !step.aborted)
+      durations[step.phase].insert(step.end - step.begin);
     if (step.graph.v == 0) return true;
     const auto graph = *reader.graph(step.graph);
     const auto accesses = accesses_of(*graph);
@@ -70,6 +75,10 @@ void expect_statistics(const SessionReader& reader, const SessionIndex& index,
     return true;
   });
   ASSERT_TRUE(walked.has_value()) << walked.error().message;
+  for (const auto& [phase, took] : durations) {
+    const auto at = [&](double q) { return naive_quantile(took, q); };
+    naive.step_times[phase] = {.p5 = at(0.05), .median = at(0.5), .p95 = at(0.95)};
+  }
   const SessionStatistics found = session_statistics(index, query);
   EXPECT_EQ(found.all.accesses, naive.all.accesses);
   EXPECT_EQ(found.ops, naive.ops);

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <functional>
+#include <regex>
 #include <set>
 #include <string>
 
 #include "tests/analysis/report/report_check.h"
+#include "tests/support/command_output.h"
 #include "tests/support/sessions/plausible_session.h"
 #include "tests/support/sessions/small_session.h"
+#include "tests/support/test_paths.h"
 
 namespace tt::test {
 namespace {
@@ -22,7 +25,7 @@ BreakdownRow row(const char* name, double bytes, double time_ns) {
                        .writes = 0,
                        .executions = 1,
                        .time_ns = time_ns};
-  return {.name = name, .key = 0, .all = sums, .prompt = {}, .generate = sums};
+  return {.name = name, .key = 0, .all = sums, .prompt = {}, .generate = sums, .step = {}};
 }
 
 // 10 MiB of weights read twice in 1 ms, in enough memory: there is nothing to advise.
@@ -102,7 +105,35 @@ TEST(Report, ReportsPageFaultsByTensor) {
   EXPECT_NE(text.find("b|6|75 %|4|2|a|1|12.5 %|0|0|"), std::string::npos) << text;
 }
 
+// "-ngl 99" of "Let the device compute (-ngl 99)."
+void add_options(const std::string& text, std::set<std::string>& options) {
+  static const std::regex kOption(
+      "(?:^|[ (])(--?[a-z][a-z-]*(?: (?:on|auto|mmap\\+mlock|[0-9]+))?)");
+  for (std::sregex_iterator match(text.begin(), text.end(), kOption), end; match != end; ++match)
+    options.insert((*match)[1]);
+}
+
+// tt record, which has the options of tt-server (program/tracer_options.h), and llama.cpp accept
+// the option: they miss the model only.
+void expect_obeyed(const std::string& option) {
+  const bool is_count = option == "-t" || option == "-ngl";
+  const char* value = is_count ? " 1" : option == "--memory-budget" ? " 1GiB" : "";
+  const std::string line = option + value;
+  const auto missed = [&](const std::string& program) {
+    const CommandResult result = run_command(program + " " + line + " -m /no/such/model.gguf");
+    EXPECT_NE(result.status, 0) << line;
+    return result.output;
+  };
+  const std::string ours = missed(kTestPaths.tt + std::string(" record -p x -o unused.ttrace"));
+  const std::string theirs = missed("llama-completion");
+  EXPECT_TRUE(ours.contains("/no/such/model.gguf: no such file")) << ours;
+  // An option of tt-server and tt record, and one of older versions, as the text says.
+  if (option.starts_with("--memory-budget") || option == "--mlock") return;
+  EXPECT_TRUE(theirs.contains("failed to load model '/no/such/model.gguf'")) << theirs;
+}
+
 TEST(Report, GivesAdviceOnlyWithAReason) {
+  std::set<std::string> named;
   struct Case {
     const char* what;
     std::function<void(ReportData&)> change;
@@ -236,7 +267,13 @@ TEST(Report, GivesAdviceOnlyWithAReason) {
     ReportData figures = default_figures();
     one.change(figures);
     EXPECT_EQ(first_words(advice_of(figures)), one.advice);
+    for (const Advice& advice : advice_of(figures))
+      add_options(advice.advice + advice.because, named);
   }
+  EXPECT_EQ(named, (std::set<std::string>{"--load-mode mmap+mlock", "--memory-budget",
+                                          "--memory-budget auto", "--mlock", "--no-repack",
+                                          "-fa on", "-ngl", "-ngl 99", "-t", "-t 4", "-t 8"}));
+  for (const std::string& option : named) expect_obeyed(option);
 }
 
 TEST(Report, SaysWhatMemoryWouldGain) {
@@ -263,8 +300,8 @@ TEST(Report, SaysWhatMemoryWouldGain) {
       "kernel's cache (LRU) can serve 0 % of the bytes read, pinned weights 25 %; no policy "
       "serves more than 25 %. The gain is 5.00 MiB less to read from the disk in 2 generated "
       "tokens and the prompt. --memory-budget is an option of tt-server and tt record; "
-      "llama.cpp has none that pins chosen weights: its --mlock (--load-mode mmap+mlock) "
-      "locks the file from its start. The budget switches repacking off.");
+      "llama.cpp has none that pins chosen weights: its --load-mode mmap+mlock locks the file "
+      "from its start. The budget switches repacking off.");
   f.mapped_distinct = Bytes{};
   EXPECT_EQ(finding(f),
             "Memory: the 10.0 MiB of weights that were read are copies in memory, made at load "
@@ -294,6 +331,20 @@ TEST(Report, FindsReusedPrefixAndWarningOfTheLoad) {
   const auto has = [&](const char* text) { return std::ranges::contains(findings, text); };
   EXPECT_TRUE(has("29 of the 30 prompt tokens were reused from session S1 and not evaluated."));
   EXPECT_TRUE(has("Warning of the load: -ngl 9 has no effect."));
+}
+
+TEST(Report, SaysWhatTheMachineDid) {
+  ReportData f = default_figures();
+  const auto has = [&](const char* text) { return std::ranges::contains(findings_of(f), text); };
+  f.conditions.text = "contended: the threads waited for a processor for 20 % of their time.";
+  f.steps = 9;
+  EXPECT_TRUE(
+      has("Machine: contended: the threads waited for a processor for 20 % of their time."));
+  EXPECT_FALSE(has("Times and sums are without 2 of 9 steps, which were not clean."));
+  f.left_out = 2;
+  EXPECT_TRUE(has("Times and sums are without 2 of 9 steps, which were not clean."));
+  f.conditions.text = "";  // no steps
+  for (const std::string& finding : findings_of(f)) EXPECT_FALSE(finding.starts_with("Machine"));
 }
 
 TEST(Report, FiguresMatchReference) {

@@ -177,6 +177,7 @@ const char* naive_verdict(const Step& step) {
   constexpr double kLeast = 1e5;
   const bool contended = wait >= kLeast && wait >= all * 0.05;
   if (throttled >= kLeast && throttled >= all * 0.05) return "throttled";
+  if (c.thermal_throttles.value_or(0) > 0 && all >= kLeast) return "throttled";
   if (blocked >= kLeast && blocked >= all * 0.1 && !(contended && wait >= blocked)) return "disk";
   return contended ? "contended" : "clean";
 }
@@ -230,11 +231,28 @@ Lines naive_steps(const SessionContents& all) {
     } else {
       line.null();
     }
-    for (const auto& value :
-         {c.interval_ns, c.cpu_ns, c.cpu_wait_ns, c.voluntary_switches, c.involuntary_switches,
-          c.minor_faults, c.major_faults, c.disk_read_bytes, c.throttled_ns, c.pressure_cpu_ns,
-          c.pressure_io_ns, c.pressure_memory_ns, c.queue_ns, c.sample_ns, c.detokenize_ns,
-          c.build_ns, c.evaluate_ns, c.graphs_built}) {
+    for (const auto& value : {c.interval_ns,
+                              c.cpu_ns,
+                              c.cpu_wait_ns,
+                              c.voluntary_switches,
+                              c.involuntary_switches,
+                              c.minor_faults,
+                              c.major_faults,
+                              c.disk_read_bytes,
+                              c.throttled_ns,
+                              c.pressure_cpu_ns,
+                              c.pressure_io_ns,
+                              c.pressure_memory_ns,
+                              c.frequency_khz,
+                              c.thermal_throttles,
+                              c.memory_limit_bytes,
+                              c.locked_bytes,
+                              c.queue_ns,
+                              c.sample_ns,
+                              c.detokenize_ns,
+                              c.build_ns,
+                              c.evaluate_ns,
+                              c.graphs_built}) {
       if (value) {
         line.u64(*value);
       } else {

@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "analysis/common/quantile.h"
 #include "analysis/tables/step_summary.h"
 #include "tests/support/sessions/random_session.h"
 #include "tests/support/sessions/small_session.h"
+#include "tracer/format/model/quantile.h"
 
 namespace tt::test {
 namespace {
@@ -33,7 +33,11 @@ StepConditions quiet() {
           .detokenize_ns = 0,
           .build_ns = 0,
           .evaluate_ns = 0,
-          .graphs_built = 0};
+          .graphs_built = 0,
+          .frequency_khz = 2'000'000,
+          .thermal_throttles = 0,
+          .memory_limit_bytes = 1 << 30,
+          .locked_bytes = 0};
 }
 
 template <class Change>
@@ -58,6 +62,8 @@ TEST(Verdict, NamesTheLossAtItsThreshold) {
        Verdict::Contended},
       {"throttled a little", [](StepConditions& c) { c.throttled_ns = kMs - 1; }, Verdict::Clean},
       {"throttled", [](StepConditions& c) { c.throttled_ns = kMs; }, Verdict::Throttled},
+      {"too hot", [](StepConditions& c) { c.thermal_throttles = 1; }, Verdict::Throttled},
+      {"not too hot", [](StepConditions& c) { c.thermal_throttles = 0; }, Verdict::Clean},
       {"throttled threads wait for each other",
        [](StepConditions& c) { c.cpu_wait_ns = 9 * kMs, c.throttled_ns = 6 * kMs; },
        Verdict::Throttled},

@@ -85,6 +85,8 @@ TEST(TraceRoutes, ConditionsNameWhatDisturbedTheSession) {
     };
     EXPECT_EQ(sums(of_clean.body), sums(ask(sum + "to_step=2"))) << sum;
     EXPECT_NE(sums(of_clean.body), sums(ask(sum))) << sum;
+    EXPECT_EQ(of_clean.body["left_out_steps"], 1) << sum;
+    EXPECT_EQ(ask(sum)["left_out_steps"], 0) << sum;
     EXPECT_EQ(server.ask(sum + "clean=often").status, 400);
   }
 }

@@ -15,6 +15,7 @@
 #include <format>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "tests/support/models/traced_model.h"
@@ -42,6 +43,22 @@ class FakeSystem {
     put_file(root() / "proc/self/cgroup", groups);
     put_file(root() / "proc/self/mountinfo", mounts);
     for (const char* resource : {"cpu", "io", "memory"}) pressure(resource, 1000);
+    put_file(root() / "proc/meminfo", "MemTotal: 8000 kB\nMemFree: 4000 kB\n");
+    locked_kib(0);
+    for (int processor : {0, 1}) {
+      frequency(processor, 2'000'000);
+      thermal_throttles(processor, 7);
+    }
+  }
+  void locked_kib(int kib) const {
+    put_file(root() / "proc/self/status", std::format("Name:\tx\nVmLck:\t{:8} kB\n", kib));
+  }
+  void frequency(int processor, std::uint64_t khz) const {
+    put_file(of_processor(processor) / "cpufreq/scaling_cur_freq", std::format("{}\n", khz));
+  }
+  void thermal_throttles(int processor, int count) const {
+    put_file(of_processor(processor) / "thermal_throttle/core_throttle_count",
+             std::format("{}\n", count));
   }
   const fs::path& root() const { return folder_.path(); }
   void pressure(const std::string& resource, std::uint64_t us) const {
@@ -58,6 +75,9 @@ class FakeSystem {
   static std::string own_name() { return std::format("eval-{}", gettid()); }
 
  private:
+  fs::path of_processor(int processor) const {
+    return root() / "sys/devices/system/cpu" / std::format("cpu{}", processor);
+  }
   TempFolder folder_;
 };
 
@@ -137,6 +157,9 @@ TEST(MachineState, TakesDifferencesOfTheKernelsNumbers) {
   system.pressure("cpu", 1250);
   system.pressure("memory", 1001);
   put_file(group, "nr_periods 9\nnr_throttled 5\nthrottled_time 9000\n");
+  system.frequency(1, 3'000'000);
+  system.thermal_throttles(1, 10);
+  system.locked_kib(12);
   const StepConditions step = state.take(2);
   EXPECT_EQ(step.cpu_ns, 740'000u);
   EXPECT_EQ(step.cpu_wait_ns, 430u);
@@ -144,6 +167,10 @@ TEST(MachineState, TakesDifferencesOfTheKernelsNumbers) {
   EXPECT_EQ(step.pressure_io_ns, 0u);
   EXPECT_EQ(step.pressure_memory_ns, 1000u);
   EXPECT_EQ(step.throttled_ns, 4000u);
+  EXPECT_EQ(step.frequency_khz, 2'500'000u);
+  EXPECT_EQ(step.thermal_throttles, 3u);
+  EXPECT_EQ(step.memory_limit_bytes, 8000u * 1024);
+  EXPECT_EQ(step.locked_bytes, 12u * 1024);
   EXPECT_TRUE(step.disk_read_bytes && step.minor_faults && step.interval_ns);
   EXPECT_EQ(state.source(), "all");
 }
@@ -151,11 +178,15 @@ TEST(MachineState, TakesDifferencesOfTheKernelsNumbers) {
 TEST(MachineState, WhatTheSystemDoesNotProvideIsAbsent) {
   const FakeSystem system("", "");
   fs::remove_all(system.root() / "proc");
+  fs::remove_all(system.root() / "sys");
   MachineState state(system.root());
   state.begin();
   const StepConditions step = state.take(1);
-  for (const auto& [name, value] : kMachineConditions) {
+  const std::set<std::string_view> of_itself = {"queue_ns", "sample_ns",   "detokenize_ns",
+                                                "build_ns", "evaluate_ns", "graphs_built"};
+  for (const auto& [name, value, is_level] : kStepConditions) {
     const std::string_view text = name;
+    if (of_itself.contains(text)) continue;
     const bool always = text == "interval_ns" || text.contains("switches") ||
                         text.contains("_faults");  // from getrusage
     EXPECT_EQ((step.*value).has_value(), always) << name;
@@ -316,7 +347,15 @@ TEST(MachineState, ConditionsOfARecordedSessionAddUp) {
     const auto ns = [](const timeval& t) { return t.tv_sec * 1'000'000'000L + t.tv_usec * 1000L; };
     return static_cast<double>(ns(of.ru_utime) + ns(of.ru_stime));
   };
-  EXPECT_EQ(run.info.fact("trace.conditions"), "all");
+  // A virtual machine has no frequency and temperature.
+  const std::string_view source = run.info.fact("trace.conditions");
+  for (const auto& [name, value, is_level] : kStepConditions) {
+    EXPECT_NE((steps.front().conditions.*value).has_value(), source.contains(name))
+        << name << ": " << source;
+    const std::string_view text = name;
+    const bool always = text != "frequency_khz" && text != "thermal_throttles";
+    EXPECT_TRUE(!always || (steps.front().conditions.*value).has_value()) << name;
+  }
   const std::uint64_t interval = sum_of(steps, &StepConditions::interval_ns);
   EXPECT_LE(interval, wall);
   std::int64_t durations = 0;

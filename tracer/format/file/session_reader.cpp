@@ -27,8 +27,18 @@ constexpr std::size_t kMaxTokenBytes = 64u << 20;
 
 // Those that a file of this version contains.
 std::span<const StepCondition> conditions_of(std::uint32_t version) {
-  if (version < 3) return {};
-  return version == 3 ? std::span<const StepCondition>(kMachineConditions) : kStepConditions;
+  constexpr std::span<const StepCondition> kAll = kStepConditions;
+  switch (version) {
+    case 1:
+    case 2:
+      return {};
+    case 3:
+      return kAll.first(12);  // up to pressure_memory_ns
+    case 4:
+      return kAll.first(18);  // up to graphs_built
+    default:
+      return kAll;
+  }
 }
 
 // A query of all steps, without WHERE.

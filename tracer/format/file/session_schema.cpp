@@ -32,10 +32,33 @@ constexpr std::string_view kStepTableOfVersion3 = R"sql(CREATE TABLE tt_step(
   major_faults INTEGER, disk_read_bytes INTEGER, throttled_ns INTEGER, pressure_cpu_ns INTEGER,
   pressure_io_ns INTEGER, pressure_memory_ns INTEGER, packed BLOB NOT NULL, crc INTEGER NOT NULL))sql";
 
+// Version 5 added frequency, temperature and memory limit.
+constexpr std::string_view kStepTableOfVersion4 = R"sql(CREATE TABLE tt_step(
+  id INTEGER PRIMARY KEY, phase TEXT NOT NULL, timing TEXT NOT NULL, template INTEGER NOT NULL,
+  allocation INTEGER NOT NULL, begin_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,
+  first_op_ns INTEGER NOT NULL, first_token INTEGER NOT NULL, n_tokens INTEGER NOT NULL,
+  threads INTEGER NOT NULL, n_ops INTEGER NOT NULL, dropped INTEGER NOT NULL,
+  aborted INTEGER NOT NULL, interval_ns INTEGER, cpu_ns INTEGER, cpu_wait_ns INTEGER,
+  voluntary_switches INTEGER, involuntary_switches INTEGER, minor_faults INTEGER,
+  major_faults INTEGER, disk_read_bytes INTEGER, throttled_ns INTEGER, pressure_cpu_ns INTEGER,
+  pressure_io_ns INTEGER, pressure_memory_ns INTEGER, queue_ns INTEGER, sample_ns INTEGER,
+  detokenize_ns INTEGER, build_ns INTEGER, evaluate_ns INTEGER, graphs_built INTEGER,
+  packed BLOB NOT NULL, crc INTEGER NOT NULL))sql";
+
 // "tt_step" of "CREATE TABLE tt_step(...".
 std::string_view table_name(std::string_view create) {
   constexpr std::string_view kBefore = "CREATE TABLE ";
   return create.substr(kBefore.size(), create.find('(') - kBefore.size());
+}
+
+bool is_before(std::string_view version, std::uint32_t other) {
+  return version < std::to_string(other);  // of one digit
+}
+
+// Of a version before this one.
+std::string_view step_table_of(std::string_view version) {
+  if (version == "1" || version == "2") return kStepTableBeforeVersion3;
+  return version == "3" ? kStepTableOfVersion3 : kStepTableOfVersion4;
 }
 
 // The statements that create the tables of this version, as SQLite stores them.
@@ -48,12 +71,9 @@ std::vector<std::string_view> tables_of(std::string_view version) {
     const std::string_view create = rest.substr(0, end);
     const std::string_view name = table_name(create);
     if (version == "1" && name == kAddedInVersion2) continue;
-    if (version != "4" && name == kAddedInVersion4) continue;
-    if (name != "tt_step" || version == "4") {
-      tables.push_back(create);
-    } else {
-      tables.push_back(version == "3" ? kStepTableOfVersion3 : kStepTableBeforeVersion3);
-    }
+    if (is_before(version, 4) && name == kAddedInVersion4) continue;
+    const bool is_old_step = name == "tt_step" && is_before(version, kFormatVersion);
+    tables.push_back(is_old_step ? step_table_of(version) : create);
   }
   return tables;
 }

@@ -32,6 +32,8 @@ CREATE TABLE tt_step(
   major_faults INTEGER, disk_read_bytes INTEGER, throttled_ns INTEGER, pressure_cpu_ns INTEGER,
   pressure_io_ns INTEGER, pressure_memory_ns INTEGER, queue_ns INTEGER, sample_ns INTEGER,
   detokenize_ns INTEGER, build_ns INTEGER, evaluate_ns INTEGER, graphs_built INTEGER,
+  frequency_khz INTEGER, thermal_throttles INTEGER, memory_limit_bytes INTEGER,
+  locked_bytes INTEGER,
   packed BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE tt_token(
   idx INTEGER PRIMARY KEY, id INTEGER NOT NULL, position INTEGER NOT NULL,

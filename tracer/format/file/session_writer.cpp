@@ -120,15 +120,16 @@ struct SessionWriter::Impl {
 };
 
 Status SessionWriter::Impl::prepare() {
+  constexpr std::size_t kOtherColumns = 16;  // before the conditions and behind them
+  std::string insert_step = "INSERT INTO tt_step VALUES(?";
+  for (std::size_t i = 1; i < kOtherColumns + kStepConditions.size(); ++i) insert_step += ",?";
+  insert_step += ")";
   const std::pair<Statement*, const char*> all[] = {
       {&begin, "BEGIN IMMEDIATE"},
       {&commit, "COMMIT"},
       {&add_template, "INSERT INTO tt_template VALUES(?,?,?,?,?,?,?,?)"},
       {&add_allocation, "INSERT INTO tt_allocation VALUES(?,?,?,?,?)"},
-      {&add_step,
-       "INSERT INTO tt_step "
-       "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
-       "?)"},
+      {&add_step, insert_step.c_str()},
       {&add_faults, "INSERT INTO tt_fault VALUES(?,?,?,?,?)"},
       {&add_minor_faults, "INSERT INTO tt_minor_fault VALUES(?,?,?,?,?)"},
       {&add_token, "INSERT INTO tt_token VALUES(?,?,?,?,?,?,?)"},
@@ -327,8 +328,8 @@ Status SessionWriter::add_step(const Step& step) {
         .integer_u64(step.op_ends.size())
         .integer(step.dropped)
         .integer(step.aborted);
-    for (const auto& [name, value] : kStepConditions)
-      row.integer_u64_or_null(step.conditions.*value);
+    for (const StepCondition& of : kStepConditions)
+      row.integer_u64_or_null(step.conditions.*of.value);
     const auto done = row.blob(*packed).insert();
     if (done) ++impl_->steps;
     return done;

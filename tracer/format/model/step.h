@@ -64,6 +64,14 @@ struct StepConditions {
   // again, memory for it, its inputs. Then running it, until its output could be read.
   Value build_ns, evaluate_ns;
   Value graphs_built;  // 0: the graph of the previous step was used again
+  // Of the machine, as of its last reading. Mean frequency of the processors, read at most every
+  // 10 ms.
+  Value frequency_khz;
+  // How often processors were slowed down because of their temperature, read at most every 10 ms.
+  Value thermal_throttles;
+  // The memory limit that applies (tracer/memory/memory_limit.h), and what the process has locked;
+  // read at most once per second.
+  Value memory_limit_bytes, locked_bytes;
   friend bool operator==(const StepConditions&, const StepConditions&) = default;
 };
 
@@ -71,6 +79,7 @@ struct StepConditions {
 struct StepCondition {
   const char* name;
   StepConditions::Value StepConditions::* value;
+  bool is_level = false;  // a state at the end of the interval, not a count over it
 };
 inline constexpr std::array kStepConditions = {
     StepCondition{"interval_ns", &StepConditions::interval_ns},
@@ -90,16 +99,23 @@ inline constexpr std::array kStepConditions = {
     StepCondition{"detokenize_ns", &StepConditions::detokenize_ns},
     StepCondition{"build_ns", &StepConditions::build_ns},
     StepCondition{"evaluate_ns", &StepConditions::evaluate_ns},
-    StepCondition{"graphs_built", &StepConditions::graphs_built}};
-// Those of the machine.
-inline constexpr auto kMachineConditions = std::span(kStepConditions).first<12>();
+    StepCondition{"graphs_built", &StepConditions::graphs_built},
+    StepCondition{"frequency_khz", &StepConditions::frequency_khz, true},
+    StepCondition{"thermal_throttles", &StepConditions::thermal_throttles},
+    StepCondition{"memory_limit_bytes", &StepConditions::memory_limit_bytes, true},
+    StepCondition{"locked_bytes", &StepConditions::locked_bytes, true}};
 
-// Adds the values of the following interval. A value that one of them lacks is absent in the sum.
+// Adds the values of the following interval. A value that one of them lacks is absent in the sum;
+// levels are those of the following interval.
 // Wraps: values of a damaged file may be of any size.
 inline StepConditions& operator+=(StepConditions& sum, const StepConditions& next) {
   for (const StepCondition& of : kStepConditions) {
     StepConditions::Value& to = sum.*of.value;
     const StepConditions::Value& more = next.*of.value;
+    if (of.is_level) {
+      to = more;
+      continue;
+    }
     to = to && more ? StepConditions::Value(*to + *more) : std::nullopt;
   }
   return sum;

@@ -906,6 +906,8 @@ export interface paths {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Add the median and the spread of the time in one step to each row (step_ns), of generated steps unless phase selects others. Takes longer, because it reads the times of all ops. Not for by=step and by=token */
+                readonly step_times?: components["parameters"]["step_times"];
                 /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
@@ -968,6 +970,8 @@ export interface paths {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Add the median and the spread of the time in one step to each row (step_ns), of generated steps unless phase selects others. Takes longer, because it reads the times of all ops. Not for by=step and by=token */
+                readonly step_times?: components["parameters"]["step_times"];
                 /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
@@ -1704,6 +1708,7 @@ export interface components {
             readonly total: number;
             /** @description Number of damaged steps, which no sum includes */
             readonly damaged_steps: number;
+            readonly left_out_steps: components["schemas"]["LeftOutSteps"];
             /** @description Row by row, y ascending */
             readonly cells: readonly (readonly number[])[];
         };
@@ -1726,7 +1731,20 @@ export interface components {
             readonly all: components["schemas"]["TraceSums"];
             readonly prompt: components["schemas"]["TraceSums"];
             readonly generate: components["schemas"]["TraceSums"];
+            /** @description Time of the row in one step. Only with step_times=true, and only if the row has time in a normal step */
+            readonly step_ns?: components["schemas"]["Spread"] & {
+                /** @description Number of normal steps in which the row has time */
+                readonly steps: number;
+            };
         };
+        /** @description Quantiles of durations in ns, by nearest rank */
+        readonly Spread: {
+            readonly p5: number;
+            readonly median: number;
+            readonly p95: number;
+        };
+        /** @description Number of steps that clean=true leaves out of all values; 0 without it */
+        readonly LeftOutSteps: number;
         readonly Breakdown: {
             readonly by: components["schemas"]["RowAxis"];
             readonly total: components["schemas"]["Total"];
@@ -1739,6 +1757,7 @@ export interface components {
             readonly buffer: components["schemas"]["TraceSums"];
             /** @description Number of damaged steps, which no sum includes */
             readonly damaged_steps: number;
+            readonly left_out_steps: components["schemas"]["LeftOutSteps"];
         };
         readonly HeatClass: {
             readonly rows: number;
@@ -1757,6 +1776,7 @@ export interface components {
                 readonly warm: components["schemas"]["HeatClass"];
                 readonly cold: components["schemas"]["HeatClass"];
             };
+            readonly left_out_steps: components["schemas"]["LeftOutSteps"];
             readonly rows: readonly (components["schemas"]["BreakdownRow"] & {
                 /** @enum {unknown} */
                 readonly heat: "hot" | "warm" | "cold";
@@ -1775,6 +1795,7 @@ export interface components {
         readonly Sequentiality: {
             /** @description Maximum distance in bytes from the end of a read to the start of the next, sequential one */
             readonly gap: number;
+            readonly left_out_steps: components["schemas"]["LeftOutSteps"];
             readonly sums: components["schemas"]["ReadOrder"];
             readonly layers: readonly (components["schemas"]["ReadOrder"] & {
                 readonly layer: number | null;
@@ -2238,6 +2259,14 @@ export interface components {
             readonly pressure_io_ns: number | null;
             /** @description Time in which any task of the system waited for memory (PSI); null: not recorded */
             readonly pressure_memory_ns: number | null;
+            /** @description Mean frequency of the processors at the end of the step; null: not recorded */
+            readonly frequency_khz: number | null;
+            /** @description Number of times that a processor was slowed down because of its temperature; sum over the processors; null: not recorded */
+            readonly thermal_throttles: number | null;
+            /** @description Memory limit of the process: the smallest of its cgroups and the RAM; null: not recorded */
+            readonly memory_limit_bytes: number | null;
+            /** @description Memory that the process has locked (mlock); null: not recorded */
+            readonly locked_bytes: number | null;
             /** @description Time in which the request waited for other requests, before the session and its first step; 0 for all other steps; null: not recorded */
             readonly queue_ns: number | null;
             /** @description Time for choosing the token that the step evaluates, after the previous step; null: not recorded */
@@ -2649,6 +2678,13 @@ export interface components {
                 readonly right: string | null;
             }[];
             readonly total: components["schemas"]["ComparedSums"];
+            /** @description By phase: durations of the steps on each side, without steps with a new graph; null: there are none */
+            readonly step_ns: {
+                readonly [key: string]: {
+                    readonly left: components["schemas"]["Spread"] | null;
+                    readonly right: components["schemas"]["Spread"] | null;
+                };
+            };
             readonly tokens: {
                 readonly left: number;
                 readonly right: number;
@@ -2689,6 +2725,7 @@ export interface components {
                 readonly name: string;
             } & components["schemas"]["ComparedSums"])[];
             readonly damaged_steps: number;
+            readonly left_out_steps: components["schemas"]["LeftOutSteps"];
         };
         readonly ComparedSession: {
             readonly id: string;
@@ -3172,11 +3209,7 @@ export interface components {
                     /** @description With clean=true: disturbed steps that would be normal */
                     readonly left_out_steps: number;
                     /** @description Durations of the normal steps, nearest rank; null: there are none */
-                    readonly step_ns: null | {
-                        readonly p5: number;
-                        readonly median: number;
-                        readonly p95: number;
-                    };
+                    readonly step_ns: null | components["schemas"]["Spread"];
                 };
             };
         };
@@ -3248,6 +3281,8 @@ export interface components {
         readonly layers: string;
         /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
         readonly clean: boolean;
+        /** @description Add the median and the spread of the time in one step to each row (step_ns), of generated steps unless phase selects others. Takes longer, because it reads the times of all ops. Not for by=step and by=token */
+        readonly step_times: boolean;
         /** @description Component of the op */
         readonly op_component: components["schemas"]["Component"];
         /** @description Implementation that ran the op (docs/conditions.md) */
@@ -4719,6 +4754,8 @@ export interface operations {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Add the median and the spread of the time in one step to each row (step_ns), of generated steps unless phase selects others. Takes longer, because it reads the times of all ops. Not for by=step and by=token */
+                readonly step_times?: components["parameters"]["step_times"];
                 /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */
@@ -4788,6 +4825,8 @@ export interface operations {
                 readonly to_ns?: components["parameters"]["to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
+                /** @description Add the median and the spread of the time in one step to each row (step_ns), of generated steps unless phase selects others. Takes longer, because it reads the times of all ops. Not for by=step and by=token */
+                readonly step_times?: components["parameters"]["step_times"];
                 /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
                 readonly clean?: components["parameters"]["clean"];
                 /** @description Component of the op */

@@ -3,7 +3,14 @@
 import { sectionsIn, type Section } from './axis';
 import { xOf, yOf, type PlaneLayout, type Rect, type TrackLayout } from './layout';
 import { clipped, MIN_LINE_COLUMN, type Ctx } from './paint_cells';
-import { columnSums, pixelStart, rowMeans, rowMedians, type Columns, type Raster } from './raster';
+import {
+  columnSums,
+  pixelStart,
+  rowMeans,
+  rowQuantiles,
+  type Columns,
+  type Raster,
+} from './raster';
 import { fitted } from './paint_text';
 import { spanOf, type Range } from './range';
 import { Mark, type MarkedPixels } from './sources/token_marks';
@@ -158,7 +165,7 @@ export interface Figures extends RowFigures {
 // Medians where `columns` says over what, else means.
 export function figuresOf(raster: Raster, view: Range, columns: Columns | null): RowFigures {
   if (!columns) return { title: 'mean', values: rowMeans(raster, view) };
-  const { of, values } = rowMedians(raster, view, columns);
+  const { of, median: values } = rowQuantiles(raster, view, columns);
   return { title: `median, ${of}`, values };
 }
 

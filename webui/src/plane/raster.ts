@@ -4,6 +4,7 @@
 // start of pixel p + 1 (docs/heat.md). A cell is the sum over the pixel divided by the units of
 // both axes that it covers, for example bytes per token and byte of the file. So the colours do not
 // depend on the zoom.
+import { quantile } from '../quantile';
 import { sectionsIn, type Section } from './axis';
 import { spanOf, type Range } from './range';
 import { levelOf, type Scale } from './scale';
@@ -120,21 +121,23 @@ export function rowMeans(raster: Raster, view: Range): Float32Array {
   return means;
 }
 
-// Which columns the medians of rows are over.
+// Which columns the quantiles of rows are over.
 export interface Columns {
   readonly generatedFrom: number; // the first generated unit of x; those before are the prompt
   readonly ends: (unit: number) => boolean; // whether a step ends with the unit
 }
 
-export interface RowMedians {
+// By pixel row; 0: no column has a value.
+export interface RowQuantiles {
   readonly of: 'generated' | 'prompt';
-  readonly values: Float32Array;
+  readonly median: Float32Array;
+  readonly p5: Float32Array;
+  readonly p95: Float32Array;
 }
 
-// By pixel row: the median of the columns with a value. The prompt differs from what is generated
-// and its tokens share their step equally, so it counts only if nothing else is in view, and each
-// of its steps once.
-export function rowMedians(raster: Raster, view: Range, columns: Columns): RowMedians {
+// Of the columns with a value. The prompt differs from what is generated and its tokens share
+// their step equally, so it counts only if nothing else is in view, and each of its steps once.
+export function rowQuantiles(raster: Raster, view: Range, columns: Columns): RowQuantiles {
   const { x, width, height, cells } = raster;
   const [first, end] = columnsIn(raster, view);
   const isLastOfStep = (column: number): boolean => {
@@ -146,27 +149,31 @@ export function rowMedians(raster: Raster, view: Range, columns: Columns): RowMe
       if (columns.ends(unit)) return true;
     return column === end - 1;
   };
-  const over = (counted: readonly number[]): Float32Array => {
+  const over = (of: RowQuantiles['of'], counted: readonly number[]): RowQuantiles => {
+    const all = { of, median: new Float32Array(height), p5: new Float32Array(height), p95: new Float32Array(height) }; // prettier-ignore
     const known = new Float32Array(counted.length);
-    return Float32Array.from({ length: height }, (_, row) => {
+    for (let row = 0; row < height; row += 1) {
       let count = 0;
       for (const column of counted) {
         const value = cells[row * width + column] ?? 0;
         if (value > 0) known[count++] = value;
       }
-      return known.subarray(0, count).sort()[count >> 1] ?? 0;
-    });
+      const sorted = known.subarray(0, count).sort();
+      all.median[row] = quantile(sorted, 0.5) ?? 0;
+      all.p5[row] = quantile(sorted, 0.05) ?? 0;
+      all.p95[row] = quantile(sorted, 0.95) ?? 0;
+    }
+    return all;
   };
   const inView = Array.from({ length: end - first }, (_, i) => first + i);
-  const generated = inView.filter(
-    (column) => pixelStart(x, width, column) >= columns.generatedFrom,
+  const isGenerated = (column: number): boolean =>
+    pixelStart(x, width, column) >= columns.generatedFrom;
+  const generated = over('generated', inView.filter(isGenerated));
+  if (generated.median.some((value) => value > 0)) return generated;
+  return over(
+    'prompt',
+    inView.filter((column) => !isGenerated(column) && isLastOfStep(column)),
   );
-  const values = over(generated);
-  if (values.some((value) => value > 0)) return { of: 'generated', values };
-  const prompt = inView.filter(
-    (column) => pixelStart(x, width, column) < columns.generatedFrom && isLastOfStep(column),
-  );
-  return { of: 'prompt', values: over(prompt) };
 }
 
 export interface Area {

@@ -140,5 +140,7 @@ TEST(ReleasedFormat, ReadsVersion3) { expect_golden("session-v3.ttrace", "sessio
 
 TEST(ReleasedFormat, ReadsVersion4) { expect_golden("session-v4.ttrace", "session-v4.txt"); }
 
+TEST(ReleasedFormat, ReadsVersion5) { expect_golden("session-v5.ttrace", "session-v5.txt"); }
+
 }  // namespace
 }  // namespace tt

@@ -1,5 +1,5 @@
 // Writes the small session of which tests/data has one copy per released format version:
-// write_session_fixture tests/data/session-v4.ttrace
+// write_session_fixture tests/data/session-v5.ttrace
 //
 // Run once, when a version is final. Never replaces an existing file.
 #include <array>
@@ -162,7 +162,11 @@ std::expected<void, TraceError> write_fixture(const char* path) {
                          .detokenize_ns = 700,
                          .build_ns = 400,
                          .evaluate_ns = 3'000'000,
-                         .graphs_built = 1};
+                         .graphs_built = 1,
+                         .frequency_khz = 2'400'000,
+                         .thermal_throttles = 2,
+                         .memory_limit_bytes = 8'000'000'000,
+                         .locked_bytes = 4096};
   steps[1].conditions.interval_ns = 3'999'000;  // the system provides little
   steps[1].conditions.major_faults = 0;
   steps[1].conditions.sample_ns = 30'000;

@@ -64,18 +64,26 @@ function jumpToToken(data: TraceData, index: number): readonly Jump[] {
 // What the machine did to the time of the step.
 function machineFacts(step: StepSummary): readonly Fact[] {
   const { cpu_wait_ns: wait, throttled_ns: throttled, major_faults: faults } = step;
+  const { thermal_throttles: hot } = step;
   const because = [
     wait ? `${formatNs(wait)} waiting for a processor` : '',
     throttled ? `${formatNs(throttled)} stopped by a CPU limit` : '',
+    hot ? `processors were slowed down ${hot === 1 ? 'once' : `${hot} times`}: too hot` : '',
     faults ? plural(faults, 'major page fault') : '',
   ].filter(Boolean);
-  return fact('machine', [step.verdict ?? 'not recorded', ...because].join(', '));
+  const { frequency_khz: frequency } = step;
+  return [
+    ...fact('machine', [step.verdict ?? 'not recorded', ...because].join(', ')),
+    ...(frequency === null
+      ? []
+      : fact('processor frequency', `${(frequency / 1e6).toFixed(2)} GHz`)),
+  ];
 }
 
 // What the process waited for to have the memory of the step; empty: not recorded.
 export function memoryFacts(step: StepSummary): readonly Fact[] {
   const { disk_read_bytes: disk, reread_factor: again, bytes_per_fault: perFault } = step;
-  const { minor_faults: minor } = step;
+  const { minor_faults: minor, memory_limit_bytes: limit, locked_bytes: locked } = step;
   const pressure = [
     step.pressure_cpu_ns ? `${formatNs(step.pressure_cpu_ns)} for a processor` : '',
     step.pressure_io_ns ? `${formatNs(step.pressure_io_ns)} for a disk` : '',
@@ -90,6 +98,8 @@ export function memoryFacts(step: StepSummary): readonly Fact[] {
     ...(read.length === 0 ? [] : fact('read from disks', read.join(', '))),
     ...(minor === null ? [] : fact('minor page faults', formatCount(minor))),
     ...(pressure.length === 0 ? [] : fact('tasks waited', pressure.join(', '))),
+    ...(limit === null ? [] : fact('memory limit', formatBytes(limit))),
+    ...(locked ? fact('locked memory', formatBytes(locked)) : []),
   ];
 }
 

@@ -1,6 +1,6 @@
 // The summary of a finished session: six sentences, each from one route of REST, with a link to its
 // evidence. Pure functions.
-import { formatBytes, formatCount, formatSpeed, plural, sourceName } from '../../format';
+import { formatBytes, formatCount, formatNs, formatSpeed, plural, sourceName } from '../../format';
 import type {
   Breakdown,
   Conditions,
@@ -31,9 +31,13 @@ export interface StepCounts {
 }
 
 // "Contended: ..." with its evidence and what to do, as the server says it.
-export function machineSentence({ text }: Pick<Conditions, 'text'>): Sentence {
+export function machineSentence({ text, phases }: Pick<Conditions, 'text' | 'phases'>): Sentence {
+  const times = phases.generate?.step_ns;
+  const spread = times
+    ? ` A generated step takes ${formatNs(times.median)} in the median (p5 ${formatNs(times.p5)}, p95 ${formatNs(times.p95)}).`
+    : '';
   return {
-    text: text.charAt(0).toUpperCase() + text.slice(1),
+    text: text.charAt(0).toUpperCase() + text.slice(1) + spread,
     hint: 'conditions: what the machine did during the steps',
     evidence: { panel: 'map', options: 'y:layer,x:step,v:time' },
   };

@@ -7,9 +7,9 @@ import type { Plane } from '../../plane/plane';
 import {
   pixelStart,
   rowMeans,
-  rowMedians,
+  rowQuantiles,
   sectionTotals,
-  type RowMedians,
+  type RowQuantiles,
 } from '../../plane/raster';
 import { overlaps, spanOf, type Range } from '../../plane/range';
 import type { Lane, Scene } from '../../plane/scene';
@@ -24,7 +24,8 @@ interface Row {
   readonly track: number;
   readonly y: number;
   readonly sum: number;
-  readonly median: string; // of the units of x; empty: the figure is no median
+  // Over the units of x; null: the figures are means.
+  readonly quantiles: Readonly<Record<Quantile, string>> | null;
   readonly share: number;
   readonly range: Range; // of y
 }
@@ -42,7 +43,7 @@ export function MapTable({
   const camera = model.camera.value;
   const of = plane.value;
   void of?.painted.value;
-  const { rows, medianOf } = of && scene ? rowsOf(of, model) : NO_ROWS;
+  const { rows, quantilesOf } = of && scene ? rowsOf(of, model) : NO_ROWS;
   const { key, descending } = sort.value;
   const sorted = useMemo(
     () =>
@@ -61,11 +62,11 @@ export function MapTable({
     return [
       { key: 'name', title: axis, width: 160, grow: 1, mono: true, text: (row) => row.name },
       { key: 'sum', title: value, width: 110, align: 'right', text: (row) => sumText(shown.value, row.sum), bar: (row) => (largest > 0 ? row.sum / largest : 0) },
-      ...(medianOf === null ? [] : [medianColumn(medianOf)]),
+      ...(quantilesOf === null ? [] : quantileColumns(quantilesOf)),
       ...lanes.map((lane) => laneColumn(lane)),
       { key: 'share', title: 'share in view', width: 90, align: 'right', unsortable: true, text: (row) => `${Number((100 * row.share).toPrecision(3))} %` },
     ]; // prettier-ignore
-  }, [rows, axis, shown.value, value, medianOf, lanes]);
+  }, [rows, axis, shown.value, value, quantilesOf, lanes]);
   void camera;
   return (
     <div class="map-table">
@@ -94,14 +95,17 @@ export function rowName({ y }: MapOptions, scene: Scene | null): string {
     : axisName(tracksOf(y)[0] ?? '');
 }
 
-const medianColumn = (of: RowMedians['of']): Column<Row> => ({
-  key: 'median',
-  title: `median, ${of}`,
-  width: 120,
-  align: 'right',
-  unsortable: true,
-  text: ({ median }) => median,
-});
+type Quantile = 'median' | 'p5' | 'p95';
+
+const quantileColumns = (of: RowQuantiles['of']): readonly Column<Row>[] =>
+  (['median', 'p5', 'p95'] as const).map((key) => ({
+    key,
+    title: key === 'median' ? `median, ${of}` : key,
+    width: key === 'median' ? 120 : 84,
+    align: 'right',
+    unsortable: true,
+    text: ({ quantiles }) => quantiles?.[key] ?? '',
+  }));
 
 // The share of each row of the file that is in the first state of a lane.
 function laneColumn(lane: Lane): Column<Row> {
@@ -119,16 +123,16 @@ function laneColumn(lane: Lane): Column<Row> {
 
 interface Rows {
   readonly rows: readonly Row[];
-  readonly medianOf: RowMedians['of'] | null;
+  readonly quantilesOf: RowQuantiles['of'] | null;
 }
 
-const NO_ROWS: Rows = { rows: [], medianOf: null };
+const NO_ROWS: Rows = { rows: [], quantilesOf: null };
 
 function rowsOf(plane: Plane, model: MapModel): Rows {
   const scene = model.scene.peek();
   const layout = plane.layout();
   if (!scene || !layout) return NO_ROWS;
-  let medianOf: Rows['medianOf'] = null;
+  let quantilesOf: Rows['quantilesOf'] = null;
   const all = scene.tracks.flatMap(({ y: axis }, track): Omit<Row, 'share'>[] => {
     const raster = plane.raster(track);
     const view = layout.tracks[track]?.y;
@@ -145,12 +149,14 @@ function rowsOf(plane: Plane, model: MapModel): Rows {
           y: middle,
           range: section,
           sum: value * columns,
-          median: '',
+          quantiles: null,
         };
       });
     }
-    const medians = scene.medians && rowMedians(raster, layout.x, scene.medians);
-    if (medians) medianOf = medians.of;
+    const all = scene.medians && rowQuantiles(raster, layout.x, scene.medians);
+    if (all) quantilesOf = all.of;
+    const text = (value: number | undefined): string =>
+      value === undefined || value === 0 ? '' : scene.valueText(value, track);
     return Array.from({ length: raster.height }, (_, row) => row).flatMap((row) => {
       const range = {
         from: pixelStart(raster.y, raster.height, row),
@@ -158,17 +164,23 @@ function rowsOf(plane: Plane, model: MapModel): Rows {
       };
       if (!overlaps(range, axis.whole)) return []; // the picture has more than the axis
       const more = spanOf(range) > 1 && axis.kind === 'rows' ? ' …' : '';
-      const median = medians?.values[row] ?? 0;
       return {
         name: positionText(axis, range.from) + more,
         track,
         y: range.from,
         range,
         sum: (means[row] ?? 0) * spanOf(range) * columns,
-        median: median > 0 ? scene.valueText(median, track) : '',
+        quantiles: all && {
+          median: text(all.median[row]),
+          p5: text(all.p5[row]),
+          p95: text(all.p95[row]),
+        },
       };
     });
   });
   const total = all.reduce((sum, row) => sum + row.sum, 0);
-  return { rows: all.map((row) => ({ ...row, share: total > 0 ? row.sum / total : 0 })), medianOf };
+  return {
+    rows: all.map((row) => ({ ...row, share: total > 0 ? row.sum / total : 0 })),
+    quantilesOf,
+  };
 }

@@ -91,7 +91,8 @@ function Shown(
   const active = useRef<number | null>(null);
   const version = paged.version.value;
   const { all } = value.head.sums;
-  const columns = useMemo(() => groupColumns(by, all), [by, all]);
+  const hasSteps = value.query.step_times === true;
+  const columns = useMemo(() => groupColumns(by, all, hasSteps), [by, all, hasSteps]);
   const step = session.step.value ?? 0;
   copy.current = {
     count: paged.count,
@@ -173,7 +174,9 @@ function contentOf(
     const step = session.step.value ?? 0;
     const ofStep = all ? {} : { from_step: step, to_step: step + 1 };
     const sort = SORTS.includes(order.replace(/^-/, '')) ? order : '-time';
-    return { query: { ...query, ...ofStep, by, sort } as BreakdownQuery, missing };
+    // The server reads the times of all ops for them: not again and again while a session grows.
+    const steps = all && !session.active.value ? { step_times: true } : {};
+    return { query: { ...query, ...ofStep, by, sort, ...steps } as BreakdownQuery, missing };
   });
   return new Resource<Content>({
     // The totals of a growing session are read again with its facts, once a second.

@@ -14,6 +14,7 @@ import {
   timingName,
   visibleText,
   kernelText,
+  plural,
 } from '../../format';
 import type { Cell } from '../../grid/copy';
 import type { Column } from '../../grid/vgrid';
@@ -283,10 +284,12 @@ const groupName = (by: Group, name: string): string =>
         ? layerName(name)
         : name;
 
-// `whole`: the sums of all rows, for shares. The keys are those that the server sorts by.
+// `whole`: the sums of all rows, for shares. `steps`: the rows have the time in one step. The keys
+// are those that the server sorts by.
 export function groupColumns(
   by: Group,
   whole: BreakdownRow['all'],
+  steps: boolean,
 ): readonly TableColumn<BreakdownRow>[] {
   const touched = (row: BreakdownRow): number => row.all.bytes_read + row.all.bytes_written;
   const share = (part: number, all: number): number => (all > 0 ? part / all : 0);
@@ -296,6 +299,7 @@ export function groupColumns(
     text('name', GROUP_NAMES[by], by === 'tensor' ? 210 : 130, (row) => groupName(by, row.name), { grow: 1, mono: by === 'tensor', unsortable: true }),
     time('time', 'time', (row) => row.all.time_ns, { bar: (row) => share(row.all.time_ns, whole.time_ns) }),
     number('time_share', 'of time', 64, (row) => share(row.all.time_ns, whole.time_ns), percent, { unsortable: true }),
+    ...(steps ? (['median', 'p5', 'p95'] as const).map(inAStep) : []),
     bytes('bytes', 'bytes', touched, { bar: (row) => share(touched(row), allBytes) }),
     number('bytes_share', 'of bytes', 66, (row) => share(touched(row), allBytes), percent, { unsortable: true }),
     bytes('bytes_read', 'read', (row) => row.all.bytes_read),
@@ -307,5 +311,13 @@ export function groupColumns(
     number('rate', 'rate', 92, (row) => row.all.bytes_per_second, (r) => `${formatBytes(Math.round(r))}/s`, { unsortable: true, hint: 'Bytes per second' }),
   ];
 }
+
+const inAStep = (key: 'median' | 'p5' | 'p95'): TableColumn<BreakdownRow> =>
+  time(key, key === 'median' ? 'step: median' : key, (row) => row.step_ns?.[key] ?? null, {
+    unsortable: true,
+    exact: (row) =>
+      row.step_ns ? `${exactNs(row.step_ns[key])}, of ${plural(row.step_ns.steps, 'step')}` : '',
+    hint: 'Time in one generated step whose graph was not new, over all of them in which the row has time',
+  });
 
 const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;

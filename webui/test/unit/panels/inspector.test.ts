@@ -33,7 +33,15 @@ import {
   inspectSession,
   inspectToken,
 } from '../../../src/panels/inspector/inspect_session';
-import type { Breakdown, Determinism, Node, Reuse, Session, Tensor } from '../../../src/net/types';
+import type {
+  Breakdown,
+  Conditions,
+  Determinism,
+  Node,
+  Reuse,
+  Session,
+  Tensor,
+} from '../../../src/net/types';
 import { templateGraph } from '../../../src/state/per_session';
 import { TraceData } from '../../../src/state/trace_data';
 import { step, token } from '../make';
@@ -131,8 +139,12 @@ describe('a summary', () => {
     expect(orderSentence({ gap: 131_072, sums: order }).text).toMatch(/^25\.0 % of the bytes/);
   });
   it('says first what the machine did', () => {
-    expect(machineSentence({ text: 'contended: the threads waited.' }).text).toBe(
-      'Contended: the threads waited.',
+    const text = 'contended: the threads waited.';
+    expect(machineSentence({ text, phases: {} }).text).toBe('Contended: the threads waited.');
+    const generate = { step_ns: { p5: 9_000_000, median: 12_000_000, p95: 40_000_000 } };
+    const phases = { generate } as unknown as Conditions['phases'];
+    expect(machineSentence({ text, phases }).text).toBe(
+      'Contended: the threads waited. A generated step takes 12 ms in the median (p5 9 ms, p95 40 ms).',
     );
   });
   it('says whether it repeats', () => {

@@ -8,7 +8,7 @@ import {
   pixelOf,
   pixelStart,
   rowMeans,
-  rowMedians,
+  rowQuantiles,
   sectionTotals,
   type Raster,
 } from '../../../src/plane/raster';
@@ -64,8 +64,8 @@ describe('a raster', () => {
 
   it('has means and medians of rows, which a single slow step does not distort', () => {
     expect([...rowMeans(raster, raster.x)]).toEqual([25, 1.5]);
-    expect([...rowMedians(raster, raster.x, each).values]).toEqual([1, 2]);
-    expect([...rowMedians(raster, { from: 0, to: 2 }, each).values]).toEqual([1, 2]);
+    expect([...rowQuantiles(raster, raster.x, each).median]).toEqual([1, 2]);
+    expect([...rowQuantiles(raster, { from: 0, to: 2 }, each).median]).toEqual([1, 2]);
   });
 
   it('has medians of the generated units, of the prompt only if nothing else is in view', () => {
@@ -74,20 +74,23 @@ describe('a raster', () => {
     const x = { from: 0, to: 9 };
     const tokens = { x, y: { from: 0, to: 1 }, width: 9, height: 1, cells };
     const columns = { generatedFrom: 6, ends: (unit: number) => unit === 3 || unit >= 5 };
-    expect(rowMedians(tokens, x, columns)).toEqual({
+    expect(rowQuantiles(tokens, x, columns)).toEqual({
       of: 'generated',
-      values: Float32Array.of(2),
+      median: Float32Array.of(2),
+      p5: Float32Array.of(1),
+      p95: Float32Array.of(3),
     });
-    expect(rowMedians(tokens, { from: 0, to: 7 }, columns).values[0]).toBe(1);
-    // Each step of the prompt is one value, however many tokens it has.
-    const prompt = rowMedians(tokens, { from: 0, to: 6 }, columns);
-    expect(prompt).toEqual({ of: 'prompt', values: Float32Array.of(9) });
-    const third = Float32Array.of(9, 9, 9, 9, 5, 4, 1, 2, 3);
+    expect(rowQuantiles(tokens, { from: 0, to: 7 }, columns).median[0]).toBe(1);
+    // Each step of the prompt is one value, however many tokens it has: 5 and 9, of which the median
+    // is the smaller one.
+    const prompt = rowQuantiles(tokens, { from: 0, to: 6 }, columns);
+    expect(prompt).toMatchObject({ of: 'prompt', median: Float32Array.of(5) });
+    const third = Float32Array.of(9, 9, 9, 9, 5, 4, 1, 2, 3); // 9, 5, 4
     const three = { ...columns, ends: (unit: number) => unit >= 3 };
-    expect(rowMedians({ ...tokens, cells: third }, { from: 0, to: 6 }, three).values[0]).toBe(5);
+    expect(rowQuantiles({ ...tokens, cells: third }, { from: 0, to: 6 }, three).median[0]).toBe(5);
     // Nothing was generated that the filter selects.
     const onlyPrompt = Float32Array.of(9, 9, 9, 9, 5, 5, 0, 0, 0);
-    expect(rowMedians({ ...tokens, cells: onlyPrompt }, x, columns).of).toBe('prompt');
+    expect(rowQuantiles({ ...tokens, cells: onlyPrompt }, x, columns).of).toBe('prompt');
   });
 
   it('has totals of sections, the largest first', () => {

@@ -203,6 +203,7 @@ function picture({ x, y, width, height }: PictureRequest, sizeX = 10_000, sizeY 
     shown: 1,
     total: 1,
     damaged_steps: 0,
+    left_out_steps: 0,
     width: w,
     height: h,
     cells: new Float32Array(w * h).fill(1),

@@ -1,0 +1,92 @@
+#include "analysis/aggregate/step_times.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <utility>
+
+#include "analysis/aggregate/raster.h"
+
+namespace tt {
+
+namespace {
+
+// Limit the memory: the cells of one raster, and the values that are sorted at once.
+constexpr std::size_t kMaxCells = std::size_t{1} << 22, kMaxValues = std::size_t{1} << 24;
+
+// A row of the axis, and the index of its key in the query.
+struct WantedRow {
+  std::int64_t row = 0;
+  std::size_t key = 0;
+};
+
+// Ascending rows; keys without a row are missing.
+std::vector<WantedRow> rows_of(std::span<const std::int64_t> keys,
+                               std::span<const std::int64_t> axis) {
+  std::unordered_map<std::int64_t, std::size_t> places;
+  for (std::size_t i = 0; i < keys.size(); ++i) places.emplace(keys[i], i);
+  std::vector<WantedRow> rows;
+  for (std::size_t row = 0; row < axis.size(); ++row)
+    if (const auto found = places.find(axis[row]); found != places.end())
+      rows.push_back({.row = static_cast<std::int64_t>(row), .key = found->second});
+  return rows;
+}
+
+// The time of each normal step in which a row has one. `query.y` has the axis, `query.x` the steps.
+std::expected<std::vector<std::vector<Ns>>, TraceError> times_of(const SessionIndex& index,
+                                                                 RasterQuery query,
+                                                                 std::span<const WantedRow> rows,
+                                                                 const ContinueCheck& keep_going) {
+  std::vector<std::vector<Ns>> times(rows.size());
+  const std::int64_t first = rows.front().row, end = rows.back().row + 1;
+  query.y.range = {first, end};
+  const std::size_t steps = index.steps().size();
+  const std::size_t width =
+      std::max<std::size_t>(1, kMaxCells / static_cast<std::size_t>(end - first));
+  for (std::size_t from = 0; from < steps; from += width) {
+    const std::size_t to = std::min(from + width, steps);
+    query.x.range = {static_cast<std::int64_t>(from), static_cast<std::int64_t>(to)};
+    query.x.pixels = static_cast<std::uint32_t>(to - from);
+    const auto part = raster(index, query, keep_going);
+    if (!part) return std::unexpected(part.error());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::size_t cells = static_cast<std::size_t>(rows[i].row - first) * part->x.pixels;
+      for (std::size_t step = from; step < to; ++step) {
+        const double ns = part->cells[cells + step - from];
+        if (ns > 0 && index.steps()[step].is_normal()) times[i].push_back(Ns{std::llround(ns)});
+      }
+    }
+  }
+  return times;
+}
+
+}  // namespace
+
+std::expected<std::vector<std::optional<StepTimes>>, TraceError> step_times(
+    const SessionIndex& index, Axis by, TraceFilter filter, std::span<const std::int64_t> keys,
+    const ContinueCheck& keep_going) {
+  std::vector<std::optional<StepTimes>> out(keys.size());
+  filter.phase = filter.phase.value_or(Phase::Generate);
+  const RasterQuery query{.x = {.axis = Axis::Step, .range = Range<std::int64_t>{0, 0}},
+                          .y = {.axis = by, .pixels = UINT32_MAX},
+                          .value = Value::Time,
+                          .filter = std::move(filter)};
+  const auto axis = raster(index, query, keep_going);
+  if (!axis) return std::unexpected(axis.error());
+  const std::vector<WantedRow> rows = rows_of(keys, axis->y.keys);
+  const std::size_t at_once =
+      std::max<std::size_t>(1, kMaxValues / std::max<std::size_t>(1, index.steps().size()));
+  for (std::size_t from = 0; from < rows.size(); from += at_once) {
+    const auto some = std::span(rows).subspan(from, std::min(at_once, rows.size() - from));
+    auto times = times_of(index, query, some, keep_going);
+    if (!times) return std::unexpected(times.error());
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const auto steps = static_cast<std::uint32_t>((*times)[i].size());
+      if (const auto spread = spread_of(std::move((*times)[i])))
+        out[some[i].key] = StepTimes{.steps = steps, .spread = *spread};
+    }
+  }
+  return out;
+}
+
+}  // namespace tt
