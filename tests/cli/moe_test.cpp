@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "tests/cli/tt_program.h"
+#include "tracer/modelgen/model_writer.h"
 
 namespace tt {
 namespace {
@@ -71,6 +72,35 @@ TEST(MoeCommand, ReportsExpertUse) {
   EXPECT_TRUE(detail.out.contains("times chosen/times seen")) << detail.out;
   EXPECT_EQ(run_tt(folder, "moe a.ttrace --layers 8").code, 1);
   EXPECT_EQ(run_tt(folder, "moe a.ttrace --phase lunch").code, 2);
+}
+
+// A difference of two shares is in percentage points.
+TEST(MoeCommand, GainOfPinningIsInPercentagePoints) {
+  std::size_t gains = 0;
+  for (const float skew : {1.0F, 8.0F}) {
+    SCOPED_TRACE(skew);
+    const test::TempFolder folder;
+    modelgen::ModelSpec spec;
+    spec.shape = "moe";
+    spec.dims.layers = 3;
+    spec.router_skew = skew;
+    ASSERT_TRUE(modelgen::write_model(spec, folder / "m.gguf").has_value());
+    record_story(folder, "-m m.gguf");
+    const json pinning = run_json(folder, "moe a.ttrace")["pinning"];
+    double best = 0;
+    for (const json& point : pinning["curve"]) {
+      best = std::max(
+          best, point["tried_pinned_saved"].get<double>() - point["tried_lru_saved"].get<double>());
+    }
+    const std::string text = run_tt(folder, "moe a.ttrace").out;
+    const double points = 100 * best / pinning["expert_bytes_tried"].get<double>();
+    EXPECT_EQ(text.contains(std::format("saves {:.1f} percentage points more than LRU.", points)),
+              best > 0)
+        << text;
+    EXPECT_EQ(text.contains("Pinning would not have helped"), best <= 0) << text;
+    gains += best > 0;
+  }
+  EXPECT_GT(gains, 0U);
 }
 
 // Records a model and exports its choices as a routing log.

@@ -73,7 +73,9 @@ TEST_F(Record, WarnsOfOptionsWithoutEffect) {
       {"-ngl 9", "-ngl 9 has no effect: this llama.cpp has no device to offload layers to"},
       {"-c 300", "The context has 512 tokens, not 300 (-c): llama.cpp rounds it up"},
       {"-c 512", ""},
+      {"-m bert.gguf -c 5000", "The context has 512 tokens, not 5000 (-c): the model has no more"},
   };
+  ASSERT_EQ(run_tt(folder, "model bert -q -o bert.gguf").code, 0);
   for (const auto& [options, warning] : cases) {
     SCOPED_TRACE(options);
     const Result result =

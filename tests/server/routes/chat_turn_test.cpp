@@ -2,9 +2,12 @@
 // session that records the reuse.
 #include <gtest/gtest.h>
 
+#include <format>
 #include <string>
 
 #include "tests/server/support/test_server.h"
+#include "tests/support/command_output.h"
+#include "tests/support/test_paths.h"
 
 namespace tt::test {
 namespace {
@@ -64,6 +67,24 @@ TEST(ChatTurn, ReusesKvCacheOfPreviousTurn) {
   for (const json& token : server.get("/api/v1/sessions/" + id + "/tokens").body["tokens"])
     marked += token["reused"] ? 1 : 0;
   EXPECT_EQ(marked, reused);
+
+  // The command line says so, too.
+  const auto tt = [&](const std::string& verb, const char* options = "") {
+    const auto file = [&](const Turn& turn) {
+      return (server.data / (turn.session["id"].get<std::string>() + ".ttrace")).string();
+    };
+    const std::string files = verb == "compare" ? file(first) + " " + file(second) : file(second);
+    return command_output(std::format("{} {} {} {}", kTestPaths.tt, verb, files, options));
+  };
+  const std::string of =
+      std::format("{} of {} prompt tokens", reused, second.status["prompt_tokens"].get<int>());
+  const std::string shown = tt("show");
+  EXPECT_TRUE(shown.contains(std::format("reused     {}, from session {}: they were not evaluated",
+                                         of, first.session["id"].get<std::string>())))
+      << shown;
+  const std::string compared = tt("compare");
+  EXPECT_TRUE(compared.contains("reused")) << compared;
+  EXPECT_TRUE(tt("report", "--format md").contains("prompt tokens were reused from session"));
 
   // Without reuse the same turn generates the same text.
   json anew = chat_request(messages);

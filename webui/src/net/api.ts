@@ -119,6 +119,11 @@ export function createApi(whileBusy: WhileBusy) {
       get(`sessions/${id(session)}/breakdown`, wire.breakdown, { query, signal }),
     comparisonWithin: (session: string, query: wire.WithinQuery, signal?: AbortSignal) =>
       get(`sessions/${id(session)}/comparison`, wire.comparisonWithin, { query, signal }),
+    comparison: (session: string, other: string, signal?: AbortSignal) =>
+      get(`sessions/${id(session)}/comparison/${id(other)}`, wire.comparison, {
+        query: { limit: 0 },
+        signal,
+      }),
     conditions: (session: string, signal?: AbortSignal) =>
       get(`sessions/${id(session)}/conditions`, wire.conditions, { signal }),
     determinism: (session: string, signal?: AbortSignal) =>

@@ -50,6 +50,7 @@ export type TraceSums = Schemas['TraceSums'];
 export type WithinComparison = Schemas['WithinComparison'];
 export type WithinQuery = NonNullable<operations['comparisonWithin']['parameters']['query']>;
 export type ComparedSums = Schemas['ComparedSums'];
+export type SessionComparison = Schemas['Comparison'];
 export type Breakdown = Schemas['Breakdown'];
 export type BreakdownRow = Schemas['BreakdownRow'];
 export type Sequentiality = Schemas['Sequentiality'];
@@ -264,6 +265,20 @@ export const comparisonWithin = object<WithinComparison>({
   total: num,
   sums: object<ComparedSums>(comparedSums),
   rows: list(object<WithinComparison['rows'][number]>({ name: str, ...comparedSums })),
+});
+
+const comparedRows = list(
+  object<SessionComparison['by']['layer'][number]>({ name: str, ...comparedSums }),
+);
+export const comparison = object<SessionComparison>({
+  causes: list(str),
+  total: object<ComparedSums>(comparedSums),
+  by: object<SessionComparison['by']>({
+    layer: comparedRows,
+    op_kind: comparedRows,
+    component: comparedRows,
+    tensor: comparedRows,
+  }),
 });
 
 export const conditions = object<Conditions>({ text: str });

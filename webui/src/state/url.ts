@@ -1,6 +1,6 @@
 // The URL hash of a view:
 //
-//   #1&session=ID&ph=g&step=12&l=5&sel=o:403&cmp=k:9&full=graph&tab=graph,steps
+//   #1&session=ID&with=ID&ph=g&step=12&l=5&sel=o:403&cmp=k:9&full=graph&tab=graph,steps
 //     &r=token:20:48,layer:3:7&speed=0.001&loop=1&q=op:mul_mat&o.table=-duration_ns&f.graph=ffn
 //     &w.graph=0:48&p.map=y:file,log
 //
@@ -37,6 +37,7 @@ export function toHash(view: View): string {
   const put = (key: string, value: string): number =>
     parts.push(`${key}=${encodeURIComponent(value).replace(/%(3A|2C)/g, decodeURIComponent)}`);
   if (view.session !== null) put('session', view.session);
+  if (view.other !== null) put('with', view.other);
   if (view.phase !== 'all') put('ph', view.phase.slice(0, 1));
   if (view.step !== null) put('step', String(view.step));
   if (view.layer !== 0) put('l', String(view.layer));
@@ -82,6 +83,8 @@ function withPart(view: View, part: string, panels: KnownPanels): View | null {
   switch (key) {
     case 'session':
       return SESSION.test(value) ? { ...view, session: value } : null;
+    case 'with':
+      return SESSION.test(value) ? { ...view, other: value } : null;
     case 'ph':
       return PHASES[value] ? { ...view, phase: PHASES[value] } : null;
     case 'step':

@@ -29,6 +29,7 @@ export interface View {
   readonly layer: number; // the layer of the layer graph
   readonly selection: Selection | null;
   readonly compared: Compared | null; // what the selection is compared with, if of the same kind
+  readonly other: string | null; // the session that this one is compared with
   readonly full: string | null; // the full-screen panel
   readonly tabs: readonly string[]; // panels selected in their docks; each other dock shows its first
   readonly filter: string; // of all views (filter.ts)
@@ -48,6 +49,7 @@ export const emptyView: View = {
   layer: 0,
   selection: null,
   compared: null,
+  other: null,
   full: null,
   tabs: [],
   filter: '',
@@ -70,6 +72,7 @@ export function withSession(view: View, session: string | null): View {
     layer: 0,
     selection: null,
     compared: null,
+    other: null,
     full: session === null ? null : view.full,
     windows: {},
     range: null,
@@ -96,12 +99,13 @@ export function comparedOf({
 }
 
 // The view after Escape: exits full screen, else clears the range, else the comparison, else the
-// selection. Null: nothing to do.
+// selection, else the comparison with another session. Null: nothing to do.
 export function afterEscape(view: View): View | null {
   if (view.full !== null) return { ...view, full: null };
   if (view.range !== null) return { ...view, range: null };
   if (comparedOf(view) !== null) return { ...view, compared: null };
-  return view.selection === null ? null : { ...view, selection: null };
+  if (view.selection !== null) return { ...view, selection: null };
+  return view.other === null ? null : { ...view, other: null };
 }
 
 // The record with `key` set to `value`, or without `key` if the value is null.

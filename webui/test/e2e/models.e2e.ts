@@ -19,6 +19,30 @@ const modelArgs = (make: (folder: string) => Promise<string>) => async () => {
 };
 const shape = (name: string) => modelArgs((folder) => makeModel(folder, name));
 
+describe('options without effect', () => {
+  const fixture = PageFixture.use(() => Promise.resolve(['-ngl', '9', '-c', '300']));
+
+  it('are named by the model, the status line and the facts of a session', async () => {
+    const { page } = fixture;
+    const offload = '-ngl 9 has no effect';
+    const context = 'The context has 512 tokens, not 300 (-c)';
+    await page.locator('.model-button').click();
+    const dialog = page.getByRole('dialog', { name: 'Models' });
+    for (const text of [offload, context]) await dialog.getByText(text).waitFor();
+    await page.keyboard.press('Escape');
+    for (const text of [offload, context])
+      await page.getByRole('contentinfo').getByText(text).waitFor();
+    const session = await fixture.recorded(4);
+    const { facts } = await fixture.rest<{ facts: Record<string, string> }>(`sessions/${session}`);
+    await fixture.inspector.getByText('All facts').click();
+    const warning = fixture.inspector.locator('dl.facts div', {
+      has: page.getByRole('term').getByText('warning', { exact: true }),
+    });
+    expect(await warning.first().locator('dd').innerText()).toBe(facts['load.warning']);
+    for (const text of [offload, context]) expect(facts['load.warning']).toContain(text);
+  });
+});
+
 describe('a mixture of experts', () => {
   const fixture = PageFixture.use(shape('moe'));
 
@@ -51,7 +75,7 @@ describe('a mixture of experts', () => {
     for (const [i, row] of rest.rows.slice(0, 4).entries()) {
       const cells = grid.locator(`.vgrid-row[data-index="${i}"] .vgrid-cell`);
       await expect.poll(() => cells.first().innerText()).toBe(row.name);
-      const read = (await cells.nth(5).getAttribute('title'))?.replace(/\D/g, '');
+      const read = (await cells.nth(8).getAttribute('title'))?.replace(/\D/g, '');
       expect(read).toBe(String(row.all.bytes_read));
     }
     await grid.locator('.vgrid-row').first().dblclick();

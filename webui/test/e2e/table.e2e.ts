@@ -1,7 +1,14 @@
 // The table: accesses of a step and of the session, totals, columns, copying. Its rows are compared
 // with REST.
 import { describe, expect, it } from 'vitest';
-import { componentName, layerName, sourceName, visibleText } from '../../src/format';
+import {
+  componentName,
+  exactNs,
+  layerName,
+  plural,
+  sourceName,
+  visibleText,
+} from '../../src/format';
 import type { Access, Breakdown, Op, StepSummary, Token } from '../../src/net/types';
 import { PageFixture } from './page_fixture';
 
@@ -145,15 +152,22 @@ describe('totals', () => {
       expect(await page.getByRole('radio', { name: 'Session' }).isChecked(), by).toBe(true);
       const axis = { 'op type': 'op_kind', 'memory source': 'source' }[by] ?? by;
       const name = `Totals by ${by}`;
-      const rest = await fixture.get<Breakdown>(`breakdown?by=${axis}&sort=-time&limit=5`);
+      const rest = await fixture.get<Breakdown>(`breakdown?by=${axis}&sort=-time&limit=5&step_times=true`);
       await expect.poll(() => count(name), { message: by }).toBe(rest.total);
       await expect
         .poll(async () => (await cells(name, 0))[0], { message: by })
         .toBe(shownName(by, rest.rows[0]?.name ?? ''));
-      const read = grid(name).locator('.vgrid-row').first().locator('.vgrid-cell').nth(5);
-      expect((await read.getAttribute('title'))?.replace(/\D/g, ''), by).toBe(
+      const first = grid(name).locator('.vgrid-row').first().locator('.vgrid-cell');
+      expect((await first.nth(8).getAttribute('title'))?.replace(/\D/g, ''), by).toBe(
         String(rest.rows[0]?.all.bytes_read),
       );
+      // Median, p5 and p95 of the time in one step, and of how many steps.
+      for (const [i, quantile] of (['median', 'p5', 'p95'] as const).entries()) {
+        const { step_ns: times } = rest.rows[0] ?? {};
+        expect(await first.nth(3 + i).getAttribute('title'), `${by} ${quantile}`).toBe(
+          times ? `${exactNs(times[quantile])}, of ${plural(times.steps, 'step')}` : '',
+        );
+      }
       expect(await fixture.axeViolations(), by).toEqual([]);
     }
   }); // prettier-ignore
@@ -182,7 +196,7 @@ describe('totals', () => {
     expect(clean.total).toBe(steps.rows.length);
     if (clean.total > 0) {
       await expect.poll(() => count('Totals by phase')).toBe(clean.total);
-      const read = grid('Totals by phase').locator('.vgrid-row').first().locator('.vgrid-cell').nth(5); // prettier-ignore
+      const read = grid('Totals by phase').locator('.vgrid-row').first().locator('.vgrid-cell').nth(8); // prettier-ignore
       await expect
         .poll(async () => (await read.getAttribute('title'))?.replace(/\D/g, ''))
         .toBe(String(clean.rows[0]?.all.bytes_read));

@@ -1,7 +1,6 @@
 // The selected token or layer beside another one: a row per tensor, the largest difference first.
-import { computed, useSignal } from '@preact/signals';
+import { computed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
-import { plural } from '../../format';
 import type { WithinComparison } from '../../net/types';
 import type { OpenSession } from '../../state/open_session';
 import { Resource } from '../../state/resource';
@@ -13,15 +12,14 @@ import { Segmented } from '../../ui/Segmented';
 import { Failed, Loading } from '../../ui/States';
 import {
   COMPARED_VALUES,
-  comparedText,
   compareQuery,
   indexOf,
   itemOf,
-  optionOf,
-  rowsThatMatter,
   valueIn,
   type ComparedValue,
 } from './compare';
+import { DifferenceTable } from './DifferenceTable';
+import { setComparison } from './set_comparison';
 
 const MAX_ROWS = 500;
 
@@ -88,11 +86,16 @@ function Differences({ store, session, selected, compared }: Props & { compared:
         options={COMPARED_VALUES.map((one) => ({ value: one, text: one }))}
         value={value}
         choose={(next: ComparedValue) => {
-          store.navigation.setOptions('inspector', optionOf(next), 'push');
+          setComparison(store, { value: next });
         }}
       />
       {found ? (
-        <Table found={found} value={value} selected={selected} compared={compared} />
+        <DifferenceTable
+          of="tensor"
+          names={[`${selected.kind} ${indexOf(selected)}`, `${compared.kind} ${indexOf(compared)}`]}
+          found={found}
+          value={value}
+        />
       ) : error ? (
         <Failed what="The comparison cannot be shown." error={error} />
       ) : (
@@ -124,81 +127,4 @@ function differencesOf(
     load: (signal) => api.comparisonWithin(session.id, query.peek(), signal),
     reconnects,
   });
-}
-
-function Table(props: {
-  found: WithinComparison;
-  value: ComparedValue;
-  selected: Compared;
-  compared: Compared;
-}) {
-  const { found, value, selected, compared } = props;
-  const showAll = useSignal(false);
-  const all = found.rows.map((row) => ({ name: row.name, text: comparedText(row, value) }));
-  const matter = rowsThatMatter(all.map(({ text }) => text.amount));
-  const rows = showAll.value ? all : all.slice(0, matter);
-  const left = found.total - rows.length;
-  const most = rows.reduce((max, { text }) => Math.max(max, Math.abs(text.amount)), 0);
-  const total = comparedText(found.sums, value);
-  return (
-    <>
-      <table class="differences">
-        <thead>
-          <tr>
-            <th scope="col">tensor</th>
-            <th scope="col">
-              {selected.kind} {indexOf(selected)}
-            </th>
-            <th scope="col">
-              {compared.kind} {indexOf(compared)}
-            </th>
-            <th scope="col">difference</th>
-          </tr>
-        </thead>
-        <tbody>
-          <tr class="total">
-            <th scope="row">all</th>
-            <td>{total.left}</td>
-            <td>{total.right}</td>
-            <td>{total.difference}</td>
-          </tr>
-          {rows.map(({ name, text }) => (
-            <tr key={name}>
-              <th scope="row" class="mono" title={name}>
-                {name}
-              </th>
-              <td>{text.left}</td>
-              <td>{text.right}</td>
-              <td>
-                <span
-                  class="difference-bar"
-                  data-less={text.amount < 0}
-                  style={{ width: `${most > 0 ? (100 * Math.abs(text.amount)) / most : 0}%` }}
-                />
-                {text.difference}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {left > 0 && (
-        <p class="dim">
-          {rows.length === 0
-            ? `no difference in ${plural(left, 'tensor')}`
-            : `and ${plural(left, 'more tensor')} with ${rows.length < all.length ? 'hardly any' : 'less'} difference`}{' '}
-          {rows.length < all.length && (
-            <button
-              type="button"
-              class="link"
-              onClick={() => {
-                showAll.value = true;
-              }}
-            >
-              Show all
-            </button>
-          )}
-        </p>
-      )}
-    </>
-  );
 }

@@ -8,6 +8,7 @@ import { ExpertDetails } from './ExpertDetails';
 import { GraphDetails, OpDetails } from './GraphDetails';
 import { inspectHead, inspectLayer, inspectSession, inspectToken } from './inspect_session';
 import { InspectionView, NotFound, type DetailsProps } from './InspectionView';
+import { SessionComparison } from './SessionComparison';
 import { Summary } from './Summary';
 
 export function Inspector(props: SessionProps) {
@@ -50,7 +51,9 @@ function SessionDetails({ store, session }: DetailsProps) {
         store={store}
         session={session}
         what={inspectSession(info.value, session.data)}
-      />
+      >
+        <SessionComparison store={store} session={session} />
+      </InspectionView>
     );
   return info.is === 'loading' && !session.active.value ? (
     <Loading>Loading the session…</Loading>

@@ -54,6 +54,17 @@ export function SessionRow(props: { store: Store; session: Session; isStop: bool
       </div>
       {!renaming.value && (
         <div class="session-actions">
+          {readable && open !== null && current === null && (
+            <IconButton
+              icon="compare"
+              label={`Compare the open session with ${title}`}
+              tabIndex={-1}
+              onClick={() => {
+                store.reveal('inspector');
+                store.navigation.change({ other: session.id, selection: null });
+              }}
+            />
+          )}
           {readable && (
             <IconButton
               icon="pencil"

@@ -14,11 +14,13 @@ import {
   waitSentence,
 } from '../../../src/panels/inspector/summary';
 import {
+  COMPARED_AXES,
+  COMPARED_VALUES,
   comparedText,
+  comparisonOptions,
+  comparisonText,
   compareQuery,
-  optionOf,
   rowsThatMatter,
-  valueIn,
 } from '../../../src/panels/inspector/compare';
 import { againstMedian, grouped, median, rowIndex } from '../../../src/panels/inspector/place';
 import { ofOp, ofSession, reproductionText } from '../../../src/panels/inspector/reproduce';
@@ -447,9 +449,12 @@ describe('a comparison', () => {
     expect(rowsThatMatter([])).toBe(0);
   });
 
-  it('has its value in the link', () => {
-    for (const value of ['time', 'bytes', 'accesses'] as const)
-      expect(valueIn(optionOf(value))).toBe(value);
-    expect(valueIn('diff:nothing')).toBe('time');
+  it('has its options in the link', () => {
+    for (const value of COMPARED_VALUES) {
+      for (const by of COMPARED_AXES)
+        expect(comparisonOptions(comparisonText({ value, by }))).toEqual({ value, by });
+    }
+    expect(comparisonText({ value: 'time', by: 'op_kind' })).toBe('');
+    expect(comparisonOptions('diff:nothing,by:nothing')).toEqual({ value: 'time', by: 'op_kind' });
   });
 });

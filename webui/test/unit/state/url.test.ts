@@ -19,6 +19,7 @@ const FULL: View = {
   layer: 5,
   selection: { kind: 'access', op: 403, access: 12, part: 2 },
   compared: { kind: 'token', token: 9 },
+  other: '20261122-101112-aabbcc',
   full: 'graph',
   tabs: ['graph', 'table'],
   filter: 'op:mul_mat -layer:0 a&b=c d',
@@ -116,7 +117,9 @@ describe('a view', () => {
     expect(twice).toMatchObject({ range: null, selection: FULL.selection });
     const thrice = twice && afterEscape(twice);
     expect(thrice).toMatchObject({ full: null, selection: null });
-    expect(thrice && afterEscape(thrice)).toBeNull();
+    const last = thrice && afterEscape(thrice);
+    expect(last).toMatchObject({ other: null, session: FULL.session });
+    expect(last && afterEscape(last)).toBeNull();
   });
   it('compares a selection with another item of its kind', () => {
     const view: View = {
