@@ -32,6 +32,52 @@ async function shown() {
   };
 }
 
+// Runs in the page, for 4 seconds: what each frame shows. `canvases`: their selectors by name.
+async function samplesOfFrames(canvases: Readonly<Record<string, string>>) {
+  const sumOf = (selector: string): string => {
+    const canvas = document.querySelector(selector);
+    if (!(canvas instanceof HTMLCanvasElement)) return 'none';
+    const { width, height } = canvas;
+    const data = canvas.getContext('2d')?.getImageData(0, 0, width, height).data ?? [];
+    let sum = 0;
+    for (let i = 0; i < data.length; i += 4) {
+      const [red = 0, green = 0, blue = 0, alpha = 0] = data.slice(i, i + 4);
+      sum = (sum * 31 + red + 3 * green + 5 * blue + 7 * alpha) % 1_000_003;
+    }
+    const { e: left, f: top } = new DOMMatrix(getComputedStyle(canvas).transform);
+    return `${sum} at ${left},${top}`;
+  };
+  // Observers of sizes run after all callbacks of a frame, before it is painted.
+  const box = document.createElement('div');
+  box.style.cssText = 'position: fixed; visibility: hidden; height: 1px';
+  document.body.append(box);
+  let sampled = (): void => undefined;
+  new ResizeObserver(() => {
+    sampled();
+  }).observe(box);
+  const samples: Record<string, string>[] = [];
+  const begin = performance.now();
+  for (let frame = 0; performance.now() - begin < 4000; frame += 1) {
+    const end = new Promise<void>((done) => {
+      sampled = done;
+    });
+    box.style.width = `${10 + (frame % 2)}px`;
+    await end;
+    const position = document.querySelector('.playback-position')?.textContent ?? '';
+    const [, step = '', op = ''] = /step ([\d\s]+) of .*op ([\d\s]+) of/.exec(position) ?? [];
+    const number = (text: string): string => text.replace(/\D/g, '');
+    samples.push({
+      at: `${number(step)}:${number(op)}`,
+      step: number(step),
+      table: document.querySelector('.vgrid-row[aria-selected=true] > *')?.textContent ?? '',
+      word: [...(CSS.highlights.get('token-selected') ?? [])].map(({ startOffset }) => startOffset).join(),
+      ...Object.fromEntries(Object.entries(canvases).map(([name, selector]) => [name, sumOf(selector)])),
+    }); // prettier-ignore
+  }
+  box.remove();
+  return samples;
+}
+
 describe('playback', () => {
   it('plays ops in slow motion; all views move; Space pauses', async () => {
     // Not a recording of now: an op that waited for a processor would play for seconds.
@@ -107,6 +153,42 @@ describe('playback', () => {
     });
     expect(samples.filter(([position, table]) => position !== table)).toEqual([]);
     expect(new Set(samples.map(([position]) => position)).size).toBeGreaterThan(5);
+  });
+
+  // What a view shows at a position never depends on the frame: a view that followed a frame later
+  // would show the position before in the first frame of each position.
+  it.each([
+    ['map', 'p.map=y:op,x:time', '.plane-overlay'],
+    ['graph', 'tab=graph&p.graph=model', '.graph-base'],
+  ] as const)('moves strip, %s, table and answer in the same frame', async (name, part, canvas) => {
+    const { page } = fixture;
+    await page.emulateMedia({ reducedMotion: 'reduce' }); // the strip does not fade
+    await fixture.show(await fixture.example(), 'step=3', 'speed=0.0005', part);
+    await fixture.ops.waitFor();
+    await expect.poll(() => fixture.pixels(canvas)).not.toBe(0);
+    await bar().getByRole('button', { name: 'Play' }).click();
+    await expect.poll(() => row().count()).toBe(1);
+    const samples = await page.evaluate(samplesOfFrames, { [name]: canvas, strip: '.strip-chart' });
+    const seen = (by: 'at' | 'step', view: string): ReadonlyMap<string, ReadonlySet<string>> => {
+      const shown = new Map<string, Set<string>>();
+      for (const sample of samples) {
+        const key = sample[by] ?? '';
+        shown.set(key, (shown.get(key) ?? new Set()).add(sample[view] ?? ''));
+      }
+      return shown;
+    };
+    for (const view of ['table', 'strip', name]) {
+      const shown = seen('at', view);
+      const late = [...shown].filter(([, states]) => states.size > 1).map(([at]) => at);
+      expect(late, view).toEqual([]);
+      // And it moves.
+      const states = new Set([...shown.values()].map((all) => [...all].join()));
+      expect(states.size, view).toBeGreaterThan(3);
+    }
+    const words = seen('step', 'word');
+    expect(words.size).toBeGreaterThan(1);
+    for (const [step, states] of words) expect(states.size, `word of step ${step}`).toBe(1);
+    await page.emulateMedia({ reducedMotion: null });
   });
 
   it('steps by op, layer and token', async () => {
