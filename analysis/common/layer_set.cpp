@@ -24,6 +24,14 @@ std::optional<LayerSet::Range> range(std::string_view text) {
   return LayerSet::Range{.first = *first, .last = *last};
 }
 
+// "5-2".
+bool is_reversed(std::string_view text) {
+  const auto dash = text.find('-');
+  if (dash == std::string_view::npos) return false;
+  const auto first = number(text.substr(0, dash)), last = number(text.substr(dash + 1));
+  return first && last && *first > *last;
+}
+
 }  // namespace
 
 LayerSet LayerSet::all() {
@@ -57,6 +65,9 @@ std::expected<LayerSet, std::string> parse_layers(std::string_view text) {
       set.outside = true;
     } else if (const auto layers = range(part)) {
       set.ranges.push_back(*layers);
+    } else if (is_reversed(part)) {
+      return std::unexpected(std::format(
+          "\"{}\" is not a valid range of layers: it ends before it starts.", part));
     } else {
       return std::unexpected(std::format(
           "\"{}\" is not a valid layer list. Use layer numbers and ranges starting at 0, "

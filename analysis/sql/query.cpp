@@ -151,6 +151,12 @@ QueryError Query::Impl::error(int code, std::string_view sql) {
     return {Kind::NotAllowed, rejected->message, offset ? offset : offset_of(*rejected, sql)};
   if (message.ends_with("may not be modified"))
     return {Kind::NotAllowed, kOnlySelect, offset_of_verb(sql)};
+  if (message.ends_with("syntax error")) {
+    return {.kind = Kind::Invalid,
+            .message = message + ". A statement has the form SELECT column, column FROM table "
+                                 "WHERE condition GROUP BY column; examples: docs/sql.md",
+            .offset = offset};
+  }
   switch (code & 0xff) {
     case SQLITE_AUTH:
       return {Kind::NotAllowed, message};

@@ -39,6 +39,7 @@ struct ExportCommand {
   std::string file;
   std::filesystem::path output;
   ExportOptions options;
+  std::optional<LogLevel> level;
   StepRangeOptions steps;
   std::uint64_t part_rows = 0;  // 0: one file
   bool force = false, quiet = false, dated = false;
@@ -136,6 +137,8 @@ std::expected<ExportFunction, std::string> export_function(ExportCommand& comman
         command.format.empty() ? command.output.string() : command.format, join(known_formats())));
   }
   command.options.format = *format;
+  if (command.level && *format != Format::Ndjson) return std::unexpected("--level requires --format ndjson");
+  command.options.level = command.level.value_or(command.options.level);
   if (command.options.range.per_token && !has_rows_per_token(*format)) {
     return std::unexpected(
         "--per-token requires --format csv, json, parquet, arrow, arrow-file or folder");
@@ -210,7 +213,7 @@ RunVerb add_export_command(CLI::App& command) {
                                                   {"detailed", LogLevel::Detailed},
                                                   {"verbose", LogLevel::Verbose}};
   command
-      .add_option("--level", options->options.level,
+      .add_option("--level", options->level,
                   "Level of the log (ndjson): minimal (no accesses), detailed (default) or "
                   "verbose (adds value statistics)")
       ->transform(choice(levels))

@@ -247,9 +247,12 @@ int run(const MoeOptions& options) {
     json["caches"] = to_json(*caches);
     print_line("{}", text_of(json));
   } else if (routers->empty()) {
-    print_line(
-        "This session has no expert choices: the model has no experts, or they were not "
-        "recorded.");
+    const auto info = reader->info();
+    print_line("{}", info && info->n_experts > 0
+                         ? "This session has no expert choices: they were not recorded. Record it "
+                           "again with --level detailed."
+                         : "This session has no expert choices: the model has no experts. Use a "
+                           "mixture of experts.");
     progress.note_missing_accesses(*reader);
   } else {
     print_routers(*routers);

@@ -1,5 +1,7 @@
 #include "server/http/session_query_handler.h"
 
+#include <format>
+
 #include "analysis/common/session_layers.h"
 #include "tracer/text/parse_number.h"
 
@@ -13,14 +15,18 @@ using Request = httplib::Request;
 OrProblem<std::uint32_t> number_in_path(const Request& request, const char* name,
                                         const char* from_where) {
   const auto number = parse_number<std::uint32_t>(request.path_params.at(name));
-  if (!number) return std::unexpected(Problem{ErrorCode::NotFound, from_where});
+  if (!number) {
+    return std::unexpected(Problem{
+        ErrorCode::NotFound, std::format("\"{}\" is not the number of a {}. {}",
+                                         request.path_params.at(name), name, from_where)});
+  }
   return *number;
 }
 
 }  // namespace
 
 OrProblem<StepId> step_in_path(const Request& request) {
-  return number_in_path(request, "step", "Steps are numbered from 0.")
+  return number_in_path(request, "step", "Steps are numbered from 0. /steps of the session lists them.")
       .transform([](std::uint32_t number) { return StepId{number}; });
 }
 

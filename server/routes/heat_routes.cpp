@@ -54,7 +54,7 @@ TraceFilter trace_filter(const Request& request, ParameterReader& read) {
 std::uint32_t pixels_of(const Request& request, ParameterReader& read, const char* name,
                         std::uint64_t default_value) {
   auto pixels = number_parameter(request, name, kMaxPixels);
-  if (pixels && *pixels == 0U) {
+  if (!pixels || *pixels == 0U) {
     pixels = std::unexpected(
         Problem{ErrorCode::BadRequest,
                 std::format("\"{}\" must be a whole number from 1 to {}.", name, kMaxPixels)});

@@ -11,11 +11,20 @@ namespace {
 using Request = httplib::Request;
 using Response = httplib::Response;
 
+constexpr std::string_view kLivePath = "/api/v1/live";
+
 bool is_api(const Request& request) { return std::string_view(request.path).starts_with("/api/"); }
 
 // 404 when the path does not exist, 405 when it does not support the method.
 void respond_not_found(const RouteContract& contract, const Request& request, Response& response) {
   const std::string methods = contract.methods_of(request.path);
+  if (request.path == kLivePath) {
+    return respond(response,
+                   Problem{ErrorCode::NotFound,
+                           std::string(kLivePath) +
+                               " is a WebSocket: connect to it with ws:// or wss://.",
+                           426});
+  }
   if (methods.empty()) {
     const std::string similar = contract.similar_path(request.path);
     const std::string hint = similar.empty() ? "" : " Did you mean " + similar + "?";

@@ -120,7 +120,14 @@ std::expected<DeletedSession, TraceError> SessionStore::remove(const std::string
 std::expected<SessionEntry, TraceError> SessionStore::restore(const std::string& id) {
   const std::scoped_lock lock(change_mutex_);
   if (!is_session_id(id)) return std::unexpected(file(id).error());
-  return trash_.restore(id, files_.path_of(id)).and_then([&] { return entry(id); });
+  auto restored = trash_.restore(id, files_.path_of(id));
+  if (!restored && restored.error().kind == TraceError::Kind::NotFound && file(id)) {
+    return std::unexpected(
+        TraceError{TraceError::Kind::NotFound,
+                   std::format("The session \"{}\" is not deleted: there is nothing to restore.",
+                               id)});
+  }
+  return restored.and_then([&] { return entry(id); });
 }
 
 std::expected<void, TraceError> SessionStore::erase(const std::string& id) {

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <format>
+#include <fstream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -30,10 +31,25 @@ void replace_all(std::string& text, const std::string& what, const std::string& 
     text.replace(at, what.size(), with);
 }
 
+// What the uploaded file is instead of a session, and what to send.
+std::string not_a_session(const std::filesystem::path& path) {
+  std::string begin(4, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), std::ssize(begin));
+  if (file.gcount() == 0) return "The body is empty. Send the bytes of a session file (.ttrace).";
+  if (begin == "GGUF") {
+    return "The file is a model (GGUF), not a session. Put it into a folder of models: tt-server "
+           "--models FOLDER.";
+  }
+  return "The file is not a session file (.ttrace). Send a log with Content-Type: "
+         "application/x-ndjson, a run folder as application/x-tar.";
+}
+
 // A defect in an uploaded file is a client error: 422. The message must not contain the server
 // path.
 Problem problem_of_upload(TraceError error, const std::filesystem::path& path) {
   replace_all(error.message, path.string(), "The file");
+  if (error.kind == TraceError::Kind::NotASession) error.message = not_a_session(path);
   Problem problem = problem_of(error);
   const bool theirs = problem.error_code == ErrorCode::Damaged ||
                       problem.error_code == ErrorCode::NotASession ||

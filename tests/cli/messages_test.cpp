@@ -57,6 +57,11 @@ TEST_F(Messages, SuggestVerbsOptionsAndValues) {
       {"parse s.ttrace --component atention", 2, "not 'atention'. Did you mean attention?"},
       {"parse s.ttrace other.ttrace", 2, "unexpected argument 'other.ttrace'"},
       {"model smal -o q.gguf", 2, "Did you mean small?"},
+      {"model moe --experts 4 --experts-used 9 -o q.gguf", 2, "9 is more than experts (4)"},
+      {"--sessions s.ttrace", 2, "unknown option --sessions before the verb. A verb comes first"},
+      {"parse s.ttrace --layers 5-2", 2, "\"5-2\" is not a valid range of layers: it ends before"},
+      {"graph s.ttrace --template 0", 1, "the session has no template 0: it has "},
+      {"export s.ttrace -o x.csv --level verbose", 1, "--level requires --format ndjson"},
       {"model small --quant q4_km -o q.gguf", 2, "Did you mean q4_k or q4_k_m?"},
   });
   EXPECT_EQ(run("help").code, 0);
@@ -132,6 +137,10 @@ TEST_F(Messages, MissingAndWrongFilesNameTheNextStep) {
   std::filesystem::copy_file(path("s.ttrace"), path("cut.ttrace"));
   std::filesystem::resize_file(path("cut.ttrace"), 20'000);
   ASSERT_EQ(run("model small -o small.gguf -q").code, 0);
+  ASSERT_EQ(std::system(std::format("head -n 2 {0} > {1}; head -n 3 {0} | tail -n 1 | head -c 9 >> {1}",
+                                    path("s.ndjson").string(), path("cut.ndjson").string())
+                            .c_str()),
+            0);
   expect_messages({
       {"show ss.ttrace", 1, "ss.ttrace does not exist. Did you mean s.ttrace"},
       {"show empty.ttrace", 1, "empty.ttrace is empty. Copy it again, or record another"},
@@ -139,11 +148,14 @@ TEST_F(Messages, MissingAndWrongFilesNameTheNextStep) {
       {"show notes.txt", 1, "is not a session file. tt record writes session files"},
       {"import s.ttrace -o x.ttrace", 1, "s.ttrace is a session already. tt show"},
       {"import small.gguf -o x.ttrace", 1, "small.gguf is a model. tt gguf"},
-      {"import folder -o x.ttrace", 1, "folder is not a run folder: it has no trace_metadata.json"},
+      {"import folder -o x.ttrace", 1, "folder is not a run folder: it has no trace_metadata.json. tt export --format folder writes one."},
       {"import s.ndjsn -o x.ttrace", 1, "s.ndjsn does not exist. Did you mean s.ndjson"},
       {"import t.csv -o x.ttrace", 1, "Logs (NDJSON) and run folders can be imported"},
       {"sql 'SELECT 1' s.ttrace", 1, "the session file comes first: tt sql s.ttrace 'SELECT ...'"},
       {"sql s.ttrace notes.txt", 1, "Run its text: tt sql s.ttrace - < notes.txt"},
+      {"import cut.ndjson -o x.ttrace", 1, "cut.ndjson:3: The line is not a JSON object, unlike"},
+      {"gguf s.ttrace", 1, "s.ttrace: a session file, not a model (GGUF). tt show"},
+      {"record -p x -m s.ttrace -o x.ttrace", 1, "a session file, not a model (GGUF). tt show"},
       {"memory", 2, "a session file or --model is required"},
       {"memory small.gguf", 1, "small.gguf is a model: tt memory --model small.gguf"},
       {"memory --model smal.gguf", 1, "smal.gguf does not exist. Did you mean small.gguf"},

@@ -267,7 +267,12 @@ std::expected<GgufHeader, std::string> read_gguf_header(const std::filesystem::p
   if (failed) return std::unexpected(std::format("{}: {}", path.string(), failed.message()));
 
   Reader in(std::move(file), std::min(header.file_size, kMaxHeaderBytes));
-  if (in.number<std::array<char, 4>>() != std::array{'G', 'G', 'U', 'F'}) {
+  const auto magic = in.number<std::array<char, 4>>();
+  if (magic == std::array{'S', 'Q', 'L', 'i'}) {
+    return std::unexpected(std::format(
+        "{}: a session file, not a model (GGUF). tt show shows what is in it.", path.string()));
+  }
+  if (magic != std::array{'G', 'G', 'U', 'F'}) {
     return std::unexpected(std::format(
         "{}: not a GGUF file (it does not start with \"GGUF\"). Download or convert it again.",
         path.string()));

@@ -178,7 +178,7 @@ std::expected<Dims, ModelError> resolve_dims(const NamedShape& shape, const Mode
   }
   if (dims.experts_used > dims.experts) {
     return invalid_spec(
-        std::format("experts-used: {} of {} experts", dims.experts_used, dims.experts));
+        std::format("experts-used: {} is more than experts ({})", dims.experts_used, dims.experts));
   }
   return dims;
 }

@@ -20,6 +20,9 @@ namespace {
 constexpr const char* kNotALog =
     "Not a log: the line is not a JSON object. Logs (NDJSON) and run folders can be imported, "
     "other exports cannot.";
+constexpr const char* kCutOff =
+    "The line is not a JSON object, unlike those before: the log is cut off or damaged. Copy it "
+    "again, or delete this line and those behind it to import the steps before.";
 constexpr std::size_t kCheckBytes = 1u << 20;  // between two checks whether to go on
 
 bool has_number(const Json& entry, const char* name) {
@@ -50,7 +53,9 @@ class LogImport {
       const auto parsed = parse_json(line, kImportLimits);
       if (!parsed && parsed.error().limit)
         return std::unexpected(damaged(log_, line_, "The line " + parsed.error().message + "."));
-      if (!parsed || !parsed->is_object()) return std::unexpected(damaged(log_, line_, kNotALog));
+      if (!parsed || !parsed->is_object())
+        return std::unexpected(damaged(log_, line_, entries_ == 0 ? kNotALog : kCutOff));
+      ++entries_;
       const LogEntry entry = log_entry(*parsed, line);
       for (const std::string& name : entry.unknown) ++imported_.ignored[name];
       if (const WriteResult taken = take(entry.event, entry.fields); !taken)
@@ -238,7 +243,7 @@ class LogImport {
   }
 
   std::filesystem::path log_, session_;
-  std::uint64_t line_ = 0;
+  std::uint64_t line_ = 0, entries_ = 0;
   SessionInfo info_;
   LossCounters losses_;
   std::optional<SessionBuilder> builder_;

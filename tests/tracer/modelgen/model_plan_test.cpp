@@ -107,7 +107,7 @@ TEST(ModelPlan, RejectsInvalidSpecsWithReason) {
       {"few experts",
        {.shape = "moe", .dims = {.experts = 1}},
        Kind::BadSpec,
-       "experts-used: 2 of 1"},
+       "experts-used: 2 is more than experts (1)"},
       {"vocab", {.dims = {.vocab = 100}}, Kind::BadSpec, "vocab: 100 is too small"},
       {"splits", {.splits = 0}, Kind::BadSpec, "splits: 0 must be from 1 to"},
       {"more splits than tensors", {.splits = 100000}, Kind::BadSpec, "splits: 100000"},

@@ -122,7 +122,11 @@ std::expected<std::shared_ptr<const GraphTemplate>, TraceError> SessionReader::I
   const auto row = get_template.step();
   if (!row) return std::unexpected(row.error());
   const std::string name = std::format("template {}", id.v);
-  if (!*row) return std::unexpected(absent(name));
+  if (!*row) {
+    const auto all = count("tt_template", "id", "templates");
+    return std::unexpected(
+        all ? absent(std::format("{}: it has {}, numbered from 1", name, *all)) : all.error());
+  }
 
   RowReader in(get_template);
   const auto stored_id = in.integer<std::uint32_t>();

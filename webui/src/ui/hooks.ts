@@ -15,8 +15,9 @@ export function useResource<T>(resource: Resource<T>): Loaded<T> {
   return resource.state.value;
 }
 
-// Like useResource, but without the value of the previous key while a new key is loading.
-export function useExact<T>(resource: Resource<T>): Loaded<T> {
+// Like useResource, but without the value of the previous key while a new key is loading, unless
+// `keep` is set.
+export function useExact<T>(resource: Resource<T>, keep = false): Loaded<T> {
   const loaded = useResource(resource);
-  return loaded.loadedKey === loaded.key ? loaded : { ...loaded, value: null };
+  return keep || loaded.loadedKey === loaded.key ? loaded : { ...loaded, value: null };
 }

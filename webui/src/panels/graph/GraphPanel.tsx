@@ -98,9 +98,10 @@ const useOptions = (store: Store, panel: string): GraphOptions => {
   return useMemo(() => decodeGraph(text), [text]);
 };
 
-function useScene({ session }: SessionProps, { form, open }: GraphOptions) {
+function useScene({ store, session }: SessionProps, { form, open }: GraphOptions) {
   const isModel = form === 'model';
-  const layer = useExact(layerOf(session));
+  // Playback passes through the layers: the graph of the last one stays until the next one is there.
+  const layer = useExact(layerOf(session), store.playback.playing.value);
   const whole = useMaybe(wholeGraphOf(session), isModel);
   const opened = open.join('.');
   const scene = useMemo((): Scene | null => {
