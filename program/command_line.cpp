@@ -250,9 +250,10 @@ std::string error_message(const CLI::App* app, const CLI::Error& error) {
   if (verb_missing && !before.empty() && !is_option(before.front())) {
     text = unknown_verb(*app, before.front());
   } else if (verb_missing && option != rest.end()) {
-    text = std::format("unknown option {} before the verb. A verb comes first, such as: {} show "
-                       "session.ttrace",
-                       option->substr(0, option->find('=')), program);
+    text = std::format(
+        "unknown option {} before the verb. A verb comes first, such as: {} show "
+        "session.ttrace",
+        option->substr(0, option->find('=')), program);
   } else if (option != rest.end()) {
     // Before other errors: "--prot 80" makes 80 an argument without a name.
     text = unknown_argument(*app, program, *option);

@@ -66,8 +66,8 @@ std::expected<LayerSet, std::string> parse_layers(std::string_view text) {
     } else if (const auto layers = range(part)) {
       set.ranges.push_back(*layers);
     } else if (is_reversed(part)) {
-      return std::unexpected(std::format(
-          "\"{}\" is not a valid range of layers: it ends before it starts.", part));
+      return std::unexpected(
+          std::format("\"{}\" is not a valid range of layers: it ends before it starts.", part));
     } else {
       return std::unexpected(std::format(
           "\"{}\" is not a valid layer list. Use layer numbers and ranges starting at 0, "

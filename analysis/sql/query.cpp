@@ -153,8 +153,9 @@ QueryError Query::Impl::error(int code, std::string_view sql) {
     return {Kind::NotAllowed, kOnlySelect, offset_of_verb(sql)};
   if (message.ends_with("syntax error")) {
     return {.kind = Kind::Invalid,
-            .message = message + ". A statement has the form SELECT column, column FROM table "
-                                 "WHERE condition GROUP BY column; examples: docs/sql.md",
+            .message = message +
+                       ". A statement has the form SELECT column, column FROM table "
+                       "WHERE condition GROUP BY column; examples: docs/sql.md",
             .offset = offset};
   }
   switch (code & 0xff) {

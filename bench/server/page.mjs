@@ -359,7 +359,7 @@ const sections = {
     const values = await repeat(async (round) => {
       await page.evaluate(() => {
         const state = () => [
-          document.querySelector('h3[title]')?.textContent ?? '',
+          document.querySelector('h2[title]')?.textContent ?? '',
           document.querySelector('[role=grid][aria-label^="Ops of step"]')?.getAttribute('aria-label') ?? '',
         ];
         const before = state();

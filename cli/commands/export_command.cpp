@@ -137,7 +137,8 @@ std::expected<ExportFunction, std::string> export_function(ExportCommand& comman
         command.format.empty() ? command.output.string() : command.format, join(known_formats())));
   }
   command.options.format = *format;
-  if (command.level && *format != Format::Ndjson) return std::unexpected("--level requires --format ndjson");
+  if (command.level && *format != Format::Ndjson)
+    return std::unexpected("--level requires --format ndjson");
   command.options.level = command.level.value_or(command.options.level);
   if (command.options.range.per_token && !has_rows_per_token(*format)) {
     return std::unexpected(

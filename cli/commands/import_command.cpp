@@ -40,8 +40,9 @@ std::optional<TraceError> source_error(const fs::path& from) {
   if (fs::is_directory(from, none)) {
     return fs::exists(from / exchange::kMetadata, none)
                ? std::nullopt
-               : std::optional(error("is not a run folder: it has no trace_metadata.json. tt export --format folder "
-                                   "writes one."));
+               : std::optional(error("is not a run folder: it has no trace_metadata.json. tt "
+                                     "export --format folder "
+                                     "writes one."));
   }
   std::string begin(6, '\0');
   std::ifstream(from, std::ios::binary).read(begin.data(), std::ssize(begin));

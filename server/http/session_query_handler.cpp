@@ -16,9 +16,9 @@ OrProblem<std::uint32_t> number_in_path(const Request& request, const char* name
                                         const char* from_where) {
   const auto number = parse_number<std::uint32_t>(request.path_params.at(name));
   if (!number) {
-    return std::unexpected(Problem{
-        ErrorCode::NotFound, std::format("\"{}\" is not the number of a {}. {}",
-                                         request.path_params.at(name), name, from_where)});
+    return std::unexpected(
+        Problem{ErrorCode::NotFound, std::format("\"{}\" is not the number of a {}. {}",
+                                                 request.path_params.at(name), name, from_where)});
   }
   return *number;
 }
@@ -26,7 +26,8 @@ OrProblem<std::uint32_t> number_in_path(const Request& request, const char* name
 }  // namespace
 
 OrProblem<StepId> step_in_path(const Request& request) {
-  return number_in_path(request, "step", "Steps are numbered from 0. /steps of the session lists them.")
+  return number_in_path(request, "step",
+                        "Steps are numbered from 0. /steps of the session lists them.")
       .transform([](std::uint32_t number) { return StepId{number}; });
 }
 

@@ -19,11 +19,10 @@ bool is_api(const Request& request) { return std::string_view(request.path).star
 void respond_not_found(const RouteContract& contract, const Request& request, Response& response) {
   const std::string methods = contract.methods_of(request.path);
   if (request.path == kLivePath) {
-    return respond(response,
-                   Problem{ErrorCode::NotFound,
-                           std::string(kLivePath) +
-                               " is a WebSocket: connect to it with ws:// or wss://.",
-                           426});
+    return respond(response, Problem{ErrorCode::NotFound,
+                                     std::string(kLivePath) +
+                                         " is a WebSocket: connect to it with ws:// or wss://.",
+                                     426});
   }
   if (methods.empty()) {
     const std::string similar = contract.similar_path(request.path);

@@ -122,10 +122,9 @@ std::expected<SessionEntry, TraceError> SessionStore::restore(const std::string&
   if (!is_session_id(id)) return std::unexpected(file(id).error());
   auto restored = trash_.restore(id, files_.path_of(id));
   if (!restored && restored.error().kind == TraceError::Kind::NotFound && file(id)) {
-    return std::unexpected(
-        TraceError{TraceError::Kind::NotFound,
-                   std::format("The session \"{}\" is not deleted: there is nothing to restore.",
-                               id)});
+    return std::unexpected(TraceError{
+        TraceError::Kind::NotFound,
+        std::format("The session \"{}\" is not deleted: there is nothing to restore.", id)});
   }
   return restored.and_then([&] { return entry(id); });
 }

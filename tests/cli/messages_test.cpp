@@ -137,10 +137,11 @@ TEST_F(Messages, MissingAndWrongFilesNameTheNextStep) {
   std::filesystem::copy_file(path("s.ttrace"), path("cut.ttrace"));
   std::filesystem::resize_file(path("cut.ttrace"), 20'000);
   ASSERT_EQ(run("model small -o small.gguf -q").code, 0);
-  ASSERT_EQ(std::system(std::format("head -n 2 {0} > {1}; head -n 3 {0} | tail -n 1 | head -c 9 >> {1}",
-                                    path("s.ndjson").string(), path("cut.ndjson").string())
-                            .c_str()),
-            0);
+  ASSERT_EQ(
+      std::system(std::format("head -n 2 {0} > {1}; head -n 3 {0} | tail -n 1 | head -c 9 >> {1}",
+                              path("s.ndjson").string(), path("cut.ndjson").string())
+                      .c_str()),
+      0);
   expect_messages({
       {"show ss.ttrace", 1, "ss.ttrace does not exist. Did you mean s.ttrace"},
       {"show empty.ttrace", 1, "empty.ttrace is empty. Copy it again, or record another"},
@@ -148,7 +149,9 @@ TEST_F(Messages, MissingAndWrongFilesNameTheNextStep) {
       {"show notes.txt", 1, "is not a session file. tt record writes session files"},
       {"import s.ttrace -o x.ttrace", 1, "s.ttrace is a session already. tt show"},
       {"import small.gguf -o x.ttrace", 1, "small.gguf is a model. tt gguf"},
-      {"import folder -o x.ttrace", 1, "folder is not a run folder: it has no trace_metadata.json. tt export --format folder writes one."},
+      {"import folder -o x.ttrace", 1,
+       "folder is not a run folder: it has no trace_metadata.json. tt export --format folder "
+       "writes one."},
       {"import s.ndjsn -o x.ttrace", 1, "s.ndjsn does not exist. Did you mean s.ndjson"},
       {"import t.csv -o x.ttrace", 1, "Logs (NDJSON) and run folders can be imported"},
       {"sql 'SELECT 1' s.ttrace", 1, "the session file comes first: tt sql s.ttrace 'SELECT ...'"},

@@ -55,7 +55,8 @@ TEST(RequestMessages, SayWhatToSend) {
   server.wait_for_end(id);
   const std::string session = "/api/v1/sessions/" + id;
   for (const auto& [path, status, detail] :
-       {std::tuple{"/heatmap?width=abc&height=10", 400, "\"width\" must be a whole number from 1 to"},
+       {std::tuple{"/heatmap?width=abc&height=10", 400,
+                   "\"width\" must be a whole number from 1 to"},
         {"/steps/first/accesses", 404, "\"first\" is not the number of a step."},
         {"/templates/99/nodes", 404, "no template 99: it has"}}) {
     const TestResponse answer = server.get(session + path);
@@ -66,8 +67,10 @@ TEST(RequestMessages, SayWhatToSend) {
   EXPECT_EQ(restored.status, 404);
   EXPECT_TRUE(restored.body.value("detail", "").contains("is not deleted: there is nothing"))
       << restored.body;
-  const TestResponse query = server.post(session + "/query", R"({"sql":"SELECT step sum(op) FROM op"})");
-  EXPECT_TRUE(query.body.value("detail", "").contains("SELECT column, column FROM table")) << query.body;
+  const TestResponse query =
+      server.post(session + "/query", R"({"sql":"SELECT step sum(op) FROM op"})");
+  EXPECT_TRUE(query.body.value("detail", "").contains("SELECT column, column FROM table"))
+      << query.body;
   for (const auto& [body, detail] : {std::pair{"hello", "Content-Type: application/x-ndjson"},
                                      {"", "The body is empty."},
                                      {"GGUF....", "The file is a model (GGUF), not a session."}}) {

@@ -124,8 +124,8 @@ std::expected<std::shared_ptr<const GraphTemplate>, TraceError> SessionReader::I
   const std::string name = std::format("template {}", id.v);
   if (!*row) {
     const auto all = count("tt_template", "id", "templates");
-    return std::unexpected(
-        all ? absent(std::format("{}: it has {}, numbered from 1", name, *all)) : all.error());
+    return std::unexpected(all ? absent(std::format("{}: it has {}, numbered from 1", name, *all))
+                               : all.error());
   }
 
   RowReader in(get_template);

@@ -32,6 +32,7 @@ import { cellAt, pixelOf, pixelStart, type Raster } from './raster';
 import { clip, outwards, type Range } from './range';
 import { sameScale, scaleOf, type Scale } from './scale';
 import type { Scene } from './scene';
+import type { Source } from './sources/source';
 import { themeOf, type PlaneTheme } from './theme';
 import { paintInto, within } from '../ui/paint_into';
 import { Tip } from '../ui/tip';
@@ -61,6 +62,7 @@ export class PlanePainter {
   private best: readonly Raster[] = [];
   private figures: readonly RowFigures[] = [];
   private scaledMs = 0; // when the scale was computed
+  private scaledOf: readonly Source[] = []; // and of what
   private scaleTimer: ReturnType<typeof setTimeout> | null = null;
   private readonly marks: HoverMarks;
   private readonly tip: Tip;
@@ -154,7 +156,7 @@ export class PlanePainter {
     if (isNew) this.painted.value += 1;
     this.figures = best.map((raster) => figuresOf(raster, layout.x, scene.medians));
     let scale = this.parts.scale.peek();
-    if (isNew || scale.log !== scene.log) scale = this.scaleFor(best, scene.log);
+    if (isNew || scale.log !== scene.log) scale = this.scaleFor(best, scene);
     const { palette, shown, marks } = scene;
     const columnEnds = marks?.columnEnds ?? (() => true);
     scene.tracks.forEach(({ title, lanes = [] }, i) => {
@@ -195,12 +197,15 @@ export class PlanePainter {
   }
 
   // The colours of a growing session change at most every SCALE_MS.
-  private scaleFor(best: readonly Raster[], log: boolean): Scale {
+  private scaleFor(best: readonly Raster[], { log, tracks }: Scene): Scale {
     const scale = this.parts.scale.peek();
+    const isSame =
+      tracks.length === this.scaledOf.length &&
+      tracks.every(({ source }, i) => source === this.scaledOf[i]);
     const wait = this.scaledMs + SCALE_MS - performance.now();
     if (this.scaleTimer !== null) clearTimeout(this.scaleTimer);
     this.scaleTimer = null;
-    if (wait > 0 && scale.log === log && scale.max > 0) {
+    if (wait > 0 && isSame && scale.log === log && scale.max > 0) {
       // With the next picture, or if none follows, by itself.
       this.scaleTimer = setTimeout(() => {
         this.best = [];
@@ -209,6 +214,7 @@ export class PlanePainter {
       return scale;
     }
     this.scaledMs = performance.now();
+    this.scaledOf = tracks.map(({ source }) => source);
     const next = scaleOf(
       best.map(({ cells }) => cells),
       log,

@@ -71,10 +71,12 @@ export class Navigation {
     this.go(withStep(this.current.peek(), step), how);
   }
 
-  // Sets the visible window of a panel; null: everything.
+  // Sets the visible window of a panel; null: everything. Rounded as in a link, which then shows the
+  // same pixels.
   setWindow(panel: string, window: Window | null): void {
     const { windows } = this.current.peek();
-    this.change({ windows: withKey(windows, panel, window) }, 'debounced');
+    const rounded = window?.map((n) => Math.round(n * 1000) / 1000) ?? null;
+    this.change({ windows: withKey(windows, panel, rounded) }, 'debounced');
   }
 
   // Sets the filter of all views.

@@ -6,7 +6,7 @@ import { isNotFound } from '../net/api';
 import { ok } from '../result';
 import type { OpenSession } from './open_session';
 import { Resource } from './resource';
-import { opOf } from './selection';
+import { opOf, type Selection } from './selection';
 import { StepOps } from './step_ops';
 
 // Creates one value per session at the first use.
@@ -142,6 +142,17 @@ export const layerOf = perSession((session) => {
     cacheSize: 64,
   });
 });
+
+// The selected op, or the op that executed the selected node or tensor; null: none, or not yet known.
+export function executedOp(session: OpenSession, selection: Selection | null): number | null {
+  if (selection?.kind !== 'node' && selection?.kind !== 'tensor') return opOf(selection);
+  const graph = graphOf(session).state.value.value;
+  const node =
+    selection.kind === 'node'
+      ? graph?.nodes[selection.node]
+      : graph?.producers.get(graph.tensorOf.get(selection.name) ?? -1);
+  return node?.executed_op ?? null;
+}
 
 // The graph of the whole model. Steps with the same template share it.
 export const wholeGraphOf = perSession((session) => {

@@ -12,9 +12,9 @@ import {
   templateGraph,
   templateOf,
   type TemplateGraph,
+  executedOp,
 } from '../state/per_session';
 import { Resource } from '../state/resource';
-import { opOf } from '../state/selection';
 import type { Store } from '../state/store';
 import { usePart, useResource } from '../ui/hooks';
 import { bandAt, bandsOf, bandsOfOps, type Bands } from './bands';
@@ -140,7 +140,7 @@ function Chart(props: {
     const chart = new StripChart(canvas.current);
     let timer: ReturnType<typeof setTimeout> | null = null;
     const marked = computed(() => {
-      const op = opOf(store.navigation.view.value.selection);
+      const op = executedOp(session, store.navigation.view.value.selection);
       return op === null ? [] : (ops.get(op) ?? []);
     });
     const paint = (): void => {

@@ -72,6 +72,7 @@ describe('another session', () => {
   });
 
   it('that was deleted gets a message', async () => {
+    fixture.expect404();
     const session = await fixture.recorded(6);
     await fixture.show(session, 'with=20200101-000000-aaaaaa');
     await comparison().getByText('The comparison cannot be shown.').waitFor();

@@ -86,7 +86,7 @@ describe('the search', () => {
     };
     await search('blk.1.ffn_up', 'Weight');
     await expect
-      .poll(() => fixture.inspector.locator('h3').innerText())
+      .poll(() => fixture.inspector.locator('h2').innerText())
       .toBe('blk.1.ffn_up.weight');
     await search('mul_mat ffn_up-0', /Op \d+/);
     await expect.poll(() => fixture.hash.get('sel')).toMatch(/^o:\d+$/);

@@ -11,7 +11,7 @@ import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use(() => Promise.resolve(['-c', '8192']));
 const canvas = () => fixture.page.getByRole('application', { name: /^Layer \d+: / });
-const title = () => fixture.inspector.locator('.inspection h3').innerText();
+const title = () => fixture.inspector.locator('.inspection h2').innerText();
 
 async function shown(): Promise<void> {
   await fixture.recorded(6);

@@ -203,7 +203,7 @@ describe('a selection', () => {
     );
     const [name = '', size = 0] = graph.rows[0] ?? [];
     await fixture.show(fixture.session ?? '', `sel=t:${name}`);
-    await expect.poll(() => fixture.inspector.locator('h3').innerText()).toBe(name);
+    await expect.poll(() => fixture.inspector.locator('h2').innerText()).toBe(name);
     const session = await fixture.get<Session>('');
     const share = percent(size, session.model?.size ?? 0);
     await expect.poll(() => figure('size').innerText()).toContain(`${share.toFixed(1)} %`);
@@ -299,7 +299,7 @@ describe('a selection', () => {
     await page.keyboard.type('blk.0.ffn_up.weight');
     await page.keyboard.press('Enter');
     await expect
-      .poll(() => fixture.inspector.locator('h3').innerText())
+      .poll(() => fixture.inspector.locator('h2').innerText())
       .toBe('blk.0.ffn_up.weight');
     await fixture.inspector.getByRole('button', { name: 'Accesses', exact: true }).click();
     const { rows } = await fixture.sql<[number]>(

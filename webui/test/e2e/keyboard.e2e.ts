@@ -120,7 +120,7 @@ describe('a walk', () => {
       op?.sources.find(({ tensor_kind: kind }) => kind === 'weight')?.tensor_name ?? '';
     await tabTo(inspector.locator('button.jump', { hasText: weight }).first());
     await press('Enter');
-    await expect.poll(() => inspector.locator('h3').innerText()).toBe(weight);
+    await expect.poll(() => inspector.locator('h2').innerText()).toBe(weight);
     expect(fixture.hash.get('sel')).toBe(`t:${weight}`);
     const { tensors } = await fixture.get<{ tensors: Tensor[] }>(
       `templates/${slowest.template ?? 0}/tensors?limit=10000`,

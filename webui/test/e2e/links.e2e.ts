@@ -10,7 +10,7 @@ import { makeModel } from './models';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use();
-const title = () => fixture.inspector.locator('.inspection h3').innerText();
+const title = () => fixture.inspector.locator('.inspection h2').innerText();
 
 // Two steps with different graphs.
 async function twoGraphs(fixture: PageFixture): Promise<readonly [StepSummary, StepSummary]> {

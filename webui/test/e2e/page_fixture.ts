@@ -21,6 +21,7 @@ export class PageFixture {
   private browser!: Browser;
   private context: BrowserContext | null = null; // null: the next test gets a new one
   private isSpoiled = false;
+  private is404Expected = false;
   private readonly recordings = new Map<string, Promise<string>>(); // session ids
 
   // Registers the fixture for a test file; `args`: arguments of the server.
@@ -112,6 +113,18 @@ export class PageFixture {
     await this.page.goto(url);
   }
 
+  // Opens an address in a browser that has never seen the page.
+  async newProfile(url: string): Promise<void> {
+    await this.context?.close();
+    await this.newPage();
+    await this.page.goto(url);
+  }
+
+  // The test asks for what does not exist: the browser reports it as an error.
+  expect404(): void {
+    this.is404Expected = true;
+  }
+
   // What the test installs in the page cannot be removed: the next test gets a new page.
   spoilPage(): void {
     this.isSpoiled = true;
@@ -123,6 +136,7 @@ export class PageFixture {
     this.foreignRequests = [];
     this.errors = [];
     this.isSpoiled = false;
+    this.is404Expected = false;
     if (!this.context) await this.newPage();
     await this.server.resume(); // a failed test may have left it paused
     await this.page.goto(this.server.url);
@@ -145,10 +159,9 @@ export class PageFixture {
     });
     page.on('pageerror', (error) => this.errors.push(error.message));
     page.on('console', (message) => {
-      // The browser logs expected 404 responses as errors.
-      if (message.type() === 'error' && !message.text().includes('404')) {
-        this.errors.push(message.text());
-      }
+      if (message.type() !== 'error') return;
+      const text = `${message.text()} ${message.location().url}`;
+      if (!this.is404Expected || !text.includes('404')) this.errors.push(text);
     });
   }
 
@@ -156,9 +169,8 @@ export class PageFixture {
     // Stop the run of a failed test, so that it does not affect the next test.
     const { session } = this;
     if (session) {
-      await this.page
-        .evaluate((id) => fetch(`api/v1/generate/${id}`, { method: 'DELETE' }), session)
-        .catch(() => null);
+      const run = `${this.server.url}/api/v1/generate/${session}`;
+      await fetch(run, { method: 'DELETE' }).catch(() => null);
     }
     const [foreignRequests, errors] = [[...this.foreignRequests], [...this.errors]];
     if (hasFailed || this.isSpoiled || !(await this.reset())) {
@@ -370,8 +382,8 @@ export class PageFixture {
         resultTypes: ['violations'],
       }),
     );
-    return found.violations
-      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-      .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`);
+    return found.violations.map(
+      ({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`,
+    );
   }
 }

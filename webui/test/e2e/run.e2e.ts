@@ -69,6 +69,7 @@ describe('a run', () => {
   });
 
   it('shows the effect of the level', async () => {
+    fixture.expect404();
     const { page } = fixture;
     await fixture.level('minimal');
     await fixture.runText('Steps alone', 6);
@@ -88,6 +89,7 @@ describe('a run', () => {
   });
 
   it('that is not recorded keeps its answer on the page', async () => {
+    fixture.expect404();
     const { page } = fixture;
     await fixture.level('off');
     // One run is stopped, one finishes.

@@ -177,6 +177,33 @@ describe('a running session', () => {
       .poll(async () => Number((await fact('steps')).replace(/\D/g, '')))
       .toBe(done.steps);
   });
+
+  it('glows in the strip where the running op reads', async () => {
+    const { page } = fixture;
+    const colour = (await fixture.cssColour('--glow')).split(',').map(Number);
+    await fixture.runText(`Glow ${LONG}`, 2);
+    const frames = await page.evaluate(async (glow) => {
+      // The frames in which some pixel of a band is near the colour of the glow.
+      let found = 0;
+      const begin = performance.now();
+      while (performance.now() - begin < 8000 && found < 3) {
+        await new Promise((done) => requestAnimationFrame(done));
+        const canvas = document.querySelector('.strip-chart');
+        if (!(canvas instanceof HTMLCanvasElement) || canvas.height === 0) continue;
+        const y = Math.round(0.75 * canvas.height);
+        const data = canvas.getContext('2d')?.getImageData(0, y, canvas.width, 1).data ?? [];
+        for (let i = 0; i < data.length; i += 4) {
+          const away = glow.reduce((sum, one, k) => sum + Math.abs(one - (data[i + k] ?? 0)), 0);
+          if ((data[i + 3] ?? 0) < 200 || away > 150) continue;
+          found += 1;
+          break;
+        }
+      }
+      return found;
+    }, colour);
+    expect(frames).toBeGreaterThan(0);
+    await fixture.waitDone();
+  });
 });
 
 describe('a row of the list of sessions', () => {

@@ -10,7 +10,7 @@ const press = (...keys: readonly string[]) =>
   );
 // Moves the focus out of text fields.
 const leaveFields = () => fixture.page.getByRole('tab', { name: 'Table' }).click();
-const chosen = () => fixture.inspector.locator('.inspection h3');
+const chosen = () => fixture.inspector.locator('.inspection h2');
 
 describe('the URL', () => {
   it('restores the view after a reload, Back and Forward', async () => {
@@ -56,6 +56,7 @@ describe('the URL', () => {
   });
 
   it('of a session that does not exist shows an error', async () => {
+    fixture.expect404();
     await fixture.page.goto(`${fixture.server.url}/#1&session=20200101-000000-000000`);
     await fixture.page.getByText('This session cannot be shown.').first().waitFor();
   });

@@ -308,7 +308,7 @@ function WeightMap({ plan }: { plan: MemoryPlan | null }) {
   const resident = plan.residency_known ? sum('resident_bytes') : null;
   return (
     <section class="budget-map" aria-label="Weights">
-      <h3>The model file, from its first to its last tensor</h3>
+      <h2>The model file, from its first to its last tensor</h2>
       <svg
         viewBox={`0 0 ${MAP_COLUMNS} 40`}
         preserveAspectRatio="none"

@@ -7,7 +7,7 @@ export function ExpertTable({ state }: { state: Memory }) {
   if (parts.length === 0) return null;
   return (
     <section class="budget-experts" aria-label="Experts">
-      <h3>Experts since the budget was set</h3>
+      <h2>Experts since the budget was set</h2>
       <table>
         <tbody>
           {parts.map(({ name, hint, part, whole, share }) => (

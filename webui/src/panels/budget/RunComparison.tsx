@@ -26,7 +26,7 @@ export function RunComparison({ store, model }: { store: Store; model: Model }) 
   const missing = plain ? 'with' : 'without';
   return (
     <section class="budget-runs" aria-label="Runs">
-      <h3>The last run with a plan beside the last one without</h3>
+      <h2>The last run with a plan beside the last one without</h2>
       <table>
         <thead>
           <tr>

@@ -77,7 +77,7 @@ function Head({ store, session }: { store: Store; session: Session }) {
   const { reused_tokens = 0, reused_from = null } = session;
   return (
     <header class="recorded">
-      <h3>{titleOf(session)}</h3>
+      <h2>{titleOf(session)}</h2>
       <p class="turn-foot">
         <span>
           {session.state}, {formatAgo(session.start_utc_ns, store.now.value)}

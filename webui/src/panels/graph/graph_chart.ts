@@ -315,14 +315,7 @@ export class GraphChart implements Viewport {
         size.disconnect();
       },
       opsOf(session).use(),
-      effect(() => {
-        const shown = this.selected.value;
-        void this.box.value;
-        if (store.playback.playing.value)
-          untracked(() => {
-            this.reveal([...shown][0]);
-          });
-      }),
+      this.revealSelection(),
       this.refitInFullScreen(),
       effect(() => {
         void store.theme.value;
@@ -347,6 +340,24 @@ export class GraphChart implements Viewport {
         });
       }),
     );
+  }
+
+  // Shows what is selected elsewhere. A link may have a window without it.
+  private revealSelection(): () => void {
+    const { store, panel } = this.parts;
+    const { windows, selection } = store.navigation.view.peek();
+    let seen = windows[panel] === undefined ? null : selection;
+    return effect(() => {
+      const [first] = this.selected.value;
+      const { w } = this.box.value;
+      const now = store.navigation.view.value.selection;
+      if (first === undefined || w === 0) return;
+      if (now === seen && !store.playback.playing.value) return;
+      seen = now;
+      untracked(() => {
+        this.reveal(first);
+      });
+    });
   }
 
   // Pans to an item that is out of view.

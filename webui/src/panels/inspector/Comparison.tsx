@@ -40,7 +40,7 @@ export function Comparison(props: Props) {
   if (count < 2) return null;
   return (
     <section class="links comparison" aria-label="Comparison">
-      <h4>
+      <h3>
         <label title={`Or Shift+click another ${kind} in the map`}>
           Compare with {kind}{' '}
           <input
@@ -66,7 +66,7 @@ export function Comparison(props: Props) {
             }}
           />
         )}
-      </h4>
+      </h3>
       {compared && <Differences {...props} compared={compared} />}
     </section>
   );

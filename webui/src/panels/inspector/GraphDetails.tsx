@@ -116,9 +116,9 @@ export function GraphDetails({
 function Accesses({ store, rows }: { store: Store; rows: readonly Access[] }) {
   return (
     <section class="links" aria-label="Accesses">
-      <h4>
+      <h3>
         Accesses <span class="dim">{rows.length}</span>
-      </h4>
+      </h3>
       {rows.length === 0 && <p class="dim">This op does not access memory.</p>}
       <ul>
         {rows.slice(0, MAX_ACCESSES).map((access, index) => (

@@ -42,7 +42,7 @@ export function InspectionView(props: {
     <div class="inspection">
       <header>
         <span class="inspection-kind">{what.kind}</span>
-        <h3 title={what.title}>{what.title}</h3>
+        <h2 title={what.title}>{what.title}</h2>
         <Actions store={store} session={session} what={what} />
       </header>
       <div class="inspection-body" tabIndex={0} role="group" aria-label="Details">
@@ -96,7 +96,7 @@ function FactGroups({ groups = [] }: { groups: readonly FactGroup[] | undefined 
     <>
       {groups.map(({ title, facts }) => (
         <section key={title} class="links">
-          <h4>{title}</h4>
+          <h3>{title}</h3>
           <Facts facts={facts} />
         </section>
       ))}
@@ -209,10 +209,10 @@ function LinkList({ store, session, links }: DetailsProps & { links: Links }) {
   if (jumps.length === 0) return null;
   return (
     <section class="links">
-      <h4>
+      <h3>
         {title}
         {jumps.length > 1 && <span class="dim"> {jumps.length}</span>}
-      </h4>
+      </h3>
       <ul>
         {jumps.slice(0, shown).map(({ text, detail, to }, i) => (
           <li key={i}>

@@ -1,7 +1,7 @@
 // The open session beside another one: the causes of differences that the recordings know, the times
 // of a step, and the totals by layer, op type, component or tensor.
 import { useMemo } from 'preact/hooks';
-import { componentName, formatNs, layerName } from '../../format';
+import { componentName, formatAgo, formatNs, layerName } from '../../format';
 import type { SessionComparison as Found } from '../../net/types';
 import { finishedSteps } from '../../state/answer';
 import type { OpenSession } from '../../state/open_session';
@@ -22,6 +22,8 @@ import {
 import { DifferenceTable } from './DifferenceTable';
 import { setComparison } from './set_comparison';
 
+const MAX_TITLE = 24;
+
 interface Props {
   readonly store: Store;
   readonly session: OpenSession;
@@ -39,7 +41,7 @@ export function SessionComparison({ store, session }: Props) {
   const isListed = others.some(({ id }) => id === other);
   return (
     <section class="links comparison" aria-label="Comparison with a session">
-      <h4>
+      <h3>
         <label>
           Compare with session{' '}
           <select
@@ -53,7 +55,7 @@ export function SessionComparison({ store, session }: Props) {
             {other !== null && !isListed && <option value={other}>{other}</option>}
             {others.map((one) => (
               <option key={one.id} value={one.id}>
-                {titleOf(one)} ({one.id})
+                {shortened(titleOf(one))}, {formatAgo(one.start_utc_ns, store.now.value)}
               </option>
             ))}
           </select>
@@ -68,11 +70,14 @@ export function SessionComparison({ store, session }: Props) {
             }}
           />
         )}
-      </h4>
+      </h3>
       {other !== null && <Differences store={store} session={session} other={other} />}
     </section>
   );
 }
+
+const shortened = (title: string): string =>
+  title.length > MAX_TITLE ? `${title.slice(0, MAX_TITLE - 1)}…` : title;
 
 const AXES: Readonly<Record<ComparedAxis, string>> = {
   op_kind: 'op types',

@@ -7,8 +7,8 @@ import type { Marked } from '../../plane/paint_overlay';
 import type { Range } from '../../plane/range';
 import type { Scene } from '../../plane/scene';
 import type { OpenSession } from '../../state/open_session';
-import { graphOf, opsOf } from '../../state/per_session';
-import { headName, opOf, type Selection } from '../../state/selection';
+import { accessesOf, executedOp, graphOf, opsOf } from '../../state/per_session';
+import { headName, type Selection } from '../../state/selection';
 import type { Store } from '../../state/store';
 import type { TraceData } from '../../state/trace_data';
 import { comparedOf } from '../../state/view';
@@ -168,7 +168,7 @@ export class MapSelection {
   // The time of the selected op, else of the step.
   private timeOf(selection: Selection | null, { step, begin_ns, end_ns }: StepSummary): Range {
     const ops = opsOf(this.session).state.value.value;
-    const index = opOf(selection);
+    const index = executedOp(this.session, selection);
     const op =
       ops?.step === step && index !== null ? ops.rows.find((one) => one.op === index) : undefined;
     return op && op.duration_ns !== null
@@ -176,12 +176,19 @@ export class MapSelection {
       : { from: begin_ns, to: end_ns };
   }
 
-  // The name of the row of the selected tensor, expert, head, or output of the selected op.
+  // The name of the row of the selected tensor, of the one that the selected access touches, of the
+  // selected expert or head, or of the output of the selected op.
   private selectedName(selection: Selection | null): string | null {
     if (selection?.kind === 'tensor') return selection.name.replace(/~\d+$/, '');
     if (selection?.kind === 'expert') return String(selection.expert);
     if (selection?.kind === 'head') return headName(selection);
-    const op = opOf(selection);
+    if (selection?.kind === 'access') {
+      const accesses = accessesOf(this.session).state.value.value ?? [];
+      const { op, access, part } = selection;
+      const touched = accesses.find((one) => one.op === op && one.access === access && one.part === part); // prettier-ignore
+      if (touched) return touched.tensor_name;
+    }
+    const op = executedOp(this.session, selection);
     if (op === null) return null;
     const ops = opsOf(this.session).state.value.value?.rows ?? [];
     return ops.find((one) => one.op === op)?.tensor_name ?? null;

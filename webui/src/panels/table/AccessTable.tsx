@@ -9,7 +9,7 @@ import { ok } from '../../result';
 import { parseFilter } from '../../state/filter';
 import type { OpenSession } from '../../state/open_session';
 import { Resource } from '../../state/resource';
-import { opOf } from '../../state/selection';
+import { executedOp } from '../../state/per_session';
 import type { Store } from '../../state/store';
 import { withStep } from '../../state/view';
 import { Grid } from '../../ui/Grid';
@@ -113,10 +113,10 @@ function Shown(
   const error = paged?.error.value ?? null;
   // The row that was chosen here, else the first one of the selected op: playback moves it.
   const selection = usePart(() => navigation.view.value.selection);
-  const opRow = value.opRows.get(opOf(selection) ?? -1) ?? null;
+  const opRow = value.opRows.get(executedOp(session, selection) ?? -1) ?? null;
   if (selection?.kind !== 'access') active.current = opRow;
   useEffect(() => {
-    if (opRow !== null && selection?.kind === 'op') grid.current?.reveal(opRow);
+    if (opRow !== null && selection?.kind !== 'access') grid.current?.reveal(opRow);
   }, [opRow, rows]);
   const { plan } = value;
   const total = value.starts.at(-1) ?? 0;

@@ -5,8 +5,7 @@ import { nextSort, sortOf, sortText, type VGrid } from '../../grid/vgrid';
 import { durationOf, type Op, type StepSummary } from '../../net/types';
 import { filterOps, parseFilter, sqlFilter } from '../../state/filter';
 import type { OpenSession } from '../../state/open_session';
-import { graphOf, opsOf } from '../../state/per_session';
-import { opOf } from '../../state/selection';
+import { executedOp, opsOf } from '../../state/per_session';
 import type { Store } from '../../state/store';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
@@ -24,7 +23,7 @@ export function OpTable(props: TableProps) {
   const ops = useResource(opsOf(session));
   const filter = usePart(() => navigation.view.value.filter);
   const order = usePart(() => navigation.view.value.sorts[panel] ?? 'op');
-  const chosen = usePart(() => chosenOp(store, session));
+  const chosen = usePart(() => executedOp(session, store.navigation.view.value.selection));
   const grid = useRef<VGrid<Op>>(null);
   const all = ops.value?.rows;
   const sort = useMemo(() => sortOf(order), [order]);
@@ -108,18 +107,6 @@ export function pin(store: Store, session: OpenSession): void {
   if (session.following.peek() && session.active.peek() && step !== null) {
     store.navigation.toStep(step, 'replace');
   }
-}
-
-// The selected op, or the op that executed the selected node or tensor.
-function chosenOp(store: Store, session: OpenSession): number | null {
-  const { selection } = store.navigation.view.value;
-  if (selection?.kind !== 'node' && selection?.kind !== 'tensor') return opOf(selection);
-  const graph = graphOf(session).state.value.value;
-  const node =
-    selection.kind === 'node'
-      ? graph?.nodes[selection.node]
-      : graph?.producers.get(graph.tensorOf.get(selection.name) ?? -1);
-  return node?.executed_op ?? null;
 }
 
 function NoRows(props: { recorded: boolean; summary: StepSummary | undefined }) {

@@ -1,0 +1,215 @@
+// One selection, one filter: what is chosen in one view is shown by all, within 150 ms; a link in a
+// new profile shows the same pixels; the gestures of the map that other tests do not use.
+import { describe, expect, it } from 'vitest';
+import type { Access, StepSummary } from '../../src/net/types';
+import { PageFixture } from './page_fixture';
+
+const fixture = PageFixture.use();
+const map = () => fixture.page.getByRole('tabpanel', { name: 'Map' });
+const box = async () => {
+  const found = await map().locator('.plane-input').boundingBox();
+  if (!found) throw new Error('no map');
+  return found;
+};
+const marked = () =>
+  fixture.page.evaluate(() =>
+    [...(CSS.highlights.get('token-selected') ?? [])].map(({ startOffset }) => startOffset),
+  );
+
+describe('a click on an access', () => {
+  it('is shown by map, token, table and inspector, and by the graph', async () => {
+    const { page } = fixture;
+    await fixture.show(await fixture.recorded(), 'step=6', 'p.map=y:tensor,x:token', 'l=0');
+    await fixture.rows('Accesses');
+    const grid = page.getByRole('grid', { name: 'Accesses of step 6' });
+    const { accesses } = await fixture.get<{ accesses: Access[] }>('steps/6/accesses?limit=400');
+    const index = accesses.findIndex(
+      ({ tensor_name: name, layer_id: layer }) => name.includes('ffn_down') && layer === 0,
+    );
+    const access = accesses[index];
+    await grid.focus();
+    await expect.poll(() => fixture.pixels('.plane-overlay')).not.toBe(0);
+    // Scrolled into view.
+    await page.keyboard.press('Home');
+    for (let i = 0; i < 40 && (await grid.locator(`.vgrid-row[data-index="${index}"]`).count()) === 0; i += 1)
+      await page.keyboard.press('PageDown'); // prettier-ignore
+    const before = await fixture.pixels('.plane-rows');
+    await grid.locator(`.vgrid-row[data-index="${index}"]`).click();
+    await expect.poll(() => fixture.pixels('.plane-rows')).not.toBe(before);
+    await expect
+      .poll(() => fixture.hash.get('sel'))
+      .toMatch(new RegExp(`^a:${access?.op ?? -1}\\.`));
+    await expect
+      .poll(() => fixture.inspector.locator('.inspection h2').innerText())
+      .toBe('blk.0.ffn_down.weight');
+    await expect.poll(async () => (await marked()).length).toBe(1);
+    await expect
+      .poll(() => grid.locator('.vgrid-row[aria-selected=true] .vgrid-cell').nth(5).innerText())
+      .toBe(access?.tensor_name);
+    // The graph lights the node of its op.
+    const link = page.url();
+    await fixture.tab('Graph').click();
+    await page.locator('.graph[data-drawn="0"]').waitFor();
+    const lit = await fixture.pixels('.graph-base');
+    await page.keyboard.press('Escape');
+    await expect.poll(() => fixture.hash.get('sel')).toBeNull();
+    await expect.poll(() => fixture.pixels('.graph-base')).not.toBe(lit);
+    expect(link).toContain('sel=a:');
+  });
+});
+
+describe('a click on a node', () => {
+  it('brings its accesses into the table of accesses', async () => {
+    const { page } = fixture;
+    await fixture.show(await fixture.recorded(), 'step=6', 'l=2', 'tab=graph', 'p.table=rows:accesses'); // prettier-ignore
+    await page.locator('.graph[data-drawn="2"]').waitFor();
+    const grid = page.getByRole('grid', { name: 'Accesses of step 6' });
+    await grid.waitFor();
+    const { accesses } = await fixture.get<{ accesses: Access[] }>('steps/6/accesses?limit=2000');
+    const wanted = accesses.find(({ tensor_name: name }) => name === 'blk.2.ffn_up.weight');
+    const list = page.getByRole('list', { name: 'Nodes of the layer' });
+    await list.getByRole('button', { name: /^MUL_MAT ffn_up-2/ }).evaluate((button) => {
+      if (button instanceof HTMLElement) button.click();
+    });
+    await expect.poll(() => fixture.hash.get('sel')).toMatch(/^n:\d+$/);
+    const first = grid.locator('.vgrid-row[aria-selected=true] .vgrid-cell');
+    await expect.poll(() => first.nth(2).innerText()).toBe(String(wanted?.op));
+  });
+});
+
+describe('a brush', () => {
+  it('has its totals within 150 ms', async () => {
+    const { page } = fixture;
+    await fixture.show(await fixture.recorded(40), 'p.map=y:layer,x:token');
+    const times: number[] = [];
+    for (let round = 0; round < 5; round += 1) {
+      const { x, y, width, height } = await box();
+      await page.mouse.move(x + 0.25 * width, y + 0.3 * height);
+      await page.mouse.down();
+      await page.mouse.move(x + (0.4 + 0.04 * round) * width, y + 0.6 * height, { steps: 4 });
+      // In the page: from the release of the button until the totals are there.
+      const shown = page.evaluate(
+        () =>
+          new Promise<number>((done) => {
+            window.addEventListener(
+              'pointerup',
+              () => {
+                const begin = performance.now();
+                const look = (): void => {
+                  const text = document.querySelector('.range-totals')?.textContent ?? '';
+                  if (/\d/.test(text) && !text.includes('…')) done(performance.now() - begin);
+                  else requestAnimationFrame(look);
+                };
+                look();
+              },
+              { once: true, capture: true },
+            );
+          }),
+      );
+      await page.evaluate(() => undefined); // the listener is there
+      await page.mouse.up();
+      times.push(await shown);
+      await page.keyboard.press('Escape');
+      await expect.poll(() => page.locator('.range-totals').count()).toBe(0);
+    }
+    // Other tests run beside.
+    expect(Math.min(...times), times.join()).toBeLessThan(150);
+  });
+
+  it('over the sums selects only of x, over the names only of y', async () => {
+    const { page } = fixture;
+    await fixture.show(await fixture.recorded(40), 'p.map=y:layer,x:token');
+    const { x, y, width, height } = await box();
+    const drag = async (from: readonly [number, number], to: readonly [number, number]) => {
+      await page.mouse.move(x + from[0], y + from[1]);
+      await page.mouse.down();
+      await page.mouse.move(x + to[0], y + to[1], { steps: 5 });
+      await page.mouse.up();
+    };
+    await drag([0.3 * width, 15], [0.5 * width, 15]);
+    await expect.poll(() => fixture.hash.get('r')).toMatch(/^token:\d+:\d+$/);
+    await page.keyboard.press('Escape');
+    await drag([20, 0.3 * height], [20, 0.6 * height]);
+    // All tokens.
+    await expect.poll(() => fixture.hash.get('r')).toMatch(/layer:\d+:\d+$/);
+  });
+});
+
+describe('the map', () => {
+  it('zooms with two fingers', async () => {
+    const { page } = fixture;
+    await fixture.recorded(40);
+    const { x, y, width, height } = await box();
+    const client = await page.context().newCDPSession(page);
+    const touch = (type: 'touchStart' | 'touchMove' | 'touchEnd', apart: number) =>
+      client.send('Input.dispatchTouchEvent', {
+        type,
+        touchPoints:
+          type === 'touchEnd'
+            ? []
+            : [-1, 1].map((side) => ({ x: x + 0.45 * width + side * apart, y: y + 0.5 * height })),
+      });
+    await touch('touchStart', 30);
+    for (const apart of [40, 60, 90, 120]) await touch('touchMove', apart);
+    await touch('touchEnd', 0);
+    await map().getByRole('navigation', { name: 'In view' }).waitFor();
+    await expect.poll(() => fixture.hash.get('p.map') ?? '').toMatch(/cx:/);
+    await client.detach();
+  });
+
+  it('has the text of the tokens below wide columns', async () => {
+    await fixture.show(await fixture.recorded(12), 'p.map=y:layer,x:token');
+    await expect.poll(() => fixture.pixels('.plane-base')).not.toBe(0);
+    // Its table twin names each column; the picture has room for text below its columns.
+    const { y, height } = await box();
+    const { steps } = await fixture.get<{ steps: StepSummary[] }>('steps');
+    expect(steps.length).toBe(12);
+    const below = await map()
+      .locator('.plane-base')
+      .evaluate((canvas, from) => {
+        if (!(canvas instanceof HTMLCanvasElement)) return 0;
+        const ratio = canvas.width / canvas.clientWidth;
+        const top = Math.round(from * ratio);
+        const data = canvas.getContext('2d')?.getImageData(0, top, canvas.width, canvas.height - top).data ?? [];
+        let painted = 0;
+        for (let i = 3; i < data.length; i += 4) painted += (data[i] ?? 0) > 0 ? 1 : 0;
+        return painted;
+      }, height - 60); // prettier-ignore
+    expect(y).toBeGreaterThan(0);
+    expect(below).toBeGreaterThan(500);
+  });
+});
+
+describe('a link in a new profile', () => {
+  it.each([
+    ['the map', 'step=5&sel=k:9&p.map=y:tensor,v:bytes&r=token:4:9,', '.plane-base'],
+    [
+      'the overlay of the map',
+      'step=5&sel=t:blk.1.ffn_down.weight&p.map=y:tensor',
+      '.plane-overlay',
+    ],
+    ['the graph of a layer', 'step=5&l=2&sel=o:40&tab=graph&p.graph=heat:time', '.graph-base'],
+    ['the graph of the model', 'step=5&tab=graph&p.graph=model,open:1_ffn', '.graph-base'],
+    ['the strip', 'step=5&sel=o:40', '.strip-chart'],
+  ] as const)('gives the same pixels of %s', async (_, parts, canvas) => {
+    const { page } = fixture;
+    await fixture.show(await fixture.recorded(), ...parts.split('&'));
+    const still = async (): Promise<number> => {
+      let last = 0;
+      await expect
+        .poll(async () => {
+          const now = await fixture.pixels(canvas);
+          const isStill = now !== 0 && now === last;
+          last = now;
+          return isStill;
+        }, { interval: 250 })
+        .toBe(true); // prettier-ignore
+      return last;
+    };
+    const shown = await still();
+    const url = page.url();
+    await fixture.newProfile(url);
+    const again = await still();
+    expect(again).toBe(shown);
+  });
+});
