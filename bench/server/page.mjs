@@ -4,7 +4,8 @@
 // - map: pan and zoom of every preset over 100 million accesses: frames, and the time from the last
 //   movement until the picture is sharp; - hover: at 2560x1440, and the least time of such a frame
 // - table: scrolling through all accesses, and jumps to distant rows
-// - select: a click in the map until map, table and inspector show it; - play: playback
+// - select: a click in the map until table and inspector show it, and a brush until it has its totals;
+// - play: playback
 // - graph: layout of 3,000 nodes in the page's worker
 // - heap (only with --only heap): the page's objects in the layout Watch while it watches runs of the
 //   model `small`, one after the other, for --minutes
@@ -40,18 +41,20 @@ const record = (name, model, tokens) =>
   tt('record', '-m', model, '-p', 'Once upon a time', '-n', String(tokens), '-c', '4096', '--ignore-eos',
      '-o', join(folder, `${name}.ttrace`));
 
-function longSession() {
-  if (o.session !== '') return o.session;
-  const kept = join(tmpdir(), `tt-bench-${o.accesses}.ttrace`);
+// `shape`: of the model that is recorded; its steps are repeated.
+function longSession(shape) {
+  if (o.session !== '' && shape === 'small') return o.session;
+  const kept = join(tmpdir(), `tt-bench-${shape === 'small' ? '' : `${shape}-`}${o.accesses}.ttrace`);
   if (existsSync(kept)) return kept;
-  record('short', modelFile('small'), 60);
+  record('short', modelFile(shape), 60);
   execFileSync(program('make_big_session'), [join(folder, 'short.ttrace'), kept, String(o.accesses)]);
   rmSync(join(folder, 'short.ttrace'));
   return kept;
 }
 
 const wants = (section) => section === o.only || (o.only === '' && section !== 'heap');
-if (['map', 'hover', 'table', 'select', 'play'].some(wants)) copyFileSync(longSession(), join(folder, 'long.ttrace'));
+if (['map', 'hover', 'table', 'select', 'play'].some(wants)) copyFileSync(longSession('small'), join(folder, 'long.ttrace'));
+if (wants('map')) copyFileSync(longSession('moe'), join(folder, 'routed.ttrace'));
 if (wants('open')) record('steps', bundledModel, o.steps - 1);
 if (wants('graph')) {
   const model = join(tmpdir(), 'tt-bench-80-layers.gguf');
@@ -141,9 +144,9 @@ async function open(hash = '', viewport = { width: 1440, height: 900 }) {
 const close = (page) => page.context().close();
 
 // With all steps of the long session, so that nothing else is loaded while something is measured.
-async function openLong(hash, viewport) {
-  const { steps } = await rest('sessions/long');
-  const page = await open(`session=long${hash === '' ? '' : `&${hash}`}`, viewport);
+async function openLong(hash, viewport, session = 'long') {
+  const { steps } = await rest(`sessions/${session}`);
+  const page = await open(`session=${session}${hash === '' ? '' : `&${hash}`}`, viewport);
   await page.waitForFunction(
     (count) => [...document.querySelectorAll('.status span')].some(({ textContent }) =>
       textContent.includes(' step') && textContent.split(' step')[0].replace(/\D/g, '') === String(count)),
@@ -277,11 +280,12 @@ const sections = {
 
   async map() {
     const presets = {
-      'token x layer': '', 'token x tensor': 'y:tensor,v:bytes', 'layer x component': 'y:component,x:layer',
+      'token x layer': '', 'token x tensor': 'y:tensor,v:bytes', 'token x expert': 'y:expert,v:accesses', 'layer x component': 'y:component,x:layer',
       'op x time': 'y:op,x:time', 'file x time': 'y:file,x:time,v:bytes', memory: 'y:memory,x:all,v:bytes',
     };
     for (const [name, axes] of Object.entries(presets)) {
-      const page = await openLong(`full=map${axes === '' ? '' : `&p.map=${axes}`}`);
+      const session = axes.includes('expert') ? 'routed' : 'long';
+      const page = await openLong(`full=map${axes === '' ? '' : `&p.map=${axes}`}`, undefined, session);
       await page.locator('.plane-input').waitFor();
       await sharp(page);
       const box = await boxOf(page, '.plane-input');
@@ -377,6 +381,26 @@ const sections = {
       return page.evaluate(() => window.seen.selected);
     });
     add('a selection is in all views, median', median(values), 'ms', 150);
+    const brushes = await repeat(async (round) => {
+      await page.mouse.move(...box.at(0.3, 0.3));
+      await page.mouse.down();
+      await page.mouse.move(...box.at(0.4 + 0.05 * round, 0.6), { steps: 5 });
+      await page.evaluate(() => {
+        const totals = () => document.querySelector('.range-totals')?.textContent ?? '';
+        window.seen.brushed = new Promise((done) => {
+          window.addEventListener('pointerup', () => {
+            const released = performance.now();
+            void window.seen.until(() => /\d/.test(totals()) && !totals().includes('…'), released).then(done);
+          }, { once: true, capture: true });
+        });
+      });
+      await page.mouse.up();
+      const took = await page.evaluate(() => window.seen.brushed);
+      await page.keyboard.press('Escape');
+      await page.waitForFunction(() => document.querySelector('.range-totals') === null);
+      return took;
+    });
+    add('a brush has its totals, median', median(brushes), 'ms', 150);
     await close(page);
   },
 

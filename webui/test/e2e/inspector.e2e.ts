@@ -1,5 +1,8 @@
 // The inspector: the summary of a run, what matters about a selection, and what reproduces it. All
 // figures are compared with REST.
+import { exec } from 'node:child_process';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { exactBytes, exactNs, formatBytes, formatSpeed, plural } from '../../src/format';
 import type {
@@ -281,7 +284,14 @@ describe('a selection', () => {
     const answer = await fixture.sql<readonly number[]>(sql);
     expect(answer.rows).toHaveLength(1);
     expect(answer.rows[0]?.[answer.columns.indexOf('duration_ns')]).toBe(json.duration_ns);
-    expect(await fixture.copyAs('CLI')).toBe(`tt sql ${fixture.session ?? ''}.ttrace "${sql}"`);
+    const cli = await fixture.copyAs('CLI');
+    expect(cli).toBe(`tt sql ${fixture.session ?? ''}.ttrace "${sql}"`);
+    // In the folder of the sessions, in a shell.
+    const tt = join(dirname(process.env.TT_SERVER ?? ''), 'tt');
+    const { stdout } = await promisify(exec)(`${cli.replace(/^tt /, `${tt} `)} --json`, {
+      cwd: fixture.server.data,
+    });
+    expect((JSON.parse(stdout) as { rows: unknown }).rows).toEqual(answer.rows);
   });
 
   it('folds the list of all facts', async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { exactBytes, exactNs, formatCount } from '../../src/format';
 import type { Breakdown, BreakdownRow, StepSummary } from '../../src/net/types';
-import { makeModel } from './models';
+import { makeModel, makeModelWithoutVocabulary } from './models';
 import { PageFixture } from './page_fixture';
 
 // What a link selects, and the same as parameters of REST.
@@ -126,3 +126,26 @@ describe('the totals of a mixture of experts', () => {
     await expect.poll(() => scope().innerText()).toContain('whole session');
   });
 });
+
+// Recurrent layers have no heads and no KV cache; without a vocabulary a prompt is numbers of tokens.
+describe.each([
+  ['a recurrent model', (folder: string) => makeModel(folder, 'mamba'), {}, 'blk.0.ssm_in.weight'],
+  ['a model without a vocabulary', makeModelWithoutVocabulary, { prompt: undefined, tokens: [1, 40, 41, 42] }, 'blk.0.ffn_up.weight'],
+] as const)('the totals of %s', (_, make, request, tensor) => {
+  let folder = '';
+  const fixture = PageFixture.use(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tt-totals-'));
+    return ['-m', await make(folder)];
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+  const { compare } = totalsOf(fixture);
+
+  it.each([
+    ['a tensor', `sel=t:${tensor}`, 'tensor', tensor],
+    ['a layer', 'sel=l:0', 'layer', '0'],
+    ['the session', '', 'all', null],
+  ] as const)('of %s are those of phase, range and filter', async (__, selected, by, name) => {
+    await fixture.recorded(12, request);
+    await compare(selected, by, name, '', PARTS.slice(0, 6));
+  });
+}); // prettier-ignore
