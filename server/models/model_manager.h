@@ -148,6 +148,8 @@ class ModelManager {
   std::expected<QueuePtr, Problem> queue_for(const std::string& id);
   std::expected<QueuePtr, Problem> loaded_queue(const std::string& id) const;
   std::string known_ids() const;
+  // Unloads the model of the queue, unless it is busy. Takes mutex_ itself.
+  void unload_changed(const QueuePtr& queue, const std::string& reason);
   std::vector<QueuePtr> queues() const;
   void keep_ended(std::vector<JobStatus> ended_jobs);
   const JobStatus* ended(const std::string& session) const;  // null: not found

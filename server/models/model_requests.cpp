@@ -84,7 +84,22 @@ std::expected<JobStatus, Problem> ModelManager::submit(const std::string& id,
                                    "The model has just been unloaded. Load it again with POST "
                                    "/api/v1/models/ID/load."});
   }
+  if (status.error().kind == SubmitError::Kind::Changed)
+    unload_changed(queue, status.error().message);
   return std::unexpected(problem_of(status.error()));
+}
+
+// Its mapped weights are no longer those of the file; pages that a shorter file lacks cannot even
+// be read.
+void ModelManager::unload_changed(const QueuePtr& queue, const std::string& reason) {
+  const std::scoped_lock lock(mutex_);
+  for (auto& [id, slot] : slots_) {
+    if (slot.queue != queue || !queue->close_if_idle()) continue;
+    const std::uint64_t sequence = slot.load_sequence;
+    release(id, slot);
+    slot.error = reason;
+    slot.failed = sequence;
+  }
 }
 
 // ---------------------------------------------------------------- memory budget

@@ -99,6 +99,39 @@ TEST_F(Record, WarnsOfOptionsWithoutEffect) {
   }
 }
 
+// How the weights are loaded and where they are does not change the output; the session says it.
+TEST_F(Record, LoadModesAndPlacementKeepTheOutput) {
+  ASSERT_EQ(run_tt(folder, "model moe --layers 3 -q -o m.gguf").code, 0);
+  const auto with = [&](const std::string& options) {
+    const Result result = run_tt(
+        folder, std::format("record -m m.gguf -p 'Once upon' -n 12 --temp 0 --ignore-eos -t 1 "
+                            "--no-repack --force -o a.ttrace {}",
+                            options));
+    EXPECT_EQ(result.code, 0) << options << result.err;
+    return result.out;
+  };
+  const std::string expected = with("");
+  EXPECT_FALSE(expected.empty());
+  const struct {
+    const char *options, *fact, *value;
+  } cases[] = {{"--load-mode none", "context.mmap", "off"},
+               {"--load-mode mmap", "context.mmap", "on"},
+               {"--load-mode mlock", "context.mlock", "on"},
+               {"--load-mode mmap+mlock", "context.mlock", "on"},
+               {"--load-mode dio", "context.mmap", "off"},
+               {"--lazy-mode on", "context.mmap", "on"},
+               {"-ot exps=CPU", "context.mmap", "on"},
+               {"-ncmoe 2", "context.mmap", "on"}};
+  for (const auto& [options, fact, value] : cases) {
+    EXPECT_EQ(with(options), expected) << options;
+    EXPECT_EQ(open("a.ttrace").info()->fact(fact), value) << options;
+  }
+  // Without a GPU backend, llama.cpp has no such cache.
+  const Result cached = record("-m m.gguf -p x -n 1 --moe-cache-mib 8 -o b.ttrace");
+  EXPECT_EQ(cached.code, 1);
+  EXPECT_TRUE(cached.err.contains("--moe-cache-mib needs a GPU backend")) << cached.err;
+}
+
 // The mlock limit of normal users is smaller than most models; root has no limit.
 TEST_F(Record, ReportsFailedMemoryLock) {
   const std::string limited =

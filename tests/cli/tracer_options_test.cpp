@@ -47,6 +47,36 @@ TEST(TracerOptions, EveryOptionSetsItsField) {
   EXPECT_EQ(p.context.cache_type_v, "bf16");
 }
 
+TEST(TracerOptions, LoadModesAreThoseOfLlamaCpp) {
+  const struct {
+    const char* mode;
+    bool mmap, mlock, direct_io;
+  } cases[] = {{"auto", true, false, false},      {"none", false, false, false},
+               {"mmap", true, false, false},      {"mlock", false, true, false},
+               {"mmap+mlock", true, true, false}, {"dio", false, false, true}};
+  for (const auto& c : cases) {
+    for (const char* option : {"--load-mode", "-lm"}) {
+      const Parsed p = parse_tracer_arguments({option, c.mode});
+      ASSERT_FALSE(p.exit_code.has_value()) << c.mode;
+      EXPECT_EQ(p.model.mmap, c.mmap) << c.mode;
+      EXPECT_EQ(p.model.mlock, c.mlock) << c.mode;
+      EXPECT_EQ(p.model.direct_io, c.direct_io) << c.mode;
+    }
+  }
+}
+
+TEST(TracerOptions, PlacementOptionsAreThoseOfLlamaCpp) {
+  const Parsed p = parse_tracer_arguments(
+      {"-ot", "exps=CPU,ffn=CPU", "-ncmoe", "3", "-lzm", "on", "--moe-cache-mib", "64"});
+  ASSERT_FALSE(p.exit_code.has_value());
+  EXPECT_EQ(p.model.tensor_overrides, (std::vector<std::string>{"exps=CPU", "ffn=CPU"}));
+  EXPECT_EQ(p.model.cpu_moe_layers, 3);
+  EXPECT_EQ(p.model.lazy_mode, LazyMode::On);
+  EXPECT_EQ(p.context.moe_cache_mib, 64u);
+  EXPECT_EQ(parse_tracer_arguments({"-cmoe"}).model.cpu_moe_layers, INT32_MAX);
+  EXPECT_EQ(parse_tracer_arguments({"--lazy-mode", "off"}).model.lazy_mode, LazyMode::Off);
+}
+
 TEST(TracerOptions, InvalidOptionsExitWithTwo) {
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"--nope"},

@@ -182,6 +182,11 @@ std::optional<std::string> option_error(const ContextOptions& options) {
     return std::format("The number of threads (-t, -tb) must be at most {}.", kMaxThreads);
   if (options.context > kMaxContext)
     return std::format("The context (-c) must be at most {} tokens.", kMaxContext);
+  if (options.moe_cache_mib > 0 && offload_devices().empty()) {
+    return std::format(
+        "--moe-cache-mib needs a GPU backend; this llama.cpp has none (backends: {}).",
+        join(backend_names()));
+  }
   return std::nullopt;
 }
 

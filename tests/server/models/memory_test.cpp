@@ -268,6 +268,43 @@ TEST(MemoryBudgetCurve, IsTheSameForRepackedWeights) {
       EXPECT_EQ(first[i][of], second[i][of]) << i;
 }
 
+// The pages behind the new end cannot be read: the request fails with a message, the model is
+// unloaded, and the server goes on.
+TEST(MemoryBudgetTruncation, UnloadsTheModel) {
+  ensure_backends_loaded();
+  const TempFolder models, data, copies;
+  const std::filesystem::path file = make_model(models.path());
+  std::filesystem::copy_file(file, copies / "whole.gguf");
+  TestServer server({.model = file, .models = models.path(), .data = data.path()});
+  ASSERT_TRUE(server.wait_until_loaded());
+  ASSERT_EQ(server.patch(kPath, {{"budget", 12 * kMiB}}).status, 200);
+  ASSERT_TRUE(server.wait_until_loaded());
+  server.wait_for_end(server.generate({{"tokens", {1, 2, 3}}, {"max_tokens", 4}}));
+  ASSERT_TRUE(wait_until([&] { return server.get(kPath).body.value("phase", "") == "active"; }));
+  const std::string id =
+      server.generate({{"tokens", {1, 2, 3}}, {"max_tokens", 100'000}, {"ignore_eos", true}});
+  ASSERT_TRUE(wait_until([&] { return server.state_of(id)["generated"].get<int>() > 2; }));
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) / 4);
+  const json ended = server.wait_for_end(id);
+  EXPECT_EQ(ended["state"], "failed") << ended;
+  EXPECT_FALSE(ended["error"].get<std::string>().empty());
+  // The next request finds out why.
+  const TestResponse rejected = server.post("/api/v1/generate", R"({"tokens":[1],"max_tokens":1})");
+  EXPECT_EQ(rejected.status, 409) << rejected.body;
+  EXPECT_EQ(rejected.body["code"], "model_changed");
+  ASSERT_TRUE(wait_until(
+      [&] { return server.get("/api/v1/models/model").body.value("state", "") == "failed"; }));
+  EXPECT_EQ(server.get(kPath).status, 409);
+  EXPECT_EQ(server.get("/api/v1/health").status, 200);
+  // The complete file again.
+  std::filesystem::copy_file(copies / "whole.gguf", file,
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(server.post("/api/v1/models/model/load", "").status, 202);
+  ASSERT_TRUE(server.wait_until_loaded());
+  EXPECT_EQ(server.wait_for_end(server.generate({{"tokens", {1, 2}}, {"max_tokens", 2}}))["state"],
+            "done");
+}
+
 TEST_F(MemoryBudgetRoutes, RejectsInvalidOptions) {
   ASSERT_TRUE(server_.wait_until_loaded()) << models();
   for (const char* body :

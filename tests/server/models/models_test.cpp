@@ -409,15 +409,23 @@ TEST_F(Models, ChangedModelFileIsDetected) {
     ASSERT_TRUE(load_and_wait(server, "a"));
     const std::string before = run(server, "", tokens({1, 2, 3}, 3));
     c.change(path);
+    EXPECT_FALSE(entry(server, "a")["warning"].is_null());
     const TestResponse rejected = server.post("/api/v1/generate", tokens({1}, 1).dump());
     EXPECT_EQ(rejected.status, 409);
     EXPECT_EQ(rejected.body["code"], "model_changed") << rejected.body;
     EXPECT_NE(rejected.body["detail"].get<std::string>().find("Load it again"), std::string::npos);
-    EXPECT_FALSE(entry(server, "a")["warning"].is_null());
+    // It is unloaded, and says why until it is loaded again.
+    ASSERT_TRUE(reaches_state(server, "a", "failed"));
+    EXPECT_TRUE(entry(server, "a")["error"].get<std::string>().contains("since it was loaded"));
+    const TestResponse next = server.post("/api/v1/generate", tokens({1}, 1).dump());
+    EXPECT_EQ(next.status, 503);
+    EXPECT_TRUE(next.body["detail"].get<std::string>().contains("Load it again")) << next.body;
     const TestResponse again = load(server, "a");
-    EXPECT_EQ(again.status, c.can_load ? 202 : 503) << again.body;
+    // A file that is gone is no model of the folder any more.
+    const bool is_gone = !fs::exists(path);
+    EXPECT_EQ(again.status, c.can_load ? 202 : is_gone ? 404 : 503) << again.body;
     if (!c.can_load) {
-      EXPECT_EQ(again.body["code"], "model_failed");
+      EXPECT_EQ(again.body["code"], is_gone ? "not_found" : "model_failed");
       copy_model(folder.path(), "a", "small");
       EXPECT_EQ(load(server, "a").status, 202);
     }

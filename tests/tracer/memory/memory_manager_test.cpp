@@ -109,7 +109,8 @@ std::vector<ModelShape> shapes() {
       {.name = "dense", .spec = tiny_spec()},
       {.name = "tied", .spec = tiny_spec()},
       {.name = "split", .spec = tiny_spec()},
-      {.name = "moe", .spec = {.shape = "moe", .dims = {.layers = 6}}}};
+      {.name = "moe", .spec = {.shape = "moe", .dims = {.layers = 6}}},
+      {.name = "moe_split", .spec = {.shape = "moe", .dims = {.layers = 6}, .splits = 2}}};
   shapes[1].spec.tied = true;
   shapes[2].spec.splits = 3;
   return shapes;
@@ -121,7 +122,7 @@ std::vector<GenerationRequest> fifty_prompts() {
   for (int i = 0; i < 50; ++i) {
     std::vector<std::int32_t> ids;
     for (int token = 0; token <= i % 7; ++token) ids.push_back(1 + (i * 5 + token * 11) % 60);
-    GenerationRequest request = greedy_tokens(1, 2);
+    GenerationRequest request = greedy_tokens(1, i < 5 ? 12 : 2);
     request.prompt = ids;
     // Both ways of observing graphs.
     request.level = i % 2 == 0 ? Level::Off : Level::Detailed;

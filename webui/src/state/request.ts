@@ -74,6 +74,7 @@ export function requestOf(prompt: Prompt, settings: Settings): Result<GenerateRe
     reuse_prefix: settings.reusePrefix,
     level: settings.level,
     timing: settings.timing,
+    ...(settings.minorFaults ? { minor_faults: true } : {}),
     ...(settings.level === 'verbose' && settings.statsPattern !== ''
       ? { stats_pattern: settings.statsPattern }
       : {}),

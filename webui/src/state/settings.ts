@@ -23,6 +23,7 @@ export interface Settings {
   readonly reusePrefix: boolean;
   readonly level: Level;
   readonly timing: TimingMode;
+  readonly minorFaults: boolean; // record each minor page fault, too
   readonly statsPattern: string; // empty: the server's default
 }
 
@@ -46,6 +47,7 @@ export const defaultSettings: Settings = {
   reusePrefix: true,
   level: 'detailed',
   timing: 'fast',
+  minorFaults: false,
   statsPattern: '',
 };
 

@@ -209,6 +209,19 @@ function Trace({ settings, set }: Part) {
           ))}
         </select>
       </label>
+      <label
+        class="check wide"
+        title="Record also each page fault that did not wait for the disk, with op and tensor: SQL table fault"
+      >
+        <input
+          type="checkbox"
+          checked={settings.minorFaults}
+          onChange={(event) => {
+            set({ minorFaults: event.currentTarget.checked });
+          }}
+        />
+        <span>Minor page faults</span>
+      </label>
       {settings.level === 'verbose' && (
         <label class="wide" title="Regular expression that matches tensor names">
           <span>Statistics of</span>
