@@ -25,6 +25,7 @@ export default defineConfig({
     slowTestThreshold: 10_000, // ms; the log shows failures, not every test
     projects: [
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 60_000 } },
+      { test: { name: 'layers', include: ['test/layers/**/*.test.ts'], testTimeout: 60_000 } },
       {
         test: {
           name: 'contract',

@@ -37,6 +37,7 @@ namespace fs = std::filesystem;
 // In the order of the table. The first one is compared with.
 constexpr std::array kWays = {
     MemoryWay{.name = "plain"},
+    MemoryWay{.name = "mmap+mlock", .load_mode = "mmap+mlock"},
     MemoryWay{.name = "pin", .pin = true},
     MemoryWay{.name = "prefetch", .prefetch = true},
     MemoryWay{.name = "pin+prefetch", .pin = true, .prefetch = true},
@@ -116,6 +117,7 @@ void predict_ways(Outlook& outlook) {
     outlook.uniform_hits = uniform_hit_rate(outlook.demand, plan.expert_cache);
   }
   for (WayResult& result : outlook.ways) {
+    if (result.way.load_mode != nullptr) continue;
     const auto at = [&](double speed) {
       return predict(outlook.demand, result.way, outlook.budget, speed);
     };
@@ -233,7 +235,8 @@ int run(const MemoryCommand& options) {
   outlook.budget = options.budget.value_or(left - std::min(left, outlook.beside));
   constexpr std::uint64_t kMaxRead = 256U << 20;
   outlook.disk = measure_read_speed(setup.model, kMaxRead, progress.start("measuring the disk"));
-  for (const MemoryWay& way : kWays) outlook.ways.emplace_back().way = way;
+  for (const MemoryWay& way : kWays)
+    if (options.measure || way.load_mode == nullptr) outlook.ways.emplace_back().way = way;
   if (options.measure) {
     if (const auto done = measure_ways(options, setup, outlook, progress); !done)
       return progress.failed(done.error());

@@ -26,7 +26,8 @@ double judged_rate(const WayResult& result) {
 
 std::string judgement(const WayResult& result, const WayResult& plain) {
   if (!result.problem.empty()) return result.problem;
-  if (!result.way.pin && !result.way.prefetch) return "the kernel decides what stays in memory";
+  if (!result.way.pin && !result.way.prefetch && result.way.load_mode == nullptr)
+    return "the kernel decides what stays in memory";
   const double own = judged_rate(result), other = judged_rate(plain);
   if (own <= 0 || other <= 0) return "";
   const double ratio = own / other;
@@ -60,9 +61,13 @@ void print_ways(const Outlook& outlook) {
   columns.push_back({""});
   TextTable table(std::move(columns));
   for (const WayResult& result : outlook.ways) {
-    std::vector<std::string> row = {result.way.name, bytes_text(result.predicted.bytes),
-                                    rate_text(result.predicted.rate), rate_text(result.low),
-                                    rate_text(result.high)};
+    std::vector<std::string> row = {result.way.name};
+    if (result.way.load_mode == nullptr) {
+      row.insert(row.end(), {bytes_text(result.predicted.bytes), rate_text(result.predicted.rate),
+                             rate_text(result.low), rate_text(result.high)});
+    } else {
+      row.insert(row.end(), {"", "", "", ""});
+    }
     if (measured) {
       if (result.measured) {
         row.insert(row.end(),
@@ -95,6 +100,7 @@ std::string advice(const Outlook& outlook) {
   if (judged_rate(plain) <= 0) return "";
   if (judged_rate(best) < 1.02 * judged_rate(plain))
     return "No way is faster than plain: do not set a budget.";
+  if (best.way.load_mode != nullptr) return std::format("Use --load-mode {}.", best.way.load_mode);
   return std::format(
       "Use --memory-budget {}{}{}.",
       outlook.given ? std::to_string(outlook.budget >> 20) + "MiB" : std::string("auto"),
@@ -208,7 +214,7 @@ Json json_of(const Outlook& outlook) {
       measured["faults_per_token"] = result.faults;
     }
     ways.push_back({{"way", result.way.name},
-                    {"predicted", std::move(predicted)},
+                    {"predicted", result.way.load_mode == nullptr ? std::move(predicted) : Json()},
                     {"measured", std::move(measured)},
                     {"problem", result.problem},
                     {"judgement", judgement(result, outlook.ways.front())}});

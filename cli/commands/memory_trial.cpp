@@ -52,6 +52,7 @@ std::vector<std::string> arguments_for(const TrialSetup& setup, const MemoryWay&
                                         session.string(),
                                         "--force",
                                         "--quiet"};
+  if (way.load_mode != nullptr) arguments.insert(arguments.end(), {"--load-mode", way.load_mode});
   if (!way.pin && !way.prefetch) return arguments;
   arguments.insert(arguments.end(),
                    {"--memory-budget", budget ? std::to_string(*budget) : std::string("auto"),

@@ -17,6 +17,8 @@ namespace tt::cli {
 struct MemoryWay {
   const char* name;
   bool pin = false, prefetch = false;  // neither: plain, the kernel alone decides
+  // One of llama.cpp's own means, as of --load-mode: measured, not predicted. Null: mmap.
+  const char* load_mode = nullptr;
 };
 
 struct TrialSetup {

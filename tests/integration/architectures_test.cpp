@@ -27,6 +27,7 @@
 #include "analysis/graph/graph_part.h"
 #include "analysis/report/validation.h"
 #include "api/json/analysis/compression_json.h"
+#include "api/json/trace_json.h"
 #include "api/text/graph_dot.h"
 #include "tests/analysis/accesses/access_check.h"
 #include "tests/analysis/aggregate/raster_check.h"
@@ -44,6 +45,7 @@
 #include "tests/api/exchange/totals_check.h"
 #include "tests/integration/label_check.h"
 #include "tests/integration/served_sessions_check.h"
+#include "tests/support/command_output.h"
 #include "tests/support/models/traced_model.h"
 #include "tests/support/test_paths.h"
 #include "tests/tracer/format/access/op_coverage.h"
@@ -52,6 +54,11 @@
 
 namespace tt::test {
 namespace {
+
+// A layer as DOT, and as REST returns it.
+struct LayerKind {
+  std::string dot, json;
+};
 
 struct Counts {
   int models = 0, layers = 0;
@@ -65,7 +72,7 @@ struct Counts {
   int caching = 0;               // models that read data of earlier steps from a cache
   std::vector<std::string> dot;  // of each model's last graph, and the first one collapsed
   // One layer of each kind, keyed by the set of its ops.
-  std::map<std::set<std::string>, std::string> kinds_of_layers;
+  std::map<std::set<std::string>, LayerKind> kinds_of_layers;
   TempFolder sessions;  // a copy of each session
 };
 
@@ -175,11 +182,14 @@ void collect_layer_kinds(const SessionReader& reader, TemplateId id, Counts& cou
   for (const Op& op : graph->ops)
     if (op.layer != kNoLayer) kinds[op.layer].insert(op_name(*graph, op));
   for (const auto& [layer, kind] : kinds) {
-    std::string& dot = counts.kinds_of_layers[kind];
-    if (!dot.empty()) continue;
+    LayerKind& drawn = counts.kinds_of_layers[kind];
+    if (!drawn.dot.empty()) continue;
     const auto part = part_of_template(reader, id, LayerSet::one(layer));
     ASSERT_TRUE(part.has_value()) << part.error().message;
-    dot = to_dot(*part);
+    drawn.dot = to_dot(*part);
+    Json json = to_json(*part);
+    json["layer"] = layer.v;
+    drawn.json = text_of(json);
   }
 }
 
@@ -347,14 +357,15 @@ void expect_drawable(const TempFolder& folder, const std::vector<std::string>& g
 
 // Graphviz lays out every node and edge of each graph, one process per graph, without a warning.
 void expect_laid_out(const TempFolder& folder,
-                     const std::map<std::set<std::string>, std::string>& layers) {
+                     const std::map<std::set<std::string>, LayerKind>& layers) {
   const auto count = [](const std::string& text, std::string_view what) {
     std::size_t lines = 0;
     std::istringstream in(text);
     for (std::string line; std::getline(in, line);) lines += line.contains(what);
     return lines;
   };
-  for (const auto& [kinds, dot] : layers) {
+  for (const auto& [kinds, layer] : layers) {
+    const std::string& dot = layer.dot;
     std::ofstream(folder / "layer.dot") << dot;
     const std::string command =
         std::format("cd {} && {} -Tplain layer.dot >layer.plain 2>layer.complaints",
@@ -369,6 +380,18 @@ void expect_laid_out(const TempFolder& folder,
     EXPECT_GT(count(dot, " -> "), 0U) << dot;
     EXPECT_EQ(count(plain.str(), "edge "), count(dot, " -> ")) << dot;
   }
+}
+
+// The page lays out each layer without overlaps (webui/test/layers).
+void expect_laid_out_by_page(const TempFolder& folder,
+                             const std::map<std::set<std::string>, LayerKind>& layers) {
+  std::size_t number = 0;
+  for (const auto& [kinds, layer] : layers)
+    std::ofstream(folder.path() / std::format("{}.json", number++)) << layer.json;
+  const std::string output =
+      command_output(std::format("TT_LAYERS={} npm --prefix {} run --silent test:layers",
+                                 folder.path().string(), source_path("webui")));
+  EXPECT_TRUE(output.contains(std::format("{} passed", layers.size()))) << output;
 }
 
 TEST(Architectures, TracesEveryModelWithVerifiedCounts) {
@@ -389,6 +412,7 @@ TEST(Architectures, TracesEveryModelWithVerifiedCounts) {
   }
   expect_drawable(folder, counts.dot);
   expect_laid_out(folder, counts.kinds_of_layers);
+  expect_laid_out_by_page(TempFolder(), counts.kinds_of_layers);
   std::printf("%zu kinds of layers laid out\n", counts.kinds_of_layers.size());
   EXPECT_GT(counts.kinds_of_layers.size(), 20U);
   EXPECT_GE(expect_served_sessions(counts.sessions.path()), counts.models);

@@ -72,6 +72,8 @@ MemoryState MemoryManager::Worker::state() const {
     state.phase = MemoryState::Phase::Learning;
     state.message = "The order in which the weights are read is learned in the next step.";
     if (!pattern_note_.empty()) state.message += " " + pattern_note_;
+    if (const std::string text = other_locks_text(others_, locked_, limit_.limit); !text.empty())
+      state.message += " " + text;
   }
   return state;
 }

@@ -27,6 +27,7 @@
 #include "tracer/memory/memory_manager.h"
 #include "tracer/memory/memory_plan.h"
 #include "tracer/memory/model_pages.h"
+#include "tracer/memory/other_locks.h"
 #include "tracer/memory/read_ahead_window.h"
 #include "tracer/memory/routed_experts.h"
 #include "tracer/memory/stored_pattern.h"
@@ -43,6 +44,7 @@ class MemoryManager::Worker {
         pattern_file_(setup.pattern),
         address_of_(setup.address_of),
         given_pattern_(setup.given_pattern),
+        system_root_(setup.system_root.empty() ? "/" : setup.system_root),
         limit_reader_(setup.system_root),
         pages_(files_) {}
   ~Worker();
@@ -64,7 +66,7 @@ class MemoryManager::Worker {
   static WeightKey key_of(const WeightRange& weight) {
     return {weight.file.file, weight.file.offset, weight.file.length};
   }
-  static constexpr std::chrono::milliseconds kLimitInterval{200};
+  static constexpr std::chrono::milliseconds kLimitInterval{200}, kOthersInterval{5000};
   static constexpr double kAssumedDiskSpeed = 1e9;  // before it is measured
 
   enum StepClass : std::uint8_t { kGenerate, kPrompt, kClasses };
@@ -148,7 +150,9 @@ class MemoryManager::Worker {
   std::string pattern_note_;  // why the stored order is not used, or cannot be stored
 
   // Worker thread only.
+  const std::filesystem::path system_root_;
   MemoryLimitReader limit_reader_;
+  OtherLocks others_;  // of other servers; every 5 s
   ModelPages pages_;
   MemoryOptions current_;
   std::array<WeightOrder, kClasses> orders_;
@@ -186,7 +190,7 @@ class MemoryManager::Worker {
   Clock::time_point worked_;  // last
   bool was_reading_ = false;
   bool starting_ = true;  // the first ranges of a plan are always late
-  Clock::time_point next_limit_, next_publish_, last_plan_;
+  Clock::time_point next_limit_, next_others_, next_publish_, last_plan_;
   std::string pressure_;
 
   RoutedExperts experts_{pages_, ops_run_, step_};

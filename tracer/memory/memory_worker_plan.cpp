@@ -67,6 +67,10 @@ void MemoryManager::Worker::check_limit() {
   if (now < next_limit_ || current_.budget == MemoryOptions::kOff) return;
   next_limit_ = now + kLimitInterval;
   limit_ = limit_reader_.read();
+  if (now >= next_others_) {
+    next_others_ = now + kOthersInterval;
+    others_ = other_locks(system_root_);
+  }
   if (weights_.empty() && experts_.weights().empty()) return;
   const std::uint64_t budget = effective_budget(limit_);
   const std::uint64_t planned = published_.budget;

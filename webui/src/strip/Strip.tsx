@@ -21,7 +21,7 @@ import { bandAt, bandsOf, bandsOfOps, type Bands } from './bands';
 import { figuresOf } from './figures';
 import { MEMORY_NAMES, STRIP_PALETTE, StripChart } from './strip_chart';
 
-const FADE_FRAME_MS = 50;
+const FADE_FRAME_MS = 100; // as often as a run updates the page: a paint costs the most of it
 const WAITS_MS = 5000;
 
 export function Strip({ store }: { store: Store }) {

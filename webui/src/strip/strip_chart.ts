@@ -18,16 +18,10 @@ export const MEMORY_NAMES = {
   compute: 'compute',
 } as const;
 
-const isReduced = (): boolean => matchMedia('(prefers-reduced-motion: reduce)').matches;
-
-// 1 when a band is touched, then fading. With reduced motion nothing fades: only what the running op
-// touches glows.
-const glowAt = (elapsedMs: number): number =>
-  isReduced() ? Number(elapsedMs <= 0) : Math.max(0, 1 - elapsedMs / FADE_MS);
-
 export class StripChart {
   private readonly canvas: HTMLCanvasElement;
   private readonly glow = new Map<number, number>(); // by band: when it was touched, ms
+  private readonly reduced = matchMedia('(prefers-reduced-motion: reduce)');
   private theme: PlaneTheme | null = null;
   private size = { w: 0, h: 0 };
 
@@ -50,7 +44,15 @@ export class StripChart {
 
   // Whether some band still fades.
   isGlowing(nowMs: number): boolean {
-    return !isReduced() && [...this.glow.values()].some((since) => nowMs - since < FADE_MS);
+    return (
+      !this.reduced.matches && [...this.glow.values()].some((since) => nowMs - since < FADE_MS)
+    );
+  }
+
+  // 1 when a band is touched, then fading. With reduced motion nothing fades: only what the running
+  // op touches glows.
+  private glowAt(elapsedMs: number): number {
+    return this.reduced.matches ? Number(elapsedMs <= 0) : Math.max(0, 1 - elapsedMs / FADE_MS);
   }
 
   // `times`: by layer, the last one for ops without a layer. `marked`: bands of the selected op.
@@ -78,7 +80,7 @@ export class StripChart {
       ctx.fillStyle = level === 0 ? theme.bar : cssColour(colours[level] ?? 0);
       ctx.fillRect(x0, top, x1 - x0 - gap, h - top - 1);
       const since = this.glow.get(i);
-      const glow = since === undefined ? 0 : glowAt(nowMs - since);
+      const glow = since === undefined ? 0 : this.glowAt(nowMs - since);
       if (glow > 0) {
         ctx.globalAlpha = 0.85 * glow;
         ctx.fillStyle = theme.glow;

@@ -166,6 +166,18 @@ describe('the layer graph', () => {
     await expect.poll(() => fixture.hash.get('p.graph')).toBe('heat:time,all');
     await expect.poll(() => fixture.pixels('.graph-base')).not.toBe(step);
     expect(await fixture.axeViolations()).toEqual([]);
+    // A brushed range: other requests, other times.
+    const whole = await fixture.pixels('.graph-base');
+    const asked = page.waitForRequest(
+      (request) => request.url().includes('/breakdown?') && request.url().includes('from_token=6'),
+    );
+    await fixture.show(fixture.session ?? '', 'tab=graph', 'p.graph=heat:time,all', 'r=token:6:9,');
+    expect((await asked).url()).toMatch(/by=op.*to_token=9|to_token=9.*by=op/);
+    await expect.poll(() => fixture.pixels('.graph-base')).not.toBe(whole);
+    // Nothing of this session waited for the disk: all nodes have the lowest colour.
+    await page.getByLabel('Colour of the nodes').selectOption({ label: 'disk waits' });
+    await expect.poll(() => fixture.hash.get('p.graph')).toBe('heat:faults,all');
+    await page.getByText('most disk waits').waitFor();
   });
 });
 
