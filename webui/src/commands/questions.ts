@@ -1,5 +1,5 @@
 // What visitors ask, as commands that open the view with the answer.
-import { showAnswer, type Answer } from '../state/answer';
+import { repeatAnswer, showAnswer, type Answer } from '../state/answer';
 import type { OpenSession } from '../state/open_session';
 import type { Store } from '../state/store';
 import type { Command } from './command';
@@ -10,6 +10,12 @@ const question = (id: string, title: string, words: string, answer: Answer) => (
   words,
   answer,
 });
+
+const REPEAT = [
+  'repeat',
+  'Do tokens read the same weights?',
+  'does it repeat access pattern',
+] as const;
 
 const QUESTIONS = [
   question('layer', 'Which layer is slowest?', 'slowest layer hottest layer time per layer', {
@@ -38,11 +44,6 @@ const QUESTIONS = [
     filter: 'kind:weight',
     generated: true,
   }),
-  question('repeat', 'Do tokens read the same weights?', 'does it repeat access pattern', {
-    panel: 'map',
-    options: 'y:tensor,v:bytes',
-    filter: 'kind:weight',
-  }),
   question('memory', 'How much RAM is enough?', 'how much memory ram budget cache size', {
     panel: 'budget',
   }),
@@ -64,7 +65,8 @@ type Info = ReturnType<OpenSession['info']['peek']>;
 // `info`: of the open session.
 export function questionsOf(info: Info | undefined) {
   const hasExperts = info?.is === 'ready' && (info.value.n_experts ?? 0) > 0;
-  return hasExperts ? [...QUESTIONS, OF_EXPERT] : QUESTIONS;
+  const questions = [...QUESTIONS, question(...REPEAT, repeatAnswer(hasExperts))];
+  return hasExperts ? [...questions, OF_EXPERT] : questions;
 }
 
 export function questionCommands(store: Store): readonly Command[] {

@@ -17,6 +17,12 @@ export interface Answer {
   readonly times?: true; // of the clean steps, if the machine disturbed the session
 }
 
+// Whether tokens read the same weights: those of a mixture differ in their experts.
+export const repeatAnswer = (hasExperts: boolean): Answer =>
+  hasExperts
+    ? { panel: 'map', options: 'y:expert,v:accesses' }
+    : { panel: 'map', options: 'y:tensor,v:bytes', filter: 'kind:weight' };
+
 // What the machine did to the times of a session that is no longer running.
 export const machineOf = perSession((session) => {
   const { api, reconnects } = session.context;

@@ -84,7 +84,9 @@ describe('a session that the machine disturbed', () => {
     const busy = Array.from({ length: 6 }, () => spawn('sh', ['-c', 'while :; do :; done']));
     const session = await fixture
       .generate({ prompt: 'Beside other programs', max_tokens: 60 })
-      .finally(() => busy.forEach((one: ChildProcess) => one.kill('SIGKILL')));
+      .finally(() => {
+        for (const one of busy) one.kill('SIGKILL');
+      });
     await fixture.show(session);
     const machine = await fixture.get<Conditions>('conditions');
     const { clean, unknown, contended, throttled, disk } = machine.steps;

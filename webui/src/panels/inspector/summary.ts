@@ -12,7 +12,7 @@ import type {
   Sequentiality,
   Session,
 } from '../../net/types';
-import type { Answer } from '../../state/answer';
+import { repeatAnswer, type Answer } from '../../state/answer';
 import type { ModelMemory } from '../../strip/bands';
 import { enoughText } from '../budget/sizes';
 
@@ -223,9 +223,7 @@ export function repeatSentence(
   return {
     text,
     hint: `determinism: consecutive generated tokens, compared access by access${shared === null ? '' : '; experts: turnover of the choices'}`,
-    evidence: hasExperts
-      ? { panel: 'map', options: 'y:expert,v:accesses' }
-      : { panel: 'map', options: 'y:tensor,v:bytes', filter: 'kind:weight' },
+    evidence: repeatAnswer(hasExperts),
   };
 }
 

@@ -71,7 +71,7 @@ export function TokenTable({ store, session, panel, options, copy }: TableProps)
         </span>
       </Note>
       <div class="table">
-        {rows.length === 0 && <Empty>No access of the session matches.</Empty>}
+        {rows.length === 0 && <Empty>{emptyText(navigation.view.value.filter)}</Empty>}
         <Grid
           grid={grid}
           label="Totals by token"
@@ -132,3 +132,8 @@ function contentOf(store: Store, session: OpenSession): Resource<Content> {
     reconnects: session.context.reconnects,
   });
 }
+
+const emptyText = (filter: string): string =>
+  parseFilter(filter).some(({ key, not }) => key === 'expert' && !not)
+    ? 'No access of the session matches. An expert that was chosen for no token has no accesses.'
+    : 'No access of the session matches.';
