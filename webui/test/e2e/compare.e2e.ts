@@ -1,6 +1,6 @@
 // Two sessions beside each other, and sessions that the machine disturbed. All figures are compared
 // with REST.
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { formatCount, formatNs } from '../../src/format';
 import type { Breakdown, Conditions, SessionComparison } from '../../src/net/types';
