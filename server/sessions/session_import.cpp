@@ -49,7 +49,6 @@ std::string not_a_session(const std::filesystem::path& path) {
 // path.
 Problem problem_of_upload(TraceError error, const std::filesystem::path& path) {
   replace_all(error.message, path.string(), "The file");
-  if (error.kind == TraceError::Kind::NotASession) error.message = not_a_session(path);
   Problem problem = problem_of(error);
   const bool theirs = problem.error_code == ErrorCode::Damaged ||
                       problem.error_code == ErrorCode::NotASession ||
@@ -198,8 +197,12 @@ std::expected<SessionStore::ImportResult, Problem> SessionImport::finish(
   if (form_ != ImportForm::File) {
     if (auto converted = convert(keep_going); !converted) return std::unexpected(converted.error());
   }
-  const auto problems = check_session(path_, keep_going);
-  if (!problems) return std::unexpected(problem_of_upload(problems.error(), path_));
+  auto problems = check_session(path_, keep_going);
+  if (!problems) {
+    if (problems.error().kind == TraceError::Kind::NotASession)
+      problems.error().message = not_a_session(path_);
+    return std::unexpected(problem_of_upload(problems.error(), path_));
+  }
   if (!problems->empty()) {
     std::vector<std::string> told;
     for (const std::string& problem : *problems)

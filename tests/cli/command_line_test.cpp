@@ -134,7 +134,8 @@ TEST(CommandLine, ReportsErrors) {
   const Case cases[] = {
       {{}, "test: a verb is required\nRun `test --help` for a list of verbs.\n"},
       {{"frobnicate"}, "test: unknown verb 'frobnicate'\nRun `test --help` for a list of verbs.\n"},
-      {{"--nope"}, "test: unknown option --nope\n"},
+      {{"--nope"},
+       "test: unknown option --nope before the verb. A verb comes first, such as: test "},
       {{"runn"}, "test: unknown verb 'runn'. Did you mean run?\n"},
       {{"run", "--frobnicate"}, "test run: unknown option --frobnicate\n"},
       {{"run", "--cuont", "1"}, "test run: unknown option --cuont. Did you mean --count?\n"},

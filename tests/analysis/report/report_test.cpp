@@ -129,7 +129,9 @@ void expect_obeyed(const std::string& option) {
   EXPECT_TRUE(ours.contains("/no/such/model.gguf: no such file")) << ours;
   // An option of tt-server and tt record, and one of older versions, as the text says.
   if (option.starts_with("--memory-budget") || option == "--mlock") return;
-  EXPECT_TRUE(theirs.contains("failed to load model '/no/such/model.gguf'")) << theirs;
+  // After it has parsed its options; it can end before its log has more lines.
+  EXPECT_TRUE(theirs.contains("llama backend init")) << theirs;
+  EXPECT_FALSE(theirs.contains("invalid argument")) << theirs;
 }
 
 TEST(Report, GivesAdviceOnlyWithAReason) {
