@@ -88,6 +88,11 @@ export class TraceData {
     return firstGap(this.tokens, from);
   }
 
+  // The graph template of the last step that has one; 0: none. A step whose data was lost has none.
+  latestTemplate(): number {
+    return this.steps.findLast((step) => (step?.template ?? 0) !== 0)?.template ?? 0;
+  }
+
   // The first steps that have not arrived, apart from `coming`, consecutive steps that will be added.
   // `to` is Infinity if no later step is known.
   missingSteps(coming: readonly StepSummary[] = []): {

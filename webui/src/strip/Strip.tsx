@@ -53,9 +53,9 @@ const waitsOf = perSession((session) => {
   });
 });
 
-// The graph of a run is recorded when its first step ends. Until then: the graph of an earlier
-// session of the same model, which has the same tensors.
-function earlierGraphOf(store: Store, session: OpenSession): Resource<TemplateGraph> {
+// A graph with the same tensors, if the shown step has none. Its data was lost: the graph of another
+// step. The first step has not ended: the graph of an earlier session of the same model.
+function otherGraphOf(store: Store, session: OpenSession): Resource<TemplateGraph> {
   const { api, reconnects } = session.context;
   const earlier = computed(() => {
     const run = session.run.value;
@@ -68,16 +68,23 @@ function earlierGraphOf(store: Store, session: OpenSession): Resource<TemplateGr
     );
     return found?.id ?? null;
   });
+  const source = computed(() => {
+    if (templateOf(session).value !== 0) return null;
+    const template = session.data.latestTemplate();
+    if (template !== 0) return { id: session.id, template };
+    const id = session.active.value ? earlier.value : null;
+    return id === null ? null : { id, template: 1 };
+  });
   return new Resource<TemplateGraph>({
-    key: () => (session.active.value && templateOf(session).value === 0 ? earlier.value : null),
+    key: () => source.value && `${source.value.id} ${source.value.template}`,
     load: async (signal) => {
-      const id = earlier.peek() ?? '';
+      const { id, template } = source.peek() ?? { id: '', template: 0 };
       const [nodes, tensors] = await Promise.all([
-        api.nodes(id, 1, signal),
-        api.tensors(id, 1, signal),
+        api.nodes(id, template, signal),
+        api.tensors(id, template, signal),
       ]);
       if (!nodes.ok) return nodes;
-      return tensors.ok ? ok(templateGraph(1, nodes.value, tensors.value)) : tensors;
+      return tensors.ok ? ok(templateGraph(template, nodes.value, tensors.value)) : tensors;
     },
     reconnects,
   });
@@ -87,8 +94,8 @@ const EMPTY: Bands = { groups: [], bands: [] };
 
 function SessionStrip({ store, session }: { store: Store; session: OpenSession }) {
   const own = useResource(graphOf(session)).value;
-  const earlier = useMemo(() => earlierGraphOf(store, session), [store, session]);
-  const other = useResource(earlier).value;
+  const others = useMemo(() => otherGraphOf(store, session), [store, session]);
+  const other = useResource(others).value;
   const graph = own ?? other;
   const bands = useMemo(() => (graph ? bandsOf(graph.tensors) : EMPTY), [graph]);
   const ops = useMemo(

@@ -240,16 +240,17 @@ describe('a selection', () => {
     for (const width of [1440, 1024, 390]) {
       await page.setViewportSize({ width, height: 900 });
       await figure('bytes').locator('.spark').waitFor();
+      const figures = page.locator('.figure:has(.spark):has(.figure-share)');
+      await expect.poll(() => figures.count(), { message: String(width) }).toBe(3);
       // Pixels between the text of the share and its course, of each figure.
-      const gaps = await page.evaluate(() =>
-        [...document.querySelectorAll('.figure:has(.spark):has(.figure-share)')].map((line) => {
+      const gaps = await figures.evaluateAll((lines) =>
+        lines.map((line) => {
           const text = document.createRange();
           text.selectNodeContents(line.querySelector('.figure-share') ?? line);
           const course = line.querySelector('.spark')?.getBoundingClientRect();
           return (course?.left ?? 0) - text.getBoundingClientRect().right;
         }),
       );
-      expect(gaps.length, String(width)).toBe(3);
       for (const gap of gaps) expect(gap, String(width)).toBeGreaterThan(4);
     }
   });

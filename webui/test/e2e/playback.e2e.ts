@@ -173,7 +173,7 @@ describe('playback', () => {
       const shown = new Map<string, Set<string>>();
       for (const sample of samples) {
         const key = sample[by] ?? '';
-        if (sample['step'] === '') continue; // the bar has no position before the first op
+        if (sample.step === '') continue; // the bar has no position before the first op
         shown.set(key, (shown.get(key) ?? new Set()).add(sample[view] ?? ''));
       }
       return shown;

@@ -116,7 +116,7 @@ const SENTENCES = [
   }),
   sentence(async (session, signal) => {
     const { api } = session.context;
-    const template = session.data.steps.at(-1)?.template ?? 0;
+    const template = session.data.latestTemplate();
     const [reuse, tensors] = await Promise.all([
       api.reuse(session.id, signal),
       api.tensors(session.id, template, signal),

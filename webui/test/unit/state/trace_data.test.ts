@@ -39,6 +39,16 @@ describe('TraceData', () => {
     expect(data.stepRewrites).toBe(1);
   });
 
+  it('has the graph of the last step that has one', () => {
+    const data = new TraceData();
+    expect(data.latestTemplate()).toBe(0);
+    for (const template of [1, 2, null, 0]) data.addStep(step(data.steps.length, { template }));
+    expect(data.latestTemplate()).toBe(2);
+    const lost = new TraceData();
+    lost.addStep(step(3, { template: null, dropped: true })); // steps 0 to 2 have not arrived
+    expect(lost.latestTemplate()).toBe(0);
+  });
+
   it('has a gap for a token that was only announced', () => {
     const data = new TraceData();
     data.announceToken(1);
