@@ -155,16 +155,9 @@ export class Playback {
       (this.shown.step !== step || !sameSelection(this.shown.selection, selection));
     const at = isMoved || !this.moment ? this.momentOf(session, passage) : this.moment;
     const rate = speed ?? 1;
-    // The clock waits for the ops of a step that is shown op by op.
     if (isByOp(session, at.step, rate)) {
-      const ops = stepOpsOf(session);
       const following = adjacentStep(session.data, phase, at.step, 1);
-      if (following !== null && following <= passage.last) ops.prefetch(following);
-      if (!ops.known(at.step)) {
-        ops.prefetch(at.step);
-        this.moment = at;
-        return;
-      }
+      if (following !== null && following <= passage.last) stepOpsOf(session).prefetch(following);
     }
     const by = Math.min(LONGEST_TICK_MS, elapsedMs) * 1e6 * rate;
     const after = advance(session.data, phase, at, by, passage, loop);
@@ -173,8 +166,19 @@ export class Playback {
       this.pause();
       return;
     }
-    this.moment = after;
-    this.show(session, after, 'debounced');
+    // The clock waits for the ops of a step that is shown op by op, before it shows the step: all
+    // views have them then.
+    const isWaiting = [at, after].some((moment) => this.isAwaited(session, moment, rate));
+    this.moment = isWaiting ? at : after;
+    if (!isWaiting) this.show(session, after, 'debounced');
+  }
+
+  // Whether the ops of the step are needed and have not arrived yet.
+  private isAwaited(session: OpenSession, { step }: Moment, speed: number): boolean {
+    const ops = stepOpsOf(session);
+    if (!isByOp(session, step, speed) || ops.known(step)) return false;
+    ops.prefetch(step);
+    return true;
   }
 
   private show(session: OpenSession, { step, ns }: Moment, how: HistoryMode): void {
