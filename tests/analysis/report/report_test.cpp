@@ -114,24 +114,20 @@ void add_options(const std::string& text, std::set<std::string>& options) {
 }
 
 // tt record, which has the options of tt-server (program/tracer_options.h), and llama.cpp accept
-// the option: they miss the model only.
+// the option.
 void expect_obeyed(const std::string& option) {
   const bool is_count = option == "-t" || option == "-ngl";
   const char* value = is_count ? " 1" : option == "--memory-budget" ? " 1GiB" : "";
   const std::string line = option + value;
-  const auto missed = [&](const std::string& program) {
-    const CommandResult result = run_command(program + " " + line + " -m /no/such/model.gguf");
-    EXPECT_NE(result.status, 0) << line;
-    return result.output;
-  };
-  const std::string ours = missed(kTestPaths.tt + std::string(" record -p x -o unused.ttrace"));
-  const std::string theirs = missed("llama-completion");
-  EXPECT_TRUE(ours.contains("/no/such/model.gguf: no such file")) << ours;
+  const CommandResult ours = run_command(kTestPaths.tt + (" record -p x -o unused.ttrace " + line) +
+                                         " -m /no/such/model.gguf");
+  EXPECT_NE(ours.status, 0) << line;
+  EXPECT_TRUE(ours.output.contains("/no/such/model.gguf: no such file")) << ours.output;
   // An option of tt-server and tt record, and one of older versions, as the text says.
   if (option.starts_with("--memory-budget") || option == "--mlock") return;
-  // After it has parsed its options; it can end before its log has more lines.
-  EXPECT_TRUE(theirs.contains("llama backend init")) << theirs;
-  EXPECT_FALSE(theirs.contains("invalid argument")) << theirs;
+  // It parses its options in order; its log can be lost when it ends.
+  const CommandResult theirs = run_command("llama-completion " + line + " --version");
+  EXPECT_EQ(theirs.status, 0) << theirs.output;
 }
 
 TEST(Report, GivesAdviceOnlyWithAReason) {
