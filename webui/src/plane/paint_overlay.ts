@@ -13,20 +13,22 @@ export interface Marked {
   readonly compared: Pick<Marked, 'x' | 'ys'>; // what the selection is compared with
 }
 
-// The selected columns: brackets above and below the plot, so that narrow columns stay visible.
+// The selected columns: brackets above and below the plot, so that narrow columns stay visible, and a
+// frame. What they are compared with has only brackets, which are dim.
 export function paintColumns(
   ctx: Ctx,
   layout: PlaneLayout,
   x: Range | null,
   theme: PlaneTheme,
-  colour = theme.accent,
+  mark: 'selected' | 'compared' = 'selected',
 ): void {
   const { plot } = layout;
   if (!x || !isInView(layout, x)) return;
+  const isCompared = mark === 'compared';
   clipped(ctx, { x: plot.x - 3, y: 0, w: plot.w + 6, h: 10_000 }, () => {
     const x0 = Math.round(xOf(layout, x.from));
     const w = Math.max(1, Math.round(xOf(layout, x.to)) - x0);
-    if (w >= 8) {
+    if (w >= 8 && !isCompared) {
       for (const [width, colour] of [
         [4, '#000'],
         [2, '#fff'],
@@ -37,10 +39,10 @@ export function paintColumns(
         ctx.strokeRect(x0 - 1, plot.y - 1, w + 1, plot.h + 2);
       }
     }
-    ctx.fillStyle = theme.text;
+    ctx.fillStyle = isCompared ? theme.dim : theme.text;
     ctx.fillRect(x0 - 1, plot.y - 3, w + 2, 2);
     ctx.fillRect(x0 - 1, plot.y + plot.h + 1, w + 2, 2);
-    triangle(ctx, x0 + w / 2, plot.y + plot.h + 3, 'up', colour);
+    triangle(ctx, x0 + w / 2, plot.y + plot.h + 3, 'up', isCompared ? theme.dim : theme.accent);
   });
 }
 

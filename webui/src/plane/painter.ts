@@ -234,13 +234,13 @@ export class PlanePainter {
     paintInto(this.parts.overlay, columns && within(columns, all), (ctx) => {
       if (!layout) return;
       if (brush) paintBrush(ctx, layout, brush, theme);
-      paintColumns(ctx, layout, compared.x, theme, theme.text);
+      paintColumns(ctx, layout, compared.x, theme, 'compared');
       paintColumns(ctx, layout, marked.x, theme);
     });
     const rows = layout && rowsBox(layout, [marked.ys, compared.ys]);
     paintInto(this.parts.rows, rows && within(rows, all), (ctx) => {
       if (!layout) return;
-      paintRows(ctx, layout, compared.ys, theme.text);
+      paintRows(ctx, layout, compared.ys, theme.dim);
       paintRows(ctx, layout, marked.ys, theme.accent);
     });
   }
