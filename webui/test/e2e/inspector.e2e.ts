@@ -217,7 +217,7 @@ describe('a selection', () => {
     await expect
       .poll(() => figure('bytes').locator('b').getAttribute('title'))
       .toBe(exactBytes((row?.all.bytes_read ?? 0) + (row?.all.bytes_written ?? 0)));
-    expect(await figure('time').locator('b').getAttribute('title')).toBe(
+    expect(await figure('op time').locator('b').getAttribute('title')).toBe(
       exactNs(row?.all.time_ns ?? 0),
     );
     // Who reads it, when.
@@ -226,7 +226,7 @@ describe('a selection', () => {
       .first()
       .waitFor();
     // A click on the course goes to that step.
-    await figure('time')
+    await figure('op time')
       .getByRole('button')
       .click({ position: { x: 2, y: 8 } });
     await expect.poll(() => fixture.hash.get('step')).toBe('0');

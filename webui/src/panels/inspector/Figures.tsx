@@ -95,7 +95,7 @@ function Scope({ store, place }: { store: Store; place: Place }) {
 export type Now = Readonly<Partial<Record<PlaceValue, number>>>;
 
 const NAMES: Readonly<Record<PlaceValue, string>> = {
-  time: 'time',
+  time: 'op time',
   bytes: 'bytes',
   bytes_read: 'read',
   bytes_written: 'written',

@@ -34,7 +34,7 @@ export function inspectToken(
   const origin = token?.generated ? 'generated' : token?.reused ? 'prompt, reused' : 'prompt';
   return {
     kind: 'Token',
-    title: token ? visibleText(token.text) || `#${token.id}` : String(index),
+    title: token ? `${index} ${visibleText(token.text) || `#${token.id}`}` : String(index),
     figures: step ? [stepTime(data, step)] : [],
     place: step ? everything(step.step) : null,
     now: null,
@@ -313,6 +313,8 @@ export function inspectSession(session: Session, data: TraceData): Inspection {
 const known = (data: TraceData): readonly StepSummary[] =>
   data.steps.filter((step) => step !== undefined);
 
+const WAITING = 'with the waiting between ops';
+
 // The step of a token, from its begin to its end, against the median of the steps of its phase.
 function stepTime(data: TraceData, step: StepSummary): Figure {
   const steps = known(data);
@@ -323,7 +325,7 @@ function stepTime(data: TraceData, step: StepSummary): Figure {
     name: 'step time',
     value: formatNs(time),
     exact: exactNs(time),
-    note: same.length > 2 ? againstMedian(time, usual) : '',
+    note: [WAITING, same.length > 2 ? againstMedian(time, usual) : ''].filter(Boolean).join(', '),
     ofStep: true,
     series: steps.map((one) => one.duration_ns),
   };

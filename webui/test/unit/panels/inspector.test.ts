@@ -293,6 +293,11 @@ describe('the facts', () => {
     const data = new TraceData();
     data.addToken(token(0));
     const facts = (timing: string) => inspectToken(data, 0, step(0, { timing } as never)).facts;
+    expect(inspectToken(data, 0, step(0)).title).toMatch(/^0 /);
+    expect(inspectToken(data, 0, step(0)).figures[0]).toMatchObject({
+      name: 'step time',
+      note: 'with the waiting between ops',
+    });
     expect(valueOf(facts('fast'), 'op times')).toBe('measured in passing');
     expect(valueOf(facts('learned'), 'op times')).toMatch(/^measured while learning: /);
     expect(facts('fast').some(({ value }) => /\bfast\b/.test(value))).toBe(false);
