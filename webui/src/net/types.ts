@@ -270,7 +270,11 @@ export const comparisonWithin = object<WithinComparison>({
 const comparedRows = list(
   object<SessionComparison['by']['layer'][number]>({ name: str, ...comparedSums }),
 );
+const comparedSession = object<SessionComparison['left']>({ id: str, title: str });
 export const comparison = object<SessionComparison>({
+  left: comparedSession,
+  right: comparedSession,
+  tokens: object<SessionComparison['tokens']>({ left: num, right: num }),
   causes: list(str),
   total: object<ComparedSums>(comparedSums),
   by: object<SessionComparison['by']>({

@@ -16,21 +16,50 @@ const time = (figures: { readonly time_ns: number | null } | null) =>
 // The comparison of the open session with another one.
 const found = (other: string) => fixture.get<SessionComparison>(`comparison/${other}?limit=0`);
 
+// The sum of the op times of a generated step of a session.
+async function medianOf(id: string): Promise<string> {
+  const query = 'x=step&y=all&value=time&phase=generate&width=999&height=1';
+  const { cells } = await fixture.rest<{ cells: number[][] }>(`sessions/${id}/heatmap?${query}`);
+  const steps = (cells[0] ?? []).filter((ns) => ns > 0).toSorted((a, b) => a - b);
+  return formatNs(Math.fround(steps[Math.ceil(steps.length / 2) - 1] ?? 0));
+}
+
 async function expectComparison(other: string): Promise<void> {
   const rest = await found(other);
   const causes = comparison().getByRole('list', { name: 'Causes of differences' });
-  await expect.poll(() => causes.locator('li').allInnerTexts()).toEqual(rest.causes);
+  await expect.poll(() => causes.locator('li').count()).toBe(rest.causes.length);
+  const names = await comparison().locator('dd').allInnerTexts();
+  expect(names).toEqual([
+    `“${rest.left.title}”, ${rest.tokens.left} tokens`,
+    `“${rest.right.title}”, ${rest.tokens.right} tokens`,
+  ]);
   const times = rest.step_ns.generate;
   const shown = comparison().getByRole('table', { name: 'Times of a step' });
-  expect(await shown.getByRole('row', { name: /^generate, median/ }).locator('td').allInnerTexts())
-    .toEqual([formatNs(times?.left?.median ?? 0), formatNs(times?.right?.median ?? 0)]); // prettier-ignore
-  const total = rows().first().locator('td');
+  expect(await shown.locator('thead th').allInnerTexts()).toEqual([
+    'step time',
+    'this session',
+    'other session',
+    'other − this',
+  ]);
+  const median = shown.getByRole('row', { name: /^generate, median/ });
+  expect((await median.locator('td').allInnerTexts()).slice(0, 2)).toEqual([formatNs(times?.left?.median ?? 0), formatNs(times?.right?.median ?? 0)]); // prettier-ignore
+  // The prompt is one step: it has no quantiles.
+  expect(await shown.getByRole('row', { name: /^prompt, p/ }).count()).toBe(0);
+  expect(await shown.getByRole('row', { name: /^prompt, median/ }).count()).toBe(
+    rest.step_ns.prompt?.left && rest.step_ns.prompt.right ? 1 : 0,
+  );
+  const step = rows().filter({ hasText: 'generated step, median' }).locator('td');
+  await expect.poll(async () => (await step.allInnerTexts()).slice(0, 2)).toEqual([
+    await medianOf(rest.left.id),
+    await medianOf(rest.right.id),
+  ]); // prettier-ignore
+  const total = rows().nth(1).locator('td');
   expect((await total.allInnerTexts()).slice(0, 2)).toEqual([
     time(rest.total.left),
     time(rest.total.right),
   ]);
   const first = rest.by.op_kind[0];
-  expect((await rows().nth(1).locator('th, td').allInnerTexts()).slice(0, 3)).toEqual([
+  expect((await rows().nth(2).locator('th, td').allInnerTexts()).slice(0, 3)).toEqual([
     first?.name,
     time(first?.left ?? null),
     time(first?.right ?? null),
@@ -49,10 +78,21 @@ describe('another session', () => {
     // The second of two equal requests reuses the prompt of the first.
     const rest = await found(first);
     expect(rest.causes.join()).toMatch(/reused/);
+    // The end of the panel is scrolled to what was asked for.
+    const panel = await fixture.inspector.locator('.inspection-body').boundingBox();
+    const titles = await comparison().locator('dl').boundingBox();
+    expect(titles?.y).toBeGreaterThan(panel?.y ?? 0);
+    expect(titles?.y).toBeLessThan((panel?.y ?? 0) + (panel?.height ?? 0) / 2);
+    const [close, label] = [
+      await comparison().getByRole('button', { name: 'End the comparison' }).boundingBox(),
+      await comparison().getByText('Compare with session').boundingBox(),
+    ];
+    expect(Math.abs((close?.y ?? 0) - (label?.y ?? 0))).toBeLessThan(12);
     await comparison().getByRole('radio', { name: 'layers' }).check();
     await comparison().getByRole('radio', { name: 'bytes' }).check();
     await expect.poll(() => fixture.hash.get('p.inspector')).toBe('diff:bytes,by:layer');
     expect(fixture.hash.get('with')).toBe(first);
+    await expect.poll(() => rows().getByText('…').count()).toBe(0);
     const shown = await rows().allInnerTexts();
     await fixture.fresh(page.url());
     await expect.poll(() => rows().allInnerTexts()).toEqual(shown);

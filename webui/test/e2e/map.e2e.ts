@@ -483,6 +483,9 @@ describe('a comparison', () => {
     await page.keyboard.up('Shift');
     await expect.poll(() => fixture.hash.get('cmp')).toBe('k:14');
     expect(fixture.hash.get('sel')).toBe('k:2');
+    expect(await fixture.inspector.locator('.inspection h2').innerText()).toMatch(/^2 /);
+    const choice = section().getByRole('combobox', { name: 'Compare with token' });
+    expect(await choice.inputValue()).toBe('14');
     const expected = await fixture.get<Within>('comparison?left_token=2&right_token=14&limit=500');
     const [first] = expected.rows;
     const amounts = expected.rows.map(({ difference }) => difference.time_ns);
@@ -504,6 +507,21 @@ describe('a comparison', () => {
     expect(names.filter((name) => name.startsWith('node_'))).toEqual([]);
     expect(names.filter((name) => name.startsWith('FLASH_ATTN_EXT, layer '))).not.toEqual([]);
     const sign = (first?.difference.time_ns ?? 0) > 0 ? '+' : '−';
+    await section().getByRole('columnheader', { name: 'token 14 − token 2' }).waitFor();
+    // A bar starts in the middle of its cell.
+    const bars = await section()
+      .locator('tr:has(.difference-bar)')
+      .evaluateAll((all) =>
+        all.map((row) => {
+          const cell = row.lastElementChild?.getBoundingClientRect() ?? new DOMRect();
+          const bar = row.querySelector('.difference-bar')?.getBoundingClientRect();
+          const middle = cell.x + cell.width / 2;
+          return bar ? [Math.round(bar.left - middle), Math.round(bar.right - middle)] : [];
+        }),
+      );
+    expect(bars.slice(0, matter).map(([from, to]) => [from, to].indexOf(0))).toEqual(
+      amounts.slice(0, matter).map((amount) => (amount < 0 ? 1 : 0)),
+    );
     expect((await rows())[1]?.[3]).toBe(sign + text(Math.abs(first?.difference.time_ns ?? 0)));
     // Both are marked in the map, and a link shows the same.
     await page.mouse.move(2, 2);
@@ -525,10 +543,8 @@ describe('a comparison', () => {
   it('of two layers names tensors without the layer, in the inspector', async () => {
     await fixture.runTextToEnd('Once upon a time', 8);
     await fixture.fresh(`${fixture.server.url}/#1&session=${fixture.session ?? ''}&l=1&sel=l:1`);
-    await section()
-      .getByRole('spinbutton', { name: /^Compare with layer/ })
-      .fill('3');
-    await fixture.page.keyboard.press('Enter');
+    await section().getByText('Or Shift+click another layer in the map.').waitFor();
+    await section().getByRole('combobox', { name: 'Compare with layer' }).selectOption('3');
     await section().getByRole('radio', { name: 'bytes' }).check();
     await expect
       .poll(() => Object.fromEntries(fixture.hash))
@@ -540,8 +556,20 @@ describe('a comparison', () => {
     const expected = await fixture.get<Within>('comparison?left_layer=1&right_layer=3&value=bytes');
     await section().getByRole('button', { name: 'Show all' }).click();
     await expect
-      .poll(async () => (await rows()).slice(1).map(([name]) => name))
-      .toEqual(expected.rows.map(({ name }) => name));
+      .poll(async () => (await rows()).slice(2).map(([name]) => name))
+      .toEqual(expected.rows.map(({ name }) => name.replace('(layer -1)', '(layer before)')));
+    // The figures of a generated step are those of the margin of the map.
+    const picture = await heatmap('x=step&y=layer&value=bytes&phase=generate&width=999&height=99');
+    const text = (layer: number) => {
+      const steps = (picture.cells[layer] ?? []).filter((bytes) => bytes > 0);
+      return sumText(
+        'bytes',
+        steps.toSorted((a, b) => a - b)[Math.ceil(steps.length / 2) - 1] ?? 0,
+      );
+    };
+    expect((await rows())[0]?.slice(0, 3)).toEqual(['generated step, median', text(1), text(3)]);
+    await section().getByText('Sums over all steps of the session.').waitFor();
+    await section().getByRole('columnheader', { name: 'layer 3 − layer 1' }).waitFor();
     expect((await rows()).map(([name]) => name)).toContain('attn_q.weight');
     await section().getByRole('button', { name: 'End the comparison' }).click();
     await expect.poll(() => fixture.hash.get('cmp')).toBeNull();

@@ -1,8 +1,11 @@
 // The selected token or layer beside another one: a row per tensor, the largest difference first.
 import { computed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
+import { visibleText } from '../../format';
 import type { WithinComparison } from '../../net/types';
+import { ok } from '../../result';
 import type { OpenSession } from '../../state/open_session';
+import { scopeText } from '../../state/range_query';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 import { comparedOf, type Compared } from '../../state/view';
@@ -11,14 +14,18 @@ import { usePart, useResource } from '../../ui/hooks';
 import { Segmented } from '../../ui/Segmented';
 import { Failed, Loading } from '../../ui/States';
 import {
-  COMPARED_VALUES,
   compareQuery,
   indexOf,
-  itemOf,
+  layerSums,
+  relativeName,
+  VALUE_OPTIONS,
   valueIn,
   type ComparedValue,
+  type Pair,
 } from './compare';
-import { DifferenceTable } from './DifferenceTable';
+import { DifferenceTable, type Sides } from './DifferenceTable';
+import { generatedMedians } from './generated_medians';
+import { ItemChoice } from './ItemChoice';
 import { setComparison } from './set_comparison';
 
 const MAX_ROWS = 500;
@@ -31,7 +38,7 @@ interface Props {
 }
 
 export function Comparison(props: Props) {
-  const { store, selected, count } = props;
+  const { store, session, selected, count } = props;
   const { kind } = selected;
   const compared = usePart(() => comparedOf(store.navigation.view.value));
   const compare = (other: Compared | null): void => {
@@ -41,21 +48,13 @@ export function Comparison(props: Props) {
   return (
     <section class="links comparison" aria-label="Comparison">
       <h3>
-        <label title={`Or Shift+click another ${kind} in the map`}>
-          Compare with {kind}{' '}
-          <input
-            type="number"
-            min={0}
-            max={count - 1}
-            value={compared ? indexOf(compared) : ''}
-            onChange={(event) => {
-              const { value } = event.currentTarget;
-              const index = Number(value);
-              const exists = value !== '' && Number.isInteger(index) && index >= 0 && index < count;
-              compare(exists ? itemOf(kind, index) : null);
-            }}
-          />
-        </label>
+        <ItemChoice
+          session={session}
+          selected={selected}
+          compared={compared}
+          count={count}
+          choose={compare}
+        />
         {compared && (
           <IconButton
             icon="close"
@@ -67,7 +66,11 @@ export function Comparison(props: Props) {
           />
         )}
       </h3>
-      {compared && <Differences {...props} compared={compared} />}
+      {compared ? (
+        <Differences {...props} compared={compared} />
+      ) : (
+        <p class="dim">Or Shift+click another {kind} in the map.</p>
+      )}
     </section>
   );
 }
@@ -79,21 +82,25 @@ function Differences({ store, session, selected, compared }: Props & { compared:
     [store, session, selected.kind, indexOf(selected), indexOf(compared)],
   );
   const { value: found, error } = useResource(resource);
+  const isLayer = selected.kind === 'layer';
   return (
     <>
       <Segmented
         label="Difference of"
-        options={COMPARED_VALUES.map((one) => ({ value: one, text: one }))}
+        options={VALUE_OPTIONS}
         value={value}
         choose={(next: ComparedValue) => {
           setComparison(store, { value: next });
         }}
       />
+      <Scope store={store} session={session} of={[selected, compared]} />
       {found ? (
         <DifferenceTable
           of="tensor"
-          names={[`${selected.kind} ${indexOf(selected)}`, `${compared.kind} ${indexOf(compared)}`]}
-          found={found}
+          all={isLayer ? 'all steps' : 'all'}
+          sides={sidesOf(session, selected, compared)}
+          median={found.median}
+          found={isLayer ? withRelativeNames(found.within) : found.within}
           value={value}
         />
       ) : error ? (
@@ -105,12 +112,58 @@ function Differences({ store, session, selected, compared }: Props & { compared:
   );
 }
 
+// What the figures are of.
+function Scope(props: { store: Store; session: OpenSession; of: readonly Compared[] }) {
+  const { store, session, of } = props;
+  const isLayer = of[0]?.kind === 'layer';
+  const text = usePart(() => {
+    const { phase, range, filter } = store.navigation.view.value;
+    const view = isLayer
+      ? { phase, range, filter }
+      : { phase: 'all' as const, range: null, filter };
+    return scopeText(view, store.layers.value);
+  });
+  const isShared = of.some((one) => one.kind === 'token' && isOfPrompt(session, one.token));
+  const sums = isLayer
+    ? `Sums over ${text === '' ? 'all steps of the session' : text}`
+    : `Of the step that reads the token${text === '' ? '' : `, ${text}`}`;
+  return (
+    <p class="dim">
+      {sums}.{isShared && ' Tokens of one prompt step share it equally.'}
+    </p>
+  );
+}
+
+function isOfPrompt({ data }: OpenSession, token: number): boolean {
+  const step = data.stepOfToken(token);
+  return step !== null && (data.steps[step]?.token_count ?? 1) > 1;
+}
+
+const nameOf = (one: Compared): string => `${one.kind} ${indexOf(one)}`;
+
+function sidesOf({ data }: OpenSession, left: Compared, right: Compared): Sides {
+  const names = [nameOf(left), nameOf(right)] as const;
+  const hint = (one: Compared): string =>
+    one.kind === 'token' ? visibleText(data.tokens[one.token]?.text ?? '') : nameOf(one);
+  return { names, hints: [hint(left), hint(right)], difference: `${names[1]} − ${names[0]}` };
+}
+
+const withRelativeNames = (found: WithinComparison): WithinComparison => ({
+  ...found,
+  rows: found.rows.map((row) => ({ ...row, name: relativeName(row.name) })),
+});
+
+interface Found {
+  readonly within: WithinComparison;
+  readonly median: Pair; // of a generated step; tokens have none
+}
+
 function differencesOf(
   store: Store,
   session: OpenSession,
   selected: Compared,
   compared: Compared,
-): Resource<WithinComparison> {
+): Resource<Found> {
   const { api, reconnects } = session.context;
   const query = computed(() => {
     const { view } = store.navigation;
@@ -122,9 +175,23 @@ function differencesOf(
       limit: MAX_ROWS,
     };
   });
-  return new Resource<WithinComparison>({
+  const mediansOf = (signal: AbortSignal): ReturnType<typeof generatedMedians> => {
+    const sums = layerSums(store.navigation.view.peek(), store.layers.peek());
+    return generatedMedians(api, session.id, 'layer', query.peek().value, sums, signal);
+  };
+  return new Resource<Found>({
     key: () => `${session.active.value} ${JSON.stringify(query.value)}`,
-    load: (signal) => api.comparisonWithin(session.id, query.peek(), signal),
+    load: async (signal) => {
+      const [within, medians] = await Promise.all([
+        api.comparisonWithin(session.id, query.peek(), signal),
+        selected.kind === 'layer' ? mediansOf(signal) : null,
+      ]);
+      if (!within.ok) return within;
+      if (medians && !medians.ok) return medians;
+      const [left, right] = [selected, compared].map((one) => medians?.value.get(String(indexOf(one)))); // prettier-ignore
+      const median: Pair = left !== undefined && right !== undefined ? [left, right] : null;
+      return ok({ within: within.value, median });
+    },
     reconnects,
   });
 }

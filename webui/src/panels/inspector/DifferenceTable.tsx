@@ -2,12 +2,29 @@
 import { useSignal } from '@preact/signals';
 import { plural } from '../../format';
 import type { ComparedSums } from '../../net/types';
-import { comparedText, rowsThatMatter, type ComparedValue } from './compare';
+import {
+  comparedNumbers,
+  comparedText,
+  rowsThatMatter,
+  type ComparedText,
+  type ComparedValue,
+  type Pair,
+} from './compare';
 
-// `of`: what a row is. `names`: of the sides. The rows may be the first of `total`.
+// `names`: of the sides. `difference`: "other − this".
+export interface Sides {
+  readonly names: readonly [string, string];
+  readonly hints?: readonly [string, string];
+  readonly difference: string;
+}
+
+// `of`: what a row is. `all`: what the totals are of. `median`: of a generated step;
+// undefined: loading. The rows may be the first of `total`.
 export function DifferenceTable(props: {
   of: string;
-  names: readonly [string, string];
+  all: string;
+  sides: Sides;
+  median: Pair | undefined;
   found: {
     readonly total: number;
     readonly sums: ComparedSums;
@@ -15,32 +32,30 @@ export function DifferenceTable(props: {
   };
   value: ComparedValue;
 }) {
-  const { of, names, found, value } = props;
+  const { of, sides, median, found, value } = props;
   const showAll = useSignal(false);
   const all = found.rows.map((row) => ({ name: row.name, text: comparedText(row, value) }));
   const matter = rowsThatMatter(all.map(({ text }) => text.amount));
   const rows = showAll.value ? all : all.slice(0, matter);
   const left = found.total - rows.length;
   const most = rows.reduce((max, { text }) => Math.max(max, Math.abs(text.amount)), 0);
-  const total = comparedText(found.sums, value);
   return (
     <>
-      <table class="differences">
-        <thead>
-          <tr>
-            <th scope="col">{of}</th>
-            <th scope="col">{names[0]}</th>
-            <th scope="col">{names[1]}</th>
-            <th scope="col">difference</th>
-          </tr>
-        </thead>
+      <table class="differences" aria-label="Differences">
+        <SidesHead of={of} sides={sides} />
         <tbody>
-          <tr class="total">
-            <th scope="row">all</th>
-            <td>{total.left}</td>
-            <td>{total.right}</td>
-            <td>{total.difference}</td>
-          </tr>
+          {median !== null && (
+            <TotalRow
+              name="generated step, median"
+              hint="As in the margin of the map"
+              text={median ? comparedNumbers(...median, value) : LOADING}
+            />
+          )}
+          <TotalRow
+            name={props.all}
+            hint="Sums, also in the rows below"
+            text={comparedText(found.sums, value)}
+          />
           {rows.map(({ name, text }) => (
             <tr key={name}>
               <th scope="row" class="mono" title={name}>
@@ -49,11 +64,7 @@ export function DifferenceTable(props: {
               <td>{text.left}</td>
               <td>{text.right}</td>
               <td>
-                <span
-                  class="difference-bar"
-                  data-less={text.amount < 0}
-                  style={{ width: `${most > 0 ? (100 * Math.abs(text.amount)) / most : 0}%` }}
-                />
+                <DifferenceBar share={most > 0 ? text.amount / most : 0} />
                 {text.difference}
               </td>
             </tr>
@@ -79,5 +90,56 @@ export function DifferenceTable(props: {
         </p>
       )}
     </>
+  );
+}
+
+const LOADING = { left: '…', right: '…', difference: '…' };
+
+export function SidesHead({ of, sides }: { of: string; sides: Sides }) {
+  const { names, hints, difference } = sides;
+  return (
+    <thead>
+      <tr>
+        <th scope="col">{of}</th>
+        <th scope="col" title={hints?.[0]}>
+          {names[0]}
+        </th>
+        <th scope="col" title={hints?.[1]}>
+          {names[1]}
+        </th>
+        <th scope="col" title={`+ and a bar to the right: more in ${names[1]}`}>
+          {difference}
+        </th>
+      </tr>
+    </thead>
+  );
+}
+
+export function TotalRow(props: {
+  name: string;
+  hint: string;
+  text: Omit<ComparedText, 'amount'>;
+}) {
+  const { name, hint, text } = props;
+  return (
+    <tr class="total">
+      <th scope="row" title={hint}>
+        {name}
+      </th>
+      <td>{text.left}</td>
+      <td>{text.right}</td>
+      <td>{text.difference}</td>
+    </tr>
+  );
+}
+
+// From the middle: to the right if the second side has more. `share`: -1..1.
+function DifferenceBar({ share }: { share: number }) {
+  return (
+    <span
+      class="difference-bar"
+      data-less={share < 0}
+      style={{ width: `${50 * Math.abs(share)}%` }}
+    />
   );
 }

@@ -1,8 +1,10 @@
 // The open session beside another one: the causes of differences that the recordings know, the times
 // of a step, and the totals by layer, op type, component or tensor.
-import { useMemo } from 'preact/hooks';
-import { componentName, formatAgo, formatNs, layerName } from '../../format';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useMemo, useRef } from 'preact/hooks';
+import { componentName, formatAgo, layerName, plural } from '../../format';
 import type { SessionComparison as Found } from '../../net/types';
+import { ok } from '../../result';
 import { finishedSteps } from '../../state/answer';
 import type { OpenSession } from '../../state/open_session';
 import { Resource } from '../../state/resource';
@@ -14,12 +16,15 @@ import { Segmented } from '../../ui/Segmented';
 import { Failed, Loading } from '../../ui/States';
 import {
   COMPARED_AXES,
-  COMPARED_VALUES,
+  comparedNumbers,
   comparisonOptions,
+  VALUE_OPTIONS,
   type ComparedAxis,
   type ComparedValue,
+  type Pair,
 } from './compare';
-import { DifferenceTable } from './DifferenceTable';
+import { DifferenceTable, SidesHead, TotalRow, type Sides } from './DifferenceTable';
+import { generatedMedians } from './generated_medians';
 import { setComparison } from './set_comparison';
 
 const MAX_TITLE = 24;
@@ -37,29 +42,13 @@ export function SessionComparison({ store, session }: Props) {
   const choose = (id: string | null): void => {
     store.navigation.change({ other: id });
   };
-  if (others.length === 0 && other === null) return null;
   const isListed = others.some(({ id }) => id === other);
+  const select = useId();
+  if (others.length === 0 && other === null) return null;
   return (
     <section class="links comparison" aria-label="Comparison with a session">
       <h3>
-        <label>
-          Compare with session{' '}
-          <select
-            value={other ?? ''}
-            onChange={(event) => {
-              const { value } = event.currentTarget;
-              choose(value === '' ? null : value);
-            }}
-          >
-            <option value="">none</option>
-            {other !== null && !isListed && <option value={other}>{other}</option>}
-            {others.map((one) => (
-              <option key={one.id} value={one.id}>
-                {shortened(titleOf(one))}, {formatAgo(one.start_utc_ns, store.now.value)}
-              </option>
-            ))}
-          </select>
-        </label>
+        <label for={select}>Compare with session</label>
         {other !== null && (
           <IconButton
             icon="close"
@@ -71,6 +60,22 @@ export function SessionComparison({ store, session }: Props) {
           />
         )}
       </h3>
+      <select
+        id={select}
+        value={other ?? ''}
+        onChange={(event) => {
+          const { value } = event.currentTarget;
+          choose(value === '' ? null : value);
+        }}
+      >
+        <option value="">none</option>
+        {other !== null && !isListed && <option value={other}>{other}</option>}
+        {others.map((one) => (
+          <option key={one.id} value={one.id}>
+            {shortened(titleOf(one))}, {formatAgo(one.start_utc_ns, store.now.value)}
+          </option>
+        ))}
+      </select>
       {other !== null && <Differences store={store} session={session} other={other} />}
     </section>
   );
@@ -86,11 +91,15 @@ const AXES: Readonly<Record<ComparedAxis, string>> = {
   tensor: 'tensors',
 };
 
+const SIDES: Sides = { names: ['this session', 'other session'], difference: 'other − this' };
+
 function Differences({ store, session, other }: Props & { other: string }) {
   const text = usePart(() => store.navigation.view.value.options.inspector);
   const { value, by } = comparisonOptions(text);
   const resource = useMemo(() => differencesOf(session, other), [session, other]);
+  const medians = useMemo(() => mediansOf(session, other, value), [session, other, value]);
   const { value: found, error } = useResource(resource);
+  const median = useResource(medians);
   if (session.active.value) return <p class="dim">When this run ends, it is compared.</p>;
   if (error) {
     return (
@@ -106,7 +115,8 @@ function Differences({ store, session, other }: Props & { other: string }) {
   if (!found) return <Loading>Comparing…</Loading>;
   const rows = found.by[by].map((row) => ({ ...row, name: rowText(by, row.name) }));
   return (
-    <>
+    <Shown>
+      <Titles found={found} />
       <Causes causes={found.causes} />
       <StepTimes times={found.step_ns} />
       <Segmented
@@ -119,22 +129,55 @@ function Differences({ store, session, other }: Props & { other: string }) {
       />
       <Segmented
         label="Difference of"
-        options={COMPARED_VALUES.map((one) => ({ value: one, text: one }))}
+        options={VALUE_OPTIONS}
         value={value}
         choose={(next: ComparedValue) => {
           setComparison(store, { value: next });
         }}
       />
+      <p class="dim">Sums over all steps: a longer session has more. Compare the generated step.</p>
       <DifferenceTable
         key={by}
         of={AXES[by].slice(0, -1)}
-        names={['this', 'other']}
+        all="all steps"
+        sides={SIDES}
+        median={median.error ? null : median.value?.pair}
         found={{ total: rows.length, sums: found.total, rows }}
         value={value}
       />
-    </>
+    </Shown>
   );
 }
+
+// Scrolls to its content when it appears: the choice of the session is at the end of the panel.
+function Shown({ children }: { children: ComponentChildren }) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    box.current?.closest('section')?.scrollIntoView();
+  }, []);
+  return <div ref={box}>{children}</div>;
+}
+
+const quoted = ({ title, id }: { readonly title: string; readonly id: string }): string =>
+  `“${title || id}”`;
+
+function Titles({ found }: { found: Found }) {
+  const { left, right, tokens } = found;
+  return (
+    <dl class="facts">
+      {([[SIDES.names[0], left, tokens.left], [SIDES.names[1], right, tokens.right]] as const).map(
+        ([name, side, count]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd title={side.id}>
+              {quoted(side)}, {plural(count, 'token')}
+            </dd>
+          </div>
+        ),
+      )}
+    </dl>
+  );
+} // prettier-ignore
 
 const rowText = (axis: ComparedAxis, name: string): string =>
   axis === 'layer' ? layerName(name) : axis === 'component' ? componentName(name) : name;
@@ -155,40 +198,67 @@ function Causes({ causes }: { causes: readonly string[] }) {
   );
 }
 
+// Quantiles of one step say nothing more than its time.
+const isSingle = ({ p5, p95 }: { readonly p5: number; readonly p95: number }): boolean =>
+  p5 === p95;
+
 function StepTimes({ times }: { times: Found['step_ns'] }) {
-  const phases = Object.entries(times).filter(([, { left, right }]) => left && right);
-  if (phases.length === 0) return null;
+  const rows = Object.entries(times).flatMap(([phase, { left, right }]) => {
+    if (!left || !right) return [];
+    const keys = isSingle(left) || isSingle(right) ? QUANTILES.slice(0, 1) : QUANTILES;
+    return keys.map((key) => ({
+      name: `${phase}, ${key}`,
+      pair: [left[key], right[key]] as const,
+    }));
+  });
+  if (rows.length === 0) return null;
   return (
     <table class="differences" aria-label="Times of a step">
-      <thead>
-        <tr>
-          <th scope="col">a step</th>
-          <th scope="col">this</th>
-          <th scope="col">other</th>
-        </tr>
-      </thead>
+      <SidesHead of="step time" sides={SIDES} />
       <tbody>
-        {phases.flatMap(([phase, { left, right }]) =>
-          (['median', 'p5', 'p95'] as const).map((key) => (
-            <tr key={`${phase} ${key}`}>
-              <th scope="row">
-                {phase}, {key}
-              </th>
-              <td>{left && formatNs(left[key])}</td>
-              <td>{right && formatNs(right[key])}</td>
-            </tr>
-          )),
-        )}
+        {rows.map(({ name, pair }) => (
+          <TotalRow
+            key={name}
+            name={name}
+            hint="From the start to the end of a step: op times and the waiting between ops"
+            text={comparedNumbers(...pair, 'time')}
+          />
+        ))}
       </tbody>
     </table>
   );
 }
+
+const QUANTILES = ['median', 'p5', 'p95'] as const;
 
 function differencesOf(session: OpenSession, other: string): Resource<Found> {
   const { api, reconnects } = session.context;
   return new Resource<Found>({
     key: () => finishedSteps(session),
     load: (signal) => api.comparison(session.id, other, signal),
+    reconnects,
+  });
+}
+
+// The medians of a generated step of both sessions.
+function mediansOf(
+  session: OpenSession,
+  other: string,
+  value: ComparedValue,
+): Resource<{ readonly pair: Pair }> {
+  const { api, reconnects } = session.context;
+  return new Resource<{ readonly pair: Pair }>({
+    key: () => finishedSteps(session),
+    load: async (signal) => {
+      const [left, right] = await Promise.all([
+        generatedMedians(api, session.id, 'all', value, {}, signal),
+        generatedMedians(api, other, 'all', value, {}, signal),
+      ]);
+      if (!left.ok) return left;
+      if (!right.ok) return right;
+      const [[a], [b]] = [[...left.value.values()], [...right.value.values()]];
+      return ok({ pair: a !== undefined && b !== undefined ? [a, b] : null });
+    },
     reconnects,
   });
 }

@@ -127,7 +127,10 @@ const SENTENCES = [
 ];
 
 export function Summary({ store, session }: { store: Store; session: OpenSession }) {
-  const isOpen = usePart(() => store.navigation.view.value.selection === null);
+  const isOpen = usePart(() => {
+    const { selection, other } = store.navigation.view.value;
+    return selection === null && other === null;
+  });
   const hasAccesses = usePart(() => {
     void session.feed.version.value;
     return session.data.stepTotals.accesses > 0;

@@ -7,6 +7,14 @@ import type { Compared, View } from '../../state/view';
 export const COMPARED_VALUES = ['time', 'bytes', 'accesses'] as const;
 export type ComparedValue = (typeof COMPARED_VALUES)[number];
 
+// With names that set the time apart from that of a step, which begins and ends with waiting.
+export const VALUE_OPTIONS: readonly { value: ComparedValue; text: string; hint?: string }[] =
+  COMPARED_VALUES.map((value) =>
+    value === 'time'
+      ? { value, text: 'op time', hint: 'The sum of the op times, without waiting between ops' }
+      : { value, text: value },
+  );
+
 // Rows of a comparison of two sessions.
 export const COMPARED_AXES = ['op_kind', 'layer', 'component', 'tensor'] as const;
 export type ComparedAxis = (typeof COMPARED_AXES)[number];
@@ -47,12 +55,29 @@ export function compareQuery(
     const { query } = filteredSums({ phase: 'all', range: null, filter: view.filter }, layers);
     return { ...query, left_token: indexOf(left), right_token: indexOf(right) };
   }
-  const { query } = filteredSums(view, layers);
-  const others: SumQuery = Object.fromEntries(
-    Object.entries(query).filter(([name]) => name !== 'layers'),
-  );
-  return { ...others, left_layer: indexOf(left), right_layer: indexOf(right) };
+  return {
+    ...layerSums(view, layers),
+    left_layer: indexOf(left),
+    right_layer: indexOf(right),
+  };
 }
+
+// What counts of a compared layer: what the view selects, whatever layers it selects.
+export function layerSums(
+  view: Pick<View, 'phase' | 'range' | 'filter'>,
+  layers: number,
+): SumQuery {
+  const { query } = filteredSums(view, layers);
+  return Object.fromEntries(Object.entries(query).filter(([name]) => name !== 'layers'));
+}
+
+// The name of a row of two layers: the server writes the distance of another layer as a number,
+// "l_out (layer -1)".
+export const relativeName = (name: string): string =>
+  name.replace(/ \(layer ([+-])(\d+)\)$/, (_, sign: string, distance: string) => {
+    const layers = distance === '1' ? 'layer' : `${distance} layers`;
+    return ` (${layers} ${sign === '-' ? 'before' : 'after'})`;
+  });
 
 type Figures = NonNullable<ComparedSums['left']>;
 
@@ -92,11 +117,30 @@ export function comparedText(
   const side = (figures: Figures | null): string =>
     figures ? format(numberOf(figures, value), value) : '–';
   const amount = difference ? numberOf(difference, value) : 0;
-  const sign = amount > 0 ? '+' : amount < 0 ? '−' : '';
   return {
     left: side(left),
     right: side(right),
-    difference: sign + format(Math.abs(amount), value),
+    difference: signed(amount, value),
     amount,
   };
 }
+
+export function comparedNumbers(
+  left: number,
+  right: number,
+  value: ComparedValue,
+): Omit<ComparedText, 'amount'> {
+  return {
+    left: format(left, value),
+    right: format(right, value),
+    difference: signed(right - left, value),
+  };
+}
+
+function signed(amount: number, value: ComparedValue): string {
+  const sign = amount > 0 ? '+' : amount < 0 ? '−' : '';
+  return sign + format(Math.abs(amount), value);
+}
+
+// The values of two sides; null: a side has none.
+export type Pair = readonly [number, number] | null;

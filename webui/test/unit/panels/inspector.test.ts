@@ -16,12 +16,15 @@ import {
 import {
   COMPARED_AXES,
   COMPARED_VALUES,
+  comparedNumbers,
   comparedText,
   comparisonOptions,
   comparisonText,
   compareQuery,
+  relativeName,
   rowsThatMatter,
 } from '../../../src/panels/inspector/compare';
+import { rowMedians } from '../../../src/panels/inspector/generated_medians';
 import { againstMedian, grouped, median, rowIndex } from '../../../src/panels/inspector/place';
 import { ofOp, ofSession, reproductionText } from '../../../src/panels/inspector/reproduce';
 import {
@@ -445,6 +448,31 @@ describe('a comparison', () => {
     expect(comparedText(row, 'bytes').difference).toBe('+2 KiB');
     expect(comparedText(row, 'accesses').difference).toBe('0');
     expect(comparedText({ ...row, left: null }, 'time').left).toBe('–');
+  });
+
+  it('subtracts the first side from the second one', () => {
+    expect(comparedNumbers(2000, 3000, 'time').difference).toBe('+1 µs');
+    expect(comparedNumbers(3072, 1024, 'bytes').difference).toBe('−2 KiB');
+    expect(comparedNumbers(5, 5, 'accesses')).toEqual({ left: '5', right: '5', difference: '0' });
+  });
+
+  it.each([
+    ['l_out (layer -1)', 'l_out (layer before)'],
+    ['l_out (layer +1)', 'l_out (layer after)'],
+    ['K (layer -12)', 'K (12 layers before)'],
+    ['attn_q.weight', 'attn_q.weight'],
+  ])('names a tensor of another layer: %s', (name, text) => {
+    expect(relativeName(name)).toBe(text);
+  });
+
+  it('has the medians of the steps with a value', () => {
+    const range = { from: 0, to: 4 };
+    const y = { rows: ['0', '1', 'outside'] };
+    const cells = Float32Array.from([0, 5, 3, 9, 0, 0, 7, 0, 0, 0, 0, 0]);
+    expect([...rowMedians({ x: range, y, width: 4, cells } as never)]).toEqual([
+      ['0', 5],
+      ['1', 7],
+    ]);
   });
 
   it('leaves out rows with hardly any difference', () => {
