@@ -28,6 +28,7 @@ async function expectComparison(other: string): Promise<void> {
   const rest = await found(other);
   const causes = comparison().getByRole('list', { name: 'Causes of differences' });
   await expect.poll(() => causes.locator('li').count()).toBe(rest.causes.length);
+  expect(await causes.innerText()).not.toMatch(/left session|right session|on the left|_/);
   const names = await comparison().locator('dd').allInnerTexts();
   expect(names).toEqual([
     `“${rest.left.title}”, ${rest.tokens.left} tokens`,
@@ -78,6 +79,7 @@ describe('another session', () => {
     // The second of two equal requests reuses the prompt of the first.
     const rest = await found(first);
     expect(rest.causes.join()).toMatch(/reused/);
+    await comparison().getByText('Reused prefix: this session reused').waitFor();
     // The end of the panel is scrolled to what was asked for.
     const panel = await fixture.inspector.locator('.inspection-body').boundingBox();
     const titles = await comparison().locator('dl').boundingBox();

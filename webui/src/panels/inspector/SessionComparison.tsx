@@ -23,6 +23,7 @@ import {
   type ComparedValue,
   type Pair,
 } from './compare';
+import { causeText } from './comparison_causes';
 import { DifferenceTable, SidesHead, TotalRow, type Sides } from './DifferenceTable';
 import { generatedMedians } from './generated_medians';
 import { setComparison } from './set_comparison';
@@ -117,7 +118,7 @@ function Differences({ store, session, other }: Props & { other: string }) {
   return (
     <Shown>
       <Titles found={found} />
-      <Causes causes={found.causes} />
+      <Causes store={store} found={found} />
       <StepTimes times={found.step_ns} />
       <Segmented
         label="Rows"
@@ -182,16 +183,24 @@ function Titles({ found }: { found: Found }) {
 const rowText = (axis: ComparedAxis, name: string): string =>
   axis === 'layer' ? layerName(name) : axis === 'component' ? componentName(name) : name;
 
-function Causes({ causes }: { causes: readonly string[] }) {
+function Causes({ store, found }: { store: Store; found: Found }) {
+  const page = store.sessions.page.value;
+  const { causes, left, right } = found;
+  const sessionName = (id: string): string => {
+    if (id === left.id) return 'this session';
+    if (id === right.id) return 'the other session';
+    const listed = page.is === 'ready' ? page.value.sessions.find((one) => one.id === id) : null;
+    return `session ${quoted(listed ?? { title: '', id })}`;
+  };
   if (causes.length === 0) {
     return <p>No cause of a difference is recorded: same model, settings, request and machine.</p>;
   }
   return (
     <>
-      <p>Causes of differences:</p>
+      <p>Causes of differences (of this and the other session):</p>
       <ul class="causes" aria-label="Causes of differences">
         {causes.map((cause) => (
-          <li key={cause}>{cause}</li>
+          <li key={cause}>{causeText(cause, sessionName)}</li>
         ))}
       </ul>
     </>
