@@ -47,6 +47,10 @@ const QUESTIONS = [
   question('memory', 'How much RAM is enough?', 'how much memory ram budget cache size', {
     panel: 'budget',
   }),
+  question('order', 'Is the file read in order?', 'sequential or random reads of the model file', {
+    panel: 'map',
+    options: 'y:file,x:time,v:bytes',
+  }),
   question('waits', 'What waits for the disk?', 'disk waits major faults page faults', {
     panel: 'table',
     options: 'all,by:tensor',

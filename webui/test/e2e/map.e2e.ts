@@ -6,6 +6,7 @@ import { PRESETS } from '../../src/panels/map/map_options';
 import { STATE_NAMES } from '../../src/panels/map/residency';
 import { axisName, sumText, valueName } from '../../src/panels/map/units';
 import { layerAxis, outputOf } from '../../src/panels/map/map_axes';
+import type { Sequentiality } from '../../src/net/types';
 import { axisOf } from '../../src/plane/axis';
 import { viridis } from '../../src/plane/colours';
 import { MARGIN, planeLayout, wholeCamera, xOf, yOf } from '../../src/plane/layout';
@@ -337,31 +338,38 @@ describe('a gesture', () => {
     expect(await totals().count()).toBe(0);
   });
 
-  it('of dragging over the file tells how sequential its reads are, with a gap to choose', async () => {
+  it('of the wheel or of dragging over the file tells how sequential its reads are', async () => {
     const { page } = fixture;
     await fixture.recorded(30);
     await preset('File × time').click();
     await settled();
+    const order = map().locator('.file-order');
+    // As REST says it; returns the share.
+    const isShown = async (query: string): Promise<number> => {
+      const { sums } = await fixture.get<Sequentiality>(`sequentiality?limit=1&${query}`);
+      const share = (100 * sums.sequential_bytes) / sums.bytes;
+      await order.getByText(`sequential ${share.toFixed(1)} %`).waitFor();
+      return share;
+    };
+    await isShown('');
     const box = await input().boundingBox();
     if (!box) throw new Error('no map');
     await page.mouse.move(box.x + box.width * 0.3, box.y + box.height * 0.2);
+    await page.mouse.wheel(0, -400);
+    await expect.poll(() => fixture.hash.get('p.map')).toContain('cx:');
+    const [, from = 0, to = 0] = /cx:([\d.]+):([\d.]+)/.exec(fixture.hash.get('p.map') ?? '') ?? [];
+    await isShown(`from_ns=${Math.floor(Number(from))}&to_ns=${Math.ceil(Number(to))}`);
+    await page.keyboard.press('0');
     await page.mouse.down();
     await page.mouse.move(box.x + box.width * 0.7, box.y + box.height * 0.4, { steps: 4 });
     await page.mouse.up();
     await expect.poll(() => fixture.hash.get('r')).toMatch(/^time:/);
     const [time = ''] = (fixture.hash.get('r') ?? '').split(',');
     const [, fromNs = '', toNs = ''] = time.split(':');
-    const shares: number[] = [];
-    for (const gap of [131_072, 0]) {
-      if (gap === 0) await map().getByLabel('Gap of sequential reads').selectOption('none');
-      const { sums } = await fixture.get<{ sums: { bytes: number; sequential_bytes: number } }>(
-        `sequentiality?gap=${gap}&from_ns=${fromNs}&to_ns=${toNs}&limit=1`,
-      );
-      const share = Math.round((100 * sums.sequential_bytes) / sums.bytes);
-      await totals().getByText(`${share} % sequential`).waitFor();
-      shares.push(share);
-    }
-    expect(shares[1]).toBeLessThan(shares[0] ?? 0);
+    const brushed = `from_ns=${fromNs}&to_ns=${toNs}`;
+    const near = await isShown(brushed);
+    await map().getByLabel('Gap of sequential reads').selectOption('none');
+    expect(await isShown(`${brushed}&gap=0`)).toBeLessThan(near);
     expect(fixture.hash.get('p.map')).toContain('gap:0');
   });
 

@@ -9,7 +9,7 @@ import {
   sourceName,
   visibleText,
 } from '../../src/format';
-import type { Access, Breakdown, Op, StepSummary, Token } from '../../src/net/types';
+import type { Access, Breakdown, Op, Sequentiality, StepSummary, Token } from '../../src/net/types';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use();
@@ -39,6 +39,11 @@ describe('the accesses', () => {
       `steps/${step}/accesses?limit=20`,
     );
     expect(await count(name)).toBe(total);
+    const { sums } = await fixture.get<Sequentiality>(
+      `sequentiality?from_step=${step}&to_step=${step + 1}`,
+    );
+    const sequential = ((100 * sums.sequential_bytes) / sums.bytes).toFixed(1);
+    await fixture.page.getByText(`sequential ${sequential} % (gap 128 KiB)`).waitFor();
     await expect.poll(async () => (await cells(name, 3))[5]).toBe(accesses[3]?.tensor_name);
     const { tokens } = await fixture.get<{ tokens: Token[] }>(
       `tokens?from=${(await steps())[step]?.token_id ?? 0}&limit=1`,

@@ -16,6 +16,7 @@ import { usePart } from '../../ui/hooks';
 import { ZoomButtons } from '../../ui/ZoomButtons';
 import type { MapModel } from './map_model';
 import { tracksOf } from './map_options';
+import { FileOrder } from './FileOrder';
 import { Legend } from './Legend';
 import { ResidencyLegend } from './ResidencyLegend';
 import { RangeTotals } from './RangeTotals';
@@ -51,7 +52,7 @@ export function MapFooter({ store, session, model, plane, scale }: Props) {
         <Breadcrumb model={model} />
         <RangeChip store={store} model={model} />
         <RangeTotals store={store} session={session} model={model} />
-        <span class="toolbar-end" />
+        <FileOrder store={store} session={session} model={model} />
         <ZoomButtons
           whole={isWhole}
           viewport={() => {

@@ -1,5 +1,6 @@
 // The brushed range: the part that the map shows as axes is its brush, the rest is a filter. Pure
 // functions.
+import type { Camera } from '../../plane/layout';
 import type { Brush } from '../../plane/paint_overlay';
 import type { Range } from '../../plane/range';
 import type { Scene } from '../../plane/scene';
@@ -48,6 +49,13 @@ export function firstRange(
   const one = step === null ? undefined : steps[step];
   if (x !== 'time' || y !== 'op' || !one || steps.length <= MANY_STEPS) return null;
   return one.end_ns > one.begin_ns ? { from: one.begin_ns, to: one.end_ns } : null;
+}
+
+// What is in view of the x axis; null: everything. Steps and tokens in view are whole ones.
+export function rangeInView({ x }: Camera, options: MapOptions): RangeFilter | null {
+  if (!x || options.x === 'all') return null;
+  const range = { from: Math.max(0, Math.floor(x.from)), to: Math.ceil(x.to) };
+  return { x: { axis: options.x, ...range }, y: null };
 }
 
 // A brush as a range; null: it covers everything.

@@ -33,7 +33,7 @@ export function sumText(value: MapValue, sum: number): string {
   return value.startsWith('bytes') ? formatBytes(Math.round(sum)) : number(sum);
 }
 
-export function unitOf({ x, value }: MapOptions, track: string): Unit {
+export function unitOf({ x, y, value }: MapOptions, track: string): Unit {
   const perX =
     x === 'token' ? ' per token' : x === 'step' ? ' per step' : x === 'time' ? ' per second' : '';
   const scaleX = x === 'time' ? 1e9 : 1;
@@ -41,6 +41,8 @@ export function unitOf({ x, value }: MapOptions, track: string): Unit {
   const isBytes = value.startsWith('bytes');
   // Bytes per byte: how often each byte was touched.
   if (isMemory && isBytes) {
+    if (y === 'file' && value !== 'bytes_written')
+      return { text: (cell) => `${number(cell * scaleX)}×`, what: `reads of each byte${perX}` };
     const verb =
       value === 'bytes_read' ? 'read' : value === 'bytes_written' ? 'written' : 'read or written';
     return {

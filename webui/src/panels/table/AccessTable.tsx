@@ -1,13 +1,15 @@
 // The accesses of the selected step or of the session.
 import { computed } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import { formatCount, plural } from '../../format';
+import { formatBytes, formatCount, plural } from '../../format';
 import { arrayRows, PagedRows, type Rows } from '../../grid/rows';
 import { nextSort, sortOf, sortText, type Sort, type VGrid } from '../../grid/vgrid';
 import { MAX_PAGE_ROWS } from '../../net/api';
 import { ok } from '../../result';
 import { parseFilter } from '../../state/filter';
 import type { OpenSession } from '../../state/open_session';
+import { bothOf, filteredSums } from '../../state/range_query';
+import { readOrderOf, readOrderText } from '../../state/read_order';
 import { Resource } from '../../state/resource';
 import { executedOp } from '../../state/per_session';
 import type { Store } from '../../state/store';
@@ -16,6 +18,7 @@ import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
 import { Empty, Failed, Loading } from '../../ui/States';
 import { Unused } from '../../ui/Unused';
+import { DEFAULT_GAP } from '../map/map_options';
 import {
   accessPlan,
   accessSql,
@@ -153,6 +156,7 @@ function Shown(
         )}
         <span>{plural(total, 'access', 'accesses')}</span>
         {options.all && <span>{plural(plan.steps.length, 'step')}</span>}
+        <ReadOrderOf key={String(options.all)} {...props} />
         {value.sorted && total > MAX_SORTED && (
           <span class="warn" title="Filter, or choose one step, to sort all of them.">
             first {formatCount(MAX_SORTED)} in this order
@@ -203,6 +207,27 @@ function Shown(
         />
       </div>
     </>
+  );
+}
+
+// How sequential the listed reads of the model files are. Nothing if the server cannot select them.
+function ReadOrderOf({ store, session, options }: TableProps) {
+  const { all } = options;
+  const resource = useMemo(() => {
+    const query = computed(() => {
+      const sums = filteredSums(store.navigation.view.value, store.layers.value);
+      if (sums.missing.length > 0) return null;
+      const step = session.step.value ?? 0;
+      return all ? sums.query : bothOf(sums.query, { from_step: step, to_step: step + 1 });
+    });
+    return readOrderOf(session, query);
+  }, [store, session, all]);
+  const share = useResource(resource).value?.share ?? null;
+  if (share === null) return null;
+  return (
+    <span title="Share of the bytes read of the model files that follow the previous read; the rest is random">
+      {readOrderText(share)} (gap {formatBytes(DEFAULT_GAP)})
+    </span>
   );
 }
 

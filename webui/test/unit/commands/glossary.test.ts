@@ -48,6 +48,8 @@ describe('the questions', () => {
     ['slowest token', 'ask-token'],
     ['hottest op', 'ask-op'],
     ['disk waits', 'ask-waits'],
+    ['sequential', 'ask-order'],
+    ['random', 'ask-order'],
   ])('are found by “%s”', (query, id) => {
     const [first] = rank(query, commands, ({ title }) => title, ({ words = '' }) => words); // prettier-ignore
     expect(first?.item.id).toBe(id);

@@ -137,7 +137,16 @@ describe('options', () => {
 describe('units', () => {
   it.each([
     ['layer', 'token', 'time', 'layer', 1500, 'time per token', '1.50 µs'],
-    ['file', 'token', 'bytes', 'file', 1, 'how often each byte is read or written per token', '1×'],
+    ['file', 'token', 'bytes', 'file', 1, 'reads of each byte per token', '1×'],
+    [
+      'memory',
+      'token',
+      'bytes',
+      'file',
+      1,
+      'how often each byte is read or written per token',
+      '1×',
+    ],
     ['file', 'all', 'accesses', 'file', 1 / 1024 / 1024, 'accesses per MiB', '1/MiB'],
     ['op', 'time', 'time', 'op', 0.25, 'share of the time', '25 %'],
     ['tensor', 'token', 'bytes', 'tensor', 2048, 'bytes per token and tensor', '2 KiB'],
