@@ -50,6 +50,10 @@ export function describeCell({
   if (axis && cell.y && hit.y !== null) {
     const isOneRow = axis.kind !== 'rows' || spanOf(cell.y) <= 1;
     const name = tensor ?? (isOneRow ? positionText(axis, hit.y) : rangeText(axis, cell.y));
+    if (cell.value === 0 && options.x === 'time') {
+      const place = axis.kind === 'bytes' ? name : `${axisName(track)} ${name}`;
+      return { ...titleOf(data, scene, hit, cell), lines: [[place, nothingText(track, options)]] };
+    }
     lines.push([axis.kind === 'bytes' ? (tensor ? 'tensor' : 'offset') : axisName(track), name]);
     const part = axis.kind === 'bytes' ? sectionAt(axis.parts, hit.y) : null;
     if (part?.name.includes('expert')) lines.push(['expert', /\d+$/.exec(part.name)?.[0] ?? '']);
@@ -80,6 +84,14 @@ export function describeCell({
     ]);
   }
   return { ...titleOf(data, scene, hit, cell), lines };
+}
+
+// Of an empty place, where there is nothing else to say.
+function nothingText(track: string, { value }: MapOptions): string {
+  if (value === 'faults') return 'no disk waits here';
+  if (value === 'bytes_written') return 'nothing written here';
+  if (track === 'buffer' && value !== 'bytes_read') return 'nothing read or written here';
+  return track === 'file' || value === 'bytes_read' ? 'nothing read here' : 'nothing here';
 }
 
 function titleOf(

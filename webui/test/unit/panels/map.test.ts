@@ -395,6 +395,29 @@ describe('the tooltip', () => {
     expect(lines.get('op times')).toBe('measured in passing');
   });
 
+  it.each([
+    ['file', 'bytes', 'nothing read here'],
+    ['file', 'faults', 'no disk waits here'],
+    ['buffer', 'bytes', 'nothing read or written here'],
+    ['buffer', 'bytes_written', 'nothing written here'],
+    ['op', 'time', 'nothing here'],
+  ] as const)('has one line for an empty place of the rows %s by %s', (y, value, text) => {
+    const ofBytes = y !== 'op';
+    const map: Scene = {
+      ...scene,
+      x: axisOf('time', 'time', 9000),
+      tracks: [{ ...scene.tracks[0], y: axisOf(ofBytes ? 'bytes' : 'rows', y, 8, { names: ['a', 'b', 'c', 'd'] }) }],
+    } as Scene; // prettier-ignore
+    const linesOf = (cellValue: number) =>
+      describeCell({
+        hit: { track: 0, x: 44, y: 3 },
+        cell: { x: { from: 44, to: 45 }, y: { from: 3, to: 4 }, value: cellValue },
+        context: { data, options: { ...defaultOptions, y, x: 'time', value }, scene: map, total: 0, step: 0, tensor: ofBytes ? 'blk.0' : null, residency: [['in memory', 'all']] },
+      }).lines; // prettier-ignore
+    expect(linesOf(0)).toEqual([[ofBytes ? 'blk.0' : 'op d', text]]);
+    expect(linesOf(1).length).toBeGreaterThan(4);
+  });
+
   it('has one line for a value that is the same per token', () => {
     const lines = linesAt(44, 90_900, { ...defaultOptions, y: 'expert' });
     expect(lines.get('time')).toBe('90.9 µs (90\u202f900 ns)');
