@@ -119,7 +119,9 @@ function Shown(
         <span>{formatBytes(all.bytes_read)} read</span>
         <span>{formatBytes(all.bytes_written)} written</span>
         <Unused words={value.missing} />
-        <span class="note-hint">Double click or Enter lists the accesses of a row.</span>
+        <span class="note-hint" title="Enter lists them, too.">
+          Double click lists the accesses of a row.
+        </span>
       </Note>
       <div class="table">
         {paged.count === 0 && <Empty>Nothing matches.</Empty>}

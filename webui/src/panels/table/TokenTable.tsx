@@ -66,8 +66,11 @@ export function TokenTable({ store, session, panel, options, copy }: TableProps)
         <span>{formatBytes(sum('bytes_read'))} read</span>
         <span>{formatNs(sum('time'))}</span>
         <Unused words={value.plan.missing} />
-        <span class="note-hint">
-          Prompt tokens are evaluated together: one row. Double click or Enter lists the accesses.
+        <span
+          class="note-hint"
+          title="The tokens of a prompt are evaluated together. Enter lists the accesses, too."
+        >
+          A prompt is one row. Double click lists the accesses of a row.
         </span>
       </Note>
       <div class="table">
