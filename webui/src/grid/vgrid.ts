@@ -12,7 +12,8 @@ export interface Column<Row> {
   readonly title: string;
   readonly hint?: string;
   readonly unsortable?: true; // not sortable
-  readonly width: number; // pixels; the minimum if `grow` is set
+  // Pixels. With `grow` and of numbers it is the minimum; other columns are as wide as their texts.
+  readonly width: number;
   readonly grow?: number; // share of the remaining width
   readonly align?: 'right';
   readonly mono?: boolean;
@@ -70,10 +71,20 @@ interface Line<Row> {
   isSelected: boolean;
 }
 
+interface Fonts {
+  readonly text: string;
+  readonly mono: string;
+  readonly title: string;
+}
+
 const ROW = 24;
 const MAX_HEIGHT = 8_000_000;
 const MAX_SHIFT = 10_000; // rows from the base: transforms of the browser have 24 bits
 const EDGE = 10_000; // pixels of exact scrolling that are kept at both ends
+const PADDING = 17; // of a cell, and what is lost by rounding
+const ARROW = 16; // of the sorted column
+const MAX_FITTED = 280;
+const SAMPLE = 60; // rows that are measured besides those in view
 
 let grids = 0;
 
@@ -90,6 +101,8 @@ export class VGrid<Row> {
   // Of the columns.
   private template = '';
   private minWidth = 0;
+  private fitted: number[] = []; // widths of the columns by their texts so far: they only grow
+  private fonts: Fonts | null = null;
   private readonly head: HTMLElement;
   private readonly body: HTMLElement;
   private readonly view: HTMLElement;
@@ -166,6 +179,7 @@ export class VGrid<Row> {
         sort?.key !== column.key ? 'none' : sort.descending ? 'descending' : 'ascending';
       this.head.children[i]?.setAttribute('aria-sort', direction);
     });
+    this.fitColumns();
     this.paint(true);
   }
 
@@ -252,6 +266,7 @@ export class VGrid<Row> {
 
   private makeColumns(): void {
     const { columns } = this.content;
+    this.fitted = [];
     this.host.setAttribute('aria-colcount', String(columns.length));
     this.head.replaceChildren(...columns.map((column, i) => this.heading(column, i === 0)));
     for (const line of this.lines.splice(0)) line.element.remove();
@@ -260,14 +275,57 @@ export class VGrid<Row> {
 
   private setTemplate(): void {
     const { columns } = this.content;
-    this.minWidth = columns.reduce((sum, column) => sum + column.width, 0);
+    const widths = columns.map(({ width }, i) => this.fitted[i] ?? width);
+    this.minWidth = widths.reduce((sum, width) => sum + width, 0);
     const template = columns
-      .map(({ width, grow }) => (grow ? `minmax(${width}px, ${grow}fr)` : `${width}px`))
+      .map(({ grow }, i) =>
+        grow ? `minmax(${widths[i] ?? 0}px, ${grow}fr)` : `${widths[i] ?? 0}px`,
+      )
       .join(' ');
     if (template === this.template) return;
     this.template = template;
     for (const one of [this.head, ...this.lines.map(({ element: line }) => line)])
       one.style.gridTemplateColumns = template;
+  }
+
+  // Makes columns as wide as the texts of a sample of the rows, up to a limit.
+  private fitColumns(): void {
+    const { columns, sort } = this.content;
+    const rows = this.sample();
+    if (rows.length === 0) return;
+    this.fonts ??= cellFonts(this.host);
+    const { fonts } = this;
+    this.fitted = columns.map((column, i) => {
+      if (column.grow) return column.width;
+      const arrow = sort?.key === column.key ? ARROW : 0;
+      const least = Math.max(
+        this.fitted[i] ?? (column.align ? column.width : 0),
+        textWidth(fonts.title, column.title) + arrow + PADDING,
+      );
+      const font = column.mono ? fonts.mono : fonts.text;
+      const widest = rows.reduce(
+        (width, row) => Math.max(width, textWidth(font, column.text(row)) + PADDING),
+        least,
+      );
+      return Math.ceil(Math.min(MAX_FITTED, widest));
+    });
+    this.setTemplate();
+  }
+
+  // The rows in view, and some of all that are loaded.
+  private sample(): readonly Row[] {
+    const { rows } = this.content;
+    const first = Math.floor(this.top);
+    const inView = Math.min(rows.count - first, Math.ceil(this.visible()) + 1);
+    const apart = Math.max(1, rows.count / SAMPLE);
+    const indices = [
+      ...Array.from({ length: Math.max(0, inView) }, (_, i) => first + i),
+      ...Array.from({ length: Math.min(SAMPLE, rows.count) }, (_, i) => Math.floor(i * apart)),
+    ];
+    return indices.flatMap((index) => {
+      const row = rows.at(index);
+      return row === undefined ? [] : [row];
+    });
   }
 
   // The headings are one stop of the Tab key: left and right move between them.
@@ -485,6 +543,26 @@ export class VGrid<Row> {
     this.reveal(index);
     this.activate(index, event.shiftKey, 'key');
   };
+}
+
+// As in table.css.
+function cellFonts(host: HTMLElement): Fonts {
+  const style = getComputedStyle(host);
+  const { fontFamily, fontSize } = style;
+  return {
+    text: `${fontSize} ${fontFamily}`,
+    mono: `11.5px ${style.getPropertyValue('--mono')}`,
+    title: `600 11.5px ${fontFamily}`,
+  };
+}
+
+let measuring: CanvasRenderingContext2D | null = null;
+
+function textWidth(font: string, text: string): number {
+  measuring ??= document.createElement('canvas').getContext('2d');
+  if (!measuring) return 0;
+  if (measuring.font !== font) measuring.font = font;
+  return measuring.measureText(text).width;
 }
 
 const isLeftHalf = (event: DragEvent, cell: HTMLElement): boolean => {

@@ -83,10 +83,10 @@ function sorted(rows: readonly Row[], sort: Sort): readonly Row[] {
 const COLUMNS: readonly Column<Row>[] = [
   { key: 'order', title: '#', width: 46, align: 'right', text: (row) => String(row.order) },
   { key: 'op', title: 'op', width: 120, mono: true, text: ({ item }) => item.node.op ?? kindName(item.node.kind) },
-  { key: 'name', title: 'name', width: 150, grow: 2, mono: true, text: ({ item }) => item.node.name, exact: ({ item }) => (item.node.label ? `${item.node.name}: ${item.node.label}` : item.node.name) },
+  { key: 'name', title: 'name', width: 150, mono: true, text: ({ item }) => item.node.name, exact: ({ item }) => (item.node.label ? `${item.node.name}: ${item.node.label}` : item.node.name) },
   { key: 'category', title: 'category', width: 120, text: ({ item }) => item.node.category.replaceAll('_', ' ') },
   { key: 'component', title: 'component · role', width: 120, text: ({ item: { node } }) => partName(node.component, node.role, ' · ') },
-  { key: 'shape', title: 'shape', unsortable: true, width: 120, grow: 1, align: 'right', text: ({ item }) => `${item.node.type} ${formatShape(item.node.shape)}` },
+  { key: 'shape', title: 'shape', unsortable: true, width: 120, align: 'right', text: ({ item }) => `${item.node.type} ${formatShape(item.node.shape)}` },
   { key: 'size', title: 'size', width: 80, align: 'right', text: ({ item }) => formatBytes(item.node.size), exact: ({ item }) => exactBytes(item.node.size) },
   { key: 'time', title: 'time', width: 80, align: 'right', text: ({ ns }) => (ns > 0 ? formatNs(ns) : '–') },
 ];

@@ -60,7 +60,7 @@ export function MapTable({
   const columns = useMemo((): readonly Column<Row>[] => {
     const largest = rows.reduce((most, { sum }) => Math.max(most, sum), 0);
     return [
-      { key: 'name', title: axis, width: 160, grow: 1, mono: true, text: (row) => row.name },
+      { key: 'name', title: axis, width: 160, mono: true, text: (row) => row.name },
       { key: 'sum', title: value, width: 110, align: 'right', text: (row) => sumText(shown.value, row.sum), bar: (row) => (largest > 0 ? row.sum / largest : 0) },
       ...(quantilesOf === null ? [] : quantileColumns(quantilesOf)),
       ...lanes.map((lane) => laneColumn(lane)),

@@ -122,7 +122,7 @@ export function opColumns(ops: readonly Op[]): readonly TableColumn<Op>[] {
   return [
     number('op', '#', 46, (op) => op.op, String, { name: 'index', hint: 'Index in execution order' }),
     text('operation_type', 'op', 120, (op) => op.operation_type, { mono: true, exact: (op) => (op.nodes > 1 ? `${op.operation_type}, ${op.nodes} nodes fused` : op.operation_type) }),
-    text('tensor_name', 'output', 112, (op) => op.tensor_name, { grow: 1, mono: true }),
+    text('tensor_name', 'output', 112, (op) => op.tensor_name, { mono: true }),
     number('op_layer_id', 'layer', 48, (op) => op.op_layer_id, String, { exact: layer }),
     text('component', 'component · role', 112, (op) => op.component, { text: part, tone: (op) => op.component }),
     time('duration_ns', 'duration', (op) => op.duration_ns, { bar: (op) => durationOf(op) / longest }),
@@ -211,7 +211,7 @@ export function accessColumns(data: TraceData): readonly TableColumn<AccessRow>[
     number('op', 'op', 52, count('op'), String, { name: 'index of the op', hint: 'Index of the op in its step' }),
     text('operation_type', 'op type', 110, field('operation_type'), { mono: true }),
     text('write', 'access', 56, way, { tone: way }),
-    text('tensor_name', 'tensor', 150, field('tensor_name'), { grow: 2, mono: true }),
+    text('tensor_name', 'tensor', 150, field('tensor_name'), { mono: true }),
     bytes('size_bytes', 'bytes', count('size_bytes')),
     number('layer_id', 'layer', 48, count('layer_id'), String, { hint: 'Layer of the tensor' }),
     text('component', 'component', 84, field('component'), { text: named('component', componentName), tone: (row) => String(row.component ?? '') }),
