@@ -247,6 +247,54 @@ describe('columns', () => {
   });
 });
 
+describe('texts', () => {
+  it('have room in their columns, and bars are below them', async () => {
+    const { page } = fixture;
+    await fixture.example();
+    await fixture.tab('Graph').click();
+    for (const rows of ['Nodes', 'Accesses', 'Ops'] as const) {
+      await page.getByRole('radio', { name: rows, exact: true }).check();
+      const shown = grid(new RegExp(`${rows} of (step|layer)`)).locator('.vgrid-row .vgrid-cell');
+      await shown.nth(40).waitFor();
+      // The sources of an op are a list of any length.
+      const cut = await shown.evaluateAll((all) =>
+        all
+          .filter((cell) => !cell.textContent.includes(', '))
+          .flatMap((cell) => (cell.scrollWidth > cell.clientWidth ? [cell.textContent] : [])),
+      );
+      expect(cut, rows).toEqual([]);
+    }
+    const covered = await page.locator('.vgrid-cell[style*="--share"]').evaluateAll((all) =>
+      all.flatMap((cell) => {
+        const text = document.createRange();
+        text.selectNodeContents(cell);
+        const bar = parseFloat(getComputedStyle(cell).backgroundSize.split(' ').at(-1) ?? '');
+        const top = cell.getBoundingClientRect().bottom - bar;
+        return text.getBoundingClientRect().bottom > top + 0.5 ? [cell.textContent] : [];
+      }),
+    );
+    expect(covered).toEqual([]);
+  });
+
+  it('above the totals are complete at 1440 x 900', async () => {
+    const { page } = fixture;
+    await fixture.example();
+    for (const by of ['tensor', 'token']) {
+      await page.getByLabel('Totals by', { exact: true }).selectOption(by);
+      await grid(`Totals by ${by}`).waitFor();
+      const hint = page.getByText(/Double click lists the accesses of a row\.$/);
+      expect(await hint.evaluate((one) => one.scrollWidth > one.clientWidth)).toBe(false);
+      const [inner, outer] = await Promise.all([
+        hint.boundingBox(),
+        page.locator('.table-note').boundingBox(),
+      ]);
+      expect((inner?.x ?? 0) + (inner?.width ?? 0)).toBeLessThan(
+        (outer?.x ?? 0) + (outer?.width ?? 0),
+      );
+    }
+  });
+});
+
 describe('copying', () => {
   it('gives the rows as TSV, CSV, JSON and SQL', async () => {
     const { page } = fixture;
