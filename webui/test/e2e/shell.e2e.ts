@@ -178,6 +178,22 @@ describe('fields', () => {
   });
 });
 
+describe('a menu', () => {
+  it('is as wide as its content, at most 440 pixels', async () => {
+    const { page } = fixture;
+    await fixture.example();
+    const widthOf = async (name: string): Promise<number> => {
+      await page.getByRole('button', { name, exact: true }).first().click();
+      const width = (await page.locator('.menu:popover-open').boundingBox())?.width ?? 0;
+      await page.keyboard.press('Escape');
+      return width;
+    };
+    expect(await widthOf('Copy')).toBeLessThan(200);
+    expect(await widthOf('Layout')).toBeLessThanOrEqual(440);
+    expect(await widthOf('What Map shows')).toBeLessThanOrEqual(440);
+  });
+});
+
 describe('accessibility', () => {
   it.each(['dark', 'light'] as const)('has no violations in the %s theme', async (theme) => {
     const { page } = fixture;
