@@ -158,6 +158,16 @@ describe('the memory budget', () => {
       });
     const thumb = (slider?.x ?? 0) + 8 + share * ((slider?.width ?? 0) - 16);
     expect(Math.abs((line?.x ?? 0) + (line?.width ?? 0) / 2 - thumb)).toBeLessThan(2);
+    // The figures are beside the curve.
+    const [plot, ...ticks] = await Promise.all([
+      panel().locator('.budget-curve').boundingBox(),
+      ...(await panel().locator('.budget-chart .budget-tick').all()).map((one) =>
+        one.boundingBox(),
+      ),
+    ]);
+    expect(ticks.length).toBe(2);
+    for (const tick of ticks)
+      expect((tick?.x ?? 0) + (tick?.width ?? 0)).toBeLessThan(plot?.x ?? 0);
     await panel()
       .getByRole('button', { name: `Use ${formatBytes(chosen)}` })
       .click();
