@@ -37,6 +37,9 @@ export function initialCamera(box: Box, layout: Layout): Camera {
   return { scale: READABLE_SCALE, left: (box.w - layout.width * READABLE_SCALE) / 2, top: MARGIN };
 }
 
+export const isCutBelow = ({ scale, top }: Camera, { h }: Box, { height }: Layout): boolean =>
+  height * scale + top > h;
+
 export function windowOf({ scale, left, top }: Camera, box: Box): Window {
   return [-left / scale, (box.w - left) / scale, -top / scale, (box.h - top) / scale];
 }

@@ -52,6 +52,16 @@ describe('the layer graph', () => {
     expect(json).toBeTypeOf('object');
   });
 
+  it('tells that there is more below', async () => {
+    await shown();
+    const { page } = fixture;
+    const graph = page.locator('.graph');
+    const hint = () => graph.evaluate((element) => getComputedStyle(element, '::after').content);
+    await expect.poll(hint).toContain('more below');
+    await graph.getByRole('button', { name: 'Show all', exact: true }).click();
+    await expect.poll(hint).toBe('none');
+  });
+
   it('supports keyboard navigation, zoom and search', async () => {
     await shown();
     const { page } = fixture;

@@ -322,7 +322,7 @@ function Search(
         type="search"
         class="filter graph-search"
         aria-label="Search the layer’s nodes"
-        placeholder="Search nodes"
+        placeholder="Find nodes"
         title="Searches name, op, label, role, component and type; all words must match. Enter goes to the next match."
         value={query}
         onInput={(event) => {

@@ -18,6 +18,7 @@ import {
   cameraOf,
   fitCamera,
   hit,
+  isCutBelow,
   panCamera,
   rectOf,
   cameraRevealing,
@@ -386,11 +387,12 @@ export class GraphChart implements Viewport {
   }
 
   private paint(): void {
-    const { canvas } = this.parts;
+    const { canvas, host } = this.parts;
     const box = this.box.peek();
     if (box.w === 0 || box.h === 0) return;
+    const drawn = this.drawn.peek();
+    host.dataset.more = drawn && isCutBelow(this.camera(), box, drawn.layout) ? 'below' : '';
     paintInto(canvas, { x: 0, y: 0, ...box }, (ctx) => {
-      const drawn = this.drawn.peek();
       if (drawn) paintGraph(ctx, box, drawn, this.camera(), this.marks(), this.colours());
     });
   }

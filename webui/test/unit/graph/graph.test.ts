@@ -15,6 +15,7 @@ import {
   cameraOf,
   fitCamera,
   hit,
+  isCutBelow,
   cameraRevealing,
   windowOf,
   zoomCamera,
@@ -257,6 +258,13 @@ describe('the camera', () => {
   });
   it('starts at a readable scale', () => {
     expect(initialCamera(box, layout).scale).toBeGreaterThanOrEqual(0.7);
+  });
+  it('has a margin below everything, or is cut below', () => {
+    const whole = fitCamera(box, layout);
+    expect(isCutBelow(whole, box, layout)).toBe(false);
+    expect(isCutBelow({ ...whole, top: whole.top + box.h }, box, layout)).toBe(true);
+    const flat = { w: box.w, h: 60 };
+    expect(isCutBelow(initialCamera(flat, layout), flat, layout)).toBe(true);
   });
   it('pans the minimum distance', () => {
     const camera = { scale: 1, left: 0, top: 0 };
