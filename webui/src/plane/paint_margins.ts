@@ -11,7 +11,7 @@ import {
   type Columns,
   type Raster,
 } from './raster';
-import { fitted } from './paint_text';
+import { fittedOf } from './paint_text';
 import { spanOf, type Range } from './range';
 import { Mark, type MarkedPixels } from './sources/token_marks';
 import type { PlaneTheme } from './theme';
@@ -93,8 +93,10 @@ export function paintTogether(
       ctx.textAlign = 'left';
       ctx.textBaseline = 'alphabetic';
       ctx.fillStyle = theme.dim;
+      // "step 0: 10 tokens together, equal shares", or its first words.
+      const texts = [name, ...[',', ':'].map((end) => name.split(end)[0] ?? name)];
       if (right - left > 60)
-        ctx.fillText(fitted(ctx, name, right - left - 4), left + 2, sums.y + 9);
+        ctx.fillText(fittedOf(ctx, texts, right - left - 4), left + 2, sums.y + 9);
     }
   });
 }
