@@ -59,6 +59,8 @@ export function createApi(whileBusy: WhileBusy) {
           query: { ...part, format: 'columns' },
         }),
       ),
+    residency: (session: string, step: number, signal?: AbortSignal) =>
+      get(`sessions/${id(session)}/steps/${step}/residency`, wire.residency, { signal }),
     ops: (session: string, step: number, signal?: AbortSignal) =>
       fetchAllPages(
         (from) =>

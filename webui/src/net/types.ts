@@ -11,6 +11,7 @@ export type Model = Schemas['Model'];
 export type Memory = Schemas['Memory'];
 export type MemoryOptions = Schemas['MemoryOptions'];
 export type MemoryPlan = Schemas['MemoryPlan'];
+export type Residency = Schemas['Residency'];
 export type Message = Schemas['Message'];
 export type GenerateRequest = Schemas['GenerateRequest'];
 export type Run = Schemas['Generation'];
@@ -102,6 +103,23 @@ export const memory = object<Memory>({
   bytes_per_token: num,
   plan: object<Memory['plan']>({ budget_bytes: num }),
 });
+const residentRanges = list(
+  object<Residency['resident_ranges'][number]>({ file: num, file_offset: num, size_bytes: num }),
+);
+export const residency = object<Residency>({
+  step: num,
+  tensors: list(
+    object<Residency['tensors'][number]>({
+      tensor_name: str,
+      file: num,
+      file_offset: num,
+      size_bytes: num,
+      mapped: bool,
+      resident_bytes: nullable(num),
+    }),
+  ),
+  resident_ranges: residentRanges,
+});
 export const memoryPlan = object<MemoryPlan>({
   tensors: list(
     object<MemoryPlan['tensors'][number]>({
@@ -123,9 +141,7 @@ export const memoryPlan = object<MemoryPlan>({
       pinned: bool,
     }),
   ),
-  resident_ranges: list(
-    object<MemoryPlan['resident_ranges'][number]>({ file: num, file_offset: num, size_bytes: num }),
-  ),
+  resident_ranges: residentRanges,
   residency_known: bool,
   curve: list(
     object<MemoryPlan['curve'][number]>({

@@ -14,6 +14,8 @@ export interface Draft {
 
 export const emptyDraft: Draft = { message: '', system: '', text: '', tokens: '' };
 
+const RESIDENCY_INTERVAL_MS = 1000;
+
 const wholeNumber = /^\d{1,9}$/;
 
 export type Prompt = Pick<GenerateRequest, 'prompt' | 'messages' | 'tokens'>;
@@ -75,6 +77,7 @@ export function requestOf(prompt: Prompt, settings: Settings): Result<GenerateRe
     level: settings.level,
     timing: settings.timing,
     ...(settings.minorFaults ? { minor_faults: true } : {}),
+    ...(settings.residency ? { residency_interval_ms: RESIDENCY_INTERVAL_MS } : {}),
     ...(settings.level === 'verbose' && settings.statsPattern !== ''
       ? { stats_pattern: settings.statsPattern }
       : {}),

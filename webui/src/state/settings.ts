@@ -24,6 +24,7 @@ export interface Settings {
   readonly level: Level;
   readonly timing: TimingMode;
   readonly minorFaults: boolean; // record each minor page fault, too
+  readonly residency: boolean; // record what of the model is in memory
   readonly statsPattern: string; // empty: the server's default
 }
 
@@ -48,6 +49,7 @@ export const defaultSettings: Settings = {
   level: 'detailed',
   timing: 'fast',
   minorFaults: false,
+  residency: false,
   statsPattern: '',
 };
 

@@ -1,6 +1,6 @@
 // The map: its presets against REST, gestures, range, links, live and recorded pictures.
 import { describe, expect, it } from 'vitest';
-import { componentName, plural } from '../../src/format';
+import { componentName, formatBytes, plural } from '../../src/format';
 import { rowsThatMatter } from '../../src/panels/inspector/compare';
 import { PRESETS } from '../../src/panels/map/map_options';
 import { STATE_NAMES } from '../../src/panels/map/residency';
@@ -160,6 +160,32 @@ describe('the table', () => {
     await expect
       .poll(() => row.locator('.vgrid-cell').nth(2).innerText())
       .toBe(sumText('time', Math.fround(median)));
+  });
+});
+
+describe('what was in memory', () => {
+  it('is shown before the selected step, and equals REST', async () => {
+    await fixture.recorded(6, { residency_interval_ms: 0 });
+    await preset('Memory').click();
+    for (const step of [2, 4]) {
+      await fixture.show(fixture.session ?? '', `step=${step}`, 'p.map=y:memory,x:all');
+      const { tensors } = await fixture.get<{
+        tensors: readonly { mapped: boolean; size_bytes: number; resident_bytes: number | null }[];
+      }>(`steps/${step}/residency`);
+      const mapped = tensors.filter(({ mapped }) => mapped);
+      const sum = (of: (one: (typeof tensors)[number]) => number) =>
+        mapped.reduce((all, one) => all + of(one), 0);
+      const bytes = sum(({ resident_bytes: resident }) => resident ?? 0);
+      expect(bytes).toBeGreaterThan(0);
+      const states = map().getByRole('list', { name: `The weights before step ${step}` });
+      await expect.poll(() => states.innerText()).toContain(`in memory ${formatBytes(bytes)}`);
+      const missing = sum(({ size_bytes: size }) => size) - bytes;
+      expect(await states.innerText()).toContain(`not in memory ${formatBytes(missing)}`);
+      const { rows } = await fixture.sql<[number]>(
+        `SELECT sum(resident_bytes) FROM residency WHERE step = ${step}`,
+      );
+      expect(rows[0]?.[0]).toBe(bytes);
+    }
   });
 });
 

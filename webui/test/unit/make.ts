@@ -46,6 +46,7 @@ export function step(index: number, part: Partial<StepSummary> = {}): StepSummar
     thermal_throttles: null,
     memory_limit_bytes: null,
     locked_bytes: null,
+    resident_bytes: null,
     pressure_cpu_ns: null,
     pressure_io_ns: null,
     pressure_memory_ns: null,

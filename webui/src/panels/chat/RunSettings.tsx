@@ -222,6 +222,19 @@ function Trace({ settings, set }: Part) {
         />
         <span>Minor page faults</span>
       </label>
+      <label
+        class="check wide"
+        title="Record which parts of the model files are in memory, before steps, at most once a second: shown in the map with X: all, and in SQL table residency"
+      >
+        <input
+          type="checkbox"
+          checked={settings.residency}
+          onChange={(event) => {
+            set({ residency: event.currentTarget.checked });
+          }}
+        />
+        <span>What is in memory</span>
+      </label>
       {settings.level === 'verbose' && (
         <label class="wide" title="Regular expression that matches tensor names">
           <span>Statistics of</span>

@@ -84,6 +84,7 @@ function machineFacts(step: StepSummary): readonly Fact[] {
 export function memoryFacts(step: StepSummary): readonly Fact[] {
   const { disk_read_bytes: disk, reread_factor: again, bytes_per_fault: perFault } = step;
   const { minor_faults: minor, memory_limit_bytes: limit, locked_bytes: locked } = step;
+  const { resident_bytes: resident } = step;
   const pressure = [
     step.pressure_cpu_ns ? `${formatNs(step.pressure_cpu_ns)} for a processor` : '',
     step.pressure_io_ns ? `${formatNs(step.pressure_io_ns)} for a disk` : '',
@@ -100,6 +101,7 @@ export function memoryFacts(step: StepSummary): readonly Fact[] {
     ...(pressure.length === 0 ? [] : fact('tasks waited', pressure.join(', '))),
     ...(limit === null ? [] : fact('memory limit', formatBytes(limit))),
     ...(locked ? fact('locked memory', formatBytes(locked)) : []),
+    ...(resident === null ? [] : fact('weights in memory', formatBytes(resident))),
   ];
 }
 

@@ -86,7 +86,9 @@ function tensorOf(model: MapModel, hit: { track: number; y: number | null }): st
 
 function residencyAt(model: MapModel, tensor: string | null): ReturnType<typeof residencyLines> {
   const residency = model.residency.peek();
-  return tensor !== null && residency?.is === 'known' ? residencyLines(residency.plan, tensor) : [];
+  return tensor !== null && residency?.is === 'known'
+    ? residencyLines(residency.weights, tensor, residency.step)
+    : [];
 }
 
 function planeModelOf(store: Store, model: MapModel): PlaneModel {

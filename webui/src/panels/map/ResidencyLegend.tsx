@@ -1,14 +1,13 @@
 // Below the memory map: what the lanes mean, with the bytes of each state, or why there are none.
 import { formatBytes } from '../../format';
-import type { MemoryPlan } from '../../net/types';
 import type { Store } from '../../state/store';
 import type { MapModel } from './map_model';
-import { residencyTotals, STATE_NAMES, type WeightState } from './residency';
+import { residencyTotals, STATE_NAMES, type Weights, type WeightState } from './residency';
 
 export function ResidencyLegend({ store, model }: { store: Store; model: MapModel }) {
   const residency = model.residency.value;
   if (!residency) return null;
-  if (residency.is === 'known') return <States plan={residency.plan} />;
+  if (residency.is === 'known') return <States weights={residency.weights} step={residency.step} />;
   if (residency.is === 'loading') return null;
   const { model: of } = residency;
   return (
@@ -29,8 +28,9 @@ export function ResidencyLegend({ store, model }: { store: Store; model: MapMode
   );
 }
 
-function States({ plan }: { plan: MemoryPlan }) {
-  const { size, resident, copied, pinned, streamed } = residencyTotals(plan);
+function States({ weights, step }: { weights: Weights; step: number | null }) {
+  const { size, resident, copied, pinned, streamed } = residencyTotals(weights);
+  const when = step === null ? 'now' : `before step ${step}`;
   const shown: readonly (readonly [WeightState, number])[] = [
     ...(pinned + streamed > 0
       ? [['pinned', pinned] as const, ['streamed', streamed] as const]
@@ -41,7 +41,8 @@ function States({ plan }: { plan: MemoryPlan }) {
     ...(copied > 0 ? [['copied', copied] as const] : []),
   ];
   return (
-    <ul class="map-residency" aria-label="The weights now">
+    <ul class="map-residency" aria-label={`The weights ${when}`}>
+      {step !== null && <li>{when}:</li>}
       {shown.map(([state, bytes]) => (
         <li key={state} data-state={state}>
           {STATE_NAMES[state]} {formatBytes(bytes)}

@@ -126,7 +126,7 @@ export class MapScene {
     const residency = this.residency.state.value;
     const files = this.pictures.of('file')?.y.sections;
     if (!scene || !files || residency?.is !== 'known') return scene;
-    const lanes = lanesOf(residency.plan, files);
+    const lanes = lanesOf(residency.weights, files);
     return {
       ...scene,
       tracks: scene.tracks.map((track) => (track.y.name === 'file' ? { ...track, lanes } : track)),

@@ -1,7 +1,7 @@
-// What of the model files is in memory now, and what the plan does with them: as lanes beside the
+// What of the model files is in memory, and what the plan does with them: as lanes beside the
 // file track of the memory map, and as text. Pure functions.
 import { formatBytes } from '../../format';
-import type { MemoryPlan, Model, Session } from '../../net/types';
+import type { MemoryPlan, Model, Residency, Session } from '../../net/types';
 import { sectionsIn, type Section } from '../../plane/axis';
 import { clip, spanOf, type Range } from '../../plane/range';
 import type { Lane, LanePart, LaneState } from '../../plane/scene';
@@ -20,6 +20,19 @@ export const STATE_NAMES: Readonly<Record<WeightState, string>> = {
 export const isModelOf = ({ model }: Session, { path, size_bytes }: Model): boolean =>
   model?.path === path && model.size === size_bytes;
 
+export type Weights = Pick<
+  MemoryPlan,
+  'tensors' | 'planned_ranges' | 'resident_ranges' | 'residency_known'
+>;
+
+// The session does not say what the plan of a budget was.
+export const weightsOf = ({ tensors, resident_ranges }: Residency): Weights => ({
+  tensors: tensors.map((one) => ({ ...one, pinned_bytes: 0, streamed_bytes: 0 })),
+  planned_ranges: [],
+  resident_ranges,
+  residency_known: true,
+});
+
 // Bytes of each state; null: not known.
 export interface ResidencyTotals {
   readonly size: number; // of the mapped tensors
@@ -29,8 +42,8 @@ export interface ResidencyTotals {
   readonly streamed: number;
 }
 
-export function residencyTotals({ tensors, residency_known: known }: MemoryPlan): ResidencyTotals {
-  const sum = (of: (tensor: MemoryPlan['tensors'][number]) => number): number =>
+export function residencyTotals({ tensors, residency_known: known }: Weights): ResidencyTotals {
+  const sum = (of: (tensor: Weights['tensors'][number]) => number): number =>
     tensors.reduce((all, tensor) => all + of(tensor), 0);
   return {
     size: sum(({ mapped, size_bytes: size }) => (mapped ? size : 0)),
@@ -42,7 +55,7 @@ export function residencyTotals({ tensors, residency_known: known }: MemoryPlan)
 }
 
 // `files`: where the files begin on the axis. The lane of the plan only if there is a plan.
-export function lanesOf(plan: MemoryPlan, files: readonly Section[]): readonly Lane[] {
+export function lanesOf(plan: Weights, files: readonly Section[]): readonly Lane[] {
   const part = (
     one: { readonly file: number; readonly file_offset: number; readonly size_bytes: number },
     state: LaneState,
@@ -60,10 +73,11 @@ export function lanesOf(plan: MemoryPlan, files: readonly Section[]): readonly L
   ];
 }
 
-// The state of a tensor, for the tooltip.
+// The state of a tensor, for the tooltip. `step`: just before it; null: now.
 export function residencyLines(
-  plan: MemoryPlan,
+  plan: Weights,
   tensor: string,
+  step: number | null,
 ): readonly (readonly [name: string, value: string])[] {
   const one = plan.tensors.find(({ tensor_name: name }) => name === tensor);
   if (!one) return [];
@@ -79,7 +93,7 @@ export function residencyLines(
       : of(one.resident_bytes)
     : STATE_NAMES.copied;
   return [
-    ['in memory now', resident],
+    [step === null ? 'in memory now' : `in memory before step ${step}`, resident],
     ...planned.map((text): readonly [string, string] => ['plan', text]),
   ];
 }

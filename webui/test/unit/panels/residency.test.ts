@@ -6,6 +6,7 @@ import {
   residencyLines,
   residencyTotals,
   shareOf,
+  weightsOf,
 } from '../../../src/panels/map/residency';
 import { axisOf } from '../../../src/plane/axis';
 import { hitAt, laneBox, planeLayout, wholeCamera, zoneAt } from '../../../src/plane/layout';
@@ -78,14 +79,24 @@ describe('the residency of the weights', () => {
   });
 
   it('describes a tensor', () => {
-    expect(residencyLines(plan, 'a')).toEqual([
+    expect(residencyLines(plan, 'a', null)).toEqual([
       ['in memory now', '6 KiB of 10 KiB'],
       ['plan', '4 KiB of 10 KiB pinned'],
       ['plan', '6 KiB of 10 KiB read for every token'],
     ]);
-    expect(residencyLines(plan, 'b')).toEqual([['in memory now', 'copied when loaded']]);
-    expect(residencyLines(plan, 'c')).toEqual([['in memory now', 'all']]);
-    expect(residencyLines(plan, 'd')).toEqual([]);
+    expect(residencyLines(plan, 'b', null)).toEqual([['in memory now', 'copied when loaded']]);
+    expect(residencyLines(plan, 'c', null)).toEqual([['in memory now', 'all']]);
+    expect(residencyLines(plan, 'd', null)).toEqual([]);
+  });
+  it('can be that of a snapshot, which has no plan', () => {
+    const tensors = plan.tensors.map(({ pinned_bytes, streamed_bytes, ...one }) => one);
+    const { resident_ranges } = plan;
+    const weights = weightsOf({ step: 3, timestamp_ns: 0, resident_unit_bytes: 1, resident_ranges, tensors }); // prettier-ignore
+    expect(lanesOf(weights, files).map(({ title }) => title)).toEqual(['RAM']);
+    expect(residencyTotals(weights)).toMatchObject({ resident: 14 * KIB, pinned: 0, streamed: 0 });
+    expect(residencyLines(weights, 'a', 3)).toEqual([
+      ['in memory before step 3', '6 KiB of 10 KiB'],
+    ]);
   });
 
   it('is that of the model with the same path and size', () => {

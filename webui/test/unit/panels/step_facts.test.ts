@@ -33,12 +33,14 @@ it('says what the process read from disks, and what waited', () => {
       minor_faults: 12,
       pressure_io_ns: 2_000_000,
       pressure_memory_ns: 0,
+      resident_bytes: 5 << 20,
     }),
   );
   expect(facts.map((fact) => `${fact.name}: ${fact.value}`)).toEqual([
     'read from disks: 3 MiB, 0.88 times the weights that the step read, 128 KiB per major page fault',
     'minor page faults: 12',
     'tasks waited: 2 ms for a disk',
+    'weights in memory: 5 MiB',
   ]);
   expect(memoryFacts(step(3))).toEqual([]);
 });

@@ -60,6 +60,11 @@ describe('requestOf', () => {
       value: { stats_pattern: 'ffn' },
     });
   });
+  it('asks for what is in memory once a second, if chosen', () => {
+    expect(request({ residency: true })).toMatchObject({ value: { residency_interval_ms: 1000 } });
+    const made = request({});
+    expect(made.ok && 'residency_interval_ms' in made.value).toBe(false);
+  });
   it('rejects a seed that is not a number', () => {
     expect(request({ seed: 'x' })).toMatchObject({ ok: false });
   });
