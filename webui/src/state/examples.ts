@@ -14,6 +14,8 @@ const ask = (mode: PromptMode, text: string, why: string): ExamplePrompt => ({ m
 const passOf = ({ n_experts: experts = 0 }: Model): string =>
   experts > 0 ? 'each word reads the experts chosen for it' : 'each word reads all weights once';
 
+const KV_CACHE = 'about the memory that grows with each word';
+
 // The bundled model was trained on these questions.
 const BUNDLED = /(^|\/)pocket(\.gguf)?$/;
 
@@ -35,15 +37,15 @@ export function examplePrompts(model: Model): readonly ExamplePrompt[] {
   const pass = passOf(model);
   if (BUNDLED.test(model.path) || model.name === 'pocket') {
     return [
-      ask('chat', 'What is the KV cache?', pass),
-      ask('chat', 'What is a cache?', 'a short answer'),
+      ask('chat', 'What is the KV cache?', KV_CACHE),
+      ask('chat', 'What is a cache?', `a short answer: ${pass}`),
       ask('chat', 'Tell me a story about a fox.', 'a long answer: the KV cache grows'),
     ];
   }
   if (model.has_chat_template) {
     return [
-      ask('chat', 'What is the KV cache?', pass),
-      ask('chat', 'Count from 1 to 20.', 'the same pass again and again'),
+      ask('chat', 'What is the KV cache?', KV_CACHE),
+      ask('chat', 'Count from 1 to 20.', `a regular answer: ${pass}`),
       ask('chat', 'Tell me a story about a fox.', 'a long answer: the KV cache grows'),
     ];
   }

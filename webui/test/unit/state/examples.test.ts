@@ -35,6 +35,9 @@ it('examples say what a mixture of experts reads', () => {
   expect(texts({})).toContain('all weights once');
   expect(texts({ n_experts: 8 })).toContain('the experts chosen for it');
   expect(texts({ n_experts: 8 })).not.toContain('all weights');
+  // Not beside a question that it has nothing to do with.
+  const kv = examplePrompts(model({ n_experts: 8 })).find(({ text }) => text.includes('KV cache'));
+  expect(kv?.why).toContain('memory that grows');
 });
 
 describe('the search of a session', () => {
