@@ -11,7 +11,6 @@ import {
   type Columns,
   type Raster,
 } from './raster';
-import { fittedOf } from './paint_text';
 import { spanOf, type Range } from './range';
 import { Mark, type MarkedPixels } from './sources/token_marks';
 import type { PlaneTheme } from './theme';
@@ -93,10 +92,7 @@ export function paintTogether(
       ctx.textAlign = 'left';
       ctx.textBaseline = 'alphabetic';
       ctx.fillStyle = theme.dim;
-      // "step 0: 10 tokens together, equal shares", or its first words.
-      const texts = [name, ...[',', ':'].map((end) => name.split(end)[0] ?? name)];
-      if (right - left > 60)
-        ctx.fillText(fittedOf(ctx, texts, right - left - 4), left + 2, sums.y + 9);
+      if (ctx.measureText(name).width <= right - left - 4) ctx.fillText(name, left + 2, sums.y + 9);
     }
   });
 }

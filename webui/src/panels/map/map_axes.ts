@@ -64,7 +64,7 @@ export function promptSteps({ steps }: TraceData): readonly Section[] {
     if (step?.phase === 'generate') break;
     if (!step || step.token_count < 2) continue;
     const { token_id: from, token_count: tokens } = step;
-    const name = `step ${step.step}: ${formatCount(tokens)} tokens together, equal shares`;
+    const name = `${formatCount(tokens)} tokens in one step`;
     found.push({ name, from, to: from + tokens });
   }
   return found;

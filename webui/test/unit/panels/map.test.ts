@@ -446,9 +446,7 @@ describe('the prompt', () => {
     data.addStep(step(0, { phase: 'prompt', token_id: 5, token_count: 512 }));
     data.addStep(step(1, { phase: 'prompt', token_id: 517, token_count: 1 }));
     data.addStep(step(2, { token_id: 518 }));
-    expect(promptSteps(data)).toEqual([
-      { name: 'step 0: 512 tokens together, equal shares', from: 5, to: 517 },
-    ]);
+    expect(promptSteps(data)).toEqual([{ name: '512 tokens in one step', from: 5, to: 517 }]);
   });
 });
 
