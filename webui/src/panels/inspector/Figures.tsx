@@ -1,5 +1,6 @@
 // The figures that say why the selection matters, each with its course over the session, and what
 // they are the totals of.
+import { Fragment } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { exactBytes, exactNs, formatBytes, formatCount, formatNs } from '../../format';
 import type { OpenSession } from '../../state/open_session';
@@ -14,7 +15,9 @@ import {
   coursesOf,
   grouped,
   median,
+  partsOfLine,
   scopeOf,
+  withGaps,
   type Place,
   type PlaceValue,
 } from './place';
@@ -117,6 +120,7 @@ function PlaceFigures({ store, session, place, now }: Props & { place: Place; no
     [store, session, place.axis, place.name, place.index, place.step],
   );
   const { value, error } = useResource(resource);
+  const view = store.navigation.view.peek(); // of the courses: they are read again with each change
   if (error) return <p class="dim">Its values over the session cannot be read.</p>;
   if (!value) return null;
   return (
@@ -140,7 +144,7 @@ function PlaceFigures({ store, session, place, now }: Props & { place: Place; no
                 exact: exact(course.value, course.sum),
                 ...(course.share === null ? {} : { share: course.share }),
                 note: here === undefined ? '' : [ofStep, against].filter(Boolean).join(', '),
-                series: course.perStep,
+                series: withGaps(course.perStep, session.data.steps, view),
               }}
             />
           );
@@ -168,7 +172,7 @@ export const percent = (share: number): string =>
   share > 0 && share < 0.001 ? '< 0.1 %' : `${(100 * share).toFixed(1)} %`;
 
 // The course over the steps of the session; the line marks the selected step.
-function Spark(props: Props & { name: string; series: readonly number[] }) {
+function Spark(props: Props & { name: string; series: readonly (number | null)[] }) {
   const { store, session, name, series } = props;
   const at = usePart(() => {
     void session.feed.version.value;
@@ -177,11 +181,19 @@ function Spark(props: Props & { name: string; series: readonly number[] }) {
     return step === null || count === 0 ? null : (step + 0.5) / count;
   });
   const shown = grouped(series);
-  const most = shown.reduce((max, value) => Math.max(max, value), 0) || 1;
-  const points = shown.map((value, i) => {
-    const x = ((i + 0.5) / shown.length) * W;
-    return `${x.toFixed(1)},${(H - 1 - (value / most) * (H - 3)).toFixed(1)}`;
-  });
+  const most = shown.reduce<number>((max, value) => Math.max(max, value ?? 0), 0) || 1;
+  const x = (at: number): string => ((at / shown.length) * W).toFixed(1);
+  const point = (at: number, i: number): string =>
+    `${x(at)},${(H - 1 - ((shown[i] ?? 0) / most) * (H - 3)).toFixed(1)}`;
+  const parts = partsOfLine(shown).map(([from, to]) => ({
+    from: x(from),
+    to: x(to),
+    // A single step is a line of its width.
+    points:
+      to === from + 1 && shown.length > 1
+        ? `${point(from, from)} ${point(to, from)}`
+        : Array.from({ length: to - from }, (_, i) => point(from + i + 0.5, from + i)).join(' '),
+  }));
   return (
     <button
       type="button"
@@ -204,8 +216,12 @@ function Spark(props: Props & { name: string; series: readonly number[] }) {
         aria-hidden="true"
         preserveAspectRatio="none"
       >
-        <polygon points={`0,${H} ${points.join(' ')} ${W},${H}`} />
-        <polyline points={points.join(' ')} />
+        {parts.map(({ from, to, points }) => (
+          <Fragment key={from}>
+            <polygon points={`${from},${H} ${points} ${to},${H}`} />
+            <polyline points={points} />
+          </Fragment>
+        ))}
         {at !== null && <line x1={at * W} x2={at * W} y1="0" y2={H} />}
       </svg>
     </button>

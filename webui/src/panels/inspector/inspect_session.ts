@@ -329,7 +329,7 @@ function stepTime(data: TraceData, step: StepSummary): Figure {
     exact: exactNs(time),
     note: [WAITING, same.length > 2 ? againstMedian(time, usual) : ''].filter(Boolean).join(', '),
     ofStep: true,
-    series: steps.map((one) => one.duration_ns),
+    series: Array.from(data.steps, (one) => (one && !one.dropped ? one.duration_ns : null)),
   };
 }
 

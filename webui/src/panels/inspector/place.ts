@@ -2,16 +2,18 @@
 // Read from the same raster as the map: one row, step by step, of what phase, range and filter
 // select.
 import { computed, type ReadonlySignal } from '@preact/signals';
-import type { PictureQuery, TraceSums } from '../../net/types';
+import type { PictureQuery, StepSummary, TraceSums } from '../../net/types';
 import { pixelStart } from '../../plane/raster';
 import { quantile } from '../../quantile';
 import { ok, type Result } from '../../result';
 import type { ApiError } from '../../net/api';
-import type { OpenSession } from '../../state/open_session';
+import { CLEAN_STEPS, parseFilter } from '../../state/filter';
+import { isInPhase, type OpenSession } from '../../state/open_session';
 import { perSession } from '../../state/per_session';
 import { bothOf, filteredSums, type SumQuery } from '../../state/range_query';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
+import type { View } from '../../state/view';
 
 // A row of an axis of the map.
 export interface Place {
@@ -169,15 +171,49 @@ export function median(values: readonly number[]): number {
   return quantile(sorted, 0.5) ?? 0;
 }
 
-// The values of steps, as means of at most `WIDTH` groups.
-export function grouped(values: readonly number[]): readonly number[] {
+// The values of steps, as means of at most `WIDTH` groups; null: none of a group is known.
+export function grouped(values: readonly (number | null)[]): readonly (number | null)[] {
   if (values.length <= WIDTH) return values;
   return Array.from({ length: WIDTH }, (_, i) => {
     const from = Math.floor((i * values.length) / WIDTH);
     const to = Math.max(from + 1, Math.floor(((i + 1) * values.length) / WIDTH));
-    const part = values.slice(from, to);
-    return part.reduce((sum, value) => sum + value, 0) / part.length;
+    const part = values.slice(from, to).filter((value) => value !== null);
+    return part.length === 0 ? null : part.reduce((sum, value) => sum + value, 0) / part.length;
   });
+}
+
+// The courses without the steps that have no values: their times were lost, or the view leaves them
+// out. `perStep` may have fewer values than there are steps: means of consecutive ones.
+export function withGaps(
+  perStep: readonly number[],
+  steps: readonly (StepSummary | undefined)[],
+  { phase, filter }: Pick<View, 'phase' | 'filter'>,
+): readonly (number | null)[] {
+  const onlyClean = parseFilter(filter).some(({ text }) => text === CLEAN_STEPS);
+  const isKnown = (step: StepSummary | undefined): boolean =>
+    step !== undefined &&
+    !step.dropped &&
+    isInPhase(step, phase) &&
+    (!onlyClean || step.verdict === 'clean');
+  const each = steps.length / Math.max(1, perStep.length);
+  return perStep.map((value, i) => {
+    const of = steps.slice(Math.floor(i * each), Math.max(i + 1, Math.ceil((i + 1) * each)));
+    return value !== 0 || of.some(isKnown) ? value : null;
+  });
+}
+
+// The parts of a line between its gaps: indices, half-open.
+export function partsOfLine(
+  values: readonly (number | null)[],
+): readonly (readonly [from: number, to: number])[] {
+  const parts: [number, number][] = [];
+  values.forEach((value, i) => {
+    const last = parts.at(-1);
+    if (value === null) return;
+    if (last?.[1] === i) last[1] = i + 1;
+    else parts.push([i, i + 1]);
+  });
+  return parts;
 }
 
 // "1.4 × the median"; empty if there is none.
