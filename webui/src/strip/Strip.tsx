@@ -15,6 +15,7 @@ import {
   executedOp,
 } from '../state/per_session';
 import { Resource } from '../state/resource';
+import { limitOf } from '../state/run_limit';
 import type { Store } from '../state/store';
 import { usePart, useResource } from '../ui/hooks';
 import { bandAt, bandsOf, bandsOfOps, type Bands } from './bands';
@@ -107,7 +108,7 @@ function SessionStrip({ store, session }: { store: Store; session: OpenSession }
     <section class="strip" aria-label="Memory" data-active={session.active.value}>
       <Chart store={store} session={session} bands={bands} ops={ops} />
       {graph && <Key />}
-      <Figures session={session} />
+      <Figures store={store} session={session} />
     </section>
   );
 }
@@ -274,12 +275,14 @@ function labelOf({ groups }: Bands): string {
   return texts.length === 0 ? 'Memory of the model' : `Memory of the model: ${texts.join(', ')}`;
 }
 
-function Figures({ session }: { session: OpenSession }) {
+function Figures({ store, session }: { store: Store; session: OpenSession }) {
   useResource(waitsOf(session));
   const text = usePart(() => {
     void session.feed.version.value;
     const waits = waitsOf(session).state.value.value;
-    return JSON.stringify(figuresOf(session.data, session.run.value, session.active.value, waits));
+    const run = session.run.value;
+    const limit = run && limitOf(store, run);
+    return JSON.stringify(figuresOf(session.data, run, limit, session.active.value, waits));
   });
   const figures = JSON.parse(text) as ReturnType<typeof figuresOf>;
   return (

@@ -1,6 +1,7 @@
 // The figures beside the strip. Pure functions.
 import { formatBytes, formatNs, formatSpeed } from '../format';
 import type { Run } from '../net/types';
+import type { RunLimit } from '../state/run_limit';
 import { generationSpeed, speedHint } from '../state/speed';
 import type { TraceData } from '../state/trace_data';
 
@@ -10,10 +11,11 @@ export interface Figure {
   readonly hint: string;
 }
 
-// `waits`: major page faults of the session; null: unknown.
+// `limit`: of the run; null: none. `waits`: major page faults of the session; null: unknown.
 export function figuresOf(
   data: TraceData,
   run: Run | null,
+  limit: RunLimit | null,
   active: boolean,
   waits: number | null,
 ): readonly Figure[] {
@@ -48,12 +50,12 @@ export function figuresOf(
       hint: 'Major page faults: evaluation waited for the disk',
     });
   }
-  const left = run && active ? run.max_tokens - run.generated : 0;
+  const left = run && limit && active ? limit.tokens - run.generated : 0;
   if (speed !== null && speed > 0 && left > 0) {
     figures.push({
       name: 'time left',
       value: formatNs((left / speed) * 1e9),
-      hint: 'Time until the token limit, at this speed',
+      hint: `Time until the ${limit?.isContext ? 'context is full' : 'token limit'}, at this speed`,
     });
   }
   return figures;

@@ -1,6 +1,7 @@
 // The strip of memory with its figures, against REST.
 import { describe, expect, it } from 'vitest';
-import { formatBytes, formatSpeed } from '../../src/format';
+import { formatBytes, formatSpeed, plural } from '../../src/format';
+import type { Model, Run } from '../../src/net/types';
 import { viridis } from '../../src/plane/colours';
 import { PageFixture } from './page_fixture';
 
@@ -73,7 +74,7 @@ describe('the strip', () => {
   });
 
   it('moves while the model runs', async () => {
-    await fixture.runText('Alive', 20_000);
+    await fixture.runText('Alive', 40_000);
     await expect.poll(() => fixture.pixels('.strip-chart')).not.toBe(0);
     await figure('speed now').waitFor();
     for (let looks = 0; looks < 3; looks += 1) {
@@ -81,6 +82,12 @@ describe('the strip', () => {
       await expect.poll(() => fixture.pixels('.strip-chart')).not.toBe(before);
     }
     await figure('time left').waitFor();
+    // What remains is what the context has room for, not the token limit.
+    const { models } = await fixture.rest<{ models: readonly Model[] }>('models');
+    const run = await fixture.rest<Run>(`generate/${fixture.session ?? ''}`);
+    const context = models.find(({ id }) => id === run.model)?.context ?? 0;
+    const most = plural(context - run.prompt_tokens + 1, 'token');
+    await fixture.progress.getByText(`of at most ${most} (context)`).waitFor();
     await fixture.stop.click();
     await fixture.progress.getByText(/^(Stopped|Done)/).waitFor();
     await expect.poll(() => figure('time left').count()).toBe(0);

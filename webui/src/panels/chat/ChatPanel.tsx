@@ -30,7 +30,7 @@ function OpenRun({ store }: { store: Store }) {
   if (!session) return null;
   return (
     <Fragment key={session.id}>
-      <RunStrip session={session} />
+      <RunStrip store={store} session={session} />
       <Tint store={store} session={session} />
     </Fragment>
   );

@@ -2,10 +2,12 @@
 import { formatCount, formatSpeed, plural } from '../../format';
 import type { Run } from '../../net/types';
 import type { OpenSession } from '../../state/open_session';
+import { limitOf, type RunLimit } from '../../state/run_limit';
 import { generationSpeed, speedHint } from '../../state/speed';
+import type { Store } from '../../state/store';
 import { usePart } from '../../ui/hooks';
 
-export function RunStrip({ session }: { session: OpenSession }) {
+export function RunStrip({ store, session }: { store: Store; session: OpenSession }) {
   const run = session.run.value;
   const stopping = session.stopping.value;
   const active = session.active.value;
@@ -16,7 +18,7 @@ export function RunStrip({ session }: { session: OpenSession }) {
   });
   if (!run) return null;
   const { generated } = session.counts.value;
-  const { share, text } = progressOf({ ...run, generated }, stopping);
+  const { share, text } = progressOf({ ...run, generated }, limitOf(store, run), stopping);
   return (
     <section class="run-strip" data-state={run.state} aria-label="Progress">
       <div class="run-line" role="status">
@@ -64,14 +66,14 @@ const REASONS: Readonly<Record<string, string>> = {
   context_full: 'context full',
 };
 
-export function progressOf(run: Run, stopping: boolean): Progress {
+export function progressOf(run: Run, limit: RunLimit, stopping: boolean): Progress {
   const tokens = plural(run.generated, 'generated token');
   switch (run.state) {
     case 'queued':
       return { share: null, text: run.position > 0 ? `Queued, ${run.position} ahead` : 'Queued' };
     case 'running':
       if (stopping) return { share: null, text: `Stopping after ${tokens}` };
-      return run.generated === 0 ? readingOf(run) : generatingOf(run);
+      return run.generated === 0 ? readingOf(run) : generatingOf(run, limit);
     case 'done': {
       if (run.stop_reason === 'embedded') {
         return { share: 1, text: `Done: embedding of ${plural(run.prompt_tokens, 'token')}` };
@@ -94,9 +96,10 @@ function readingOf({ prompt_done, prompt_tokens }: Run): Progress {
   };
 }
 
-function generatingOf({ generated, max_tokens }: Run): Progress {
+function generatingOf({ generated }: Run, { tokens, isContext }: RunLimit): Progress {
+  const most = plural(tokens, 'token');
   return {
-    share: max_tokens > 0 ? generated / max_tokens : null,
-    text: `Generating ${formatCount(generated)} of ${plural(max_tokens, 'token')}`,
+    share: tokens > 0 ? generated / tokens : null,
+    text: `Generating ${formatCount(generated)} of ${isContext ? `at most ${most} (context)` : most}`,
   };
 }
