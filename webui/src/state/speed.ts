@@ -11,6 +11,12 @@ export function generationSpeed(data: TraceData, running: boolean): number | nul
   return running ? latestSpeed(data) : data.stepTotals.generationSpeed();
 }
 
+// What the figure is of, beside it: a visitor must not compare the two.
+export const speedBasis = (running: boolean): string =>
+  running ? 'in the last second' : 'without the prompt';
+export const speedName = (running: boolean): string =>
+  running ? 'speed, last second' : 'speed, no prompt';
+
 export const speedHint = (running: boolean): string =>
   running
     ? 'Generated tokens per second, in the last second'

@@ -2,7 +2,7 @@
 import { formatBytes, formatNs, formatSpeed } from '../format';
 import type { Run } from '../net/types';
 import type { RunLimit } from '../state/run_limit';
-import { generationSpeed, speedHint } from '../state/speed';
+import { generationSpeed, speedHint, speedName } from '../state/speed';
 import type { TraceData } from '../state/trace_data';
 
 export interface Figure {
@@ -38,7 +38,7 @@ export function figuresOf(
   const speed = generationSpeed(data, active);
   if (speed !== null) {
     figures.push({
-      name: active ? 'speed now' : 'speed',
+      name: speedName(active),
       value: formatSpeed(speed),
       hint: speedHint(active),
     });

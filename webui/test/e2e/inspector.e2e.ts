@@ -125,8 +125,8 @@ async function expectedSummary(): Promise<readonly string[]> {
   return [
     `A generated token reads ${bytes(all.sums.generate.bytes_read / generated.length)}, of which ${bytes(ofWeights)} are weights (${share(ofWeights, session.model?.size ?? 0)} of the model file).`,
     isDisturbed
-      ? `What limits the speed (${speed}) cannot be told, because the run was ${DISTURBED[machine.verdict]}. ${ofClean}`
-      : `${cause} limits the speed (${speed}): ${slowest?.name} takes ${share(slowest?.generate.time_ns ?? 0, all.sums.generate.time_ns)} of the time, at ${bytes(slowest?.generate.bytes_per_second ?? 0)}/s.${ofLayers}`,
+      ? `What limits the speed (${speed} without the prompt) cannot be told, because the run was ${DISTURBED[machine.verdict]}. ${ofClean}`
+      : `${cause} limits the speed (${speed} without the prompt): ${slowest?.name} takes ${share(slowest?.generate.time_ns ?? 0, all.sums.generate.time_ns)} of the time, at ${bytes(slowest?.generate.bytes_per_second ?? 0)}/s.${ofLayers}`,
     `${share(order.sums.sequential_bytes, order.sums.bytes)} of the bytes are read in the order of the file.`,
     pairs.same_weights === pairs.pairs
       ? `In all ${pairs.pairs} pairs of consecutive generated tokens, both read the same weights.`

@@ -43,7 +43,7 @@ describe('the strip', () => {
     );
     const [first, last] = [generated[0], generated.at(-1)];
     const seconds = ((last?.end_ns ?? 0) - (first?.begin_ns ?? 0)) / 1e9;
-    expect(await figure('speed').innerText()).toBe(formatSpeed(tokens / seconds));
+    expect(await figure('speed, no prompt').innerText()).toBe(formatSpeed(tokens / seconds));
     const faults = await fixture.get<{ shown: number }>('heatmap?x=all&y=all&value=faults');
     await expect.poll(() => figure('disk waits').innerText()).toBe(String(faults.shown));
   });
@@ -76,7 +76,7 @@ describe('the strip', () => {
   it('moves while the model runs', async () => {
     await fixture.runText('Alive', 40_000);
     await expect.poll(() => fixture.pixels('.strip-chart')).not.toBe(0);
-    await figure('speed now').waitFor();
+    await figure('speed, last second').waitFor();
     for (let looks = 0; looks < 3; looks += 1) {
       const before = await fixture.pixels('.strip-chart');
       await expect.poll(() => fixture.pixels('.strip-chart')).not.toBe(before);

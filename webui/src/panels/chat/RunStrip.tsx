@@ -3,7 +3,7 @@ import { formatCount, formatSpeed, plural } from '../../format';
 import type { Run } from '../../net/types';
 import type { OpenSession } from '../../state/open_session';
 import { limitOf, type RunLimit } from '../../state/run_limit';
-import { generationSpeed, speedHint } from '../../state/speed';
+import { generationSpeed, speedBasis, speedHint } from '../../state/speed';
 import type { Store } from '../../state/store';
 import { usePart } from '../../ui/hooks';
 
@@ -25,8 +25,7 @@ export function RunStrip({ store, session }: { store: Store; session: OpenSessio
         <span>{text}</span>
         {speed !== '' && run.generated > 1 && (
           <span class="dim" title={speedHint(active)}>
-            {speed}
-            {active ? ' in the last second' : ''}
+            {speed} {speedBasis(active)}
           </span>
         )}
       </div>

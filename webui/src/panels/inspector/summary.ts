@@ -13,6 +13,7 @@ import type {
   Session,
 } from '../../net/types';
 import { repeatAnswer, type Answer } from '../../state/answer';
+import { speedBasis } from '../../state/speed';
 import type { ModelMemory } from '../../strip/bands';
 import { enoughText } from '../budget/sizes';
 
@@ -131,7 +132,7 @@ export function speedSentence(
     rate: row[phase].bytes_per_second ?? 0,
   };
   return {
-    text: `${cause}${speed === null ? '' : ` (${formatSpeed(speed)})`}${hottest ? `: ${hottestText(hottest)}` : ''}.${layers}`,
+    text: `${cause}${speed === null ? '' : ` (${formatSpeed(speed)} ${speedBasis(false)})`}${hottest ? `: ${hottestText(hottest)}` : ''}.${layers}`,
     hint: memory?.because ?? 'breakdown?by=op_kind and the advice of the report',
     evidence: SPEED_EVIDENCE,
   };
@@ -149,7 +150,7 @@ export function disturbedSpeedSentence(
       ? ` In the ${plural(steps, 'clean step')}, ${hottestText(hottest)}.${layers}`
       : ' No step with the usual times was clean.';
   return {
-    text: `What limits the speed${speed === null ? '' : ` (${formatSpeed(speed)})`} cannot be told, because the run was ${DISTURBED[verdict] ?? verdict}.${clean}`,
+    text: `What limits the speed${speed === null ? '' : ` (${formatSpeed(speed)} ${speedBasis(false)})`} cannot be told, because the run was ${DISTURBED[verdict] ?? verdict}.${clean}`,
     hint: 'conditions; op types of the steps with verdict clean, without learned ones',
     evidence: SPEED_EVIDENCE,
   };

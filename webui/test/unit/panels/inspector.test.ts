@@ -127,7 +127,7 @@ describe('a summary', () => {
       ['ROPE', 40, 0, 15],
     ];
     expect(disturbedSpeedSentence('contended', cleanSteps({ rows }), 219.4, ' L.').text).toBe(
-      'What limits the speed (219 tokens/s) cannot be told, because the run was contended (other programs used the processors). In the 15 clean steps, MUL_MAT takes 60.0 % of the time, at 95.4 MiB/s. L.',
+      'What limits the speed (219 tokens/s without the prompt) cannot be told, because the run was contended (other programs used the processors). In the 15 clean steps, MUL_MAT takes 60.0 % of the time, at 95.4 MiB/s. L.',
     );
     expect(disturbedSpeedSentence('disk', cleanSteps({ rows: [] }), null, '').text).toBe(
       'What limits the speed cannot be told, because the run was waiting for the disk. No step with the usual times was clean.',
@@ -138,7 +138,7 @@ describe('a summary', () => {
     const ops = breakdown({ time_ns: 100 }, [row]);
     const steps = { generate: 4, all: 5 };
     expect(speedSentence(ops, { advice: [] }, steps, 219.4, ' L.').text).toBe(
-      'Computation limits the speed (219 tokens/s): MUL_MAT takes 60.0 % of the time, at 2 GiB/s. L.',
+      'Computation limits the speed (219 tokens/s without the prompt): MUL_MAT takes 60.0 % of the time, at 2 GiB/s. L.',
     );
     const report = { advice: [{ advice: 'generation is memory-bound.', because: 'b' }] };
     expect(speedSentence(ops, report, steps, null, '')).toMatchObject({ hint: 'b' });
