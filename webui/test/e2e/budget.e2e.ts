@@ -138,7 +138,7 @@ describe('the memory budget', () => {
       .getByRole('img', { name: /^Predicted tokens per second/ })
       .waitFor();
     await panel()
-      .getByText(/ of memory are enough to read no weight .* KV cache and /)
+      .getByText(/ of RAM in all are enough to read no weight .* KV cache and /)
       .waitFor();
     await panel().getByRole('rowheader', { name: 'no plan' }).waitFor();
 

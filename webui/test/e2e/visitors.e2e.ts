@@ -122,7 +122,7 @@ it('how much RAM would do', async () => {
   // How much in all, and what it consists of.
   await click(sentence(/^A cache of /));
   await fixture.page
-    .getByText(/of memory are enough to read no weight from the disk twice/)
+    .getByText(/of RAM in all are enough to read no weight from the disk twice/)
     .waitFor();
 });
 

@@ -165,7 +165,10 @@ function Slider({ budget, state, memory }: SliderProps & { memory: ModelMemory |
       {at && (
         <p class="budget-prediction">
           {at.plain_bytes_per_token < 1 ? (
-            <b>With {formatBytes(bytes)} all weights stay in memory: nothing to plan.</b>
+            <b>
+              With {formatBytes(bytes)} for the weights, all of them stay in memory: nothing to
+              plan.
+            </b>
           ) : (
             <>
               Predicted{plan?.disk_measured === false && ' for a disk of 1 GB/s'}:{' '}

@@ -27,7 +27,7 @@ export function enoughText(memory: ModelMemory | null, predicted: number | null)
   ].filter(Boolean);
   const last = parts.pop() ?? '';
   const all = formatBytes(file + repacked + kv + compute);
-  return `${all} of memory are enough to read no weight from the disk twice: ${parts.join(', ')} and ${last}.`;
+  return `${all} of RAM in all are enough to read no weight from the disk twice: ${parts.join(', ')} and ${last}.`;
 }
 
 // What the size of all weights consists of.

@@ -214,7 +214,7 @@ describe('how much memory is enough', () => {
   it('names everything that needs memory', () => {
     const memory = { file: 3 * MIB, repacked: 4 * MIB, kv: 16 * MIB, compute: MIB };
     expect(enoughText(memory, 2 * MIB)).toBe(
-      '24 MiB of memory are enough to read no weight from the disk twice: 3 MiB for the weights in the file, 4 MiB of repacked weights, 16 MiB of KV cache and 1 MiB of compute buffers.',
+      '24 MiB of RAM in all are enough to read no weight from the disk twice: 3 MiB for the weights in the file, 4 MiB of repacked weights, 16 MiB of KV cache and 1 MiB of compute buffers.',
     );
     expect(weightsText(7 * MIB, memory)).toBe(
       '7 MiB: 3 MiB in the file and 4 MiB that are repacked now',

@@ -222,10 +222,10 @@ describe('a summary', () => {
     const cliff =
       'A cache of 300 B would serve 90.0 % of the weight reads, one of 200 B only 10.0 %.';
     expect(memorySentence(reuse, plain).text).toBe(
-      `${cliff} 318 B of memory are enough to read no weight from the disk twice: 300 B for the weights in the file, 9 B of KV cache and 9 B of compute buffers.`,
+      `${cliff} 318 B of RAM in all are enough to read no weight from the disk twice: 300 B for the weights in the file, 9 B of KV cache and 9 B of compute buffers.`,
     );
     expect(memorySentence(reuse, { ...plain, file: 100, repacked: 200 }).text).toBe(
-      `${cliff} 318 B of memory are enough to read no weight from the disk twice: 100 B for the weights in the file, 200 B of repacked weights, 9 B of KV cache and 9 B of compute buffers.`,
+      `${cliff} 318 B of RAM in all are enough to read no weight from the disk twice: 100 B for the weights in the file, 200 B of repacked weights, 9 B of KV cache and 9 B of compute buffers.`,
     );
   });
 });
