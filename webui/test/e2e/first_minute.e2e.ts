@@ -44,6 +44,17 @@ describe('without a session', () => {
     await expect.poll(() => fixture.answer.innerText()).toContain('KV cache');
   });
 
+  it('the prompts to try are whole beside the open settings', async () => {
+    const { page, log } = fixture;
+    await page.getByText('Settings', { exact: true }).click();
+    await page.getByLabel('Max tokens').waitFor();
+    const hidden = await log.evaluate((box) => box.scrollHeight - box.clientHeight);
+    expect(hidden).toBeLessThan(1);
+    expect(await page.locator('.examples button:visible').count()).toBe(3);
+    await page.getByText('Settings', { exact: true }).click();
+    await log.getByRole('heading').waitFor();
+  });
+
   it('the help of a panel explains it', async () => {
     const { page } = fixture;
     await page.getByRole('button', { name: 'What Map shows' }).click();
