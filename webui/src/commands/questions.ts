@@ -20,6 +20,8 @@ const REPEAT = [
 const QUESTIONS = [
   question('layer', 'Which layer is slowest?', 'slowest layer hottest layer time per layer', {
     panel: 'table',
+    topic: 'speed',
+    shows: 'totals by layer, sorted by time',
     options: 'all,by:layer',
     sort: '-time',
     generated: true,
@@ -27,6 +29,8 @@ const QUESTIONS = [
   }),
   question('op', 'Which op takes the most time?', 'hottest op slowest op time per op', {
     panel: 'table',
+    topic: 'speed',
+    shows: 'totals by op type, sorted by time',
     options: 'all,by:op_kind',
     sort: '-time',
     generated: true,
@@ -34,11 +38,15 @@ const QUESTIONS = [
   }),
   question('token', 'Which token was slowest?', 'slowest token slowest step', {
     panel: 'table',
+    topic: null,
+    shows: 'all steps, sorted by duration',
     options: 'rows:steps',
     sort: '-duration_ns',
   }),
   question('bytes', 'What does a token read?', 'bytes per token weights read most', {
     panel: 'table',
+    topic: 'bytes',
+    shows: 'totals by weight, sorted by bytes read',
     options: 'all,by:tensor',
     sort: '-bytes_read',
     filter: 'kind:weight',
@@ -46,6 +54,8 @@ const QUESTIONS = [
   }),
   question('memory', 'How much RAM is enough?', 'how much memory ram budget cache size', {
     panel: 'budget',
+    topic: 'memory',
+    shows: 'how much memory is enough',
   }),
   question('order', 'Is the file read in order?', 'sequential or random reads of the model file', {
     panel: 'map',
@@ -53,6 +63,8 @@ const QUESTIONS = [
   }),
   question('waits', 'What waits for the disk?', 'disk waits major faults page faults', {
     panel: 'table',
+    topic: 'waits',
+    shows: 'totals by tensor, sorted by disk waits',
     options: 'all,by:tensor',
     sort: '-faults',
   }),
@@ -60,6 +72,8 @@ const QUESTIONS = [
 
 const OF_EXPERT = question('expert', 'Which tokens used an expert?', 'tokens of an expert', {
   panel: 'table',
+  topic: null,
+  shows: 'the tokens of an expert',
   options: 'by:token',
   filter: 'expert:0',
 });

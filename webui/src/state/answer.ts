@@ -1,4 +1,5 @@
 // A panel with the options, order and filter that answer a question, and how it is shown.
+import { signal } from '@preact/signals';
 import type { Conditions } from '../net/types';
 import { ok } from '../result';
 import { CLEAN_STEPS, parseFilter } from './filter';
@@ -6,10 +7,12 @@ import type { OpenSession } from './open_session';
 import { perSession } from './per_session';
 import { Resource } from './resource';
 import type { Store } from './store';
-import { withKey } from './view';
+import { withKey, type View } from './view';
 
 export interface Answer {
   readonly panel: 'table' | 'map' | 'budget';
+  readonly topic: Topic | null; // of the summary's sentence that answers, too; null: none does
+  readonly shows: string; // what the panel shows then: "totals by op type, sorted by time"
   readonly options?: string; // of the panel, as in links; absent: those it has
   readonly sort?: string;
   readonly filter?: string;
@@ -17,11 +20,25 @@ export interface Answer {
   readonly times?: true; // of the clean steps, if the machine disturbed the session
 }
 
+// What a sentence of the summary is about.
+export type Topic = 'machine' | 'bytes' | 'speed' | 'order' | 'repeat' | 'waits' | 'memory';
+
 // Whether tokens read the same weights: those of a mixture differ in their experts.
 export const repeatAnswer = (hasExperts: boolean): Answer =>
   hasExperts
-    ? { panel: 'map', options: 'y:expert,v:accesses' }
-    : { panel: 'map', options: 'y:tensor,v:bytes', filter: 'kind:weight' };
+    ? {
+        panel: 'map',
+        topic: 'repeat',
+        shows: 'token × expert, all layers added up',
+        options: 'y:expert,v:accesses',
+      }
+    : {
+        panel: 'map',
+        topic: 'repeat',
+        shows: 'token × tensor, bytes',
+        options: 'y:tensor,v:bytes',
+        filter: 'kind:weight',
+      };
 
 // What the machine did to the times of a session that is no longer running.
 export const machineOf = perSession((session) => {
@@ -52,15 +69,79 @@ export function finishedSteps(session: OpenSession): string | null {
 export const isDisturbed = ({ verdict }: Pick<Conditions, 'verdict'>): boolean =>
   verdict !== null && verdict !== 'clean';
 
-// Shows the answer, not what was selected before: the browser's Back restores that. A filter for
-// clean steps is kept, because it says which times count.
+// The answer that was shown last, and the view of it.
+interface Answered {
+  readonly topic: Topic | null;
+  readonly panel: Answer['panel'];
+  readonly view: string; // keyOf()
+  readonly toast: number | null;
+}
+
+const answeredOf = perSession(() => signal<Answered | null>(null));
+
+const keyOf = (panel: string, view: View): string =>
+  JSON.stringify([
+    view.phase,
+    view.filter,
+    view.range,
+    view.selection,
+    view.options[panel],
+    view.sorts[panel],
+  ]);
+
+// What the shown answer is about; null: no answer is shown, or the view was changed since.
+export function answeredTopic(store: Store, session: OpenSession): Topic | null {
+  const answered = answeredOf(session).value;
+  if (answered === null) return null;
+  const { topic, panel, view } = answered;
+  return view === keyOf(panel, store.navigation.view.value) ? topic : null;
+}
+
+const PANELS: Readonly<Record<Answer['panel'], string>> = {
+  table: 'Table',
+  map: 'Map',
+  budget: 'Memory budget',
+};
+
+// Shows the answer, not what was selected before, and says so: Undo and the browser's Back restore
+// that. A filter for clean steps is kept, because it says which times count.
 export async function showAnswer(store: Store, answer: Answer): Promise<void> {
-  const { panel, options, sort, filter = '' } = answer;
+  const { panel, topic, options } = answer;
+  const session = store.open.peek();
+  const before = store.navigation.view.peek();
   store.reveal(panel);
-  if (options === undefined) return;
+  if (options !== undefined && !(await showView(store, answer, options))) return;
+  if (!session) return;
+  const answered = answeredOf(session);
+  const previous = answered.peek()?.toast ?? null;
+  if (previous !== null) store.toasts.remove(previous);
+  const view = store.navigation.view.peek();
+  const undo = (): void => {
+    store.navigation.go(before);
+  };
+  const toast =
+    options === undefined
+      ? null
+      : store.toasts.done(changeText(answer, view), { text: 'Undo', run: undo });
+  answered.value = { topic, panel, view: keyOf(panel, view), toast };
+}
+
+// "Table: totals by op type, sorted by time, generated tokens only."
+const changeText = ({ panel, shows }: Answer, { phase, filter }: View): string =>
+  [
+    `${PANELS[panel]}: ${shows}`,
+    phase === 'generate' ? 'generated tokens only' : '',
+    filter === '' ? '' : `filter ${filter}`,
+  ]
+    .filter(Boolean)
+    .join(', ') + '.';
+
+// False: another session was opened meanwhile.
+async function showView(store: Store, answer: Answer, options: string): Promise<boolean> {
+  const { panel, sort, filter = '' } = answer;
   const session = store.open.peek();
   const onlyClean = session && answer.times ? await needsClean(session) : false;
-  if (store.open.peek() !== session) return; // another one was opened meanwhile
+  if (store.open.peek() !== session) return false;
   const view = store.navigation.view.peek();
   const isClean = onlyClean || parseFilter(view.filter).some(({ text }) => text === CLEAN_STEPS);
   const hasGenerated = session?.data.stepTotals.has('generate') === true;
@@ -71,6 +152,7 @@ export async function showAnswer(store: Store, answer: Answer): Promise<void> {
     filter: [filter, isClean ? CLEAN_STEPS : ''].filter(Boolean).join(' '),
     range: null,
   });
+  return true;
 }
 
 async function needsClean(session: OpenSession): Promise<boolean> {

@@ -23,9 +23,11 @@ export class Toasts {
     this.list = this.current;
   }
 
-  done(text: string, action: Toast['action'] = null): void {
+  // Returns its id.
+  done(text: string, action: Toast['action'] = null): number {
     const toast = this.add('done', text, action);
     this.startTimer(toast);
+    return toast.id;
   }
 
   error(text: string): void {

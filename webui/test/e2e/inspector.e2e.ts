@@ -196,6 +196,53 @@ describe('the summary', () => {
     await sentences.nth(5).click();
     await page.getByRole('tabpanel', { name: 'Memory budget' }).waitFor();
   });
+
+  it('says what a sentence changed, marks the sentence of a question, and undoes it', async () => {
+    const { page, inspector } = fixture;
+    await fixture.recorded(6);
+    const sentences = summary().getByRole('button');
+    await expect.poll(() => sentences.count()).toBe(6);
+    const before = page.url();
+    await sentences.nth(0).click();
+    await fixture.toasts
+      .getByText('Table: totals by memory source, sorted by bytes read, generated tokens only.')
+      .waitFor();
+    const marked = inspector.locator('.sentence[aria-current=true]');
+    expect(await marked.allInnerTexts()).toEqual([await sentences.nth(0).innerText()]);
+    await fixture.toasts.getByRole('button', { name: 'Undo' }).click();
+    await expect.poll(() => page.url()).toBe(before);
+    expect(await marked.count()).toBe(0);
+    // A selection folds the summary, a question opens it at its sentence.
+    await fixture.show(fixture.session ?? '', 'sel=k:3');
+    await expect.poll(() => sentences.nth(3).isVisible()).toBe(false);
+    const { tokens } = await fixture.get<{ tokens: { index: number; text: string }[] }>('tokens');
+    expect(await inspector.locator('.inspection > header').innerText()).toContain('Token 3');
+    expect(tokens[3]?.index).toBe(3);
+    await page.getByRole('button', { name: 'Questions' }).click();
+    await page.getByRole('button', { name: 'Do tokens read the same weights?' }).click();
+    await expect.poll(() => marked.allInnerTexts()).toEqual([await sentences.nth(3).innerText()]);
+    expect(await marked.isVisible()).toBe(true);
+    expect(await fixture.axeViolations()).toEqual([]);
+  });
+
+  it('is not cut, and has lines of readable length in full screen', async () => {
+    const { page, inspector } = fixture;
+    await fixture.recorded(6);
+    await expect.poll(() => summary().getByRole('button').count()).toBe(6);
+    const { hidden, width } = await inspector.locator('.summary').evaluate((box) => ({
+      hidden: box.scrollHeight - box.clientHeight,
+      width: box.clientWidth,
+    }));
+    expect(hidden).toBeLessThan(2);
+    await fixture.show(fixture.session ?? '', 'full=inspector');
+    await expect.poll(() => inspector.evaluate((box) => box.clientWidth)).toBeGreaterThan(1200);
+    expect(width).toBeLessThan(500);
+    const lines = await inspector
+      .locator('.sentence, .figures')
+      .evaluateAll((all) => all.map((one) => one.clientWidth));
+    for (const line of lines) expect(line).toBeLessThan(800);
+    await page.keyboard.press('Escape');
+  });
 });
 
 describe('a selection', () => {

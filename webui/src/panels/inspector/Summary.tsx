@@ -1,11 +1,18 @@
 // The summary of the session in six sentences. Each appears as soon as its route has answered, and
 // leads to its evidence.
+import { useEffect, useRef } from 'preact/hooks';
 import { formatCount } from '../../format';
 import type { ApiResult } from '../../net/api';
 import { ok } from '../../result';
 import type { OpenSession } from '../../state/open_session';
 import { CLEAN_STEPS, parseFilter, toggleWord } from '../../state/filter';
-import { finishedSteps, isDisturbed, machineOf, showAnswer } from '../../state/answer';
+import {
+  answeredTopic,
+  finishedSteps,
+  isDisturbed,
+  machineOf,
+  showAnswer,
+} from '../../state/answer';
 import { perSession } from '../../state/per_session';
 import { Resource } from '../../state/resource';
 import { generationSpeed } from '../../state/speed';
@@ -127,9 +134,10 @@ const SENTENCES = [
 ];
 
 export function Summary({ store, session }: { store: Store; session: OpenSession }) {
+  // An answer that is shown opens it: one of its sentences is that answer.
   const isOpen = usePart(() => {
     const { selection, other } = store.navigation.view.value;
-    return selection === null && other === null;
+    return (selection === null && other === null) || answeredTopic(store, session) !== null;
   });
   const hasAccesses = usePart(() => {
     void session.feed.version.value;
@@ -149,13 +157,18 @@ export function Summary({ store, session }: { store: Store; session: OpenSession
       ) : (
         <>
           <p aria-label="Machine">
-            <Line store={store} resource={machineOf(session)} text={machineSentence} />
+            <Line
+              store={store}
+              session={session}
+              resource={machineOf(session)}
+              text={machineSentence}
+            />
           </p>
           <CleanOnly store={store} session={session} />
           <ol aria-label="Summary">
             {SENTENCES.map((of, i) => (
               <li key={i}>
-                <Line store={store} resource={of(session)} text={asIs} />
+                <Line store={store} session={session} resource={of(session)} text={asIs} />
               </li>
             ))}
           </ol>
@@ -195,15 +208,29 @@ function CleanOnly({ store, session }: { store: Store; session: OpenSession }) {
 
 const asIs = (one: Sentence): Sentence => one;
 
-function Line<T>(props: { store: Store; resource: Resource<T>; text: (value: T) => Sentence }) {
-  const { store, resource } = props;
+function Line<T>(props: {
+  store: Store;
+  session: OpenSession;
+  resource: Resource<T>;
+  text: (value: T) => Sentence;
+}) {
+  const { store, session, resource } = props;
   const { value, error } = useResource(resource);
-  if (value) {
-    const { text, hint, evidence } = props.text(value);
+  const topic = usePart(() => answeredTopic(store, session));
+  const button = useRef<HTMLButtonElement>(null);
+  const shown = value && props.text(value);
+  const isCurrent = shown !== null && shown.evidence.topic === topic;
+  useEffect(() => {
+    if (isCurrent) button.current?.scrollIntoView({ block: 'nearest' });
+  }, [isCurrent]);
+  if (shown) {
+    const { text, hint, evidence } = shown;
     return (
       <button
+        ref={button}
         type="button"
         class="sentence"
+        aria-current={isCurrent ? 'true' : undefined}
         title={`${hint}. Click for the evidence.`}
         onClick={() => {
           void showAnswer(store, evidence);

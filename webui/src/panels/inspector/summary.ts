@@ -35,12 +35,17 @@ export interface StepCounts {
 export function machineSentence({ text, phases }: Pick<Conditions, 'text' | 'phases'>): Sentence {
   const times = phases.generate?.step_ns;
   const spread = times
-    ? ` A generated step takes ${formatNs(times.median)} in the median (p5 ${formatNs(times.p5)}, p95 ${formatNs(times.p95)}).`
+    ? `: a generated step takes ${formatNs(times.median)} in the median (p5 ${formatNs(times.p5)}, p95 ${formatNs(times.p95)})`
     : '';
   return {
-    text: text.charAt(0).toUpperCase() + text.slice(1) + spread,
-    hint: 'conditions: what the machine did during the steps',
-    evidence: { panel: 'map', options: 'y:layer,x:step,v:time' },
+    text: text.charAt(0).toUpperCase() + text.slice(1),
+    hint: `conditions: what the machine did during the steps${spread}`,
+    evidence: {
+      panel: 'map',
+      topic: 'machine',
+      shows: 'step × layer, time',
+      options: 'y:layer,x:step,v:time',
+    },
   };
 }
 
@@ -64,7 +69,14 @@ export function bytesSentence(
   return {
     text: `${phase === 'generate' ? 'A generated token' : 'A step'} reads ${text(per(all))}, of which ${text(per(weights))} are weights${share}${from}.`,
     hint: 'breakdown, all and by=source of kind=weight: bytes read, divided by the tokens',
-    evidence: { panel: 'table', options: 'all,by:source', sort: '-bytes_read', generated: true },
+    evidence: {
+      panel: 'table',
+      topic: 'bytes',
+      shows: 'totals by memory source, sorted by bytes read',
+      options: 'all,by:source',
+      sort: '-bytes_read',
+      generated: true,
+    },
   };
 }
 
@@ -101,6 +113,8 @@ const hottestText = ({ name, share, rate }: Hottest): string =>
 
 const SPEED_EVIDENCE: Answer = {
   panel: 'table',
+  topic: 'speed',
+  shows: 'totals by op type, sorted by time',
   options: 'all,by:op_kind',
   sort: '-time',
   generated: true,
@@ -186,7 +200,12 @@ export function orderSentence({ gap, sums }: Pick<Sequentiality, 'gap' | 'sums'>
         ? 'No weights are read from the model file.'
         : `${percent(sums.sequential_bytes, sums.bytes)} of the bytes are read in the order of the file.`,
     hint: `sequentiality: a read is sequential if it starts at most ${formatBytes(gap)} after the previous one`,
-    evidence: { panel: 'map', options: 'y:file,x:time,v:bytes' },
+    evidence: {
+      panel: 'map',
+      topic: 'order',
+      shows: 'file × time, bytes',
+      options: 'y:file,x:time,v:bytes',
+    },
   };
 }
 
@@ -239,7 +258,13 @@ export function waitSentence({ sums }: Breakdown, session: Session | null): Sent
   return {
     text,
     hint: 'breakdown: major page faults',
-    evidence: { panel: 'table', options: 'all,by:tensor', sort: '-faults' },
+    evidence: {
+      panel: 'table',
+      topic: 'waits',
+      shows: 'totals by tensor, sorted by disk waits',
+      options: 'all,by:tensor',
+      sort: '-faults',
+    },
   };
 }
 
@@ -268,6 +293,6 @@ export function memorySentence(reuse: Reuse, memory: ModelMemory): Sentence {
   return {
     text: `${text} ${enoughText(memory, null)}`,
     hint: 'reuse: reads that an LRU cache of each size would serve',
-    evidence: { panel: 'budget', options: '' },
+    evidence: { panel: 'budget', topic: 'memory', shows: 'how much memory is enough' },
   };
 }

@@ -1,7 +1,7 @@
 // The view that a question or a sentence of the summary opens.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Conditions } from '../../../src/net/types';
-import { showAnswer, type Answer } from '../../../src/state/answer';
+import { answeredTopic, showAnswer, type Answer } from '../../../src/state/answer';
 import { server, session, startStore } from '../fake_server';
 import { FakeBrowser, succeeds } from '../fakes';
 import { step } from '../make';
@@ -15,6 +15,8 @@ afterEach(() => {
 
 const SLOWEST: Answer = {
   panel: 'table',
+  topic: 'speed',
+  shows: 'totals by layer, sorted by time',
   options: 'all,by:layer',
   sort: '-time',
   generated: true,
@@ -53,11 +55,60 @@ describe('an answer', () => {
   });
 
   it('about bytes leaves the filter for clean steps as it was', async () => {
-    const bytes: Answer = { panel: 'table', options: 'all,by:tensor', filter: 'kind:weight' };
+    const bytes: Answer = {
+      panel: 'table',
+      topic: 'bytes',
+      shows: 'totals by tensor',
+      options: 'all,by:tensor',
+      filter: 'kind:weight',
+    };
     const machine = conditions('contended', 10);
     expect((await viewAfter(bytes, machine)).filter).toBe('kind:weight');
     const clean = await viewAfter(bytes, machine, '&q=verdict:clean%20layer:2');
     expect(clean.filter).toBe('kind:weight verdict:clean');
     expect(clean.phase).toBe('all');
+  });
+});
+
+describe('a shown answer', () => {
+  const bytes: Answer = {
+    panel: 'table',
+    topic: 'bytes',
+    shows: 'totals by tensor, sorted by bytes read',
+    options: 'all,by:tensor',
+    filter: 'kind:weight',
+    generated: true,
+  };
+
+  it('says what it changed, and Undo restores the view before', async () => {
+    const there = server({
+      sessions: [session('a')],
+      steps: [step(0, { phase: 'prompt' }), step(1, { phase: 'generate' })],
+    });
+    const store = await startStore(there, new FakeBrowser('#1&session=a&q=layer:1'));
+    await showAnswer(store, { ...bytes, filter: '' });
+    await showAnswer(store, bytes);
+    const toasts = store.toasts.list.peek();
+    expect(toasts.map(({ text }) => text)).toEqual([
+      'Table: totals by tensor, sorted by bytes read, generated tokens only, filter kind:weight.',
+    ]);
+    toasts[0]?.action?.run();
+    expect(store.navigation.view.peek()).toMatchObject({ phase: 'generate', filter: '' });
+    await showAnswer(store, { panel: 'budget', topic: 'memory', shows: '' });
+    expect(store.toasts.list.peek()).toEqual([]);
+  });
+
+  it('marks its sentence until the view changes', async () => {
+    const there = server({ sessions: [session('a')], steps: [step(0)] });
+    const store = await startStore(there, new FakeBrowser('#1&session=a'));
+    const open = store.open.peek();
+    if (!open) throw new Error('no session');
+    expect(answeredTopic(store, open)).toBeNull();
+    await showAnswer(store, bytes);
+    expect(answeredTopic(store, open)).toBe('bytes');
+    store.navigation.toStep(0);
+    expect(answeredTopic(store, open)).toBe('bytes');
+    store.navigation.setFilter('layer:0', 'push');
+    expect(answeredTopic(store, open)).toBeNull();
   });
 });
