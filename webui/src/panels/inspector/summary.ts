@@ -241,7 +241,7 @@ export function repeatSentence(
         ? `In all ${plural(pairs, 'pair')} of consecutive generated tokens, both read the same weights.`
         : `In ${formatCount(same_weights)} of ${plural(pairs, 'pair')} of consecutive generated tokens, both read the same weights${causes.length > 0 ? `; in the others, the second used ${causes.join(' and ')}` : ''}.${rest}`;
   return {
-    text,
+    text: hasExperts && pairs > 0 ? `${text} The map adds up the experts of all layers.` : text,
     hint: `determinism: consecutive generated tokens, compared access by access${shared === null ? '' : '; experts: turnover of the choices'}`,
     evidence: repeatAnswer(hasExperts),
   };

@@ -199,13 +199,13 @@ describe('a summary', () => {
       repeatSentence({ pairs: 4, same_weights: 0, differing, ...part } as Determinism, true, shared)
         .text;
     expect(text({})).toBe(
-      'In 0 of 4 pairs of consecutive generated tokens, both read the same weights; in the others, the second used other experts. Of the experts of a token, 37.5 % were also used by the token before, in the same layer; the other weights are the same.',
+      'In 0 of 4 pairs of consecutive generated tokens, both read the same weights; in the others, the second used other experts. Of the experts of a token, 37.5 % were also used by the token before, in the same layer; the other weights are the same. The map adds up the experts of all layers.',
     );
     expect(text({ differing: { ...differing, graph: 1 } })).toMatch(
-      /other experts and other ops\. Of the experts of a token, 37\.5 % were also used by the token before, in the same layer\.$/,
+      /other experts and other ops\. Of the experts of a token, 37\.5 % were also used by the token before, in the same layer\. The map/,
     );
     expect(text({ same_weights: 4 })).toBe(
-      'In all 4 pairs of consecutive generated tokens, both read the same weights.',
+      'In all 4 pairs of consecutive generated tokens, both read the same weights. The map adds up the experts of all layers.',
     );
   });
   it('says whether ops waited for the disk', () => {
