@@ -13,10 +13,10 @@ import { Summary } from './Summary';
 
 export function Inspector(props: SessionProps) {
   return (
-    <>
+    <div class="inspector" tabIndex={0} role="group" aria-label="Details">
       <Summary store={props.store} session={props.session} />
       <Details {...props} />
-    </>
+    </div>
   );
 }
 
