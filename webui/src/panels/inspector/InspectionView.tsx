@@ -41,11 +41,14 @@ export function InspectionView(props: {
   return (
     <div class="inspection">
       <header>
-        <span class="inspection-kind">{what.kind}</span>
+        <span class="inspection-kind">
+          {what.kind}
+          {what.number !== undefined && ` ${what.number}`}
+        </span>
         <h2 title={what.title}>{what.title}</h2>
         <Actions store={store} session={session} what={what} />
       </header>
-      <div class="inspection-body" tabIndex={0} role="group" aria-label="Details">
+      <div class="inspection-body">
         {props.note}
         <Figures
           store={store}

@@ -34,7 +34,8 @@ export function inspectToken(
   const origin = token?.generated ? 'generated' : token?.reused ? 'prompt, reused' : 'prompt';
   return {
     kind: 'Token',
-    title: token ? `${index} ${visibleText(token.text) || `#${token.id}`}` : String(index),
+    number: index,
+    title: token ? visibleText(token.text) || `#${token.id}` : String(index),
     figures: step ? [stepTime(data, step)] : [],
     place: step ? everything(step.step) : null,
     now: null,

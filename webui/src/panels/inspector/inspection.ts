@@ -41,6 +41,7 @@ export interface Links {
 
 export interface Inspection {
   readonly kind: string;
+  readonly number?: number; // what REST and links call it, if its title does not say it
   readonly title: string;
   readonly figures: readonly Figure[];
   readonly place: Place | null; // its row in the map, with its course over the session
@@ -65,8 +66,9 @@ export const fact = (
     : [{ name, value: String(value), ...rest }];
 
 export function inspectionText(what: Inspection): string {
-  const { kind, title, figures, facts, groups = [], links } = what;
-  const lines = [`${kind}: ${title}`, ...factLines([...figures, ...facts])];
+  const { kind, number, title, figures, facts, groups = [], links } = what;
+  const name = number === undefined ? kind : `${kind} ${number}`;
+  const lines = [`${name}: ${title}`, ...factLines([...figures, ...facts])];
   for (const group of groups) lines.push('', group.title, ...factLines(group.facts));
   for (const { title: of, jumps } of links) {
     if (jumps.length === 0) continue;

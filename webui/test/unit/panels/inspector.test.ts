@@ -246,7 +246,6 @@ describe('a course', () => {
     expect(groups[0]).toBe(4.5);
     expect(grouped([1, 2])).toEqual([1, 2]);
   });
-  it('is that of the row with its name', () => {
   it('has a gap, not 0, where the steps have no values', () => {
     const steps = [
       step(0, { phase: 'prompt', verdict: 'clean' }),
@@ -289,6 +288,7 @@ describe('a course', () => {
       grouped(Array.from({ length: 240 }, (_, i) => (i < 2 ? null : i % 2 ? null : 4))).slice(0, 2),
     ).toEqual([null, 4]);
   });
+  it('is that of the row with its name', () => {
     const rows = ['a', 'b', 'a', 'c'];
     expect(rowIndex({ axis: 'op', name: 'a', index: 2 }, rows)).toBe(2);
     expect(rowIndex({ axis: 'op', name: 'c', index: 2 }, rows)).toBe(3);
