@@ -33,6 +33,19 @@ describe('a run', () => {
     await fixture.runTextToEnd('And on', 4);
   });
 
+  it('has the same text when it is opened later, with characters of several tokens', async () => {
+    const sampling = { temperature: 5, top_k: 0, top_p: 1, min_p: 0 };
+    const id = await fixture.recorded(60, { prompt: 'Hé 😀 € ok', ...sampling });
+    const { text } = await fixture.rest<{ text: string }>(`generate/${id}`);
+    const { tokens } = await fixture.get<{ tokens: { text: string; generated: boolean }[] }>(
+      'tokens',
+    );
+    const recorded = tokens.map((token) => (token.generated ? token.text : '')).join('');
+    expect(recorded).toContain('\ufffd');
+    expect(recorded, 'each part of a character is one U+FFFD').not.toBe(text);
+    await expect.poll(() => fixture.answer.evaluate((box) => box.textContent)).toBe(text);
+  });
+
   it('shows the reused prompt tokens of a conversation', async () => {
     await fixture.settings(24);
     const message = fixture.page.getByRole('textbox', { name: 'Message' });

@@ -27,6 +27,22 @@ describe('an open session', () => {
     expect(live.watched).toEqual(['a']);
   });
 
+  it('reads the answer as it was streamed if a token has a part of a character', async () => {
+    const part = token(2, { generated: true, text: '\ufffd' });
+    const rest = token(3, { generated: true, text: '\ufffd' });
+    const has = { sessions: [session('a')], tokens: [token(0), token(1), part, rest] };
+    const store = await startStore(server(has), new FakeBrowser('#1&session=a'));
+    expect(live.replayed).toEqual([['a', 2]]);
+    const event = { type: 'token', session: 'a' } as const;
+    store.event({ ...event, ...part, text: '' });
+    store.event({ ...event, ...rest, text: 'é' });
+    const texts = () => store.open.peek()?.data.tokens.map((one) => one?.text);
+    expect(texts()).toEqual(['t0', 't1', '', 'é']);
+    await store.open.peek()?.refresh();
+    expect(live.replayed).toHaveLength(1);
+    expect(texts()).toEqual(['t0', 't1', '', 'é']);
+  });
+
   it('is closed when another is opened, and opened again by Back', async () => {
     const browser = new FakeBrowser('#1&session=a');
     const store = await startStore(server({ sessions: [session('a'), session('b')] }), browser);
