@@ -69,6 +69,19 @@ std::uint64_t lock_limit(const fs::path& root) {
   return limit.rlim_cur;
 }
 
+// RLIMIT_AS, which counts mapped files, too; nullopt: none.
+std::optional<std::uint64_t> address_space_limit(const fs::path& root) {
+  constexpr std::string_view kName = "Max address space";
+  std::ifstream in(root / "proc/self/limits");
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(kName)) continue;
+    std::istringstream words(line.substr(kName.size()));
+    std::uint64_t limit = 0;
+    if (words >> limit) return limit;
+  }
+  return std::nullopt;  // "unlimited"
+}
+
 struct Mount {
   std::string root, point;  // the folder of the hierarchy that is mounted, and where
 };
@@ -164,6 +177,13 @@ MemoryLimit MemoryLimitReader::read() const {
   result.fixed = result.limit - std::min(result.limit, value_in(memory, "MemAvailable"));
   result.source = "RAM";
   result.lock_limit = lock_limit(root_);
+  if (const auto limit = address_space_limit(root_); limit && *limit < result.limit) {
+    const auto status = fields_of(root_ / "proc/self/status");
+    result.limit = *limit;
+    result.used = value_in(status, "VmSize");
+    result.fixed = value_in(status, "RssAnon") + value_in(status, "RssShmem");
+    result.source = "RLIMIT_AS";
+  }
   for (const Group& group : groups_) {
     const auto [limit, file] = limit_of(group);
     if (limit >= result.limit) continue;

@@ -1,5 +1,5 @@
 // The memory limit that applies to this process: the smallest of its cgroups (v1, or memory.max and
-// memory.high of v2, up the hierarchy) and the RAM.
+// memory.high of v2, up the hierarchy), RLIMIT_AS and the RAM.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct MemoryLimit {
   std::uint64_t used = 0;   // charged to it, page cache included
   // The part of `used` that the kernel cannot take back: anonymous and shared memory, kernel.
   std::uint64_t fixed = 0;
-  std::string source;  // "cgroup v1 /group", "cgroup v2 /group (memory.high)", "RAM"
+  std::string source;  // "cgroup v1 /group", "cgroup v2 /group (memory.high)", "RLIMIT_AS", "RAM"
   std::uint64_t lock_limit = UINT64_MAX;  // RLIMIT_MEMLOCK; UINT64_MAX: none, or CAP_IPC_LOCK
 };
 

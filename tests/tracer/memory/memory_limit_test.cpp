@@ -49,6 +49,25 @@ TEST(MemoryLimit, IsTheRamWithoutGroups) {
   EXPECT_EQ(limit.fixed, 2048 * kMiB);
 }
 
+TEST(MemoryLimit, CanBeTheAddressSpace) {
+  Files files = {
+      {"proc/meminfo", kMeminfo},
+      {"proc/self/status",
+       kUser + "VmSize:\t 2097152 kB\nRssAnon:\t 204800 kB\nRssShmem:\t 1024 kB\n"},
+      {"proc/self/cgroup", ""},
+      {"proc/self/limits",
+       "Limit                     Soft Limit           Hard Limit           Units     \n"
+       "Max file size             1000                 unlimited            bytes     \n"
+       "Max address space         3221225472           unlimited            bytes     \n"}};
+  const MemoryLimit limit = read_recorded(files);
+  EXPECT_EQ(limit.source, "RLIMIT_AS");
+  EXPECT_EQ(limit.limit, 3072 * kMiB);
+  EXPECT_EQ(limit.used, 2048 * kMiB);
+  EXPECT_EQ(limit.fixed, 201 * kMiB);
+  files["proc/self/limits"] = "Max address space         unlimited            unlimited  bytes\n";
+  EXPECT_EQ(read_recorded(files).source, "RAM");
+}
+
 TEST(MemoryLimit, ReadsV1UpTheHierarchy) {
   Files files = {
       {"proc/meminfo", kMeminfo},
