@@ -6,6 +6,8 @@
 // - table: scrolling through all accesses, and jumps to distant rows
 // - select: a click in the map until table and inspector show it, and a brush until it has its totals;
 // - play: playback
+// - run: from Ctrl+Enter until the first op of a long prompt is shown, and from the last token until the
+//   six sentences of the summary are
 // - graph: layout of 3,000 nodes in the page's worker
 // - heap (only with --only heap): the page's objects in the layout Watch while it watches runs of the
 //   model `small`, one after the other, for --minutes
@@ -431,6 +433,41 @@ const sections = {
     });
     add('playback starts, median', median(values.map(({ start }) => start)), 'ms', 200);
     addLeast('playback, median', median(values.map(({ rate }) => rate)), 'frames/s', 30);
+    await close(page);
+  },
+
+  async run() {
+    const page = await open();
+    const prompt = page.locator('.composer textarea');
+    const values = await repeat(async (round) => {
+      await prompt.fill(`${round} ${'Once upon a time there was a little frog. '.repeat(400)}`);
+      await page.evaluate(() => {
+        const sentences = () => [...document.querySelectorAll('ol[aria-label="Summary"] button')];
+        const before = new Set(sentences()); // of the run before
+        const socket = new WebSocket(new URL('api/v1/live', document.baseURI).href.replace('http', 'ws'));
+        socket.onopen = () => { socket.send(JSON.stringify({ type: 'subscribe', session: '*', kinds: [] })); };
+        const ended = new Promise((end) => {
+          socket.onmessage = ({ data }) => {
+            const { type, state } = JSON.parse(data);
+            if (type === 'state' && state === 'done') end(performance.now());
+          };
+        });
+        const first = new Promise((shown) => {
+          addEventListener('keydown', ({ timeStamp }) => {
+            void window.seen.until(() => /is running: [1-9]\d* ops? done/.test(document.body.textContent), timeStamp).then(shown);
+          }, { once: true, capture: true });
+        });
+        const all = ended.then((at) => {
+          socket.close();
+          return window.seen.until(() => sentences().filter((one) => !before.has(one)).length === 6, at);
+        });
+        window.seen.run = Promise.all([first, all]);
+      });
+      await prompt.press('Control+Enter');
+      return page.evaluate(() => window.seen.run);
+    });
+    add('from Run until the first op is shown, median', median(values.map(([first]) => first)), 'ms', 300);
+    add('from the end until the six sentences are shown, median', median(values.map(([, summary]) => summary)), 'ms', 1000);
     await close(page);
   },
 
