@@ -59,6 +59,8 @@ const QUESTIONS = [
   }),
   question('order', 'Is the file read in order?', 'sequential or random reads of the model file', {
     panel: 'map',
+    topic: 'order',
+    shows: 'the file over time',
     options: 'y:file,x:time,v:bytes',
   }),
   question('waits', 'What waits for the disk?', 'disk waits major faults page faults', {

@@ -17,12 +17,6 @@ export function fitted(ctx: Ctx, text: string, width: number): string {
   return made;
 }
 
-// The first text that is complete in a width, else the last one, shortened.
-export function fittedOf(ctx: Ctx, texts: readonly string[], width: number): string {
-  const whole = texts.find((text) => fitted(ctx, text, width) === text);
-  return whole ?? fitted(ctx, texts.at(-1) ?? '', width);
-}
-
 function shortened(ctx: Ctx, text: string, width: number): string {
   if (ctx.measureText(text).width <= width) return text;
   let length = Math.max(1, Math.floor((text.length * width) / ctx.measureText(text).width) - 1);
