@@ -84,7 +84,9 @@ constexpr auto condition_columns() {
           "the processors"),
       condition_column<&C::memory_limit_bytes>(
           "bytes", "memory limit of the process: the smallest of its cgroups and the RAM"),
-      condition_column<&C::locked_bytes>("bytes", "memory that the process has locked (mlock)")};
+      condition_column<&C::locked_bytes>("bytes", "memory that the process has locked (mlock)"),
+      condition_column<&C::resident_bytes>(
+          "bytes", "weights in the mapped model files that were in memory, at the last snapshot")};
 }
 
 // What the time since the previous step was spent on.

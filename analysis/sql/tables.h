@@ -14,6 +14,7 @@ Table metadata_table();
 Table model_table();
 Table op_table();
 Table op_total_table();
+Table residency_table();
 Table session_table();
 Table step_table();
 Table template_table();

@@ -22,6 +22,7 @@ namespace {
 // Describes the expected value for the error message; nullopt if the value was accepted.
 using FieldError = std::optional<std::string>;
 
+// Int: an integer, or an optional one.
 template <class Int>
 FieldError take_integer(const Json& value, Int& out, const NumberBounds& bounds) {
   const auto min = static_cast<std::int64_t>(bounds.min);
@@ -201,6 +202,11 @@ constexpr std::array kFields = {
           [](const Json& v, GenerationBody& b) { return take_timing(v, b.request.exact_timing); }},
     Field{"minor_faults",
           [](const Json& v, GenerationBody& b) { return take_bool(v, b.request.minor_faults); }},
+    Field{"residency_interval_ms",
+          [](const Json& v, GenerationBody& b) {
+            return take_integer(v, b.request.residency_interval_ms,
+                                bounds_of("residency_interval_ms"));
+          }},
     Field{"stats_pattern",
           [](const Json& v, GenerationBody& b) {
             return take_rules(v, b.request.stats_pattern, kMaxPatternBytes);

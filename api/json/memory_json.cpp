@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "api/json/analysis/residency_json.h"
 #include "api/json/bounded_json.h"
 #include "tracer/text/nearest.h"
 
@@ -92,16 +93,12 @@ Json to_json(const MemoryMap& map) {
                        {"pinned_bytes", one.pinned},
                        {"streamed_bytes", one.streamed}});
   }
-  Json planned = Json::array(), resident = Json::array();
+  Json planned = Json::array();
   for (const MemoryRange& one : map.planned) {
     planned.push_back({{"file", one.file},
                        {"file_offset", one.offset},
                        {"size_bytes", one.length},
                        {"pinned", one.pinned}});
-  }
-  for (const FileRange& one : map.resident) {
-    resident.push_back(
-        {{"file", one.file}, {"file_offset", one.offset}, {"size_bytes", one.length}});
   }
   for (const MemoryPrediction& one : map.curve) {
     curve.push_back({{"budget_bytes", one.budget},
@@ -110,9 +107,12 @@ Json to_json(const MemoryMap& map) {
                      {"plain_bytes_per_token", one.plain_bytes_per_token},
                      {"plain_tokens_per_second", known(one.plain_tokens_per_second)}});
   }
-  return {{"tensors", std::move(tensors)},          {"planned_ranges", std::move(planned)},
-          {"resident_ranges", std::move(resident)}, {"resident_unit_bytes", map.resident_unit},
-          {"residency_known", map.residency_known}, {"curve", std::move(curve)},
+  return {{"tensors", std::move(tensors)},
+          {"planned_ranges", std::move(planned)},
+          {"resident_ranges", ranges_json(map.resident)},
+          {"resident_unit_bytes", map.resident_unit},
+          {"residency_known", map.residency_known},
+          {"curve", std::move(curve)},
           {"disk_measured", map.disk_measured}};
 }
 

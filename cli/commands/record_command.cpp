@@ -324,6 +324,12 @@ RunVerb add_record_command(CLI::App& command) {
                    "Record each minor page fault, too, with its op and tensor (slower where there "
                    "are many)");
   command
+      .add_option("--residency-interval", request.residency_interval_ms,
+                  "Record which parts of the model files are in memory, before steps: at most once "
+                  "in this many milliseconds; 0: before every step")
+      ->check(whole_number(bounds_of("residency_interval_ms")))
+      ->type_name("MS");
+  command
       .add_option("--stats-pattern", request.stats_pattern,
                   "Regular expression for the names of the op outputs whose value statistics are "
                   "recorded (--level verbose), without back references and lookaheads; empty: none")

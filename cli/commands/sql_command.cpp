@@ -185,8 +185,9 @@ RunVerb add_sql_command(CLI::App& command) {
   command.add_flag("--csv", options->csv, "Print CSV: a header line, then the rows")
       ->excludes(json);
   command.footer(
-      "Tables: access, edge, expert, fault, metadata, model, op, session, step, template, tensor, "
-      "token.\n"
+      "Tables: access, edge, expert, fault, metadata, model, op, residency, session, step, "
+      "template, "
+      "tensor, token.\n"
       "Example: tt sql s.ttrace \"SELECT layer_id, sum(size_bytes) FROM access GROUP BY "
       "layer_id\"");
   return [options] { return run(*options); };

@@ -10,9 +10,11 @@
 #include "analysis/tables/step_summary.h"
 #include "analysis/tables/template_list.h"
 #include "analysis/tables/tensor_table.h"
+#include "analysis/tables/weight_residency.h"
 #include "api/json/access_cursor.h"
 #include "api/json/analysis/conditions_json.h"
 #include "api/json/analysis/heat_json.h"
+#include "api/json/analysis/residency_json.h"
 #include "api/json/step_format.h"
 #include "api/json/trace_json.h"
 #include "server/http/session_query_handler.h"
@@ -161,6 +163,14 @@ void add_step_routes(httplib::Server& http, SessionStore& sessions) {
       };
     });
   });
+
+  http.Get("/api/v1/sessions/:id/steps/:step/residency",
+           [&sessions](const Request& request, Response& response) {
+             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+               const StepId step = read.take(step_in_path(request));
+               return [step](const SessionReader& reader) { return residency_at(reader, step); };
+             });
+           });
 
   http.Get("/api/v1/sessions/:id/steps/:step/ops",
            [&sessions](const Request& request, Response& response) {

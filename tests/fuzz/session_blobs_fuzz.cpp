@@ -2,7 +2,7 @@
 // random damage does not reach because of the file's checksums.
 //
 // Input: 4 bytes little-endian, the length of the template; the template (uncompressed); then a
-// step blob or a page-fault blob.
+// step blob, a page-fault blob or a list of ranges.
 #include <zstd.h>
 
 #include <cstring>
@@ -59,6 +59,19 @@ bool add_faults(SessionWriter& writer, const Step& step, std::span<const std::ui
   return writer.add_faults(of, step.begin).has_value();
 }
 
+// Adds the residency of a step if the blob decodes as ranges.
+bool add_residency(SessionWriter& writer, const Step& step, std::span<const std::uint8_t> blob) {
+  const auto ranges = unpack_ranges(std::as_bytes(blob));
+  if (!ranges || ranges->empty()) return true;
+  if (unpack_ranges(pack_ranges(*ranges).value()) != *ranges)
+    fuzz::report_finding("ranges differ after packing and unpacking");
+  StepResidency of;
+  of.step = step.id;
+  of.unit = 64;
+  of.resident = *ranges;
+  return writer.add_residency(of).has_value();
+}
+
 bool write(const std::filesystem::path& file, const GraphTemplate& graph,
            std::span<const std::uint8_t> blob) {
   const std::vector<Step> steps = steps_of(graph, blob);
@@ -80,7 +93,9 @@ bool write(const std::filesystem::path& file, const GraphTemplate& graph,
     tokens.push_back({.index = i, .id = 3, .text = "a"});
   if (!(*writer)->add_tokens(tokens)) return false;
   for (const Step& step : steps)
-    if (!(*writer)->add_step(step) || !add_faults(**writer, step, blob)) return false;
+    if (!(*writer)->add_step(step) || !add_faults(**writer, step, blob) ||
+        !add_residency(**writer, step, blob))
+      return false;
   info.state = SessionState::Done;
   return (*writer)->finish(info, {}).has_value();
 }

@@ -637,6 +637,16 @@ const Probe& Engine::probe() const { return *impl_->probe; }
 void Engine::set_memory(const MemoryOptions& options) { impl_->memory->set(options); }
 void Engine::use_pattern(StoredPattern pattern) { impl_->memory->use_pattern(std::move(pattern)); }
 MemoryState Engine::memory_state() const { return impl_->memory->state(); }
+RecordingOptions Engine::recording_options(const GenerationRequest& request) const {
+  RecordingOptions options;
+  options.minor_faults = request.minor_faults;
+  if (request.residency_interval_ms) {
+    options.residency.emplace(impl_->index);
+    options.residency_interval = std::chrono::milliseconds(*request.residency_interval_ms);
+  }
+  return options;
+}
+
 MemoryMap Engine::memory_map() const { return memory_map_of(impl_->index, *impl_->memory); }
 
 void Engine::Impl::make_memory_manager(std::optional<StoredPattern> given) {

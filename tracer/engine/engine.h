@@ -18,6 +18,7 @@
 #include "tracer/format/model/session.h"
 #include "tracer/format/model/step.h"
 #include "tracer/probe/probe.h"
+#include "tracer/recorder/recording_options.h"
 #include "tracer/request/generation.h"
 #include "tracer/request/model_facts.h"
 #include "tracer/request/model_options.h"
@@ -99,6 +100,8 @@ class Engine {
   MemoryState memory_state() const;
   MemoryMap memory_map() const;
   RecorderSize recorder_size() const;
+  // Of a session of this model.
+  RecordingOptions recording_options(const GenerationRequest& request) const;
   // Metadata of a session of this model: describe() sets request, model, host and libraries,
   // complete() adds the result.
   SessionInfo describe(const GenerationRequest& request) const;

@@ -214,7 +214,7 @@ void GenerationQueue::Impl::run_job(Job& job) {
     std::error_code ignored;
     std::filesystem::create_directories(options.data_dir, ignored);
     recorder->begin(job.info, options.data_dir / (job.info.id + ".ttrace"),
-                    job.request.minor_faults);
+                    engine->recording_options(job.request));
   }
   const CrashMarker::Evaluation evaluation(options.crash_marker, options.model.path);
   const GenerationResult result =

@@ -38,12 +38,22 @@ Recorder::~Recorder() {
 
 // ---------------------------------------------------------------- inference thread
 
-void Recorder::begin(SessionInfo& info, const std::filesystem::path& file, bool minor_faults) {
+void Recorder::begin(SessionInfo& info, const std::filesystem::path& file,
+                     RecordingOptions options) {
   next_step_ = {};
   epoch_ = std::chrono::steady_clock::now();
   info.start_utc_ns =
       std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
-  post(Begin{info, file, epoch_, minor_faults});
+  residency_ = std::move(options.residency);
+  residency_interval_ = Ns{std::chrono::nanoseconds(options.residency_interval).count()};
+  last_residency_.reset();
+  resident_bytes_.reset();
+  if (residency_) {
+    const bool is_known = residency_->unavailable().empty();
+    info.facts.emplace_back("trace.residency", is_known ? "mincore" : residency_->unavailable());
+    if (!is_known) residency_.reset();
+  }
+  post(Begin{info, file, epoch_, options.minor_faults});
   std::unique_lock lock(mutex_);
   session_changed_.wait(lock, [this] { return session_open_; });
   if (machine_ != nullptr) machine_->begin();
@@ -51,6 +61,24 @@ void Recorder::begin(SessionInfo& info, const std::filesystem::path& file, bool 
 
 void Recorder::take_conditions(Step& step) {
   if (machine_ != nullptr) step.conditions = machine_->take(step.threads, step.conditions);
+  step.conditions.resident_bytes = resident_bytes_;
+}
+
+void Recorder::take_residency() {
+  // After a step that was merged there would be two snapshots of one step.
+  if (!residency_ || (last_residency_ && last_residency_step_ == next_step_)) return;
+  const Ns at = now();
+  if (last_residency_ && at - *last_residency_ < residency_interval_) return;
+  last_residency_ = at;
+  last_residency_step_ = next_step_;
+  StepResidency snapshot;
+  snapshot.step = next_step_;
+  snapshot.at = at;
+  snapshot.unit = residency_->unit();
+  snapshot.resident = residency_->read().resident;
+  resident_bytes_ = 0;
+  for (const FileRange& range : snapshot.resident) *resident_bytes_ += range.length;
+  post(std::move(snapshot));
 }
 
 // Appends to the last message if it has tokens too, so that the number of messages is bounded
@@ -77,6 +105,7 @@ Recorder::OpenStep Recorder::open_step(Step header, bool timed) {
   step.buffer = timed ? acquire() : nullptr;
   header.id = next_step_;
   header.dropped = timed && step.buffer == nullptr;
+  take_residency();
   header.begin = now();
   step.header() = std::move(header);
   if (step.buffer != nullptr) step.buffer->step_id.store(next_step_.v, std::memory_order_release);
@@ -225,6 +254,7 @@ void Recorder::handle(Begin& begin) {
   }
   new_faults_.clear();
   new_minor_faults_.clear();
+  new_residency_.reset();
   writer_.reset();
   auto writer = SessionWriter::create(begin.file, begin.info);
   if (writer) {
@@ -247,6 +277,8 @@ void Recorder::handle(std::vector<Token>& tokens) {
   if (!writing()) return;
   if (auto added = writer_->add_tokens(tokens); !added) fail(added.error());
 }
+
+void Recorder::handle(StepResidency& residency) { new_residency_ = std::move(residency); }
 
 void Recorder::handle(StepBuffer* buffer) {
   Step step = step_from(*buffer);
@@ -290,6 +322,7 @@ void Recorder::write(Uncommitted step) {
   if (writing()) {
     if (auto added = writer_->add_step(step.step); !added) fail(added.error());
   }
+  write_residency(step.step);
   if (faults_ != nullptr && faults_->records_addresses()) {
     faults_->take(new_faults_, new_minor_faults_);
     write_faults(step.step, assign_to(step.step, new_faults_), FaultKind::Major);
@@ -299,6 +332,13 @@ void Recorder::write(Uncommitted step) {
                  FaultKind::Major);
   }
   uncommitted_.push_back(std::move(step));
+}
+
+void Recorder::write_residency(const Step& step) {
+  if (!new_residency_ || new_residency_->step != step.id) return;
+  if (writing())
+    if (auto added = writer_->add_residency(*new_residency_); !added) fail(added.error());
+  new_residency_.reset();
 }
 
 void Recorder::write_faults(const Step& step, const StepFaults& faults, FaultKind kind) {

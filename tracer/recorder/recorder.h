@@ -22,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -33,6 +34,7 @@
 #include "tracer/format/model/step.h"
 #include "tracer/recorder/machine_state.h"
 #include "tracer/recorder/page_faults.h"
+#include "tracer/recorder/recording_options.h"
 #include "tracer/recorder/step_pool.h"
 #include "tracer/request/generation.h"
 
@@ -58,8 +60,8 @@ class Recorder {
   ~Recorder();
 
   // Waits until the file has been created, so that no step is delayed by it. Sets the session's
-  // Ns{0} to now and info.start_utc_ns accordingly. `minor_faults`: record these, too.
-  void begin(SessionInfo& info, const std::filesystem::path& file, bool minor_faults = false);
+  // Ns{0} to now and info.start_utc_ns accordingly, and adds a fact about residency if asked for.
+  void begin(SessionInfo& info, const std::filesystem::path& file, RecordingOptions options = {});
   std::chrono::steady_clock::time_point epoch() const { return epoch_; }
   void tokens(std::vector<Token> tokens);
   StepId next_step() const { return next_step_; }  // id of the next step, unless it is merged
@@ -99,8 +101,8 @@ class Recorder {
     Step step;
     std::uint32_t evaluations = 1;  // merged into this step
   };
-  using Message =
-      std::variant<Begin, std::vector<Token>, StepBuffer*, Untimed, Finish, Flush, Quit>;
+  using Message = std::variant<Begin, std::vector<Token>, StepResidency, StepBuffer*, Untimed,
+                               Finish, Flush, Quit>;
   struct Uncommitted {
     Step step;
     KnownGraphPtr graph;       // null: no template
@@ -114,15 +116,18 @@ class Recorder {
   static bool is_urgent(const Message& message);
   bool merge(const Step& step);
   void take_conditions(Step& step);
+  void take_residency();
   void run();
   void commit();
   void handle(Begin& begin);
   void handle(std::vector<Token>& tokens);
+  void handle(StepResidency& residency);
   void handle(StepBuffer* buffer);
   void handle(Untimed& untimed);
   void handle(Finish& finish);
   void handle(Flush& flush);
   void write(Uncommitted step);
+  void write_residency(const Step& step);
   void write_faults(const Step& step, const StepFaults& faults, FaultKind kind);
   StepFaults assign_to(const Step& step, std::vector<PageFault>& faults);
   void set_open(bool open);
@@ -136,7 +141,12 @@ class Recorder {
   // Inference thread only.
   StepId next_step_{};
   std::chrono::steady_clock::time_point epoch_;
-  std::uint64_t faults_before_ = 0;  // process total when the buffer was acquired
+  std::uint64_t faults_before_ = 0;         // process total when the buffer was acquired
+  std::optional<FileResidency> residency_;  // nullopt: not asked for, or not known
+  Ns residency_interval_{};
+  std::optional<Ns> last_residency_;      // in this session
+  StepConditions::Value resident_bytes_;  // then
+  StepId last_residency_step_{};
 
   std::mutex mutex_;
   std::condition_variable wake_;    // messages_ is not empty
@@ -158,6 +168,7 @@ class Recorder {
   std::vector<Uncommitted> uncommitted_;
   // Not yet assigned to a step; steady_clock times.
   std::vector<PageFault> new_faults_, new_minor_faults_;
+  std::optional<StepResidency> new_residency_;  // of the next step
   std::int64_t epoch_ns_ = 0;
   std::uint64_t faults_lost_before_ = 0;  // at the begin of the session
   LossCounters losses_;

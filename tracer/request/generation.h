@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -42,7 +43,10 @@ struct GenerationRequest {
   bool reuse_prefix = true;  // reuse KV cells of a prefix in common with the last request
   Level level = Level::Detailed;
   bool exact_timing = false;
-  bool minor_faults = false;   // record each minor page fault, too
+  bool minor_faults = false;  // record each minor page fault, too
+  // Record what of the model files is in memory, before steps: at most one snapshot per interval,
+  // 0: before every step. nullopt: none.
+  std::optional<std::uint32_t> residency_interval_ms;
   std::int64_t queued_ns = 0;  // how long it waited for other requests
   // Level VERBOSE: regex of the tensors to compute statistics of; empty: none. The default does
   // not match all: the output of an op that writes to a cache is the whole cache.

@@ -41,7 +41,7 @@ struct MemoryState {
 
   // The limit that applies, and what is charged to it. In bytes, as everything below.
   std::uint64_t limit = 0, limit_used = 0;
-  std::string limit_source;      // "cgroup v1 /group", "cgroup v2 /group", "RAM"
+  std::string limit_source;      // "cgroup v1 /group", "cgroup v2 /group", "RLIMIT_AS", "RAM"
   std::uint64_t lock_limit = 0;  // RLIMIT_MEMLOCK; UINT64_MAX: none
 
   // The plan.

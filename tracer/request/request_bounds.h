@@ -27,6 +27,7 @@ inline constexpr std::array kRequestBounds = {
     NumberBounds{"repeat_penalty", 0.01, 100},  //
     NumberBounds{"repeat_last_n", -1, kMaxContext},
     NumberBounds{"seed", 0, kMaxUint32},
+    NumberBounds{"residency_interval_ms", 0, 3'600'000},
 };
 
 // An unknown name is a compile error.

@@ -247,6 +247,7 @@ Lines naive_steps(const SessionContents& all) {
                               c.thermal_throttles,
                               c.memory_limit_bytes,
                               c.locked_bytes,
+                              c.resident_bytes,
                               c.queue_ns,
                               c.sample_ns,
                               c.detokenize_ns,
@@ -487,6 +488,36 @@ Lines naive_faults_table(const SessionContents& all) {
   return lines;
 }
 
+Lines naive_residency(const SessionContents& all) {
+  std::map<std::pair<std::uint32_t, std::uint64_t>, const Tensor*> weights;
+  for (const auto& [id, graph] : all.graphs)
+    for (const Tensor& tensor : graph.tensors)
+      if (!tensor.file.empty() && tensor.view_of == kNoTensor)
+        weights.try_emplace({tensor.file.file, tensor.file.offset}, &tensor);
+  Lines lines;
+  const auto read =
+      all.reader.for_each_residency(StepId{0}, UINT32_MAX, [&](const StepResidency& of) {
+        for (const auto& [place, tensor] : weights) {
+          std::uint64_t bytes = 0;
+          const std::uint64_t end = place.second + tensor->file.length;
+          for (const FileRange& range : of.resident) {
+            const std::uint64_t from = std::max(place.second, range.offset);
+            const std::uint64_t to = std::min(end, range.offset + range.length);
+            if (range.file == place.first && from < to) bytes += to - from;
+          }
+          Line line;
+          line.u64(of.step.v).number(of.at.v).text(tensor->name).layer(tensor->layer);
+          line.text(to_text(tensor->component)).u64(place.first).u64(place.second);
+          line.u64(tensor->file.length);
+          line.number_or_null(tensor->source == Source::Disk, static_cast<std::int64_t>(bytes));
+          lines.push_back(line.take());
+        }
+        return true;
+      });
+  read.value();  // throws
+  return lines;
+}
+
 constexpr std::array kTables = {
     NaiveTable{"access", naive_accesses},
     NaiveTable{"op", naive_ops},
@@ -502,6 +533,7 @@ constexpr std::array kTables = {
     NaiveTable{"model", naive_model},
     NaiveTable{"metadata", naive_metadata},
     NaiveTable{"fault", naive_faults_table},
+    NaiveTable{"residency", naive_residency},
 };
 
 }  // namespace

@@ -37,7 +37,8 @@ StepConditions quiet() {
           .frequency_khz = 2'000'000,
           .thermal_throttles = 0,
           .memory_limit_bytes = 1 << 30,
-          .locked_bytes = 0};
+          .locked_bytes = 0,
+          .resident_bytes = 0};
 }
 
 template <class Change>

@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <format>
 #include <set>
 
 #include "tests/server/support/test_server.h"
+#include "tests/support/sessions/plausible_session.h"
 #include "tests/support/sessions/small_session.h"
 #include "tests/support/wait.h"
 
@@ -194,6 +196,49 @@ TEST(TraceRoutes, TemplatesNodesAndTensors) {
   EXPECT_EQ(tensors["tensors"][0]["tensor_bytes"], 512);
   EXPECT_EQ(server.ask("templates/1/tensors?name=ATTN_Q").body["total"], 1);
   EXPECT_EQ(server.ask("templates/1/tensors?layer=1&component=ffn&source=disk").body["total"], 1);
+}
+
+// The last snapshot at or before each step; the bytes of the weights are those of the SQL table.
+TEST(TraceRoutes, ResidencyIsThatOfTheLastSnapshot) {
+  TestServer server;
+  const RandomSession session = plausible_session(7);
+  ASSERT_GT(session.residency.size(), 1U);
+  ASSERT_LT(session.residency.size(), session.steps.size());
+  ASSERT_TRUE(write_session(server.folder.path() / "small.ttrace", session).has_value());
+  const StepResidency* last = nullptr;
+  auto next = session.residency.begin();
+  for (const Step& step : session.steps) {
+    if (next != session.residency.end() && next->step == step.id) last = &*next++;
+    const TestResponse answer =
+        server.get(std::format("/api/v1/sessions/small/steps/{}/residency", step.id.v));
+    if (last == nullptr) {
+      EXPECT_EQ(answer.status, 404);
+      EXPECT_TRUE(answer.body["detail"].get<std::string>().contains("residency_interval_ms"));
+      continue;
+    }
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(answer.body["step"], last->step.v);
+    EXPECT_EQ(answer.body["timestamp_ns"], last->at.v);
+    EXPECT_EQ(answer.body["resident_unit_bytes"], last->unit);
+    ASSERT_EQ(answer.body["resident_ranges"].size(), last->resident.size());
+    for (std::size_t i = 0; i < last->resident.size(); ++i)
+      EXPECT_EQ(answer.body["resident_ranges"][i]["file_offset"], last->resident[i].offset);
+    const json rows =
+        server
+            .post("/api/v1/sessions/small/query",
+                  json{{"sql", std::format("SELECT tensor_name, size_bytes, resident_bytes FROM "
+                                           "residency WHERE step = {}",
+                                           last->step.v)}}
+                      .dump())
+            .body["rows"];
+    ASSERT_EQ(rows.size(), answer.body["tensors"].size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const json& one = answer.body["tensors"][i];
+      EXPECT_EQ(rows[i],
+                json::array({one["tensor_name"], one["size_bytes"], one["resident_bytes"]}));
+      EXPECT_EQ(one["mapped"], !one["resident_bytes"].is_null());
+    }
+  }
 }
 
 TEST(TraceRoutes, OpsWithFilterAndOrder) {

@@ -74,7 +74,7 @@ TracedModel::Run TracedModel::run(const GenerationRequest& request,
   const bool recorded = request.level != Level::Off;
   if (recorded) {
     run.file = folder_.path() / (run.info.id + ".ttrace");
-    recorder_->begin(run.info, run.file, request.minor_faults);
+    recorder_->begin(run.info, run.file, engine_->recording_options(request));
   }
   engine_->reset_cancel();
   run.result = engine_->generate(request, recorded ? recorder_.get() : nullptr, run.captured);

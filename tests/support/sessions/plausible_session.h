@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -123,6 +124,28 @@ inline StepFaults plausible_faults(Dice& dice, const RandomSession& s, const Ste
   return of;
 }
 
+// Parts of the weights, of 64 bytes and more, in order.
+inline StepResidency plausible_residency(Dice& dice, const RandomSession& s, const Step& step) {
+  constexpr std::uint64_t kUnit = 64;
+  std::map<std::uint32_t, std::uint64_t> ends;  // of the files
+  for (const GraphTemplate& graph : s.templates)
+    for (const Tensor& tensor : graph.tensors)
+      if (!tensor.file.empty())
+        ends[tensor.file.file] =
+            std::max(ends[tensor.file.file], tensor.file.offset + tensor.file.length);
+  StepResidency of;
+  of.step = step.id;
+  of.at = step.begin;
+  of.unit = kUnit;
+  for (const auto& [file, end] : ends)
+    for (std::uint64_t at = dice.below(8) * kUnit; at < end && of.resident.size() < 1000;) {
+      const std::uint64_t length = (1 + dice.below(40)) * kUnit;
+      of.resident.push_back({.file = file, .offset = at, .length = length});
+      at += length + (1 + dice.below(40)) * kUnit;
+    }
+  return of;
+}
+
 inline RandomSession plausible_session(std::uint64_t seed, std::size_t steps = 60) {
   Dice dice(seed);
   RandomSession s;
@@ -223,6 +246,7 @@ inline RandomSession plausible_session(std::uint64_t seed, std::size_t steps = 6
   for (const Step& step : s.steps) {
     if (dice.one_in(3)) s.faults.push_back(plausible_faults(dice, s, step));
     if (dice.one_in(4)) s.minor_faults.push_back(plausible_faults(dice, s, step));
+    if (dice.one_in(4)) s.residency.push_back(plausible_residency(dice, s, step));
   }
   return s;
 }

@@ -63,6 +63,7 @@ struct RandomSession {
   std::vector<Token> tokens;
   std::vector<Step> steps;
   std::vector<StepFaults> faults, minor_faults;  // only some of the steps
+  std::vector<StepResidency> residency;          // only some of the steps
   friend bool operator==(const RandomSession&, const RandomSession&) = default;
 };
 
@@ -165,6 +166,18 @@ inline StepFaults random_faults(Dice& dice, StepId step) {
   return of;
 }
 
+inline StepResidency random_residency(Dice& dice, StepId step) {
+  StepResidency of;
+  of.step = step;
+  of.at = Ns{dice.any_i64()};
+  of.unit = dice.any_u64();
+  for (std::size_t i = dice.size(9); i > 0; --i)
+    of.resident.push_back({.file = static_cast<std::uint32_t>(dice.below(1ULL << 32)),
+                           .offset = dice.any_u64(),
+                           .length = dice.any_u64()});
+  return of;
+}
+
 inline RandomSession random_session(std::uint64_t seed, const RandomShape& shape = {}) {
   Dice dice(seed);
   RandomSession s;
@@ -216,6 +229,8 @@ inline RandomSession random_session(std::uint64_t seed, const RandomShape& shape
     if (dice.one_in(3)) s.faults.push_back(random_faults(dice, step.id));
   for (const Step& step : s.steps)
     if (dice.one_in(3)) s.minor_faults.push_back(random_faults(dice, step.id));
+  for (const Step& step : s.steps)
+    if (dice.one_in(3)) s.residency.push_back(random_residency(dice, step.id));
   return s;
 }
 
@@ -228,12 +243,15 @@ inline std::expected<void, TraceError> add_all(SessionWriter& writer, const Rand
     done = writer.add_allocation(s.allocations[i]);
   if (done) done = writer.add_tokens(s.tokens);
   auto faults = s.faults.begin(), minor_faults = s.minor_faults.begin();
+  auto residency = s.residency.begin();
   for (std::size_t i = 0; done && i < s.steps.size(); ++i) {
     done = writer.add_step(s.steps[i]);
     if (done && faults != s.faults.end() && faults->step.v == i)
       done = writer.add_faults(*faults++, s.steps[i].begin);
     if (done && minor_faults != s.minor_faults.end() && minor_faults->step.v == i)
       done = writer.add_faults(*minor_faults++, s.steps[i].begin, FaultKind::Minor);
+    if (done && residency != s.residency.end() && residency->step.v == i)
+      done = writer.add_residency(*residency++);
   }
   if (done) done = writer.commit();
   return done;
@@ -290,6 +308,12 @@ inline std::expected<RandomSession, TraceError> read_session(const std::filesyst
         kind);
     if (!faults) return std::unexpected(faults.error());
   }
+  const auto residency =
+      reader->for_each_residency(StepId{0}, UINT32_MAX, [&](const StepResidency& of) {
+        s.residency.push_back(of);
+        return true;
+      });
+  if (!residency) return std::unexpected(residency.error());
   return s;
 }
 

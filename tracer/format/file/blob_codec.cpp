@@ -397,6 +397,38 @@ std::expected<std::vector<PageFault>, DecodeError> unpack_faults(std::span<const
   return faults;
 }
 
+std::expected<Blob, DecodeError> pack_ranges(std::span<const FileRange> ranges) {
+  if (ranges.size() > kMaxResidentRanges)
+    return std::unexpected(DecodeError{"more ranges than the format allows", 0});
+  ByteWriter out;
+  out.varint(ranges.size());
+  std::uint64_t end = 0;
+  for (const FileRange& range : ranges) {
+    out.varint(range.file);
+    out.zigzag(static_cast<std::int64_t>(range.offset - end));
+    out.varint(range.length);
+    end = range.offset + range.length;
+  }
+  return out.take();
+}
+
+std::expected<std::vector<FileRange>, DecodeError> unpack_ranges(std::span<const std::byte> blob) {
+  ByteReader in(blob);
+  const auto n = in.count(3);
+  if (n > kMaxResidentRanges) in.fail("more ranges than the format allows");
+  std::vector<FileRange> ranges(in.ok() ? n : 0);
+  std::uint64_t end = 0;
+  for (FileRange& range : ranges) {
+    range.file = in.varint32();
+    range.offset = end + static_cast<std::uint64_t>(in.zigzag());
+    range.length = in.varint();
+    end = range.offset + range.length;
+  }
+  in.expect_end();
+  if (!in.ok()) return std::unexpected(in.error());
+  return ranges;
+}
+
 std::expected<Blob, DecodeError> pack_step(const Step& step) {
   std::size_t values = 0;
   for (const SlotValues& slot : step.slots) values += slot.ints.size() + slot.floats.size();

@@ -24,6 +24,8 @@ inline constexpr std::size_t kMaxOpPairs = std::size_t{1} << 26;        // pairs
 inline constexpr std::size_t kMaxStepValues = std::size_t{16} << 20;    // slot values of one step
 inline constexpr std::size_t kMaxStepFaults = std::size_t{1} << 20;     // page faults of one step
 
+inline constexpr std::size_t kMaxResidentRanges = std::size_t{1} << 20;  // of one step
+
 using Blob = std::vector<std::byte>;
 
 // `fingerprint` is a column of its own, not in the blob: it is 0 in unpacked templates.
@@ -43,6 +45,10 @@ std::expected<void, DecodeError> unpack_step(std::span<const std::byte> blob, St
 std::expected<Blob, DecodeError> pack_faults(const StepFaults& faults, Ns begin);
 std::expected<std::vector<PageFault>, DecodeError> unpack_faults(std::span<const std::byte> blob,
                                                                  Ns begin);
+
+// The ranges of StepResidency, by file and offset.
+std::expected<Blob, DecodeError> pack_ranges(std::span<const FileRange> ranges);
+std::expected<std::vector<FileRange>, DecodeError> unpack_ranges(std::span<const std::byte> blob);
 
 // The part of a step's blob that queries over many steps need: times as they are packed, and
 // lists as runs of numbers or as bit sets. Reused between steps without allocating.

@@ -101,19 +101,26 @@ std::expected<std::vector<std::string>, TraceError> check_session(
     if (n_tokens && std::uint64_t{step->first_token} + step->n_tokens > *n_tokens)
       problems.push_back(std::format("step {} refers to tokens that do not exist", i));
   }
-  const auto check_faults = [&](const StepFaults& of) {
+  const auto check_step = [&](const char* what, StepId step) {
     // A writer may have added both after the steps were counted.
-    const bool there =
-        !n_steps || of.step.v < *n_steps || of.step.v < reader->step_count().value_or(0);
+    const bool there = !n_steps || step.v < *n_steps || step.v < reader->step_count().value_or(0);
     if (!there)
       problems.push_back(
-          std::format("there are page faults of step {}, which does not exist", of.step.v));
+          std::format("there are {} of step {}, which does not exist", what, step.v));
     return problems.size() < kMaxProblems && keep_going();
+  };
+  const auto check_faults = [&](const StepFaults& of) {
+    return check_step("page faults", of.step);
   };
   for (const FaultKind kind : {FaultKind::Major, FaultKind::Minor})
     if (const auto faults = reader->for_each_faults(StepId{0}, UINT32_MAX, check_faults, kind);
         !faults)
       report(faults.error());
+  if (const auto residency = reader->for_each_residency(
+          StepId{0}, UINT32_MAX,
+          [&](const StepResidency& of) { return check_step("ranges in memory", of.step); });
+      !residency)
+    report(residency.error());
   if (!keep_going()) return std::unexpected(cancelled_error());
   return problems;
 }

@@ -41,25 +41,35 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::truncate_
     readable.tokens = std::max(readable.tokens, static_cast<std::uint32_t>(end));
     return true;
   };
-  // Number of steps before the first unreadable list of faults.
-  std::uint64_t readable_fault_steps = UINT64_MAX;
-  std::expected<void, TraceError> faults;
+  // Number of steps before the first unreadable list of faults or of ranges in memory.
+  std::uint64_t readable_list_steps = UINT64_MAX;
+  std::expected<void, TraceError> lists;
   bool some_unreadable = false;
-  for (const FaultKind kind : {FaultKind::Major, FaultKind::Minor}) {
-    std::uint64_t steps = 0;
-    const auto read = for_each_faults(
-        StepId{0}, UINT32_MAX,
-        [&](const StepFaults& of) {
-          steps = std::uint64_t{of.step.v} + 1;
-          return !keep_going || keep_going();
-        },
-        kind);
+  std::uint64_t steps = 0;
+  const auto count = [&](const auto& of) {
+    steps = std::uint64_t{of.step.v} + 1;
+    return !keep_going || keep_going();
+  };
+  const auto read_list = [&](StepList list) {
+    switch (list) {
+      case StepList::MajorFaults:
+        return for_each_faults(StepId{0}, UINT32_MAX, count, FaultKind::Major);
+      case StepList::MinorFaults:
+        return for_each_faults(StepId{0}, UINT32_MAX, count, FaultKind::Minor);
+      case StepList::Residency:
+        break;
+    }
+    return for_each_residency(StepId{0}, UINT32_MAX, count);
+  };
+  for (std::size_t i = 0; i < kStepLists.size(); ++i) {
+    steps = 0;
+    const auto read = read_list(static_cast<StepList>(i));
     if (read) continue;
-    readable.faults_unreadable[static_cast<std::size_t>(kind)] = steps == 0;
+    readable.unreadable[i] = steps == 0;
     some_unreadable = some_unreadable || steps == 0;
-    if (steps == 0 || steps >= readable_fault_steps) continue;
-    readable_fault_steps = steps;
-    faults = read;
+    if (steps == 0 || steps >= readable_list_steps) continue;
+    readable_list_steps = steps;
+    lists = read;
   }
   // Read each step by scan and by key: in a damaged B-tree the two may differ.
   std::expected<void, TraceError> all;
@@ -68,8 +78,8 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::truncate_
       all = std::unexpected(cancelled_error());
     } else if (const auto next = step(row.head.id); !next) {
       all = std::unexpected(next.error());
-    } else if (!faults && row.head.id.v >= readable_fault_steps) {
-      all = faults;
+    } else if (!lists && row.head.id.v >= readable_list_steps) {
+      all = lists;
     } else if (!is_readable(*next)) {
       all = std::unexpected(impl_->damage(std::format("step {}", row.head.id.v)));
     } else {

@@ -434,23 +434,23 @@ Status SessionReader::for_each_step_row(StepId first, std::uint32_t count,
   return {};
 }
 
-Status SessionReader::for_each_faults(StepId first, std::uint32_t count,
-                                      const std::function<bool(const StepFaults&)>& row,
-                                      FaultKind kind) const {
+Status SessionReader::Impl::for_each_list(
+    StepList list, const char* columns, StepId first, std::uint32_t count,
+    const std::function<std::expected<bool, TraceError>(RowReader&, StepId)>& row) {
   // An open statement is a snapshot that prevents the writer from merging its WAL: read in
   // batches.
   constexpr int kRowBatch = 1024;
-  if (impl_->version < (kind == FaultKind::Major ? 2U : 4U)) return {};
+  const auto& [table, since] = kStepLists[static_cast<std::size_t>(list)];
+  if (version < since) return {};
   std::uint64_t end = std::uint64_t{first.v} + count;
-  if (impl_->readable) end = std::min<std::uint64_t>(end, impl_->readable->steps);
-  const auto of_kind = static_cast<std::size_t>(kind);
-  if (impl_->readable && impl_->readable->faults_unreadable[of_kind]) return {};
-  Statement& get = impl_->get_faults[of_kind];
-  const char* table = kind == FaultKind::Major ? "tt_fault" : "tt_minor_fault";
-  if (auto ready =
-          impl_->prepare(get, std::format("SELECT step, begin_ns, n_faults, packed, crc FROM {} "
-                                          "WHERE step >= ? AND step < ? ORDER BY step LIMIT ?",
-                                          table));
+  if (readable) {
+    if (readable->unreadable[static_cast<std::size_t>(list)]) return {};
+    end = std::min<std::uint64_t>(end, readable->steps);
+  }
+  Statement& get = get_lists[static_cast<std::size_t>(list)];
+  if (auto ready = prepare(get, std::format("SELECT step, {}, packed, crc FROM {} "
+                                            "WHERE step >= ? AND step < ? ORDER BY step LIMIT ?",
+                                            columns, table));
       !ready)
     return ready;
   for (std::uint64_t at = first.v; at < end;) {
@@ -464,22 +464,78 @@ Status SessionReader::for_each_faults(StepId first, std::uint32_t count,
       if (!*found && i < kRowBatch) return {};
       if (!*found) break;
       RowReader in(get);
-      StepFaults next{.step = StepId{in.integer<std::uint32_t>()}, .count = 0, .faults = {}};
-      const auto begin = Ns{in.integer<std::int64_t>()};
-      next.count = in.integer<std::uint64_t>();
-      const auto packed = in.blob();
-      const std::string name = std::format("the page faults of step {}", next.step.v);
-      if (!in.valid() || next.step.v < at) return std::unexpected(impl_->damage(name));
-      auto faults = unpack_faults(packed, begin);
-      if (!faults) return std::unexpected(impl_->damage(name + ", " + faults.error().text()));
-      next.faults = *std::move(faults);
-      if (!next.faults.empty() && next.faults.size() != next.count)
-        return std::unexpected(impl_->damage(name + ", their count"));
-      at = std::uint64_t{next.step.v} + 1;
-      if (!row(next)) return {};
+      const StepId step{in.integer<std::uint32_t>()};
+      const auto next = row(in, step);
+      if (!next) return std::unexpected(next.error());
+      if (step.v < at) return std::unexpected(damage(std::format("the order of {}", table)));
+      at = std::uint64_t{step.v} + 1;
+      if (!*next) return {};
     }
   }
   return {};
+}
+
+Status SessionReader::for_each_faults(StepId first, std::uint32_t count,
+                                      const std::function<bool(const StepFaults&)>& row,
+                                      FaultKind kind) const {
+  const auto read = [&](RowReader& in, StepId step) -> std::expected<bool, TraceError> {
+    StepFaults next{.step = step, .count = 0, .faults = {}};
+    const auto begin = Ns{in.integer<std::int64_t>()};
+    next.count = in.integer<std::uint64_t>();
+    const auto packed = in.blob();
+    const std::string name = std::format("the page faults of step {}", step.v);
+    if (!in.valid()) return std::unexpected(impl_->damage(name));
+    auto faults = unpack_faults(packed, begin);
+    if (!faults) return std::unexpected(impl_->damage(name + ", " + faults.error().text()));
+    next.faults = *std::move(faults);
+    if (!next.faults.empty() && next.faults.size() != next.count)
+      return std::unexpected(impl_->damage(name + ", their count"));
+    return row(next);
+  };
+  const StepList list = kind == FaultKind::Major ? StepList::MajorFaults : StepList::MinorFaults;
+  return impl_->for_each_list(list, "begin_ns, n_faults", first, count, read);
+}
+
+Status SessionReader::for_each_residency(
+    StepId first, std::uint32_t count, const std::function<bool(const StepResidency&)>& row) const {
+  const auto read = [&](RowReader& in, StepId step) -> std::expected<bool, TraceError> {
+    StepResidency next;
+    next.step = step;
+    next.at = Ns{in.integer<std::int64_t>()};
+    next.unit = in.integer<std::uint64_t>();
+    const auto ranges = in.integer<std::uint64_t>();
+    const auto packed = in.blob();
+    const std::string name = std::format("the ranges in memory before step {}", step.v);
+    if (!in.valid()) return std::unexpected(impl_->damage(name));
+    auto resident = unpack_ranges(packed);
+    if (!resident) return std::unexpected(impl_->damage(name + ", " + resident.error().text()));
+    if (resident->size() != ranges) return std::unexpected(impl_->damage(name + ", their count"));
+    next.resident = *std::move(resident);
+    return row(next);
+  };
+  return impl_->for_each_list(StepList::Residency, "at_ns, unit_bytes, n_ranges", first, count,
+                              read);
+}
+
+std::expected<std::optional<StepId>, TraceError> SessionReader::last_residency(StepId step) const {
+  const auto list = static_cast<std::size_t>(StepList::Residency);
+  if (impl_->version < kStepLists[list].since) return std::nullopt;
+  std::uint64_t end = std::uint64_t{step.v} + 1;
+  if (impl_->readable) {
+    if (impl_->readable->unreadable[list]) return std::nullopt;
+    end = std::min<std::uint64_t>(end, impl_->readable->steps);
+  }
+  Statement& get = impl_->get_last_residency;
+  if (auto ready = impl_->prepare(
+          get, "SELECT step FROM tt_residency WHERE step < ? ORDER BY step DESC LIMIT 1");
+      !ready)
+    return std::unexpected(ready.error());
+  const ScopedReset reset(get);
+  sqlite3_bind_int64(get.get(), 1, static_cast<std::int64_t>(end));
+  const auto found = get.step();
+  if (!found) return std::unexpected(found.error());
+  if (!*found) return std::nullopt;
+  return StepId{static_cast<std::uint32_t>(sqlite3_column_int64(get.get(), 0))};
 }
 
 }  // namespace tt

@@ -67,11 +67,20 @@ class SessionReader {
                                                   const std::function<bool(const StepFaults&)>& row,
                                                   FaultKind kind = FaultKind::Major) const;
 
-  // Hides the first damaged step (or step whose tokens, template, allocation or faults are
-  // damaged) and all steps after it, for this reader. If no faults at all can be read, only the
-  // faults are hidden. Returns the number of remaining steps; nullopt, and no change, if nothing
-  // is damaged. Error Damaged if the first step is damaged.
-  // Reads every row; cancelled by `keep_going` like check_session().
+  // What was in memory before steps [first, first + count), in order; steps without a snapshot are
+  // skipped. Stops when `row` returns false.
+  std::expected<void, TraceError> for_each_residency(
+      StepId first, std::uint32_t count,
+      const std::function<bool(const StepResidency&)>& row) const;
+
+  // The last step with a snapshot, up to `step`; nullopt: none.
+  std::expected<std::optional<StepId>, TraceError> last_residency(StepId step) const;
+
+  // Hides the first damaged step (or step whose tokens, template, allocation, faults or residency
+  // are damaged) and all steps after it, for this reader. If no faults or no residency at all can
+  // be read, only these are hidden. Returns the number of remaining steps; nullopt, and no change,
+  // if nothing is damaged. Error Damaged if the first step is damaged. Reads every row; cancelled
+  // by `keep_going` like check_session().
   std::expected<std::optional<std::uint32_t>, TraceError> truncate_at_damage(
       const std::function<bool()>& keep_going = {});
   std::optional<std::uint32_t> readable_steps() const;  // nullopt: not truncated

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -18,6 +19,16 @@
 
 namespace tt {
 
+// Tables with at most one row per step.
+enum class StepList : std::uint8_t { MajorFaults, MinorFaults, Residency };
+struct StepListTable {
+  const char* name;
+  std::uint32_t since;  // version of the format
+};
+inline constexpr std::array kStepLists = {StepListTable{"tt_fault", 2},
+                                          StepListTable{"tt_minor_fault", 4},
+                                          StepListTable{"tt_residency", 5}};
+
 struct SessionReader::Impl {
   Impl(Database database, std::uint32_t format_version, std::string step_query)
       : db(std::move(database)), version(format_version), select_steps(std::move(step_query)) {}
@@ -26,15 +37,15 @@ struct SessionReader::Impl {
   const std::uint32_t version;     // of the format
   const std::string select_steps;  // without WHERE; the columns depend on the version
   // Prepared on first use, so that a damaged table does not prevent reading the others.
-  Statement get_template, get_allocation, get_step, get_steps, get_tokens;
-  std::array<Statement, 2> get_faults;  // by FaultKind
+  Statement get_template, get_allocation, get_step, get_steps, get_tokens, get_last_residency;
+  std::array<Statement, kStepLists.size()> get_lists;
   // Most recently used last.
   std::vector<std::pair<TemplateId, std::shared_ptr<const GraphTemplate>>> templates;
   // The readable part of a damaged session, set by truncate_at_damage().
   struct ReadablePart {
     std::uint32_t steps = 0, tokens = 0;
     std::set<TemplateId> templates;
-    std::array<bool, 2> faults_unreadable{};  // by FaultKind: none at all can be read
+    std::array<bool, kStepLists.size()> unreadable{};  // no row at all can be read
   };
   std::optional<ReadablePart> readable;
 
@@ -62,6 +73,11 @@ struct SessionReader::Impl {
   // is missing or damaged; the tokens before it are kept.
   std::expected<void, TraceError> read_tokens(std::uint32_t first, std::uint32_t count,
                                               std::vector<Token>& out);
+  // Calls `row` for each row of these steps, with the columns after the step. Stops when it returns
+  // false.
+  std::expected<void, TraceError> for_each_list(
+      StepList list, const char* columns, StepId first, std::uint32_t count,
+      const std::function<std::expected<bool, TraceError>(RowReader&, StepId)>& row);
 };
 
 }  // namespace tt

@@ -12,7 +12,8 @@ namespace tt {
 
 namespace {
 
-constexpr std::string_view kAddedInVersion2 = "tt_fault", kAddedInVersion4 = "tt_minor_fault";
+constexpr std::string_view kAddedInVersion2 = "tt_fault", kAddedInVersion4 = "tt_minor_fault",
+                           kAddedInVersion5 = "tt_residency";
 // Version 3 added the conditions of a step.
 constexpr std::string_view kStepTableBeforeVersion3 = R"sql(CREATE TABLE tt_step(
   id INTEGER PRIMARY KEY, phase TEXT NOT NULL, timing TEXT NOT NULL, template INTEGER NOT NULL,
@@ -72,6 +73,7 @@ std::vector<std::string_view> tables_of(std::string_view version) {
     const std::string_view name = table_name(create);
     if (version == "1" && name == kAddedInVersion2) continue;
     if (is_before(version, 4) && name == kAddedInVersion4) continue;
+    if (is_before(version, 5) && name == kAddedInVersion5) continue;
     const bool is_old_step = name == "tt_step" && is_before(version, kFormatVersion);
     tables.push_back(is_old_step ? step_table_of(version) : create);
   }
@@ -93,7 +95,7 @@ class SchemaLimits {
   SchemaLimits& operator=(const SchemaLimits&) = delete;
 
  private:
-  // SQLite parses each row with about 10 instructions; a session has at most 10 rows.
+  // SQLite parses each row with about 10 instructions; a session has at most 11 rows.
   static constexpr int kMaxRowBytes = 8192, kMaxInstructions = 1000;
   sqlite3* db_;
   int length_;

@@ -33,7 +33,7 @@ CREATE TABLE tt_step(
   pressure_io_ns INTEGER, pressure_memory_ns INTEGER, queue_ns INTEGER, sample_ns INTEGER,
   detokenize_ns INTEGER, build_ns INTEGER, evaluate_ns INTEGER, graphs_built INTEGER,
   frequency_khz INTEGER, thermal_throttles INTEGER, memory_limit_bytes INTEGER,
-  locked_bytes INTEGER,
+  locked_bytes INTEGER, resident_bytes INTEGER,
   packed BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE tt_token(
   idx INTEGER PRIMARY KEY, id INTEGER NOT NULL, position INTEGER NOT NULL,
@@ -44,6 +44,9 @@ CREATE TABLE tt_fault(
 CREATE TABLE tt_minor_fault(
   step INTEGER PRIMARY KEY, begin_ns INTEGER NOT NULL, n_faults INTEGER NOT NULL,
   packed BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE tt_residency(
+  step INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, unit_bytes INTEGER NOT NULL,
+  n_ranges INTEGER NOT NULL, packed BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE tt_loss(name TEXT PRIMARY KEY, count INTEGER NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
 )sql";
 

@@ -100,7 +100,7 @@ struct SessionWriter::Impl {
   fs::path path;
   std::optional<Database> db;  // empty after finish()
   Statement begin, commit, add_template, add_allocation, add_token, add_step, add_faults,
-      add_minor_faults, page_count;
+      add_minor_faults, add_residency, page_count;
   bool in_transaction = false;
   std::optional<TraceError> failed;
   std::uint32_t steps = 0, tokens = 0;
@@ -132,6 +132,7 @@ Status SessionWriter::Impl::prepare() {
       {&add_step, insert_step.c_str()},
       {&add_faults, "INSERT INTO tt_fault VALUES(?,?,?,?,?)"},
       {&add_minor_faults, "INSERT INTO tt_minor_fault VALUES(?,?,?,?,?)"},
+      {&add_residency, "INSERT INTO tt_residency VALUES(?,?,?,?,?,?)"},
       {&add_token, "INSERT INTO tt_token VALUES(?,?,?,?,?,?,?)"},
       {&page_count, "PRAGMA page_count"},
   };
@@ -350,6 +351,21 @@ Status SessionWriter::add_faults(const StepFaults& faults, Ns begin, FaultKind k
   });
 }
 
+Status SessionWriter::add_residency(const StepResidency& residency) {
+  return impl_->add([&]() -> Status {
+    assert(residency.step.v < impl_->steps);
+    const auto packed = pack_ranges(residency.resident);
+    if (!packed) return std::unexpected(encode_error(packed.error(), "list of ranges in memory"));
+    return RowWriter(impl_->add_residency)
+        .integer(residency.step.v)
+        .integer(residency.at.v)
+        .integer_u64(residency.unit)
+        .integer_u64(residency.resident.size())
+        .blob(*packed)
+        .insert();
+  });
+}
+
 Status SessionWriter::commit() { return impl_->close_transaction(); }
 
 Status SessionWriter::finish(const SessionInfo& info, const LossCounters& losses) {
@@ -369,9 +385,9 @@ Status SessionWriter::finish(const SessionInfo& info, const LossCounters& losses
   if (done && !merged) done = merged;
 
   // Finalize statements before closing the connection: the last close removes the WAL.
-  for (Statement* s :
-       {&impl.begin, &impl.commit, &impl.add_template, &impl.add_allocation, &impl.add_token,
-        &impl.add_step, &impl.add_faults, &impl.add_minor_faults, &impl.page_count})
+  for (Statement* s : {&impl.begin, &impl.commit, &impl.add_template, &impl.add_allocation,
+                       &impl.add_token, &impl.add_step, &impl.add_faults, &impl.add_minor_faults,
+                       &impl.add_residency, &impl.page_count})
     *s = Statement();
   impl.db.reset();
   return done;

@@ -35,6 +35,8 @@ class SessionWriter {
   // Page faults of an added step that began at `begin`; only for steps with faults.
   std::expected<void, TraceError> add_faults(const StepFaults& faults, Ns begin,
                                              FaultKind kind = FaultKind::Major);
+  // Of an added step.
+  std::expected<void, TraceError> add_residency(const StepResidency& residency);
   // Commits: everything added so far survives a kill of the process.
   std::expected<void, TraceError> commit();
 

@@ -72,6 +72,8 @@ struct StepConditions {
   // The memory limit that applies (tracer/memory/memory_limit.h), and what the process has locked;
   // read at most once per second.
   Value memory_limit_bytes, locked_bytes;
+  // Weights in memory, at the last snapshot (StepResidency).
+  Value resident_bytes;
   friend bool operator==(const StepConditions&, const StepConditions&) = default;
 };
 
@@ -103,7 +105,8 @@ inline constexpr std::array kStepConditions = {
     StepCondition{"frequency_khz", &StepConditions::frequency_khz, true},
     StepCondition{"thermal_throttles", &StepConditions::thermal_throttles},
     StepCondition{"memory_limit_bytes", &StepConditions::memory_limit_bytes, true},
-    StepCondition{"locked_bytes", &StepConditions::locked_bytes, true}};
+    StepCondition{"locked_bytes", &StepConditions::locked_bytes, true},
+    StepCondition{"resident_bytes", &StepConditions::resident_bytes, true}};
 
 // Adds the values of the following interval. A value that one of them lacks is absent in the sum;
 // levels are those of the following interval.
@@ -175,6 +178,17 @@ struct StepFaults {
   std::uint64_t count = 0;
   std::vector<PageFault> faults;  // `count` entries; empty when faults were only counted
   friend bool operator==(const StepFaults&, const StepFaults&) = default;
+};
+
+// What of the weights in the model files was in memory (the page cache) just before a step.
+// Recorded on request (tracer/memory/file_residency.h).
+struct StepResidency {
+  StepId step;
+  Ns at{};
+  // The parts consist of units of this many bytes: those of which at least half was in memory.
+  std::uint64_t unit = 0;
+  std::vector<FileRange> resident;  // by file and offset, not adjacent
+  friend bool operator==(const StepResidency&, const StepResidency&) = default;
 };
 
 // One token of the session, prompt and generated alike, in sequence order.

@@ -525,6 +525,31 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/v1/sessions/{id}/steps/{step}/residency": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+                /** @description Step number, from 0 */
+                readonly step: components["parameters"]["step"];
+            };
+            readonly cookie?: never;
+        };
+        /**
+         * Which parts of the model files were in memory
+         * @description The last snapshot at or before the step, taken just before its step. A session has snapshots if its request had residency_interval_ms
+         */
+        readonly get: operations["residency"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/v1/sessions/{id}/steps/{step}/ops": {
         readonly parameters: {
             readonly query?: {
@@ -1966,6 +1991,34 @@ export interface components {
             /** @description How often the budget was reduced because memory was needed elsewhere */
             readonly budget_reductions: number;
         };
+        readonly Residency: {
+            /** @description The step before which the snapshot was taken */
+            readonly step: number;
+            /** @description Since the start of the session */
+            readonly timestamp_ns: number;
+            /** @description The ranges in memory consist of units of about this size: those of which at least half was in memory */
+            readonly resident_unit_bytes: number;
+            /** @description Parts of the mapped tensors that were in memory, by file and offset */
+            readonly resident_ranges: readonly components["schemas"]["ResidentRange"][];
+            /** @description The weights of the graphs of the session, by file and offset */
+            readonly tensors: readonly {
+                readonly tensor_name: string;
+                /** @description Index of the file */
+                readonly file: number;
+                readonly file_offset: number;
+                readonly size_bytes: number;
+                /** @description false: the tensor was copied when the model was loaded */
+                readonly mapped: boolean;
+                /** @description In memory, as exact as the units; null: not mapped */
+                readonly resident_bytes: number | null;
+            }[];
+        };
+        readonly ResidentRange: {
+            /** @description Index of the file */
+            readonly file: number;
+            readonly file_offset: number;
+            readonly size_bytes: number;
+        };
         readonly MemoryPlan: {
             /** @description Parts of the files that the plan keeps in memory (pinned) or reads for every token, by file and offset; empty without a plan */
             readonly planned_ranges: readonly {
@@ -1977,12 +2030,7 @@ export interface components {
                 readonly pinned: boolean;
             }[];
             /** @description Parts of the mapped tensors that are in memory now, by file and offset; empty if not known */
-            readonly resident_ranges: readonly {
-                /** @description Index of the file */
-                readonly file: number;
-                readonly file_offset: number;
-                readonly size_bytes: number;
-            }[];
+            readonly resident_ranges: readonly components["schemas"]["ResidentRange"][];
             /** @description The ranges in memory consist of units of about this size: those of which at least half is in memory */
             readonly resident_unit_bytes: number;
             /** @description false: the kernel reports residency only to users who may write the file */
@@ -2100,6 +2148,8 @@ export interface components {
              * @default false
              */
             readonly minor_faults?: boolean;
+            /** @description Record which parts of the model files are in memory, before steps: at most once in this many milliseconds; 0: before every step. Takes about 4 ms per GB of a file. Default: not recorded */
+            readonly residency_interval_ms?: number;
             /**
              * @description Only for level verbose. Regular expression for the names of the op outputs whose value statistics are recorded, without back references and lookaheads. Empty: no statistics
              * @default attn_out|ffn_out|ffn_moe_out|l_out|result_
@@ -2267,6 +2317,8 @@ export interface components {
             readonly memory_limit_bytes: number | null;
             /** @description Memory that the process has locked (mlock); null: not recorded */
             readonly locked_bytes: number | null;
+            /** @description Weights in the mapped model files that were in memory, at the last snapshot; null: not recorded */
+            readonly resident_bytes: number | null;
             /** @description Time in which the request waited for other requests, before the session and its first step; 0 for all other steps; null: not recorded */
             readonly queue_ns: number | null;
             /** @description Time for choosing the token that the step evaluates, after the previous step; null: not recorded */
@@ -4287,6 +4339,35 @@ export interface operations {
                         readonly total: components["schemas"]["Total"];
                         readonly steps: readonly components["schemas"]["Step"][];
                     };
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly residency: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+                /** @description Step number, from 0 */
+                readonly step: components["parameters"]["step"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The snapshot */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Residency"];
                 };
             };
             readonly 400: components["responses"]["Problem"];

@@ -119,6 +119,11 @@ std::string to_text(const test::RandomSession& s) {
   };
   add_faults(s.faults, "page faults");
   add_faults(s.minor_faults, "minor page faults");
+  for (const StepResidency& of : s.residency)
+    out += std::format("in memory before step {} at {}, unit {}: {}\n", of.step.v, of.at.v, of.unit,
+                       joined(of.resident, [](const FileRange& range) {
+                         return std::format("{}:{}+{}", range.file, range.offset, range.length);
+                       }));
   return out;
 }
 

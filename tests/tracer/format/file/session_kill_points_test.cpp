@@ -40,6 +40,7 @@ RandomSession finished_session() {
   session.info.error.clear();
   session.faults.clear();
   session.minor_faults.clear();
+  session.residency.clear();
   return session;
 }
 

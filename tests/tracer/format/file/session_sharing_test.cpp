@@ -119,6 +119,7 @@ TEST(RunningSession, PassesCheckWhileItGrows) {
   head.steps.clear();
   head.faults.clear();
   head.minor_faults.clear();
+  head.residency.clear();
   ASSERT_TRUE(add_all(*writer, head).has_value());
   std::size_t written = 0;
   auto faults = session.faults.begin();

@@ -166,7 +166,8 @@ std::expected<void, TraceError> write_fixture(const char* path) {
                          .frequency_khz = 2'400'000,
                          .thermal_throttles = 2,
                          .memory_limit_bytes = 8'000'000'000,
-                         .locked_bytes = 4096};
+                         .locked_bytes = 4096,
+                         .resident_bytes = 8192};
   steps[1].conditions.interval_ns = 3'999'000;  // the system provides little
   steps[1].conditions.major_faults = 0;
   steps[1].conditions.sample_ns = 30'000;
@@ -209,6 +210,13 @@ std::expected<void, TraceError> write_fixture(const char* path) {
   if (done)
     done = writer.add_faults({.step = StepId{1}, .count = 1, .faults = {{Ns{4'001'000}, 0x180}}},
                              steps[1].begin, FaultKind::Minor);
+  StepResidency residency;
+  residency.step = StepId{1};
+  residency.at = Ns{3'900'000};
+  residency.unit = 64;
+  residency.resident = {{.file = 0, .offset = 64, .length = 128},
+                        {.file = 0, .offset = 4096, .length = 2176}};
+  if (done) done = writer.add_residency(residency);
   if (done) done = writer.commit();
   if (done) done = writer.finish(info, {1, 2, 3, 0, 4});
   return done;
