@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "tracer/memory/file_residency.h"
+#include "tracer/gguf/file_residency.h"
 
 namespace tt {
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <optional>
 
-#include "tracer/memory/file_residency.h"
+#include "tracer/gguf/file_residency.h"
 
 namespace tt {
 

@@ -181,7 +181,7 @@ struct StepFaults {
 };
 
 // What of the weights in the model files was in memory (the page cache) just before a step.
-// Recorded on request (tracer/memory/file_residency.h).
+// Recorded on request (tracer/gguf/file_residency.h).
 struct StepResidency {
   StepId step;
   Ns at{};

@@ -89,8 +89,7 @@ describe('the residency of the weights', () => {
     expect(residencyLines(plan, 'd', null)).toEqual([]);
   });
   it('can be that of a snapshot, which has no plan', () => {
-    const tensors = plan.tensors.map(({ pinned_bytes, streamed_bytes, ...one }) => one);
-    const { resident_ranges } = plan;
+    const { tensors, resident_ranges } = plan;
     const weights = weightsOf({ step: 3, timestamp_ns: 0, resident_unit_bytes: 1, resident_ranges, tensors }); // prettier-ignore
     expect(lanesOf(weights, files).map(({ title }) => title)).toEqual(['RAM']);
     expect(residencyTotals(weights)).toMatchObject({ resident: 14 * KIB, pinned: 0, streamed: 0 });

@@ -1,4 +1,4 @@
-#include "tracer/memory/file_residency.h"
+#include "tracer/gguf/file_residency.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>
