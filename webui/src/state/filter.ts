@@ -235,13 +235,13 @@ const stepsOfVerdict = (value: string): string =>
 
 type Columns = Readonly<Partial<Record<FilterKey, readonly string[]>>>;
 
-// The columns of each table that a key is compared with. As everywhere, `layer` is the layer of the
-// op for ops, and that of the tensor for accesses (docs/glossary.md).
+// The columns of each table that a key is compared with. `layer` is the layer of the op, as in the
+// sums of REST, so that accesses add up to the sums that other views show.
 const SQL_COLUMNS: Readonly<Record<'access' | 'op' | 'step' | 'expert', Columns>> = {
   access: {
     op: ['operation_type'],
     tensor: ['tensor_name'],
-    layer: ['layer_id'],
+    layer: ['op_layer_id'],
     component: ['component'],
     role: ['role'],
     kind: ['tensor_kind'],

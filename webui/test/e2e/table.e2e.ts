@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import {
   componentName,
   exactNs,
+  formatBytes,
   layerName,
   plural,
   sourceName,
@@ -106,7 +107,7 @@ describe('the accesses', () => {
     await fixture.filter.fill('kind:weight layer:1 -tensor:norm');
     const name = 'Accesses of the session';
     const sql =
-      "SELECT count(*) FROM access WHERE tensor_kind = 'weight' AND layer_id = 1 AND tensor_name NOT LIKE '%norm%'";
+      "SELECT count(*) FROM access WHERE tensor_kind = 'weight' AND op_layer_id = 1 AND tensor_name NOT LIKE '%norm%'";
     const answer = await fixture.sql<readonly number[]>(sql);
     const expected = answer.rows[0]?.[0] ?? 0;
     expect(expected).toBeGreaterThan(6);
@@ -176,6 +177,26 @@ describe('totals', () => {
       expect(await fixture.axeViolations(), by).toEqual([]);
     }
   }); // prettier-ignore
+
+  it('of a layer and of a range are those of REST by token, and so are the accesses', async () => {
+    await fixture.recorded(8);
+    for (const [link, query] of [
+      ['q=layer:2', 'layers=2'],
+      ['q=layer:none', 'layers=outside'],
+      ['r=token:5:8,layer:4:7', 'from_token=5&to_token=8&layers=4-5,outside'],
+    ] as const) {
+      const { sums } = await fixture.get<Breakdown>(`breakdown?by=token&${query}`);
+      const accesses = sums.all.reads + sums.all.writes;
+      const name = plural(accesses, 'access', 'accesses');
+      await fixture.show(fixture.session ?? '', link, 'p.table=all,by:token');
+      await grid('Totals by token').waitFor();
+      const note = fixture.page.locator('.table-note');
+      await expect.poll(() => note.innerText(), { message: link }).toContain(name);
+      expect(await note.innerText()).toContain(formatBytes(sums.all.bytes_read));
+      await fixture.show(fixture.session ?? '', link, 'p.table=rows:accesses,all');
+      await expect.poll(() => count('Accesses of the session'), { message: link }).toBe(accesses);
+    }
+  });
 
   it('say which words of the filter they ignore, and lead to the accesses', async () => {
     const { page } = fixture;

@@ -222,10 +222,19 @@ it('which tokens used expert 3 of layer 2, as a table to copy', async () => {
   await page.keyboard.type('2 expert:3');
   await page.getByRole('combobox', { name: 'Totals by' }).selectOption('token');
   const { rows: used } = await fixture.sql<[number, number, number]>(
-    `SELECT token_id, count(*), sum(size_bytes) FROM access WHERE expert_id = 3 AND layer_id = 2 GROUP BY step`,
+    `SELECT token_id, count(*), sum(size_bytes) FROM access WHERE expert_id = 3 AND op_layer_id = 2 GROUP BY step`,
   );
   const shown = page.getByRole('grid', { name: 'Totals by token' });
   await page.locator('.table-note').getByText('whole session').waitFor();
+  const { steps } = await fixture.get<{ steps: { token_id: number; token_count: number }[] }>(
+    'steps?limit=1000',
+  );
+  const counts = used.map(([id]) => steps.find((one) => one.token_id === id)?.token_count ?? 0);
+  const single = counts.filter((count) => count === 1).length;
+  await page
+    .locator('.table-note')
+    .getByText(new RegExp(`^${single} tokens?${single < counts.length ? ' and 1 prompt' : '$'}`))
+    .waitFor();
   await expect.poll(() => shown.getAttribute('aria-rowcount')).toBe(String(used.length + 1));
   await page.getByRole('button', { name: 'Copy', exact: true }).click();
   await page.getByRole('button', { name: 'Rows as JSON' }).click();

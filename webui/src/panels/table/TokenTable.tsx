@@ -26,6 +26,15 @@ interface Content {
   readonly rows: readonly TokenTotal[];
 }
 
+// "40 tokens and 1 prompt step of 27 tokens": which tokens of a prompt make the accesses is not known.
+function tokensText(rows: readonly TokenTotal[]): string {
+  const together = rows.filter(({ token_count: count }) => count > 1);
+  const single = plural(rows.length - together.length, 'token');
+  if (together.length === 0) return single;
+  const tokens = together.reduce((sum, { token_count: count }) => sum + count, 0);
+  return `${single} and ${plural(together.length, 'prompt step')} of ${plural(tokens, 'token')}`;
+}
+
 export function TokenTable({ store, session, panel, options, copy }: TableProps) {
   const { navigation } = store;
   const order = usePart(() => navigation.view.value.sorts[panel] ?? 'step');
@@ -56,12 +65,7 @@ export function TokenTable({ store, session, panel, options, copy }: TableProps)
     <>
       <Note>
         <b>whole session</b>
-        <span>
-          {plural(
-            rows.reduce((all, row) => all + row.token_count, 0),
-            'token',
-          )}
-        </span>
+        <span>{tokensText(rows)}</span>
         <span>{plural(sum('accesses'), 'access', 'accesses')}</span>
         <span>{formatBytes(sum('bytes_read'))} read</span>
         <span>{formatNs(sum('time'))}</span>

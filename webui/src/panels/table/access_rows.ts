@@ -34,7 +34,7 @@ export function accessPlan(
     'access',
     terms.filter((term) => !isStepTerm(term)),
   );
-  const range = rangeSql(view.range);
+  const range = rangeSql(view.range, data.rows() - 1);
   const steps: number[] = [];
   const counts: number[] = [];
   for (const one of step === null ? data.steps : [data.steps[step]]) {
@@ -67,16 +67,22 @@ function isInRange(step: StepPart, range: RangeFilter | null): boolean {
   });
 }
 
-// The parts of a brushed range that are conditions on single accesses.
-function rangeSql(range: RangeFilter | null): { where: string[]; missing: string[] } {
+// The parts of a brushed range that are conditions on single accesses. The axis of layers has a last
+// row for the ops without one.
+function rangeSql(
+  range: RangeFilter | null,
+  layers: number,
+): { where: string[]; missing: string[] } {
   const where: string[] = [];
   const missing: string[] = [];
   for (const part of [range?.x, range?.y]) {
     if (!part || part.axis === 'step' || part.axis === 'token') continue;
     const { axis, from, to } = part;
     const last = Math.ceil(to) - 1;
-    if (axis === 'layer') where.push(`layer_id BETWEEN ${from} AND ${last}`);
-    else if (axis === 'expert') where.push(`expert_id BETWEEN ${from} AND ${last}`);
+    if (axis === 'layer') {
+      const ofLayers = `op_layer_id BETWEEN ${from} AND ${last}`;
+      where.push(layers >= 0 && to > layers ? `(${ofLayers} OR op_layer_id IS NULL)` : ofLayers);
+    } else if (axis === 'expert') where.push(`expert_id BETWEEN ${from} AND ${last}`);
     else if (axis === 'file')
       where.push(`file_offset < ${to} AND file_offset + file_bytes > ${from}`);
     else if (axis === 'time')

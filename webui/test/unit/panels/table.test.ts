@@ -99,7 +99,7 @@ describe('the accesses of a session', () => {
     const plan = accessPlan(session(), ALL, parseFilter('layer:3 step:2-4 -step:3'), null);
     expect(plan.counts).toBeNull();
     expect(countSql(plan)).toBe(
-      'SELECT step, count(*) FROM access WHERE step BETWEEN 2 AND 4 AND (step = 2 OR step = 4) AND layer_id = 3 GROUP BY step',
+      'SELECT step, count(*) FROM access WHERE step BETWEEN 2 AND 4 AND (step = 2 OR step = 4) AND op_layer_id = 3 GROUP BY step',
     );
   });
   it('are those of the brushed range', () => {
@@ -107,8 +107,12 @@ describe('the accesses of a session', () => {
       x: { axis: 'token', from: 6, to: 8 },
       y: { axis: 'layer', from: 1, to: 3 },
     };
+    // The model has two layers: the last row is what is outside of them.
     const plan = accessPlan(session(), { phase: 'all', range }, [], null);
-    expect(plan).toMatchObject({ steps: [2, 3], where: ['layer_id BETWEEN 1 AND 2'] });
+    expect(plan).toMatchObject({
+      steps: [2, 3],
+      where: ['(op_layer_id BETWEEN 1 AND 2 OR op_layer_id IS NULL)'],
+    });
     const other = { x: null, y: { axis: 'op_kind', from: 1, to: 3 } };
     expect(accessPlan(session(), { phase: 'all', range: other }, [], null).missing).toEqual([
       'range of op kind',
@@ -215,7 +219,7 @@ describe('totals by token', () => {
     ]);
     expect(query).toHaveBeenCalledWith('s', tokenSql(plan), expect.any(Number), signal);
     expect(tokenSql(plan)).toContain(
-      'WHERE step BETWEEN 0 AND 2 AND layer_id = 2 AND expert_id = 3 GROUP BY step, op',
+      'WHERE step BETWEEN 0 AND 2 AND op_layer_id = 2 AND expert_id = 3 GROUP BY step, op',
     );
     expect(rows?.map((row) => [row.token_id, row.token_count, row.accesses, row.time])).toEqual([
       [0, 3, 6, 700],

@@ -77,8 +77,8 @@ describe('a filter as SQL', () => {
   const where = (filter: string): readonly string[] =>
     sqlFilter('access', parseFilter(filter)).where;
   it.each([
-    ['layer:3', ['layer_id = 3']],
-    ['layer:2-5,none', ['(layer_id BETWEEN 2 AND 5 OR layer_id IS NULL)']],
+    ['layer:3', ['op_layer_id = 3']],
+    ['layer:2-5,none', ['(op_layer_id BETWEEN 2 AND 5 OR op_layer_id IS NULL)']],
     ['kind:weight access:write', ["tensor_kind = 'weight'", 'write = 1']],
     ['-tensor:a_b%', ["coalesce(NOT tensor_name LIKE '%a\\_b\\%%' ESCAPE '\\', 1)"]],
     ["tensor:it's", ["tensor_name LIKE '%it''s%' ESCAPE '\\'"]],
