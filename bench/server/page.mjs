@@ -519,7 +519,9 @@ const sections = {
       const { backingStorageSize } = await devtools.send('Runtime.getHeapUsage');
       return { objects, arrays: backingStorageSize };
     };
-    for (let i = 0; i < 3; ++i) await run();
+    // The page keeps a bounded history of the speed; it is full after this.
+    const warm = performance.now() + Math.min(4, o.minutes / 3) * 60_000;
+    for (let i = 0; i < 3 || performance.now() < warm; ++i) await run();
     const settled = await used();
     const ends = performance.now() + o.minutes * 60_000;
     const runs = [];
@@ -529,7 +531,7 @@ const sections = {
     }
     for (const part of ['objects', 'arrays']) {
       const percents = runs.map((one) => (100 * one[part]) / settled[part]);
-      add(`${part} after ${o.minutes} min and ${runs.length} runs, of ${(settled[part] / 1e6).toFixed(1)} MB after three`, percents.at(-1), '%', 120);
+      add(`${part} after ${o.minutes} min and ${runs.length} runs, of ${(settled[part] / 1e6).toFixed(1)} MB when its histories were full`, percents.at(-1), '%', 120);
       add(`${part}, the most after a run`, Math.max(...percents), '%', 120);
     }
     await close(page);
