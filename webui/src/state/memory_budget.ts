@@ -12,6 +12,7 @@ const KEPT_SAMPLES = 480; // four minutes
 export interface BudgetSample {
   readonly atMs: number;
   readonly setting: number; // index into `settings`
+  readonly run: string; // the session; another one begins a new line in the charts
   readonly tokensPerSecond: number;
   readonly bytesPerToken: number;
 }
@@ -71,21 +72,25 @@ export class MemoryBudget {
   private readonly api: BudgetApi;
   private readonly toasts: Toasts;
   private readonly changed: () => void;
+  private readonly run: () => string;
   private readonly now: () => number;
   private readonly statePoll = new Poll(STATE_MS, () => this.readState());
   private readonly planPoll = new Poll(PLAN_MS, () => this.readPlan());
 
-  // `changed`: the budget was changed, and the server may load the model again.
+  // `changed`: the budget was changed, and the server may load the model again. `run`: the ID of the
+  // open session.
   constructor(
     readonly model: string,
     api: BudgetApi,
     toasts: Toasts,
     changed: () => void,
+    run: () => string,
     now: () => number = () => performance.now(),
   ) {
     this.api = api;
     this.toasts = toasts;
     this.changed = changed;
+    this.run = run;
     this.now = now;
     this.state = this.latest;
     this.plan = this.latestPlan;
@@ -141,7 +146,13 @@ export class MemoryBudget {
       setting = settings.length;
       settings.push({ text, samples: 0, tokensPerSecond: 0, bytesPerToken: 0 });
     }
-    const sample = { atMs: this.now(), setting, tokensPerSecond: speed, bytesPerToken: bytes };
+    const sample = {
+      atMs: this.now(),
+      setting,
+      run: this.run(),
+      tokensPerSecond: speed,
+      bytesPerToken: bytes,
+    };
     this.allSamples.value = [...this.allSamples.peek(), sample].slice(-KEPT_SAMPLES);
     const of = settings[setting];
     if (of) settings[setting] = withSample(of, sample);

@@ -8,7 +8,7 @@ export class StepTotals {
   accesses = 0;
   dropped = 0; // evaluations whose times were lost
   // Of generated tokens whose step has times.
-  readonly generated = { tokens: 0, bytesRead: 0, bytes: 0, ns: 0 };
+  readonly generated = { tokens: 0, bytesRead: 0, bytes: 0, ns: 0, sampleNs: 0 };
   withLayers = 0; // steps with times or bytes per layer
   readonly timing = new Map<string, number>(); // number of steps
   // Steps of phase generate that were completed: each makes a token. From the start of the first to
@@ -77,6 +77,7 @@ export class StepTotals {
       this.generated.bytesRead += by * step.bytes_read;
       this.generated.bytes += by * (step.bytes_read + step.bytes_written);
       this.generated.ns += by * (step.end_ns - step.begin_ns);
+      this.generated.sampleNs += by * (step.sample_ns ?? 0);
     }
     this.timing.set(step.timing, (this.timing.get(step.timing) ?? 0) + by);
   }

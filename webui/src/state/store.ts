@@ -309,7 +309,13 @@ export class Store implements LiveSink {
   memoryBudget(model: string): MemoryBudget {
     const known = this.budgets.get(model);
     if (known) return known;
-    const budget = new MemoryBudget(model, this.api, this.toasts, () => void this.models.watch());
+    const budget = new MemoryBudget(
+      model,
+      this.api,
+      this.toasts,
+      () => void this.models.watch(),
+      () => this.open.peek()?.id ?? '',
+    );
     this.budgets.set(model, budget);
     return budget;
   }

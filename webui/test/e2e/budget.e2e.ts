@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Locator } from 'playwright-core';
 import { afterAll, describe, expect, it } from 'vitest';
-import { formatBytes, formatSpeed } from '../../src/format';
+import { formatBytes, formatNs, formatSpeed } from '../../src/format';
 import type { Memory, MemoryPlan, PictureAxis, Session, StepSummary } from '../../src/net/types';
 import { predictionAt } from '../../src/panels/budget/curve';
 import { axisFrom } from '../../src/panels/map/map_axes';
@@ -86,6 +86,14 @@ async function run(prompt: string, tokens: number): Promise<void> {
   await fixture.waitDone();
 }
 
+// The mean time of sampling of a generated token.
+async function sampleNs(): Promise<number> {
+  const { steps } = await fixture.get<{ steps: StepSummary[] }>('steps?limit=1000');
+  const own = steps.filter(({ phase, dropped }) => phase === 'generate' && !dropped);
+  const sum = own.reduce((all, step) => all + (step.sample_ns ?? 0), 0);
+  return Math.round(sum / own.reduce((all, step) => all + step.token_count, 0));
+}
+
 // The last run with a plan beside the last one without: what SQL and REST say of both.
 async function comparesRuns(): Promise<void> {
   const { sessions } = await fixture.rest<{ sessions: Session[] }>('sessions');
@@ -141,6 +149,18 @@ describe('the memory budget', () => {
       .getByText(/ of RAM in all are enough to read no weight .* KV cache and /)
       .waitFor();
     await panel().getByRole('rowheader', { name: 'no plan' }).waitFor();
+
+    // The graph has the measured speed, and what it has besides the predicted one.
+    const measured = (await rest<Memory>('memory')).tokens_per_second ?? 0;
+    await panel()
+      .getByText(`measured: ${formatSpeed(measured)}`)
+      .waitFor();
+    await panel()
+      .getByText(`also has sampling (${formatNs(await sampleNs())} per token)`)
+      .waitFor();
+    expect(await panel().locator('.budget-curve .budget-measured').count()).toBe(1);
+    // With all memory for the weights there is nothing to plan.
+    expect(await panel().getByRole('button', { name: /^Use / }).isDisabled()).toBe(true);
 
     // The weights were repacked: the model is loaded again.
     const chosen = 32 << 20;
@@ -239,7 +259,7 @@ describe('the memory budget', () => {
       .waitFor();
     expect(await fixture.axeViolations()).toEqual([]);
 
-    await panel().getByRole('button', { name: 'Off', exact: true }).click();
+    await panel().getByRole('button', { name: 'Remove budget', exact: true }).click();
     await expect.poll(() => decision().innerText()).toBe('No plan.');
     await panel().getByText('pinned 0 B', { exact: true }).waitFor();
     expect((await rest<Memory>('memory')).budget).toBe('off');

@@ -9,14 +9,22 @@ import { graphOf } from '../../state/per_session';
 import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
 import { modelMemory, type ModelMemory } from '../../strip/bands';
-import { useResource } from '../../ui/hooks';
+import { usePart, useResource } from '../../ui/hooks';
 import { Empty, Failed, Loading } from '../../ui/States';
 import { isModelOf } from '../map/residency';
 import type { PanelProps } from '../panel';
-import { logarithmic, mapColumns, polyline, predictionAt, type CurvePoint } from './curve';
+import {
+  byRun,
+  gainsByPlan,
+  logarithmic,
+  mapColumns,
+  polyline,
+  predictionAt,
+  type CurvePoint,
+} from './curve';
 import { ExpertTable } from './ExpertTable';
 import { RunComparison } from './RunComparison';
-import { enoughOf, enoughText, weightsText } from './sizes';
+import { enoughOf, enoughText, LEAST_BUDGET, weightsText } from './sizes';
 
 const CHART = { width: 600, height: 110 };
 const MAP_COLUMNS = 120;
@@ -65,6 +73,10 @@ const PHASES: Readonly<Record<Memory['phase'], string>> = {
   unavailable: 'Not possible',
 };
 
+// The budget has no effect.
+const isImpossible = ({ phase, budget }: Memory): boolean =>
+  phase === 'unavailable' && budget !== 'off';
+
 function Decision({ state }: { state: Memory }) {
   const limit = state.limit_bytes > 0 && (
     <>
@@ -79,6 +91,7 @@ function Decision({ state }: { state: Memory }) {
       {state.message !== ''
         ? state.message
         : 'The kernel alone decides which weights stay in memory. If the model is larger than memory, set a budget.'}
+      {isImpossible(state) && ' Remove the budget, or choose a larger one.'}
       {limit}
     </p>
   );
@@ -98,7 +111,7 @@ function Choice({ store, budget, state }: SliderProps & { store: Store }) {
   return session && isOfModel ? (
     <OfSession key={session.id} budget={budget} state={state} session={session} />
   ) : (
-    <Slider budget={budget} state={state} memory={null} />
+    <Slider budget={budget} state={state} memory={null} sampleNs={0} />
   );
 }
 
@@ -111,10 +124,17 @@ function OfSession({ session, ...props }: SliderProps & { session: OpenSession }
     // With a budget the model is loaded without repacking, other than in an older session of it.
     return isPlanned ? { ...memory, file: memory.file + memory.repacked, repacked: 0 } : memory;
   }, [graph, isPlanned]);
-  return <Slider {...props} memory={memory} />;
+  const sampleNs = usePart(() => {
+    void session.feed.version.value;
+    const { tokens, sampleNs: sum } = session.data.stepTotals.generated;
+    return tokens > 0 ? Math.round(sum / tokens) : 0;
+  });
+  return <Slider {...props} memory={memory} sampleNs={sampleNs} />;
 }
 
-function Slider({ budget, state, memory }: SliderProps & { memory: ModelMemory | null }) {
+// `sampleNs`: per token of the open session; 0: not known.
+function Slider(props: SliderProps & { memory: ModelMemory | null; sampleNs: number }) {
+  const { budget, state, memory, sampleNs } = props;
   const plan = budget.plan.value;
   const total = plan?.tensors.reduce((sum, { size_bytes }) => sum + size_bytes, 0) ?? 0;
   const chosen = useSignal<number | null>(null);
@@ -122,7 +142,9 @@ function Slider({ budget, state, memory }: SliderProps & { memory: ModelMemory |
   const bytes = Math.min(total, chosen.value ?? (now > 0 ? now : total));
   const curve = plan?.curve ?? [];
   const at = predictionAt(curve, bytes);
-  const least = Math.min(total, MIB);
+  const least = Math.min(total, LEAST_BUDGET);
+  const isTooSmall = total > 0 && total <= LEAST_BUDGET;
+  const fits = at !== null && at.plain_bytes_per_token < 1;
   const isRepacked = memory !== null && memory.repacked > 0 && state.budget === 'off';
   const enough = enoughText(memory, enoughOf(curve));
   const change = (options: MemoryOptions): void => {
@@ -139,8 +161,20 @@ function Slider({ budget, state, memory }: SliderProps & { memory: ModelMemory |
           that, from the speed with them.
         </p>
       )}
-      {curve.length > 0 ? (
-        <Curve curve={curve} from={least} to={total} at={bytes} />
+      {isTooSmall ? (
+        <p>
+          The model is too small for a budget: the least budget is {formatBytes(LEAST_BUDGET)}, and
+          its weights are {formatBytes(total)}.
+        </p>
+      ) : curve.length > 0 ? (
+        <Curve
+          curve={curve}
+          from={least}
+          to={total}
+          at={bytes}
+          measured={state.tokens_per_second}
+          sampleNs={sampleNs}
+        />
       ) : (
         <p class="dim">Send a prompt: then the speed of every budget can be predicted.</p>
       )}
@@ -151,7 +185,7 @@ function Slider({ budget, state, memory }: SliderProps & { memory: ModelMemory |
           max={total}
           step="any" // a step of 1 MiB would end before the maximum
           value={bytes}
-          disabled={total === 0}
+          disabled={total === 0 || isTooSmall}
           onInput={(event) => {
             const typed = Number(event.currentTarget.value);
             chosen.value = typed >= total ? total : Math.round(typed / MIB) * MIB;
@@ -162,9 +196,9 @@ function Slider({ budget, state, memory }: SliderProps & { memory: ModelMemory |
           {weightsText(total, memory)}
         </span>
       </label>
-      {at && (
+      {at && !isTooSmall && (
         <p class="budget-prediction">
-          {at.plain_bytes_per_token < 1 ? (
+          {fits ? (
             <b>
               With {formatBytes(bytes)} for the weights, all of them stay in memory: nothing to
               plan.
@@ -183,8 +217,8 @@ function Slider({ budget, state, memory }: SliderProps & { memory: ModelMemory |
       <div class="budget-buttons">
         <button
           type="button"
-          class="primary"
-          disabled={total === 0}
+          class={isImpossible(state) ? undefined : 'primary'}
+          disabled={total === 0 || isTooSmall || fits}
           onClick={() => {
             change({ budget: bytes });
           }}
@@ -203,12 +237,13 @@ function Slider({ budget, state, memory }: SliderProps & { memory: ModelMemory |
         </button>
         <button
           type="button"
+          class={isImpossible(state) ? 'primary' : undefined}
           aria-pressed={state.budget === 'off'}
           onClick={() => {
             change({ budget: 'off' });
           }}
         >
-          Off
+          {state.budget === 'off' ? 'Off' : 'Remove budget'}
         </button>
         <Check
           text="Keep a part in memory (pin)"
@@ -235,11 +270,15 @@ function Curve(props: {
   from: number; // bytes at the left
   to: number; // bytes at the right
   at: number;
+  measured: number | null; // tokens per second
+  sampleNs: number;
 }) {
-  const { curve, from, to } = props;
+  const { curve, from, to, measured, sampleNs } = props;
+  const gains = gainsByPlan(curve);
   const planned = curve.map((point) => point.tokens_per_second);
   const speeds = [...planned, ...curve.map((point) => point.plain_tokens_per_second)];
-  const heights = logarithmic(speeds);
+  const heights = logarithmic([...speeds, measured]);
+  const measuredY = CHART.height * (1 - (heights.at(-1) ?? 0) / (Math.max(...heights, 0) * 1.1));
   const max = { x: to - from, y: Math.max(...heights, 0) * 1.1 };
   const line = (first: number): string =>
     polyline(
@@ -254,8 +293,19 @@ function Curve(props: {
   return (
     <div class="budget-chart">
       <p class="dim">
-        Predicted speed: <i class="budget-line" /> with a plan, <i class="budget-line plain" />{' '}
-        without (logarithmic)
+        Predicted speed (logarithmic): <i class="budget-line" />{' '}
+        {gains ? (
+          <>
+            with a plan, <i class="budget-line plain" /> without
+          </>
+        ) : (
+          'with and without a plan: a plan gains nothing here'
+        )}
+        {measured !== null && (
+          <>
+            , <i class="budget-line measured" /> measured: {formatSpeed(measured)}
+          </>
+        )}
       </p>
       <div class="budget-plot">
         <svg
@@ -265,8 +315,11 @@ function Curve(props: {
           role="img"
           aria-label={`Predicted tokens per second for every budget, with and without a plan, on a logarithmic scale: from ${ends.map(formatSpeed).toReversed().join(' to ')}`}
         >
-          <polyline class="budget-plain" points={line(curve.length)} />
+          {gains && <polyline class="budget-plain" points={line(curve.length)} />}
           <polyline class="budget-planned" points={line(0)} />
+          {measured !== null && (
+            <line class="budget-measured" x1="0" x2={CHART.width} y1={measuredY} y2={measuredY} />
+          )}
           <line class="budget-at" x1={x} x2={x} y1="0" y2={CHART.height} />
         </svg>
         {ends.map((speed) => (
@@ -281,6 +334,10 @@ function Curve(props: {
         <span>{formatBytes(from)}</span>
         <span>memory for weights</span>
         <span>{formatBytes(to)}</span>
+      </p>
+      <p class="dim">
+        Predicted: time of the ops and the disk. The measured speed also has sampling
+        {sampleNs > 0 && ` (${formatNs(sampleNs)} per token)`} and other programs.
       </p>
     </div>
   );
@@ -440,15 +497,21 @@ function RunningChart(props: {
             const x = ((one.atMs - first) / max.x) * CHART.width;
             return <line key={one.atMs} class="budget-at" x1={x} x2={x} y1="0" y2={height} />;
           })}
-          <polyline
-            class="budget-planned"
-            points={polyline(
-              samples.map((one) => ({ x: one.atMs - first, y: value(one) })),
-              max,
-              CHART.width,
-              height,
-            )}
-          />
+          {byRun(samples).map((run) => (
+            <polyline
+              key={run[0]?.atMs}
+              class="budget-planned"
+              points={polyline(
+                [...run.slice(0, 1), ...run].map((one) => ({
+                  x: one.atMs - first,
+                  y: value(one),
+                })), // twice the first one: a run with one sample is a dot
+                max,
+                CHART.width,
+                height,
+              )}
+            />
+          ))}
         </svg>
         <Tick at={1 / 1.1} text={props.text(most)} />
         <Tick at={0} text={props.text(0)} />

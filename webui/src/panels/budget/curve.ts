@@ -1,4 +1,5 @@
 // Positions in the charts of the budget panel. Pure.
+import { formatSpeed } from '../../format';
 import type { MemoryPlan } from '../../net/types';
 
 export type CurvePoint = MemoryPlan['curve'][number];
@@ -28,6 +29,26 @@ export function polyline(
     })
     .join(' ');
 }
+
+// The rows of each run: the charts draw a line per run, because nothing ran between two runs.
+export function byRun<Row extends { readonly run: string }>(
+  rows: readonly Row[],
+): readonly (readonly Row[])[] {
+  const runs: Row[][] = [];
+  for (const row of rows) {
+    const last = runs.at(-1);
+    if (last?.[0]?.run === row.run) last.push(row);
+    else runs.push([row]);
+  }
+  return runs;
+}
+
+// Whether some budget is faster with a plan, as far as the shown figures can tell.
+export const gainsByPlan = (curve: readonly CurvePoint[]): boolean =>
+  curve.some(
+    ({ tokens_per_second: planned, plain_tokens_per_second: plain }) =>
+      planned !== null && plain !== null && formatSpeed(planned) !== formatSpeed(plain),
+  );
 
 // Speeds as heights of a logarithmic chart: those without memory pressure are many times the others.
 // Null: not known.

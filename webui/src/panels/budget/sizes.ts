@@ -3,6 +3,9 @@ import { formatBytes } from '../../format';
 import type { ModelMemory } from '../../strip/bands';
 import type { CurvePoint } from './curve';
 
+// The least budget that the server can act on (docs/memory.md, "The least budget").
+export const LEAST_BUDGET = 8 << 20;
+
 // The least memory for the weights in the file with which no token reads any of them again; null: not
 // predicted.
 export function enoughOf(curve: readonly CurvePoint[]): number | null {

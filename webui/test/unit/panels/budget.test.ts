@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { mapColumns, polyline, predictionAt } from '../../../src/panels/budget/curve';
+import {
+  byRun,
+  gainsByPlan,
+  mapColumns,
+  polyline,
+  predictionAt,
+} from '../../../src/panels/budget/curve';
 import { expertParts } from '../../../src/panels/budget/experts';
 import { runFigures, runPair, runRows } from '../../../src/panels/budget/runs';
 import { enoughOf, enoughText, weightsText } from '../../../src/panels/budget/sizes';
@@ -97,6 +103,11 @@ describe('the curve', () => {
     expect(predictionAt(curve, 99)?.budget_bytes).toBe(30);
     expect(predictionAt([], 1)).toBeNull();
   });
+  it('says whether a plan gains something', () => {
+    expect(gainsByPlan([point(1), point(1)])).toBe(false);
+    expect(gainsByPlan([point(1), point(2)])).toBe(true);
+    expect(gainsByPlan([{ ...point(2), tokens_per_second: null }])).toBe(false);
+  });
   it('draws upwards', () => {
     const points = [
       { x: 0, y: 0 },
@@ -109,11 +120,13 @@ describe('the curve', () => {
 
 describe('the history', () => {
   it('has the mean of every setting, and no sample without a new token', () => {
+    let run = 'first';
     const budget = new MemoryBudget(
       'm',
       {} as never,
       new Toasts(),
       () => undefined,
+      () => run,
       () => 7,
     );
     budget.accept(state({ phase: 'off', budget: 'off', tokens_per_second: null }));
@@ -127,8 +140,14 @@ describe('the history', () => {
     budget.accept(
       state({ phase: 'off', budget: 'off', tokens_per_second: 3, bytes_per_token: 20 }),
     );
+    run = 'second';
     budget.accept(state({ tokens_per_second: 8 }));
     expect(budget.samples.value.map(({ setting }) => setting)).toEqual([0, 0, 1]);
+    // No line joins two runs.
+    expect(byRun(budget.samples.value).map((of) => of.map(({ run: id }) => id))).toEqual([
+      ['first', 'first'],
+      ['second'],
+    ]);
     expect(budget.settings.value).toEqual([
       { text: 'no plan', samples: 2, tokensPerSecond: 2, bytesPerToken: 30 },
       { text: '100 MiB, pinned and read ahead', samples: 1, tokensPerSecond: 8, bytesPerToken: 10 },
