@@ -18,9 +18,9 @@ import { Resource } from '../state/resource';
 import { limitOf } from '../state/run_limit';
 import type { Store } from '../state/store';
 import { usePart, useResource } from '../ui/hooks';
-import { bandAt, bandsOf, bandsOfOps, type Bands } from './bands';
+import { bandAt, bandsOf, bandsOfOps, bandsOfTensor, type Bands } from './bands';
 import { figuresOf } from './figures';
-import { MEMORY_NAMES, STRIP_PALETTE, StripChart } from './strip_chart';
+import { isTimed, MEMORY_NAMES, STRIP_PALETTE, StripChart } from './strip_chart';
 
 const FADE_FRAME_MS = 100; // as often as a run updates the page: a paint costs the most of it
 const WAITS_MS = 5000;
@@ -106,21 +106,22 @@ function SessionStrip({ store, session }: { store: Store; session: OpenSession }
   );
   return (
     <section class="strip" aria-label="Memory" data-active={session.active.value}>
-      <Chart store={store} session={session} bands={bands} ops={ops} />
-      {graph && <Key />}
+      <Chart store={store} session={session} graph={graph} bands={bands} ops={ops} />
+      {graph && <Key session={session} />}
       <Figures store={store} session={session} />
     </section>
   );
 }
 
 const KEY_HINT =
-  'Colour of a part: the time of its layer in the shown step, logarithmic. Grey: compute buffers, which all layers share. A frame marks what the selected op touches; while the model runs, what the running op touches glows.';
+  'Colour of weights: the time of their layer in this step, logarithmic. Grey: the KV cache, whose own time is not known, and the compute buffers, which all layers share. A frame marks what the selected op touches, or the layer of the selected weight in the file; while the model runs, what the running op touches glows.';
 
 // What the colours mean.
-function Key() {
+function Key({ session }: { session: OpenSession }) {
+  const step = session.step.value;
   return (
     <div class="strip-key" title={KEY_HINT}>
-      <span>time of the layer</span>
+      <span>time of the layer{step !== null && `, step ${step}`}</span>
       <span>
         fast
         <i
@@ -129,6 +130,8 @@ function Key() {
           aria-hidden="true"
         />
         slow
+        <i class="strip-mark" aria-hidden="true" />
+        running or selected
       </span>
     </div>
   );
@@ -137,10 +140,11 @@ function Key() {
 function Chart(props: {
   store: Store;
   session: OpenSession;
+  graph: TemplateGraph | null;
   bands: Bands;
   ops: ReadonlyMap<number, readonly number[]>;
 }) {
-  const { store, session, bands, ops } = props;
+  const { store, session, graph, bands, ops } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const tip = useSignal<StripTipAt | null>(null);
   useEffect(() => {
@@ -148,8 +152,10 @@ function Chart(props: {
     const chart = new StripChart(canvas.current);
     let timer: ReturnType<typeof setTimeout> | null = null;
     const marked = computed(() => {
-      const op = executedOp(session, store.navigation.view.value.selection);
-      return op === null ? [] : (ops.get(op) ?? []);
+      const { selection } = store.navigation.view.value;
+      const op = executedOp(session, selection);
+      if (op !== null) return ops.get(op) ?? [];
+      return selection?.kind === 'tensor' ? bandsOfTensor(bands, graph, selection.name) : [];
     });
     const paint = (): void => {
       const { data } = session;
@@ -190,7 +196,7 @@ function Chart(props: {
       if (timer !== null) clearTimeout(timer);
       for (const stop of stops) stop();
     };
-  }, [store, session, bands, ops]);
+  }, [store, session, graph, bands, ops]);
   const at = (event: MouseEvent): number => {
     const width = canvas.current?.clientWidth ?? 1;
     return bandAt(bands, event.offsetX / width);
@@ -261,7 +267,7 @@ function bandText(session: OpenSession, { bands }: Bands, index: number): readon
   const where =
     layer === null ? (memory === 'compute' ? 'buffers' : 'embedding and output') : `layer ${layer}`;
   const time = layer === null ? summary?.layers.ns.at(-1) : summary?.layers.ns[layer];
-  const hasTime = time !== undefined && memory !== 'compute';
+  const hasTime = time !== undefined && isTimed(memory);
   return [
     `${MEMORY_NAMES[memory]}, ${where}: size ${formatBytes(bytes)} (${exactBytes(bytes)})`,
     ...(hasTime ? [`Colour: time of the layer in step ${step ?? 0}, ${formatNs(time)}; bright is slow.`] : []),

@@ -120,6 +120,19 @@ function bandOf(bands: readonly Band[], tensors: readonly Tensor[], index: numbe
   return bands.findIndex((band) => band.memory === memory && band.layer === layer);
 }
 
+// The band of a tensor, by its key in the graph; empty: none.
+export function bandsOfTensor(
+  { bands }: Bands,
+  graph: {
+    readonly tensors: readonly Tensor[];
+    readonly tensorOf: ReadonlyMap<string, number>;
+  } | null,
+  key: string,
+): readonly number[] {
+  const band = graph ? bandOf(bands, graph.tensors, graph.tensorOf.get(key) ?? -1) : -1;
+  return band < 0 ? [] : [band];
+}
+
 // The band at a position of the strip, 0..1; -1: none.
 export function bandAt({ bands }: Bands, at: number): number {
   return bands.findIndex(({ from, to }) => at >= from && at < to);

@@ -18,6 +18,9 @@ export const MEMORY_NAMES = {
   compute: 'compute',
 } as const;
 
+// The time of a layer is that of its weights: reading its part of the KV cache takes little of it.
+export const isTimed = (memory: Memory): boolean => memory === 'file' || memory === 'repacked';
+
 export class StripChart {
   private readonly canvas: HTMLCanvasElement;
   private readonly glow = new Map<number, number>(); // by band: when it was touched, ms
@@ -76,7 +79,7 @@ export class StripChart {
       const [x0, x1] = [from * w, Math.max(from * w + 1, to * w)];
       const gap = x1 - x0 >= 5 ? 1 : 0;
       const time = layer === null ? times.at(-1) : times[layer];
-      const level = memory === 'compute' ? 0 : levelOf(time ?? 0, scale);
+      const level = isTimed(memory) ? levelOf(time ?? 0, scale) : 0;
       ctx.fillStyle = level === 0 ? theme.bar : cssColour(colours[level] ?? 0);
       ctx.fillRect(x0, top, x1 - x0 - gap, h - top - 1);
       const since = this.glow.get(i);

@@ -53,7 +53,9 @@ describe('the strip', () => {
     await expect.poll(() => chart().getAttribute('aria-label')).toMatch(/file .*KV .*compute/);
     // What the colours mean: the scale, from fast to slow.
     const key = strip().locator('.strip-key');
-    expect(await key.innerText()).toMatch(/time of the layer\s+fast\s+slow/);
+    expect(await key.innerText()).toMatch(
+      /^time of the layer, step \d+\s+fast\s+slow\s+running or selected$/,
+    );
     const scale = await key
       .locator('.colour-scale')
       .evaluate((one) => getComputedStyle(one).backgroundImage);
@@ -71,6 +73,31 @@ describe('the strip', () => {
     );
     await fixture.page.mouse.click(box.x + 6, box.y + 22);
     await expect.poll(() => fixture.hash.get('p.map')).toBe('y:memory,x:all,v:bytes');
+  });
+
+  it('marks the layer of a selected weight', async () => {
+    const session = await fixture.recorded(6);
+    const paint = async (layer: number): Promise<number> => {
+      await fixture.show(session, 'step=3', `sel=t:blk.${layer}.ffn_up.weight`);
+      await expect.poll(() => strip().locator('.strip-key').innerText()).toContain('step 3');
+      await expect.poll(() => isMarked()).toBe(true);
+      return fixture.pixels('.strip-chart');
+    };
+    // The frame has the colour of the theme.
+    const accent = await fixture.cssColour('--accent');
+    const isMarked = () =>
+      chart().evaluate((canvas, colour) => {
+        if (!(canvas instanceof HTMLCanvasElement)) return false;
+        const { width } = canvas;
+        const row = canvas.getContext('2d')?.getImageData(0, 14 * devicePixelRatio, width, 1).data;
+        return Array.from({ length: width }, (_, x) =>
+          [...(row?.slice(4 * x, 4 * x + 3) ?? [])].join(),
+        ).includes(colour);
+      }, accent);
+    await fixture.show(session, 'step=3');
+    await expect.poll(() => fixture.pixels('.strip-chart')).not.toBe(0);
+    expect(await isMarked()).toBe(false);
+    expect(await paint(0)).not.toBe(await paint(1));
   });
 
   it('moves while the model runs', async () => {
