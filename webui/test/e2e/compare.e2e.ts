@@ -104,6 +104,33 @@ describe('another session', () => {
     expect(await comparison().locator('.differences').count()).toBe(0);
   });
 
+  it('is kept, folded, while an op is selected; its rows stay marked beside those of the table', async () => {
+    const { page } = fixture;
+    const other = await fixture.generate({ prompt: 'Kept beside a selection', max_tokens: 4 });
+    await fixture.recorded(7);
+    await fixture.show(fixture.session ?? '', `with=${other}`);
+    const marked = comparison().getByRole('radio', { name: 'op types' });
+    await comparison()
+      .getByText(
+        'The first row compares one generated step. The other rows are sums over all steps',
+      )
+      .waitFor();
+    await page.getByLabel('Totals by', { exact: true }).selectOption('op_kind');
+    await page
+      .getByRole('grid', { name: 'Totals by op type' })
+      .locator('.vgrid-row')
+      .first()
+      .dblclick();
+    await page.getByRole('grid', { name: /^Accesses/ }).waitFor();
+    expect(await page.getByRole('radio', { name: 'Accesses', exact: true }).isChecked()).toBe(true);
+    expect(await marked.isChecked()).toBe(true);
+    await fixture.rows('Ops');
+    await fixture.ops.locator('.vgrid-row').first().click();
+    await expect.poll(() => comparison().count()).toBe(0);
+    await fixture.inspector.getByText('Comparison with another session').click();
+    await expectComparison(other);
+  });
+
   it('is chosen in the list of sessions', async () => {
     const other = await fixture.generate({ prompt: 'Chosen in the list', max_tokens: 4 });
     await fixture.recorded(6);

@@ -8,7 +8,7 @@ import { ExpertDetails } from './ExpertDetails';
 import { GraphDetails, OpDetails } from './GraphDetails';
 import { inspectHead, inspectLayer, inspectSession, inspectToken } from './inspect_session';
 import { InspectionView, NotFound, type DetailsProps } from './InspectionView';
-import { SessionComparison } from './SessionComparison';
+import { FoldedComparison, SessionComparison } from './SessionComparison';
 import { Summary } from './Summary';
 
 export function Inspector(props: SessionProps) {
@@ -16,6 +16,7 @@ export function Inspector(props: SessionProps) {
     <div class="inspector" tabIndex={0} role="group" aria-label="Details">
       <Summary store={props.store} session={props.session} />
       <Details {...props} />
+      <FoldedComparison store={props.store} session={props.session} />
     </div>
   );
 }

@@ -1,5 +1,6 @@
 // The open session beside another one: the causes of differences that the recordings know, the times
 // of a step, and the totals by layer, op type, component or tensor.
+import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useMemo, useRef } from 'preact/hooks';
 import { componentName, formatAgo, layerName, plural } from '../../format';
@@ -23,7 +24,7 @@ import {
   type ComparedValue,
   type Pair,
 } from './compare';
-import { causeText } from './comparison_causes';
+import { causeHead, causeText } from './comparison_causes';
 import { DifferenceTable, SidesHead, TotalRow, type Sides } from './DifferenceTable';
 import { generatedMedians } from './generated_medians';
 import { setComparison } from './set_comparison';
@@ -33,6 +34,27 @@ const MAX_TITLE = 24;
 interface Props {
   readonly store: Store;
   readonly session: OpenSession;
+}
+
+// While something is selected, for example by playback, the comparison is folded.
+export function FoldedComparison({ store, session }: Props) {
+  const isKept = usePart(() => {
+    const { selection, other } = store.navigation.view.value;
+    return selection !== null && other !== null;
+  });
+  const isOpen = useSignal(false);
+  if (!isKept) return null;
+  return (
+    <details
+      class="all-facts"
+      onToggle={(event) => {
+        isOpen.value = event.currentTarget.open;
+      }}
+    >
+      <summary>Comparison with another session</summary>
+      {isOpen.value && <SessionComparison store={store} session={session} />}
+    </details>
+  );
 }
 
 export function SessionComparison({ store, session }: Props) {
@@ -136,7 +158,11 @@ function Differences({ store, session, other }: Props & { other: string }) {
           setComparison(store, { value: next });
         }}
       />
-      <p class="dim">Sums over all steps: a longer session has more. Compare the generated step.</p>
+      <p class="dim">
+        {median.value?.pair && 'The first row compares one generated step. '}
+        The {median.value?.pair ? 'other ' : ''}rows are sums over all steps: a longer session has
+        more.
+      </p>
       <DifferenceTable
         key={by}
         of={AXES[by].slice(0, -1)}
@@ -199,9 +225,14 @@ function Causes({ store, found }: { store: Store; found: Found }) {
     <>
       <p>Causes of differences (of this and the other session):</p>
       <ul class="causes" aria-label="Causes of differences">
-        {causes.map((cause) => (
-          <li key={cause}>{causeText(cause, sessionName)}</li>
-        ))}
+        {causes.map((cause) => {
+          const text = causeText(cause, sessionName);
+          return (
+            <li key={cause} title={text}>
+              {causeHead(text)}
+            </li>
+          );
+        })}
       </ul>
     </>
   );

@@ -51,6 +51,9 @@ export function causeText(cause: string, sessionName: (id: string) => string): s
     .replace(SESSION_ID, (_, id: string) => sessionName(id));
 }
 
+// The first sentence of a cause: what it is. The others advise.
+export const causeHead = (text: string): string => /^.*?\.(?= [A-Z]|$)/s.exec(text)?.[0] ?? text;
+
 function factName(names: Readonly<Record<string, string>>, name: string): string {
   const [, message, role] = MESSAGE.exec(name) ?? [];
   if (message !== undefined) return `prompt text (${role ?? ''} message ${Number(message) + 1})`;

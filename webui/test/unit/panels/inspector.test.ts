@@ -24,7 +24,7 @@ import {
   relativeName,
   rowsThatMatter,
 } from '../../../src/panels/inspector/compare';
-import { causeText } from '../../../src/panels/inspector/comparison_causes';
+import { causeHead, causeText } from '../../../src/panels/inspector/comparison_causes';
 import { rowMedians } from '../../../src/panels/inspector/generated_medians';
 import {
   againstMedian,
@@ -526,6 +526,13 @@ describe('a comparison', () => {
     ['Reused prefix: the left session reused 4 of its 9 prompt tokens from session 20260102-030405-abcdef, the right session reused none.', 'Reused prefix: this session reused 4 of its 9 prompt tokens from session “A”, the other session reused none.'],
   ])('names the cause: %s', (cause, text) => {
     expect(causeText(cause, () => 'session “A”')).toBe(text);
+  }); // prettier-ignore
+
+  it.each([
+    ['The machine held up this session: contended: the threads waited for 3.5 % of their time. The times are not those of the model alone.', 'The machine held up this session: contended: the threads waited for 3.5 % of their time.'],
+    ['Other model: a.gguf and b.gguf.', 'Other model: a.gguf and b.gguf.'],
+  ])('shows the first sentence of a cause: %s', (cause, text) => {
+    expect(causeHead(cause)).toBe(text);
   }); // prettier-ignore
 
   it('has the medians of the steps with a value', () => {
