@@ -103,6 +103,8 @@ export class VGrid<Row> {
   private minWidth = 0;
   private fitted: number[] = []; // widths of the columns by their texts so far: they only grow
   private fonts: Fonts | null = null;
+  private sortKey: string | null = null;
+  private sortToReveal: string | null = null; // the column, until its rows have arrived
   private readonly head: HTMLElement;
   private readonly body: HTMLElement;
   private readonly view: HTMLElement;
@@ -181,6 +183,23 @@ export class VGrid<Row> {
     });
     this.fitColumns();
     this.paint(true);
+    if (this.sortKey !== sort?.key) this.sortToReveal = this.sortKey = sort?.key ?? null;
+    if (this.sortToReveal !== null && rows.at(0) !== undefined) {
+      this.revealColumn(this.sortToReveal);
+      this.sortToReveal = null;
+    }
+  }
+
+  // Scrolls the minimum distance that brings the column into view, beside the first one, which stays.
+  private revealColumn(key: string): void {
+    const at = this.content.columns.findIndex((column) => column.key === key);
+    const [first, cell] = [this.head.children[0], this.head.children[at]];
+    if (!(first instanceof HTMLElement) || !(cell instanceof HTMLElement) || cell === first) return;
+    const [left, width] = [cell.offsetLeft, cell.offsetWidth];
+    const { scrollLeft } = this.host;
+    const most = left - first.offsetWidth;
+    const least = left + width - this.size.width;
+    this.host.scrollLeft = Math.min(most, Math.max(least, scrollLeft));
   }
 
   // The selected rows; null: none.

@@ -266,6 +266,37 @@ describe('columns', () => {
     await page.reload();
     await expect.poll(titles).toEqual(before);
   });
+
+  it('of totals are chosen, too; the sorted one and the names are in view', async () => {
+    const { page } = fixture;
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await fixture.show(await fixture.recorded(6), 'p.table=all,by:tensor', 'o.table=-faults');
+    const totals = grid('Totals by tensor');
+    const sorted = totals.locator('[aria-sort=descending]');
+    expect(await sorted.innerText()).toBe('disk waits');
+    const name = totals.locator('.vgrid-row .vgrid-cell').first();
+    await expect
+      .poll(async () => {
+        const [box, head, cell] = await Promise.all(
+          [totals, sorted, name].map((one) => one.boundingBox()),
+        );
+        if (!box || !head || !cell) return false;
+        const isIn = ({ x, width }: typeof box): boolean =>
+          x >= box.x - 1 && x + width <= box.x + box.width + 1;
+        return isIn(head) && isIn(cell) && head.x >= cell.x + cell.width - 1;
+      })
+      .toBe(true);
+    await page.getByRole('button', { name: 'Columns', exact: true }).click();
+    await page.getByLabel('p95', { exact: true }).uncheck();
+    await page.keyboard.press('Escape');
+    const titles = () => totals.getByRole('columnheader').allInnerTexts();
+    await expect.poll(titles).not.toContain('p95');
+    await page.getByLabel('Totals by', { exact: true }).selectOption('layer');
+    await grid('Totals by layer').waitFor();
+    expect(await grid('Totals by layer').getByRole('columnheader').allInnerTexts()).not.toContain(
+      'p95',
+    );
+  });
 });
 
 describe('texts', () => {

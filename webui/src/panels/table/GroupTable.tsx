@@ -19,7 +19,7 @@ import { Unused } from '../../ui/Unused';
 import { cellsOf } from './body';
 import { GROUP_NAMES, groupColumns } from './columns';
 import { Note } from './Note';
-import type { Group } from './table_options';
+import { chosenColumns, movedColumn, type Group } from './table_options';
 import { copySelected, setOptions, type TableProps } from './TablePanel';
 
 // Those that the server computes.
@@ -92,7 +92,10 @@ function Shown(
   const version = paged.version.value;
   const { all } = value.head.sums;
   const hasSteps = value.query.step_times === true;
-  const columns = useMemo(() => groupColumns(by, all, hasSteps), [by, all, hasSteps]);
+  const columns = useMemo(
+    () => chosenColumns(groupColumns(by, all, hasSteps), options.columns),
+    [by, all, hasSteps, options.columns?.join()],
+  );
   const step = session.step.value ?? 0;
   copy.current = {
     count: paged.count,
@@ -141,6 +144,15 @@ function Shown(
             active.current = index;
             const selection = selectionOf(session, by, row.name);
             if (selection) store.select(selection, by_ === 'key' ? 'coalesce' : 'push');
+          }}
+          onMove={(key, before) => {
+            props.moveColumn(
+              movedColumn(
+                columns.map((one) => one.key),
+                key,
+                before,
+              ),
+            );
           }}
           onEnter={narrow}
           onCopy={() => void copySelected(store, copy)}

@@ -14,7 +14,7 @@ import { lazy } from '../../ui/lazy';
 import { Segmented } from '../../ui/Segmented';
 import type { SessionProps } from '../panel';
 import type { CopyRef } from './body';
-import { accessColumns, GROUP_NAMES, opColumns, stepColumns } from './columns';
+import { accessColumns, GROUP_NAMES, groupColumns, opColumns, stepColumns } from './columns';
 import { OpTable } from './OpTable';
 import { StepTable } from './StepTable';
 import {
@@ -77,7 +77,7 @@ export function setOptions(store: Store, panel: string, options: TableOptions): 
   const isOther = before.rows !== options.rows || before.by !== options.by;
   const isTotals = (by: Group | null): boolean => by !== null && by !== 'token';
   const keepsOrder = !isOther || (isTotals(before.by) && isTotals(options.by));
-  const text = encodeTable(isOther ? { ...options, columns: null } : options);
+  const text = encodeTable(keepsOrder ? options : { ...options, columns: null });
   store.navigation.change({
     options: withKey(all, panel, text === '' ? null : text),
     sorts: keepsOrder ? sorts : withKey(sorts, panel, null),
@@ -138,7 +138,7 @@ function Toolbar(props: TableProps) {
         />
       )}
       <span class="toolbar-end" />
-      {!options.by && <ColumnMenu {...props} />}
+      {options.by !== 'token' && <ColumnMenu {...props} />}
       <CopyMenu store={store} copy={copy} />
       <Follow store={store} session={session} />
     </div>
@@ -152,10 +152,13 @@ function groupsOf(session: OpenSession): readonly Group[] {
   return GROUPS.filter((by) => by !== 'expert' || experts > 0);
 }
 
+const NO_SUMS = { time_ns: 0, bytes_read: 0, bytes_written: 0 }; // the columns' names need none
+
 function columnsOfKind({
   options,
   session,
 }: TableProps): readonly Pick<TableColumn<never>, 'key' | 'name' | 'hint' | 'hidden'>[] {
+  if (options.by) return groupColumns(options.by, NO_SUMS, options.all && !session.active.value);
   // prettier-ignore
   switch (options.rows) {
     case 'ops':

@@ -288,7 +288,7 @@ const groupName = (by: Group, name: string): string =>
 // are those that the server sorts by.
 export function groupColumns(
   by: Group,
-  whole: BreakdownRow['all'],
+  whole: Pick<BreakdownRow['all'], 'time_ns' | 'bytes_read' | 'bytes_written'>,
   steps: boolean,
 ): readonly TableColumn<BreakdownRow>[] {
   const touched = (row: BreakdownRow): number => row.all.bytes_read + row.all.bytes_written;
