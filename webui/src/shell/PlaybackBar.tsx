@@ -5,7 +5,7 @@ import type { OpenSession } from '../state/open_session';
 import { opCount } from '../state/playback';
 import { opsOf } from '../state/per_session';
 import { opOf } from '../state/selection';
-import { SPEEDS, speedText } from '../state/speeds';
+import { SPEEDS, speedName } from '../state/speeds';
 import type { Store } from '../state/store';
 import { IconButton } from '../ui/Button';
 import { usePart, useResource } from '../ui/hooks';
@@ -87,7 +87,7 @@ function Speed({ store }: Pick<Props, 'store'>) {
       <option value="">slow motion</option>
       {SPEEDS.map((one) => (
         <option key={one} value={String(one)}>
-          {speedText(one)} {one === 1 ? 'real time' : 'speed'}
+          {speedName(one)}
         </option>
       ))}
     </select>
@@ -130,6 +130,7 @@ function Slider({ store, session }: Props) {
       type="range"
       class="playback-slider"
       aria-label="Position in the session"
+      title="The steps of the session; between two steps, the ops of the step"
       aria-valuetext={`step ${positionOf(step, steps)}`}
       min={0}
       max={steps}

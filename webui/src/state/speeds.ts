@@ -13,6 +13,12 @@ export const speedText = (speed: number): string =>
         .toLocaleString('en')
         .replace(',', ' ')}`;
 
+// In the list of speeds.
+export const speedName = (speed: number): string =>
+  speed < 1
+    ? `slow motion (${speedText(speed)})`
+    : `${speedText(speed)} ${speed === 1 ? 'real time' : 'speed'}`;
+
 const READABLE_MS = 4000;
 
 // The speed at which a step can be watched.

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { StepSummary } from '../../../src/net/types';
 import { advance, opAt, passageOf, type Moment } from '../../../src/state/playback_time';
-import { SPEEDS, readableSpeed, speedText } from '../../../src/state/speeds';
+import { SPEEDS, readableSpeed, speedName, speedText } from '../../../src/state/speeds';
 import { TraceData } from '../../../src/state/trace_data';
 import type { RangeFilter } from '../../../src/state/view';
 import { Playback } from '../../../src/state/playback';
@@ -139,6 +139,12 @@ describe('speeds', () => {
     [10, '10×'],
   ])('%d is %s', (speed, text) => {
     expect(speedText(speed)).toBe(text);
+  });
+
+  it('keeps the words of slow motion', () => {
+    expect(speedName(0.0001)).toBe('slow motion (1/10 000)');
+    expect(speedName(1)).toBe('1× real time');
+    expect(speedName(2)).toBe('2× speed');
   });
 });
 
