@@ -1,6 +1,6 @@
 // The first minute of a visitor, the layouts, docks, small windows and themes.
 import { describe, expect, it } from 'vitest';
-import type { Session } from '../../src/net/types';
+import type { Memory, Model, Session } from '../../src/net/types';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use();
@@ -233,6 +233,42 @@ describe('a small window', () => {
       expect(scrollWidth).toBeLessThanOrEqual(width);
       expect(await fixture.axeViolations(), `at ${width}`).toEqual([]);
     }
+  });
+});
+
+describe('the memory budget of a small model', () => {
+  it('is not offered; one that is not possible is removed with one button', async () => {
+    const { page } = fixture;
+    await fixture.recorded(6);
+    await fixture.tab('Memory budget').click();
+    const panel = page.getByRole('tabpanel', { name: 'Memory budget' });
+    const { models } = await fixture.rest<{ models: readonly Model[] }>('models');
+    const memory = `models/${models.find(({ state }) => state === 'loaded')?.id ?? ''}/memory`;
+    const { plan } = await fixture.rest<Memory>(memory);
+    await panel.getByText('The model is too small for a budget').waitFor();
+    expect(plan.weight_bytes).toBeLessThan(8 << 20);
+    expect(await panel.getByRole('slider').count()).toBe(0);
+    expect(await panel.getByRole('button', { name: /^Use / }).isDisabled()).toBe(true);
+    // Another client sets one.
+    await fixture.rest(memory, {
+      method: 'PATCH',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ budget: 1 << 20 }),
+    });
+    const loaded = async () =>
+      (await fixture.rest<{ models: readonly Model[] }>('models')).models.some(
+        ({ state }) => state === 'loaded',
+      );
+    const phase = async () => (await fixture.rest<Memory>(memory)).phase;
+    await expect.poll(loaded).toBe(true);
+    await fixture.generate({ max_tokens: 2 });
+    await expect.poll(phase).toBe('unavailable');
+    await panel.getByText('Not possible.').waitFor();
+    const remove = panel.getByRole('button', { name: 'Remove budget' });
+    expect(await remove.getAttribute('class')).toBe('primary');
+    await remove.click();
+    await expect.poll(phase).toBe('off');
+    await panel.getByRole('button', { name: 'Off', exact: true, pressed: true }).waitFor();
   });
 });
 

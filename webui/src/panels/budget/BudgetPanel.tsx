@@ -178,24 +178,26 @@ function Slider(props: SliderProps & { memory: ModelMemory | null; sampleNs: num
       ) : (
         <p class="dim">Send a prompt: then the speed of every budget can be predicted.</p>
       )}
-      <label class="budget-slider">
-        <input
-          type="range"
-          min={least}
-          max={total}
-          step="any" // a step of 1 MiB would end before the maximum
-          value={bytes}
-          disabled={total === 0 || isTooSmall}
-          onInput={(event) => {
-            const typed = Number(event.currentTarget.value);
-            chosen.value = typed >= total ? total : Math.round(typed / MIB) * MIB;
-          }}
-        />
-        <span>
-          Memory for weights: <output title={exactBytes(bytes)}>{formatBytes(bytes)}</output> of{' '}
-          {weightsText(total, memory)}
-        </span>
-      </label>
+      {!isTooSmall && (
+        <label class="budget-slider">
+          <input
+            type="range"
+            min={least}
+            max={total}
+            step="any" // a step of 1 MiB would end before the maximum
+            value={bytes}
+            disabled={total === 0}
+            onInput={(event) => {
+              const typed = Number(event.currentTarget.value);
+              chosen.value = typed >= total ? total : Math.round(typed / MIB) * MIB;
+            }}
+          />
+          <span>
+            Memory for weights: <output title={exactBytes(bytes)}>{formatBytes(bytes)}</output> of{' '}
+            {weightsText(total, memory)}
+          </span>
+        </label>
+      )}
       {at && !isTooSmall && (
         <p class="budget-prediction">
           {fits ? (
