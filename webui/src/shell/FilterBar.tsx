@@ -25,7 +25,7 @@ export function FilterBar({ store, session }: { store: Store; session: OpenSessi
     ? complete(filter, Math.min(caret.value, filter.length), names)
     : { from: 0, to: 0, options: [] };
   const set = (text: string, position: number): void => {
-    navigation.setFilter(text);
+    store.setFilter(text);
     caret.value = position;
     at.value = -1;
   };

@@ -383,11 +383,22 @@ export function restFilter(
 export function expertRows(
   terms: readonly Term[],
 ): { readonly from: number; readonly to: number } | null {
-  const [term, ...more] = terms.filter(({ key }) => key === 'expert');
+  const bounds = onlyBounds(terms, 'expert');
+  return bounds && { from: bounds.from, to: bounds.to + 1 };
+}
+
+// The layer that the filter selects; null: none or several.
+export function onlyLayer(terms: readonly Term[]): number | null {
+  const bounds = onlyBounds(terms, 'layer');
+  return bounds?.from === bounds?.to ? (bounds?.from ?? null) : null;
+}
+
+// The numbers of a key; null: not a single range.
+function onlyBounds(terms: readonly Term[], of: FilterKey): Bounds | null {
+  const [term, ...more] = terms.filter(({ key }) => key === of);
   const [value = '', ...others] = term?.values ?? [];
-  const bounds = boundsOf(value);
-  if (!term || term.not || more.length + others.length > 0 || !bounds) return null;
-  return { from: bounds.from, to: bounds.to + 1 };
+  if (!term || term.not || more.length + others.length > 0) return null;
+  return boundsOf(value) ?? null;
 }
 
 // The words of the filter that exclude an expert.

@@ -10,6 +10,7 @@ import { themeOf } from '../theme';
 import { LAYOUTS, parseLayout, withTab, type Layout, type LayoutName } from './layout';
 import { Chat } from './chat';
 import { Connection } from './connection';
+import { onlyLayer, parseFilter } from './filter';
 import { followSelection } from './follow_selection';
 import { MemoryBudget } from './memory_budget';
 import { Models } from './models';
@@ -247,6 +248,17 @@ export class Store implements LiveSink {
   select(selection: Selection | null, how: HistoryMode = 'push'): void {
     const before = this.navigation.view.peek().selection;
     if (!sameSelection(before, selection)) this.navigation.change({ selection }, how);
+  }
+
+  // Sets the filter of all views. The graph shows the layer that it names, if it is only one.
+  setFilter(filter: string, how: HistoryMode = 'debounced'): void {
+    const { navigation } = this;
+    const before = navigation.view.peek();
+    if (filter === before.filter) return;
+    const named = onlyLayer(parseFilter(filter));
+    const isNew = named !== null && named !== onlyLayer(parseFilter(before.filter));
+    const layer = isNew && named < this.layers.peek() ? named : before.layer;
+    navigation.change({ filter, layer }, how);
   }
 
   moveLayer(by: 1 | -1, repeated: boolean): void {

@@ -111,7 +111,7 @@ function Shown(
     const { filter } = navigation.view.peek();
     const word = WORDS[by](row.name);
     if (word !== '' && !filter.split(' ').includes(word))
-      navigation.setFilter(`${filter} ${word}`.trim(), 'push');
+      store.setFilter(`${filter} ${word}`.trim(), 'push');
   };
   return (
     <>

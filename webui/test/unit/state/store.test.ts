@@ -15,6 +15,21 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+describe('the filter', () => {
+  it('brings the layer that it names into the graph', async () => {
+    const has = { sessions: [session('a', { n_layers: 4 })], steps: [step(0)] };
+    const store = await startStore(server(has), new FakeBrowser('#1&session=a'));
+    const layer = () => store.navigation.view.peek().layer;
+    store.setFilter('layer:2');
+    expect(layer()).toBe(2);
+    store.moveLayer(1, false);
+    for (const text of ['layer:2 attn', 'layer:1-2', '-layer:1', 'layer:none', 'layer:9', '']) {
+      store.setFilter(text);
+      expect(layer(), text).toBe(3);
+    }
+  });
+});
+
 describe('an open session', () => {
   it('is opened from the URL, with its tokens and steps', async () => {
     const has = { sessions: [session('a')], tokens: [token(0), token(1)], steps: [step(0)] };
