@@ -1,6 +1,7 @@
 // What the search finds in the open session: tensors, ops of the selected step, and tokens.
 import { visibleText } from '../format';
 import { graphOf, opsOf } from '../state/per_session';
+import type { Selection } from '../state/selection';
 import type { Store } from '../state/store';
 import type { Command } from './command';
 
@@ -22,23 +23,23 @@ export function sessionItems(store: Store, query: string): readonly Command[] {
     // Weights first: their names are what one knows of a model.
     .sort((a, b) => Number(b.tensor_kind === 'weight') - Number(a.tensor_kind === 'weight'))
     .slice(0, MAX_OF_KIND)
-    .map(({ tensor, tensor_name, tensor_kind }): Command => ({
+    .map(({ tensor, tensor_name, tensor_kind, layer_id }): Command => ({
       id: `tensor-${tensor}`,
       title: tensor_name,
       group: tensor_kind === 'weight' ? 'Weight' : 'Tensor',
       run: () => {
-        store.select({ kind: 'tensor', name: graph?.keys[tensor] ?? tensor_name });
+        find(store, { kind: 'tensor', name: graph?.keys[tensor] ?? tensor_name }, layer_id);
       },
     }));
   const found = ops
     .filter(({ operation_type, tensor_name }) => has(operation_type, tensor_name))
     .slice(0, MAX_OF_KIND)
-    .map(({ op, operation_type, tensor_name }): Command => ({
+    .map(({ op, operation_type, tensor_name, op_layer_id }): Command => ({
       id: `op-${op}`,
       title: `${operation_type} ${tensor_name}`,
       group: `Op ${op}`,
       run: () => {
-        store.select({ kind: 'op', op });
+        find(store, { kind: 'op', op }, op_layer_id);
       },
     }));
   const tokens: Command[] = [];
@@ -55,4 +56,9 @@ export function sessionItems(store: Store, query: string): readonly Command[] {
     });
   }
   return [...tensors, ...found, ...tokens];
+}
+
+// Selects a found item. The graph shows its layer; null: it has none.
+function find({ navigation }: Store, selection: Selection, layer: number | null): void {
+  navigation.change({ selection, layer: layer ?? navigation.view.peek().layer });
 }

@@ -17,6 +17,7 @@ export interface Camera {
 
 const MARGIN = 16;
 const READABLE_SCALE = 0.72; // minimum scale for readable text
+const FADE = 52; // height of the fade at the bottom, as in graph.css
 const MAX_SCALE = 4;
 const MIN_SCALE = 0.05;
 
@@ -68,12 +69,17 @@ export const panCamera = (camera: Camera, dx: number, dy: number): Camera => ({
   top: camera.top + dy,
 });
 
-// Pans the minimum distance that brings the item into the box.
-export function cameraRevealing(camera: Camera, box: Box, rect: Rect): Camera {
+// Pans the minimum distance that brings the item into the box, above the fade if there is one.
+export function cameraRevealing(
+  camera: Camera,
+  box: Box,
+  rect: Rect,
+  edge: 'plain' | 'fades' = 'plain',
+): Camera {
   const x0 = rect.x * camera.scale + camera.left;
   const y0 = rect.y * camera.scale + camera.top;
   const dx = shiftInto(x0, x0 + rect.w * camera.scale, box.w);
-  const dy = shiftInto(y0, y0 + rect.h * camera.scale, box.h);
+  const dy = shiftInto(y0, y0 + rect.h * camera.scale, edge === 'fades' ? box.h - FADE : box.h);
   return dx === 0 && dy === 0 ? camera : panCamera(camera, dx, dy);
 }
 

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { layoutGraph } from '../../src/graph/layout';
 import { laidOut, layoutGraphOf, sceneOf } from '../../src/graph/scene';
-import { initialCamera } from '../../src/graph/view';
+import { cameraOf, initialCamera } from '../../src/graph/view';
 import type { LayerSubgraph, Op } from '../../src/net/types';
 import { proxyLive, type Message } from './live_proxy';
 import { PageFixture } from './page_fixture';
@@ -86,6 +86,55 @@ describe('the layer graph', () => {
     await page.reload();
     await page.getByRole('application', { name: /^Layer 1: / }).waitFor();
     expect(Object.fromEntries(fixture.hash)).toMatchObject({ l: '1', 'f.graph': 'ffn_up' });
+  });
+
+  it('comes to what is selected elsewhere, above its fade, also when it was zoomed', async () => {
+    const session = await fixture.recorded(6);
+    const { page } = fixture;
+    const name = 'blk.1.ffn_down.weight';
+    const isInView = async (): Promise<boolean> => {
+      const scene = sceneOf(await fixture.get<LayerSubgraph>('steps/0/layers/1'));
+      const { layout } = laidOut(scene, layoutGraph(layoutGraphOf(scene)));
+      const item = scene.items.findIndex(({ node }) => node.name === name);
+      const box = await page.locator('.graph-base').boundingBox();
+      const window = fixture.hash.get('w.graph')?.split(':').map(Number);
+      if (!box || !window || item < 0) return false;
+      const { scale, left, top } = cameraOf(window, { w: box.width, h: box.height });
+      const [x, y] = [(layout.x[item] ?? 0) * scale + left, (layout.y[item] ?? 0) * scale + top];
+      const bottom = y + (scene.items[item]?.h ?? 0) * scale;
+      return x >= 0 && x < box.width && y >= 0 && bottom <= box.height - 50;
+    };
+    const isShown = () => expect.poll(isInView).toBe(true);
+    const away = 'w.graph=-2000:-1000:-2000:-1500';
+    // A search finds a tensor of another layer.
+    await fixture.show(session, 'tab=graph', away);
+    await page.locator('.graph[data-drawn="0"]').waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type(name);
+    await page.getByRole('option', { name }).first().click();
+    await page.locator('.graph[data-drawn="1"]').waitFor();
+    await isShown();
+    // The button of the inspector, after the graph was moved.
+    await page.locator('.graph-base').focus();
+    for (let i = 0; i < 9; i += 1) await page.keyboard.press('d');
+    await expect.poll(isInView).toBe(false);
+    await fixture.inspector.getByRole('button', { name: 'Graph', exact: true }).click();
+    await isShown();
+    // Selected while another tab was in front.
+    await fixture.show(session, 'tab=graph', 'l=1', away);
+    await page.locator('.graph[data-drawn="1"]').waitFor();
+    await fixture.tab('Map').click();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type(name);
+    await page.getByRole('option', { name }).first().click();
+    await fixture.tab('Graph').click();
+    await isShown();
+  });
+
+  it('is of the layer that the filter names', async () => {
+    await shown();
+    await fixture.filter.fill('layer:1');
+    await fixture.page.locator('.graph[data-drawn="1"]').waitFor();
   });
 
   it('has the same nodes in the table and the list', async () => {

@@ -34,7 +34,7 @@ import { graphOf, opsOf, type TemplateGraph } from '../../state/per_session';
 import type { Selection } from '../../state/selection';
 import type { Viewport } from '../../state/shell';
 import type { Store } from '../../state/store';
-import { withKey } from '../../state/view';
+import { withKey, type View } from '../../state/view';
 import { paintInto, within } from '../../ui/paint_into';
 import { Tip } from '../../ui/tip';
 import { selectionOf } from './selection_of';
@@ -343,18 +343,22 @@ export class GraphChart implements Viewport {
     );
   }
 
-  // Shows what is selected elsewhere. A link may have a window without it.
+  // Shows what is selected elsewhere, also while the graph was not shown. A link may have a window
+  // without it.
   private revealSelection(): () => void {
-    const { store, panel } = this.parts;
-    const { windows, selection } = store.navigation.view.peek();
-    let seen = windows[panel] === undefined ? null : selection;
+    const { store, session, panel } = this.parts;
+    const { windows, selection, layer } = store.navigation.view.peek();
+    if (!seenIn.has(session) && windows[panel] !== undefined)
+      seenIn.set(session, { selection, layer });
     return effect(() => {
       const [first] = this.selected.value;
       const { w } = this.box.value;
       const now = store.navigation.view.value.selection;
-      if (first === undefined || w === 0) return;
-      if (now === seen && !store.playback.playing.value) return;
-      seen = now;
+      const shown = this.drawn.value?.scene.graph.layer;
+      if (first === undefined || shown === undefined || w === 0) return;
+      const seen = seenIn.get(session);
+      if (now === seen?.selection && shown === seen.layer && !store.playback.playing.value) return;
+      seenIn.set(session, { selection: now, layer: shown });
       untracked(() => {
         this.reveal(first);
       });
@@ -368,7 +372,8 @@ export class GraphChart implements Viewport {
     const box = this.box.peek();
     if (!drawn || !size || item === undefined || box.w === 0) return;
     const camera = this.camera();
-    const seen = cameraRevealing(camera, box, rectOf(drawn.layout, size, item));
+    const edge = isCutBelow(camera, box, drawn.layout) ? 'fades' : 'plain';
+    const seen = cameraRevealing(camera, box, rectOf(drawn.layout, size, item), edge);
     if (seen !== camera) this.setCamera(seen);
   }
 
@@ -418,6 +423,9 @@ export class GraphChart implements Viewport {
 }
 
 const NONE: ReadonlySet<number> = new Set();
+
+// The selection that the graph of a session showed last, and in which layer.
+const seenIn = new WeakMap<OpenSession, Pick<View, 'selection' | 'layer'>>();
 
 // The items of this graph that a selection refers to.
 // `graph`: of the step, for the names of tensors.

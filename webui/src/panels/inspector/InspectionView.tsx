@@ -172,7 +172,9 @@ function Actions({ store, session, what }: DetailsProps & { what: Inspection }) 
           title={`Show in the graph of layer ${layer}`}
           onClick={() => {
             store.reveal('graph');
-            store.navigation.change({ layer });
+            // A new object: the graph goes to it again.
+            const { selection } = store.navigation.view.peek();
+            store.navigation.change({ layer, selection: selection && { ...selection } });
           }}
         >
           Graph

@@ -271,6 +271,12 @@ describe('the camera', () => {
     expect(cameraRevealing(camera, box, { x: 50, y: 50, w: 20, h: 20 })).toBe(camera);
     expect(cameraRevealing(camera, box, { x: 700, y: 50, w: 20, h: 20 }).left).toBe(-96);
   });
+  it('pans an item out of the fade at the bottom', () => {
+    const camera = { scale: 1, left: 0, top: 0 };
+    const rect = { x: 50, y: box.h - 50, w: 20, h: 20 };
+    expect(cameraRevealing(camera, box, rect)).toBe(camera);
+    expect(cameraRevealing(camera, box, rect, 'fades').top).toBeLessThan(-30);
+  });
   it('does not pan again after the pan was stored in a link', () => {
     for (let i = 0; i < 300; i += 1) {
       const rect = { x: i * 7.3, y: i * 3.1, w: 40 + i * 2.7, h: 24.6 };
