@@ -62,7 +62,19 @@ export const emptyView: View = {
   loop: false,
 };
 
-// The view after opening another session. Keeps the phase, tabs, filters and sort orders, resets the rest.
+// What is in view of the map, among its options.
+const CAMERA = /(^|,)c[xy]\d?:[^,]*/g;
+
+const withoutCameras = (options: View['options']): View['options'] =>
+  Object.fromEntries(
+    Object.entries(options).flatMap(([panel, text]) => {
+      const rest = text.replace(CAMERA, '').replace(/^,/, '');
+      return rest === '' ? [] : [[panel, rest]];
+    }),
+  );
+
+// The view after opening another session, of which everything is in view. Keeps the phase, tabs,
+// filters and sort orders, resets the rest.
 export function withSession(view: View, session: string | null): View {
   if (view.session === session) return view;
   return {
@@ -75,6 +87,7 @@ export function withSession(view: View, session: string | null): View {
     other: null,
     full: session === null ? null : view.full,
     windows: {},
+    options: withoutCameras(view.options),
     range: null,
     speed: null,
   };

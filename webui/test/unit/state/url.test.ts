@@ -104,6 +104,17 @@ describe('a view', () => {
     expect(next).toMatchObject({ tabs: FULL.tabs, filters: FULL.filters, windows: {} });
     expect(withSession(FULL, FULL.session)).toBe(FULL);
   });
+  it('of another session has everything in view', () => {
+    const options = {
+      map: 'y:file,linear,cx:72:96,cy0:1:2,cy1:0:9',
+      other: 'cx:1:2',
+      table: 'by:layer',
+    };
+    expect(withSession({ ...FULL, options }, 'other').options).toEqual({
+      map: 'y:file,linear',
+      table: 'by:layer',
+    });
+  });
   it('of another step keeps a selected op, not a token', () => {
     const op = { ...FULL, selection: { kind: 'op', op: 3 } } as const;
     expect(withStep(op, 13).selection).toEqual({ kind: 'op', op: 3 });
