@@ -4,7 +4,7 @@ import { xOf, yOf, type LensLayout, type PlaneLayout, type Rect } from './layout
 import { clipped, paintCells, type Colouring, type Ctx } from './paint_cells';
 import { fitted, ROOM } from './paint_text';
 import type { Raster } from './raster';
-import type { Range } from './range';
+import { clip, spanOf, type Range } from './range';
 import type { PlaneTheme } from './theme';
 
 export interface Marked {
@@ -12,6 +12,8 @@ export interface Marked {
   readonly ys: readonly (Range | null)[]; // by track: selected units of y
   readonly compared: Pick<Marked, 'x' | 'ys'>; // what the selection is compared with
 }
+
+const MOST_FRAMED = 0.8; // of the plot; a frame of more would only frame the plot
 
 // The selected columns: brackets above and below the plot, so that narrow columns stay visible, and a
 // frame. What they are compared with has only brackets, which are dim.
@@ -28,7 +30,7 @@ export function paintColumns(
   clipped(ctx, { x: plot.x - 3, y: 0, w: plot.w + 6, h: 10_000 }, () => {
     const x0 = Math.round(xOf(layout, x.from));
     const w = Math.max(1, Math.round(xOf(layout, x.to)) - x0);
-    if (w >= 8 && !isCompared) {
+    if (w >= 8 && !isCompared && visibleShare(layout, x) < MOST_FRAMED) {
       for (const [width, colour] of [
         [4, '#000'],
         [2, '#fff'],
@@ -48,6 +50,9 @@ export function paintColumns(
 
 const isInView = (layout: PlaneLayout, x: Range): boolean =>
   x.to > layout.x.from && x.from < layout.x.to;
+
+const visibleShare = ({ x: view }: PlaneLayout, x: Range): number =>
+  spanOf(clip(x, view)) / spanOf(view);
 
 // What paintColumns paints over; null: nothing.
 export function columnsBox(layout: PlaneLayout, xs: readonly (Range | null)[]): Rect | null {
