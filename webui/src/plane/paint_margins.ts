@@ -151,7 +151,7 @@ export function paintSums(
 }
 
 export interface RowFigures {
-  readonly title: string;
+  readonly title: readonly string[]; // lines
   readonly values: Float32Array; // by pixel row
 }
 
@@ -161,10 +161,16 @@ export interface Figures extends RowFigures {
 }
 
 // Medians where `columns` says over what, else means.
-export function figuresOf(raster: Raster, view: Range, columns: Columns | null): RowFigures {
-  if (!columns) return { title: 'mean', values: rowMeans(raster, view) };
+export function figuresOf(
+  raster: Raster,
+  view: Range,
+  columns: Columns | null,
+  isPart: boolean, // of the x axis
+): RowFigures {
+  const part = isPart ? ['of the visible part'] : [];
+  if (!columns) return { title: ['mean', ...part], values: rowMeans(raster, view) };
   const { of, median: values } = rowQuantiles(raster, view, columns);
-  return { title: `median, ${of}`, values };
+  return { title: [`median, ${of}`, ...part], values };
 }
 
 // The value of a bar of full length: the largest, or the second largest if the largest would make all
@@ -196,7 +202,9 @@ export function paintFigures(
   ctx.textAlign = 'left';
   ctx.textBaseline = 'alphabetic';
   ctx.fillStyle = theme.dim;
-  ctx.fillText(title, box.x, plot.y - 4);
+  title.toReversed().forEach((line, i) => {
+    ctx.fillText(line, box.x, plot.y - 4 - 13 * i);
+  });
   if (!(max > 0)) return;
   clipped(ctx, { x: box.x, y: plot.y, w: layout.margin - 8, h: plot.h }, () => {
     for (let row = 0; row < height; row += 1) {

@@ -154,7 +154,8 @@ export class PlanePainter {
     const isNew = best.length !== this.best.length || best.some((one, i) => one !== this.best[i]);
     this.best = best;
     if (isNew) this.painted.value += 1;
-    this.figures = best.map((raster) => figuresOf(raster, layout.x, scene.medians));
+    const isPart = this.parts.camera.peek().x !== null;
+    this.figures = best.map((raster) => figuresOf(raster, layout.x, scene.medians, isPart));
     let scale = this.parts.scale.peek();
     if (isNew || scale.log !== scene.log) scale = this.scaleFor(best, scene);
     const { palette, shown, marks } = scene;
@@ -174,7 +175,7 @@ export class PlanePainter {
         layout,
         track,
         {
-          title: i === 0 && scene.x.kind !== 'one' ? figures.title : '',
+          title: i === 0 && scene.x.kind !== 'one' ? figures.title : [],
           values: figures.values,
           raster,
           text: (value) => scene.valueText(value, i),

@@ -1,3 +1,4 @@
+import { figuresOf } from '../../../src/plane/paint_margins';
 import { describe, expect, it } from 'vitest';
 import { PALETTES, colourOf, coloursOf, gradientOf, viridis } from '../../../src/plane/colours';
 import {
@@ -91,6 +92,14 @@ describe('a raster', () => {
     // Nothing was generated that the filter selects.
     const onlyPrompt = Float32Array.of(9, 9, 9, 9, 5, 5, 0, 0, 0);
     expect(rowQuantiles({ ...tokens, cells: onlyPrompt }, x, columns).of).toBe('prompt');
+  });
+
+  it('has figures that say what they are of', () => {
+    const title = (columns: typeof each | null, isPart: boolean) =>
+      figuresOf(raster, raster.x, columns, isPart).title;
+    expect(title(each, false)).toEqual(['median, generated']);
+    expect(title(each, true)).toEqual(['median, generated', 'of the visible part']);
+    expect(title(null, true)).toEqual(['mean', 'of the visible part']);
   });
 
   it('has totals of sections, the largest first', () => {
