@@ -126,6 +126,13 @@ export function listenToPlane(canvas: HTMLElement, input: PlaneInput): () => voi
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     if (input.key(event.key, event.shiftKey)) event.preventDefault();
   };
+  // Else Shift would select the text between here and the last click.
+  const mouseDown = (event: MouseEvent): void => {
+    if (!event.shiftKey) return;
+    event.preventDefault();
+    canvas.focus({ preventScroll: true });
+  };
+  on('mousedown', mouseDown, false);
   on('wheel', wheel, false);
   on('keydown', press, false);
   return () => {

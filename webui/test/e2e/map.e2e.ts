@@ -524,6 +524,7 @@ describe('a comparison', () => {
     const [first] = expected.rows;
     const amounts = expected.rows.map(({ difference }) => difference.time_ns);
     const text = (ns: number | undefined) => sumText('time', ns ?? 0);
+    expect(await page.evaluate(() => getSelection()?.toString())).toBe('');
     await expect
       .poll(async () => (await rows())[1]?.slice(0, 3))
       .toEqual([first?.name, text(first?.left?.time_ns), text(first?.right?.time_ns)]);
