@@ -339,6 +339,8 @@ describe('a gesture', () => {
     const { page } = fixture;
     await fixture.recorded(30);
     await settled();
+    const height = async () => (await input().boundingBox())?.height;
+    const before = await height();
     const [from, to] = [await columnOf(8, 0), await columnOf(15, 2)];
     await page.mouse.move(from.x, from.y);
     await page.mouse.down();
@@ -349,6 +351,7 @@ describe('a gesture', () => {
       'x=token&y=layer&value=bytes&x_from=8&x_to=16&y_from=0&y_to=3&width=1',
     );
     await totals().getByText(sumText('bytes', bytes.shown)).waitFor();
+    expect(await height()).toBe(before); // no cell moves under the pointer
     // With other axes it filters.
     await preset('Layer × component').click();
     const part = await heatmap('x=all&y=component&value=time&from_token=8&to_token=16');

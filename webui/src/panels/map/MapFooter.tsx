@@ -50,9 +50,6 @@ export function MapFooter({ store, session, model, plane, scale }: Props) {
         />
         <ResidencyLegend store={store} model={model} />
         <Breadcrumb model={model} />
-        <RangeChip store={store} model={model} />
-        <RangeTotals store={store} session={session} model={model} />
-        <FileOrder store={store} session={session} model={model} />
         <ZoomButtons
           whole={isWhole}
           viewport={() => {
@@ -72,6 +69,12 @@ export function MapFooter({ store, session, model, plane, scale }: Props) {
             );
           }}
         />
+        {/* Always there: a selected range moves no cell under the pointer. */}
+        <div class="map-range">
+          <RangeChip store={store} model={model} />
+          <RangeTotals store={store} session={session} model={model} />
+          <FileOrder store={store} session={session} model={model} />
+        </div>
       </div>
     </>
   );
@@ -123,7 +126,7 @@ function Breadcrumb({ model }: { model: MapModel }) {
 function RangeChip({ store, model }: { store: Store; model: MapModel }) {
   const range = usePart(() => store.navigation.view.value.range);
   const scene = model.scene.value;
-  if (!range) return null;
+  if (!range) return <span>Drag over the map to select a range.</span>;
   const text = (part: AxisRange): string => {
     const axis = [scene?.x, ...(scene?.tracks ?? []).map(({ y }) => y)].find(
       (one) => one && (one.name === axisName(part.axis) || one.kind === part.axis),
