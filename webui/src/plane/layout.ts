@@ -6,6 +6,8 @@
 //   the rows | track 2                |       | the rows
 //            | labels of the x axis   |
 import type { Axis } from './axis';
+import { ROOM } from './paint_text';
+import { TIP_ROOM } from '../ui/tip';
 import { moveInto, spanOf, zoomRange, panRange, type Range } from './range';
 
 export interface Rect {
@@ -75,7 +77,20 @@ export function fullX(axis: Axis, width: number): Range {
 }
 
 export function planeLayout(box: Box, { x: axis, tracks }: Axes, camera: Camera): PlaneLayout {
-  const gutter = Math.min(0.3 * box.w, Math.max(62, ...tracks.map(({ y }) => gutterOf(y))));
+  const most = Math.min(0.3 * box.w, Math.max(...tracks.map(({ y }) => gutterOf(y, Infinity))));
+  const widest = layoutWith(box, { x: axis, tracks }, camera, most);
+  // Where the names of single rows have no room, the names of groups need less of it.
+  const needed = widest.tracks.map(({ y, plot, axis: of }) => gutterOf(of, plot.h / spanOf(y)));
+  const gutter = Math.min(most, Math.max(...needed));
+  return gutter === most ? widest : layoutWith(box, { x: axis, tracks }, camera, gutter);
+}
+
+function layoutWith(
+  box: Box,
+  { x: axis, tracks }: Axes,
+  camera: Camera,
+  gutter: number,
+): PlaneLayout {
   const margin = box.w < 480 ? 0 : axis.kind === 'one' ? 0.35 * box.w : MARGIN;
   const lanes = lanesWidth(Math.max(0, ...tracks.map((track) => track.lanes?.length ?? 0)));
   const w = Math.max(40, box.w - gutter - lanes - margin - (margin === 0 ? 8 : 0));
@@ -120,12 +135,20 @@ export function laneBox({ plot }: TrackLayout, lane: number): Rect {
 
 const CHARACTER = 6.4;
 const GROUP = 54;
+const LEAST_GUTTER = 62;
+const BYTES_GUTTER = 92; // its title, and offsets
 
-function gutterOf({ kind, names, groups }: Axis): number {
-  if (kind === 'bytes') return 184;
-  if (kind !== 'rows') return 62;
-  const longest = names.slice(0, 4096).reduce((most, name) => Math.max(most, name.length), 0);
-  return Math.min(190, 26 + CHARACTER * longest) + (groups.length > 1 ? GROUP : 0);
+// The width of the names of an axis, of which a unit has `pitch` pixels.
+function gutterOf({ kind, names, groups, parts }: Axis, pitch: number): number {
+  const group = groups.length > 1 ? GROUP : 0;
+  const width = (texts: readonly string[]): number =>
+    26 + CHARACTER * texts.reduce((most, text) => Math.max(most, text.length), 0);
+  if (kind === 'bytes') {
+    const named = parts.filter((part) => spanOf(part) * pitch >= ROOM).map(({ name }) => name);
+    return Math.max(BYTES_GUTTER, Math.min(184, group + width(named)));
+  }
+  if (kind !== 'rows' || (group > 0 && pitch < ROOM)) return LEAST_GUTTER;
+  return Math.max(LEAST_GUTTER, group + Math.min(190, width(names.slice(0, 4096))));
 }
 
 function bottomOf(axis: Axis, column: number): number {
@@ -194,13 +217,14 @@ export interface LensLayout {
   readonly track: TrackLayout;
 }
 
-// A magnified picture of what is around a position, beside the pointer.
+// A magnified picture of what is around a position, beside the pointer. `room`: width of the plane.
 export function lensLayout(
   layout: PlaneLayout,
   track: TrackLayout,
   xAxis: Axis,
   { x, y }: { readonly x: number; readonly y: number },
   at: { readonly x: number; readonly y: number },
+  room: number,
 ): LensLayout {
   const part = (whole: Range, center: number, pixels: number, pitch: number): Range => {
     const factor = Math.max(1, Math.min(MAGNIFIED, UNIT / pitch));
@@ -208,9 +232,10 @@ export function lensLayout(
     return moveInto({ from: center - span / 2, to: center + span / 2 }, whole);
   };
   const pictureW = LENS.w - LENS.names;
-  // On the left of the pointer, where the tooltip is not.
-  const left = at.x - LENS.w - 16;
-  const boxX = left >= 0 ? left : at.x + 16;
+  // On the side where the tooltip is not.
+  const [left, right] = [at.x - LENS.w - 16, at.x + 16];
+  const isLeft = (left >= 0 && at.x + TIP_ROOM <= room) || right + LENS.w > room;
+  const boxX = isLeft ? Math.max(0, left) : right;
   const bottom = layout.plot.y + layout.plot.h;
   const boxY = Math.max(4, Math.min(at.y - LENS.h / 2, bottom - LENS.h));
   const plot = { x: boxX + LENS.names, y: boxY, w: pictureW, h: LENS.h };

@@ -4,9 +4,8 @@
 // whatever lies over a pixel that has changed.
 import { signal, type ReadonlySignal } from '@preact/signals';
 import { positionText } from './axis';
-import type { Point } from './gestures';
 import { HoverMarks } from './hover_marks';
-import { lensLayout, type Box, type Hit, type PlaneLayout } from './layout';
+import { lensLayout, type Box, type Hit, type LensLayout, type PlaneLayout } from './layout';
 import { paintLabels, paintNames } from './paint_axes';
 import { paintCells, paintGrid, type Ctx } from './paint_cells';
 import {
@@ -265,23 +264,18 @@ export class PlanePainter {
     const name = axis && hit.y !== null ? positionText(axis, hit.y) : '';
     const figure = value > 0 ? scene.valueText(value, hit.track) : '';
     this.marks.show(layout, { hit, ...cell, name, figure });
+    const room = this.state.box.peek();
+    const lens = place && lensAt(scene, layout, place, room.w);
     const text = place && this.parts.describe(place);
-    if (text) this.tip.show(text, place.at, this.state.box.peek());
+    if (text) this.tip.show(text, place.at, room, lens?.box);
     else this.tip.hide();
-    if (scene.lens && place && hit.y !== null) this.paintLens(scene, layout, hit, place.at, theme);
+    if (lens) this.paintLens(scene, lens, hit, theme);
     else paintInto(this.parts.lens, null);
   }
 
-  private paintLens(
-    scene: Scene,
-    layout: PlaneLayout,
-    hit: Hit,
-    at: Point,
-    theme: PlaneTheme,
-  ): void {
-    const [track, shownTrack] = [scene.tracks[hit.track], layout.tracks[hit.track]];
-    if (!track || !shownTrack || hit.y === null) return;
-    const lens = lensLayout(layout, shownTrack, scene.x, { ...hit, y: hit.y }, at);
+  private paintLens(scene: Scene, lens: LensLayout, hit: Hit, theme: PlaneTheme): void {
+    const track = scene.tracks[hit.track];
+    if (!track) return;
     const ratio = devicePixelRatio;
     const pictures = track.source.pictures(
       {
@@ -298,4 +292,16 @@ export class PlanePainter {
       paintLens(ctx, lens, pictures, { palette, scale: this.parts.scale.peek(), shown }, theme);
     });
   }
+}
+
+// Null: the scene has no lens, or the pointer is beside the tracks.
+function lensAt(
+  scene: Scene,
+  layout: PlaneLayout,
+  { hit, at }: HoverPlace,
+  room: number,
+): LensLayout | null {
+  const track = layout.tracks[hit.track];
+  if (!scene.lens || !track || hit.y === null) return null;
+  return lensLayout(layout, track, scene.x, { ...hit, y: hit.y }, at, room);
 }

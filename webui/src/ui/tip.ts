@@ -6,6 +6,12 @@ interface Point {
   readonly y: number;
 }
 
+// What the tooltip must not cover, beside the pointer.
+export interface Beside {
+  readonly x: number;
+  readonly w: number;
+}
+
 interface Box {
   readonly w: number;
   readonly h: number;
@@ -19,6 +25,7 @@ export interface TipText {
 
 const WIDTH = 300; // as in panels.css
 const GAP = 14; // pixels between the pointer and the tooltip
+export const TIP_ROOM = WIDTH + GAP; // beside the pointer
 
 export class Tip {
   private readonly element: HTMLElement;
@@ -27,7 +34,8 @@ export class Tip {
   private readonly list = document.createElement('dl');
   private readonly size: ResizeObserver;
   private height = 150;
-  private at: { readonly pointer: Point; readonly room: Box } | null = null; // null: hidden
+  // Null: hidden.
+  private at: { readonly pointer: Point; readonly room: Box; readonly beside: Beside | null } | null = null; // prettier-ignore
   private transform = '';
 
   constructor(element: HTMLElement) {
@@ -56,7 +64,12 @@ export class Tip {
   }
 
   // `pointer`: in the element that contains the tooltip, whose size is `room`.
-  show({ title, head, lines }: TipText, pointer: Point, room: Box): void {
+  show(
+    { title, head, lines }: TipText,
+    pointer: Point,
+    room: Box,
+    beside: Beside | null = null,
+  ): void {
     write(this.title, title);
     write(this.head, head);
     const { children } = this.list;
@@ -67,22 +80,30 @@ export class Tip {
       write(children[2 * i], name);
       write(children[2 * i + 1], value);
     });
-    this.at = { pointer, room };
+    this.at = { pointer, room, beside };
     this.element.hidden = false;
     this.place();
   }
 
   private place(): void {
     if (!this.at) return;
-    const { pointer, room } = this.at;
-    const { x, y } = pointer;
-    const left = x + GAP + WIDTH > room.w ? Math.max(0, x - WIDTH - GAP) : x + GAP;
-    const top = tipTop(y, this.height, room.h);
+    const { pointer, room, beside } = this.at;
+    const left = tipLeft(pointer.x, room.w, beside);
+    const top = tipTop(pointer.y, this.height, room.h);
     const transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
     if (transform === this.transform) return;
     this.transform = transform;
     this.element.style.transform = transform;
   }
+}
+
+// Right of the pointer and of what is beside it, left of both if there is no room, else where most
+// of it is visible.
+export function tipLeft(x: number, room: number, beside: Beside | null): number {
+  const right = Math.max(x, beside ? beside.x + beside.w : x) + GAP;
+  if (right + WIDTH <= room) return right;
+  const left = Math.min(x, beside?.x ?? x) - TIP_ROOM;
+  return left >= 0 || !beside ? Math.max(0, left) : Math.max(0, room - WIDTH);
 }
 
 // Below the pointer, above it if there is no room, else where most of it is visible.

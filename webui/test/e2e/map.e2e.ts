@@ -412,9 +412,14 @@ describe('a gesture', () => {
     const lens = () => fixture.pixels('.plane-lens');
     const box = await input().boundingBox();
     if (!box) throw new Error('no map');
-    await page.mouse.move(box.x + box.width / 2, box.y + 80);
+    await page.mouse.move(box.x + box.width * 0.6, box.y + 80);
     await tip().getByText('tensor').waitFor();
     await expect.poll(lens).not.toBe(0);
+    const sides = ['.plane-lens', '.tip'].map((part) => map().locator(part).boundingBox());
+    const [magnified, text] = await Promise.all(sides);
+    if (!magnified || !text) throw new Error('no lens');
+    const isLeft = magnified.x + magnified.width <= text.x;
+    expect(isLeft || text.x + text.width <= magnified.x).toBe(true);
     await map().getByRole('checkbox', { name: 'Lens' }).uncheck();
     await page.mouse.move(box.x + box.width / 2, box.y + 80);
     await tip().getByText('tensor').waitFor();
@@ -519,6 +524,7 @@ describe('a comparison', () => {
     await page.mouse.click(right.x, right.y);
     await page.keyboard.up('Shift');
     await expect.poll(() => fixture.hash.get('cmp')).toBe('k:14');
+    expect(await page.evaluate(() => getSelection()?.toString())).toBe('');
     expect(fixture.hash.get('sel')).toBe('k:2');
     await fixture.inspector.locator('.inspection').getByText('Token 2', { exact: true }).waitFor();
     const choice = section().getByRole('combobox', { name: 'Compare with token' });
@@ -527,7 +533,6 @@ describe('a comparison', () => {
     const [first] = expected.rows;
     const amounts = expected.rows.map(({ difference }) => difference.time_ns);
     const text = (ns: number | undefined) => sumText('time', ns ?? 0);
-    expect(await page.evaluate(() => getSelection()?.toString())).toBe('');
     await expect
       .poll(async () => (await rows())[1]?.slice(0, 3))
       .toEqual([first?.name, text(first?.left?.time_ns), text(first?.right?.time_ns)]);

@@ -30,7 +30,7 @@ import type { PictureAxis, Tensor } from '../../../src/net/types';
 import { axisOf, nameAt, rangeText, rowOfName } from '../../../src/plane/axis';
 import type { Scene } from '../../../src/plane/scene';
 import { describeCell } from '../../../src/panels/map/cell_text';
-import { tipTop } from '../../../src/ui/tip';
+import { tipLeft, tipTop } from '../../../src/ui/tip';
 import { expertRows, parseFilter } from '../../../src/state/filter';
 import { layersText, sumQuery } from '../../../src/state/range_query';
 import { TraceData } from '../../../src/state/trace_data';
@@ -430,6 +430,16 @@ describe('the tooltip', () => {
     const lines = linesAt(45, 1);
     expect(lines.get('made by')).toBe('step 1');
     expect(lines.get('evaluated by')).toBe('step 2, generate, 3 ops');
+  });
+
+  it('is beside the pointer and the lens', () => {
+    expect(tipLeft(100, 900, null)).toBe(114);
+    expect(tipLeft(700, 900, null)).toBe(386);
+    const lens = (x: number) => ({ x, w: 240 });
+    expect(tipLeft(300, 900, lens(44))).toBe(314);
+    expect(tipLeft(700, 900, lens(444))).toBe(130);
+    expect(tipLeft(100, 900, lens(116))).toBe(370);
+    expect(tipLeft(200, 747, lens(216))).toBe(447);
   });
 
   it('is above the pointer where there is no room below', () => {

@@ -1,6 +1,7 @@
 import { barScale } from '../../../src/plane/paint_margins';
 import { describe, expect, it } from 'vitest';
-import { axisOf } from '../../../src/plane/axis';
+import { axisOf, type Axis } from '../../../src/plane/axis';
+import type { Range } from '../../../src/plane/range';
 import {
   cameraWith,
   fullX,
@@ -85,6 +86,32 @@ describe('a layout', () => {
   });
 });
 
+describe('the names of the rows', () => {
+  const names = Array.from({ length: 90 }, (_, i) => `attn_out_of_op-${i}`);
+  const groups = [0, 1, 2].map((i) => ({ name: `blk.${i}`, from: 30 * i, to: 30 * i + 30 }));
+  const gutter = (y: Axis, view: Range | null) =>
+    planeLayout(box, { x: tokens, tracks: [{ y, share: 1 }] }, { x: null, ys: [view] }).gutter;
+
+  it('take only the room of those that are shown', () => {
+    const ops = axisOf('rows', 'op', 90, { names, groups });
+    expect(gutter(ops, null)).toBeLessThan(70);
+    expect(gutter(ops, { from: 5, to: 15 })).toBeGreaterThan(150);
+  });
+
+  it('of a file take the room of the parts that are large enough', () => {
+    const parts = [
+      { name: 'output', from: 0, to: 80_000 },
+      { name: 'attn_output.weight', from: 80_000, to: 80_900 },
+    ];
+    const files = axisOf('bytes', 'file', 90_000, { parts, groups: groups.slice(0, 2) });
+    const whole = gutter(files, null);
+    expect(whole).toBeLessThan(130);
+    // The same while the part is panned out of view.
+    for (const from of [60_000, 70_000])
+      expect(gutter(files, { from, to: from + 20_000 })).toBeGreaterThan(whole);
+  });
+});
+
 describe('a camera', () => {
   const layout = planeLayout(box, axes, wholeCamera);
 
@@ -110,7 +137,7 @@ describe('a lens', () => {
     const track = layout.tracks[0];
     const hit = track && hitAt(layout, scene.x, at.x, at.y);
     if (!track || hit?.y == null) throw new Error('no cell');
-    const lens = lensLayout(layout, track, scene.x, { ...hit, y: hit.y }, at);
+    const lens = lensLayout(layout, track, scene.x, { ...hit, y: hit.y }, at, 1000);
     return { lens, hit, layout };
   };
 
