@@ -202,6 +202,9 @@ describe('the picture', () => {
     await expect.poll(() => tip().innerText()).toContain(sumText('time', value));
     await fixture.page.mouse.click(x, y);
     await expect.poll(() => Object.fromEntries(fixture.hash)).toMatchObject({ sel: 'k:7' });
+    // With the value of the cell.
+    const figure = fixture.inspector.locator(`[data-figure="layer ${row}"]`);
+    await expect.poll(() => figure.innerText()).toContain(sumText('time', value));
   });
 
   it('has the colour of its value in every cell', async () => {

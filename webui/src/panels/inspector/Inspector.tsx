@@ -65,12 +65,17 @@ function SessionDetails({ store, session }: DetailsProps) {
 
 function TokenDetails({ store, session, token }: DetailsProps & { token: number }) {
   void session.feed.version.value;
+  const layer = usePart(() => store.navigation.view.value.layer);
   const { data } = session;
   if (token >= data.tokens.length) return <NotFound store={store} session={session} what="token" />;
   const step = data.stepOfToken(token);
   const summary = step === null ? undefined : data.steps[step];
   return (
-    <InspectionView store={store} session={session} what={inspectToken(data, token, summary)}>
+    <InspectionView
+      store={store}
+      session={session}
+      what={inspectToken(data, token, summary, layer)}
+    >
       <Comparison
         store={store}
         session={session}

@@ -25,10 +25,12 @@ import { againstMedian, everything, median } from './place';
 import { headName } from '../../state/selection';
 import { ofExpert, ofHead, ofLayer, ofSession, ofToken } from './reproduce';
 
+// `layer`: the selected one, in the map the row of the token's cell.
 export function inspectToken(
   data: TraceData,
   index: number,
   step: StepSummary | undefined,
+  layer: number,
 ): Inspection {
   const token = data.tokens[index];
   const origin = token?.generated ? 'generated' : token?.reused ? 'prompt, reused' : 'prompt';
@@ -36,7 +38,7 @@ export function inspectToken(
     kind: 'Token',
     number: index,
     title: token ? visibleText(token.text) || `#${token.id}` : String(index),
-    figures: step ? [stepTime(data, step)] : [],
+    figures: step ? [stepTime(data, step), ...layerTime(data, step, layer)] : [],
     place: step ? everything(step.step) : null,
     now: null,
     copy: ofToken(index),
@@ -332,6 +334,25 @@ function stepTime(data: TraceData, step: StepSummary): Figure {
     ofStep: true,
     series: Array.from(data.steps, (one) => (one && !one.dropped ? one.duration_ns : null)),
   };
+}
+
+// The op time of a token in a layer, as in its cell of the map.
+function layerTime(data: TraceData, step: StepSummary, layer: number): readonly Figure[] {
+  const timeOf = ({ layers, token_count }: StepSummary): number =>
+    (layers.ns[layer] ?? 0) / token_count;
+  const time = timeOf(step);
+  if (!(time > 0)) return [];
+  const { token_count: tokens } = step;
+  return [
+    {
+      name: `layer ${layer}`,
+      value: formatNs(time),
+      exact: exactNs(Math.round(time)),
+      note: tokens > 1 ? `its share of a step of ${plural(tokens, 'token')}` : '',
+      ofStep: true,
+      series: Array.from(data.steps, (one) => (one && !one.dropped ? timeOf(one) : null)),
+    },
+  ];
 }
 
 // From begin to end; the totals add up the ops.

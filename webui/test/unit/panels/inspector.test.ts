@@ -347,9 +347,9 @@ describe('the facts', () => {
   it('of a token say how the op times were measured', () => {
     const data = new TraceData();
     data.addToken(token(0));
-    const facts = (timing: string) => inspectToken(data, 0, step(0, { timing } as never)).facts;
-    expect(inspectToken(data, 0, step(0))).toMatchObject({ number: 0, title: 't0' });
-    expect(inspectToken(data, 0, step(0)).figures[0]).toMatchObject({
+    const facts = (timing: string) => inspectToken(data, 0, step(0, { timing } as never), 0).facts;
+    expect(inspectToken(data, 0, step(0), 1)).toMatchObject({ number: 0, title: 't0' });
+    expect(inspectToken(data, 0, step(0), 1).figures[0]).toMatchObject({
       name: 'step time',
       note: 'with the waiting between ops',
     });
