@@ -163,6 +163,26 @@ describe('the table', () => {
   });
 });
 
+describe('the table of a disturbed session', () => {
+  it('is sorted by the median, and says how many steps are disturbed', async () => {
+    const { page } = fixture;
+    await page.route('**/conditions', async (route) => {
+      const answer = await route.fetch();
+      const body = (await answer.json()) as object;
+      const steps = { clean: 9, contended: 3, throttled: 0, disk: 0, unknown: 0 };
+      await route.fulfill({ json: { ...body, verdict: 'contended', steps } });
+    });
+    await fixture.recorded(12);
+    await map().getByRole('checkbox', { name: 'Table' }).check();
+    const table = map().locator('.map-table');
+    await table.getByText('The machine disturbed 3 of 12 steps.').waitFor();
+    await table.locator('[aria-sort=descending]', { hasText: 'median' }).waitFor();
+    await table.getByRole('button', { name: 'Only clean steps' }).click();
+    await expect.poll(() => fixture.filter.inputValue()).toBe('verdict:clean');
+    await expect.poll(() => table.getByText('The machine disturbed').count()).toBe(0);
+  });
+});
+
 describe('what was in memory', () => {
   it('is shown before the selected step, and equals REST', async () => {
     await fixture.recorded(6, { residency_interval_ms: 0 });

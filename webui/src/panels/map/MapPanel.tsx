@@ -70,7 +70,7 @@ export function MapPanel({ store, session, panel }: SessionProps) {
             });
           }}
         />
-        {table && <MapTable model={model} plane={plane} />}
+        {table && <MapTable store={store} session={session} model={model} plane={plane} />}
         <State model={model} session={session} />
         <JumpToLive model={model} />
       </div>

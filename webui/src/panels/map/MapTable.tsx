@@ -13,7 +13,13 @@ import {
 } from '../../plane/raster';
 import { overlaps, spanOf, type Range } from '../../plane/range';
 import type { Lane, Scene } from '../../plane/scene';
+import { formatCount, plural } from '../../format';
+import { isDisturbed, machineOf } from '../../state/answer';
+import { CLEAN_STEPS, parseFilter, toggleWord } from '../../state/filter';
+import type { OpenSession } from '../../state/open_session';
+import type { Store } from '../../state/store';
 import { Grid } from '../../ui/Grid';
+import { usePart, useResource } from '../../ui/hooks';
 import type { MapModel } from './map_model';
 import { tracksOf, type MapOptions } from './map_options';
 import { shareOf, STATE_NAMES } from './residency';
@@ -24,6 +30,7 @@ interface Row {
   readonly track: number;
   readonly y: number;
   readonly sum: number;
+  readonly median: number; // 0: none
   // Over the units of x; null: the figures are means.
   readonly quantiles: Readonly<Record<Quantile, string>> | null;
   readonly share: number;
@@ -31,25 +38,35 @@ interface Row {
 }
 
 export function MapTable({
+  store,
+  session,
   model,
   plane,
 }: {
+  store: Store;
+  session: OpenSession;
   model: MapModel;
   plane: ReadonlySignal<Plane | null>;
 }) {
-  const sort = useSignal<Sort>({ key: 'sum', descending: true });
+  const chosen = useSignal<Sort | null>(null);
   const scene = model.scene.value;
   const shown = model.shown.value;
   const camera = model.camera.value;
   const of = plane.value;
   void of?.painted.value;
   const { rows, quantilesOf } = of && scene ? rowsOf(of, model) : NO_ROWS;
-  const { key, descending } = sort.value;
+  // Medians first: single disturbed steps do not change them.
+  const sort = chosen.value ?? { key: quantilesOf ? 'median' : 'sum', descending: true };
+  const { key, descending } = sort;
   const sorted = useMemo(
     () =>
       [...rows].sort((a, b) => {
         const order =
-          key === 'name' ? a.name.localeCompare(b.name, 'en', { numeric: true }) : a.sum - b.sum;
+          key === 'name'
+            ? a.name.localeCompare(b.name, 'en', { numeric: true })
+            : key === 'median'
+              ? a.median - b.median
+              : a.sum - b.sum;
         return descending ? -order : order;
       }),
     [rows, key, descending],
@@ -70,20 +87,48 @@ export function MapTable({
   void camera;
   return (
     <div class="map-table">
+      <Disturbed store={store} session={session} />
       <Grid
         label={`${value} of each ${axis} in view`}
         columns={columns}
         rows={sorted}
-        sort={sort.value}
+        sort={sort}
         active={null}
         onSort={(column) => {
-          sort.value = nextSort(sort.value, column, ['sum']);
+          chosen.value = nextSort(sort, column, ['sum', 'median']);
         }}
         onActivate={(row) => {
           model.select({ track: row.track, x: NaN, y: row.y });
         }}
       />
     </div>
+  );
+}
+
+// The sums have disturbed steps among them, which the summary leaves out.
+function Disturbed({ store, session }: { store: Store; session: OpenSession }) {
+  const isClean = usePart(() =>
+    parseFilter(store.navigation.view.value.filter).some(({ text }) => text === CLEAN_STEPS),
+  );
+  const { value } = useResource(machineOf(session));
+  if (isClean || !value || !isDisturbed(value)) return null;
+  const { clean, contended, throttled, disk, unknown } = value.steps;
+  const disturbed = contended + throttled + disk;
+  return (
+    <p class="map-table-note">
+      Sums of all steps in view. The machine disturbed {formatCount(disturbed)} of{' '}
+      {plural(disturbed + clean + unknown, 'step')}.{' '}
+      <button
+        type="button"
+        class="link"
+        onClick={() => {
+          const { filter } = store.navigation.view.peek();
+          store.setFilter(toggleWord(filter, CLEAN_STEPS), 'push');
+        }}
+      >
+        Only clean steps
+      </button>
+    </p>
   );
 }
 
@@ -103,7 +148,7 @@ const quantileColumns = (of: RowQuantiles['of']): readonly Column<Row>[] =>
     title: key === 'median' ? `median, ${of}` : key,
     width: key === 'median' ? 120 : 84,
     align: 'right',
-    unsortable: true,
+    ...(key === 'median' ? {} : { unsortable: true }),
     text: ({ quantiles }) => quantiles?.[key] ?? '',
   }));
 
@@ -149,6 +194,7 @@ function rowsOf(plane: Plane, model: MapModel): Rows {
           y: middle,
           range: section,
           sum: value * columns,
+          median: 0,
           quantiles: null,
         };
       });
@@ -170,6 +216,7 @@ function rowsOf(plane: Plane, model: MapModel): Rows {
         y: range.from,
         range,
         sum: (means[row] ?? 0) * spanOf(range) * columns,
+        median: all?.median[row] ?? 0,
         quantiles: all && {
           median: text(all.median[row]),
           p5: text(all.p5[row]),
