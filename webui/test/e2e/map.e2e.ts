@@ -587,7 +587,7 @@ describe('a comparison', () => {
       );
     // Bars of at least a pixel: to the left if the token after the minus takes longer.
     const wide = bars.flatMap(([from = 0, to = 0], i) => (to > from ? [{ from, to, i }] : []));
-    expect(wide.length).toBeGreaterThan(3);
+    expect(wide.length).toBeGreaterThan(0);
     for (const { from, to, i } of wide) expect((amounts[i] ?? 0) < 0 ? to : from, `${i}`).toBe(0);
     expect((await rows())[1]?.[3]).toBe(sign + text(Math.abs(first?.difference.time_ns ?? 0)));
     // Both are marked in the map, and a link shows the same.
