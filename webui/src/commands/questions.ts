@@ -1,5 +1,5 @@
 // What visitors ask, as commands that open the view with the answer.
-import { repeatAnswer, showAnswer, type Answer } from '../state/answer';
+import { BYTES_ANSWER, repeatAnswer, showAnswer, type Answer } from '../state/answer';
 import type { OpenSession } from '../state/open_session';
 import type { Store } from '../state/store';
 import type { Command } from './command';
@@ -43,15 +43,7 @@ const QUESTIONS = [
     options: 'rows:steps',
     sort: '-duration_ns',
   }),
-  question('bytes', 'What does a token read?', 'bytes per token weights read most', {
-    panel: 'table',
-    topic: 'bytes',
-    shows: 'totals by weight, sorted by bytes read',
-    options: 'all,by:tensor',
-    sort: '-bytes_read',
-    filter: 'kind:weight',
-    generated: true,
-  }),
+  question('bytes', 'What does a token read?', 'bytes per token weights kv cache', BYTES_ANSWER),
   question('memory', 'How much RAM is enough?', 'how much memory ram budget cache size', {
     panel: 'budget',
     topic: 'memory',

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import type { Conditions } from '../net/types';
 import { ok } from '../result';
-import { CLEAN_STEPS, parseFilter } from './filter';
+import { CLEAN_STEPS } from './filter';
 import type { OpenSession } from './open_session';
 import { perSession } from './per_session';
 import { Resource } from './resource';
@@ -22,6 +22,16 @@ export interface Answer {
 
 // What a sentence of the summary is about.
 export type Topic = 'machine' | 'bytes' | 'speed' | 'order' | 'repeat' | 'waits' | 'memory';
+
+// What a generated token reads, from each memory.
+export const BYTES_ANSWER: Answer = {
+  panel: 'table',
+  topic: 'bytes',
+  shows: 'totals by memory source, sorted by bytes read',
+  options: 'all,by:source',
+  sort: '-bytes_read',
+  generated: true,
+};
 
 // Whether tokens read the same weights: those of a mixture differ in their experts.
 export const repeatAnswer = (hasExperts: boolean): Answer =>
@@ -104,14 +114,13 @@ const PANELS: Readonly<Record<Answer['panel'], string>> = {
 };
 
 // Shows the answer, not what was selected before, and says so: Undo and the browser's Back restore
-// that. A filter for clean steps is kept, because it says which times count.
+// that.
 export async function showAnswer(store: Store, answer: Answer): Promise<void> {
-  const { panel, topic, options } = answer;
+  const { panel, topic } = answer;
   const session = store.open.peek();
   const before = store.navigation.view.peek();
   store.reveal(panel);
-  if (options !== undefined && !(await showView(store, answer, options))) return;
-  if (!session) return;
+  if (!session || !(await showView(store, session, answer))) return;
   const answered = answeredOf(session);
   const previous = answered.peek()?.toast ?? null;
   if (previous !== null) store.toasts.remove(previous);
@@ -119,37 +128,32 @@ export async function showAnswer(store: Store, answer: Answer): Promise<void> {
   const undo = (): void => {
     store.navigation.go(before);
   };
-  const toast =
-    options === undefined
-      ? null
-      : store.toasts.done(changeText(answer, view), { text: 'Undo', run: undo });
+  const toast = store.toasts.done(changeText(answer, before, view), { text: 'Undo', run: undo });
   answered.value = { topic, panel, view: keyOf(panel, view), toast };
 }
 
 // "Table: totals by op type, sorted by time, generated tokens only."
-const changeText = ({ panel, shows }: Answer, { phase, filter }: View): string =>
+const changeText = ({ panel, shows }: Answer, before: View, { phase, filter }: View): string =>
   [
     `${PANELS[panel]}: ${shows}`,
-    phase === 'generate' ? 'generated tokens only' : '',
-    filter === '' ? '' : `filter ${filter}`,
+    phase === 'generate' ? 'generated tokens only' : before.phase === 'all' ? '' : 'all steps',
+    filter !== '' ? `filter ${filter}` : before.filter === '' ? '' : 'no filter',
   ]
     .filter(Boolean)
     .join(', ') + '.';
 
 // False: another session was opened meanwhile.
-async function showView(store: Store, answer: Answer, options: string): Promise<boolean> {
-  const { panel, sort, filter = '' } = answer;
-  const session = store.open.peek();
-  const onlyClean = session && answer.times ? await needsClean(session) : false;
+async function showView(store: Store, session: OpenSession, answer: Answer): Promise<boolean> {
+  const { panel, options, sort, filter = '' } = answer;
+  const onlyClean = answer.times ? await needsClean(session) : false;
   if (store.open.peek() !== session) return false;
   const view = store.navigation.view.peek();
-  const isClean = onlyClean || parseFilter(view.filter).some(({ text }) => text === CLEAN_STEPS);
-  const hasGenerated = session?.data.stepTotals.has('generate') === true;
+  const hasGenerated = session.data.stepTotals.has('generate');
   store.navigation.go({
     ...store.inPhase(view, answer.generated && hasGenerated ? 'generate' : 'all'),
-    options: withKey(view.options, panel, options),
+    options: options === undefined ? view.options : withKey(view.options, panel, options),
     sorts: withKey(view.sorts, panel, sort ?? null),
-    filter: [filter, isClean ? CLEAN_STEPS : ''].filter(Boolean).join(' '),
+    filter: [filter, onlyClean ? CLEAN_STEPS : ''].filter(Boolean).join(' '),
     range: null,
   });
   return true;

@@ -99,6 +99,19 @@ it('what is read per token, and from where', async () => {
     .toBe(sourceName(all.rows[0]?.name ?? ''));
 });
 
+it('what is read per token, by its question, whatever was filtered before', async () => {
+  const { page, filter } = fixture;
+  const { sums } = await fixture.get<Breakdown>('breakdown?by=source&phase=generate');
+  await filter.fill('layer:1 verdict:clean');
+  await click(page.getByRole('button', { name: 'Questions' }));
+  await click(page.getByRole('button', { name: 'What does a token read?' }));
+  await page.getByRole('grid', { name: 'Totals by memory source' }).waitFor();
+  expect(await filter.inputValue()).toBe('');
+  await fixture.toasts.getByText('sorted by bytes read, generated tokens only, no filter.').waitFor(); // prettier-ignore
+  const each = formatBytes(Math.round(sums.all.bytes_read / 23));
+  await page.locator('.table-note').getByText(`${each} per generated token`).waitFor();
+});
+
 it('does it repeat', async () => {
   const { same_weights: same, pairs } = await fixture.get<Determinism>('determinism');
   const { routers } = await fixture.get<{ routers: readonly Router[] }>('experts?phase=generate');

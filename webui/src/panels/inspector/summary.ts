@@ -12,7 +12,7 @@ import type {
   Sequentiality,
   Session,
 } from '../../net/types';
-import { repeatAnswer, type Answer } from '../../state/answer';
+import { BYTES_ANSWER, repeatAnswer, type Answer } from '../../state/answer';
 import { speedBasis } from '../../state/speed';
 import type { ModelMemory } from '../../strip/bands';
 import { enoughText } from '../budget/sizes';
@@ -69,14 +69,7 @@ export function bytesSentence(
   return {
     text: `${phase === 'generate' ? 'A generated token' : 'A step'} reads ${text(per(all))}, of which ${text(per(weights))} are weights${share}${from}.`,
     hint: 'breakdown, all and by=source of kind=weight: bytes read, divided by the tokens',
-    evidence: {
-      panel: 'table',
-      topic: 'bytes',
-      shows: 'totals by memory source, sorted by bytes read',
-      options: 'all,by:source',
-      sort: '-bytes_read',
-      generated: true,
-    },
+    evidence: BYTES_ANSWER,
   };
 }
 

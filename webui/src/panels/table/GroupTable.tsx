@@ -92,6 +92,7 @@ function Shown(
   const version = paged.version.value;
   const { all } = value.head.sums;
   const hasSteps = value.query.step_times === true;
+  const tokens = generatedTokens(session, value.query);
   const columns = useMemo(
     () => chosenColumns(groupColumns(by, all, hasSteps), options.columns),
     [by, all, hasSteps, options.columns?.join()],
@@ -120,6 +121,9 @@ function Shown(
         <span>{plural(paged.count, GROUP_NAMES[by])}</span>
         <span>{formatNs(all.time_ns)}</span>
         <span>{formatBytes(all.bytes_read)} read</span>
+        {tokens > 0 && (
+          <span>{formatBytes(Math.round(all.bytes_read / tokens))} per generated token</span>
+        )}
         <span>{formatBytes(all.bytes_written)} written</span>
         <Unused words={value.missing} />
         <span class="note-hint" title="Enter lists them, too.">
@@ -160,6 +164,12 @@ function Shown(
       </div>
     </>
   );
+}
+
+// The number of generated tokens that the totals are of; 0: they are of something else.
+function generatedTokens(session: OpenSession, query: BreakdownQuery): number {
+  const isPart = ['from_step', 'from_token', 'clean'].some((key) => key in query);
+  return query.phase === 'generate' && !isPart ? session.data.stepTotals.generated.tokens : 0;
 }
 
 const SORTS: readonly string[] = [

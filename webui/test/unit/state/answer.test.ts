@@ -54,7 +54,7 @@ describe('an answer', () => {
     expect((await viewAfter(SLOWEST, conditions('contended', 0))).filter).toBe('');
   });
 
-  it('about bytes leaves the filter for clean steps as it was', async () => {
+  it('about bytes has nothing of the filter, phase and range before it', async () => {
     const bytes: Answer = {
       panel: 'table',
       topic: 'bytes',
@@ -64,9 +64,18 @@ describe('an answer', () => {
     };
     const machine = conditions('contended', 10);
     expect((await viewAfter(bytes, machine)).filter).toBe('kind:weight');
-    const clean = await viewAfter(bytes, machine, '&q=verdict:clean%20layer:2');
-    expect(clean.filter).toBe('kind:weight verdict:clean');
-    expect(clean.phase).toBe('all');
+    const before = '&q=verdict:clean%20layer:2&ph=g&r=step:0:1';
+    expect(await viewAfter(bytes, machine, before)).toMatchObject({
+      filter: 'kind:weight',
+      phase: 'all',
+      range: null,
+    });
+  });
+
+  it('about memory, which keeps the options of its panel, has nothing of it either', async () => {
+    const memory: Answer = { panel: 'budget', topic: 'memory', shows: '' };
+    const view = await viewAfter(memory, conditions('contended', 10), '&q=layer:2&ph=g');
+    expect(view).toMatchObject({ filter: '', phase: 'all' });
   });
 });
 
@@ -94,8 +103,11 @@ describe('a shown answer', () => {
     ]);
     toasts[0]?.action?.run();
     expect(store.navigation.view.peek()).toMatchObject({ phase: 'generate', filter: '' });
-    await showAnswer(store, { panel: 'budget', topic: 'memory', shows: '' });
-    expect(store.toasts.list.peek()).toEqual([]);
+    await showAnswer(store, bytes);
+    await showAnswer(store, { panel: 'budget', topic: 'memory', shows: 'how much is enough' });
+    expect(store.toasts.list.peek().map(({ text }) => text)).toEqual([
+      'Memory budget: how much is enough, all steps, no filter.',
+    ]);
   });
 
   it('marks its sentence until the view changes', async () => {
