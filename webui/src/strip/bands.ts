@@ -25,15 +25,20 @@ export interface Bands {
 }
 
 // Bytes of each memory of the model as it was loaded. Weights that were repacked are not in `file`:
-// their bytes in the file are not read any more.
-export type ModelMemory = Readonly<Record<Memory, number>>;
+// their bytes in the file are not read any more. `tokens`: for which the KV cache has room; 0: not
+// known.
+export type ModelMemory = Readonly<Record<Memory | 'tokens', number>>;
 
-// The one rule for how much memory a model has, for all panels.
-export function modelMemory(tensors: readonly Tensor[]): ModelMemory {
+// The one rule for how much memory a model has, for all panels. `facts`: of the session. llama.cpp
+// reserves larger compute buffers than the recorded graphs use.
+export function modelMemory(tensors: readonly Tensor[], facts: Facts = {}): ModelMemory {
   const memory = { file: 0, repacked: 0, kv: 0, compute: 0 };
   for (const group of bandsOf(tensors).groups) memory[group.memory] = group.bytes;
-  return memory;
+  const compute = Number(facts['result.compute_bytes'] ?? memory.compute);
+  return { ...memory, compute, tokens: Number(facts['context.size'] ?? 0) };
 }
+
+type Facts = Readonly<Record<string, string>>;
 
 const MEMORIES: readonly Memory[] = ['file', 'repacked', 'kv', 'compute'];
 const LEAST = 0.07; // share of the strip of a group, so that its name has room

@@ -146,7 +146,9 @@ describe('the memory budget', () => {
       .getByRole('img', { name: /^Predicted tokens per second/ })
       .waitFor();
     await panel()
-      .getByText(/ of RAM in all are enough to read no weight .* KV cache and /)
+      .getByText(
+        / of RAM in all are enough to read no weight .* KV cache \(reserved for .* tokens\) and /,
+      )
       .waitFor();
     await panel().getByRole('rowheader', { name: 'no plan' }).waitFor();
 

@@ -52,8 +52,8 @@ function timeOfSummary() {
   return { done: measure() };
 }
 
-// Bytes of the tensors of the last step, without views.
-async function memoryOfModel(): Promise<ModelMemory> {
+// Bytes of the tensors of the last step, without views, and what llama.cpp reserved.
+async function memoryOfModel({ facts = {} }: Session): Promise<ModelMemory> {
   const { rows } = await fixture.sql<[string, number]>(
     `SELECT memory, sum(bytes) FROM (
        SELECT CASE WHEN tensor_kind = 'kv' THEN 'kv' WHEN tensor_kind <> 'weight' THEN 'compute'
@@ -64,7 +64,11 @@ async function memoryOfModel(): Promise<ModelMemory> {
        GROUP BY 1, 2)
      GROUP BY 1`,
   );
-  return { file: 0, repacked: 0, kv: 0, compute: 0, ...Object.fromEntries(rows) };
+  return {
+    ...{ file: 0, repacked: 0, kv: 0, ...Object.fromEntries(rows) },
+    compute: Number(facts['result.compute_bytes']),
+    tokens: Number(facts['context.size']),
+  };
 }
 
 // The sentences of the shown session, from REST.
@@ -136,7 +140,7 @@ async function expectedSummary(): Promise<readonly string[]> {
       : session.facts?.['trace.page_faults']
         ? 'No op waited for the disk.'
         : 'Disk waits were not recorded.',
-    `A cache of ${sizeAt(cliff)} would serve ${serves(cliff)} of the weight reads${cliff > 0 ? `, one of ${sizeAt(cliff - 1)} only ${serves(cliff - 1)}` : ''}. ${enoughText(await memoryOfModel(), null)}`,
+    `${enoughText(await memoryOfModel(session), null)} A cache of ${sizeAt(cliff)} would serve ${serves(cliff)} of the weight reads${cliff > 0 ? `, one of ${sizeAt(cliff - 1)} only ${serves(cliff - 1)}` : ''}.`,
   ];
 }
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Locator } from 'playwright-core';
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
-import { formatBytes, layerName, sourceName } from '../../src/format';
+import { formatBytes, formatCount, layerName, sourceName } from '../../src/format';
 import type {
   Breakdown,
   Conditions,
@@ -129,13 +129,17 @@ it('does it repeat', async () => {
 
 it('how much RAM would do', async () => {
   const { curve } = await fixture.get<Reuse>('reuse');
-  const text = await sentence(/^A cache of /).innerText();
-  const size = /^A cache of (.+?) would serve/.exec(text)?.[1];
+  const { facts } = await fixture.get<{ facts: Readonly<Record<string, string>> }>('');
+  const text = await sentence(/of RAM in all are enough/).innerText();
+  const size = / A cache of (.+?) would serve/.exec(text)?.[1];
   expect(curve.map(({ capacity_bytes: bytes }) => formatBytes(bytes))).toContain(size);
-  // How much in all, and what it consists of.
-  await click(sentence(/^A cache of /));
+  // How much in all, and what it consists of: with what llama.cpp reserved.
+  const compute = formatBytes(Number(facts['result.compute_bytes']));
+  expect(text).toContain(`reserved for ${formatCount(Number(facts['context.size']))} tokens`);
+  expect(text).toContain(`and ${compute} of compute buffers.`);
+  await click(sentence(/of RAM in all are enough/));
   await fixture.page
-    .getByText(/of RAM in all are enough to read no weight from the disk twice/)
+    .getByText(new RegExp(`of RAM in all are enough .* and ${compute} of compute buffers`))
     .waitFor();
 });
 

@@ -118,12 +118,13 @@ function Choice({ store, budget, state }: SliderProps & { store: Store }) {
 function OfSession({ session, ...props }: SliderProps & { session: OpenSession }) {
   const graph = useResource(graphOf(session)).value;
   const isPlanned = props.state.budget !== 'off';
+  const info = session.info.value;
   const memory = useMemo(() => {
     if (!graph) return null;
-    const memory = modelMemory(graph.tensors);
+    const memory = modelMemory(graph.tensors, info.is === 'ready' ? info.value.facts : {});
     // With a budget the model is loaded without repacking, other than in an older session of it.
     return isPlanned ? { ...memory, file: memory.file + memory.repacked, repacked: 0 } : memory;
-  }, [graph, isPlanned]);
+  }, [graph, isPlanned, info]);
   const sampleNs = usePart(() => {
     void session.feed.version.value;
     const { tokens, sampleNs: sum } = session.data.stepTotals.generated;

@@ -1,5 +1,5 @@
 // How the memory of a model is made up, and how much of it is enough. Pure functions.
-import { formatBytes } from '../../format';
+import { formatBytes, formatCount } from '../../format';
 import type { ModelMemory } from '../../strip/bands';
 import type { CurvePoint } from './curve';
 
@@ -21,11 +21,12 @@ export function enoughText(memory: ModelMemory | null, predicted: number | null)
       ? ''
       : `Enough memory to read no weight twice: ${formatBytes(predicted)} for the weights in the file, besides the KV cache and the compute buffers.`;
   }
-  const { file, repacked, kv, compute } = memory;
+  const { file, repacked, kv, compute, tokens } = memory;
+  const reserved = tokens > 0 ? ` (reserved for ${formatCount(tokens)} tokens)` : '';
   const parts = [
     `${formatBytes(file)} for the weights in the file`,
     repacked > 0 ? `${formatBytes(repacked)} of repacked weights` : '',
-    kv > 0 ? `${formatBytes(kv)} of KV cache` : '',
+    kv > 0 ? `${formatBytes(kv)} of KV cache${reserved}` : '',
     `${formatBytes(compute)} of compute buffers`,
   ].filter(Boolean);
   const last = parts.pop() ?? '';

@@ -129,7 +129,9 @@ const SENTENCES = [
       api.tensors(session.id, template, signal),
     ]);
     if (!reuse.ok) return reuse;
-    return tensors.ok ? ok(memorySentence(reuse.value, modelMemory(tensors.value))) : tensors;
+    if (!tensors.ok) return tensors;
+    const memory = modelMemory(tensors.value, infoOf(session)?.facts);
+    return ok(memorySentence(reuse.value, memory));
   }),
 ];
 

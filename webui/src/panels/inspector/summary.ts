@@ -284,7 +284,7 @@ export function memorySentence(reuse: Reuse, memory: ModelMemory): Sentence {
     ? `A cache of ${formatBytes(cliff.at.capacity_bytes)} would serve ${saved(cliff.at.lru.bytes_saved)} of the weight reads${cliff.below ? `, one of ${formatBytes(cliff.below.capacity_bytes)} only ${saved(cliff.below.lru.bytes_saved)}` : ''}.`
     : 'No weight is read twice, so a cache would serve nothing.';
   return {
-    text: `${text} ${enoughText(memory, null)}`,
+    text: `${enoughText(memory, null)} ${text}`,
     hint: 'reuse: reads that an LRU cache of each size would serve',
     evidence: { panel: 'budget', topic: 'memory', shows: 'how much memory is enough' },
   };

@@ -231,7 +231,7 @@ describe('how much memory is enough', () => {
     expect(enoughOf([at(1, 900, 10, 10)])).toBeNull();
   });
   it('names everything that needs memory', () => {
-    const memory = { file: 3 * MIB, repacked: 4 * MIB, kv: 16 * MIB, compute: MIB };
+    const memory = { file: 3 * MIB, repacked: 4 * MIB, kv: 16 * MIB, compute: MIB, tokens: 0 };
     expect(enoughText(memory, 2 * MIB)).toBe(
       '24 MiB of RAM in all are enough to read no weight from the disk twice: 3 MiB for the weights in the file, 4 MiB of repacked weights, 16 MiB of KV cache and 1 MiB of compute buffers.',
     );

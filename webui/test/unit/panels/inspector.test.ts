@@ -219,14 +219,14 @@ describe('a summary', () => {
     expect(cliffOf({ curve: steep })?.at.capacity_bytes).toBe(300);
     expect(cliffOf({ curve: curve([100, 0]) })).toBeNull();
     const reuse = { bytes_read: 100, curve: steep } as unknown as Reuse;
-    const plain = { file: 300, repacked: 0, kv: 9, compute: 9 };
+    const plain = { file: 300, repacked: 0, kv: 9, compute: 9, tokens: 64 };
     const cliff =
       'A cache of 300 B would serve 90.0 % of the weight reads, one of 200 B only 10.0 %.';
     expect(memorySentence(reuse, plain).text).toBe(
-      `${cliff} 318 B of RAM in all are enough to read no weight from the disk twice: 300 B for the weights in the file, 9 B of KV cache and 9 B of compute buffers.`,
+      `318 B of RAM in all are enough to read no weight from the disk twice: 300 B for the weights in the file, 9 B of KV cache (reserved for 64 tokens) and 9 B of compute buffers. ${cliff}`,
     );
     expect(memorySentence(reuse, { ...plain, file: 100, repacked: 200 }).text).toBe(
-      `${cliff} 318 B of RAM in all are enough to read no weight from the disk twice: 100 B for the weights in the file, 200 B of repacked weights, 9 B of KV cache and 9 B of compute buffers.`,
+      `318 B of RAM in all are enough to read no weight from the disk twice: 100 B for the weights in the file, 200 B of repacked weights, 9 B of KV cache (reserved for 64 tokens) and 9 B of compute buffers. ${cliff}`,
     );
   });
 });
