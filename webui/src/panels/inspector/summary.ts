@@ -32,13 +32,16 @@ export interface StepCounts {
 }
 
 // "Contended: ..." with its evidence and what to do, as the server says it.
-export function machineSentence({ text, phases }: Pick<Conditions, 'text' | 'phases'>): Sentence {
+export function machineSentence(
+  machine: Pick<Conditions, 'text' | 'phases' | 'verdict' | 'steps'>,
+): Sentence {
+  const { text, phases } = machine;
   const times = phases.generate?.step_ns;
   const spread = times
     ? `: a generated step takes ${formatNs(times.median)} in the median (p5 ${formatNs(times.p5)}, p95 ${formatNs(times.p95)})`
     : '';
   return {
-    text: text.charAt(0).toUpperCase() + text.slice(1),
+    text: mostlyCleanText(machine) ?? text.charAt(0).toUpperCase() + text.slice(1),
     hint: `conditions: what the machine did during the steps${spread}`,
     evidence: {
       panel: 'map',
@@ -47,6 +50,22 @@ export function machineSentence({ text, phases }: Pick<Conditions, 'text' | 'pha
       options: 'y:layer,x:step,v:time',
     },
   };
+}
+
+// Of a clean session, some steps of which were disturbed; null: of another one.
+function mostlyCleanText({ verdict, steps }: Pick<Conditions, 'verdict' | 'steps'>): string | null {
+  const { clean, contended, throttled, disk, unknown } = steps;
+  const disturbed = contended + throttled + disk;
+  if (verdict !== 'clean' || disturbed === 0) return null;
+  const all = clean + disturbed + unknown;
+  const was = (n: number): string => (n === 1 ? 'was' : 'were');
+  const kinds = [
+    contended > 0 ? `${formatCount(contended)} ${was(contended)} contended` : '',
+    throttled > 0 ? `${formatCount(throttled)} ${was(throttled)} throttled` : '',
+    disk > 0 ? `${formatCount(disk)} waited for the disk` : '',
+  ].filter(Boolean);
+  const whole = 10 * disturbed <= all ? 'Nearly all steps are' : 'The session as a whole is';
+  return `${whole} clean; of ${plural(all, 'step')}, ${kinds.join(' and ')}.`;
 }
 
 // `all`: totals of all reads; `weights`: of those of weights, by memory source.
@@ -223,19 +242,22 @@ export function repeatSentence(
     differing.experts > 0 ? 'other experts' : '',
     differing.graph > 0 ? 'other ops' : '',
   ].filter(Boolean);
+  const isSame = shared !== null && same_weights < pairs && differing.graph === 0;
   const rest =
     shared === null
       ? ''
-      : ` Of the experts of a token, ${percent(shared, 1)} were also used by the token before, in the same layer${differing.graph === 0 ? '; the other weights are the same' : ''}.`;
+      : ` Of the experts of a token, ${percent(shared, 1)} were also used by the token before, in the same layer.`;
   const text =
     pairs === 0
       ? 'There are no two generated tokens to compare.'
-      : same_weights === pairs
-        ? `In all ${plural(pairs, 'pair')} of consecutive generated tokens, both read the same weights.`
-        : `In ${formatCount(same_weights)} of ${plural(pairs, 'pair')} of consecutive generated tokens, both read the same weights${causes.length > 0 ? `; in the others, the second used ${causes.join(' and ')}` : ''}.${rest}`;
+      : isSame
+        ? `Each generated token reads the same weights as the one before, except experts: ${percent(shared, 1)} of its experts were used by the one before in the same layer, too.`
+        : same_weights === pairs
+          ? `In all ${plural(pairs, 'pair')} of consecutive generated tokens, both read the same weights.`
+          : `In ${formatCount(same_weights)} of ${plural(pairs, 'pair')} of consecutive generated tokens, both read the same weights${causes.length > 0 ? `; in the others, the second used ${causes.join(' and ')}` : ''}.${rest}`;
   return {
     text: hasExperts && pairs > 0 ? `${text} The map adds up the experts of all layers.` : text,
-    hint: `determinism: consecutive generated tokens, compared access by access${shared === null ? '' : '; experts: turnover of the choices'}`,
+    hint: `determinism: ${plural(pairs, 'pair')} of consecutive generated tokens, compared access by access${shared === null ? '' : '; experts: turnover of the choices'}`,
     evidence: repeatAnswer(hasExperts),
   };
 }

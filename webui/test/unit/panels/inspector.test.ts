@@ -154,12 +154,30 @@ describe('a summary', () => {
   });
   it('says first what the machine did', () => {
     const text = 'contended: the threads waited.';
-    expect(machineSentence({ text, phases: {} }).text).toBe('Contended: the threads waited.');
+    const steps = { clean: 9, contended: 30, throttled: 0, disk: 0, unknown: 2 };
+    const contended = { text, verdict: 'contended', steps } as const;
+    expect(machineSentence({ ...contended, phases: {} }).text).toBe(
+      'Contended: the threads waited.',
+    );
     const generate = { step_ns: { p5: 9_000_000, median: 12_000_000, p95: 40_000_000 } };
     const phases = { generate } as unknown as Conditions['phases'];
-    expect(machineSentence({ text, phases }).text).toBe('Contended: the threads waited.');
-    expect(machineSentence({ text, phases }).hint).toMatch(
+    expect(machineSentence({ ...contended, phases }).text).toBe('Contended: the threads waited.');
+    expect(machineSentence({ ...contended, phases }).hint).toMatch(
       /: a generated step takes 12 ms in the median \(p5 9 ms, p95 40 ms\)$/,
+    );
+  });
+  it('does not call a session clean whose steps are not all clean', () => {
+    const text = (contended: number, disk: number, clean: number) =>
+      machineSentence({
+        text: 'clean: nothing else held up the evaluation.',
+        verdict: 'clean',
+        phases: {},
+        steps: { clean, contended, throttled: 0, disk, unknown: 0 },
+      }).text;
+    expect(text(0, 0, 41)).toBe('Clean: nothing else held up the evaluation.');
+    expect(text(1, 0, 40)).toBe('Nearly all steps are clean; of 41 steps, 1 was contended.');
+    expect(text(6, 2, 2)).toBe(
+      'The session as a whole is clean; of 10 steps, 6 were contended and 2 waited for the disk.',
     );
   });
   it('says whether it repeats', () => {
@@ -199,7 +217,7 @@ describe('a summary', () => {
       repeatSentence({ pairs: 4, same_weights: 0, differing, ...part } as Determinism, true, shared)
         .text;
     expect(text({})).toBe(
-      'In 0 of 4 pairs of consecutive generated tokens, both read the same weights; in the others, the second used other experts. Of the experts of a token, 37.5 % were also used by the token before, in the same layer; the other weights are the same. The map adds up the experts of all layers.',
+      'Each generated token reads the same weights as the one before, except experts: 37.5 % of its experts were used by the one before in the same layer, too. The map adds up the experts of all layers.',
     );
     expect(text({ differing: { ...differing, graph: 1 } })).toMatch(
       /other experts and other ops\. Of the experts of a token, 37\.5 % were also used by the token before, in the same layer\. The map/,
