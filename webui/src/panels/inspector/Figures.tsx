@@ -13,6 +13,7 @@ import type { Figure } from './inspection';
 import {
   againstMedian,
   coursesOf,
+  disturbanceText,
   grouped,
   median,
   partsOfLine,
@@ -123,6 +124,8 @@ function PlaceFigures({ store, session, place, now }: Props & { place: Place; no
   const view = store.navigation.view.peek(); // of the courses: they are read again with each change
   if (error) return <p class="dim">Its values over the session cannot be read.</p>;
   if (!value) return null;
+  const step = place.step ?? session.step.value;
+  const disturbance = step === null ? '' : disturbanceText(session.data.steps[step]);
   return (
     <>
       <Scope store={store} place={place} />
@@ -132,6 +135,7 @@ function PlaceFigures({ store, session, place, now }: Props & { place: Place; no
         .map((course) => {
           const here = place.step === undefined ? now?.[course.value] : course.sum;
           const against = here === undefined ? '' : againstMedian(here, median(course.perStep));
+          const because = course.value === 'time' && against !== '' ? disturbance : '';
           const ofStep = place.step === undefined ? `this step ${format(course.value, here ?? 0)}` : ''; // prettier-ignore
           return (
             <Line
@@ -143,7 +147,8 @@ function PlaceFigures({ store, session, place, now }: Props & { place: Place; no
                 value: format(course.value, course.sum),
                 exact: exact(course.value, course.sum),
                 ...(course.share === null ? {} : { share: course.share }),
-                note: here === undefined ? '' : [ofStep, against].filter(Boolean).join(', '),
+                note:
+                  here === undefined ? '' : [ofStep, against, because].filter(Boolean).join(', '),
                 series: withGaps(course.perStep, session.data.steps, view),
               }}
             />

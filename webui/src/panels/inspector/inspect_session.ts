@@ -21,7 +21,7 @@ import {
   type Jump,
 } from './inspection';
 import { jumpToExpertToken, type ExpertTokens } from './expert_tokens';
-import { againstMedian, everything, median } from './place';
+import { againstMedian, disturbanceText, everything, median } from './place';
 import { headName } from '../../state/selection';
 import { ofExpert, ofHead, ofLayer, ofSession, ofToken } from './reproduce';
 
@@ -330,7 +330,9 @@ function stepTime(data: TraceData, step: StepSummary): Figure {
     name: 'step time',
     value: formatNs(time),
     exact: exactNs(time),
-    note: [WAITING, same.length > 2 ? againstMedian(time, usual) : ''].filter(Boolean).join(', '),
+    note: [WAITING, same.length > 2 ? againstMedian(time, usual) : '', disturbanceText(step)]
+      .filter(Boolean)
+      .join(', '),
     ofStep: true,
     series: Array.from(data.steps, (one) => (one && !one.dropped ? one.duration_ns : null)),
   };

@@ -4,6 +4,7 @@
 import { computed, type ReadonlySignal } from '@preact/signals';
 import type { PictureQuery, StepSummary, TraceSums } from '../../net/types';
 import { pixelStart } from '../../plane/raster';
+import { formatNs } from '../../format';
 import { quantile } from '../../quantile';
 import { ok, type Result } from '../../result';
 import type { ApiError } from '../../net/api';
@@ -214,6 +215,18 @@ export function partsOfLine(
     else parts.push([i, i + 1]);
   });
   return parts;
+}
+
+// What made the step slower than the model; empty: nothing that was recorded.
+export function disturbanceText(
+  step: Pick<StepSummary, 'verdict' | 'cpu_wait_ns' | 'throttled_ns'> | undefined,
+): string {
+  const { verdict, cpu_wait_ns: wait, throttled_ns: throttled } = step ?? {};
+  if (verdict === 'contended')
+    return `the machine was busy: its threads waited ${formatNs(wait ?? 0)} for a processor`;
+  if (verdict === 'throttled')
+    return throttled ? `a CPU limit stopped it for ${formatNs(throttled)}` : 'the processors were slowed down'; // prettier-ignore
+  return verdict === 'disk' ? 'it waited for the disk' : '';
 }
 
 // "1.4 × the median"; empty if there is none.
