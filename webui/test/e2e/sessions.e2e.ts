@@ -69,6 +69,10 @@ describe('the op table', () => {
     expect(cells[titles.indexOf('machine')]).toBe(verdict ?? '–');
     expect(cells[titles.indexOf('waited for CPU')]).toBe(wait === null ? '–' : formatNs(wait));
     await row.click();
+    const { token_id: token } = rest.steps[0] ?? {};
+    await expect
+      .poll(() => fixture.inspector.locator('.inspection > header').innerText())
+      .toContain(`Token ${token ?? ''}`);
     await fixture.rows('Ops');
     await page.getByRole('grid', { name: 'Ops of step 1' }).waitFor();
   });

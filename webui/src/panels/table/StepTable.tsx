@@ -5,7 +5,9 @@ import { SortedRows } from '../../grid/sorted_rows';
 import { nextSort, sortOf, sortText, type Sort, type VGrid } from '../../grid/vgrid';
 import type { StepSummary } from '../../net/types';
 import { isStepTerm, parseFilter, sqlFilter, stepMatches, type Term } from '../../state/filter';
-import { isInPhase } from '../../state/open_session';
+import type { HistoryMode } from '../../state/navigation';
+import { isInPhase, type OpenSession } from '../../state/open_session';
+import type { Store } from '../../state/store';
 import type { TraceData } from '../../state/trace_data';
 import type { PhaseFilter } from '../../state/view';
 import { Grid } from '../../ui/Grid';
@@ -84,7 +86,7 @@ export function StepTable(props: TableProps) {
             navigation.setSort(panel, sortText(nextSort(sort, key, greatest)));
           }}
           onActivate={(step, by) => {
-            navigation.toStep(step.step, by === 'key' ? 'coalesce' : 'push');
+            showStep(store, session, step, by === 'key' ? 'coalesce' : 'push');
           }}
           onMove={(key, before) => {
             props.moveColumn(
@@ -100,6 +102,20 @@ export function StepTable(props: TableProps) {
       </div>
     </>
   );
+}
+
+// Selects the step, and its token if no op or tensor is selected, which stays the same in all steps.
+function showStep(
+  store: Store,
+  session: OpenSession,
+  { step, token_id: token }: StepSummary,
+  how: HistoryMode,
+): void {
+  const { selection } = store.navigation.view.peek();
+  const isOfStep = session.data.stepOfToken(token) === step;
+  if (isOfStep && (selection === null || selection.kind === 'token'))
+    store.selectToken(session, token, null, how);
+  else store.navigation.toStep(step, how);
 }
 
 // The matching steps in order. New steps are inserted; only replaced steps sort all again.
