@@ -1,7 +1,7 @@
 // The filter of all views, with completion from the session's own names.
 import { useSignal } from '@preact/signals';
 import { useId, useMemo, useRef } from 'preact/hooks';
-import { parseFilter } from '../state/filter';
+import { parseFilter, unknownKey } from '../state/filter';
 import { complete, type Completion, type FilterNames } from '../state/filter_completion';
 import type { OpenSession } from '../state/open_session';
 import { graphOf, opsOf } from '../state/per_session';
@@ -100,6 +100,14 @@ export function FilterBar({ store, session }: { store: Store; session: OpenSessi
           }}
         />
       )}
+      {!isShown && (
+        <UnknownKeys
+          filter={filter}
+          change={(text) => {
+            navigation.setFilter(text, 'push');
+          }}
+        />
+      )}
       {isShown && (
         <ul id={list} class="filter-options" role="listbox" aria-label="Completions">
           {options.map((option, i) => (
@@ -123,6 +131,38 @@ export function FilterBar({ store, session }: { store: Store; session: OpenSessi
         </ul>
       )}
     </div>
+  );
+}
+
+// Says which word of the filter has a key that does not exist, and offers the one that was meant.
+function UnknownKeys(props: { filter: string; change: (filter: string) => void }) {
+  const { filter, change } = props;
+  const word = filter.split(/\s+/).find((one) => unknownKey(one) !== null);
+  const unknown = word === undefined ? null : unknownKey(word);
+  if (word === undefined || !unknown) return null;
+  const { key, meant } = unknown;
+  return (
+    <p class="filter-problem" role="status">
+      No key {key}
+      {meant === null ? (
+        '.'
+      ) : (
+        <>
+          ; do you mean{' '}
+          <button
+            type="button"
+            class="link"
+            onClick={() => {
+              const at = filter.indexOf(word) + (word.startsWith('-') ? 1 : 0);
+              change(filter.slice(0, at) + meant + filter.slice(at + key.length));
+            }}
+          >
+            {meant}:
+          </button>
+          ?
+        </>
+      )}
+    </p>
   );
 }
 

@@ -70,6 +70,38 @@ export function parseFilter(filter: string): readonly Term[] {
   });
 }
 
+export interface UnknownKey {
+  readonly key: string; // as typed
+  readonly meant: FilterKey | null;
+}
+
+// The key of a word that is none of the filter's, with the one that it is close to; null: it has none,
+// or it has one of the filter's.
+export function unknownKey(word: string): UnknownKey | null {
+  const key = /^-?([a-z_]+):/i.exec(word)?.[1]?.toLowerCase() ?? '';
+  if (key === '' || isKey(key)) return null;
+  const near = Object.keys(FILTER_KEYS)
+    .filter(isKey)
+    .map((one) => ({ one, edits: one.startsWith(key) ? 0 : editsBetween(key, one) }))
+    .filter(({ one, edits }) => edits <= Math.min(2, one.length - 2))
+    .sort((a, b) => a.edits - b.edits);
+  return { key, meant: near[0]?.one ?? null };
+}
+
+// The number of letters to insert, delete or replace.
+function editsBetween(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  Array.from(a).forEach((letter, i) => {
+    const next = [i + 1];
+    Array.from(b).forEach((other, j) => {
+      const same = (row[j] ?? 0) + (letter === other ? 0 : 1);
+      next.push(Math.min(same, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    });
+    row = next;
+  });
+  return row.at(-1) ?? 0;
+}
+
 // "layer:2" for the words "layer 2"; null: no key is followed by a value.
 export function meantFilter(words: readonly string[]): string | null {
   const found = words.flatMap((word, i) => {

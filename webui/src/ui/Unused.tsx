@@ -1,7 +1,8 @@
-import { meantFilter } from '../state/filter';
+import { meantFilter, unknownKey } from '../state/filter';
 
-// A view that cannot honour a part of the filter says so.
-export function Unused({ words }: { words: readonly string[] }) {
+// A view that cannot honour a part of the filter says so; the filter bar reports unknown keys.
+export function Unused(props: { words: readonly string[] }) {
+  const words = props.words.filter((word) => unknownKey(word) === null);
   if (words.length === 0) return null;
   const meant = meantFilter(words);
   return (

@@ -402,6 +402,16 @@ describe('the filter', () => {
     expect(await fixture.axeViolations()).toEqual([]);
     await page.getByRole('button', { name: 'Clear the filter' }).click();
     await expect.poll(() => fixture.ops.locator('.vgrid-row').count()).toBeGreaterThan(5);
+    // A key that does not exist is reported once, with the one that was meant.
+    await page.getByLabel('Totals by').selectOption('layer');
+    await fixture.filter.fill('layr:1');
+    await page.getByText('No key layr; do you mean layer:?').waitFor();
+    await grid('Totals by layer').waitFor();
+    expect(await page.getByText('ignores').count()).toBe(0);
+    expect(await fixture.axeViolations()).toEqual([]);
+    await page.getByRole('button', { name: 'layer:', exact: true }).click();
+    await expect.poll(() => fixture.filter.inputValue()).toBe('layer:1');
+    await expect.poll(() => count('Totals by layer')).toBe(1);
   });
 });
 

@@ -6,6 +6,7 @@ import {
   filterOps,
   meantFilter,
   parseFilter,
+  unknownKey,
   restFilter,
   sqlFilter,
   stepMatches,
@@ -38,6 +39,24 @@ const OPS = [
 ];
 const found = (filter: string): number[] =>
   filterOps(OPS, parseFilter(filter)).rows.map((one) => one.op);
+
+describe('a key that does not exist', () => {
+  it('is reported with the one that it is close to', () => {
+    expect(unknownKey('layr:2')).toEqual({ key: 'layr', meant: 'layer' });
+    expect(unknownKey('-Tensr:q')).toEqual({ key: 'tensr', meant: 'tensor' });
+    expect(unknownKey('exp:3')).toEqual({ key: 'exp', meant: 'expert' });
+    expect(unknownKey('colour:red')).toEqual({ key: 'colour', meant: null });
+  });
+  it('is none of a known key or of a word without a key', () => {
+    expect(['layer:2', '-n:3', 'attn_q', 'blk.0:x', '0:1'].map(unknownKey)).toEqual([
+      null,
+      null,
+      null,
+      null,
+      null,
+    ]);
+  });
+});
 
 describe('a filter of ops', () => {
   it.each([
