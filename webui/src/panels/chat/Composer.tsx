@@ -1,12 +1,12 @@
 // The request form: a message, text or token IDs, with sampling and trace settings.
 import { useRef } from 'preact/hooks';
-import { formatCount, timingName } from '../../format';
+import { formatCount } from '../../format';
 import { modelNotes } from '../../state/model_facts';
 import type { PromptMode } from '../../state/request';
-import type { Settings } from '../../state/settings';
 import type { Store } from '../../state/store';
 import { Segmented } from '../../ui/Segmented';
 import { RunSettings } from './RunSettings';
+import { settingsLine } from './settings_line';
 
 export function Composer({ store }: { store: Store }) {
   const { chat, models } = store;
@@ -54,16 +54,6 @@ export function Composer({ store }: { store: Store }) {
       <ContextNote tokens={store.settings.current.value.maxTokens} context={model?.context ?? 0} />
     </form>
   );
-}
-
-// What the next run does; the usual level and timing are not said.
-function settingsLine(s: Settings): string {
-  const heat = s.temperature === 0 ? 'greedy' : `temp ${s.temperature}`;
-  const unusual = [
-    s.level === 'detailed' ? '' : `, level ${s.level}`,
-    s.timing === 'fast' ? '' : `, op times ${timingName(s.timing)}`,
-  ];
-  return `${formatCount(s.maxTokens)} tokens, ${heat}${unusual.join('')}`;
 }
 
 function ContextNote({ tokens, context }: { tokens: number; context: number }) {

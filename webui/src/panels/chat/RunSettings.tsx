@@ -209,32 +209,34 @@ function Trace({ settings, set }: Part) {
           ))}
         </select>
       </label>
-      <label
-        class="check wide"
-        title="Record also each page fault that did not wait for the disk, with op and tensor: SQL table fault"
-      >
-        <input
-          type="checkbox"
-          checked={settings.minorFaults}
-          onChange={(event) => {
-            set({ minorFaults: event.currentTarget.checked });
-          }}
-        />
-        <span>Minor page faults</span>
-      </label>
-      <label
-        class="check wide"
-        title="Record which parts of the model files are in memory, before steps, at most once a second: shown in the map with X: all, and in SQL table residency"
-      >
-        <input
-          type="checkbox"
-          checked={settings.residency}
-          onChange={(event) => {
-            set({ residency: event.currentTarget.checked });
-          }}
-        />
-        <span>What is in memory</span>
-      </label>
+      <div class="checks">
+        <label
+          class="check"
+          title="Record also each page fault that did not wait for the disk, with op and tensor: SQL table fault"
+        >
+          <input
+            type="checkbox"
+            checked={settings.minorFaults}
+            onChange={(event) => {
+              set({ minorFaults: event.currentTarget.checked });
+            }}
+          />
+          <span>Minor page faults: each one, with op and tensor</span>
+        </label>
+        <label
+          class="check"
+          title="Record which parts of the model files are in memory, before steps, at most once a second: shown in the map with X: all, and in SQL table residency"
+        >
+          <input
+            type="checkbox"
+            checked={settings.residency}
+            onChange={(event) => {
+              set({ residency: event.currentTarget.checked });
+            }}
+          />
+          <span>What is in memory: of the model, each second</span>
+        </label>
+      </div>
       {settings.level === 'verbose' && (
         <label class="wide" title="Regular expression that matches tensor names">
           <span>Statistics of</span>
