@@ -72,17 +72,36 @@ const OF_EXPERT = question('expert', 'Which tokens used an expert?', 'tokens of 
   filter: 'expert:0',
 });
 
-type Info = ReturnType<OpenSession['info']['peek']>;
+const inMemory = (step: number) =>
+  question('residency', 'What was in memory?', 'resident pages snapshot of the model file', {
+    panel: 'map',
+    topic: null,
+    shows: `what was in memory before step ${step}`,
+    options: 'y:memory,x:all,v:bytes',
+    step,
+  });
 
-// `info`: of the open session.
-export function questionsOf(info: Info | undefined) {
+// `session`: the open one. `snapshot`: firstSnapshot() of it.
+export function questionsOf(session: OpenSession | null, snapshot: number | null) {
+  const info = session?.info.peek();
   const hasExperts = info?.is === 'ready' && (info.value.n_experts ?? 0) > 0;
-  const questions = [...QUESTIONS, question(...REPEAT, repeatAnswer(hasExperts))];
-  return hasExperts ? [...questions, OF_EXPERT] : questions;
+  return [
+    ...QUESTIONS,
+    question(...REPEAT, repeatAnswer(hasExperts)),
+    ...(snapshot === null ? [] : [inMemory(snapshot)]),
+    ...(hasExperts ? [OF_EXPERT] : []),
+  ];
+}
+
+// The first step of which the session says what was in memory; null: none.
+export function firstSnapshot(session: OpenSession | null): number | null {
+  const of = session?.data.steps.find((step) => typeof step?.resident_bytes === 'number');
+  return of?.step ?? null;
 }
 
 export function questionCommands(store: Store): readonly Command[] {
-  return questionsOf(store.open.peek()?.info.peek()).map(({ id, title, words, answer }) => ({
+  const session = store.open.peek();
+  return questionsOf(session, firstSnapshot(session)).map(({ id, title, words, answer }) => ({
     id,
     title,
     words,

@@ -1,7 +1,7 @@
 // The top bar: the model of the next run, phase, step and filter of the session, and the state of
 // the connection.
 import { useSignal, useSignalEffect } from '@preact/signals';
-import { ask, questionsOf } from '../commands/questions';
+import { ask, firstSnapshot, questionsOf } from '../commands/questions';
 import { positionOf } from '../format';
 import type { Phase } from '../net/types';
 import type { OpenSession } from '../state/open_session';
@@ -123,9 +123,14 @@ function ViewNavigation({ store, session }: { store: Store; session: OpenSession
 
 // What visitors ask about a session, each with the view that answers it.
 function QuestionMenu({ store, session }: { store: Store; session: OpenSession }) {
+  void session.info.value;
+  const snapshot = usePart(() => {
+    void session.feed.version.value;
+    return firstSnapshot(session);
+  });
   return (
     <Menu label="Questions" title="Common questions about this session">
-      {questionsOf(session.info.value).map(({ id, title, answer }) => (
+      {questionsOf(session, snapshot).map(({ id, title, answer }) => (
         <MenuItem
           key={id}
           run={() => {

@@ -7,7 +7,7 @@ import type { OpenSession } from './open_session';
 import { perSession } from './per_session';
 import { Resource } from './resource';
 import type { Store } from './store';
-import { withKey, type View } from './view';
+import { withKey, withStep, type View } from './view';
 
 export interface Answer {
   readonly panel: 'table' | 'map' | 'budget';
@@ -16,6 +16,7 @@ export interface Answer {
   readonly options?: string; // of the panel, as in links; absent: those it has
   readonly sort?: string;
   readonly filter?: string;
+  readonly step?: number; // that is shown; absent: the one shown before
   readonly generated?: true; // of the generated tokens, if there are some
   readonly times?: true; // of the clean steps, if the machine disturbed the session
 }
@@ -150,7 +151,10 @@ async function showView(store: Store, session: OpenSession, answer: Answer): Pro
   const view = store.navigation.view.peek();
   const hasGenerated = session.data.stepTotals.has('generate');
   store.navigation.go({
-    ...store.inPhase(view, answer.generated && hasGenerated ? 'generate' : 'all'),
+    ...store.inPhase(
+      answer.step === undefined ? view : withStep(view, answer.step),
+      answer.generated && hasGenerated ? 'generate' : 'all',
+    ),
     options: options === undefined ? view.options : withKey(view.options, panel, options),
     sorts: withKey(view.sorts, panel, sort ?? null),
     filter: [filter, onlyClean ? CLEAN_STEPS : ''].filter(Boolean).join(' '),

@@ -206,6 +206,21 @@ describe('what was in memory', () => {
       );
       expect(rows[0]?.[0]).toBe(bytes);
     }
+    // A question leads to the first snapshot.
+    const { page } = fixture;
+    const first = await fixture.sql<[number]>('SELECT min(step) FROM residency');
+    const step = first.rows[0]?.[0] ?? -1;
+    await page.getByRole('button', { name: 'Questions' }).click();
+    await page.getByRole('button', { name: 'What was in memory?' }).click();
+    await map()
+      .getByRole('list', { name: `The weights before step ${step}` })
+      .waitFor();
+    expect(fixture.hash.get('step')).toBe(String(step));
+    // It is not asked of a session without snapshots.
+    await fixture.recorded(12);
+    await page.getByRole('button', { name: 'Questions' }).click();
+    await page.getByRole('button', { name: 'What waits for the disk?' }).waitFor();
+    expect(await page.getByRole('button', { name: 'What was in memory?' }).count()).toBe(0);
   });
 });
 
