@@ -16,6 +16,38 @@ const marked = () =>
     [...(CSS.highlights.get('token-selected') ?? [])].map(({ startOffset }) => startOffset),
   );
 
+describe('a selected token', () => {
+  it('is scrolled to in the text', async () => {
+    await fixture.page.setViewportSize({ width: 1440, height: 700 });
+    const session = await fixture.recorded(160);
+    // The top and bottom of the marked token, less the top of the text's box; the height of the box.
+    const place = () =>
+      fixture.log.evaluate((log) => {
+        const [found] = CSS.highlights.get('token-selected') ?? [];
+        const range = document.createRange();
+        if (!found) return { top: -1, bottom: -1, height: 0 };
+        range.setStart(found.startContainer, found.startOffset);
+        range.setEnd(found.endContainer, found.endOffset);
+        const [at, box] = [range.getBoundingClientRect(), log.getBoundingClientRect()];
+        return { top: at.top - box.top, bottom: at.bottom - box.top, height: box.height };
+      });
+    const isInView = async () => {
+      const { top, bottom, height } = await place();
+      return top >= 0 && bottom <= height;
+    };
+    expect(
+      await fixture.log.evaluate((log) => log.scrollHeight - log.clientHeight),
+    ).toBeGreaterThan(100);
+    for (const token of [150, 3]) {
+      await fixture.show(session, `sel=k:${token}`);
+      const { steps } = await fixture.get<{ steps: StepSummary[] }>('steps?limit=1000');
+      const step = steps.find(({ token_id: first, token_count: count }) => token >= first && token < first + count); // prettier-ignore
+      await fixture.show(session, `sel=k:${token}`, `step=${step?.step ?? ''}`);
+      await expect.poll(isInView).toBe(true);
+    }
+  });
+});
+
 describe('a click on an access', () => {
   it('is shown by map, token, table and inspector, and by the graph', async () => {
     const { page } = fixture;

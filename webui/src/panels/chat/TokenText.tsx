@@ -42,6 +42,7 @@ export function TokenText({ store, session, part }: Props & { part: 'prompt' | '
     const box = host.current;
     if (!box) return;
     const flow = new TokenFlow(box, part);
+    let revealed: number | null = null; // the selected token that was scrolled to
     const stops = [
       effect(() => {
         void session.feed.version.value;
@@ -52,6 +53,14 @@ export function TokenText({ store, session, part }: Props & { part: 'prompt' | '
         const { step } = session;
         const shown = step.value === null ? undefined : data.steps[step.value];
         flow.select(shown?.token_id ?? 0, shown?.token_count ?? 0);
+      }),
+      // Once for each selection: then the reader may scroll.
+      effect(() => {
+        void session.feed.version.value;
+        const { selection } = store.navigation.view.value;
+        const token = selection?.kind === 'token' ? selection.token : null;
+        if (token === revealed) return;
+        if (token === null || flow.reveal(token)) revealed = token;
       }),
       effect(() => {
         flow.hover(store.hoverToken.value);

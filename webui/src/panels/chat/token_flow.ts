@@ -94,6 +94,19 @@ export class TokenFlow {
     this.mark();
   }
 
+  // Scrolls to the token if it is not in view. False: it has not arrived, or is not in this part.
+  reveal(token: number): boolean {
+    const [found] = this.rangesOf(token, token);
+    const box = this.host.closest('.transcript');
+    if (!found || !box) return false;
+    const { startContainer: text, startOffset: offset } = found;
+    const [at] = (text instanceof Text ? rectsOf(text, offset) : null) ?? [];
+    const { top, bottom, height } = box.getBoundingClientRect();
+    // A folded part has no rectangles.
+    if (at && (at.top < top || at.bottom > bottom)) box.scrollBy(0, at.top - top - height / 2);
+    return true;
+  }
+
   hover(token: number | null): void {
     if (token === this.hovered) return;
     this.hovered = token;
