@@ -303,6 +303,39 @@ describe('a selection', () => {
         }),
       );
       for (const gap of gaps) expect(gap, String(width)).toBeGreaterThan(4);
+      // The note is below the course.
+      const above = await page.locator('.figure:has(.spark):has(.figure-note)').evaluateAll((lines) =>
+        lines.map((line) => {
+          const course = line.querySelector('.spark')?.getBoundingClientRect();
+          return (line.querySelector('.figure-note')?.getBoundingClientRect().top ?? 0) - (course?.bottom ?? 0);
+        }),
+      ); // prettier-ignore
+      expect(above.length, String(width)).toBeGreaterThan(0);
+      for (const gap of above) expect(gap, String(width)).toBeGreaterThanOrEqual(3);
+    }
+  });
+
+  it('has names that break after their dots only', async () => {
+    const { page, inspector } = fixture;
+    await fixture.recorded(8);
+    const { rows } = await fixture.sql<[number, string]>(
+      "SELECT op, tensor_name FROM access WHERE tensor_name LIKE 'blk.0.attn_output%' LIMIT 1",
+    );
+    const [op = -1, name = ''] = rows[0] ?? [];
+    await fixture.show(fixture.session ?? '', `sel=o:${op}`, 'tab=inspector');
+    for (const width of [1440, 1024]) {
+      await page.setViewportSize({ width, height: 900 });
+      const link = inspector.locator('.jump .mono', { hasText: name }).first();
+      await link.waitFor();
+      // The lines of each part of the name.
+      const lines = await link.evaluate((one) =>
+        [...one.childNodes].flatMap((part) => {
+          const range = document.createRange();
+          range.selectNodeContents(part);
+          return part instanceof Text ? [range.getClientRects().length] : [];
+        }),
+      );
+      expect(lines, String(width)).toEqual(name.split('.').map(() => 1));
     }
   });
 

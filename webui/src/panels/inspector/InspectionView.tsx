@@ -1,6 +1,6 @@
 // What one inspection shows (inspection.ts): figures, links, all facts, and buttons that copy them or
 // open them in other panels.
-import type { ComponentChildren } from 'preact';
+import { Fragment, type ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
@@ -233,12 +233,12 @@ function LinkList({ store, session, links }: DetailsProps & { links: Links }) {
                   else store.select(to);
                 }}
               >
-                <span class="mono">{text}</span>
+                <span class="mono">{breakable(text)}</span>
                 <span class="dim">{detail}</span>
               </button>
             ) : (
               <span class="jump" title={`${text} ${detail}`}>
-                <span class="mono">{text}</span>
+                <span class="mono">{breakable(text)}</span>
                 <span class="dim">{detail}</span>
               </span>
             )}
@@ -259,6 +259,15 @@ function LinkList({ store, session, links }: DetailsProps & { links: Links }) {
     </section>
   );
 }
+
+// A name whose lines break after its dots: "blk.0.attn_output." and "weight".
+const breakable = (name: string): ComponentChildren =>
+  name.split(/(?<=\.)/).map((part, i) => (
+    <Fragment key={i}>
+      {i > 0 && <wbr />}
+      {part}
+    </Fragment>
+  ));
 
 // The selection, for example from a link, does not exist in the step.
 export function NotFound({ store, session, what }: DetailsProps & { what: string }) {
