@@ -372,11 +372,11 @@ describe('the facts', () => {
       note: 'with the waiting between ops',
     });
     const busy = step(0, { verdict: 'contended', cpu_wait_ns: 9_570_000 });
-    expect(inspectToken(data, 0, busy).figures[0]?.note).toBe(
+    expect(inspectToken(data, 0, busy, 0).figures[0]?.note).toBe(
       'with the waiting between ops, the machine was busy: its threads waited 9.57 ms for a processor',
     );
     const slow = step(0, { verdict: 'throttled', throttled_ns: 2_000_000 });
-    expect(inspectToken(data, 0, slow).figures[0]?.note).toMatch(
+    expect(inspectToken(data, 0, slow, 0).figures[0]?.note).toMatch(
       /a CPU limit stopped it for 2 ms$/,
     );
     expect(valueOf(facts('fast'), 'op times')).toBe('measured in passing');
