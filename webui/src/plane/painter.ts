@@ -210,7 +210,7 @@ export class PlanePainter {
       this.scaleTimer = setTimeout(() => {
         this.best = [];
         this.request('base');
-      }, 2 * SCALE_MS);
+      }, wait);
       return scale;
     }
     this.scaledMs = performance.now();

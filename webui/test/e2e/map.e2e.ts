@@ -291,6 +291,8 @@ describe('the picture', () => {
   it('is the same live and from the file', async () => {
     await fixture.runTextToEnd('The live picture', 40);
     await fixture.page.mouse.move(2, 2);
+    await settled();
+    await fixture.page.waitForTimeout(600); // the scale of a growing picture is at most this old
     const live = await settled();
     await fixture.page.reload();
     await fixture.ops.waitFor();
