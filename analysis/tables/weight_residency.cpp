@@ -1,6 +1,7 @@
 #include "analysis/tables/weight_residency.h"
 
 #include <algorithm>
+#include <format>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -50,6 +51,11 @@ std::optional<std::uint64_t> resident_bytes(const WeightTensor& tensor,
 }
 
 std::expected<ResidencyTable, TraceError> residency_at(const SessionReader& reader, StepId step) {
+  const auto steps = reader.step_count();
+  if (!steps) return std::unexpected(steps.error());
+  if (step.v >= *steps)
+    return std::unexpected(
+        TraceError{TraceError::Kind::NotFound, std::format("the session has no step {}", step.v)});
   const auto last = reader.last_residency(step);
   if (!last) return std::unexpected(last.error());
   if (!*last)

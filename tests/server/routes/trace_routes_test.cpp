@@ -241,6 +241,12 @@ TEST(TraceRoutes, ResidencyIsThatOfTheLastSnapshot) {
   }
 }
 
+TEST(TraceRoutes, ResidencyOfAnUnknownStepIsNotFound) {
+  TraceServer server;
+  EXPECT_EQ(server.ask("steps/3/residency").status, 404);
+  EXPECT_TRUE(server.ask("steps/3/residency").body["detail"].get<std::string>().contains("step 3"));
+}
+
 TEST(TraceRoutes, OpsWithFilterAndOrder) {
   TraceServer server;
   const auto ops = [&](const std::string& query) {

@@ -27,7 +27,7 @@ const PATH_PARAMETERS = {
     return finished;
   },
 };
-const PROMPT = { prompt: 'Once upon a time', max_tokens: 2 };
+const PROMPT = { prompt: 'Once upon a time', max_tokens: 2, residency_interval_ms: 0 };
 // A context for more tokens than are generated while a test reads the running session.
 const CONTEXT = '32768';
 
@@ -395,7 +395,7 @@ describe('further responses', () => {
   });
 
   it('a session that is being recorded can be read but not changed', async () => {
-    const long = { prompt: 'On and on', max_tokens: 2_000_000_000, ignore_eos: true };
+    const long = { ...PROMPT, prompt: 'On and on', max_tokens: 2_000_000_000, ignore_eos: true };
     const id = await generate(long);
     await until(() => stateOf(id), 'running');
     const grown = async () => Number((await get(`/api/v1/sessions/${id}/steps`)).total) > 1;
