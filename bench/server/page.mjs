@@ -438,7 +438,8 @@ const sections = {
 
   async run() {
     const page = await open();
-    const prompt = page.locator('.composer textarea');
+    await page.getByRole('radio', { name: 'Text' }).check(); // a chat would go on
+    const prompt = page.getByRole('textbox', { name: 'Prompt' });
     const values = await repeat(async (round) => {
       await prompt.fill(`${round} ${'Once upon a time there was a little frog. '.repeat(400)}`);
       await page.evaluate(() => {
