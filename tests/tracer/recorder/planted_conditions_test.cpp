@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "analysis/tables/session_conditions.h"
+#include "tests/support/models/model_on_disk.h"
 #include "tests/support/models/traced_model.h"
 #include "tests/support/test_paths.h"
 
@@ -99,33 +100,6 @@ class LimitedGroup {
   }
   fs::path group_, outer_;
   bool allowed_ = false;
-};
-
-// A copy of the model on a disk: in the build folder, as temporary files may be in memory.
-struct ModelOnDisk {
-  fs::path path = fs::current_path() / ("planted_" + std::to_string(getpid()));
-  ModelOnDisk() {
-    fs::copy_file(kTestPaths.bundled_model, path);
-    const int fd = open(path.c_str(), O_RDONLY);
-    EXPECT_EQ(fsync(fd), 0);
-    close(fd);
-  }
-  ~ModelOnDisk() { fs::remove(path); }
-  // From this process and the page cache; nothing is read ahead afterwards.
-  void drop_pages() const {
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) {
-      if (!line.ends_with(path.string())) continue;
-      std::uint64_t begin = 0, end = 0;
-      char dash = 0;
-      std::istringstream(line) >> std::hex >> begin >> dash >> end;
-      EXPECT_EQ(madvise(std::bit_cast<void*>(begin), end - begin, MADV_RANDOM), 0);
-      EXPECT_EQ(madvise(std::bit_cast<void*>(begin), end - begin, MADV_DONTNEED), 0);
-    }
-    const int fd = open(path.c_str(), O_RDONLY);
-    EXPECT_EQ(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
-    close(fd);
-  }
 };
 
 ContextOptions context_of(std::uint32_t threads) {

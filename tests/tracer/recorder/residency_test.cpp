@@ -4,16 +4,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <bit>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "analysis/tables/weight_residency.h"
+#include "tests/support/models/model_on_disk.h"
 #include "tests/support/models/traced_model.h"
 #include "tests/support/test_paths.h"
 
@@ -23,54 +21,29 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::uint64_t kResidencyPage = 4096;
 
-// A copy of the bundled model on a disk: in the build folder.
-class EvictedModel {
- public:
-  EvictedModel() {
-    fs::copy_file(kTestPaths.bundled_model, path);
-    const int fd = open(path.c_str(), O_RDONLY);
-    EXPECT_EQ(fsync(fd), 0);
-    close(fd);
-  }
-  ~EvictedModel() { fs::remove(path); }
-  EvictedModel(const EvictedModel&) = delete;
-  EvictedModel& operator=(const EvictedModel&) = delete;
+// Reads a part of the file, without readahead.
+void read_part(const fs::path& file, std::uint64_t offset, std::uint64_t length) {
+  const int fd = open(file.c_str(), O_RDONLY);
+  EXPECT_EQ(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), 0);
+  std::vector<char> bytes(length);
+  EXPECT_EQ(pread(fd, bytes.data(), length, static_cast<off_t>(offset)),
+            static_cast<ssize_t>(length));
+  close(fd);
+}
 
-  // Drops all pages, then reads those of a part of the file.
-  void keep_only(std::uint64_t offset, std::uint64_t length) const {
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) {
-      if (!line.ends_with(path.string())) continue;
-      std::uint64_t begin = 0, end = 0;
-      char dash = 0;
-      std::istringstream(line) >> std::hex >> begin >> dash >> end;
-      EXPECT_EQ(madvise(std::bit_cast<void*>(begin), end - begin, MADV_DONTNEED), 0);
-    }
-    const int fd = open(path.c_str(), O_RDONLY);
-    EXPECT_EQ(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), 0);  // without readahead
-    EXPECT_EQ(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
-    std::vector<char> bytes(length);
-    EXPECT_EQ(pread(fd, bytes.data(), length, static_cast<off_t>(offset)),
-              static_cast<ssize_t>(length));
-    close(fd);
-  }
-
-  // By page of the file: whether the kernel has it in memory.
-  std::vector<bool> pages() const {
-    const std::uint64_t size = fs::file_size(path);
-    const int fd = open(path.c_str(), O_RDONLY);
-    void* at = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
-    std::vector<unsigned char> present((size + kResidencyPage - 1) / kResidencyPage);
-    EXPECT_EQ(mincore(at, size, present.data()), 0);
-    munmap(at, size);
-    close(fd);
-    std::vector<bool> pages;
-    for (const unsigned char page : present) pages.push_back((page & 1U) != 0);
-    return pages;
-  }
-
-  const fs::path path = fs::current_path() / ("residency_" + std::to_string(getpid()));
-};
+// By page of the file: whether the kernel has it in memory.
+std::vector<bool> pages_of(const fs::path& file) {
+  const std::uint64_t size = fs::file_size(file);
+  const int fd = open(file.c_str(), O_RDONLY);
+  void* at = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+  std::vector<unsigned char> present((size + kResidencyPage - 1) / kResidencyPage);
+  EXPECT_EQ(mincore(at, size, present.data()), 0);
+  munmap(at, size);
+  close(fd);
+  std::vector<bool> pages;
+  for (const unsigned char page : present) pages.push_back((page & 1U) != 0);
+  return pages;
+}
 
 std::map<std::uint32_t, StepResidency> snapshots_of(const SessionReader& reader) {
   std::map<std::uint32_t, StepResidency> snapshots;
@@ -91,7 +64,7 @@ bool covers(const StepResidency& snapshot, std::uint64_t page) {
 }
 
 TEST(Residency, EveryPageIsAsTheKernelSays) {
-  const EvictedModel model;
+  const ModelOnDisk model;
   ModelOptions options;
   options.repack = false;
   TracedModel traced(model.path, TracedModel::small_context(), options);
@@ -101,8 +74,9 @@ TEST(Residency, EveryPageIsAsTheKernelSays) {
   const std::uint64_t quarter = fs::file_size(model.path) / 4;
   const auto run = traced.run(request, [&](std::uint32_t generated) {
     if (generated != 3) return;
-    model.keep_only(quarter, 40 * kResidencyPage);
-    pages = model.pages();
+    model.drop_pages();
+    read_part(model.path, quarter, 40 * kResidencyPage);
+    pages = pages_of(model.path);
   });
   EXPECT_EQ(run.info.fact("trace.residency"), "mincore");
   const SessionReader reader = run.reader();
