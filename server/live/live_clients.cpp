@@ -10,6 +10,7 @@ namespace tt {
 
 namespace {
 
+constexpr std::size_t kMaxBatchMessageBytes = 64u << 10;
 constexpr int kMessagesPerTurn = 32;  // then the client's next subscription is served
 
 std::uint64_t total(const LiveLosses& lost) {
@@ -94,14 +95,34 @@ void LiveClients::update_extent(const std::string& session, const LiveExtent& ex
 // ---------------------------------------------------------------- room
 
 bool LiveClients::has_room(const Client& client, std::size_t bytes) const {
-  const std::uint64_t on_the_way = client.sent - client.acked;
-  return on_the_way == 0 || on_the_way + bytes <= limits_.window;
+  constexpr std::size_t kBracketsOfBatch = 2;
+  const std::uint64_t on_the_way = client.sent - client.acked + client.batch.size();
+  return on_the_way == 0 || on_the_way + bytes + kBracketsOfBatch <= limits_.window;
 }
 
 void LiveClients::send(ClientId id, Client& client, const LiveMessage& message) {
   if (client.closing) return;
-  client.sent += message.bytes.size();
-  if (callbacks_.send(id, message.opcode, message.bytes)) return;
+  if (!client.batches || message.opcode != Opcode::Text) {
+    send_batch(id, client);
+    return write(id, client, message.opcode, message.bytes);
+  }
+  client.batch += client.batch.empty() ? '[' : ',';
+  client.batch.append(reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size());
+  if (client.batch.size() >= kMaxBatchMessageBytes) send_batch(id, client);
+}
+
+void LiveClients::send_batch(ClientId id, Client& client) {
+  if (client.batch.empty()) return;
+  std::string batch = std::exchange(client.batch, {});
+  batch += ']';
+  write(id, client, Opcode::Text, std::as_bytes(std::span(batch)));
+}
+
+void LiveClients::write(ClientId id, Client& client, Opcode opcode,
+                        std::span<const std::byte> bytes) {
+  if (client.closing) return;
+  client.sent += bytes.size();
+  if (callbacks_.send(id, opcode, bytes)) return;
   // The send queue is full because the client does not read, or the client has disconnected.
   client.closing = true;
   callbacks_.close(id, kPolicyViolation);
@@ -123,7 +144,10 @@ bool LiveClients::deliver(ClientId id, Client& client, const std::string& sessio
 
 void LiveClients::flush() {
   trim_logs();
-  for (auto& [id, client] : clients_) flush(id, client);
+  for (auto& [id, client] : clients_) {
+    flush(id, client);
+    send_batch(id, client);
+  }
   update_subscribers();
 }
 

@@ -67,7 +67,8 @@ class LiveClients {
   explicit LiveClients(LiveCallbacks callbacks, LiveLimits limits = {})
       : callbacks_(std::move(callbacks)), limits_(limits) {}
 
-  void opened(ClientId client);
+  // `batches`: the client receives the text messages of a turn as one JSON array.
+  void opened(ClientId client, bool batches = false);
   void handle_message(ClientId client, std::string_view text);
   void closed(ClientId client);
 
@@ -146,8 +147,10 @@ class LiveClients {
     std::string last_served;               // session served last; the next turn starts after it
     std::uint64_t pending_request_id = 0;  // pending file read; one at a time; 0: none
     std::uint64_t sent = 0, acked = 0;     // total message bytes
-    std::optional<Waiting> waiting;        // next message, waiting for room
-    double commands = 0;                   // rate limit: commands that are still allowed now
+    bool batches = false;
+    std::string batch;               // text messages not sent yet, as an array without ']'
+    std::optional<Waiting> waiting;  // next message, waiting for room
+    double commands = 0;             // rate limit: commands that are still allowed now
     LiveCallbacks::Clock::time_point counted_at;
     int strikes = 0;
     bool closing = false;
@@ -175,6 +178,8 @@ class LiveClients {
   // Sending (live_clients.cpp).
   bool has_room(const Client& client, std::size_t bytes) const;
   void send(ClientId id, Client& client, const LiveMessage& message);
+  void send_batch(ClientId id, Client& client);
+  void write(ClientId id, Client& client, Opcode opcode, std::span<const std::byte> bytes);
   bool deliver(ClientId id, Client& client, const std::string& session, LiveMessage message);
   void flush(ClientId id, Client& client);
   SendResult next(ClientId id, Client& client, const std::string& name, Subscription& to);

@@ -14,8 +14,9 @@ constexpr int kBadAckWeight = 5;
 
 }  // namespace
 
-void LiveClients::opened(ClientId id) {
+void LiveClients::opened(ClientId id, bool batches) {
   Client& client = clients_[id];
+  client.batches = batches;
   client.commands = limits_.commands;
   client.counted_at = callbacks_.now();
   answer(id, client, hello_event(limits_.window));
@@ -66,7 +67,9 @@ void LiveClients::strike(ClientId id, Client& client, int weight, std::string_vi
                          std::string_view detail) {
   answer(id, client, error_event(code, {}, detail));
   client.strikes += weight;
-  if (client.strikes < kMaxStrikes || std::exchange(client.closing, true)) return;
+  if (client.strikes < kMaxStrikes) return;
+  send_batch(id, client);
+  if (std::exchange(client.closing, true)) return;
   callbacks_.close(id, kPolicyViolation);
 }
 

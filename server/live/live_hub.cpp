@@ -139,9 +139,9 @@ void LiveHub::on_step(const std::string& session, const Step& step, const KnownG
   if (connected_ > 0) post(StepWritten{session, step, graph}, cost_of(step), Urgency::Record);
 }
 
-void LiveHub::on_open(ClientId client, const Upgrade&) {
+void LiveHub::on_open(ClientId client, const Upgrade& upgrade) {
   ++connected_;
-  post(ClientConnected{client}, 0);
+  post(ClientConnected{client, upgrade.query == "batch=true"}, 0);
 }
 
 void LiveHub::on_message(ClientId client, std::span<const std::byte> message, Opcode opcode) {
@@ -222,7 +222,7 @@ void LiveHub::run() {
 void LiveHub::dispatch(LiveClients& clients, Event& event) {
   std::visit(
       Overloaded{
-          [&](const ClientConnected& e) { clients.opened(e.client); },
+          [&](const ClientConnected& e) { clients.opened(e.client, e.batches); },
           [&](const MessageReceived& e) { clients.handle_message(e.client, e.text); },
           [&](const ClientDisconnected& e) { clients.closed(e.client); },
           [&](const StateChanged& e) { clients.state(e.status); },

@@ -87,6 +87,7 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
  private:
   struct ClientConnected {
     ClientId client;
+    bool batches;
   };
   struct MessageReceived {
     ClientId client;

@@ -43,6 +43,7 @@ effect(() => {
 const liveUrl = new URL('api/v1/live', document.baseURI);
 liveUrl.protocol = liveUrl.protocol === 'https:' ? 'wss:' : 'ws:';
 liveUrl.hash = '';
+liveUrl.search = '?batch=true'; // many small messages would wake the page, and slow the model, more often
 store.start(new Live(liveUrl.href, store));
 
 const root = document.getElementById('app');

@@ -23,7 +23,9 @@ TEST(LiveClients, ReconnectingClientReceivesSameDataAsConnectedOne) {
     std::mt19937 rng(seed);
     // A small log: most of the missed events are only in the file.
     LiveClientsHarness harness({.window = 2000, .log_bytes = seed % 2 == 0 ? 3000u : 16u << 20});
-    SimulatedLiveClient connected_client{harness, 1000}, reconnecting{harness, 2000};
+    SimulatedLiveClient connected_client{.harness = harness, .connections = 1000};
+    SimulatedLiveClient reconnecting{
+        .harness = harness, .connections = 2000, .batches = seed % 3 == 0};
     harness.state("a", JobState::Running);
     const auto random_chance = [&](std::uint32_t n) { return rng() % n == 0; };
     const auto do_random_actions = [&] {
@@ -226,6 +228,46 @@ TEST(LiveClients, LargeStepIsSplitIntoFrames) {
   EXPECT_EQ(transcript.ops[0].end, step.op_ends);
   EXPECT_TRUE(transcript.ops[0].complete);
   EXPECT_EQ(transcript.routing[0].size(), 6000u);
+}
+
+TEST(LiveClients, BatchHoldsTheTextMessagesOfATurn) {
+  LiveClientsHarness harness;
+  harness.state("a", JobState::Running);
+  harness.clients.opened(kMe, true);
+  harness.send_command(kMe, subscribe(kAllKinds));
+  for (std::uint32_t id = 0; id < 3; ++id) {
+    harness.token("a");
+    harness.step("a", live_step(id, 4));
+  }
+  harness.clients.flush();
+  std::vector<std::vector<std::string>> turns;  // types; a frame ends a batch
+  std::uint64_t received = 0;
+  for (const LiveMessage& message : harness.outbox[kMe]) {
+    received += message.bytes.size();
+    turns.emplace_back();
+    if (message.opcode == Opcode::Binary) {
+      turns.back().emplace_back("frame");
+    } else {
+      for (const json& event : LiveClientsHarness::event_of(message))
+        turns.back().push_back(event["type"]);
+    }
+  }
+  const std::vector<std::string> frame{"frame"};
+  EXPECT_EQ(turns, (std::vector<std::vector<std::string>>{{"hello", "subscribed", "state", "token"},
+                                                          frame,
+                                                          frame,
+                                                          {"step", "token"},
+                                                          frame,
+                                                          frame,
+                                                          {"step", "token"},
+                                                          frame,
+                                                          frame,
+                                                          {"step"}}));
+  // The window counts the bytes of the batches.
+  harness.outbox[kMe].clear();
+  harness.send_command(kMe, {{"type", "ack"}, {"bytes", received}});
+  harness.clients.flush();
+  EXPECT_TRUE(harness.events(kMe).empty());
 }
 
 TEST(LiveClients, DamagedRowIsReportedAsLoss) {

@@ -23,6 +23,7 @@ struct SimulatedLiveClient {
   LiveClientsHarness& harness;
   std::uint32_t connections;  // id of the current connection; its start value is unique per client
   ClientId id{};
+  bool batches = false;  // receives the text messages of a turn as one array
   bool connected = false;
   std::uint64_t received = 0;
   LiveTranscript transcript{};
@@ -31,7 +32,7 @@ struct SimulatedLiveClient {
     id = ClientId{++connections};
     connected = true;
     received = 0;
-    harness.clients.opened(id);
+    harness.clients.opened(id, batches);
     json command = subscribe(kinds, more);
     if (!transcript.at.is_null()) command["from"] = transcript.at;
     harness.send_command(id, command);
@@ -44,8 +45,10 @@ struct SimulatedLiveClient {
       received += box[i].bytes.size();
       if (box[i].opcode == Opcode::Binary) {
         transcript.add_frame(box[i].bytes);
+      } else if (const json message = LiveClientsHarness::event_of(box[i]); batches) {
+        for (const json& event : message) transcript.add(event);
       } else {
-        transcript.add(LiveClientsHarness::event_of(box[i]));
+        transcript.add(message);
       }
     }
     box.erase(box.begin(), box.begin() + static_cast<std::ptrdiff_t>(count));

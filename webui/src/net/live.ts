@@ -128,9 +128,10 @@ export class Live {
       return;
     }
     this.received += utf8.encode(String(data)).length;
-    const event = parse(data);
-    if (typeof event === 'string') this.sink.fault(event);
-    else if (event) this.acceptEvent(event);
+    for (const event of parse(String(data))) {
+      if (typeof event === 'string') this.sink.fault(event);
+      else if (event) this.acceptEvent(event);
+    }
   }
 
   private acceptFrame(frame: OpsFrame): void {
@@ -218,12 +219,20 @@ export class Live {
 
 const isFinalState = (state: string): boolean => state !== 'queued' && state !== 'running';
 
-function parse(data: unknown): LiveEvent | null | string {
+// The events of a message (null: of an unknown type), or what is wrong with them. A message holds one
+// event or, as asked for with ?batch=true, a list.
+function parse(text: string): (LiveEvent | null | string)[] {
+  return attempt(() =>
+    [JSON.parse(text) as unknown].flat().flatMap((one) => attempt(() => [liveEvent(one, '')])),
+  );
+}
+
+function attempt<T>(read: () => T[]): (T | string)[] {
   try {
-    return liveEvent(JSON.parse(String(data)), '');
+    return read();
   } catch (cause) {
     if (cause instanceof Mismatch || cause instanceof SyntaxError) {
-      return `invalid live message: ${cause.message}`;
+      return [`invalid live message: ${cause.message}`];
     }
     throw cause;
   }

@@ -25,7 +25,7 @@ export async function proxyLive(fixture: PageFixture): Promise<LiveProxy> {
     },
     connectedMs,
   };
-  await fixture.page.routeWebSocket(/\/api\/v1\/live$/, (client) => {
+  await fixture.page.routeWebSocket(/\/api\/v1\/live\?/, (client) => {
     connectedMs.push(performance.now());
     const server = client.connectToServer();
     let isOpen = true;
@@ -37,14 +37,22 @@ export async function proxyLive(fixture: PageFixture): Promise<LiveProxy> {
     client.onMessage((message) => {
       if (isOpen) server.send(message);
     });
-    server.onMessage((message) => {
-      proxy.onMessage(message, (passed) => {
-        if (isOpen) client.send(passed);
-      });
+    server.onMessage((batch) => {
+      for (const message of messagesOf(batch)) {
+        proxy.onMessage(message, (passed) => {
+          if (isOpen) client.send(passed);
+        });
+      }
     });
   });
   return proxy;
 }
+
+// The server sends the text messages of a turn as one list.
+const messagesOf = (batch: Message): Message[] =>
+  typeof batch === 'string'
+    ? (JSON.parse(batch) as object[]).map((message) => JSON.stringify(message))
+    : [batch];
 
 export const typeOf = (message: Message): string =>
   typeof message === 'string' ? (JSON.parse(message) as { type: string }).type : 'frame';

@@ -109,6 +109,22 @@ describe('Live', () => {
     expect(JSON.parse(socket().sent.at(-1) ?? '')).toMatchObject({ kinds: ['token'], from: FROM });
   });
 
+  it('takes a list of messages, and reports only those that are invalid', () => {
+    const live = new Live('ws://x', sink);
+    live.connect();
+    live.watch('s1', ['token']);
+    socket().receive([HELLO]);
+    socket().receive([
+      { type: 'subscribed', number: 1, session: 's1', kinds: ['token'], from: FROM },
+      token(3),
+      { type: 'token', session: 's1' },
+      token(4),
+    ]);
+    const indices = sink.event.mock.calls.map(([event]) => 'index' in event && event.index);
+    expect(indices.slice(-2)).toEqual([3, 4]);
+    expect(sink.fault).toHaveBeenCalledOnce();
+  });
+
   it('doubles the retry delay after each failure and resets it after a success', () => {
     const live = new Live('ws://x', sink);
     live.connect();
