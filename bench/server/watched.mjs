@@ -6,12 +6,12 @@
 // One inference thread; headless Chromium with software rendering, the page in its layout Watch. Runs with
 // and without the page alternate. Speeds are those of the recorded steps. Also prints the
 // processor time of all browser processes and of the server per second of a watched run.
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+//
+// The browser is not driven by Playwright, which records all network traffic of a page: each live
+// message would be sent to this process, too, which costs the model about as much as the page.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { startBrowser } from './browser.mjs';
 import { machine, median, options, sleep, startOurs } from './harness.mjs';
-
-const require = createRequire(new URL('../../webui/package.json', import.meta.url));
-const { chromium } = require('playwright-core');
 
 const o = options({
   model: 'small',
@@ -23,14 +23,9 @@ const o = options({
   profile: '', // file that receives a CPU profile of the page of the last round
 });
 const server = await startOurs(o);
-const browser = await chromium.launch({
-  executablePath: o.browser,
-  args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking'],
-});
-const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
-const devtools = await page.context().newCDPSession(page);
-const whole = await browser.newBrowserCDPSession();
-await devtools.send('Performance.enable');
+const browser = await startBrowser(o.browser);
+const { page } = browser;
+await page.send('Performance.enable');
 
 const api = async (path, body) => {
   const init = body && { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
@@ -39,11 +34,11 @@ const api = async (path, body) => {
 const body = { prompt: 'Once upon a time', max_tokens: o.tokens, temperature: 0, ignore_eos: true, reuse_prefix: false };
 
 const metric = async (wanted) =>
-  (await devtools.send('Performance.getMetrics')).metrics.find(({ name }) => name === wanted).value;
+  (await page.send('Performance.getMetrics')).metrics.find(({ name }) => name === wanted).value;
 const mainSeconds = () => metric('ThreadTime');
 const taskSeconds = () => metric('TaskDuration');
 const browserSeconds = async () =>
-  (await whole.send('SystemInfo.getProcessInfo')).processInfo.reduce((sum, { cpuTime }) => sum + cpuTime, 0);
+  (await browser.send('SystemInfo.getProcessInfo')).processInfo.reduce((sum, { cpuTime }) => sum + cpuTime, 0);
 const serverSeconds = () => {
   const fields = readFileSync(`/proc/${server.child.pid}/stat`, 'utf8').split(') ')[1].split(' ');
   return (Number(fields[11]) + Number(fields[12])) / 100;
@@ -51,7 +46,7 @@ const serverSeconds = () => {
 
 async function run(watched) {
   const { id } = await api('/generate', body);
-  if (watched) await page.evaluate((session) => { location.hash = `#1&session=${session}`; }, id);
+  if (watched) await page.evaluate(`location.hash = '#1&session=${id}'`);
   while ((await api(`/generate/${id}`)).generated < o.tokens / 10) await sleep(50);
   const before = { wall: performance.now(), main: await mainSeconds(), task: await taskSeconds(), browser: await browserSeconds(), server: serverSeconds() };
   while (['queued', 'running'].includes((await api(`/generate/${id}`)).state)) await sleep(200);
@@ -70,23 +65,22 @@ async function run(watched) {
 await run(false); // warm
 const results = { without: [], with: [] };
 for (let round = 0; round < o.rounds; ++round) {
-  await page.goto('about:blank');
+  await page.open('about:blank', 'true');
   results.without.push(await run(false));
-  await page.goto(server.url);
-  await page.locator('.composer').waitFor();
-  await page.keyboard.press('r'); // the layout Watch
+  await page.open(server.url, "document.querySelector('.composer') !== null");
+  await page.press('r'); // the layout Watch
   const last = o.profile !== '' && round + 1 === o.rounds;
   if (last) {
-    await devtools.send('Profiler.enable');
-    await devtools.send('Profiler.start');
+    await page.send('Profiler.enable');
+    await page.send('Profiler.start');
   }
   results.with.push(await run(true));
   if (last) {
     const { writeFileSync } = await import('node:fs');
-    writeFileSync(o.profile, JSON.stringify((await devtools.send('Profiler.stop')).profile));
+    writeFileSync(o.profile, JSON.stringify((await page.send('Profiler.stop')).profile));
   }
 }
-const nodes = await page.evaluate(() => document.querySelectorAll('*').length);
+const nodes = await page.evaluate("document.querySelectorAll('*').length");
 await browser.close();
 await server.stop();
 
