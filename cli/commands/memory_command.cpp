@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -56,27 +57,45 @@ double speed_of(const std::optional<ReadSpeed>& disk, double ReadSpeed::* figure
   return disk ? *disk.*figure : 0;
 }
 
-PlanInput plan_input(const TokenDemand& demand, const MemoryWay& way, std::uint64_t budget,
-                     double disk) {
+PlanInput plan_input(const Outlook& outlook, const MemoryWay& way, double disk) {
+  const TokenDemand& demand = outlook.demand;
   const bool acts = way.pin || way.prefetch;
   return {
       .weights = demand.weights,
       .expert_bytes = demand.expert_bytes,
       .expert_bytes_per_token = demand.expert_bytes_per_token,
-      .budget = budget,
+      .expert_slices_per_token = demand.expert_slices_per_token,
+      .budget = outlook.budget,
       .pin = way.pin || !acts,
       .prefetch = way.prefetch || !acts,
       .disk_bytes_per_second = disk,
       .compute_seconds = demand.compute_seconds,
       .block = block_bytes(),
+      // As much slower or faster as the disk.
+      .faults = {.bytes = outlook.faults.bytes,
+                 .bytes_per_second =
+                     outlook.disk ? outlook.faults.bytes_per_second * disk / outlook.disk->mean
+                                  : outlook.faults.bytes_per_second},
       .expert_hit_rate = [&demand](std::uint64_t room) { return expert_hit_rate(demand, room); }};
 }
 
-Figures predict(const TokenDemand& demand, const MemoryWay& way, std::uint64_t budget,
-                double disk) {
-  const MemoryPlan plan = plan_memory(plan_input(demand, way, budget, disk));
+Figures predict(const Outlook& outlook, const MemoryWay& way, double disk) {
+  const MemoryPlan plan = plan_memory(plan_input(outlook, way, disk));
   if (way.pin || way.prefetch) return {plan.bytes_per_token, plan.tokens_per_second};
   return {plan.plain_bytes_per_token, plan.plain_tokens_per_second};
+}
+
+// Measured. But if the session waited mostly for page faults, they were as fast as it waited.
+FaultReads fault_reads(const Outlook& outlook, const SessionInfo& info,
+                       const std::function<bool()>& keep_going) {
+  FaultReads faults = measure_fault_reads(outlook.model, keep_going).value_or(FaultReads{});
+  const TokenDemand& demand = outlook.demand;
+  const double waited = demand.seconds - demand.compute_seconds;
+  const std::string_view plan = info.fact("context.memory_budget");
+  const bool plain = plan.empty() || plan == "off";
+  if (plain && demand.bytes > faults.bytes && waited > demand.compute_seconds)
+    faults.bytes_per_second = demand.bytes / waited;
+  return faults;
 }
 
 // What no way of keeping `budget` bytes of weights can be below.
@@ -110,17 +129,14 @@ void predict_ways(Outlook& outlook) {
   const double disk = speed_of(outlook.disk, &ReadSpeed::mean);
   outlook.least = least_reads(outlook.demand, outlook.budget, disk);
   outlook.prompt = prompt_outlook(outlook.demand, outlook.budget, disk);
-  const MemoryPlan plan =
-      plan_memory(plan_input(outlook.demand, kWays.back(), outlook.budget, disk));
+  const MemoryPlan plan = plan_memory(plan_input(outlook, kWays.back(), disk));
   if (outlook.demand.expert_bytes > 0) {
     outlook.expert_hits = expert_hit_rate(outlook.demand, plan.expert_cache);
     outlook.uniform_hits = uniform_hit_rate(outlook.demand, plan.expert_cache);
   }
   for (WayResult& result : outlook.ways) {
     if (result.way.load_mode != nullptr) continue;
-    const auto at = [&](double speed) {
-      return predict(outlook.demand, result.way, outlook.budget, speed);
-    };
+    const auto at = [&](double speed) { return predict(outlook, result.way, speed); };
     result.predicted = at(disk);
     result.low = at(speed_of(outlook.disk, &ReadSpeed::low)).rate;
     result.high = at(speed_of(outlook.disk, &ReadSpeed::high)).rate;
@@ -235,6 +251,7 @@ int run(const MemoryCommand& options) {
   outlook.budget = options.budget.value_or(left - std::min(left, outlook.beside));
   constexpr std::uint64_t kMaxRead = 256U << 20;
   outlook.disk = measure_read_speed(setup.model, kMaxRead, progress.start("measuring the disk"));
+  outlook.faults = fault_reads(outlook, *info, progress.start("measuring page faults"));
   for (const MemoryWay& way : kWays)
     if (options.measure || way.load_mode == nullptr) outlook.ways.emplace_back().way = way;
   if (options.measure) {

@@ -154,6 +154,10 @@ void print_outlook(const Outlook& outlook) {
                                  bytes_text(outlook.disk->mean), bytes_text(outlook.disk->low),
                                  bytes_text(outlook.disk->high))
                    : "unknown: the model file of the session cannot be read");
+  if (outlook.faults.bytes > 0)
+    line("faults",
+         std::format("a page fault reads {}, {}/s one at a time", bytes_text(outlook.faults.bytes),
+                     bytes_text(outlook.faults.bytes_per_second)));
   std::string now =
       std::format("{} tokens/s", rate_text(demand.seconds > 0 ? 1 / demand.seconds : 0));
   if (demand.disk_recorded) {
@@ -229,6 +233,9 @@ Json json_of(const Outlook& outlook) {
           {"kv_and_buffer_bytes", outlook.beside},
           {"machine", outlook.machine},
           {"disk_bytes_per_second", outlook.disk ? Json(outlook.disk->mean) : Json()},
+          {"fault_bytes", outlook.faults.bytes > 0 ? Json(outlook.faults.bytes) : Json()},
+          {"fault_bytes_per_second",
+           outlook.faults.bytes > 0 ? Json(outlook.faults.bytes_per_second) : Json()},
           {"compute_seconds", demand.compute_seconds},
           {"recorded",
            {{"tokens_per_second", demand.seconds > 0 ? Json(1 / demand.seconds) : Json()},

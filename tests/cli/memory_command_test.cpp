@@ -31,6 +31,12 @@ const json& way_named(const json& outlook, const std::string& name) {
   throw std::runtime_error(name);
 }
 
+bool is_on_disk(const test::TempFolder& folder) {
+  struct statfs where{};
+  EXPECT_EQ(::statfs(folder.path().c_str(), &where), 0);
+  return where.f_type != TMPFS_MAGIC;
+}
+
 // 48 MiB, of which a token reads 36 MiB.
 void record_dense(const test::TempFolder& folder, const std::string& options) {
   ASSERT_EQ(
@@ -66,6 +72,13 @@ TEST(MemoryCommand, PredictsEveryWayForASession) {
   EXPECT_LE(way_named(outlook, "plain")["predicted"]["low"], rate("plain"));
   EXPECT_GE(way_named(outlook, "plain")["predicted"]["high"], rate("plain"));
   EXPECT_GT(outlook["compute_seconds"], 0);
+  if (is_on_disk(folder)) {
+    EXPECT_GE(outlook["fault_bytes"], 4096);
+    EXPECT_LE(outlook["fault_bytes"], 48 * kMebi);
+    EXPECT_GT(outlook["fault_bytes_per_second"], 0);
+  } else {
+    EXPECT_TRUE(outlook["fault_bytes"].is_null());
+  }
   EXPECT_GT(outlook["recorded"]["tokens_per_second"], 0);
   EXPECT_EQ(outlook["advice"], "Use --memory-budget 20MiB.");
   // A prompt: compute time hides what must be read, but no more than plain waits.
@@ -186,9 +199,7 @@ TEST(MemoryCommand, TriesEveryWay) {
   record_dense(folder, "--no-repack");
   const json outlook = outlook_of(folder, "s.ttrace --budget 20MiB --try -n 6 -t 1");
   EXPECT_TRUE(outlook["tried"].get<std::string>().contains("memory limit"));
-  struct statfs where{};
-  ASSERT_EQ(::statfs(folder.path().c_str(), &where), 0);
-  const bool on_disk = where.f_type != TMPFS_MAGIC;
+  const bool on_disk = is_on_disk(folder);
   ASSERT_EQ(outlook["ways"].size(), 5U);
   for (const json& way : outlook["ways"]) {
     SCOPED_TRACE(way["way"]);

@@ -1,4 +1,5 @@
-// Measures the throughput of the disk: of the reads that are in flight anyway, or by reading.
+// Measures the throughput of the disk: of the reads that are in flight anyway, or by reading, ahead
+// or by page faults.
 #pragma once
 
 #include <chrono>
@@ -6,6 +7,8 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+
+#include "tracer/memory/memory_plan.h"
 
 namespace tt {
 
@@ -35,5 +38,11 @@ struct ReadSpeed {
 // At most the first `most` bytes. nullopt: the file cannot be read, or `keep_going` returned false.
 std::optional<ReadSpeed> measure_read_speed(const std::filesystem::path& file, std::uint64_t most,
                                             const std::function<bool()>& keep_going = {});
+
+// What page faults at distant places of the file read, one at a time, as where nothing is read
+// ahead. Takes at most about a second. The pages of the file are dropped before and after. nullopt:
+// as above, or nothing was read from a disk.
+std::optional<FaultReads> measure_fault_reads(const std::filesystem::path& file,
+                                              const std::function<bool()>& keep_going = {});
 
 }  // namespace tt

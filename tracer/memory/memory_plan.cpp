@@ -227,18 +227,28 @@ std::vector<WeightRange> group_small(std::span<const WeightRange> weights,
   return groups;
 }
 
+// Bytes of the experts that a token uses and that are not in memory. `kept`: the share that is.
+double missed_experts(const PlanInput& input, double kept) {
+  return (1 - kept) * static_cast<double>(input.expert_bytes_per_token);
+}
+
+// The same, and what page faults read around them: where it is not in memory either.
+double faulted_experts(const PlanInput& input, double kept, double around_kept) {
+  const double around =
+      (1 - kept) * input.expert_slices_per_token * (1 - around_kept) * input.faults.bytes;
+  return std::max(missed_experts(input, kept),
+                  std::min(around, static_cast<double>(input.expert_bytes)));
+}
+
 void predict(const PlanInput& input, MemoryPlan& plan) {
   const auto rate = [&](TokenReads reads) {
-    return token_rate(reads, input.compute_seconds, input.disk_bytes_per_second);
+    return token_rate(reads, input.compute_seconds, input.disk_bytes_per_second,
+                      input.faults.bytes_per_second);
   };
   // The kernel's cache serves experts about as well as uniform routing allows.
-  const auto missed = [&](std::uint64_t room, bool chosen) {
+  const auto uniform = [&](std::uint64_t room) {
     if (input.expert_bytes == 0) return 0.0;
-    const double kept =
-        chosen && input.expert_hit_rate
-            ? input.expert_hit_rate(room)
-            : std::min(1.0, static_cast<double>(room) / static_cast<double>(input.expert_bytes));
-    return (1 - kept) * static_cast<double>(input.expert_bytes_per_token);
+    return std::min(1.0, static_cast<double>(room) / static_cast<double>(input.expert_bytes));
   };
   const auto dense = static_cast<double>(plan.weights - plan.experts);
   if (plan.kind == MemoryPlan::Kind::Fits) {
@@ -246,26 +256,42 @@ void predict(const PlanInput& input, MemoryPlan& plan) {
     return;
   }
   const auto per_token = plan.weights - plan.experts + input.expert_bytes_per_token;
+  const double in_memory = static_cast<double>(input.budget) / static_cast<double>(plan.weights);
   plan.plain_bytes_per_token = per_token > input.budget || plan.experts == 0
-                                   ? dense + missed(0, false)
-                                   : missed(input.budget / 2, false);
-  plan.bytes_per_token =
-      plan.kind == MemoryPlan::Kind::TooSmall
-          ? plan.plain_bytes_per_token
-          : static_cast<double>(plan.streamed) + missed(plan.expert_cache, input.prefetch);
-  plan.plain_tokens_per_second = rate({.waited_for = plan.plain_bytes_per_token});
-  const double ahead =
-      plan.kind == MemoryPlan::Kind::Act && input.prefetch ? static_cast<double>(plan.streamed) : 0;
-  plan.tokens_per_second = rate({.ahead = ahead, .waited_for = plan.bytes_per_token - ahead});
+                                   ? dense + faulted_experts(input, 0, in_memory)
+                                   : faulted_experts(input, uniform(input.budget / 2), in_memory);
+  plan.plain_tokens_per_second = rate({.faulted = plan.plain_bytes_per_token});
+  if (plan.kind == MemoryPlan::Kind::TooSmall) {
+    plan.bytes_per_token = plan.plain_bytes_per_token;
+    plan.tokens_per_second = plan.plain_tokens_per_second;
+    return;
+  }
+  const auto streamed = static_cast<double>(plan.streamed);
+  TokenReads reads;
+  if (input.prefetch) {
+    const double kept = input.expert_hit_rate ? input.expert_hit_rate(plan.expert_cache)
+                                              : uniform(plan.expert_cache);
+    reads = {.ahead = streamed, .waited_for = missed_experts(input, kept)};
+  } else {
+    const double kept = uniform(plan.expert_cache);
+    reads = {.faulted = streamed + faulted_experts(input, kept, kept)};
+  }
+  plan.bytes_per_token = reads.ahead + reads.waited_for + reads.faulted;
+  plan.tokens_per_second = rate(reads);
 }
 
 }  // namespace
 
-double token_rate(TokenReads reads, double compute_seconds, double disk_bytes_per_second) {
-  const bool has_reads = reads.ahead > 0 || reads.waited_for > 0;
-  if (disk_bytes_per_second <= 0 && has_reads) return 0;
-  const double disk = has_reads ? disk_bytes_per_second : 1;
-  const double seconds = std::max(compute_seconds, reads.ahead / disk) + reads.waited_for / disk;
+double token_rate(TokenReads reads, double compute_seconds, double disk_bytes_per_second,
+                  double faults_bytes_per_second) {
+  const auto seconds_of = [](double bytes, double speed) { return bytes > 0 ? bytes / speed : 0; };
+  if (disk_bytes_per_second <= 0 && (reads.ahead > 0 || reads.waited_for > 0 || reads.faulted > 0))
+    return 0;
+  const double faults =
+      faults_bytes_per_second > 0 ? faults_bytes_per_second : disk_bytes_per_second;
+  const double seconds = std::max(compute_seconds, seconds_of(reads.ahead, disk_bytes_per_second)) +
+                         seconds_of(reads.waited_for, disk_bytes_per_second) +
+                         seconds_of(reads.faulted, faults);
   return seconds > 0 ? 1 / seconds : 0;
 }
 

@@ -62,27 +62,38 @@ struct MemoryPlan {
 // be pinned, so it begins small and grows where that makes less ranges late (MemoryManager).
 inline constexpr double kWindowSeconds = 0.01, kMaxWindowSeconds = 0.08;
 
+// Reads by page faults, one at a time. The kernel reads the pages around the missing one, too.
+struct FaultReads {
+  double bytes = 0;             // of one fault; 0: unknown, as if it read what is used
+  double bytes_per_second = 0;  // 0: unknown, as if they were as fast as the disk
+};
+
 struct PlanInput {
   std::span<const WeightRange> weights;  // distinct, in the order of their first use
   std::uint64_t expert_bytes = 0;        // of all experts
   std::uint64_t expert_bytes_per_token = 0;
+  double expert_slices_per_token =
+      0;  // parts of tensors, one per expert that an op uses; 0: unknown
   std::uint64_t budget = 0;
   bool pin = true, prefetch = true;
   double disk_bytes_per_second = 0;  // 0: unknown; tokens/s are then not predicted
   double compute_seconds = 0;        // of a token; 0: unknown, the disk alone counts
   double window_seconds = kWindowSeconds;
   std::uint64_t block = 0;  // bytes; 0: there are no blocks
+  FaultReads faults{};
   // Share of the used experts that a cache of so many bytes has. Empty: as for uniform routing.
   std::function<double(std::uint64_t)> expert_hit_rate{};
 };
 
 // Bytes that a token reads from the disk. Reading ahead overlaps with computing. Computing waits
-// for what is read by page faults, and for experts, which are known when the router has chosen.
+// for experts, which are known when the router has chosen, and for what page faults read.
 struct TokenReads {
-  double ahead = 0, waited_for = 0;
+  double ahead = 0, waited_for = 0, faulted = 0;
 };
 // Tokens per second. 0: the speed of the disk, or the time, is unknown.
-double token_rate(TokenReads reads, double compute_seconds, double disk_bytes_per_second);
+// `faults_bytes_per_second`: of page faults; 0: that of the disk.
+double token_rate(TokenReads reads, double compute_seconds, double disk_bytes_per_second,
+                  double faults_bytes_per_second = 0);
 
 // Pure. Ranges that share a page with another weight do not contain it if it is streamed.
 MemoryPlan plan_memory(const PlanInput& input);

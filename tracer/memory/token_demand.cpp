@@ -98,8 +98,10 @@ std::expected<TokenDemand, TraceError> token_demand(const SessionReader& reader,
   for (const WeightUse& use : order.weights)
     if (!std::ranges::contains(demand.weights, use.range)) demand.weights.push_back(use.range);
   std::vector<WeightRange> experts;
-  for (const ExpertUse& use : order.experts)
+  for (const ExpertUse& use : order.experts) {
+    demand.expert_slices_per_token += std::min(use.per_token, use.experts);
     if (!std::ranges::contains(experts, use.range)) experts.push_back(use.range);
+  }
   for (const WeightRange& range : experts) demand.expert_bytes += range.file.length;
 
   const std::vector<RoutedLayer> layers = routed_layers(graph, accesses);

@@ -20,6 +20,7 @@ struct TokenDemand {
   std::vector<WeightRange> weights;
   std::uint64_t expert_bytes = 0;            // of all experts
   std::uint64_t expert_bytes_per_token = 0;  // of those that a token uses; mean
+  double expert_slices_per_token = 0;        // see PlanInput
   // The experts that each step used, per layer.
   std::vector<ExpertCache::Layer> layers;
   std::vector<std::vector<std::vector<std::uint32_t>>> routed;  // [step][layer], ascending

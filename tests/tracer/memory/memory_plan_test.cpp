@@ -253,12 +253,40 @@ TEST(MemoryPlan, PinsDenseWeightsBeforeExperts) {
   EXPECT_LT(plan.bytes_per_token, 100.0 * kMebi);
 }
 
+// A fault for an expert reads the pages around it, too, unless they are in memory.
+TEST(MemoryPlan, FaultsReadMoreThanTheExperts) {
+  const auto weights = weights_of({10 * kMebi, 20 * kMebi, 10 * kMebi});
+  PlanInput input{.weights = weights,
+                  .expert_bytes = 400 * kMebi,
+                  .expert_bytes_per_token = 40 * kMebi,
+                  .expert_slices_per_token = 40,
+                  .budget = 220 * kMebi,
+                  .prefetch = false,
+                  .disk_bytes_per_second = 2e9};
+  const MemoryPlan exact = plan_memory(input);
+  EXPECT_NEAR(exact.plain_bytes_per_token, (1 - 110.0 / 400) * 40 * kMebi, 1);
+  input.faults = {.bytes = 8 * kMebi, .bytes_per_second = 1e9};
+  const MemoryPlan around = plan_memory(input);
+  EXPECT_NEAR(around.plain_bytes_per_token, (1 - 110.0 / 400) * 40 * 0.5 * 8 * kMebi, 1);
+  EXPECT_NEAR(around.plain_tokens_per_second, 1e9 / around.plain_bytes_per_token, 1e-6);
+  const double missed = 1 - static_cast<double>(around.expert_cache) / (400 * kMebi);
+  EXPECT_NEAR(around.bytes_per_token, missed * missed * 40 * 8 * kMebi, 1);
+  // Read ahead, a token reads the experts alone.
+  input.prefetch = true;
+  EXPECT_LT(plan_memory(input).bytes_per_token, 40 * kMebi);
+  // Never more than there is.
+  input.faults.bytes = 1000 * kMebi;
+  EXPECT_EQ(plan_memory(input).plain_bytes_per_token, 400 * kMebi);
+}
+
 // Computing overlaps with what is read ahead, and waits for experts and for page faults.
 TEST(MemoryPlan, ComputingWaitsForExperts) {
   EXPECT_DOUBLE_EQ(token_rate({.ahead = 2e9}, 1, 1e9), 1 / 2.0);
   EXPECT_DOUBLE_EQ(token_rate({.ahead = 2e9}, 3, 1e9), 1 / 3.0);
   EXPECT_DOUBLE_EQ(token_rate({.ahead = 2e9, .waited_for = 1e9}, 3, 1e9), 1 / 4.0);
   EXPECT_DOUBLE_EQ(token_rate({.waited_for = 1e9}, 3, 1e9), 1 / 4.0);
+  EXPECT_DOUBLE_EQ(token_rate({.faulted = 1e9}, 3, 1e9), 1 / 4.0);
+  EXPECT_DOUBLE_EQ(token_rate({.ahead = 2e9, .faulted = 1e9}, 3, 1e9, 0.5e9), 1 / 5.0);
   EXPECT_DOUBLE_EQ(token_rate({}, 4, 0), 1 / 4.0);
   EXPECT_EQ(token_rate({.ahead = 1}, 4, 0), 0);  // the speed of the disk is unknown
   EXPECT_EQ(token_rate({}, 0, 1e9), 0);
