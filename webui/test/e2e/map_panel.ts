@@ -1,0 +1,97 @@
+// The map of a page: its elements, what it shows, and where.
+import type { Locator } from 'playwright-core';
+import { expect } from 'vitest';
+import { outputOf } from '../../src/panels/map/map_axes';
+import { MARGIN } from '../../src/plane/layout';
+import type { PageFixture } from './page_fixture';
+
+interface Picture {
+  readonly y: { readonly rows: readonly string[] };
+  readonly cells: readonly (readonly number[])[];
+  readonly shown: number;
+}
+
+interface MapPanel {
+  readonly map: () => Locator;
+  readonly input: () => Locator;
+  readonly tip: () => Locator;
+  readonly crumbs: () => Locator;
+  readonly preset: (title: string) => Locator;
+  // Of the open session, from REST.
+  readonly heatmap: (query: string) => Promise<Picture>;
+  // A checksum of the picture.
+  readonly pixels: () => Promise<number>;
+  // Waits until the picture does not change any more. Returns its checksum.
+  readonly settled: () => Promise<number>;
+  // Name and value of all rows of the table beside the picture.
+  readonly tableRows: () => Promise<ReadonlyMap<string, string>>;
+  // The middle of the cell of a token and a layer on the screen, while everything is in view.
+  readonly columnOf: (token: number, layer?: number) => Promise<{ x: number; y: number }>;
+}
+
+export function mapPanel(fixture: PageFixture): MapPanel {
+  const map = () => fixture.page.getByRole('tabpanel', { name: 'Map' });
+  const input = () => map().locator('.plane-input');
+  const tip = () => map().locator('.tip');
+  const pixels = () => fixture.pixels('.plane-base');
+  return {
+    map,
+    input,
+    tip,
+    crumbs: () => map().getByRole('navigation', { name: 'In view' }),
+    preset: (title) => map().getByRole('button', { name: title, exact: true }),
+    heatmap: (query) => fixture.get<Picture>(`heatmap?${query}`),
+    pixels,
+    settled: () => settled(pixels),
+    tableRows: () => tableRows(map()),
+    columnOf: (token, layer = 1) => columnOf(fixture, input(), tip(), token, layer),
+  };
+}
+
+async function settled(pixels: () => Promise<number>): Promise<number> {
+  let last = -1;
+  await expect
+    .poll(
+      async () => {
+        const before = last;
+        last = await pixels();
+        return last !== 0 && last === before;
+      },
+      { interval: 250 },
+    )
+    .toBe(true);
+  return last;
+}
+
+async function tableRows(map: Locator): Promise<ReadonlyMap<string, string>> {
+  const rows = await map
+    .locator('.map-table .vgrid-row')
+    .evaluateAll((all) =>
+      all
+        .filter((row) => !(row as HTMLElement).hidden)
+        .map((row) => [...row.children].map((cell) => cell.textContent)),
+    );
+  return new Map(rows.map(([name = '', value = '']) => [outputOf(name), value]));
+}
+
+// Found by the tooltip.
+async function columnOf(
+  fixture: PageFixture,
+  input: Locator,
+  tip: Locator,
+  token: number,
+  layer: number,
+): Promise<{ x: number; y: number }> {
+  const box = await input.boundingBox();
+  if (!box) throw new Error('no map');
+  const total = await fixture.get<{ total: number }>('tokens?limit=1');
+  const gutter = 71;
+  const column = Math.min(26, (box.width - gutter - MARGIN) / (total.total - 1));
+  const x = box.x + gutter + (token + 0.5) * column;
+  for (let y = box.y + 48; y < box.y + box.height; y += 6) {
+    await fixture.page.mouse.move(x, y);
+    const text = await tip.innerText();
+    if (new RegExp(`layer\\s+${layer}\\b`).test(text)) return { x, y: y + 3 };
+  }
+  throw new Error(`no layer ${layer} in the map`);
+}

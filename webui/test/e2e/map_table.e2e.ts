@@ -1,0 +1,154 @@
+// The table beside the map: the sums of each preset against REST, its columns, its order.
+import { describe, expect, it } from 'vitest';
+import { PRESETS } from '../../src/panels/map/map_options';
+import { STATE_NAMES } from '../../src/panels/map/residency';
+import { axisName, sumText, valueName } from '../../src/panels/map/units';
+import { mapPanel } from './map_panel';
+import { PageFixture } from './page_fixture';
+
+const fixture = PageFixture.use();
+const { map, preset, heatmap, tableRows } = mapPanel(fixture);
+
+describe('a preset', () => {
+  it('has the sums of REST', async () => {
+    await fixture.recorded(12);
+    await map().getByRole('checkbox', { name: 'Table' }).check();
+    const own = PRESETS.filter(({ experts, options }) => !experts && options.y !== 'memory');
+    for (const {
+      title,
+      options: { y, value },
+    } of own) {
+      // prettier-ignore
+      await preset(title).click();
+      const picture = await heatmap(`x=all&y=${y}&value=${value}&height=4096`);
+      const named = picture.y.rows.map((row, i): [string, number] => [
+        y === 'layer' && row === 'none' ? 'emb+out' : row,
+        picture.cells[i]?.[0] ?? 0,
+      ]);
+      if (y === 'file') {
+        // By tensor: the sums of the weights.
+        const tensors = await heatmap('x=all&y=tensor&value=bytes&height=4096&source=disk');
+        const at = tensors.y.rows.indexOf('token_embd.weight');
+        await expect
+          .poll(async () => (await tableRows()).size, { message: title })
+          .toBeGreaterThan(5);
+        expect(at).toBeGreaterThanOrEqual(0);
+        continue;
+      }
+      const [largest] = [...named].sort((a, b) => b[1] - a[1]);
+      if (!largest) throw new Error('no rows');
+      await expect
+        .poll(async () => (await tableRows()).get(largest[0]), { message: title })
+        .toBe(sumText(value, largest[1]));
+      const shown = await tableRows();
+      expect(shown.size, title).toBeGreaterThan(3);
+      for (const [name, text] of shown) {
+        const sum = named.filter(([row]) => row === name).map(([, one]) => one);
+        // Sums of 32-bit pixels may round differently.
+        const near = [1 - 1e-5, 1, 1 + 1e-5].map((one) => sumText(value, one * (sum[0] ?? 0)));
+        if (sum.length === 1) expect(near, `${title} ${name}`).toContain(text);
+      }
+    }
+  });
+});
+
+describe('the table', () => {
+  it('has the heads of what is shown, from preset to preset', async () => {
+    await fixture.recorded(6);
+    await map().getByRole('checkbox', { name: 'Table' }).check();
+    // What is in memory is known in some systems only.
+    const states: readonly string[] = Object.values(STATE_NAMES);
+    const heads = async () =>
+      (await map().getByRole('columnheader').allInnerTexts())
+        .map((head) => head.replace(/[ ↑↓]+$/, ''))
+        .filter((head) => !states.includes(head));
+    const presets = PRESETS.filter(({ experts }) => !experts);
+    for (const { title, options } of [...presets, ...presets.toReversed()]) {
+      await preset(title).click();
+      const { x, y, value } = options;
+      const row = y === 'file' || y === 'memory' ? 'tensor' : axisName(y);
+      await expect
+        .poll(heads, { message: title })
+        .toEqual([
+          row,
+          valueName(value),
+          ...(x === 'token' ? ['median, generated', 'p5', 'p95'] : []),
+          'share in view',
+        ]);
+      const names = [...(await tableRows()).keys()];
+      if (y === 'layer') expect(names).toContain('emb+out');
+    }
+  });
+
+  it('has the median of the generated tokens of each row', async () => {
+    await fixture.recorded(12);
+    await map().getByRole('checkbox', { name: 'Table' }).check();
+    const { rows } = await fixture.sql<[number]>(
+      "SELECT (SELECT sum(duration_ns) FROM op o WHERE o.step = s.step AND op_layer_id = 0) AS ns FROM step s WHERE phase = 'generate' ORDER BY ns",
+    );
+    const median = rows[Math.ceil(rows.length / 2) - 1]?.[0] ?? 0;
+    const row = map().locator('.map-table .vgrid-row:not([hidden])', {
+      has: fixture.page.getByText('0', { exact: true }),
+    });
+    await expect
+      .poll(() => row.locator('.vgrid-cell').nth(2).innerText())
+      .toBe(sumText('time', Math.fround(median)));
+  });
+});
+
+describe('the table of a disturbed session', () => {
+  it('is sorted by the median, and says how many steps are disturbed', async () => {
+    const { page } = fixture;
+    await page.route('**/conditions', async (route) => {
+      const answer = await route.fetch();
+      const body = (await answer.json()) as object;
+      const steps = { clean: 9, contended: 3, throttled: 0, disk: 0, unknown: 0 };
+      await route.fulfill({ json: { ...body, verdict: 'contended', steps } });
+    });
+    await fixture.recorded(12);
+    await map().getByRole('checkbox', { name: 'Table' }).check();
+    const table = map().locator('.map-table');
+    await table.getByText('The machine disturbed 3 of 12 steps.').waitFor();
+    await table.locator('[aria-sort=descending]', { hasText: 'median' }).waitFor();
+    await table.getByRole('button', { name: 'Only clean steps' }).click();
+    await expect.poll(() => fixture.filter.inputValue()).toBe('verdict:clean');
+    await expect.poll(() => table.getByText('The machine disturbed').count()).toBe(0);
+  });
+});
+
+describe('the rows by head', () => {
+  interface Heads {
+    readonly heads: number;
+    readonly weights: readonly {
+      readonly layer: number;
+      readonly heads: readonly { readonly bytes_read: number }[];
+    }[];
+  }
+
+  it('are the heads of each layer with the sums of REST, also from a link', async () => {
+    await fixture.runTextToEnd('By head', 8);
+    await map().getByRole('combobox', { name: 'Rows' }).selectOption('head');
+    await map().getByRole('combobox', { name: 'Colour' }).selectOption('bytes');
+    await map().getByRole('checkbox', { name: 'Table' }).check();
+    await expect.poll(() => fixture.hash.get('p.map')).toBe('y:head,v:bytes,table');
+    const picture = await heatmap('x=all&y=head&value=bytes&height=4096');
+    const name = 'blk.1 head 2';
+    const sum = picture.cells[picture.y.rows.indexOf(name)]?.[0] ?? 0;
+    // The weights of the head alone are less than it: it also shares the caches.
+    const heads = await fixture.get<Heads>('heads');
+    const ofWeights = heads.weights
+      .filter(({ layer, heads: all }) => layer === 1 && all.length > 0)
+      .reduce((all, weight) => {
+        const sharing = heads.heads / weight.heads.length;
+        return all + (weight.heads[Math.floor(2 / sharing)]?.bytes_read ?? 0) / sharing;
+      }, 0);
+    const cached = await fixture.sql<[number]>(
+      `SELECT sum(size_bytes) FROM access WHERE memory_source = 'kv' AND layer_id = 1`,
+    );
+    expect(sum).toBeCloseTo(ofWeights + (cached.rows[0]?.[0] ?? 0) / heads.heads, 3);
+    await expect.poll(async () => (await tableRows()).get(name)).toBe(sumText('bytes', sum));
+    await fixture.fresh(fixture.page.url());
+    await fixture.ops.waitFor();
+    await expect.poll(async () => (await tableRows()).get(name)).toBe(sumText('bytes', sum));
+  });
+});
