@@ -63,21 +63,26 @@ describe('a comparison', () => {
     expect(names.filter((name) => name.startsWith('FLASH_ATTN_EXT, layer '))).not.toEqual([]);
     const sign = (first?.difference.time_ns ?? 0) > 0 ? '+' : '−';
     await section().getByRole('columnheader', { name: 'token 14 − token 2' }).waitFor();
-    // A bar starts in the middle of its cell.
+    // A bar starts in the middle of its cell, and goes to the left if the token after the minus takes
+    // longer. The longest one fills half of the cell.
     const bars = await section()
       .locator('tr:has(.difference-bar)')
       .evaluateAll((all) =>
         all.map((row) => {
           const cell = row.lastElementChild?.getBoundingClientRect() ?? new DOMRect();
           const bar = row.querySelector('.difference-bar')?.getBoundingClientRect();
-          const middle = cell.x + cell.width / 2;
-          return bar ? [Math.round(bar.left - middle), Math.round(bar.right - middle)] : [];
+          const [half, middle] = [cell.width / 2, cell.x + cell.width / 2];
+          return bar ? [(bar.left - middle) / half, (bar.right - middle) / half] : [];
         }),
       );
-    // Bars of at least a pixel: to the left if the token after the minus takes longer.
-    const wide = bars.flatMap(([from = 0, to = 0], i) => (to > from ? [{ from, to, i }] : []));
-    expect(wide.length).toBeGreaterThan(0);
-    for (const { from, to, i } of wide) expect((amounts[i] ?? 0) < 0 ? to : from, `${i}`).toBe(0);
+    const shares = amounts.map((ns) => ns / Math.abs(amounts[0] ?? 0));
+    expect(shares.slice(0, 4).filter((share) => share !== 0)).toHaveLength(4);
+    expect(bars).toHaveLength(expected.total);
+    bars.forEach(([from, to], i) => {
+      const share = shares[i] ?? 0;
+      expect(from, `bar ${i}`).toBeCloseTo(Math.min(0, share), 2);
+      expect(to, `bar ${i}`).toBeCloseTo(Math.max(0, share), 2);
+    });
     expect((await rows())[1]?.[3]).toBe(sign + text(Math.abs(first?.difference.time_ns ?? 0)));
     // Both are marked in the map, and a link shows the same.
     await page.mouse.move(2, 2);
