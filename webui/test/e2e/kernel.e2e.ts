@@ -5,14 +5,17 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { formatBytes } from '../../src/format';
 import type { Breakdown, MemoryPlan } from '../../src/net/types';
+import { LEAST_BUDGET } from '../../src/panels/budget/sizes';
 import { makeModel } from './models';
 import { PageFixture } from './page_fixture';
 
 let folder = '';
 afterAll(() => rm(folder, { recursive: true }));
+// Larger than the least budget.
+const SIZES = ['--layers', '3', '--embd', '512', '--ff', '2048'];
 const fixture = PageFixture.use(async () => {
   folder = await mkdtemp(join(tmpdir(), 'tt-kernel-'));
-  return ['-m', await makeModel(folder, 'small')];
+  return ['-m', await makeModel(folder, 'small', SIZES)];
 });
 
 const grid = (name: string) => fixture.page.getByRole('grid', { name });
@@ -53,35 +56,48 @@ describe('the kernel of an op', () => {
   });
 });
 
-// Summary and memory budget: one rule for the bytes of the weights.
-async function comparesMemory(of: PageFixture, isRepacked: boolean): Promise<void> {
-  await of.recorded(6);
+// Where the weights are, in bytes: the same in SQL and in the plan of the server.
+async function weightsOf(of: PageFixture): Promise<{ file: number; repacked: number }> {
   const { rows } = await of.sql<[string, number]>(
     "SELECT memory_source, sum(tensor_bytes) FROM tensor WHERE template = (SELECT max(template) FROM step) AND tensor_kind = 'weight' AND view_of IS NULL GROUP BY 1",
   );
   const bytes = new Map(rows);
   const file = bytes.get('disk') ?? 0;
   const repacked = bytes.get('repacked') ?? 0;
-  expect(repacked > 0).toBe(isRepacked);
   const { tensors } = await of.rest<MemoryPlan>('models/small/memory/plan');
   const total = tensors.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
   expect(total).toBe(file + repacked);
+  return { file, repacked };
+}
+
+const budget = (of: PageFixture) => of.page.getByRole('tabpanel', { name: 'Memory budget' });
+
+// Summary and memory budget: one rule for the bytes of the weights.
+async function comparesMemory(of: PageFixture, isRepacked: boolean): Promise<void> {
+  await of.recorded(6);
+  const { file, repacked } = await weightsOf(of);
+  expect(repacked > 0).toBe(isRepacked);
+  const total = formatBytes(file + repacked);
+  const [inFile, copies] = [formatBytes(file), formatBytes(repacked)];
+  const enough = `${inFile} for the weights in the file, ${isRepacked ? `${copies} of repacked weights, ` : ''}`;
 
   const summary = of.inspector.getByRole('list', { name: 'Summary' });
   const cache = summary.getByText(/A cache of/);
-  await expect
-    .poll(() => cache.innerText())
-    .toContain(
-      isRepacked
-        ? `${formatBytes(file)} for the weights in the file, ${formatBytes(repacked)} of repacked weights, `
-        : `${formatBytes(file)} for the weights in the file, `,
-    );
+  await expect.poll(() => cache.innerText()).toContain(enough);
   if (!isRepacked) expect(await cache.innerText()).not.toContain('repacked');
 
   await of.tab('Memory budget').click();
-  const panel = of.page.getByRole('tabpanel', { name: 'Memory budget' });
-  await expect.poll(() => panel.innerText()).toContain(`its weights are ${formatBytes(total)}`);
-  expect(await panel.innerText()).toContain(`${formatBytes(file)} for the weights in the file`);
+  await expect
+    .poll(() => budget(of).locator('.budget-slider').innerText())
+    .toContain(
+      isRepacked
+        ? ` of ${total}: ${inFile} in the file and ${copies} that are repacked now`
+        : ` of ${total}, all weights`,
+    );
+  const sentence = await budget(of).locator('.budget-enough').innerText();
+  expect(sentence).toContain(enough);
+  const copiesNote = budget(of).getByText(`${copies} of the weights are repacked copies`);
+  expect(await copiesNote.count()).toBe(isRepacked ? 1 : 0);
 }
 
 describe('the memory of the weights', () => {
@@ -91,9 +107,29 @@ describe('the memory of the weights', () => {
   describe('without repacking', () => {
     const plain = PageFixture.use(async () => [
       '-m',
-      await makeModel(await mkdtemp(join(folder, 'plain-')), 'small'),
+      await makeModel(await mkdtemp(join(folder, 'plain-')), 'small', SIZES),
       '--no-repack',
     ]);
     it('is, too', () => comparesMemory(plain, false));
+  });
+
+  describe('of a model that is too small for a budget', () => {
+    const small = PageFixture.use(async () => [
+      '-m',
+      await makeModel(await mkdtemp(join(folder, 'small-')), 'small'),
+    ]);
+    it('has its size instead of a slider', async () => {
+      await small.recorded(6);
+      const { file, repacked } = await weightsOf(small);
+      expect(file + repacked).toBeLessThan(LEAST_BUDGET);
+      await small.tab('Memory budget').click();
+      await budget(small)
+        .getByText(`its weights are ${formatBytes(file + repacked)}`)
+        .waitFor();
+      await budget(small)
+        .getByText(`${formatBytes(file)} for the weights in the file`)
+        .waitFor();
+      expect(await budget(small).getByRole('slider').count()).toBe(0);
+    });
   });
 });
