@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import {
+  COMPARED_AXES,
+  COMPARED_VALUES,
+  comparedNumbers,
+  comparedText,
+  comparisonOptions,
+  comparisonText,
+  compareQuery,
+  relativeName,
+  rowsThatMatter,
+} from '../../../../src/panels/inspector/compare';
+import { causeHead, causeText } from '../../../../src/panels/inspector/comparison_causes';
+import { rowMedians } from '../../../../src/panels/inspector/generated_medians';
+
+describe('a comparison', () => {
+  const view = { phase: 'generate', range: null, filter: 'op:mul_mat layer:2' } as const;
+
+  it('of tokens asks for both, with the filter but without the phase', () => {
+    expect(compareQuery({ kind: 'token', token: 3 }, { kind: 'token', token: 9 }, view, 4)).toEqual(
+      { op: 'mul_mat', layers: '2', left_token: 3, right_token: 9 },
+    );
+  });
+
+  it('of layers asks for both, with the phase but without other layers', () => {
+    expect(compareQuery({ kind: 'layer', layer: 1 }, { kind: 'layer', layer: 0 }, view, 4)).toEqual(
+      { phase: 'generate', op: 'mul_mat', left_layer: 1, right_layer: 0 },
+    );
+  });
+
+  const figures = (time_ns: number, bytes_read: number) => ({
+    accesses: 1,
+    bytes_read,
+    bytes_written: 24,
+    executions: 1,
+    time_ns,
+  });
+
+  it('shows both sides and the signed difference', () => {
+    const row = {
+      left: figures(3000, 1000),
+      right: figures(1000, 3048),
+      difference: { ...figures(-2000, 2048), bytes_written: 0, accesses: 0 },
+      ratio: null,
+    };
+    expect(comparedText(row, 'time')).toEqual({
+      left: '3 µs',
+      right: '1 µs',
+      difference: '−2 µs',
+      amount: -2000,
+    });
+    expect(comparedText(row, 'bytes').difference).toBe('+2 KiB');
+    expect(comparedText(row, 'accesses').difference).toBe('0');
+    expect(comparedText({ ...row, left: null }, 'time').left).toBe('–');
+  });
+
+  it('subtracts the first side from the second one', () => {
+    expect(comparedNumbers(2000, 3000, 'time').difference).toBe('+1 µs');
+    expect(comparedNumbers(3072, 1024, 'bytes').difference).toBe('−2 KiB');
+    expect(comparedNumbers(5, 5, 'accesses')).toEqual({ left: '5', right: '5', difference: '0' });
+  });
+
+  it.each([
+    ['l_out (layer -1)', 'l_out (layer before)'],
+    ['l_out (layer +1)', 'l_out (layer after)'],
+    ['K (layer -12)', 'K (12 layers before)'],
+    ['attn_q.weight', 'attn_q.weight'],
+  ])('names a tensor of another layer: %s', (name, text) => {
+    expect(relativeName(name)).toBe(text);
+  });
+
+  it.each([
+    ['Other request: max_tokens 12 and 24, messages.0.user, prompt.', 'Other request: max tokens 12 and 24, prompt text (user message 1), prompt text.'],
+    ['Other request: stop.0 none and END, 3 more.', 'Other request: stop text 1 none and END, 3 more.'],
+    ['Other settings: cache_type_k f16 and q8_0, threads 2 and 4.', 'Other settings: type of K in the KV cache f16 and q8_0, threads 2 and 4.'],
+    ['Other machine: ram_bytes 1 and 2.', 'Other machine: memory (bytes) 1 and 2.'],
+    ['New graphs: 0 steps on the left and 1 on the right had a graph.', 'New graphs: 0 steps in this session and 1 in the other session had a graph.'],
+    ['Reused prefix: the left session reused 4 of its 9 prompt tokens from session 20260102-030405-abcdef, the right session reused none.', 'Reused prefix: this session reused 4 of its 9 prompt tokens from session “A”, the other session reused none.'],
+  ])('names the cause: %s', (cause, text) => {
+    expect(causeText(cause, () => 'session “A”')).toBe(text);
+  }); // prettier-ignore
+
+  it.each([
+    ['The machine held up this session: contended: the threads waited for 3.5 % of their time. The times are not those of the model alone.', 'The machine held up this session: contended: the threads waited for 3.5 % of their time.'],
+    ['Other model: a.gguf and b.gguf.', 'Other model: a.gguf and b.gguf.'],
+  ])('shows the first sentence of a cause: %s', (cause, text) => {
+    expect(causeHead(cause)).toBe(text);
+  }); // prettier-ignore
+
+  it('has the medians of the steps with a value', () => {
+    const range = { from: 0, to: 4 };
+    const y = { rows: ['0', '1', 'outside'] };
+    const cells = Float32Array.from([0, 5, 3, 9, 0, 0, 7, 0, 0, 0, 0, 0]);
+    expect([...rowMedians({ x: range, y, width: 4, cells } as never)]).toEqual([
+      ['0', 5],
+      ['1', 7],
+    ]);
+  });
+
+  it('leaves out rows with hardly any difference', () => {
+    expect(rowsThatMatter([-1000, 500, 10, 9, 0])).toBe(3);
+    expect(rowsThatMatter([3, -2])).toBe(2);
+    expect(rowsThatMatter([0, 0])).toBe(0);
+    expect(rowsThatMatter([])).toBe(0);
+  });
+
+  it('has its options in the link', () => {
+    for (const value of COMPARED_VALUES) {
+      for (const by of COMPARED_AXES)
+        expect(comparisonOptions(comparisonText({ value, by }))).toEqual({ value, by });
+    }
+    expect(comparisonText({ value: 'time', by: 'op_kind' })).toBe('');
+    expect(comparisonOptions('diff:nothing,by:nothing')).toEqual({ value: 'time', by: 'op_kind' });
+  });
+});
