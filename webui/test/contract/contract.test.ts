@@ -1,6 +1,6 @@
 // Tests the real server against its contract, api/openapi.yaml: every route, parameter and
 // response. A documented response that no request here produces fails the test, except those in
-// the table SHOWN_ELSEWHERE.
+// the table COVERED_ELSEWHERE.
 import { execFile } from 'node:child_process';
 import { copyFile, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,12 +12,12 @@ import { startServer, type Server } from '../e2e/harness';
 import { sendRequest, jsonOf, type HttpResponse } from './http_client';
 import { readContract, type Operation } from './document';
 import { ContractValidator } from './contract_validator';
-import { targetOf, type ValuesByName, type TextByName } from './probes';
+import { targetOf, type TextByName } from './probes';
 import { bodyOf, prober, testOperations, type Body } from './operation_tests';
+import { COVERED_ELSEWHERE, DENSE, PROMPT, QUERIES, VALUES } from './operation_values';
 import type { JsonObject } from './probes';
 
 const KEY = 'the-key-of-the-contract-test';
-const DENSE = 'pocket';
 const PATH_PARAMETERS = {
   template: '1',
   step: '0',
@@ -27,7 +27,6 @@ const PATH_PARAMETERS = {
     return finished;
   },
 };
-const PROMPT = { prompt: 'Once upon a time', max_tokens: 2, residency_interval_ms: 0 };
 // A context for more tokens than are generated while a test reads the running session.
 const CONTEXT = '32768';
 
@@ -65,12 +64,6 @@ async function execute(id: string, path: TextByName, body?: Body): Promise<HttpR
   const target = targetOf(one, path);
   return sendRequest(server.url, { method: one.method, target, ...bodyOf(one, body) });
 }
-
-// Query parameters that an operation needs.
-const QUERIES: Readonly<Record<string, TextByName>> = {
-  login: { code: 'any' },
-  comparisonWithin: { left_token: '0', right_token: '1' },
-};
 
 const sent = (id: string, body: Body | string) => bodyOf(operation(id), body);
 
@@ -185,86 +178,6 @@ const bodies: Readonly<Record<string, () => Body>> = {
   rename: () => ({ title: 'Another title' }),
   setMemory: () => ({ budget: 'off' }),
   setAccessPattern: () => pattern,
-};
-
-const LAYERS = { layers: ['all', 'outside', '0', '1,0-1,outside'] };
-
-// Values by operation, for parameters and fields that a schema cannot describe. Fields of `generate`
-// that exclude each other are omitted and have a separate test.
-const VALUES: Readonly<Record<string, ValuesByName>> = {
-  accesses: { cursor: [], layer: [0, 'outside', 'none'] }, // cursors have a separate test
-  ...Object.fromEntries(
-    ['heatmap', 'memoryMap', 'timeline', 'breakdown', 'hot', 'sequentiality'].map((id) => [
-      id,
-      LAYERS,
-    ]),
-  ),
-  ...Object.fromEntries(
-    ['tensors', 'ops', 'stepAccesses', 'expertTokens'].map((id) => [
-      id,
-      { layer: [0, 'outside', 'none'] },
-    ]),
-  ),
-  export: { first_step: [0, 1] },
-  generate: {
-    model: [DENSE],
-    prompt: ['a', 'ä\u0000 \u{1f600}'],
-    messages: [],
-    tokens: [],
-    grammar: ['', 'root ::= "a" | "b"'],
-    stop: [[], ['a', 'ä'], Array.from({ length: 32 }, (_, i) => `stop ${i}`)],
-    stats_pattern: ['', 'attn.*'],
-  },
-  // The layer has one router; the session has only these phases.
-  expertLayer: { router: [0], phase: ['prompt', 'generate'] },
-  // The other pairs exclude this one and have a separate test.
-  comparisonWithin: {
-    ...LAYERS,
-    ...Object.fromEntries(
-      ['token', 'step', 'layer'].flatMap((axis) => [
-        [`left_${axis}`, axis === 'token' ? [0, 1] : []],
-        [`right_${axis}`, axis === 'token' ? [0, 1] : []],
-      ]),
-    ),
-  },
-  setMemory: { budget: ['off'] }, // a budget has a separate test, because it loads the model again
-  stepGraph: LAYERS,
-  templateGraph: LAYERS,
-  reuse: { sizes: ['', '0', '1000,9007199254740991'] },
-  query: {
-    sql: ['SELECT 1', 'SELECT * FROM access', "SELECT 'ä' -- \u{1f600}"],
-    timeout_ms: [60_000], // with a shorter timeout the result depends on the machine
-  },
-  rename: { title: ['x', 'x'.repeat(200), 'ä'.repeat(200), '%_\\"\''] },
-};
-
-// Operations whose queries wait in the queue of expensive queries.
-const QUEUED = [
-  'comparison',
-  'determinism',
-  'expertLayer',
-  'expertCaches',
-  'expertPinning',
-  'expertTokens',
-  'experts',
-  'export',
-  'heads',
-  'pattern',
-  'report',
-  'reuse',
-  'validation',
-];
-
-// Responses that cannot be produced from outside, with the C++ test that covers them.
-const COVERED_ELSEWHERE: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(
-    QUEUED.map((operation) => [
-      `${operation} 503 application/problem+json`,
-      'needs a large session: QueryQueue.ServerStaysResponsiveDuringManyExpensiveQueries',
-    ]),
-  ),
-  'restore 500 application/problem+json':
-    'needs a read-only disk: StorageLimits.ReadOnlyFolderIsServedAndWritesFail',
 };
 
 describe('all operations', () => {

@@ -1,0 +1,92 @@
+// What the operations of the contract are requested with, and the responses that no request of the
+// test can produce.
+import type { TextByName, ValuesByName } from './probes';
+
+export const DENSE = 'pocket';
+export const PROMPT = { prompt: 'Once upon a time', max_tokens: 2, residency_interval_ms: 0 };
+
+// Query parameters that an operation needs.
+export const QUERIES: Readonly<Record<string, TextByName>> = {
+  login: { code: 'any' },
+  comparisonWithin: { left_token: '0', right_token: '1' },
+};
+
+const LAYERS = { layers: ['all', 'outside', '0', '1,0-1,outside'] };
+
+// Values by operation, for parameters and fields that a schema cannot describe. Fields of `generate`
+// that exclude each other are omitted and have a separate test.
+export const VALUES: Readonly<Record<string, ValuesByName>> = {
+  accesses: { cursor: [], layer: [0, 'outside', 'none'] }, // cursors have a separate test
+  ...Object.fromEntries(
+    ['heatmap', 'memoryMap', 'timeline', 'breakdown', 'hot', 'sequentiality'].map((id) => [
+      id,
+      LAYERS,
+    ]),
+  ),
+  ...Object.fromEntries(
+    ['tensors', 'ops', 'stepAccesses', 'expertTokens'].map((id) => [
+      id,
+      { layer: [0, 'outside', 'none'] },
+    ]),
+  ),
+  export: { first_step: [0, 1] },
+  generate: {
+    model: [DENSE],
+    prompt: ['a', 'ä\u0000 \u{1f600}'],
+    messages: [],
+    tokens: [],
+    grammar: ['', 'root ::= "a" | "b"'],
+    stop: [[], ['a', 'ä'], Array.from({ length: 32 }, (_, i) => `stop ${i}`)],
+    stats_pattern: ['', 'attn.*'],
+  },
+  // The layer has one router; the session has only these phases.
+  expertLayer: { router: [0], phase: ['prompt', 'generate'] },
+  // The other pairs exclude this one and have a separate test.
+  comparisonWithin: {
+    ...LAYERS,
+    ...Object.fromEntries(
+      ['token', 'step', 'layer'].flatMap((axis) => [
+        [`left_${axis}`, axis === 'token' ? [0, 1] : []],
+        [`right_${axis}`, axis === 'token' ? [0, 1] : []],
+      ]),
+    ),
+  },
+  setMemory: { budget: ['off'] }, // a budget has a separate test, because it loads the model again
+  stepGraph: LAYERS,
+  templateGraph: LAYERS,
+  reuse: { sizes: ['', '0', '1000,9007199254740991'] },
+  query: {
+    sql: ['SELECT 1', 'SELECT * FROM access', "SELECT 'ä' -- \u{1f600}"],
+    timeout_ms: [60_000], // with a shorter timeout the result depends on the machine
+  },
+  rename: { title: ['x', 'x'.repeat(200), 'ä'.repeat(200), '%_\\"\''] },
+};
+
+// Operations whose queries wait in the queue of expensive queries.
+const QUEUED = [
+  'comparison',
+  'determinism',
+  'expertLayer',
+  'expertCaches',
+  'expertPinning',
+  'expertTokens',
+  'experts',
+  'export',
+  'heads',
+  'pattern',
+  'report',
+  'reuse',
+  'validation',
+];
+
+// Responses that cannot be produced from outside, with the C++ test that covers them.
+export const COVERED_ELSEWHERE: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    QUEUED.map((operation) => [
+      `${operation} 503 application/problem+json`,
+      'needs a large session: QueryQueue.ServerStaysResponsiveDuringManyExpensiveQueries',
+    ]),
+  ),
+  'restore 500 application/problem+json':
+    'needs a read-only disk: StorageLimits.ReadOnlyFolderIsServedAndWritesFail',
+};
