@@ -73,8 +73,9 @@ describe('a gesture', () => {
     const [name, largest] = part.y.rows
       .map((row, i): [string, number] => [row, part.cells[i]?.[0] ?? 0])
       .sort((a, b) => b[1] - a[1])[0] ?? ['', 0];
-    void largest;
-    await expect.poll(async () => (await tableRows()).has(componentName(name))).toBe(true);
+    await expect
+      .poll(async () => (await tableRows()).get(componentName(name)))
+      .toBe(sumText('time', largest));
     await page.keyboard.press('z');
     await page.keyboard.press('Escape');
     await expect.poll(() => fixture.hash.get('r')).toBeNull();
