@@ -1,5 +1,5 @@
-// Finds the selected op or node again when the selected step has another graph, where it has another
-// index: by the name of its output.
+// Finds the selected op or node in the graph of each selected step, where it may have another index: by
+// the name of its output.
 import { effect, untracked } from '@preact/signals';
 import type { Node } from '../net/types';
 import type { OpenSession } from './open_session';
@@ -19,40 +19,85 @@ function nodeOf(graph: TemplateGraph, selection: Selection | null): Node | undef
   }
 }
 
-// The selection in a graph that has an output of this name. An access becomes its op: the accesses
-// of another graph may differ. Null: the graph has no such output.
-export function selectionIn(
-  graph: TemplateGraph,
-  selection: Selection,
-  key: string,
-): Selection | null {
-  const tensor = graph.tensorOf.get(key);
-  const node = tensor === undefined ? undefined : graph.producers.get(tensor);
-  if (!node) return null;
-  if (selection.kind === 'node') return { kind: 'node', node: node.node };
-  return node.executed_op === null ? null : { kind: 'op', op: node.executed_op };
+// The name of the output of a selected op or node; null: there is none.
+export function outputName(graph: TemplateGraph, selection: Selection | null): string | null {
+  if (selection?.kind === 'output') return selection.name;
+  const node = nodeOf(graph, selection);
+  return (node && graph.keys[node.tensor]) ?? null;
 }
 
-// Watches a session until the returned function is called.
-export function followSelection(session: OpenSession): () => void {
-  const { navigation } = session.context;
-  const resource = graphOf(session);
-  let known: { readonly graph: TemplateGraph; readonly selection: Selection; readonly key: string } | null = null; // prettier-ignore
-  return effect(() => {
-    const graph = resource.state.value.value;
-    const { selection } = navigation.view.value;
-    if (graph?.template !== templateOf(session).value) return; // it is loading
-    untracked(() => {
-      let now = selection;
-      if (selection && known?.selection === selection && known.graph !== graph) {
-        now = selectionIn(graph, selection, known.key);
-        if (now === null || nodeOf(graph, now) !== nodeOf(graph, selection))
-          navigation.change({ selection: now }, 'replace');
-        else now = selection;
-      }
-      const node = nodeOf(graph, now);
-      const key = node && graph.keys[node.tensor];
-      known = now && key !== undefined ? { graph, selection: now, key } : null;
+// The selected op or node in a graph, by the name of its output. An access becomes its op: the
+// accesses of another graph may differ.
+export function selectionIn(graph: TemplateGraph, selection: Selection, name: string): Selection {
+  const tensor = graph.tensorOf.get(name);
+  const node = tensor === undefined ? undefined : graph.producers.get(tensor);
+  const isNode =
+    selection.kind === 'node' || (selection.kind === 'output' && selection.of === 'node');
+  if (node && isNode) return { kind: 'node', node: node.node };
+  const op = node?.executed_op ?? null;
+  if (op !== null) return { kind: 'op', op };
+  return { kind: 'output', of: isNode ? 'node' : 'op', name };
+}
+
+interface Known {
+  readonly graph: TemplateGraph;
+  readonly selection: Selection;
+  readonly name: string;
+}
+
+export class FollowedSelection {
+  readonly stop: () => void;
+  private readonly session: OpenSession;
+  private graph: TemplateGraph | null = null; // of the selected step
+  private known: Known | null = null;
+
+  // Watches the session until `stop` is called.
+  constructor(session: OpenSession) {
+    this.session = session;
+    const { navigation } = session.context;
+    this.stop = effect(() => {
+      const graph = this.loadedGraph(graphOf(session).state.value.value);
+      const { selection } = navigation.view.value;
+      if (!graph) return;
+      untracked(() => {
+        this.follow(graph, selection);
+      });
     });
-  });
+  }
+
+  // The name of the output of the selected op or node; null: it is unknown. While the graph of another
+  // step is loading, it is the name in the step before.
+  nameOf(selection: Selection | null): string | null {
+    const { known } = this;
+    if (known?.selection === selection) return known.name;
+    const graph = this.loadedGraph(graphOf(this.session).state.peek().value);
+    return graph && outputName(graph, selection);
+  }
+
+  // Null: the graph is of another step.
+  private loadedGraph(graph: TemplateGraph | null): TemplateGraph | null {
+    return graph?.template === templateOf(this.session).value ? graph : null;
+  }
+
+  private follow(graph: TemplateGraph, selection: Selection | null): void {
+    const { navigation } = this.session.context;
+    const now = this.selectionIn(graph, selection);
+    const name = outputName(graph, now);
+    this.known = now && name !== null ? { graph, selection: now, name } : null;
+    const isNew = this.graph !== graph;
+    this.graph = graph;
+    if (now !== selection) navigation.change({ selection: now }, 'replace');
+    else if (isNew) navigation.nameOutput();
+  }
+
+  private selectionIn(graph: TemplateGraph, selection: Selection | null): Selection | null {
+    if (selection?.kind !== 'output') {
+      const { known } = this;
+      if (known?.selection !== selection || known.graph === graph) return selection;
+      const found = selectionIn(graph, known.selection, known.name);
+      return nodeOf(graph, found) === nodeOf(graph, selection) ? selection : found;
+    }
+    const found = selectionIn(graph, selection, selection.name);
+    return found.kind === 'output' ? selection : found;
+  }
 }

@@ -1,7 +1,7 @@
 // Holds the view and keeps it in sync with the browser's URL. A selection pushes a history entry,
 // so that Back undoes it. Pan, zoom and typing a filter replace the current entry 250 ms after the
 // last change.
-import { signal, type ReadonlySignal } from '@preact/signals';
+import { batch, signal, type ReadonlySignal } from '@preact/signals';
 import { fromHash, toHash, type KnownPanels } from './url';
 import { withSession, withStep, emptyView, withKey, type View, type Window } from './view';
 
@@ -24,19 +24,23 @@ export class Navigation {
   private readonly browser: Browser;
   private readonly panels: KnownPanels;
   private readonly onInvalidParts: (dropped: readonly string[]) => void;
+  private readonly outputName: (view: View) => string | null;
   private timer: ReturnType<typeof setTimeout> | null = null;
   private coalescing = false;
 
-  // `onInvalidParts` is called with the invalid parts of a URL.
+  // `onInvalidParts` is called with the invalid parts of a URL. `outputName`: the name of the output of
+  // a view's selected op or node; null: unknown.
   constructor(
     browser: Browser,
     panels: KnownPanels,
     onInvalidParts: (invalid: readonly string[]) => void,
+    outputName: (view: View) => string | null = () => null,
   ) {
     this.view = this.current;
     this.browser = browser;
     this.panels = panels;
     this.onInvalidParts = onInvalidParts;
+    this.outputName = outputName;
   }
 
   start(): void {
@@ -53,10 +57,13 @@ export class Navigation {
     if (next === before) return;
     const push = how === 'push' || (how === 'coalesce' && !this.coalescing);
     if (push) this.writePending(); // write pending changes to the entry that is left
-    this.current.value = next;
     this.coalescing = how === 'coalesce' || (how === 'debounced' && this.coalescing);
-    if (how === 'debounced') this.writeLater();
-    else this.write(push);
+    // What reacts to the view may replace the entry, which has to be the new one.
+    batch(() => {
+      this.current.value = next;
+      if (how === 'debounced') this.writeLater();
+      else this.write(push);
+    });
   }
 
   change(part: Partial<View>, how: HistoryMode = 'push'): void {
@@ -100,15 +107,25 @@ export class Navigation {
     this.change({ sorts: withKey(this.current.peek().sorts, panel, sort) }, 'replace');
   }
 
+  // The name of the selected output has become known: the URL gets it.
+  nameOutput(): void {
+    if (this.browser.location.hash !== this.hash()) this.write(false);
+  }
+
   // The URL of the current view.
   link(): string {
     const { pathname, search } = this.browser.location;
-    return `${pathname}${search}${toHash(this.current.peek())}`;
+    return `${pathname}${search}${this.hash()}`;
+  }
+
+  private hash(): string {
+    const view = this.current.peek();
+    return toHash(view, this.outputName(view));
   }
 
   private read(): void {
     const { hash } = this.browser.location;
-    if (hash === toHash(this.current.peek())) return;
+    if (hash === this.hash()) return;
     this.cancel();
     this.coalescing = false;
     const { view, invalid } = fromHash(hash, this.panels);

@@ -1,29 +1,36 @@
 // The selection: one item of the open session or of its selected step. Every view marks it and the
 // inspector describes it. Tensors, experts, heads, tokens and layers are the same in every step. Ops and
-// nodes are indices of the selected step; followSelection finds them again in a step with another
-// graph.
+// nodes are indices of the selected step. The name of their output identifies them: links have it, and
+// FollowedSelection finds them by it in each step.
 
 export type Selection =
   | { readonly kind: 'op'; readonly op: number }
   // `access`: index in the template; `part`: its row (an expert, a row of a matrix)
   | { readonly kind: 'access'; readonly op: number; readonly access: number; readonly part: number }
   | { readonly kind: 'node'; readonly node: number } // of the step's graph
+  // An op or node that the selected step does not have, or whose graph has not arrived.
+  // `name`: of TemplateGraph.keys
+  | { readonly kind: 'output'; readonly of: 'op' | 'node'; readonly name: string }
   | { readonly kind: 'tensor'; readonly name: string } // TemplateGraph.keys
   | { readonly kind: 'expert'; readonly expert: number }
   | { readonly kind: 'head'; readonly layer: number; readonly head: number }
   | { readonly kind: 'token'; readonly token: number }
   | { readonly kind: 'layer'; readonly layer: number };
 
-// The form in URLs: o:12, a:12.30.0, n:7, t:blk.3.ffn_up.weight, x:6, h:3.7, k:5,
-// l:3.
-export function encodeSelection(selection: Selection): string {
+// The form in URLs: o:ffn_out-3, a:12.30.0, n:Qcur-0~2, t:blk.3.ffn_up.weight, x:6, h:3.7, k:5, l:3.
+// `name`: of the output of the selected op or node. If it is unknown, or looks like an index, the link
+// has the index: o:12, n:7.
+export function encodeSelection(selection: Selection, name: string | null = null): string {
+  const isName = name !== null && OUTPUT.test(name);
   switch (selection.kind) {
     case 'op':
-      return `o:${selection.op}`;
+      return isName ? `o:${name}` : `o:${selection.op}`;
     case 'access':
       return `a:${selection.op}.${selection.access}.${selection.part}`;
     case 'node':
-      return `n:${selection.node}`;
+      return isName ? `n:${name}` : `n:${selection.node}`;
+    case 'output':
+      return `${selection.of === 'op' ? 'o' : 'n'}:${selection.name}`;
     case 'tensor':
       return `t:${selection.name}`;
     case 'expert':
@@ -37,9 +44,14 @@ export function encodeSelection(selection: Selection): string {
   }
 }
 
+const OUTPUT = /^(?!\d+$).{1,200}$/s;
+
 export function decodeSelection(text: string): Selection | null {
   const named = /^t:(.{1,200})$/s.exec(text);
   if (named?.[1] !== undefined) return { kind: 'tensor', name: named[1] };
+  const output = /^([on]):(.*)$/s.exec(text);
+  if (output?.[2] !== undefined && OUTPUT.test(output[2]))
+    return { kind: 'output', of: output[1] === 'o' ? 'op' : 'node', name: output[2] };
   const head = /^h:(\d{1,9})\.(\d{1,9})$/.exec(text);
   if (head) return { kind: 'head', layer: Number(head[1]), head: Number(head[2]) };
   const match = /^([oanxkl]):(\d{1,9})(?:\.(\d{1,9})\.(\d{1,9}))?$/.exec(text);

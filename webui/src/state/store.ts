@@ -11,7 +11,7 @@ import { LAYOUTS, parseLayout, withTab, type Layout, type LayoutName } from './l
 import { Chat } from './chat';
 import { Connection } from './connection';
 import { onlyLayer, parseFilter } from './filter';
-import { followSelection } from './follow_selection';
+import { FollowedSelection } from './follow_selection';
 import { MemoryBudget } from './memory_budget';
 import { Models } from './models';
 import { stepOpsOf } from './per_session';
@@ -74,7 +74,7 @@ export class Store implements LiveSink {
   readonly api: Api;
   private readonly panels: KnownPanels;
   private live: Watcher | null = null;
-  private stopFollowing: (() => void) | null = null;
+  private followed: FollowedSelection | null = null;
   private stopPressedMs = 0;
   private readonly budgets = new Map<string, MemoryBudget>();
   private startedRun: Run | null = null; // the run that was just started, used when its session opens
@@ -86,9 +86,15 @@ export class Store implements LiveSink {
     this.now = this.clock;
     this.settings = new SettingsStore(local);
     this.theme = themeOf(this.settings.current, systemTheme);
-    this.navigation = new Navigation(browser, panels, (dropped) => {
-      this.toasts.error(`Ignored invalid parts of the link: ${dropped.join(', ')}`);
-    });
+    this.navigation = new Navigation(
+      browser,
+      panels,
+      (dropped) => {
+        this.toasts.error(`Ignored invalid parts of the link: ${dropped.join(', ')}`);
+      },
+      ({ session, selection }) =>
+        this.current.peek()?.id === session ? (this.followed?.nameOf(selection) ?? null) : null,
+    );
     this.playback = new Playback(this.open, this.navigation);
     this.connection = new Connection(api, waiting);
     this.models = new Models(api, this.toasts);
@@ -379,13 +385,14 @@ export class Store implements LiveSink {
     const before = this.current.peek();
     if ((before?.id ?? null) === id) return;
     before?.close();
-    this.stopFollowing?.();
+    this.followed?.stop();
+    this.followed = null;
     this.hoverToken.value = null;
     const run = this.startedRun?.id === id ? this.startedRun : null;
     this.startedRun = null;
     const opened = id === null ? null : this.openSession(id, run);
     this.current.value = opened;
-    this.stopFollowing = opened && followSelection(opened);
+    this.followed = opened && new FollowedSelection(opened);
     // If the page falls behind, it gets the newest data and reads the skipped data over HTTP.
     this.live?.watch(id, id === null ? [] : KINDS, { thin: 'latest' });
   }

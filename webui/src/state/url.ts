@@ -1,6 +1,6 @@
 // The URL hash of a view:
 //
-//   #1&session=ID&with=ID&ph=g&step=12&l=5&sel=o:403&cmp=k:9&full=graph&tab=graph,steps
+//   #1&session=ID&with=ID&ph=g&step=12&l=5&sel=o:ffn_out-5&cmp=k:9&full=graph&tab=graph,steps
 //     &r=token:20:48,layer:3:7&speed=0.001&loop=1&q=op:mul_mat&o.table=-duration_ns&f.graph=ffn
 //     &w.graph=0:48&p.map=y:file,log
 //
@@ -32,7 +32,8 @@ export interface ParsedHash {
   readonly invalid: readonly string[]; // invalid parts
 }
 
-export function toHash(view: View): string {
+// `name`: of the output of the selected op or node.
+export function toHash(view: View, name: string | null = null): string {
   const parts: string[] = [VERSION];
   const put = (key: string, value: string): number =>
     parts.push(`${key}=${encodeURIComponent(value).replace(/%(3A|2C)/g, decodeURIComponent)}`);
@@ -41,7 +42,7 @@ export function toHash(view: View): string {
   if (view.phase !== 'all') put('ph', view.phase.slice(0, 1));
   if (view.step !== null) put('step', String(view.step));
   if (view.layer !== 0) put('l', String(view.layer));
-  if (view.selection) put('sel', encodeSelection(view.selection));
+  if (view.selection) put('sel', encodeSelection(view.selection, name));
   if (view.compared) put('cmp', encodeSelection(view.compared));
   if (view.full !== null) put('full', view.full);
   if (view.tabs.length > 0) put('tab', view.tabs.join(','));

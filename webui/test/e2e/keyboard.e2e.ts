@@ -112,7 +112,8 @@ describe('a walk', () => {
     await press('Home');
     for (let row = 0; row < at; row += 1) await press('ArrowDown');
     const op = hottest[at];
-    await expect.poll(() => fixture.hash.get('sel')).toBe(`o:${op?.op ?? -1}`);
+    const output = await fixture.outputOf(slowest.step, op?.op ?? -1);
+    await expect.poll(() => fixture.hash.get('sel')).toBe(`o:${output}`);
 
     // Its weight, with its share of the file.
     await press('7');

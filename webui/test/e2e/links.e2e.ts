@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { exactBytes } from '../../src/format';
-import type { Breakdown, Node, Op, Session, StepSummary } from '../../src/net/types';
+import type { Breakdown, Node, Op, Session, StepSummary, Tensor } from '../../src/net/types';
 import { randomOf } from '../unit/make';
 import { makeModel } from './models';
 import { PageFixture } from './page_fixture';
@@ -72,7 +72,7 @@ describe('a link with any values', () => {
     ['step', ['0', '3', '99999', '999999999', '-1', 'x', '']],
     ['l', ['1', '3', '77', '999999999', '1.5']],
     ['ph', ['p', 'g', 'x']],
-    ['sel', ['o:3', 'o:99999', 'a:1.2.0', 'a:9999.1.1', 'n:4', 'n:123456', 't:nothing', 't:blk.0.attn_q.weight', 'x:900', 'k:2', 'k:99999', 'l:2', 'l:99', 'q:1', '']],
+    ['sel', ['o:3', 'o:99999', 'a:1.2.0', 'a:9999.1.1', 'n:4', 'n:123456', 'o:ffn_out-1', 'o:Qcur-0~2', 'o:nothing', 'o:nothing.1.2', 'n:ffn_out-2', 'n:constructor', 'o:%2541%0A', 'o:', 't:nothing', 't:blk.0.attn_q.weight', 'x:900', 'k:2', 'k:99999', 'l:2', 'l:99', 'q:1', '']],
     ['full', ['map', 'graph', 'none']],
     ['tab', ['graph', 'graph,graph', 'nowhere']],
     ['r', ['token:2:5,layer:0:2', 'token:500:900,', 'layer:50:99', 'nothing:1:2', 'time:0:1', 'x']],
@@ -110,6 +110,23 @@ describe('a link with any values', () => {
           () => {
             const [step, phase] = [fixture.hash.get('step'), fixture.hash.get('ph')];
             return step === null || phase === null || all[Number(step)]?.phase.startsWith(phase);
+          },
+          { message: link },
+        )
+        .toBe(true);
+      // A selected op or node is one of the step, by its name, or the inspector says that there is none.
+      const { tensors } = await fixture.get<{ tensors: Tensor[] }>(
+        `templates/${all[Number(fixture.hash.get('step') ?? steps - 1)]?.template ?? 0}/tensors?limit=10000`,
+      );
+      const names = new Set(tensors.map(({ tensor_name }) => tensor_name));
+      const isLost = () => page.getByText(/does not have (this|the) (op|node)/).count();
+      await expect
+        .poll(
+          async () => {
+            const output = /^[on]:(.*)$/s
+              .exec(fixture.hash.get('sel') ?? '')?.[1]
+              ?.replace(/~\d+$/, '');
+            return output === undefined || names.has(output) || (await isLost()) > 0;
           },
           { message: link },
         )
@@ -154,18 +171,40 @@ describe('a selection in another graph', () => {
     const moved = from?.flatMap(([name, index]) => {
       const other = to?.find(([one]) => one === name)?.[1];
       const isUnique = times(from, name) === 1 && times(to, name) === 1;
-      return isUnique && other !== undefined && other !== index ? [{ index, other }] : [];
+      return isUnique && other !== undefined && other !== index ? [{ name, index, other }] : [];
     })[0];
     if (!moved) throw new Error('no output moved');
+    const lost = from.find(([name]) => times(to, name) === 0)?.[0];
+    if (lost === undefined) throw new Error('both graphs have all outputs');
     const letter = kind.slice(0, 1);
+    const { page, inspector } = fixture;
+    // As it is shown: the step, the name, and its index in the step.
+    const seen = async () => {
+      const [index] = await inspector.getByText(/^\d+ of the (step|graph)$/).allTextContents();
+      return [fixture.hash.get('step'), fixture.hash.get('sel'), index?.split(' ')[0]];
+    };
+    const link = `${letter}:${moved.name}`;
+    // A link with an index, as before, and one with the name.
     await fixture.show(session, `step=${a.step}`, `sel=${letter}:${moved.index}`);
-    await expect.poll(() => fixture.inspector.locator('.inspection-kind').innerText()).toMatch(/op|node/i); // prettier-ignore
+    await expect.poll(seen).toEqual([String(a.step), link, String(moved.index)]);
+    await fixture.show(session, `step=${b.step}`, `sel=${link}`);
+    await expect.poll(seen).toEqual([String(b.step), link, String(moved.other)]);
+    // The name stays selected in each step.
     await fixture.rows('Steps');
-    const steps = fixture.page.getByRole('grid', { name: 'Steps of the session' });
-    await steps.locator(`.vgrid-row[data-index="${b.step}"]`).click();
-    await expect.poll(() => fixture.hash.get('step')).toBe(String(b.step));
-    await expect.poll(() => fixture.hash.get('sel')).toBe(`${letter}:${moved.other}`);
-    await steps.locator(`.vgrid-row[data-index="${a.step}"]`).click();
-    await expect.poll(() => fixture.hash.get('sel')).toBe(`${letter}:${moved.index}`);
+    const steps = page.getByRole('grid', { name: 'Steps of the session' });
+    const select = (step: number) => steps.locator(`.vgrid-row[data-index="${step}"]`).click();
+    await select(a.step);
+    await expect.poll(seen).toEqual([String(a.step), link, String(moved.index)]);
+    await page.goBack();
+    await expect.poll(seen).toEqual([String(b.step), link, String(moved.other)]);
+    // A step that does not have it says so, and the next one shows it again.
+    await fixture.show(session, `step=${a.step}`, `sel=${letter}:${lost}`, 'p.table=rows:steps');
+    await expect.poll(async () => (await seen())[2]).toBeDefined();
+    await select(b.step);
+    await inspector.getByText(`Step ${b.step} does not have the ${kind} ${lost}.`).waitFor();
+    expect(fixture.hash.get('sel')).toBe(`${letter}:${lost}`);
+    await select(a.step);
+    await expect.poll(async () => (await seen())[1]).toBe(`${letter}:${lost}`);
+    await expect.poll(() => inspector.getByText('does not have').count()).toBe(0);
   });
 });

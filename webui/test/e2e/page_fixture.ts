@@ -4,6 +4,7 @@ import axe from 'axe-core';
 import { readFile } from 'node:fs/promises';
 import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
+import type { Node, Op, StepSummary, Tensor } from '../../src/net/types';
 import { startBrowser, startServer, type Server } from './harness';
 
 const VIEWPORT = { width: 1440, height: 900 };
@@ -245,6 +246,22 @@ export class PageFixture {
   }
   row(title: string): Locator {
     return this.page.locator('.session', { hasText: title });
+  }
+
+  // The name that identifies an op of a step in links.
+  async outputOf(step: number, op: number): Promise<string> {
+    const { ops } = await this.get<{ ops: Op[] }>(`steps/${step}/ops?limit=1000`);
+    const name = ops.find((one) => one.op === op)?.tensor_name ?? '';
+    const { steps } = await this.get<{ steps: StepSummary[] }>('steps');
+    const template = steps[step]?.template ?? 0;
+    const { tensors } = await this.get<{ tensors: Tensor[] }>(
+      `templates/${template}/tensors?limit=10000`,
+    );
+    const same = tensors.filter(({ tensor_name }) => tensor_name === name);
+    const { nodes } = await this.get<{ nodes: Node[] }>(`templates/${template}/nodes?limit=10000`);
+    const tensor = nodes.findLast(({ executed_op }) => executed_op === op)?.tensor;
+    const at = same.findIndex((one) => one.tensor === tensor);
+    return at > 0 ? `${name}~${at + 1}` : name;
   }
 
   // A REST route of the open session.

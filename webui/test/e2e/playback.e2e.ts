@@ -99,19 +99,18 @@ describe('playback', () => {
     await expect
       .poll(async () => {
         const { step, selection } = await shown();
-        const text = (await position().innerText()).replace(/\s+/g, ' ');
         // Numbers count from 0, as in the link and REST.
-        const last = steps.length - 1;
-        return text.startsWith(
-          `step ${step ?? ''} of 0–${last} op ${selection?.slice(2) ?? ''} of 0–`,
-        );
+        const text = (await position().innerText()).replace(/\s+/g, ' ');
+        const [, at, last, op] = /^step (\d+) of 0–(\d+) op (\d+) of 0–/.exec(text) ?? [];
+        const output = await fixture.outputOf(Number(at), Number(op));
+        return [at === step, Number(last), `o:${output}` === selection];
       })
-      .toBe(true);
+      .toEqual([true, steps.length - 1, true]);
     const paused = await shown();
     expect(paused.strip).not.toBe(first.strip);
-    const index = Number(paused.selection?.slice(2));
+    const name = paused.selection?.slice(2).replace(/~\d+$/, '');
     const { ops } = await fixture.get<{ ops: Op[] }>(`steps/${paused.step ?? ''}/ops?limit=1000`);
-    const op = ops.find((one) => one.op === index);
+    const op = ops.find(({ tensor_name }) => tensor_name === name);
     expect(op).toBeDefined();
     expect(await position().innerText()).toContain(op?.tensor_name);
     await fixture.inspector
@@ -195,21 +194,24 @@ describe('playback', () => {
   it('steps by op, layer and token', async () => {
     const { page } = fixture;
     await fixture.recorded(6);
+    const outputs: string[] = [];
+    for (const op of [0, 1, 2, 3]) outputs.push(`o:${await fixture.outputOf(5, op)}`);
     await fixture.ops.locator('.vgrid-row').nth(2).click();
-    await expect.poll(() => fixture.hash.get('sel')).toBe('o:2');
+    await expect.poll(() => fixture.hash.get('sel')).toBe(outputs[2]);
     await page.keyboard.press('.');
-    await expect.poll(() => fixture.hash.get('sel')).toBe('o:3');
+    await expect.poll(() => fixture.hash.get('sel')).toBe(outputs[3]);
     await page.keyboard.press(',');
     await page.keyboard.press(',');
-    await expect.poll(() => fixture.hash.get('sel')).toBe('o:1');
+    await expect.poll(() => fixture.hash.get('sel')).toBe(outputs[1]);
     await page.keyboard.press('}');
     const step = fixture.hash.get('step') ?? '';
     const { ops } = await fixture.get<{ ops: Op[] }>(`steps/${step}/ops?limit=1000`);
     const first = ops.find((one) => one.op_layer_id === 1);
-    await expect.poll(() => fixture.hash.get('sel')).toBe(`o:${first?.op ?? -1}`);
+    const output = `o:${await fixture.outputOf(Number(step), first?.op ?? -1)}`;
+    await expect.poll(() => fixture.hash.get('sel')).toBe(output);
     await page.keyboard.press('[');
     await expect.poll(() => fixture.hash.get('step')).toBe(String(Number(step) - 1));
-    expect(fixture.hash.get('sel')).toBe(`o:${first?.op ?? -1}`);
+    expect(fixture.hash.get('sel')).toBe(output);
   });
 
   it('moves the accesses and the graph, which fits again in full screen', async () => {
@@ -237,7 +239,9 @@ describe('playback', () => {
     await bar().getByRole('button', { name: 'Pause' }).click();
     // The link is written when the position rests.
     await expect.poll(() => fixture.hash.get('w.graph')).not.toBe(before);
-    await expect.poll(async () => `o:${await shownOp()}` === fixture.hash.get('sel')).toBe(true);
+    await expect
+      .poll(async () => `o:${ops[Number(await shownOp())]?.tensor_name ?? ''}`)
+      .toBe(fixture.hash.get('sel')?.replace(/~\d+$/, ''));
     await page.locator('.graph-base').focus();
     await page.keyboard.press('f');
     await expect.poll(() => fixture.hash.get('full')).toBe('graph');
@@ -310,6 +314,8 @@ describe('playback', () => {
     await bar().getByRole('slider').focus();
     await fixture.page.keyboard.press('Home');
     await expect.poll(() => fixture.hash.get('step')).toBe('0');
-    expect(fixture.hash.get('sel')).toBe('o:0');
+    // The graph of the prompt arrives after the step is shown.
+    const output = await fixture.outputOf(0, 0);
+    await expect.poll(() => fixture.hash.get('sel')).toBe(`o:${output}`);
   });
 });

@@ -65,6 +65,20 @@ export function OpDetails({
   );
 }
 
+// An op or node that is not in the graph of the step.
+export function OutputDetails({
+  store,
+  session,
+  selection: { of, name },
+}: DetailsProps & { selection: Extract<Selection, { kind: 'output' }> }) {
+  const graph = useExact(graphOf(session));
+  return graph.loading ? (
+    <Loading>Loading the graph…</Loading>
+  ) : (
+    <NotFound store={store} session={session} what={of} name={name} />
+  );
+}
+
 type GraphSelection = Extract<Selection, { kind: 'node' | 'tensor' }>;
 
 export function GraphDetails({

@@ -270,11 +270,17 @@ const breakable = (name: string): ComponentChildren =>
   ));
 
 // The selection, for example from a link, does not exist in the step.
-export function NotFound({ store, session, what }: DetailsProps & { what: string }) {
+export function NotFound({
+  store,
+  session,
+  what,
+  name,
+}: DetailsProps & { what: string; name?: string }) {
   return (
     <Empty>
       <span>
-        Step {session.step.value} does not have this {what}.
+        Step {session.step.value} does not have{' '}
+        {name === undefined ? `this ${what}` : `the ${what} ${name}`}.
       </span>
       <button
         type="button"

@@ -5,7 +5,7 @@ import { Empty, Loading } from '../../ui/States';
 import type { SessionProps } from '../panel';
 import { Comparison } from './Comparison';
 import { ExpertDetails } from './ExpertDetails';
-import { GraphDetails, OpDetails } from './GraphDetails';
+import { GraphDetails, OpDetails, OutputDetails } from './GraphDetails';
 import { inspectHead, inspectLayer, inspectSession, inspectToken } from './inspect_session';
 import { InspectionView, NotFound, type DetailsProps } from './InspectionView';
 import { FoldedComparison, SessionComparison } from './SessionComparison';
@@ -37,6 +37,8 @@ function Details({ store, session }: SessionProps) {
     case 'op':
     case 'access':
       return <OpDetails store={store} session={session} selection={selection} />;
+    case 'output':
+      return <OutputDetails store={store} session={session} selection={selection} />;
     case 'node':
     case 'tensor':
       return <GraphDetails store={store} session={session} selection={selection} />;

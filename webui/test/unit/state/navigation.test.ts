@@ -1,3 +1,4 @@
+import { effect, untracked } from '@preact/signals';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Navigation } from '../../../src/state/navigation';
 import { FakeBrowser, PANELS } from '../fakes';
@@ -42,6 +43,33 @@ describe('navigation', () => {
     browser.go(-2);
     expect(navigation.view.value.session).toBeNull();
     browser.go(3);
+    expect(navigation.view.value.selection).toEqual({ kind: 'op', op: 7 });
+  });
+
+  it('pushes its entry before a reaction to the view replaces it', () => {
+    const { browser, navigation } = at('#1&session=ab');
+    const stop = effect(() => {
+      const { step, selection } = navigation.view.value;
+      if (step !== 3 || selection) return;
+      untracked(() => {
+        navigation.change({ selection: { kind: 'op', op: 8 } }, 'replace');
+      });
+    });
+    navigation.toStep(3);
+    stop();
+    expect(browser.entries).toEqual(['/#1&session=ab', '/#1&session=ab&step=3&sel=o:8']);
+  });
+
+  it('names the selected op by its output as soon as the name is known', () => {
+    const browser = new FakeBrowser('#1&session=ab&sel=o:7');
+    let name: string | null = null;
+    const navigation = new Navigation(browser, PANELS, vi.fn(), () => name);
+    navigation.start();
+    navigation.nameOutput();
+    expect(browser.entries).toEqual(['/#1&session=ab&sel=o:7']);
+    name = 'ffn_out-0';
+    navigation.nameOutput();
+    expect(browser.entries).toEqual(['/#1&session=ab&sel=o:ffn_out-0']);
     expect(navigation.view.value.selection).toEqual({ kind: 'op', op: 7 });
   });
 

@@ -42,6 +42,9 @@ describe('a URL', () => {
   });
   it.each([
     'o:1',
+    'o:ffn_out-3',
+    'o:Qcur-0~2',
+    'n:node_12',
     'a:1.5.0',
     'n:7',
     't:blk.3.ffn_up.weight',
@@ -71,7 +74,8 @@ describe('a URL', () => {
     'sel=q:1',
     'cmp=o:1',
     'cmp=9',
-    'sel=o:1.2',
+    'sel=o:',
+    `sel=o:${'x'.repeat(201)}`,
     'sel=a:1',
     'full=nowhere',
     'tab=heat,nowhere',
