@@ -1,11 +1,12 @@
 // The search (Ctrl+K): fuzzy search over all commands and sessions, the tensors, ops and tokens of
-// the open session, and the glossary. A number goes to that step, `l 5`
-// to that layer.
+// the open session, and the glossary. A number goes to that step, `l 5` to that layer; `expert 3 layer 2`
+// selects the expert.
 import { effect, useComputed, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { isEnabled, type Command } from '../commands/command';
 import { rank } from '../commands/fuzzy';
 import { findTerms, type Term } from '../commands/glossary';
+import { jumpCommands } from '../commands/jumps';
 import { sessionItems } from '../commands/session_items';
 import type { Store } from '../state/store';
 import { Keys } from '../ui/Keys';
@@ -64,7 +65,7 @@ export function Palette({ store, commands }: { store: Store; commands: () => rea
         aria-expanded="true"
         aria-controls="palette-list"
         aria-activedescendant={active >= 0 ? `palette-${active}` : undefined}
-        placeholder="Question, tensor, op, token, session, command, term, step, or “l 5” for layer 5"
+        placeholder="Question, tensor, op, token, session, command, term, step, or “expert 3 layer 2”"
         autocomplete="off"
         spellcheck={false}
         value={query.value}
@@ -106,7 +107,7 @@ interface Found {
 
 function search(store: Store, commands: readonly Command[], query: string): readonly Found[] {
   const usable = commands.filter((one) => !one.hidden && !one.local && isEnabled(one));
-  const jumps = jumpsOf(store, query).map((item) => ({ item, indices: [] }));
+  const jumps = jumpCommands(store, query).map((item) => ({ item, indices: [] }));
   const names = rank(
     query,
     usable,
@@ -154,34 +155,4 @@ function Item(props: {
       {command.keys && <Keys keys={command.keys.slice(0, 1)} />}
     </li>
   );
-}
-
-function jumpsOf(store: Store, query: string): readonly Command[] {
-  const open = store.open.peek();
-  const match = /^\s*(?:(l|layer|step|token)\s*)?(\d{1,9})\s*$/i.exec(query);
-  if (!open || !match) return [];
-  const number = Number(match[2]);
-  const layer = match[1]?.toLowerCase().startsWith('l') === true;
-  const jumps: Command[] = [];
-  if (!layer && number < open.data.steps.length) {
-    jumps.push({
-      id: 'go-step',
-      title: `Go to step ${number}`,
-      group: 'Steps and layers',
-      run: () => {
-        store.navigation.toStep(number);
-      },
-    });
-  }
-  if ((layer || !match[1]) && number < store.layers.peek()) {
-    jumps.push({
-      id: 'go-layer',
-      title: `Go to layer ${number}`,
-      group: 'Steps and layers',
-      run: () => {
-        store.navigation.change({ layer: number });
-      },
-    });
-  }
-  return jumps;
 }

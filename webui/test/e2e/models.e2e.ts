@@ -112,6 +112,33 @@ describe('a mixture of experts', () => {
     await expect.poll(async () => (await accesses.innerText()).replace(/\D/g, '')).toBe(sum);
   });
 
+  it('has experts that the search finds by number', async () => {
+    const { page } = fixture;
+    await fixture.recorded();
+    const accesses = fixture.inspector.locator('.figure[data-figure="accesses"] b');
+    const rest = await fixture.get<Breakdown>('breakdown?by=expert&limit=1000');
+    for (const [expert, query] of [
+      ['3', 'expert 3 layer 1'],
+      ['2', 'layer 1 expert 2'],
+    ] as const) {
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type(query);
+      await page.getByRole('option', { name: `Select expert ${expert} of layer 1` }).waitFor();
+      await page.keyboard.press('Enter');
+      await expect
+        .poll(() => [fixture.hash.get('sel'), fixture.hash.get('l')])
+        .toEqual([`x:${expert}`, '1']);
+      const row = rest.rows.find(({ name }) => name === expert);
+      const sum = String((row?.all.reads ?? 0) + (row?.all.writes ?? 0));
+      await expect.poll(async () => (await accesses.innerText()).replace(/\D/g, '')).toBe(sum);
+    }
+    // More experts than the model has.
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('expert 999 layer 1');
+    await page.getByText('Nothing found.').waitFor();
+    await page.keyboard.press('Escape');
+  });
+
   it('has the choices of REST in the map, and the slices of the file are named', async () => {
     const { page } = fixture;
     await fixture.recorded(12);
