@@ -25,7 +25,7 @@ export function TopBar({ store }: { store: Store }) {
     <header class="top">
       <h1>
         <Mark />
-        tensor-trace
+        <span>tensor-trace</span>
       </h1>
       <ModelPicker store={store} />
       {session && <ViewNavigation key={session.id} store={store} session={session} />}

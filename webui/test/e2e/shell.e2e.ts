@@ -179,6 +179,37 @@ describe('fields', () => {
   });
 });
 
+describe('the top bar', () => {
+  it.each([1440, 1280, 1024, 901, 390])('has no overlapping controls at %i pixels', async (width) => {
+    const { page } = fixture;
+    await page.setViewportSize({ width, height: 800 });
+    await fixture.recorded(6);
+    for (const name of ['pocket', 'Mixtral-8x22B-Instruct-v0.1-Q4_K_M-00001-of-00005']) {
+      const overlaps = await page.evaluate((model) => {
+        const shown = document.querySelector('.model-button b');
+        if (shown) shown.textContent = model;
+        const controls = [
+          ...document.querySelectorAll('.top :is(h1, button, input:not([type=radio]), label, .reach, .stepper b)'),
+        ]
+          .filter((control) => control.checkVisibility() && !control.closest('[popover]'))
+          .map((control) => ({ control, box: control.getBoundingClientRect() }));
+        const nameOf = ({ control }: { control: Element }): string =>
+          control.getAttribute('aria-label') ?? (control.textContent || control.className);
+        const found = controls.flatMap((a, i) =>
+          controls.slice(i + 1).flatMap((b) => {
+            const x = Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left);
+            const y = Math.min(a.box.bottom, b.box.bottom) - Math.max(a.box.top, b.box.top);
+            return x > 0.5 && y > 0.5 ? [`${nameOf(a)} and ${nameOf(b)}: ${Math.round(x)} px`] : [];
+          }),
+        );
+        const outside = controls.filter(({ box }) => box.right > innerWidth || box.left < 0);
+        return [controls.length, ...found, ...outside.map((one) => `outside: ${nameOf(one)}`)];
+      }, name);
+      expect(overlaps, name).toEqual([expect.toSatisfy((count) => count > 10)]);
+    }
+  }); // prettier-ignore
+});
+
 describe('a menu', () => {
   it('is as wide as its content, at most 440 pixels', async () => {
     const { page } = fixture;
