@@ -176,12 +176,14 @@ export class Store implements LiveSink {
     this.navigation.change({ tabs: [], full: null }, 'replace');
   }
 
-  // Starts a new conversation. A session of the old one is closed, so that the chat is empty.
+  // Starts a new conversation. The open session stays, because the other views show it; an answer of
+  // the old conversation that is being generated is closed.
   newConversation(): void {
     const open = this.current.peek();
     const isShown = this.chat.turns.peek().some((turn) => turn.session === open?.id);
     this.chat.clear();
-    if (isShown) this.navigation.toSession(null);
+    if (isShown && open?.active.peek() === true) this.navigation.toSession(null);
+    else if (isShown) this.toasts.done('The next message starts a new conversation.');
   }
 
   // Selects the tab of a panel.

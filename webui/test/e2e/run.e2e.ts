@@ -70,6 +70,11 @@ describe('a run', () => {
     await second.waitFor();
     await fixture.page.getByRole('button', { name: 'New conversation' }).click();
     await expect.poll(() => second.count()).toBe(0);
+    // The session that the other views show stays open.
+    await fixture.toasts.getByText('The next message starts a new conversation.').waitFor();
+    expect(fixture.session).toBe(first);
+    await fixture.ops.waitFor();
+    await expect.poll(() => fixture.page.getByText(/^Continues after/).count()).toBe(0);
   });
 
   it('marks exact timing', async () => {

@@ -58,6 +58,21 @@ describe('an open session', () => {
     expect(texts()).toEqual(['t0', 't1', '', 'é']);
   });
 
+  it.each([
+    ['stays open', 'done', 'a'],
+    ['is closed while it is generated', 'running', null],
+  ] as const)('of a conversation %s when a new one starts', async (_, state, left) => {
+    const runs = new Map([['a', run('a', { state })]]);
+    const has = { sessions: [session('a')], steps: [step(0), step(1)], runs };
+    const store = await startStore(server(has), new FakeBrowser('#1&session=a&step=0'));
+    await store.open.peek()?.refreshRun();
+    store.chat.continueFrom({ system: '', turns: [{ user: 'Hi', session: 'a', run: null }] });
+    store.newConversation();
+    expect(store.chat.turns.value).toEqual([]);
+    expect(store.open.value?.id ?? null).toBe(left);
+    expect(store.navigation.view.value.step).toBe(left === null ? null : 0);
+  });
+
   it('is closed when another is opened, and opened again by Back', async () => {
     const browser = new FakeBrowser('#1&session=a');
     const store = await startStore(server({ sessions: [session('a'), session('b')] }), browser);
