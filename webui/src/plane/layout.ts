@@ -236,8 +236,13 @@ export function lensLayout(
   const [left, right] = [at.x - LENS.w - 16, at.x + 16];
   const isLeft = (left >= 0 && at.x + TIP_ROOM <= room) || right + LENS.w > room;
   const boxX = isLeft ? Math.max(0, left) : right;
+  const end = Math.max(at.x, boxX + LENS.w);
+  const hasTipRoom = end + TIP_ROOM <= room || Math.min(at.x, boxX) >= TIP_ROOM;
+  // If the tooltip has no room beside it, it is above or below.
   const bottom = layout.plot.y + layout.plot.h;
-  const boxY = Math.max(4, Math.min(at.y - LENS.h / 2, bottom - LENS.h));
+  const isUpper = at.y < layout.plot.y + layout.plot.h / 2;
+  const wantedY = hasTipRoom ? at.y - LENS.h / 2 : isUpper ? bottom : 0;
+  const boxY = Math.max(4, Math.min(wantedY, bottom - LENS.h));
   const plot = { x: boxX + LENS.names, y: boxY, w: pictureW, h: LENS.h };
   const yRange = part(track.axis.whole, y, plot.h, track.plot.h / spanOf(track.y));
   const xRange =

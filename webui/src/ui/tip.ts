@@ -7,10 +7,7 @@ interface Point {
 }
 
 // What the tooltip must not cover, beside the pointer.
-export interface Beside {
-  readonly x: number;
-  readonly w: number;
-}
+export interface Beside extends Point, Box {}
 
 interface Box {
   readonly w: number;
@@ -88,22 +85,38 @@ export class Tip {
   private place(): void {
     if (!this.at) return;
     const { pointer, room, beside } = this.at;
-    const left = tipLeft(pointer.x, room.w, beside);
-    const top = tipTop(pointer.y, this.height, room.h);
-    const transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
+    const { x, y } = tipPlace(pointer, this.height, room, beside);
+    const transform = `translate(${Math.round(x)}px, ${Math.round(y)}px)`;
     if (transform === this.transform) return;
     this.transform = transform;
     this.element.style.transform = transform;
   }
 }
 
-// Right of the pointer and of what is beside it, left of both if there is no room, else where most
-// of it is visible.
-export function tipLeft(x: number, room: number, beside: Beside | null): number {
-  const right = Math.max(x, beside ? beside.x + beside.w : x) + GAP;
-  if (right + WIDTH <= room) return right;
-  const left = Math.min(x, beside?.x ?? x) - TIP_ROOM;
-  return left >= 0 || !beside ? Math.max(0, left) : Math.max(0, room - WIDTH);
+// Right or left of the pointer and of what is beside it, else below or above that, else where most of it
+// is visible. It never covers what is beside the pointer.
+export function tipPlace(pointer: Point, height: number, room: Box, beside: Beside | null): Point {
+  const x = tipLeft(pointer.x, room.w);
+  const y = tipTop(pointer.y, height, room.h);
+  if (!beside) return { x, y };
+  const places: readonly Point[] = [
+    { x: Math.max(pointer.x, beside.x + beside.w) + GAP, y },
+    { x: Math.min(pointer.x, beside.x) - TIP_ROOM, y },
+    { x, y: beside.y + beside.h + GAP },
+    { x, y: beside.y - GAP - height },
+  ];
+  const hidden = (at: Point): number =>
+    1 - (inside(at.x, WIDTH, room.w) * inside(at.y, height, room.h)) / (WIDTH * height);
+  return places.toSorted((a, b) => hidden(a) - hidden(b))[0] ?? { x, y };
+}
+
+// How much of a length from a position is in the room.
+const inside = (at: number, length: number, room: number): number =>
+  Math.max(0, Math.min(at + length, room) - Math.max(at, 0));
+
+// Right of the pointer, left of it if there is no room.
+function tipLeft(x: number, room: number): number {
+  return x + TIP_ROOM <= room ? x + GAP : Math.max(0, x - TIP_ROOM);
 }
 
 // Below the pointer, above it if there is no room, else where most of it is visible.

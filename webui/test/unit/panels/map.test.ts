@@ -28,9 +28,10 @@ import {
 import { unitOf } from '../../../src/panels/map/units';
 import type { PictureAxis, Tensor } from '../../../src/net/types';
 import { axisOf, nameAt, rangeText, rowOfName } from '../../../src/plane/axis';
+import { lensLayout, planeLayout, wholeCamera } from '../../../src/plane/layout';
 import type { Scene } from '../../../src/plane/scene';
 import { describeCell } from '../../../src/panels/map/cell_text';
-import { tipLeft, tipTop } from '../../../src/ui/tip';
+import { tipPlace, tipTop } from '../../../src/ui/tip';
 import { expertRows, parseFilter } from '../../../src/state/filter';
 import { layersText, sumQuery } from '../../../src/state/range_query';
 import { TraceData } from '../../../src/state/trace_data';
@@ -433,14 +434,42 @@ describe('the tooltip', () => {
   });
 
   it('is beside the pointer and the lens', () => {
-    expect(tipLeft(100, 900, null)).toBe(114);
-    expect(tipLeft(700, 900, null)).toBe(386);
-    const lens = (x: number) => ({ x, w: 240 });
-    expect(tipLeft(300, 900, lens(44))).toBe(314);
-    expect(tipLeft(700, 900, lens(444))).toBe(130);
-    expect(tipLeft(100, 900, lens(116))).toBe(370);
-    expect(tipLeft(200, 747, lens(216))).toBe(447);
+    const room = { w: 900, h: 400 };
+    const place = (x: number, lens: number | null) =>
+      tipPlace(
+        { x, y: 200 },
+        150,
+        room,
+        lens === null ? null : { x: lens, y: 110, w: 240, h: 180 },
+      );
+    expect(place(100, null)).toEqual({ x: 114, y: 214 });
+    expect(place(700, null)).toEqual({ x: 386, y: 214 });
+    expect(place(300, 44)).toEqual({ x: 314, y: 214 });
+    expect(place(700, 444)).toEqual({ x: 130, y: 214 });
+    expect(place(100, 116)).toEqual({ x: 370, y: 214 });
   });
+
+  it('never covers the lens, and is in view with it where there is room', () => {
+    const x = axisOf('count', 'token', 200);
+    const scene = { x, tracks: [{ y: axisOf('bytes', 'file', 1_000_000), share: 1 }] };
+    for (const [w, h] of [[1000, 500], [747, 460], [700, 600], [620, 300], [360, 640]] as const) {
+      const layout = planeLayout({ w, h }, scene, wholeCamera);
+      const { plot } = layout;
+      const track = layout.tracks[0];
+      if (!track) throw new Error('no track');
+      for (let at = plot.x; at < plot.x + plot.w; at += 7)
+        for (let y = plot.y; y < plot.y + plot.h; y += 23) {
+          const { box } = lensLayout(layout, track, x, { x: 9, y: 9 }, { x: at, y }, w);
+          const tip = tipPlace({ x: at, y }, 120, { w, h }, box);
+          const isApart =
+            tip.x >= box.x + box.w || tip.x + 300 <= box.x || tip.y >= box.y + box.h || tip.y + 120 <= box.y;
+          const where = `${at},${y} in ${w}x${h}`;
+          expect(isApart, where).toBe(true);
+          const isInView = tip.x >= 0 && tip.x + 300 <= w && tip.y >= 0 && tip.y + 120 <= h;
+          if (h >= 460) expect(isInView, where).toBe(true);
+        }
+    }
+  }); // prettier-ignore
 
   it('is above the pointer where there is no room below', () => {
     expect(tipTop(100, 150, 400)).toBe(114);
