@@ -3,19 +3,11 @@
 import { signal, type ReadonlySignal } from '@preact/signals';
 import { errorText, type Api, type ApiError } from '../net/api';
 import type { Memory, MemoryOptions, MemoryPlan } from '../net/types';
+import { SpeedHistory, type SpeedSample } from './speed_history';
 import type { Toasts } from './toasts';
 
 const STATE_MS = 500;
 const PLAN_MS = 1000;
-const KEPT_SAMPLES = 480; // four minutes
-
-export interface BudgetSample {
-  readonly atMs: number;
-  readonly setting: number; // index into `settings`
-  readonly run: string; // the session; another one begins a new line in the charts
-  readonly tokensPerSecond: number;
-  readonly bytesPerToken: number;
-}
 
 // What was in force, and the mean of its samples.
 export interface BudgetSetting {
@@ -62,12 +54,13 @@ export class MemoryBudget {
   readonly state: ReadonlySignal<Memory | null>;
   readonly plan: ReadonlySignal<MemoryPlan | null>;
   readonly error: ReadonlySignal<ApiError | null>;
-  readonly samples: ReadonlySignal<readonly BudgetSample[]>;
+  readonly history = new SpeedHistory();
+  readonly version: ReadonlySignal<number>; // changes with the history
   readonly settings: ReadonlySignal<readonly BudgetSetting[]>;
   private readonly latest = signal<Memory | null>(null);
   private readonly latestPlan = signal<MemoryPlan | null>(null);
   private readonly lastError = signal<ApiError | null>(null);
-  private readonly allSamples = signal<readonly BudgetSample[]>([]);
+  private readonly historyVersion = signal(0);
   private readonly allSettings = signal<readonly BudgetSetting[]>([]);
   private readonly api: BudgetApi;
   private readonly toasts: Toasts;
@@ -95,7 +88,7 @@ export class MemoryBudget {
     this.state = this.latest;
     this.plan = this.latestPlan;
     this.error = this.lastError;
-    this.samples = this.allSamples;
+    this.version = this.historyVersion;
     this.settings = this.allSettings;
   }
 
@@ -153,14 +146,15 @@ export class MemoryBudget {
       tokensPerSecond: speed,
       bytesPerToken: bytes,
     };
-    this.allSamples.value = [...this.allSamples.peek(), sample].slice(-KEPT_SAMPLES);
+    this.history.push(sample);
+    this.historyVersion.value += 1;
     const of = settings[setting];
     if (of) settings[setting] = withSample(of, sample);
     this.allSettings.value = settings;
   }
 }
 
-function withSample(setting: BudgetSetting, sample: BudgetSample): BudgetSetting {
+function withSample(setting: BudgetSetting, sample: SpeedSample): BudgetSetting {
   const samples = setting.samples + 1;
   const mean = (old: number, value: number): number => old + (value - old) / samples;
   return {

@@ -4,9 +4,10 @@ import { useComputed, useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { exactBytes, formatBytes, formatNs, formatSpeed } from '../../format';
 import type { Memory, MemoryOptions, MemoryPlan } from '../../net/types';
-import { MemoryBudget, type BudgetSample } from '../../state/memory_budget';
+import { MemoryBudget } from '../../state/memory_budget';
 import { graphOf } from '../../state/per_session';
 import type { OpenSession } from '../../state/open_session';
+import type { SpeedHistory } from '../../state/speed_history';
 import type { Store } from '../../state/store';
 import { modelMemory, type ModelMemory } from '../../strip/bands';
 import { usePart, useResource } from '../../ui/hooks';
@@ -14,8 +15,9 @@ import { Empty, Failed, Loading } from '../../ui/States';
 import { isModelOf } from '../map/residency';
 import type { PanelProps } from '../panel';
 import {
-  byRun,
+  beginnings,
   gainsByPlan,
+  lineOf,
   logarithmic,
   mapColumns,
   polyline,
@@ -421,9 +423,10 @@ function columnText(column: ReturnType<typeof mapColumns>[number]): string {
 }
 
 function History({ budget }: { budget: MemoryBudget }) {
-  const samples = budget.samples.value;
+  void budget.version.value;
+  const { history } = budget;
   const settings = budget.settings.value;
-  if (samples.length === 0) {
+  if (history.length === 0) {
     return (
       <p class="dim">
         Speed and disk reads are measured while this page is open and the model generates; a
@@ -433,18 +436,18 @@ function History({ budget }: { budget: MemoryBudget }) {
   }
   return (
     <section class="budget-history" aria-label="Speed and disk reads">
-      {samples.length > 1 && (
+      {history.length > 1 && (
         <>
           <RunningChart
-            samples={samples}
+            history={history}
             label="Speed of the last 16 tokens"
-            value={(sample) => sample.tokensPerSecond}
+            values={history.tokensPerSecond}
             text={formatSpeed}
           />
           <RunningChart
-            samples={samples}
+            history={history}
             label="Read from the disk per token"
-            value={(sample) => sample.bytesPerToken}
+            values={history.bytesPerToken}
             text={(value) => formatBytes(Math.round(value))}
           />
         </>
@@ -472,22 +475,22 @@ function History({ budget }: { budget: MemoryBudget }) {
 }
 
 function RunningChart(props: {
-  samples: readonly BudgetSample[];
+  history: SpeedHistory;
   label: string;
-  value: (sample: BudgetSample) => number;
+  values: Float64Array;
   text: (value: number) => string;
 }) {
-  const { samples, value } = props;
-  const first = samples[0]?.atMs ?? 0;
-  const last = samples.at(-1);
-  const most = Math.max(...samples.map(value), 0);
-  const max = { x: Math.max(1, (last?.atMs ?? 0) - first), y: most * 1.1 };
+  const { history, values } = props;
+  const { atMs } = history;
+  const first = atMs[0] ?? 0;
+  const most = Math.max(...values, 0);
+  const max = { x: Math.max(1, (atMs.at(-1) ?? 0) - first), y: most * 1.1 };
   const height = 60;
-  const changes = samples.filter((one, i) => i > 0 && samples[i - 1]?.setting !== one.setting);
+  const starts = beginnings(history.runs);
   return (
     <figure>
       <figcaption>
-        {props.label}: <b>{last && props.text(value(last))}</b>
+        {props.label}: <b>{props.text(values.at(-1) ?? 0)}</b>
       </figcaption>
       <div class="budget-plot">
         <svg
@@ -496,23 +499,17 @@ function RunningChart(props: {
           role="img"
           aria-label={`${props.label} over time, at most ${props.text(most)}`}
         >
-          {changes.map((one) => {
-            const x = ((one.atMs - first) / max.x) * CHART.width;
-            return <line key={one.atMs} class="budget-at" x1={x} x2={x} y1="0" y2={height} />;
-          })}
-          {byRun(samples).map((run) => (
+          {beginnings(history.setting)
+            .slice(1)
+            .map((i) => {
+              const x = (((atMs[i] ?? 0) - first) / max.x) * CHART.width;
+              return <line key={atMs[i]} class="budget-at" x1={x} x2={x} y1="0" y2={height} />;
+            })}
+          {starts.map((from, i) => (
             <polyline
-              key={run[0]?.atMs}
+              key={atMs[from]}
               class="budget-planned"
-              points={polyline(
-                [...run.slice(0, 1), ...run].map((one) => ({
-                  x: one.atMs - first,
-                  y: value(one),
-                })), // twice the first one: a run with one sample is a dot
-                max,
-                CHART.width,
-                height,
-              )}
+              points={polyline(lineOf(atMs, values, from, starts[i + 1]), max, CHART.width, height)}
             />
           ))}
         </svg>

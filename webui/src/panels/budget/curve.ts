@@ -30,17 +30,25 @@ export function polyline(
     .join(' ');
 }
 
-// The rows of each run: the charts draw a line per run, because nothing ran between two runs.
-export function byRun<Row extends { readonly run: string }>(
-  rows: readonly Row[],
-): readonly (readonly Row[])[] {
-  const runs: Row[][] = [];
-  for (const row of rows) {
-    const last = runs.at(-1);
-    if (last?.[0]?.run === row.run) last.push(row);
-    else runs.push([row]);
-  }
-  return runs;
+// The rows where another value begins: the charts mark another setting, and draw a line per run,
+// because nothing ran between two runs.
+export const beginnings = (values: Int32Array): readonly number[] =>
+  Array.from(values.keys()).filter((i) => i === 0 || values[i] !== values[i - 1]);
+
+// The points of a run, from the first sample of the chart. The run's first one is there twice: a run
+// with one sample is a dot.
+export function lineOf(
+  atMs: Float64Array,
+  values: Float64Array,
+  from: number,
+  to?: number,
+): readonly { readonly x: number; readonly y: number }[] {
+  const first = atMs[0] ?? 0;
+  const points = Array.from(values.subarray(from, to), (y, i) => ({
+    x: (atMs[from + i] ?? 0) - first,
+    y,
+  }));
+  return [...points.slice(0, 1), ...points];
 }
 
 // Whether some budget is faster with a plan, as far as the shown figures can tell.

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import {
-  byRun,
+  beginnings,
   gainsByPlan,
+  lineOf,
   mapColumns,
   polyline,
   predictionAt,
@@ -10,6 +11,7 @@ import { expertParts } from '../../../src/panels/budget/experts';
 import { runFigures, runPair, runRows } from '../../../src/panels/budget/runs';
 import { enoughOf, enoughText, weightsText } from '../../../src/panels/budget/sizes';
 import { MemoryBudget } from '../../../src/state/memory_budget';
+import { SpeedHistory } from '../../../src/state/speed_history';
 import { Toasts } from '../../../src/state/toasts';
 import type { Memory, Model, Session } from '../../../src/net/types';
 
@@ -130,7 +132,7 @@ describe('the history', () => {
       () => 7,
     );
     budget.accept(state({ phase: 'off', budget: 'off', tokens_per_second: null }));
-    expect(budget.samples.value).toEqual([]);
+    expect(budget.history.length).toBe(0);
     budget.accept(
       state({ phase: 'off', budget: 'off', tokens_per_second: 1, bytes_per_token: 40 }),
     );
@@ -142,16 +144,51 @@ describe('the history', () => {
     );
     run = 'second';
     budget.accept(state({ tokens_per_second: 8 }));
-    expect(budget.samples.value.map(({ setting }) => setting)).toEqual([0, 0, 1]);
+    expect([...budget.history.setting]).toEqual([0, 0, 1]);
+    expect([...budget.history.tokensPerSecond]).toEqual([1, 3, 8]);
+    expect([...budget.history.bytesPerToken]).toEqual([40, 20, 10]);
     // No line joins two runs.
-    expect(byRun(budget.samples.value).map((of) => of.map(({ run: id }) => id))).toEqual([
-      ['first', 'first'],
-      ['second'],
-    ]);
+    expect(beginnings(budget.history.runs)).toEqual([0, 2]);
     expect(budget.settings.value).toEqual([
       { text: 'no plan', samples: 2, tokensPerSecond: 2, bytesPerToken: 30 },
       { text: '100 MiB, pinned and read ahead', samples: 1, tokensPerSecond: 8, bytesPerToken: 10 },
     ]);
+  });
+});
+
+describe('the samples', () => {
+  const sample = (i: number, run: string) => ({
+    atMs: 10 * i,
+    setting: i % 3,
+    run,
+    tokensPerSecond: i,
+    bytesPerToken: 2 * i,
+  });
+  it('are the newest 480, in the same arrays', () => {
+    const history = new SpeedHistory();
+    history.push(sample(0, 'r0'));
+    const before = history.atMs.buffer;
+    for (let i = 1; i < 1000; i += 1) history.push(sample(i, `r${Math.floor(i / 100)}`));
+    expect(history.length).toBe(480);
+    expect(history.atMs.buffer).toBe(before);
+    expect(Array.from(history.atMs)).toEqual(Array.from({ length: 480 }, (_, i) => 5200 + 10 * i));
+    expect([history.tokensPerSecond.at(-1), history.bytesPerToken.at(-1)]).toEqual([999, 1998]);
+    expect(history.setting.at(0)).toBe(520 % 3);
+    expect(beginnings(history.runs)).toEqual([0, 80, 180, 280, 380]);
+  });
+  it('are a line per run, also of a run that is opened again', () => {
+    const history = new SpeedHistory();
+    ['a', 'a', 'b', 'a'].forEach((run, i) => {
+      history.push(sample(i, run));
+    });
+    const starts = beginnings(history.runs);
+    const { atMs, tokensPerSecond } = history;
+    const lines = starts.map((from, i) => lineOf(atMs, tokensPerSecond, from, starts[i + 1]));
+    expect(lines.map((line) => line.map(({ x, y }) => [x, y]))).toEqual([
+      [[0, 0], [0, 0], [10, 1]],
+      [[20, 2], [20, 2]],
+      [[30, 3], [30, 3]],
+    ]); // prettier-ignore
   });
 });
 
