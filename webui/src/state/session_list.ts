@@ -2,7 +2,7 @@
 // upload.
 import { signal, type ReadonlySignal } from '@preact/signals';
 import { MAX_PAGE_ROWS, errorText, type ApiResult, type Api, type ApiError } from '../net/api';
-import type { Session, SessionPage, SessionQuery, SessionSort, SessionState } from '../net/types';
+import type { Session, SessionQuery, SessionSort, SessionState } from '../net/types';
 import { loading, ok, toLoadable, type Loadable } from '../result';
 import type { Toasts } from './toasts';
 
@@ -11,6 +11,14 @@ export interface SessionFilter {
   readonly state: SessionState | '';
   readonly model: string; // file name; empty: any
   readonly sort: SessionSort;
+}
+
+// Without the facts: no row shows them, and they are most of a session's memory.
+export type ListedSession = Omit<Session, 'facts'>;
+
+export interface ListedPage {
+  readonly total: number;
+  readonly sessions: readonly ListedSession[];
 }
 
 export interface Upload {
@@ -24,16 +32,16 @@ export const emptyFilter: SessionFilter = { q: '', state: '', model: '', sort: '
 
 const PAGE = 100;
 const TYPING_DELAY_MS = 200;
-const EMPTY_PAGE: SessionPage = { total: 0, sessions: [] };
+const EMPTY_PAGE: ListedPage = { total: 0, sessions: [] };
 
 type SessionsApi = Pick<Api, 'sessions' | 'rename' | 'remove' | 'restore' | 'upload'>;
 
 export class SessionList {
   readonly filter: ReadonlySignal<SessionFilter>;
-  readonly page: ReadonlySignal<Loadable<SessionPage, ApiError>>;
+  readonly page: ReadonlySignal<Loadable<ListedPage, ApiError>>;
   readonly uploads: ReadonlySignal<readonly Upload[]>;
   private readonly currentFilter = signal<SessionFilter>(emptyFilter);
-  private readonly latest = signal<Loadable<SessionPage, ApiError>>(loading);
+  private readonly latest = signal<Loadable<ListedPage, ApiError>>(loading);
   private readonly sending = signal<readonly Upload[]>([]);
   private readonly api: SessionsApi;
   private readonly toasts: Toasts;
@@ -76,7 +84,7 @@ export class SessionList {
     return this.load(page.value.sessions.length + PAGE, page.value);
   }
 
-  find(id: string): Session | undefined {
+  find(id: string): ListedSession | undefined {
     const page = this.latest.peek();
     return page.is === 'ready' ? page.value.sessions.find((one) => one.id === id) : undefined;
   }
@@ -86,18 +94,18 @@ export class SessionList {
   update(session: Session): void {
     const page = this.latest.peek();
     if (page.is !== 'ready') return;
-    if (this.find(session.id)) this.replace(session);
+    if (this.find(session.id)) this.replace(listed(session));
     else if (page.value.sessions.length < PAGE || this.loadedFilter?.sort === '-start')
       void this.refresh();
   }
 
   // Returns whether the session has the title now.
-  async rename(session: Session, title: string): Promise<boolean> {
+  async rename(session: ListedSession, title: string): Promise<boolean> {
     const newTitle = title.trim();
     if (newTitle === '' || newTitle === session.title) return true;
     this.replace({ ...session, title: newTitle });
     const result = await this.api.rename(session.id, newTitle);
-    this.replace(result.ok ? result.value : session);
+    this.replace(result.ok ? listed(result.value) : session);
     if (!result.ok) this.toasts.error(`Cannot rename the session: ${errorText(result.error)}`);
     // The filter and the order may depend on the title.
     void this.refresh();
@@ -105,7 +113,7 @@ export class SessionList {
   }
 
   // `undone` is called after the session was restored.
-  async remove(session: Session, undone: () => void): Promise<boolean> {
+  async remove(session: ListedSession, undone: () => void): Promise<boolean> {
     const result = await this.api.remove(session.id);
     if (!result.ok) {
       this.toasts.error(`Cannot delete the session: ${errorText(result.error)}`);
@@ -152,7 +160,7 @@ export class SessionList {
     }
   }
 
-  private async restore(session: Session, undone: () => void): Promise<void> {
+  private async restore(session: ListedSession, undone: () => void): Promise<void> {
     const result = await this.api.restore(session.id);
     if (result.ok) undone();
     else this.toasts.error(`Cannot restore the session: ${errorText(result.error)}`);
@@ -176,7 +184,7 @@ export class SessionList {
   }
 
   // Loads the first `count` sessions; `known` contains the first of them already.
-  private async load(count: number, known: SessionPage = EMPTY_PAGE): Promise<void> {
+  private async load(count: number, known: ListedPage = EMPTY_PAGE): Promise<void> {
     this.control?.abort();
     const control = new AbortController();
     this.control = control;
@@ -192,9 +200,9 @@ export class SessionList {
   private async read(
     filter: SessionFilter,
     count: number,
-    known: SessionPage,
+    known: ListedPage,
     signal: AbortSignal,
-  ): ApiResult<SessionPage> {
+  ): ApiResult<ListedPage> {
     const all = new Map(known.sessions.map((one) => [one.id, one]));
     for (let offset = all.size; ;) {
       const limit = Math.min(MAX_PAGE_ROWS, count - offset);
@@ -203,7 +211,7 @@ export class SessionList {
       const { total, sessions } = page.value;
       const moved = total !== known.total || sessions.some(({ id }) => all.has(id));
       if (known !== EMPTY_PAGE && moved) return this.read(filter, count, EMPTY_PAGE, signal);
-      for (const one of sessions) all.set(one.id, one);
+      for (const one of sessions) all.set(one.id, listed(one));
       offset += sessions.length;
       if (sessions.length === 0 || offset >= Math.min(count, total)) {
         return ok({ total, sessions: [...all.values()] });
@@ -211,7 +219,7 @@ export class SessionList {
     }
   }
 
-  private change(edit: (sessions: readonly Session[]) => readonly Session[]): void {
+  private change(edit: (sessions: readonly ListedSession[]) => readonly ListedSession[]): void {
     const page = this.latest.peek();
     if (page.is !== 'ready') return;
     const sessions = edit(page.value.sessions);
@@ -219,13 +227,18 @@ export class SessionList {
     this.latest.value = { is: 'ready', value: { total, sessions } };
   }
 
-  private replace(session: Session): void {
+  private replace(session: ListedSession): void {
     this.change((all) => all.map((one) => (one.id === session.id ? session : one)));
   }
 
   private drop(id: string): void {
     this.change((all) => all.filter((one) => one.id !== id));
   }
+}
+
+function listed({ facts, ...session }: Session): ListedSession {
+  void facts;
+  return session;
 }
 
 const from = (offset: number): SessionQuery => (offset === 0 ? {} : { from: offset });
@@ -237,4 +250,4 @@ const queryOf = ({ q, state, model, sort }: SessionFilter): SessionQuery => ({
   ...(sort === '-start' ? {} : { sort }),
 });
 
-export const titleOf = (session: Session): string => session.title || session.id;
+export const titleOf = (session: ListedSession): string => session.title || session.id;

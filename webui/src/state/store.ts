@@ -5,7 +5,7 @@ import type { Api } from '../net/api';
 import type { OpsFrame } from '../net/frames';
 import type { LiveSink, LiveStatus, WatchOptions } from '../net/live';
 import type { LiveEvent, LiveKind } from '../net/live_events';
-import type { Run, Session } from '../net/types';
+import type { Run } from '../net/types';
 import { themeOf } from '../theme';
 import { LAYOUTS, parseLayout, withTab, type Layout, type LayoutName } from './layout';
 import { Chat } from './chat';
@@ -18,7 +18,7 @@ import { stepOpsOf } from './per_session';
 import { Navigation, type Browser, type HistoryMode } from './navigation';
 import { OpenSession, adjacentStep, isInPhase } from './open_session';
 import { sameSelection, type Selection } from './selection';
-import { SessionList } from './session_list';
+import { SessionList, type ListedSession } from './session_list';
 import { SettingsStore, type Theme } from './settings';
 import { Shell } from './shell';
 import { generationSpeed } from './speed';
@@ -297,7 +297,7 @@ export class Store implements LiveSink {
     return known || Math.max(0, open.data.rows() - 1);
   });
 
-  async removeSession(session: Session): Promise<void> {
+  async removeSession(session: ListedSession): Promise<void> {
     const wasOpen = this.current.peek()?.id === session.id;
     const removed = await this.sessions.remove(session, () => {
       if (wasOpen) this.navigation.toSession(session.id, 'replace');
@@ -307,7 +307,7 @@ export class Store implements LiveSink {
     }
   }
 
-  async renameSession(session: Session, title: string): Promise<void> {
+  async renameSession(session: ListedSession, title: string): Promise<void> {
     if (!(await this.sessions.rename(session, title))) return;
     if (this.current.peek()?.id === session.id) await this.current.peek()?.refresh();
   }

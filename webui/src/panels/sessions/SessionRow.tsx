@@ -2,14 +2,13 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { exactBytes, formatAgo, formatBytes, plural } from '../../format';
 import { fileUrl } from '../../net/api';
-import type { Session } from '../../net/types';
 import type { OpenSession } from '../../state/open_session';
-import { titleOf } from '../../state/session_list';
+import { titleOf, type ListedSession } from '../../state/session_list';
 import type { Store } from '../../state/store';
 import { IconButton } from '../../ui/Button';
 import { Icon } from '../../ui/icons';
 
-export function SessionRow(props: { store: Store; session: Session; isStop: boolean }) {
+export function SessionRow(props: { store: Store; session: ListedSession; isStop: boolean }) {
   const { store, session } = props;
   const renaming = useSignal(false);
   const open = store.open.value;
@@ -102,14 +101,14 @@ export function SessionRow(props: { store: Store; session: Session; isStop: bool
 }
 
 // The state of the open session's run is newer than the list.
-function State({ session, open }: { session: Session; open: OpenSession | null }) {
+function State({ session, open }: { session: ListedSession; open: OpenSession | null }) {
   const run = open?.run.value?.state;
   const state = session.state === 'running' && run !== undefined ? run : session.state;
   if (state === 'done') return null;
   return <span class="session-state">{state}</span>;
 }
 
-function Counts({ tokens = 0, steps = 0, reused_tokens = 0 }: Partial<Session>) {
+function Counts({ tokens = 0, steps = 0, reused_tokens = 0 }: Partial<ListedSession>) {
   return (
     <span title="Tokens of the prompt and generated ones; steps: one for each generated token after the first, and for each part of the prompt">
       {plural(tokens, 'token')}, {plural(steps, 'step')}
@@ -119,7 +118,7 @@ function Counts({ tokens = 0, steps = 0, reused_tokens = 0 }: Partial<Session>) 
 }
 
 // The open session may be growing: its received data is newer than the list.
-function LiveCounts({ session, open }: { session: Session; open: OpenSession }) {
+function LiveCounts({ session, open }: { session: ListedSession; open: OpenSession }) {
   const { prompt, generated, steps } = open.counts.value;
   return (
     <Counts

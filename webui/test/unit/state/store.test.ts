@@ -272,6 +272,19 @@ describe('an open session', () => {
     expect(store.sessions.find('a')).toMatchObject({ steps: 9, file_bytes: 90 });
   });
 
+  it('is listed without its facts, of which every session has many', async () => {
+    const facts = { 'model.name': 'm' };
+    const has = [session('a', { state: 'running', facts }), session('b', { facts })];
+    const runs = new Map([['a', run('a', { state: 'running' })]]);
+    const store = await startStore(
+      server({ sessions: has, runs }),
+      new FakeBrowser('#1&session=a'),
+    );
+    expect(store.open.value?.info.value).toMatchObject({ value: { facts } });
+    expect(store.sessions.find('b')).toBeDefined();
+    for (const id of ['a', 'b']) expect(store.sessions.find(id)).not.toHaveProperty('facts');
+  });
+
   it('asks for no run of a recorded session', async () => {
     const asked: string[] = [];
     const api: Partial<Api> = {
