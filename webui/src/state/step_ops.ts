@@ -5,6 +5,7 @@ import type { Op } from '../net/types';
 import type { OpenSession } from './open_session';
 
 const KEPT = 12;
+const KEPT_OF_RUN = 3; // while it runs: each newest step is shown once, and is seldom wanted again
 
 export class StepOps {
   private readonly session: OpenSession;
@@ -46,7 +47,10 @@ export class StepOps {
   private keep(step: number, ops: readonly Op[]): void {
     this.kept.delete(step);
     this.kept.set(step, ops);
-    const oldest = this.kept.keys().next();
-    if (this.kept.size > KEPT && !oldest.done) this.kept.delete(oldest.value);
+    const most = this.session.active.peek() ? KEPT_OF_RUN : KEPT;
+    for (const oldest of this.kept.keys()) {
+      if (this.kept.size <= most) break;
+      this.kept.delete(oldest);
+    }
   }
 }
