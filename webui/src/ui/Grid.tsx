@@ -1,7 +1,8 @@
 // VGrid as a component: created once, then updated with show().
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { arrayRows, type Rows } from '../grid/rows';
-import { VGrid, type Column, type Sort } from '../grid/vgrid';
+import type { Column, Sort } from '../grid/column';
+import { VGrid } from '../grid/vgrid';
 
 export interface GridProps<Row> {
   readonly label: string;

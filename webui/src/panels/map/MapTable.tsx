@@ -1,7 +1,7 @@
 // The rows of the map in view, with their totals, as a table: the accessible form of the picture.
 import { useSignal, type ReadonlySignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
-import { nextSort, type Column, type Sort } from '../../grid/vgrid';
+import { nextSort, type Column, type Sort } from '../../grid/column';
 import { positionText } from '../../plane/axis';
 import type { Plane } from '../../plane/plane';
 import {

@@ -1,7 +1,8 @@
 // The ops of the selected step.
 import { useMemo, useRef } from 'preact/hooks';
 import { formatBytes, formatCount, formatNs, plural, timingName } from '../../format';
-import { nextSort, sortOf, sortText, type VGrid } from '../../grid/vgrid';
+import { nextSort, sortOf, sortText } from '../../grid/column';
+import type { VGrid } from '../../grid/vgrid';
 import { durationOf, type Op, type StepSummary } from '../../net/types';
 import { filterOps, parseFilter, sqlFilter } from '../../state/filter';
 import type { OpenSession } from '../../state/open_session';

@@ -2,7 +2,8 @@
 import { useMemo, useRef } from 'preact/hooks';
 import { formatNs, plural } from '../../format';
 import { SortedRows } from '../../grid/sorted_rows';
-import { nextSort, sortOf, sortText, type Sort, type VGrid } from '../../grid/vgrid';
+import { nextSort, sortOf, sortText, type Sort } from '../../grid/column';
+import type { VGrid } from '../../grid/vgrid';
 import type { StepSummary } from '../../net/types';
 import { isStepTerm, parseFilter, sqlFilter, stepMatches, type Term } from '../../state/filter';
 import type { HistoryMode } from '../../state/navigation';

@@ -2,7 +2,8 @@
 import { useMemo, useRef } from 'preact/hooks';
 import { formatBytes, formatNs, plural } from '../../format';
 import { arrayRows } from '../../grid/rows';
-import { nextSort, sortOf, sortText, type VGrid } from '../../grid/vgrid';
+import { nextSort, sortOf, sortText } from '../../grid/column';
+import type { VGrid } from '../../grid/vgrid';
 import { ok } from '../../result';
 import { parseFilter } from '../../state/filter';
 import type { OpenSession } from '../../state/open_session';

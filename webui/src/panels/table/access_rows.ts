@@ -8,7 +8,7 @@ import { isStepTerm, sqlFilter, stepMatches, type Term } from '../../state/filte
 import { isInPhase } from '../../state/open_session';
 import type { TraceData } from '../../state/trace_data';
 import type { RangeFilter, View } from '../../state/view';
-import type { Sort } from '../../grid/vgrid';
+import type { Sort } from '../../grid/column';
 import type { AccessRow } from './columns';
 
 // A sorted list of a session is computed from the start for each page, so it is read at once.

@@ -17,7 +17,7 @@ import {
   plural,
 } from '../../format';
 import type { Cell } from '../../grid/copy';
-import type { Column } from '../../grid/vgrid';
+import type { Column } from '../../grid/column';
 import { durationOf, shapeOf, type BreakdownRow, type Op, type StepSummary } from '../../net/types';
 import type { TraceData } from '../../state/trace_data';
 import type { Group } from './table_options';

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { rowsText } from '../../../src/grid/copy';
 import { PagedRows } from '../../../src/grid/rows';
-import type { Sort } from '../../../src/grid/vgrid';
+import type { Sort } from '../../../src/grid/column';
 import { accessPlan, accessSql, countSql, loadAccesses, opRows, startsOf, stepsOfRows } from '../../../src/panels/table/access_rows'; // prettier-ignore
 import { stepColumns } from '../../../src/panels/table/columns';
 import { tokenSql, tokenTotals } from '../../../src/panels/table/token_totals';

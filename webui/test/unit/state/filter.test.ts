@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { nextSort, sortOf, sortText } from '../../../src/grid/vgrid';
+import { nextSort, sortOf, sortText } from '../../../src/grid/column';
 import type { OpSource } from '../../../src/net/types';
 import {
   excludesExpert,
