@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { Command } from '../commands/command';
 import type { Store } from '../state/store';
 import { IconButton } from '../ui/Button';
+import { Check } from '../ui/Check';
 import { Keys } from '../ui/Keys';
 
 export function Help({ store, commands }: { store: Store; commands: () => readonly Command[] }) {
@@ -71,16 +72,14 @@ function Open({ store, commands }: { store: Store; commands: readonly Command[] 
         </section>
       </div>
       <footer>
-        <label class="toggle">
-          <input
-            type="checkbox"
-            checked={letterKeys}
-            onChange={(event) => {
-              store.settings.set({ letterKeys: event.currentTarget.checked });
-            }}
-          />
-          Enable single-key shortcuts
-        </label>
+        <Check
+          class="toggle"
+          text="Enable single-key shortcuts"
+          on={letterKeys}
+          set={(on) => {
+            store.settings.set({ letterKeys: on });
+          }}
+        />
         <span class="dim">Single keys are ignored while a text field has the focus.</span>
       </footer>
     </dialog>

@@ -10,6 +10,7 @@ import type { OpenSession } from '../../state/open_session';
 import type { SpeedHistory } from '../../state/speed_history';
 import type { Store } from '../../state/store';
 import { modelMemory, type ModelMemory } from '../../strip/bands';
+import { Check } from '../../ui/Check';
 import { usePart, useResource } from '../../ui/hooks';
 import { Empty, Failed, Loading } from '../../ui/States';
 import { isModelOf } from '../map/residency';
@@ -345,21 +346,6 @@ function Curve(props: {
         {sampleNs > 0 && ` (${formatNs(sampleNs)} per token)`} and other programs.
       </p>
     </div>
-  );
-}
-
-function Check(props: { text: string; on: boolean; set: (on: boolean) => void }) {
-  return (
-    <label>
-      <input
-        type="checkbox"
-        checked={props.on}
-        onChange={(event) => {
-          props.set(event.currentTarget.checked);
-        }}
-      />
-      {props.text}
-    </label>
   );
 }
 

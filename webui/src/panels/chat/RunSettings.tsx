@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import type { Level, TimingMode } from '../../net/types';
 import { defaultStatsPattern, type Settings } from '../../state/settings';
 import type { Store } from '../../state/store';
+import { Check } from '../../ui/Check';
 
 type NumberKey =
   'maxTokens' | 'temperature' | 'topK' | 'topP' | 'minP' | 'repeatPenalty' | 'repeatLastN';
@@ -130,26 +131,22 @@ function Sampling({ settings, set }: Part) {
         />
       </label>
       <div class="checks">
-        <label class="check" title="Continue to generate after an end-of-text token">
-          <input
-            type="checkbox"
-            checked={settings.ignoreEos}
-            onChange={(event) => {
-              set({ ignoreEos: event.currentTarget.checked });
-            }}
-          />
-          <span>Ignore end of text</span>
-        </label>
-        <label class="check" title="Reuse the KV cache of the common prefix of the prompt">
-          <input
-            type="checkbox"
-            checked={settings.reusePrefix}
-            onChange={(event) => {
-              set({ reusePrefix: event.currentTarget.checked });
-            }}
-          />
-          <span>Reuse prefix</span>
-        </label>
+        <Check
+          text="Ignore end of text"
+          hint="Continue to generate after an end-of-text token"
+          on={settings.ignoreEos}
+          set={(ignoreEos) => {
+            set({ ignoreEos });
+          }}
+        />
+        <Check
+          text="Reuse prefix"
+          hint="Reuse the KV cache of the common prefix of the prompt"
+          on={settings.reusePrefix}
+          set={(reusePrefix) => {
+            set({ reusePrefix });
+          }}
+        />
       </div>
       <label
         class="wide"
@@ -210,32 +207,22 @@ function Trace({ settings, set }: Part) {
         </select>
       </label>
       <div class="checks">
-        <label
-          class="check"
-          title="Record also each page fault that did not wait for the disk, with op and tensor: SQL table fault"
-        >
-          <input
-            type="checkbox"
-            checked={settings.minorFaults}
-            onChange={(event) => {
-              set({ minorFaults: event.currentTarget.checked });
-            }}
-          />
-          <span>Minor page faults: each one, with op and tensor</span>
-        </label>
-        <label
-          class="check"
-          title="Record which parts of the model files are in memory, before steps, at most once a second: shown in the map with X: all, and in SQL table residency"
-        >
-          <input
-            type="checkbox"
-            checked={settings.residency}
-            onChange={(event) => {
-              set({ residency: event.currentTarget.checked });
-            }}
-          />
-          <span>What is in memory: of the model, each second</span>
-        </label>
+        <Check
+          text="Minor page faults: each one, with op and tensor"
+          hint="Record also each page fault that did not wait for the disk, with op and tensor: SQL table fault"
+          on={settings.minorFaults}
+          set={(minorFaults) => {
+            set({ minorFaults });
+          }}
+        />
+        <Check
+          text="What is in memory: of the model, each second"
+          hint="Record which parts of the model files are in memory, before steps, at most once a second: shown in the map with X: all, and in SQL table residency"
+          on={settings.residency}
+          set={(residency) => {
+            set({ residency });
+          }}
+        />
       </div>
       {settings.level === 'verbose' && (
         <label class="wide" title="Regular expression that matches tensor names">

@@ -8,6 +8,7 @@ import { emptyScale } from '../../plane/scale';
 import { streamDiffers, unstreamedText } from '../../state/answer_text';
 import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
+import { Check } from '../../ui/Check';
 import { usePart } from '../../ui/hooks';
 import { COST_MARKS, costLevels, costScale } from './token_cost';
 import { TokenFlow } from './token_flow';
@@ -126,19 +127,15 @@ export function Tint({ store, session }: Props) {
   return (
     <div class="tint">
       {on && <TintScale store={store} session={session} />}
-      <label
+      <Check
         class="toggle"
-        title="Tints each token by the time of its step, from blue (fast) to red (slow). Dragging over the text then moves through the tokens."
-      >
-        <input
-          type="checkbox"
-          checked={on}
-          onChange={() => {
-            store.navigation.setOptions('chat', on ? '' : 'cost', 'replace');
-          }}
-        />
-        tint text by time
-      </label>
+        text="tint text by time"
+        hint="Tints each token by the time of its step, from blue (fast) to red (slow). Dragging over the text then moves through the tokens."
+        on={on}
+        set={(tinted) => {
+          store.navigation.setOptions('chat', tinted ? 'cost' : '', 'replace');
+        }}
+      />
     </div>
   );
 }

@@ -18,6 +18,7 @@ import { Resource } from '../../state/resource';
 import { generationSpeed } from '../../state/speed';
 import type { Store } from '../../state/store';
 import { modelMemory } from '../../strip/bands';
+import { Check } from '../../ui/Check';
 import { usePart, useResource } from '../../ui/hooks';
 import { isPartShown } from './Figures';
 import {
@@ -191,20 +192,15 @@ function CleanOnly({ store, session }: { store: Store; session: OpenSession }) {
   const disturbed = contended + throttled + disk;
   if (disturbed === 0 && !isOn) return null;
   return (
-    <label class="check" title={`Adds ${CLEAN_STEPS} to the filter`}>
-      <input
-        type="checkbox"
-        checked={isOn}
-        onChange={() => {
-          const { navigation } = store;
-          navigation.setFilter(toggleWord(navigation.view.peek().filter, CLEAN_STEPS), 'push');
-        }}
-      />{' '}
-      <span>
-        Only clean steps: leaves out {formatCount(disturbed)} of{' '}
-        {formatCount(disturbed + clean + unknown)}
-      </span>
-    </label>
+    <Check
+      text={`Only clean steps: leaves out ${formatCount(disturbed)} of ${formatCount(disturbed + clean + unknown)}`}
+      hint={`Adds ${CLEAN_STEPS} to the filter`}
+      on={isOn}
+      set={() => {
+        const { navigation } = store;
+        navigation.setFilter(toggleWord(navigation.view.peek().filter, CLEAN_STEPS), 'push');
+      }}
+    />
   );
 }
 

@@ -4,6 +4,7 @@ import { PALETTES } from '../../plane/colours';
 import type { OpenSession } from '../../state/open_session';
 import { expertRows, parseFilter, restFilter } from '../../state/filter';
 import type { Store } from '../../state/store';
+import { Check } from '../../ui/Check';
 import { usePart } from '../../ui/hooks';
 import { Unused } from '../../ui/Unused';
 import type { MapModel } from './map_model';
@@ -84,16 +85,15 @@ export function MapToolbar(props: { store: Store; session: OpenSession; model: M
             model.change({ value, shown: null });
           }}
         />
-        <label class="toggle" title="Logarithmic colour scale">
-          <input
-            type="checkbox"
-            checked={options.log}
-            onChange={(event) => {
-              model.change({ log: event.currentTarget.checked });
-            }}
-          />
-          log
-        </label>
+        <Check
+          class="toggle"
+          text="log"
+          hint="Logarithmic colour scale"
+          on={options.log}
+          set={(log) => {
+            model.change({ log });
+          }}
+        />
         <Choice
           label="Scale"
           hidden
@@ -106,29 +106,24 @@ export function MapToolbar(props: { store: Store; session: OpenSession; model: M
         />
         <span class="toolbar-end" />
         <Unused words={ignored} />
-        <label
+        <Check
           class="toggle"
-          title="Magnifies what is under the pointer: what is smaller than a pixel becomes visible"
-        >
-          <input
-            type="checkbox"
-            checked={options.lens}
-            onChange={(event) => {
-              model.change({ lens: event.currentTarget.checked });
-            }}
-          />
-          Lens
-        </label>
-        <label class="toggle" title="The rows and their totals as a table">
-          <input
-            type="checkbox"
-            checked={options.table}
-            onChange={(event) => {
-              model.change({ table: event.currentTarget.checked });
-            }}
-          />
-          Table
-        </label>
+          text="Lens"
+          hint="Magnifies what is under the pointer: what is smaller than a pixel becomes visible"
+          on={options.lens}
+          set={(lens) => {
+            model.change({ lens });
+          }}
+        />
+        <Check
+          class="toggle"
+          text="Table"
+          hint="The rows and their totals as a table"
+          on={options.table}
+          set={(table) => {
+            model.change({ table });
+          }}
+        />
       </div>
     </>
   );

@@ -1,0 +1,23 @@
+// A check box with its text.
+interface Props {
+  readonly text: string;
+  readonly hint?: string;
+  readonly on: boolean;
+  readonly set: (on: boolean) => void;
+  readonly class?: 'check' | 'toggle'; // in a form, or in a toolbar
+}
+
+export function Check({ text, hint, on, set, class: look = 'check' }: Props) {
+  return (
+    <label class={look} title={hint}>
+      <input
+        type="checkbox"
+        checked={on}
+        onChange={(event) => {
+          set(event.currentTarget.checked);
+        }}
+      />
+      <span>{text}</span>
+    </label>
+  );
+}
