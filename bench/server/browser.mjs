@@ -11,7 +11,8 @@ export async function startBrowser(executable) {
   const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking',
     '--remote-debugging-pipe', `--user-data-dir=${profile}`, 'about:blank'];
   const child = spawn(executable, args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
-  const exited = new Promise((done) => { child.once('exit', done); });
+  // The program can be a script that starts Chromium: the pipe ends with Chromium.
+  const exited = new Promise((done) => { child.stdio[4].once('close', done); });
   const call = protocol(child.stdio[3], child.stdio[4]);
   const send = (method, params) => call(method, params);
 
@@ -39,7 +40,7 @@ export async function startBrowser(executable) {
     },
   };
   const close = async () => {
-    child.kill();
+    await send('Browser.close');
     await exited;
     rmSync(profile, { recursive: true, force: true });
   };

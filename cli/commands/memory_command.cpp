@@ -69,7 +69,7 @@ PlanInput plan_input(const Outlook& outlook, const MemoryWay& way, double disk) 
       .pin = way.pin || !acts,
       .prefetch = way.prefetch || !acts,
       .disk_bytes_per_second = disk,
-      .compute_seconds = demand.compute_seconds,
+      .compute_seconds = demand.unread_seconds,
       .block = block_bytes(),
       // As much slower or faster as the disk.
       .faults = {.bytes = outlook.faults.bytes,
@@ -106,7 +106,7 @@ Figures least_reads(const TokenDemand& demand, std::uint64_t budget, double disk
   const double bytes =
       static_cast<double>(dense - std::min(budget, dense)) +
       (1 - expert_hit_rate(demand, room)) * static_cast<double>(demand.expert_bytes_per_token);
-  return {bytes, token_rate({.ahead = bytes}, demand.compute_seconds, disk)};
+  return {bytes, token_rate({.ahead = bytes}, demand.unread_seconds, {.ahead = disk})};
 }
 
 // All tokens of a pass share its reads, and compute much longer than one token: reading ahead saves
@@ -184,9 +184,12 @@ std::expected<void, std::string> measure_ways(const MemoryCommand& options, cons
     result.faults = demand.faults;
     if (trial->budget && *trial->budget > 0) planned = trial->budget;
     // The least times of the least disturbed run.
-    if (demand.compute_seconds > 0)
+    if (demand.compute_seconds > 0) {
       outlook.demand.compute_seconds =
           std::min(outlook.demand.compute_seconds, demand.compute_seconds);
+      outlook.demand.unread_seconds =
+          std::min(outlook.demand.unread_seconds, demand.unread_seconds);
+    }
   }
   // The plans had what the limit really left.
   if (planned) outlook.budget = *planned;
@@ -250,7 +253,9 @@ int run(const MemoryCommand& options) {
   const std::uint64_t left = free_for_weights(outlook.limit, 0);
   outlook.budget = options.budget.value_or(left - std::min(left, outlook.beside));
   constexpr std::uint64_t kMaxRead = 256U << 20;
-  outlook.disk = measure_read_speed(setup.model, kMaxRead, progress.start("measuring the disk"));
+  const auto threads = static_cast<unsigned>(info->fact_number("context.threads").value_or(0));
+  outlook.disk =
+      measure_read_speed(setup.model, kMaxRead, threads, progress.start("measuring the disk"));
   outlook.faults = fault_reads(outlook, *info, progress.start("measuring page faults"));
   for (const MemoryWay& way : kWays)
     if (options.measure || way.load_mode == nullptr) outlook.ways.emplace_back().way = way;

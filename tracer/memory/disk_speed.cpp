@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <stop_token>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "tracer/memory/model_pages.h"
@@ -49,6 +52,21 @@ void DiskSpeed::sample() {
 
 namespace {
 
+// Threads that compute for nothing, as those of a model that wait for each other do.
+class BusyThreads {
+ public:
+  explicit BusyThreads(unsigned count) {
+    for (unsigned i = 0; i < count; ++i) {
+      threads_.emplace_back([](const std::stop_token& stop) {
+        while (!stop.stop_requested()) std::atomic_signal_fence(std::memory_order_seq_cst);
+      });
+    }
+  }
+
+ private:
+  std::vector<std::jthread> threads_;
+};
+
 // A whole file, mapped.
 class FileMapping {
  public:
@@ -81,6 +99,7 @@ class FileMapping {
 }  // namespace
 
 std::optional<ReadSpeed> measure_read_speed(const std::filesystem::path& file, std::uint64_t most,
+                                            unsigned busy_threads,
                                             const std::function<bool()>& keep_going) {
   constexpr std::uint64_t kAhead = 32U << 20;
   constexpr std::uint64_t kPart = 32U << 20;  // for the percentiles
@@ -98,6 +117,7 @@ std::optional<ReadSpeed> measure_read_speed(const std::filesystem::path& file, s
   pages.release(all);
   pages.release_files();
   const std::uint64_t piece = std::max<std::uint64_t>(block_bytes(), 1U << 20);
+  const BusyThreads busy(busy_threads);
   std::vector<double> parts;
   const auto begin = Clock::now();
   auto part_begin = begin;

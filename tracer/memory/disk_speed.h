@@ -35,8 +35,10 @@ class DiskSpeed {
 struct ReadSpeed {
   double mean = 0, low = 0, high = 0;
 };
-// At most the first `most` bytes. nullopt: the file cannot be read, or `keep_going` returned false.
+// At most the first `most` bytes, while so many threads compute: reading needs processor time, too.
+// nullopt: the file cannot be read, or `keep_going` returned false.
 std::optional<ReadSpeed> measure_read_speed(const std::filesystem::path& file, std::uint64_t most,
+                                            unsigned busy_threads = 0,
                                             const std::function<bool()>& keep_going = {});
 
 // What page faults at distant places of the file read, one at a time, as where nothing is read

@@ -241,9 +241,12 @@ double faulted_experts(const PlanInput& input, double kept, double around_kept) 
 }
 
 void predict(const PlanInput& input, MemoryPlan& plan) {
+  // Without pinned weights there is nothing to compute meanwhile: each read ahead is late.
+  const double faults = input.faults.bytes_per_second;
+  const bool late = !input.pin && faults > 0;
+  const ReadRates rates{.ahead = late ? faults : input.disk_bytes_per_second, .waited_for = faults};
   const auto rate = [&](TokenReads reads) {
-    return token_rate(reads, input.compute_seconds, input.disk_bytes_per_second,
-                      input.faults.bytes_per_second);
+    return token_rate(reads, input.compute_seconds, rates);
   };
   // The kernel's cache serves experts about as well as uniform routing allows.
   const auto uniform = [&](std::uint64_t room) {
@@ -260,7 +263,7 @@ void predict(const PlanInput& input, MemoryPlan& plan) {
   plan.plain_bytes_per_token = per_token > input.budget || plan.experts == 0
                                    ? dense + faulted_experts(input, 0, in_memory)
                                    : faulted_experts(input, uniform(input.budget / 2), in_memory);
-  plan.plain_tokens_per_second = rate({.faulted = plan.plain_bytes_per_token});
+  plan.plain_tokens_per_second = rate({.waited_for = plan.plain_bytes_per_token});
   if (plan.kind == MemoryPlan::Kind::TooSmall) {
     plan.bytes_per_token = plan.plain_bytes_per_token;
     plan.tokens_per_second = plan.plain_tokens_per_second;
@@ -274,24 +277,20 @@ void predict(const PlanInput& input, MemoryPlan& plan) {
     reads = {.ahead = streamed, .waited_for = missed_experts(input, kept)};
   } else {
     const double kept = uniform(plan.expert_cache);
-    reads = {.faulted = streamed + faulted_experts(input, kept, kept)};
+    reads = {.waited_for = streamed + faulted_experts(input, kept, kept)};
   }
-  plan.bytes_per_token = reads.ahead + reads.waited_for + reads.faulted;
+  plan.bytes_per_token = reads.ahead + reads.waited_for;
   plan.tokens_per_second = rate(reads);
 }
 
 }  // namespace
 
-double token_rate(TokenReads reads, double compute_seconds, double disk_bytes_per_second,
-                  double faults_bytes_per_second) {
+double token_rate(TokenReads reads, double compute_seconds, ReadRates rates) {
   const auto seconds_of = [](double bytes, double speed) { return bytes > 0 ? bytes / speed : 0; };
-  if (disk_bytes_per_second <= 0 && (reads.ahead > 0 || reads.waited_for > 0 || reads.faulted > 0))
-    return 0;
-  const double faults =
-      faults_bytes_per_second > 0 ? faults_bytes_per_second : disk_bytes_per_second;
-  const double seconds = std::max(compute_seconds, seconds_of(reads.ahead, disk_bytes_per_second)) +
-                         seconds_of(reads.waited_for, disk_bytes_per_second) +
-                         seconds_of(reads.faulted, faults);
+  if (rates.ahead <= 0 && (reads.ahead > 0 || reads.waited_for > 0)) return 0;
+  const double waited_for = rates.waited_for > 0 ? rates.waited_for : rates.ahead;
+  const double seconds = std::max(compute_seconds, seconds_of(reads.ahead, rates.ahead)) +
+                         seconds_of(reads.waited_for, waited_for);
   return seconds > 0 ? 1 / seconds : 0;
 }
 

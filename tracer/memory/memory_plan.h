@@ -85,15 +85,18 @@ struct PlanInput {
   std::function<double(std::uint64_t)> expert_hit_rate{};
 };
 
-// Bytes that a token reads from the disk. Reading ahead overlaps with computing. Computing waits
-// for experts, which are known when the router has chosen, and for what page faults read.
+// Bytes that a token reads from the disk, and bytes per second. Reading ahead overlaps with
+// computing. Computing waits for experts, which are known when the router has chosen, and for what
+// page faults read; these come one after the other.
 struct TokenReads {
-  double ahead = 0, waited_for = 0, faulted = 0;
+  double ahead = 0, waited_for = 0;
+};
+struct ReadRates {
+  double ahead = 0;       // 0: unknown
+  double waited_for = 0;  // 0: the same
 };
 // Tokens per second. 0: the speed of the disk, or the time, is unknown.
-// `faults_bytes_per_second`: of page faults; 0: that of the disk.
-double token_rate(TokenReads reads, double compute_seconds, double disk_bytes_per_second,
-                  double faults_bytes_per_second = 0);
+double token_rate(TokenReads reads, double compute_seconds, ReadRates rates);
 
 // Pure. Ranges that share a page with another weight do not contain it if it is streamed.
 MemoryPlan plan_memory(const PlanInput& input);

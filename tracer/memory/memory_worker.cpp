@@ -327,7 +327,7 @@ void MemoryManager::Worker::publish() {
   state.resident = resident();
   state.disk_bytes_per_second = disk_.bytes_per_second();
   const auto rate = [&](TokenReads reads) {
-    return token_rate(reads, compute_seconds_, disk_.bytes_per_second());
+    return token_rate(reads, compute_seconds_, {.ahead = disk_.bytes_per_second()});
   };
   const double bytes = bytes_per_token();
   const double ahead = current_.prefetch ? std::min(bytes, static_cast<double>(plan_.streamed)) : 0;

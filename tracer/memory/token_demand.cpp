@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "tracer/format/access/access.h"
 #include "tracer/format/model/quantile.h"
@@ -12,10 +13,11 @@ namespace tt {
 
 namespace {
 
-double median(std::vector<double> values) {
+double quantile_of(std::vector<double> values, double q) {
   std::ranges::sort(values);
-  return quantile<double>(values, 0.5).value_or(0);
+  return quantile<double>(values, q).value_or(0);
 }
+double median(std::vector<double> values) { return quantile_of(std::move(values), 0.5); }
 
 bool generates(const Step& step) {
   return step.phase == Phase::Generate && step.n_tokens == 1 && !step.dropped && !step.aborted &&
@@ -107,7 +109,7 @@ std::expected<TokenDemand, TraceError> token_demand(const SessionReader& reader,
   const std::vector<RoutedLayer> layers = routed_layers(graph, accesses);
   for (const RoutedLayer& layer : layers) demand.layers.push_back(layer.layer);
   std::vector<std::int64_t> op_ns;
-  std::vector<double> seconds, bytes, faults;
+  std::vector<double> seconds, unread_seconds, bytes, faults;
   std::uint64_t routed_bytes = 0;
   std::uint32_t generated = 0;
   const auto read = reader.for_each_step(StepId{0}, *steps, [&](const Step& step) {
@@ -119,6 +121,7 @@ std::expected<TokenDemand, TraceError> token_demand(const SessionReader& reader,
       if (step.conditions.disk_read_bytes && step.conditions.major_faults) {
         bytes.push_back(static_cast<double>(*step.conditions.disk_read_bytes));
         faults.push_back(static_cast<double>(*step.conditions.major_faults));
+        if (bytes.back() == 0) unread_seconds.push_back(seconds.back());
       }
     }
     if (step.graph != id) return going();
@@ -139,6 +142,8 @@ std::expected<TokenDemand, TraceError> token_demand(const SessionReader& reader,
   if (!demand.routed.empty()) demand.expert_bytes_per_token = routed_bytes / demand.routed.size();
   for (const std::int64_t ns : op_ns)
     demand.compute_seconds += static_cast<double>(std::max<std::int64_t>(ns, 0)) * 1e-9;
+  demand.unread_seconds =
+      std::max(demand.compute_seconds, quantile_of(std::move(unread_seconds), 0.25));
   demand.steps = static_cast<std::uint32_t>(seconds.size());
   demand.seconds = median(seconds);
   demand.disk_recorded = !bytes.empty();

@@ -25,6 +25,9 @@ struct TokenDemand {
   std::vector<ExpertCache::Layer> layers;
   std::vector<std::vector<std::vector<std::uint32_t>>> routed;  // [step][layer], ascending
   double compute_seconds = 0;  // least time of each op, summed; 0: not recorded
+  // Of a token that reads nothing: longer, because threads wait for each other between ops. The
+  // first quartile of such steps; without any, compute_seconds.
+  double unread_seconds = 0;
 
   // Measured: medians over the steps that generate one token, without the first `skip` ones.
   std::uint32_t steps = 0;

@@ -281,15 +281,16 @@ TEST(MemoryPlan, FaultsReadMoreThanTheExperts) {
 
 // Computing overlaps with what is read ahead, and waits for experts and for page faults.
 TEST(MemoryPlan, ComputingWaitsForExperts) {
-  EXPECT_DOUBLE_EQ(token_rate({.ahead = 2e9}, 1, 1e9), 1 / 2.0);
-  EXPECT_DOUBLE_EQ(token_rate({.ahead = 2e9}, 3, 1e9), 1 / 3.0);
-  EXPECT_DOUBLE_EQ(token_rate({.ahead = 2e9, .waited_for = 1e9}, 3, 1e9), 1 / 4.0);
-  EXPECT_DOUBLE_EQ(token_rate({.waited_for = 1e9}, 3, 1e9), 1 / 4.0);
-  EXPECT_DOUBLE_EQ(token_rate({.faulted = 1e9}, 3, 1e9), 1 / 4.0);
-  EXPECT_DOUBLE_EQ(token_rate({.ahead = 2e9, .faulted = 1e9}, 3, 1e9, 0.5e9), 1 / 5.0);
-  EXPECT_DOUBLE_EQ(token_rate({}, 4, 0), 1 / 4.0);
-  EXPECT_EQ(token_rate({.ahead = 1}, 4, 0), 0);  // the speed of the disk is unknown
-  EXPECT_EQ(token_rate({}, 0, 1e9), 0);
+  EXPECT_DOUBLE_EQ(token_rate({.ahead = 2e9}, 1, {.ahead = 1e9}), 1 / 2.0);
+  EXPECT_DOUBLE_EQ(token_rate({.ahead = 2e9}, 3, {.ahead = 1e9}), 1 / 3.0);
+  EXPECT_DOUBLE_EQ(token_rate({.ahead = 2e9, .waited_for = 1e9}, 3, {.ahead = 1e9}), 1 / 4.0);
+  EXPECT_DOUBLE_EQ(token_rate({.waited_for = 1e9}, 3, {.ahead = 1e9}), 1 / 4.0);
+  EXPECT_DOUBLE_EQ(
+      token_rate({.ahead = 2e9, .waited_for = 1e9}, 3, {.ahead = 1e9, .waited_for = 0.5e9}),
+      1 / 5.0);
+  EXPECT_DOUBLE_EQ(token_rate({}, 4, {.ahead = 0}), 1 / 4.0);
+  EXPECT_EQ(token_rate({.ahead = 1}, 4, {.ahead = 0}), 0);  // the speed of the disk is unknown
+  EXPECT_EQ(token_rate({}, 0, {.ahead = 1e9}), 0);
 }
 
 TEST(MemoryPlan, ComputeTimeLimitsThePrediction) {
