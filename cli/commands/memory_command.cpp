@@ -110,15 +110,17 @@ Figures least_reads(const TokenDemand& demand, std::uint64_t budget, double disk
 }
 
 // All tokens of a pass share its reads, and compute much longer than one token: reading ahead saves
-// at most the time that plain waits for the disk. A long prompt uses nearly all experts.
-std::optional<PromptOutlook> prompt_outlook(const TokenDemand& demand, std::uint64_t budget,
-                                            double disk) {
+// at most the time that plain waits for page faults. A long prompt uses nearly all experts.
+std::optional<PromptOutlook> prompt_outlook(const Outlook& outlook, double disk) {
+  const TokenDemand& demand = outlook.demand;
   if (demand.prompt.tokens < 2 || disk <= 0) return std::nullopt;
+  const double faults =
+      outlook.faults.bytes_per_second > 0 ? outlook.faults.bytes_per_second : disk;
   std::uint64_t weights = demand.expert_bytes;
   for (const WeightRange& weight : demand.weights) weights += weight.file.length;
-  const std::uint64_t least = weights - std::min(budget, weights);
-  const double compute = std::max(0.0, demand.prompt.seconds - demand.prompt.bytes / disk);
-  const double waiting = least > 0 ? static_cast<double>(weights) / disk : 0;
+  const std::uint64_t least = weights - std::min(outlook.budget, weights);
+  const double compute = std::max(0.0, demand.prompt.seconds - demand.prompt.bytes / faults);
+  const double waiting = least > 0 ? static_cast<double>(weights) / faults : 0;
   return PromptOutlook{.tokens = demand.prompt.tokens,
                        .compute_seconds = compute,
                        .plain_seconds = compute + waiting,
@@ -128,7 +130,7 @@ std::optional<PromptOutlook> prompt_outlook(const TokenDemand& demand, std::uint
 void predict_ways(Outlook& outlook) {
   const double disk = speed_of(outlook.disk, &ReadSpeed::mean);
   outlook.least = least_reads(outlook.demand, outlook.budget, disk);
-  outlook.prompt = prompt_outlook(outlook.demand, outlook.budget, disk);
+  outlook.prompt = prompt_outlook(outlook, disk);
   const MemoryPlan plan = plan_memory(plan_input(outlook, kWays.back(), disk));
   if (outlook.demand.expert_bytes > 0) {
     outlook.expert_hits = expert_hit_rate(outlook.demand, plan.expert_cache);

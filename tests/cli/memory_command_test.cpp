@@ -86,7 +86,9 @@ TEST(MemoryCommand, PredictsEveryWayForASession) {
   const double disk = outlook["disk_bytes_per_second"];
   EXPECT_EQ(prompt["tokens"], 3);
   const double compute = prompt["compute_seconds"];
-  EXPECT_NEAR(prompt["plain_seconds"], compute + weights / disk, 1e-6);
+  const json& faults = outlook["fault_bytes_per_second"];
+  const double faulted = faults.is_null() ? disk : faults.get<double>();
+  EXPECT_NEAR(prompt["plain_seconds"], compute + weights / faulted, 1e-6);
   EXPECT_NEAR(prompt["least_seconds"], std::max(compute, least / disk), 1e-6);
   EXPECT_GT(prompt["times_plain_at_most"], 1);
 

@@ -9,6 +9,7 @@
 #include <format>
 #include <utility>
 
+#include "tracer/memory/compute_time.h"
 #include "tracer/memory/mebibytes.h"
 
 namespace tt {
@@ -160,8 +161,7 @@ void MemoryManager::Worker::end_step(const FinishedStep& step) {
     };
     add(recent_seconds_, static_cast<double>(step.ns) * 1e-9);
     add(recent_bytes_, static_cast<double>(read));
-    std::int64_t sum = 0;
-    for (const std::int64_t ns : op_ns_) sum += ns;
+    const std::int64_t sum = compute_time(op_ns_, weight_bytes_);
     // Only recorded steps have times of ops, and those of a step that waits for the disk at every
     // op say little: no token computes for longer than the fastest one took.
     least_step_ns_ = std::min(least_step_ns_, step.ns);

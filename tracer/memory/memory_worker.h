@@ -143,6 +143,7 @@ class MemoryManager::Worker {
   std::array<bool, kClasses> graph_changed_{};
   std::deque<double> recent_seconds_, recent_bytes_;
   double compute_seconds_ = 0;
+  std::vector<std::uint64_t> weight_bytes_;  // of each op of a generated token; empty: not known
   MemoryState published_;
   std::shared_ptr<const std::vector<MemoryRange>> published_ranges_;
   double published_disk_speed_ = 0;

@@ -2,6 +2,7 @@
 #include <format>
 #include <utility>
 
+#include "tracer/memory/compute_time.h"
 #include "tracer/memory/mebibytes.h"
 #include "tracer/memory/memory_worker.h"
 
@@ -31,7 +32,11 @@ bool MemoryManager::Worker::learn(StepClass kind, const Graph& graph) {
     forgot = true;
     for (auto& schedule : schedules_) schedule.clear();
   }
-  if (kind == kGenerate) set_pattern_note("");
+  if (kind == kGenerate) {
+    set_pattern_note("");
+    const std::lock_guard lock(mutex_);
+    weight_bytes_ = weight_bytes_of_ops(order, graph.graph->graph.ops.size());
+  }
   adopt(kind, std::move(order));
   pattern_changed_ = true;
   layers_[kind] = experts_.layers_of(orders_[kind].experts);

@@ -8,6 +8,7 @@
 
 #include "tracer/format/access/access.h"
 #include "tracer/format/model/quantile.h"
+#include "tracer/memory/compute_time.h"
 
 namespace tt {
 
@@ -140,8 +141,8 @@ std::expected<TokenDemand, TraceError> token_demand(const SessionReader& reader,
   if (!read) return std::unexpected(read.error());
   if (!going()) return cancelled();
   if (!demand.routed.empty()) demand.expert_bytes_per_token = routed_bytes / demand.routed.size();
-  for (const std::int64_t ns : op_ns)
-    demand.compute_seconds += static_cast<double>(std::max<std::int64_t>(ns, 0)) * 1e-9;
+  demand.compute_seconds =
+      static_cast<double>(compute_time(op_ns, weight_bytes_of_ops(order, graph.ops.size()))) * 1e-9;
   demand.unread_seconds =
       std::max(demand.compute_seconds, quantile_of(std::move(unread_seconds), 0.25));
   demand.steps = static_cast<std::uint32_t>(seconds.size());

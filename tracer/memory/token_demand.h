@@ -24,7 +24,7 @@ struct TokenDemand {
   // The experts that each step used, per layer.
   std::vector<ExpertCache::Layer> layers;
   std::vector<std::vector<std::vector<std::uint32_t>>> routed;  // [step][layer], ascending
-  double compute_seconds = 0;  // least time of each op, summed; 0: not recorded
+  double compute_seconds = 0;  // compute_time() of its ops; 0: not recorded
   // Of a token that reads nothing: longer, because threads wait for each other between ops. The
   // first quartile of such steps; without any, compute_seconds.
   double unread_seconds = 0;
