@@ -1,7 +1,6 @@
 // fault: the page faults of the steps, with their op and access.
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -113,25 +112,22 @@ class FaultCursor final : public ChunkCursor<FaultRow> {
 
  private:
   Status begin(const Conditions& conditions) override {
-    const ColumnConstraint& constraint = conditions.of(column_index(kColumns, "step"));
-    constexpr std::int64_t kMax = std::numeric_limits<std::uint32_t>::max();
-    at_ = std::max<std::int64_t>(0, constraint.from);
-    end_ = std::min(constraint.to, kMax - 1) + 1;
+    steps_ = StepRange(conditions.of(column_index(kColumns, "step")));
     next_ = {};
     return {};
   }
 
   Expected<bool> next_chunk(std::vector<FaultRow>& rows) override {
-    if (at_ >= end_) return false;
+    if (steps_.empty()) return false;
     if (auto on = source_.check_cancelled(); !on) return std::unexpected(on.error());
     const auto reader = source_.reader();
     if (!reader) return std::unexpected(reader.error());
     for (const FaultKind kind : kKinds) {
       std::optional<StepFaults>& next = next_[static_cast<std::size_t>(kind)];
-      if (next && next->step.v >= at_) continue;
+      if (next && next->step.v >= steps_.at) continue;
       next = StepFaults{.step = StepId{kNone}, .count = 0, .faults = {}};  // none
       const auto read = (*reader)->for_each_faults(
-          StepId{static_cast<std::uint32_t>(at_)}, static_cast<std::uint32_t>(end_ - at_),
+          steps_.first(), steps_.count(),
           [&](const StepFaults& found) {
             next = found;
             return false;
@@ -141,7 +137,7 @@ class FaultCursor final : public ChunkCursor<FaultRow> {
     }
     const StepId first = std::min(next_[0]->step, next_[1]->step);
     if (first.v == kNone) return false;
-    at_ = std::int64_t{first.v} + 1;
+    steps_.at = std::int64_t{first.v} + 1;
     const auto step = source_.step(first);
     if (!step) return std::unexpected(step.error());
     const auto target = target_of(**step);
@@ -196,9 +192,9 @@ class FaultCursor final : public ChunkCursor<FaultRow> {
   SessionSource& source_;
   SessionNames names_;
   std::map<std::pair<TemplateId, AllocationId>, std::unique_ptr<Target>> targets_;
-  std::int64_t at_ = 0, end_ = 0;
+  StepRange steps_{ColumnConstraint{}};
   static constexpr std::array kKinds = {FaultKind::Major, FaultKind::Minor};
-  std::array<std::optional<StepFaults>, 2> next_;  // by kind; at or after at_. kNone: no more
+  std::array<std::optional<StepFaults>, 2> next_;  // by kind; at or after steps_. kNone: no more
 };
 
 }  // namespace

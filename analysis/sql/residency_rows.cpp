@@ -1,6 +1,5 @@
 // residency: what of each weight was in memory before a step.
 #include <array>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -52,15 +51,12 @@ class ResidencyCursor final : public ChunkCursor<ResidencyRow> {
 
  private:
   Status begin(const Conditions& conditions) override {
-    const ColumnConstraint& constraint = conditions.of(column_index(kColumns, "step"));
-    constexpr std::int64_t kMax = std::numeric_limits<std::uint32_t>::max();
-    at_ = std::max<std::int64_t>(0, constraint.from);
-    end_ = std::min(constraint.to, kMax - 1) + 1;
+    steps_ = StepRange(conditions.of(column_index(kColumns, "step")));
     return {};
   }
 
   Expected<bool> next_chunk(std::vector<ResidencyRow>& rows) override {
-    if (at_ >= end_) return false;
+    if (steps_.empty()) return false;
     if (auto on = source_.check_cancelled(); !on) return std::unexpected(on.error());
     const auto reader = source_.reader();
     if (!reader) return std::unexpected(reader.error());
@@ -70,9 +66,8 @@ class ResidencyCursor final : public ChunkCursor<ResidencyRow> {
       weights_ = *std::move(weights);
     }
     std::optional<StepId> found;
-    const auto read = (*reader)->for_each_residency(
-        StepId{static_cast<std::uint32_t>(at_)}, static_cast<std::uint32_t>(end_ - at_),
-        [&](const StepResidency& of) {
+    const auto read =
+        (*reader)->for_each_residency(steps_.first(), steps_.count(), [&](const StepResidency& of) {
           found = of.step;
           for (const WeightTensor& weight : *weights_)
             rows.push_back({.row_id = step_row_id(of.step, rows.size()),
@@ -84,13 +79,13 @@ class ResidencyCursor final : public ChunkCursor<ResidencyRow> {
         });
     if (!read) return std::unexpected(read.error());
     if (!found) return false;
-    at_ = std::int64_t{found->v} + 1;
+    steps_.at = std::int64_t{found->v} + 1;
     return true;
   }
 
   SessionSource& source_;
   std::optional<std::vector<WeightTensor>> weights_;
-  std::int64_t at_ = 0, end_ = 0;
+  StepRange steps_{ColumnConstraint{}};
 };
 
 }  // namespace

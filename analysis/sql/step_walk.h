@@ -1,7 +1,9 @@
 // Iterates over the steps of a scan, skipping steps that its conditions exclude.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 
 #include "analysis/sql/session_source.h"
@@ -30,6 +32,18 @@ class StepWalk {
   Columns columns_;
   ColumnConstraint phase_{}, graph_{}, token_{}, time_{};
   std::int64_t at_ = 0, end_ = 0;
+};
+
+// Steps [at, end) that a condition allows, whether the session has them or not.
+struct StepRange {
+  explicit StepRange(const ColumnConstraint& step)
+      : at(std::max<std::int64_t>(0, step.from)), end(std::min(step.to, kMaxStep) + 1) {}
+  bool empty() const { return at >= end; }
+  StepId first() const { return StepId{static_cast<std::uint32_t>(at)}; }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(end - at); }
+
+  static constexpr std::int64_t kMaxStep = std::numeric_limits<std::uint32_t>::max() - 1;
+  std::int64_t at, end;
 };
 
 // The rowid of row `i` of a step.
