@@ -88,6 +88,7 @@ class FileMapping {
 
   bool mapped() const { return at_ != MAP_FAILED; }
   std::uint64_t size() const { return size_; }
+  const volatile char* begin() const { return static_cast<const volatile char*>(at_); }
   std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(at_); }
 
  private:
@@ -170,7 +171,7 @@ std::optional<FaultReads> measure_fault_reads(const std::filesystem::path& file,
     if (keep_going && !keep_going()) return std::nullopt;
     // In the middle of parts of the file, so that no fault reads what another one needs.
     const std::uint64_t at = (2 * faults + 1) * mapping.size() / (2 * kFaults);
-    static_cast<void>(*reinterpret_cast<const volatile char*>(mapping.address() + at));
+    static_cast<void>(mapping.begin()[at]);
     ++faults;
   }
   const std::chrono::duration<double> time = Clock::now() - begin;

@@ -85,8 +85,9 @@ class Division {
         due += std::min(share, 1.0) * static_cast<double>(count);
         // Above 1 all; else rounded, so that what is not streamed of one weight is of the next.
         const std::uint64_t wanted = share >= 1 ? count : static_cast<std::uint64_t>(due);
-        streamed.parts.blocks = std::min({wanted, count, most / block_}) * block_;
-        due = std::min(due - static_cast<double>(streamed.parts.blocks / block_), 1.0);
+        const std::uint64_t blocks = std::min({wanted, count, most / block_});
+        streamed.parts.blocks = blocks * block_;
+        due = std::min(due - static_cast<double>(blocks), 1.0);
       }
       if (share > 1) {
         streamed.parts.before =

@@ -145,7 +145,7 @@ void MemoryManager::Worker::end_step(const FinishedStep& step) {
   const std::uint64_t read = read_now - std::exchange(read_before_, read_now);
   if (!step.complete) return;
   const StepClass kind = step.tokens > 1 ? kPrompt : kGenerate;
-  if (kind == kGenerate && step.graph != nullptr && step.op_ns.size() > 0) {
+  if (kind == kGenerate && step.graph != nullptr && !step.op_ns.empty()) {
     if (op_ns_.size() != step.op_ns.size()) {  // another graph
       op_ns_.assign(step.op_ns.begin(), step.op_ns.end());
       least_step_ns_ = step.ns;
