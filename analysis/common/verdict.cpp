@@ -95,9 +95,8 @@ std::string advice_on(Verdict verdict, const ThreadTime& time) {
     case Verdict::Disk:
       return std::format(
           "disk: the threads waited for {} of their time in steps with {:.0f} major page faults; "
-          "{} were read. If memory is sufficient, the next run will find the model there; "
-          "--load-mode "
-          "mmap+mlock keeps it there.",
+          "{} were read. If the model fits into memory, the next run will find it there, and "
+          "--load-mode mmap+mlock keeps it there. If it does not, `tt memory` says what helps.",
           share(time.blocked_ns), time.faults, format_bytes(time.bytes));
   }
   return "";

@@ -125,7 +125,8 @@ const BreakdownRow* most_faults(const Breakdown& breakdown) {
 void find_faults(const ReportData& f, std::vector<std::string>& out) {
   const TraceSums& all = f.by_tensor.total.all;
   if (all.faults == 0) return;
-  std::string found = std::format("Ops waited for the disk {:.0f} times (page faults)", all.faults);
+  std::string found = std::format("Ops waited for the disk {} (page faults)",
+                                  counted(static_cast<std::uint64_t>(all.faults), "time"));
   if (const BreakdownRow* most = most_faults(f.by_tensor))
     found += std::format(", most often for {} ({})", most->name,
                          format_percent(most->all.faults, all.faults));

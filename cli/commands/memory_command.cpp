@@ -85,15 +85,56 @@ Figures predict(const Outlook& outlook, const MemoryWay& way, double disk) {
   return {plan.plain_bytes_per_token, plan.plain_tokens_per_second};
 }
 
+// Of the session; nullopt: it had no plan.
+std::optional<std::uint64_t> planned_budget(const SessionInfo& info) {
+  return info.fact("memory.state") == "active" ? info.fact_number("memory.budget") : std::nullopt;
+}
+
+// The limit under which the session was recorded. nullopt: not recorded, or weights were repacked,
+// so that memory was taken by them.
+std::optional<MemoryLimit> recorded_limit(const SessionInfo& info) {
+  const auto limit = info.fact_number("host.memory_limit_bytes");
+  const auto available = info.fact_number("host.memory_available_bytes");
+  if (!limit || !available || info.fact("context.repack") == "on") return std::nullopt;
+  return MemoryLimit{.limit = *limit,
+                     .used = *limit,
+                     .fixed = *limit - std::min(*limit, *available),
+                     .source = std::string(info.fact("host.memory_limit"))};
+}
+
+// Sets the budget and the limit that it is of.
+void choose_budget(const MemoryCommand& options, const SessionInfo& info, Outlook& outlook) {
+  using Of = Outlook::BudgetOf;
+  // A model that is loaded with these options needs them, too.
+  for (const char* fact : {"result.kv_bytes", "result.compute_bytes", "result.logits_bytes"})
+    outlook.beside += info.fact_number(fact).value_or(0);
+  outlook.limit = MemoryLimitReader().read();
+  outlook.given = options.budget;
+  const auto recorded = recorded_limit(info);
+  if (options.budget) {
+    outlook.budget_of = Of::Option;
+    outlook.budget = *options.budget;
+  } else if (const auto planned = planned_budget(info); planned && !options.measure) {
+    outlook.budget_of = Of::Plan;
+    outlook.budget = *planned;
+  } else if (recorded && !options.measure) {
+    outlook.budget_of = Of::Recording;
+    outlook.limit = *recorded;
+    outlook.budget = free_for_weights(outlook.limit, 0);
+  } else {
+    outlook.budget_of = Of::Limit;
+    const std::uint64_t left = free_for_weights(outlook.limit, 0);
+    outlook.budget = left - std::min(left, outlook.beside);
+  }
+}
+
 // Measured. But if the session waited mostly for page faults, they were as fast as it waited.
 FaultReads fault_reads(const Outlook& outlook, const SessionInfo& info,
                        const std::function<bool()>& keep_going) {
   FaultReads faults = measure_fault_reads(outlook.model, keep_going).value_or(FaultReads{});
   const TokenDemand& demand = outlook.demand;
   const double waited = demand.seconds - demand.compute_seconds;
-  const std::string_view plan = info.fact("context.memory_budget");
-  const bool plain = plan.empty() || plan == "off";
-  if (plain && demand.bytes > faults.bytes && waited > demand.compute_seconds)
+  if (!planned_budget(info) && demand.bytes > faults.bytes && waited > demand.compute_seconds)
     faults.bytes_per_second = demand.bytes / waited;
   return faults;
 }
@@ -119,7 +160,10 @@ std::optional<PromptOutlook> prompt_outlook(const Outlook& outlook, double disk)
   std::uint64_t weights = demand.expert_bytes;
   for (const WeightRange& weight : demand.weights) weights += weight.file.length;
   const std::uint64_t least = weights - std::min(outlook.budget, weights);
-  const double compute = std::max(0.0, demand.prompt.seconds - demand.prompt.bytes / faults);
+  // A plan reads at the speed of the disk.
+  const bool planned = outlook.budget_of == Outlook::BudgetOf::Plan;
+  const double compute = demand.prompt.seconds - demand.prompt.bytes / (planned ? disk : faults);
+  if (compute <= 0) return std::nullopt;  // it was waiting all the time
   const double waiting = least > 0 ? static_cast<double>(weights) / faults : 0;
   return PromptOutlook{.tokens = demand.prompt.tokens,
                        .compute_seconds = compute,
@@ -247,13 +291,7 @@ int run(const MemoryCommand& options) {
   if (outlook.demand.weights.empty() && outlook.demand.layers.empty())
     return progress.failed("the session has no accesses of generated tokens");
 
-  outlook.limit = MemoryLimitReader().read();
-  outlook.given = options.budget.has_value();
-  // A model that is loaded with these options needs them, too.
-  for (const char* fact : {"result.kv_bytes", "result.compute_bytes", "result.logits_bytes"})
-    outlook.beside += info->fact_number(fact).value_or(0);
-  const std::uint64_t left = free_for_weights(outlook.limit, 0);
-  outlook.budget = options.budget.value_or(left - std::min(left, outlook.beside));
+  choose_budget(options, *info, outlook);
   constexpr std::uint64_t kMaxRead = 256U << 20;
   const auto threads = static_cast<unsigned>(info->fact_number("context.threads").value_or(0));
   outlook.disk =

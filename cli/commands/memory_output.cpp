@@ -31,8 +31,10 @@ std::string judgement(const WayResult& result, const WayResult& plain) {
   const double own = judged_rate(result), other = judged_rate(plain);
   if (own <= 0 || other <= 0) return "";
   const double ratio = own / other;
+  // Every read of pinning alone is waited for, and it takes memory from the kernel's cache.
+  const char* most = result.way.pin && !result.way.prefetch && !result.measured ? "at most " : "";
   std::string text = ratio < 0.98   ? std::format("loses: {:.2f} times plain", ratio)
-                     : ratio > 1.02 ? std::format("{:.3g} times plain", ratio)
+                     : ratio > 1.02 ? std::format("{}{:.3g} times plain", most, ratio)
                                     : "as fast as plain";
   // A faster disk would not help.
   if (result.high > 0 && result.high - result.low < 0.01 * result.high)
@@ -83,12 +85,17 @@ void print_ways(const Outlook& outlook) {
   table.print();
 }
 
-// The fastest one; of ways that are as fast, the last one, which reads least.
+// The fastest one; of ways that are as fast, the last one, which reads least. Pinning alone is
+// often slower than plain: only a measurement speaks for it.
 const WayResult& best_way(const Outlook& outlook) {
   constexpr double kAsFast = 0.98;
-  const double best = std::ranges::max(outlook.ways | std::views::transform(judged_rate));
+  const auto rate = [](const WayResult& result) {
+    const bool pins_alone = result.way.pin && !result.way.prefetch;
+    return pins_alone && !result.measured ? 0 : judged_rate(result);
+  };
+  const double best = std::ranges::max(outlook.ways | std::views::transform(rate));
   return *std::ranges::find_last_if(outlook.ways, [&](const WayResult& result) {
-            return judged_rate(result) >= kAsFast * best;
+            return rate(result) >= kAsFast * best;
           }).begin();
 }
 
@@ -101,20 +108,38 @@ std::string advice(const Outlook& outlook) {
   if (judged_rate(best) < 1.02 * judged_rate(plain))
     return "No way is faster than plain: do not set a budget.";
   if (best.way.load_mode != nullptr) return std::format("Use --load-mode {}.", best.way.load_mode);
+  if (outlook.budget_of == Outlook::BudgetOf::Plan && best.way.pin && best.way.prefetch)
+    return "The session had this plan.";
   return std::format(
       "Use --memory-budget {}{}{}.",
-      outlook.given ? std::to_string(outlook.budget >> 20) + "MiB" : std::string("auto"),
+      outlook.given ? std::to_string(*outlook.given >> 20) + "MiB" : std::string("auto"),
       best.way.pin ? "" : " --no-pin", best.way.prefetch ? "" : " --no-prefetch");
 }
 
-std::string auto_budget_text(const Outlook& outlook) {
+std::string budget_text(const Outlook& outlook) {
   const auto bytes = [](std::uint64_t n) { return bytes_text(static_cast<double>(n)); };
-  std::string text =
-      std::format("{} for weights: what others, and a reserve, leave of the limit of {} ({})",
-                  bytes(outlook.budget), bytes(outlook.limit.limit), outlook.limit.source);
-  if (outlook.beside > 0 && outlook.tried.empty())
-    text += std::format(", less {} for the KV cache and buffers", bytes(outlook.beside));
-  return text;
+  const std::string size = bytes(outlook.budget) + " for weights";
+  const std::string limit =
+      std::format("the limit of {} ({})", bytes(outlook.limit.limit), outlook.limit.source);
+  switch (outlook.budget_of) {
+    case Outlook::BudgetOf::Option:
+      return *outlook.given == outlook.budget
+                 ? size
+                 : std::format("{}; the plans had {}, which the limit left", bytes(*outlook.given),
+                               bytes(outlook.budget));
+    case Outlook::BudgetOf::Plan:
+      return size + ", as the plan of the session had";
+    case Outlook::BudgetOf::Recording:
+      return std::format("{}: what others, and a reserve, left of {} when it was recorded", size,
+                         limit);
+    case Outlook::BudgetOf::Limit:
+      break;
+  }
+  return std::format(
+      "{}: what others, and a reserve, leave of {}{}", size, limit,
+      outlook.beside > 0 && outlook.tried.empty()
+          ? std::format(", less {} for the KV cache and buffers", bytes(outlook.beside))
+          : "");
 }
 
 Json figures_json(const Figures& figures) {
@@ -146,9 +171,7 @@ void print_outlook(const Outlook& outlook) {
                            bytes_text(static_cast<double>(demand.expert_bytes_per_token)));
   line("model", outlook.model);
   line("weights", weights);
-  line("budget", outlook.given ? std::format("{} for weights",
-                                             bytes_text(static_cast<double>(outlook.budget)))
-                               : auto_budget_text(outlook));
+  line("budget", budget_text(outlook));
   line("disk", outlook.disk
                    ? std::format("{}/s ({} to {}), measured on the model file",
                                  bytes_text(outlook.disk->mean), bytes_text(outlook.disk->low),

@@ -40,10 +40,13 @@ struct Outlook {
   std::string model;
   TokenDemand demand;
   MemoryLimit limit;
-  bool given = false;  // the budget, by --budget
-  std::uint64_t budget = 0;
-  std::uint64_t beside = 0;  // KV cache and buffers of the session
-  std::string machine;       // what disturbed the recording, but for the disk; empty: nothing
+  // Where the budget comes from: --budget, the plan of the session, the limit when it was recorded,
+  // or the limit now.
+  enum class BudgetOf : std::uint8_t { Option, Plan, Recording, Limit } budget_of{};
+  std::optional<std::uint64_t> given;  // by --budget
+  std::uint64_t budget = 0;            // what the plans have
+  std::uint64_t beside = 0;            // KV cache and buffers of the session
+  std::string machine;  // what disturbed the recording, but for the disk; empty: nothing
   std::optional<ReadSpeed> disk;
   FaultReads faults;
   Figures least;

@@ -126,9 +126,11 @@ std::expected<Trial, std::string> try_way(const TrialSetup& setup, const MemoryW
   if (was_interrupted()) return std::unexpected("interrupted");
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     const std::string why = last_line(errors);
-    return std::unexpected(WIFSIGNALED(status) ? std::format("ended by signal {}", WTERMSIG(status))
-                           : why.empty()       ? std::format("exit code {}", WEXITSTATUS(status))
-                                               : why);
+    const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    return std::unexpected(signal == SIGKILL ? "killed: it needs more memory than the limit"
+                           : signal != 0     ? std::format("ended by signal {}", signal)
+                           : why.empty()     ? std::format("exit code {}", WEXITSTATUS(status))
+                                             : why);
   }
   const auto reader = SessionReader::open(trial.session);
   if (!reader) return std::unexpected(reader.error().message);

@@ -105,7 +105,7 @@ TEST(MemoryCommand, PredictsEveryWayForASession) {
   const Result text = run_tt(folder, "memory s.ttrace");
   EXPECT_EQ(text.code, 0) << text.err;
   for (const char* word : {"weights", "limit", "disk", "recorded", "waits", "least", "prompt",
-                           "plain", "pin+prefetch", "for the KV cache and buffers"})
+                           "plain", "pin+prefetch", "when it was recorded"})
     EXPECT_TRUE(text.out.contains(word)) << text.out;
   const json facts = json::parse(run_tt(folder, "show s.ttrace --json").out)["facts"];
   std::uint64_t beside = 0;
@@ -126,6 +126,11 @@ TEST(MemoryCommand, ABudgetIsReported) {
   EXPECT_TRUE(recorded.err.contains("memory budget active: ")) << recorded.err;
   const Result shown = run_tt(folder, "show s.ttrace");
   EXPECT_TRUE(shown.out.contains("\nbudget     active: ")) << shown.out;
+  // What the plan had, not what would be free now.
+  const Result memory = run_tt(folder, "memory s.ttrace");
+  EXPECT_TRUE(memory.out.contains("for weights, as the plan of the session had")) << memory.out;
+  EXPECT_TRUE(memory.out.contains("\nThe session had this plan.")) << memory.out;
+  EXPECT_LE(outlook_of(folder, "s.ttrace")["budget"], 24 * kMebi);
   const Result report = run_tt(folder, "report s.ttrace --format md");
   EXPECT_TRUE(report.out.contains("Memory budget active: ")) << report.out;
 }
