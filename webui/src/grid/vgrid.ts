@@ -123,6 +123,12 @@ export class VGrid<Row> {
     if (this.scroll.reveal(index)) this.paint();
   }
 
+  // Scrolls to the first row.
+  toTop(): void {
+    this.scroll.toRow(0);
+    this.paint();
+  }
+
   private measure(): void {
     const { clientWidth: width, clientHeight: height } = this.host;
     this.width = width;

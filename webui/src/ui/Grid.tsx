@@ -1,7 +1,7 @@
 // VGrid as a component: created once, then updated with show().
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { arrayRows, type Rows } from '../grid/rows';
-import type { Column, Sort } from '../grid/column';
+import { sortText, type Column, type Sort } from '../grid/column';
 import { VGrid } from '../grid/vgrid';
 
 export interface GridProps<Row> {
@@ -34,6 +34,8 @@ export function Grid<Row>(props: GridProps<Row>) {
   );
   // A row that was reached before it was loaded.
   const awaited = useRef<number | null>(null);
+  const order = props.sort && sortText(props.sort);
+  const shownOrder = useRef(order);
   const latest = useRef({ ...props, rows });
   latest.current = { ...props, rows };
 
@@ -76,7 +78,11 @@ export function Grid<Row>(props: GridProps<Row>) {
       awaited.current = null;
       latest.current.onActivate(row, 'key', index);
     }
-    if (props.revealActive && props.active !== null) grid.current?.reveal(props.active);
+    // The first rows of a new order are what it was chosen for.
+    const isSorted = shownOrder.current !== order;
+    shownOrder.current = order;
+    if (isSorted) grid.current?.toTop();
+    else if (props.revealActive && props.active !== null) grid.current?.reveal(props.active);
   }, [
     props.label,
     props.columns,

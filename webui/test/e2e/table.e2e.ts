@@ -242,6 +242,29 @@ describe('totals by kernel', () => {
   });
 });
 
+describe('the ops', () => {
+  it('show their first rows when they are sorted, and a later selection', async () => {
+    const { page, ops } = fixture;
+    await fixture.show(await fixture.recorded(6), 'step=3');
+    const rest = await fixture.get<{ ops: Op[] }>('steps/3/ops?limit=1000');
+    const last = rest.ops.at(-1)?.op ?? 0;
+    await ops.focus();
+    await page.keyboard.press('End');
+    const end = ops.locator(`.vgrid-row[data-index="${last}"]`);
+    await end.waitFor();
+    await ops.getByRole('button', { name: 'duration' }).click();
+    const longest = Math.max(...rest.ops.map((op) => op.duration_ns ?? 0));
+    const first = ops.locator('.vgrid-row[data-index="0"] .vgrid-cell').nth(5);
+    await expect.poll(() => first.getAttribute('title')).toContain(exactNs(longest));
+    expect(await ops.evaluate((one) => one.scrollTop)).toBe(0);
+    // Selected elsewhere.
+    await ops.getByRole('button', { name: '#' }).click();
+    await end.waitFor({ state: 'detached' });
+    await page.keyboard.press(',');
+    await ops.locator(`.vgrid-row[aria-selected=true][data-index="${last - 1}"]`).waitFor();
+  });
+});
+
 describe('columns', () => {
   it('are chosen and moved, and a link restores them', async () => {
     const { page } = fixture;
