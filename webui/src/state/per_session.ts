@@ -154,6 +154,31 @@ export function executedOp(session: OpenSession, selection: Selection | null): n
   return node?.executed_op ?? null;
 }
 
+// The layer whose graph has the selection, in a step; null: none, or not yet known.
+export function layerOfSelection(
+  session: OpenSession,
+  selection: Selection | null,
+  step: number | null,
+): number | null {
+  if (selection?.kind === 'layer' || selection?.kind === 'head') return selection.layer;
+  if (selection === null || step === null) return null;
+  const op = opOf(selection);
+  const executed = op === null ? undefined : stepOpsOf(session).known(step)?.[op];
+  if (executed) return executed.op_layer_id;
+  const graph = graphOf(session).state.peek().value;
+  const isOfStep = graph?.template === session.data.steps[step]?.template;
+  return graph && isOfStep ? layerIn(graph, selection) : null;
+}
+
+function layerIn(graph: TemplateGraph, selection: Selection): number | null {
+  const node =
+    selection.kind === 'node'
+      ? graph.nodes[selection.node]
+      : graph.outputs.get(opOf(selection) ?? -1);
+  const tensor = selection.kind === 'tensor' ? graph.tensorOf.get(selection.name) : node?.tensor;
+  return graph.tensors[tensor ?? -1]?.layer_id ?? null;
+}
+
 // The graph of the whole model. Steps with the same template share it.
 export const wholeGraphOf = perSession((session) => {
   const { api, reconnects } = session.context;

@@ -14,7 +14,7 @@ import { onlyLayer, parseFilter } from './filter';
 import { FollowedSelection } from './follow_selection';
 import { MemoryBudget } from './memory_budget';
 import { Models } from './models';
-import { stepOpsOf } from './per_session';
+import { layerOfSelection, stepOpsOf } from './per_session';
 import { Navigation, type Browser, type HistoryMode } from './navigation';
 import { OpenSession, adjacentStep, isInPhase } from './open_session';
 import { sameSelection, type Selection } from './selection';
@@ -253,7 +253,18 @@ export class Store implements LiveSink {
     );
   }
 
+  // Selects an item, with the graph of its layer.
   select(selection: Selection | null, how: HistoryMode = 'push'): void {
+    const before = this.navigation.view.peek();
+    const open = this.current.peek();
+    const found = open && layerOfSelection(open, selection, open.step.peek());
+    const layer = found ?? before.layer;
+    if (layer !== before.layer || !sameSelection(before.selection, selection))
+      this.navigation.change({ selection, layer }, how);
+  }
+
+  // Selects an item of the graph that is shown, which stays: its inputs are of other layers.
+  selectInGraph(selection: Selection, how: HistoryMode = 'push'): void {
     const before = this.navigation.view.peek().selection;
     if (!sameSelection(before, selection)) this.navigation.change({ selection }, how);
   }

@@ -1,7 +1,7 @@
 // One selection, one filter: what is chosen in one view is shown by all, within 150 ms; a link in a
 // new profile shows the same pixels; the gestures of the map that other tests do not use.
 import { describe, expect, it } from 'vitest';
-import type { Access, StepSummary } from '../../src/net/types';
+import type { Access, Op, StepSummary } from '../../src/net/types';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use();
@@ -87,6 +87,57 @@ describe('a click on an access', () => {
     await expect.poll(() => fixture.hash.get('sel')).toBeNull();
     await expect.poll(() => fixture.pixels('.graph-base')).not.toBe(lit);
     expect(link).toContain('sel=a:');
+  });
+});
+
+describe('a click on an op', () => {
+  it('brings the graph to its layer and node, whatever was chosen there before', async () => {
+    const { page } = fixture;
+    const parts = ['step=6', 'l=0', 'tab=graph'];
+    await fixture.show(await fixture.recorded(), ...parts);
+    await page.locator('.graph[data-drawn="0"]').waitFor();
+    const { ops } = await fixture.get<{ ops: Op[] }>('steps/6/ops?limit=1000');
+    const click = async (name: string): Promise<void> => {
+      const op = ops.find(({ tensor_name }) => tensor_name === name)?.op ?? -1;
+      await fixture.ops.evaluate((grid, top) => {
+        grid.scrollTop = top;
+      }, 24 * op);
+      await fixture.ops.locator(`.vgrid-row[data-index="${op}"]`).click();
+      await expect.poll(() => fixture.hash.get('sel')).toBe(`o:${name}`);
+    };
+    const choose = async (): Promise<void> => {
+      const before = page.url();
+      await page.locator('.graph-base').focus();
+      for (const key of ['ArrowDown', 'ArrowDown', 'Enter']) await page.keyboard.press(key);
+      await expect.poll(() => page.url()).not.toBe(before);
+    };
+    await choose();
+    await click('ffn_up-2');
+    await page.locator('.graph[data-drawn="2"]').waitFor();
+    expect(fixture.hash.get('l')).toBe('2');
+    // Of the same layer: the keyboard goes on from there, not from the node before.
+    await choose();
+    await click('ffn_out-2');
+    await page.locator('.graph-base').focus();
+    for (const key of ['ArrowDown', 'Enter']) await page.keyboard.press(key);
+    await expect.poll(() => fixture.hash.get('sel')).toBe('n:l_out-2');
+    // The layer was chosen by hand since then.
+    await page.getByRole('button', { name: 'Previous layer' }).click();
+    await page.locator('.graph[data-drawn="1"]').waitFor();
+    await click('ffn_out-2');
+    await page.locator('.graph[data-drawn="2"]').waitFor();
+  });
+
+  it('in the list of nodes keeps the layer, which reads those of others', async () => {
+    const { page } = fixture;
+    await fixture.show(await fixture.recorded(), 'step=6', 'l=2', 'tab=graph');
+    await page.locator('.graph[data-drawn="2"]').waitFor();
+    const list = page.getByRole('list', { name: 'Nodes of the layer' });
+    await list.getByRole('button', { name: / l_out-1, / }).evaluate((button) => {
+      if (button instanceof HTMLElement) button.click();
+    });
+    await expect.poll(() => fixture.hash.get('sel')).toBe('n:l_out-1');
+    expect(fixture.hash.get('l')).toBe('2');
   });
 });
 

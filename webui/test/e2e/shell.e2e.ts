@@ -1,5 +1,6 @@
 // The shell: links, Back and Forward, keys, palette, full screen, themes.
 import { describe, expect, it } from 'vitest';
+import type { Op } from '../../src/net/types';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use();
@@ -18,14 +19,19 @@ describe('the URL', () => {
     await fixture.recorded(8);
     await leaveFields();
     await press('}');
-    await fixture.ops.locator('.vgrid-row').nth(2).click();
+    const { ops } = await fixture.get<{ ops: Op[] }>('steps/7/ops?limit=1000');
+    const index = ops.findIndex(({ op_layer_id: layer }) => layer === 1);
+    await fixture.ops.evaluate((grid, top) => {
+      grid.scrollTop = top;
+    }, 24 * index);
+    await fixture.ops.locator(`.vgrid-row[data-index="${index}"]`).click();
     const op = await chosen().innerText();
     await page.getByRole('radio', { name: 'Generate' }).check();
     await leaveFields();
     await press('f');
     await expect.poll(() => fixture.hash.get('full')).toBe('table');
     const { hash } = new URL(page.url());
-    const sel = `o:${await fixture.outputOf(7, 2)}`;
+    const sel = `o:${await fixture.outputOf(7, index)}`;
     expect(Object.fromEntries(fixture.hash)).toMatchObject({ sel, ph: 'g', l: '1' });
 
     await page.reload();
@@ -33,7 +39,7 @@ describe('the URL', () => {
     expect(new URL(page.url()).hash).toBe(hash);
     await expect.poll(() => page.locator('.dock[data-full=true]').count()).toBe(1);
     expect(await fixture.ops.locator('[aria-selected=true]').getAttribute('aria-rowindex')).toBe(
-      '4',
+      String(index + 2),
     );
     await press('Escape');
     await expect.poll(() => chosen().innerText()).toBe(op);

@@ -30,7 +30,7 @@ export function AccessibleNodeList(props: { store: Store; session: OpenSession; 
         const reading = from ? `, reads ${from.join(', ')}` : '';
         button.textContent = `${op ?? kind} ${name}, ${category.replaceAll('_', ' ')}${reading}`;
         button.addEventListener('click', () => {
-          store.select(selectionOf(session, node));
+          store.selectInGraph(selectionOf(session, node));
         });
         const line = document.createElement('li');
         line.append(button);

@@ -53,7 +53,7 @@ export function NodeTable({ store, session, panel, scene }: SessionProps & { sce
         }}
         onActivate={({ item: { node } }, by) => {
           const how = by === 'key' ? 'coalesce' : 'push';
-          store.select(selectionOf(session, node), how);
+          store.selectInGraph(selectionOf(session, node), how);
         }}
       />
     </div>

@@ -202,7 +202,7 @@ export class GraphChart implements Viewport {
       if (group.layer !== null) store.select({ kind: 'layer', layer: group.layer }, how);
       return;
     }
-    store.select(selectionOf(session, node), how);
+    store.selectInGraph(selectionOf(session, node), how);
   }
 
   // Opens a box of the whole model, or closes the one that contains the node. Returns whether the item
@@ -318,6 +318,7 @@ export class GraphChart implements Viewport {
       opsOf(session).use(),
       this.revealSelection(),
       this.refitInFullScreen(),
+      this.dropFocus(),
       effect(() => {
         void store.theme.value;
         this.palette = null;
@@ -362,6 +363,15 @@ export class GraphChart implements Viewport {
       untracked(() => {
         this.reveal(first);
       });
+    });
+  }
+
+  // The frame of the focus does not stay on what was selected before.
+  private dropFocus(): () => void {
+    return effect(() => {
+      if (this.selection.value === null) return;
+      const [focused, selected] = untracked(() => [this.focused.value, this.selected.value]);
+      if (focused !== null && !selected.has(focused)) this.focused.value = null;
     });
   }
 

@@ -12,7 +12,7 @@ import type { OpenSession } from '../../state/open_session';
 import { bothOf, filteredSums } from '../../state/range_query';
 import { readOrderOf, readOrderText } from '../../state/read_order';
 import { Resource } from '../../state/resource';
-import { executedOp } from '../../state/per_session';
+import { executedOp, layerOfSelection } from '../../state/per_session';
 import type { Store } from '../../state/store';
 import { withStep } from '../../state/view';
 import { Grid } from '../../ui/Grid';
@@ -245,7 +245,8 @@ function select(
     store.select(selection, how);
   } else {
     const view = withStep(store.navigation.view.peek(), step);
-    store.navigation.go({ ...view, selection }, how);
+    const layer = layerOfSelection(session, selection, step) ?? view.layer;
+    store.navigation.go({ ...view, layer, selection }, how);
   }
 }
 
