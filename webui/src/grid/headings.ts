@@ -8,6 +8,8 @@ export interface HeadingEvents {
   move?(key: string, before: string | null): void; // a column was moved; null: to the end
 }
 
+const FADE = 40; // pixels of the right edge that fade while there are more columns, as in table.css
+
 export class Headings<Row> {
   readonly element = element('div', 'vgrid-head', 'row');
   private columns: readonly Column<Row>[] = [];
@@ -36,16 +38,20 @@ export class Headings<Row> {
     });
   }
 
-  // Scrolls `host` the minimum distance that brings the column into view, beside the first one, which
-  // stays. `width`: of the host.
+  // Scrolls `host` until the column is in view, beside the first one, which stays and covers no part of
+  // another one. `width`: of the host.
   reveal(key: string, host: HTMLElement, width: number): void {
     const at = this.columns.findIndex((column) => column.key === key);
-    const [first, cell] = [this.element.children[0], this.element.children[at]];
-    if (!(first instanceof HTMLElement) || !(cell instanceof HTMLElement) || cell === first) return;
-    const [left, own] = [cell.offsetLeft, cell.offsetWidth];
-    const most = left - first.offsetWidth;
-    const least = left + own - width;
-    host.scrollLeft = Math.min(most, Math.max(least, host.scrollLeft));
+    const cells = [...this.element.children].filter((cell) => cell instanceof HTMLElement);
+    const [first, cell] = [cells[0], cells[at]];
+    if (!first || !cell || cell === first) return;
+    const beside = cells.slice(1).map((one) => one.offsetLeft - first.offsetWidth);
+    const most = beside[at - 1] ?? 0;
+    const edge = at === cells.length - 1 ? 0 : FADE;
+    const least = cell.offsetLeft + cell.offsetWidth + edge - width;
+    const { scrollLeft } = host;
+    if (scrollLeft < least || scrollLeft > most)
+      host.scrollLeft = beside.find((left) => left >= Math.min(least, most)) ?? most;
   }
 
   private cell(column: Column<Row>, isFirst: boolean): HTMLElement {

@@ -32,6 +32,7 @@ export class VGrid<Row> {
   private content: GridContent<Row>;
   private active: number | null = null;
   private anchor: number | null = null; // start of the selected range
+  private left = 0; // pixels that are scrolled out at the left
   private width = 0; // measured when it changes: reading it between changes costs a layout
   private template = ''; // of the columns
   private sortKey: string | null = null;
@@ -133,9 +134,11 @@ export class VGrid<Row> {
     const { clientWidth: width, clientHeight: height } = this.host;
     this.width = width;
     this.scroll.height = Math.max(0, height - this.headings.element.offsetHeight);
+    this.host.style.setProperty('--rows-height', `${this.scroll.height}px`);
   }
 
   private readonly scrolled = (): void => {
+    this.left = this.host.scrollLeft;
     this.scroll.scrolled();
     this.paint();
   };
@@ -189,6 +192,8 @@ export class VGrid<Row> {
     const width = `${Math.max(this.widths.least, this.width)}px`;
     for (const { style } of [this.headings.element, lines.element])
       if (style.width !== width) style.width = width;
+    const more = this.widths.least > this.left + this.width + 1 ? 'right' : '';
+    if (this.host.dataset.more !== more) this.host.dataset.more = more;
     scroll.clamp();
     const first = Math.floor(scroll.top);
     // One more than has room, so that the number does not depend on the fraction of the first row.

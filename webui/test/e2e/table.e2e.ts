@@ -322,6 +322,31 @@ describe('columns', () => {
   });
 });
 
+describe('more columns', () => {
+  it('are announced by a fading edge, until the last one is in view', async () => {
+    const { page, ops } = fixture;
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await fixture.recorded(6);
+    const edge = () =>
+      ops.locator('.vgrid-top').evaluate((top) => {
+        const { content, width } = getComputedStyle(top, '::after');
+        return content === 'none' ? null : width;
+      });
+    await expect.poll(edge).toBe('40px');
+    // It covers the rows, and moves none.
+    const [head, row] = await Promise.all(
+      ['.vgrid-head', '.vgrid-row[data-index="0"]'].map((one) => ops.locator(one).boundingBox()),
+    );
+    expect((row?.y ?? 0) - (head?.y ?? 0)).toBeLessThan(26);
+    const count = Number(await ops.getAttribute('aria-rowcount')) - 1;
+    expect((await ops.evaluate((one) => one.scrollHeight)) - 24 * count).toBeLessThan(30);
+    await ops.evaluate((one) => {
+      one.scrollLeft = one.scrollWidth;
+    });
+    await expect.poll(edge).toBeNull();
+  });
+});
+
 describe('texts', () => {
   it('have room in their columns, and bars are below them', async () => {
     const { page } = fixture;
