@@ -209,6 +209,21 @@ describe('totals', () => {
     await grid(/Accesses of the session/).waitFor();
   });
 
+  it('by token show the token that is selected elsewhere', async () => {
+    const session = await fixture.recorded(24);
+    await fixture.show(session, 'p.table=by:token');
+    const totals = grid('Totals by token');
+    await totals.locator('.vgrid-row[data-index="0"]').waitFor();
+    expect(await totals.evaluate((one) => one.scrollTop)).toBe(0);
+    const last = (await steps()).at(-2);
+    await fixture.show(session, 'p.table=by:token', `step=${last?.step ?? 0}`);
+    const row = totals.locator('.vgrid-row[aria-selected=true]');
+    await expect.poll(() => row.locator('.vgrid-cell').nth(2).innerText()).toBe(String(last?.step));
+    const [inner, outer] = await Promise.all([row.boundingBox(), totals.boundingBox()]);
+    const bottom = (inner?.y ?? 0) + (inner?.height ?? 0);
+    expect(bottom).toBeLessThanOrEqual((outer?.y ?? 0) + (outer?.height ?? 0));
+  });
+
   it('can be those of the clean steps', async () => {
     const { page } = fixture;
     await fixture.recorded(6);

@@ -46,6 +46,7 @@ export function TokenTable({ store, session, panel, options, copy }: TableProps)
   const rows = useMemo(() => sortedRows(value?.rows ?? [], columns, sort), [value, columns, sort]);
   const grid = useRef<VGrid<TokenTotal>>(null);
   const selected = session.step.value;
+  const isChosen = usePart(() => navigation.view.value.step !== null);
   if (error) {
     return (
       <Failed
@@ -88,6 +89,7 @@ export function TokenTable({ store, session, panel, options, copy }: TableProps)
           version={0}
           sort={sort}
           active={active < 0 ? null : active}
+          revealActive={isChosen && !session.active.value}
           onSort={(key) => {
             const greatest = columns.filter((one) => one.greatestFirst).map((one) => one.key);
             navigation.setSort(panel, sortText(nextSort(sort, key, greatest)));
