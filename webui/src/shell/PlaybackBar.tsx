@@ -103,19 +103,28 @@ function Position({ store, session }: Props) {
     void session.feed.version.value;
     return session.data.steps.length;
   });
+  const count = opCount(session, step);
   const op = ops?.step === step ? ops.rows.find((one) => one.op === index) : undefined;
+  // Also without an op, each part has its room: the slider stays under the pointer.
   return (
     <span class="playback-position">
-      <span>step {positionOf(step, steps)}</span>
-      {index !== null && <span>op {positionOf(index, opCount(session, step))}</span>}
-      {op && (
-        <span class="playback-op">
-          <b class="mono">{op.tensor_name}</b> {op.operation_type} {formatNs(durationOf(op))}
-        </span>
-      )}
+      <span style={roomFor('step', steps)}>step {positionOf(step, steps)}</span>
+      <span style={roomFor('op', count)}>{index !== null && `op ${positionOf(index, count)}`}</span>
+      <span class="playback-op">
+        {op && (
+          <>
+            <b class="mono">{op.tensor_name}</b> {op.operation_type} {formatNs(durationOf(op))}
+          </>
+        )}
+      </span>
     </span>
   );
 }
+
+// As wide as the last one of `count`.
+const roomFor = (what: string, count: number): { readonly minWidth: string } => ({
+  minWidth: `max(108px, ${`${what} ${positionOf(Math.max(0, count - 1), count)}`.length}ch)`,
+});
 
 function Slider({ store, session }: Props) {
   const index = usePart(() => opOf(store.navigation.view.value.selection));

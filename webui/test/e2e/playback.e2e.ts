@@ -309,6 +309,15 @@ describe('playback', () => {
       .toBe(0);
   });
 
+  it('has its slider in one place, with and without an op', async () => {
+    await fixture.show(await fixture.recorded(8), 'step=2');
+    const slider = bar().getByRole('slider');
+    const before = await slider.boundingBox();
+    await fixture.ops.locator('.vgrid-row').nth(3).click();
+    await bar().getByText('op 3 of').waitFor();
+    expect(await slider.boundingBox()).toEqual(before);
+  });
+
   it('follows the slider', async () => {
     await fixture.recorded(12);
     await bar().getByRole('slider').focus();
