@@ -1,5 +1,5 @@
 // What visitors ask, as commands that open the view with the answer.
-import { BYTES_ANSWER, repeatAnswer, showAnswer, type Answer } from '../state/answer';
+import { BYTES_ANSWER, WAITS_ANSWER, repeatAnswer, showAnswer, type Answer } from '../state/answer';
 import type { OpenSession } from '../state/open_session';
 import type { Store } from '../state/store';
 import type { Command } from './command';
@@ -55,13 +55,12 @@ const QUESTIONS = [
     shows: 'the file over time',
     options: 'y:file,x:time,v:bytes',
   }),
-  question('waits', 'What waits for the disk?', 'disk waits major faults page faults', {
-    panel: 'table',
-    topic: 'waits',
-    shows: 'totals by tensor, sorted by disk waits',
-    options: 'all,by:tensor',
-    sort: '-faults',
-  }),
+  question(
+    'waits',
+    'What waits for the disk?',
+    'disk waits major faults page faults',
+    WAITS_ANSWER,
+  ),
 ];
 
 const OF_EXPERT = question('expert', 'Which tokens used an expert?', 'tokens of an expert', {

@@ -24,14 +24,27 @@ export interface Answer {
 // What a sentence of the summary is about.
 export type Topic = 'machine' | 'bytes' | 'speed' | 'order' | 'repeat' | 'waits' | 'memory';
 
+// The totals of the session, with the columns that answer at the left end.
+const totalsBy = (by: string, ...columns: readonly string[]): string =>
+  `all,by:${by},cols:name.${columns.join('.')}`;
+
 // What a generated token reads, from each memory.
 export const BYTES_ANSWER: Answer = {
   panel: 'table',
   topic: 'bytes',
   shows: 'totals by memory source, sorted by bytes read',
-  options: 'all,by:source',
+  options: totalsBy('source', 'bytes_read', 'reads', 'bytes_written', 'writes', 'time', 'rate'),
   sort: '-bytes_read',
   generated: true,
+};
+
+// What waited for the disk.
+export const WAITS_ANSWER: Answer = {
+  panel: 'table',
+  topic: 'waits',
+  shows: 'totals by tensor, sorted by disk waits',
+  options: totalsBy('tensor', 'faults', 'time', 'bytes_read', 'reads', 'bytes_written', 'rate'),
+  sort: '-faults',
 };
 
 // Whether tokens read the same weights: those of a mixture differ in their experts.

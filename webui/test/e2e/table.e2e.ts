@@ -324,6 +324,13 @@ describe('columns', () => {
         return isIn(head) && isIn(cell) && head.x >= cell.x + cell.width - 1;
       })
       .toBe(true);
+    // The names cover no part of another column.
+    const halves = await totals.getByRole('columnheader').evaluateAll(([first, ...others]) => {
+      const edge = first?.getBoundingClientRect().right ?? 0;
+      const boxes = others.map((one) => one.getBoundingClientRect());
+      return boxes.filter(({ left, right }) => left < edge - 1 && right > edge + 1).length;
+    });
+    expect(halves).toBe(0);
     await page.getByRole('button', { name: 'Columns', exact: true }).click();
     await page.getByLabel('p95', { exact: true }).uncheck();
     await page.keyboard.press('Escape');

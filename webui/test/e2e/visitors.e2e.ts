@@ -116,6 +116,25 @@ it('what is read per token, by its question, whatever was filtered before', asyn
   await page.locator('.table-note').getByText(`${each} per generated token`).waitFor();
 });
 
+it.each([
+  ['What does a token read?', 'memory source', 'read'],
+  ['What waits for the disk?', 'tensor', 'disk waits'],
+])('“%s” opens its table at the left end, with the column that answers', async (...all) => {
+  const [asked, by, column] = all;
+  const { page } = fixture;
+  await click(page.getByRole('button', { name: 'Questions' }));
+  await click(page.getByRole('button', { name: asked }));
+  const grid = page.getByRole('grid', { name: `Totals by ${by}` });
+  const head = grid.locator('[aria-sort=descending]');
+  await expect.poll(() => head.innerText()).toBe(column);
+  await grid.locator('.vgrid-row').first().waitFor();
+  expect(await grid.evaluate((one) => one.scrollLeft)).toBe(0);
+  const [inner, outer] = await Promise.all([head.boundingBox(), grid.boundingBox()]);
+  expect((inner?.x ?? 0) + (inner?.width ?? 0)).toBeLessThan(
+    (outer?.x ?? 0) + (outer?.width ?? 0) - 20,
+  );
+});
+
 it('does it repeat', async () => {
   const { same_weights: same, pairs } = await fixture.get<Determinism>('determinism');
   const { routers } = await fixture.get<{ routers: readonly Router[] }>('experts?phase=generate');

@@ -12,7 +12,7 @@ import type {
   Sequentiality,
   Session,
 } from '../../net/types';
-import { BYTES_ANSWER, repeatAnswer, type Answer } from '../../state/answer';
+import { BYTES_ANSWER, WAITS_ANSWER, repeatAnswer, type Answer } from '../../state/answer';
 import { speedBasis } from '../../state/speed';
 import type { ModelMemory } from '../../strip/bands';
 import { enoughText } from '../budget/sizes';
@@ -273,13 +273,7 @@ export function waitSentence({ sums }: Breakdown, session: Session | null): Sent
   return {
     text,
     hint: 'breakdown: major page faults',
-    evidence: {
-      panel: 'table',
-      topic: 'waits',
-      shows: 'totals by tensor, sorted by disk waits',
-      options: 'all,by:tensor',
-      sort: '-faults',
-    },
+    evidence: WAITS_ANSWER,
   };
 }
 
