@@ -13,11 +13,11 @@ import type { Figure } from './inspection';
 import {
   againstMedian,
   coursesOf,
-  disturbanceText,
   grouped,
   median,
   partsOfLine,
   scopeOf,
+  slownessText,
   withGaps,
   type Place,
   type PlaceValue,
@@ -125,7 +125,7 @@ function PlaceFigures({ store, session, place, now }: Props & { place: Place; no
   if (error) return <p class="dim">Its values over the session cannot be read.</p>;
   if (!value) return null;
   const step = place.step ?? session.step.value;
-  const disturbance = step === null ? '' : disturbanceText(session.data.steps[step]);
+  const ofStep = step === null ? undefined : session.data.steps[step];
   return (
     <>
       <Scope store={store} place={place} />
@@ -134,9 +134,11 @@ function PlaceFigures({ store, session, place, now }: Props & { place: Place; no
         .filter((course) => course.value !== 'faults' || course.sum > 0)
         .map((course) => {
           const here = place.step === undefined ? now?.[course.value] : course.sum;
-          const against = here === undefined ? '' : againstMedian(here, median(course.perStep));
-          const because = course.value === 'time' && against !== '' ? disturbance : '';
-          const ofStep = place.step === undefined ? `this step ${format(course.value, here ?? 0)}` : ''; // prettier-ignore
+          const usual = median(course.perStep);
+          const against = here === undefined ? '' : againstMedian(here, usual);
+          const because =
+            course.value === 'time' && here !== undefined ? slownessText(here, usual, ofStep) : '';
+          const inStep = place.step === undefined ? `this step ${format(course.value, here ?? 0)}` : ''; // prettier-ignore
           return (
             <Line
               key={course.value}
@@ -148,7 +150,7 @@ function PlaceFigures({ store, session, place, now }: Props & { place: Place; no
                 exact: exact(course.value, course.sum),
                 ...(course.share === null ? {} : { share: course.share }),
                 note:
-                  here === undefined ? '' : [ofStep, against, because].filter(Boolean).join(', '),
+                  here === undefined ? '' : [inStep, against, because].filter(Boolean).join(', '),
                 series: withGaps(course.perStep, session.data.steps, view),
               }}
             />

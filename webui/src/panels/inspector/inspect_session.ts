@@ -21,7 +21,7 @@ import {
   type Jump,
 } from './inspection';
 import { jumpToExpertToken, type ExpertTokens } from './expert_tokens';
-import { againstMedian, disturbanceText, everything, median } from './place';
+import { againstMedian, everything, median, slownessText } from './place';
 import { headName } from '../../state/selection';
 import { ofExpert, ofHead, ofLayer, ofSession, ofToken } from './reproduce';
 
@@ -325,12 +325,12 @@ function stepTime(data: TraceData, step: StepSummary): Figure {
   const steps = known(data);
   const same = steps.filter(({ phase, timing }) => phase === step.phase && timing !== 'learned');
   const time = step.duration_ns;
-  const usual = median(same.map((one) => one.duration_ns));
+  const usual = same.length > 2 ? median(same.map((one) => one.duration_ns)) : 0;
   return {
     name: 'step time',
     value: formatNs(time),
     exact: exactNs(time),
-    note: [WAITING, same.length > 2 ? againstMedian(time, usual) : '', disturbanceText(step)]
+    note: [WAITING, againstMedian(time, usual), slownessText(time, usual, step)]
       .filter(Boolean)
       .join(', '),
     ofStep: true,

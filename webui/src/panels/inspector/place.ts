@@ -217,10 +217,18 @@ export function partsOfLine(
   return parts;
 }
 
-// What made the step slower than the model; empty: nothing that was recorded.
-export function disturbanceText(
-  step: Pick<StepSummary, 'verdict' | 'cpu_wait_ns' | 'throttled_ns'> | undefined,
-): string {
+const CLEARLY_SLOWER = 1.5;
+
+type Disturbance = Pick<StepSummary, 'verdict' | 'cpu_wait_ns' | 'throttled_ns'>;
+
+// What made the step slow, if `value` is clearly more than its median; empty: it is not, or no reason
+// was recorded. The reason is of the step: an op with its usual time had none.
+export function slownessText(value: number, usual: number, step: Disturbance | undefined): string {
+  const because = usual > 0 && value >= CLEARLY_SLOWER * usual ? disturbanceText(step) : '';
+  return because === '' ? '' : `in this step ${because}`;
+}
+
+function disturbanceText(step: Disturbance | undefined): string {
   const { verdict, cpu_wait_ns: wait, throttled_ns: throttled } = step ?? {};
   if (verdict === 'contended')
     return `the machine was busy: its threads waited ${formatNs(wait ?? 0)} for a processor`;

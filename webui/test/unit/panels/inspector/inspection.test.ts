@@ -93,17 +93,22 @@ describe('the facts', () => {
       name: 'step time',
       note: 'with the waiting between ops',
     });
-    const busy = step(0, { verdict: 'contended', cpu_wait_ns: 9_570_000 });
-    expect(inspectToken(data, 0, busy, 0).figures[0]?.note).toBe(
-      'with the waiting between ops, the machine was busy: its threads waited 9.57 ms for a processor',
-    );
-    const slow = step(0, { verdict: 'throttled', throttled_ns: 2_000_000 });
-    expect(inspectToken(data, 0, slow, 0).figures[0]?.note).toMatch(
-      /a CPU limit stopped it for 2 ms$/,
-    );
     expect(valueOf(facts('fast'), 'op times')).toBe('measured in passing');
     expect(valueOf(facts('learned'), 'op times')).toMatch(/^measured while learning: /);
     expect(facts('fast').some(({ value }) => /\bfast\b/.test(value))).toBe(false);
+  });
+
+  it('of a token say why its step took long, if it did', () => {
+    const data = new TraceData();
+    const disk = { verdict: 'disk' } as const;
+    [1000, 1000, 1600, 1000].forEach((duration_ns, i) => {
+      data.addStep(step(i, { ...disk, duration_ns }));
+    });
+    const note = (of: number) => inspectToken(data, of, data.steps[of], 0).figures[0]?.note;
+    expect(note(2)).toBe(
+      'with the waiting between ops, 1.6 × the median, in this step it waited for the disk',
+    );
+    expect(note(1)).toBe('with the waiting between ops, near the median');
   });
 
   it('name the KV cache as a part of the model and as memory', () => {
