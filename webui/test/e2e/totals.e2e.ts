@@ -103,7 +103,7 @@ describe('the totals', () => {
     await fixture.show(session, 'sel=t:blk.0.ffn_up.weight', 'q=layer:1');
     await fixture.inspector.getByText('Nothing of it is in this selection.').waitFor();
     await fixture.show(session, 'step=3', 'sel=o:5', 'ph=g');
-    await fixture.inspector.getByText('whatever phase, range and filter select').waitFor();
+    await fixture.inspector.getByText('of the whole step, not filtered').waitFor();
     expect(await fixture.axeViolations()).toEqual([]);
   });
 });

@@ -62,7 +62,7 @@ export function Figures(
 }
 
 // What phase, range and filter do not apply to.
-export const UNFILTERED = 'whatever phase, range and filter select';
+export const UNFILTERED = 'of the whole step, not filtered';
 
 // Whether the view selects a part of the session.
 export function isPartShown(store: Store): boolean {
