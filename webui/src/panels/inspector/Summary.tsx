@@ -27,6 +27,7 @@ import {
   cleanSteps,
   disturbedSpeedSentence,
   layersText,
+  layerSteps,
   machineSentence,
   memorySentence,
   orderSentence,
@@ -78,28 +79,29 @@ const SENTENCES = [
     const speed = generationSpeed(session.data, false);
     const machine = await api.conditions(session.id, signal);
     if (!machine.ok) return machine;
-    const { verdict } = machine.value;
     const phase = counts.generate > 0 ? 'generate' : 'all';
-    const isBusy = isDisturbed(machine.value);
-    const layers = await api.breakdown(
-      session.id,
-      { by: 'layer', sort: '-time', clean: isBusy },
-      signal,
-    );
+    const facts = infoOf(session)?.facts;
+    const layersOf = (clean: boolean) =>
+      api.breakdown(session.id, { by: 'layer', sort: '-time', clean }, signal);
+    if (isDisturbed(machine.value)) {
+      const ops = await api.query(session.id, cleanOpsSql(counts.generate > 0), 100, signal);
+      if (!ops.ok) return ops;
+      const clean = cleanSteps(ops.value);
+      // Without a clean step there are still layers to compare.
+      const layers = await layersOf(clean.steps > 0);
+      if (!layers.ok) return layers;
+      const slowest = layersText(layers.value, phase, layerSteps(clean.steps, counts[phase]));
+      return ok(disturbedSpeedSentence(machine.value, clean, speed, slowest, facts));
+    }
+    const layers = await layersOf(false);
     if (!layers.ok) return layers;
     const slowest = layersText(layers.value, phase);
-    if (isBusy) {
-      const ops = await api.query(session.id, cleanOpsSql(counts.generate > 0), 100, signal);
-      return ops.ok
-        ? ok(disturbedSpeedSentence(verdict ?? '', cleanSteps(ops.value), speed, slowest))
-        : ops;
-    }
     const [ops, report] = await Promise.all([
       api.breakdown(session.id, { by: 'op_kind', sort: '-time', limit: 1 }, signal),
       api.report(session.id, signal),
     ]);
     return ops.ok
-      ? ok(speedSentence(ops.value, report.ok ? report.value : null, counts, speed, slowest))
+      ? ok(speedSentence(ops.value, report.ok ? report.value : null, counts, speed, slowest, facts))
       : ops;
   }),
   sentence(async (session, signal) => {
@@ -164,7 +166,7 @@ export function Summary({ store, session }: { store: Store; session: OpenSession
               store={store}
               session={session}
               resource={machineOf(session)}
-              text={machineSentence}
+              text={(machine) => machineSentence(machine, infoOf(session)?.facts)}
             />
           </p>
           <CleanOnly store={store} session={session} />

@@ -31,17 +31,28 @@ export interface StepCounts {
   readonly all: number;
 }
 
+export type Facts = Session['facts'];
+
+// The memory budget that keeps a part of the weights on the disk, as words; null: none does.
+function activeBudget(facts: Facts): string | null {
+  const { 'context.memory_budget': set = 'off', 'memory.state': state = 'active' } = facts ?? {};
+  if (set === 'off' || state === 'fits' || state === 'unavailable') return null;
+  const bytes = Number(facts?.['memory.budget'] ?? set);
+  return bytes > 0 ? `the memory budget of ${formatBytes(bytes)}` : 'the memory budget';
+}
+
 // "Contended: ..." with its evidence and what to do, as the server says it.
-export function machineSentence(
-  machine: Pick<Conditions, 'text' | 'phases' | 'verdict' | 'steps'>,
-): Sentence {
+export function machineSentence(machine: Machine, facts: Facts): Sentence {
   const { text, phases } = machine;
   const times = phases.generate?.step_ns;
   const spread = times
     ? `: a generated step takes ${formatNs(times.median)} in the median (p5 ${formatNs(times.p5)}, p95 ${formatNs(times.p95)})`
     : '';
   return {
-    text: mostlyCleanText(machine) ?? text.charAt(0).toUpperCase() + text.slice(1),
+    text:
+      mostlyCleanText(machine) ??
+      plannedDiskText(machine, activeBudget(facts)) ??
+      text.charAt(0).toUpperCase() + text.slice(1),
     hint: `conditions: what the machine did during the steps${spread}`,
     evidence: {
       panel: 'map',
@@ -50,6 +61,26 @@ export function machineSentence(
       options: 'y:layer,x:step,v:time',
     },
   };
+}
+
+type Machine = Pick<
+  Conditions,
+  'text' | 'phases' | 'verdict' | 'steps' | 'blocked_percent' | 'disk'
+>;
+
+// Of a session that waited for the disk because of its budget: what the server advises, to keep all
+// weights in memory, is what the budget rules out. Null: of another session.
+function plannedDiskText(
+  { verdict, steps, blocked_percent: blocked, disk }: Machine,
+  budget: string | null,
+): string | null {
+  if (verdict !== 'disk' || budget === null) return null;
+  const all = Object.values(steps).reduce((sum, n) => sum + n, 0);
+  const share = blocked === null ? '' : ` for ${blocked.toFixed(1)} % of their time`;
+  const read = disk
+    ? ` in steps with ${plural(disk.major_faults, 'major page fault')}; ${formatBytes(disk.read_bytes)} were read`
+    : '';
+  return `Disk: the threads waited${share}${read}. The reason is ${budget}: the weights that it does not keep are read again. ${formatCount(all - steps.clean)} of ${plural(all, 'step')} are not clean.`;
 }
 
 // Of a clean session, some steps of which were disturbed; null: of another one.
@@ -92,8 +123,9 @@ export function bytesSentence(
   };
 }
 
-// The layers that take the most time, from totals by layer; empty: no layer has times.
-export function layersText(layers: Breakdown, phase: 'generate' | 'all'): string {
+// The layers that take the most time, from totals by layer; empty: no layer has times. `of`: which
+// steps, if that must be said: " in 5 clean steps of 128".
+export function layersText(layers: Breakdown, phase: 'generate' | 'all', of = ''): string {
   const whole = layers.sums[phase].time_ns;
   const [first, second] = layers.rows
     .filter(({ name }) => /^\d+$/.test(name))
@@ -102,11 +134,21 @@ export function layersText(layers: Breakdown, phase: 'generate' | 'all'): string
     .sort((a, b) => b.ns - a.ns);
   if (!first || whole <= 0) return '';
   const share = (ns: number): string => percent(ns, whole);
-  if (!second) return ` Layer ${first.name} takes ${share(first.ns)} of the time.`;
+  if (!second) return ` Layer ${first.name} takes ${share(first.ns)} of the time${of}.`;
   return first.ns < 1.05 * second.ns
-    ? ` No layer is clearly the slowest: layers ${first.name} and ${second.name} take ${share(first.ns)} and ${share(second.ns)}.`
-    : ` Layer ${first.name} is the slowest: ${share(first.ns)}, then layer ${second.name}: ${share(second.ns)}.`;
+    ? ` No layer is clearly the slowest${of}: layers ${first.name} and ${second.name} take ${share(first.ns)} and ${share(second.ns)}.`
+    : ` Layer ${first.name} is the slowest${of}: ${share(first.ns)}, then layer ${second.name}: ${share(second.ns)}.`;
 }
+
+const FEW_STEPS = 16;
+
+// Which steps the layers of a disturbed session are of. `clean`: of `all`.
+export const layerSteps = (clean: number, all: number): string =>
+  clean === 0
+    ? ' in all steps, waiting included'
+    : clean < FEW_STEPS
+      ? ` in ${plural(clean, 'clean step')} of ${formatCount(all)}`
+      : '';
 
 // The op type that takes the most time of the steps that were not disturbed.
 export interface CleanSteps {
@@ -134,13 +176,14 @@ const SPEED_EVIDENCE: Answer = {
 };
 
 // `ops`: totals by op type, the slowest first. `speed`: generated tokens per second; null: unknown.
-// `layers`: layersText().
+// `layers`: layersText(). `facts`: of the session.
 export function speedSentence(
   ops: Breakdown,
   report: Pick<Report, 'advice'> | null,
   steps: StepCounts,
   speed: number | null,
   layers: string,
+  facts?: Facts,
 ): Sentence {
   const phase = steps.generate > 0 ? 'generate' : 'all';
   const row = ops.rows[0];
@@ -148,7 +191,7 @@ export function speedSentence(
   const memory = report?.advice.find(({ advice }) => advice.includes('memory-bound'));
   const cause =
     steps.generate > 0 && faults >= 1
-      ? 'The disk limits the speed'
+      ? DISK_LIMITS
       : memory
         ? 'Memory bandwidth limits the speed'
         : 'Computation limits the speed';
@@ -157,26 +200,42 @@ export function speedSentence(
     share: percent(row[phase].time_ns, ops.sums[phase].time_ns),
     rate: row[phase].bytes_per_second ?? 0,
   };
+  const because = cause === DISK_LIMITS ? becauseOf(activeBudget(facts)) : '';
   return {
-    text: `${cause}${speed === null ? '' : ` (${formatSpeed(speed)} ${speedBasis(false)})`}${hottest ? `: ${hottestText(hottest)}` : ''}.${layers}`,
+    text: `${cause}${because}${basisText(speed)}${hottest ? `: ${hottestText(hottest)}` : ''}.${layers}`,
     hint: memory?.because ?? 'breakdown?by=op_kind and the advice of the report',
     evidence: SPEED_EVIDENCE,
   };
 }
 
+const DISK_LIMITS = 'Reading from the disk limits the speed';
+
+const becauseOf = (budget: string | null): string =>
+  budget === null ? '' : ` because of ${budget}`;
+
+const basisText = (speed: number | null): string =>
+  speed === null ? '' : ` (${formatSpeed(speed)} ${speedBasis(false)})`;
+
 // Of a session whose times are not those of the model alone.
 export function disturbedSpeedSentence(
-  verdict: string,
+  { verdict, blocked_percent: blocked }: Pick<Conditions, 'verdict' | 'blocked_percent'>,
   { steps, hottest }: CleanSteps,
   speed: number | null,
   layers: string,
+  facts: Facts,
 ): Sentence {
+  const basis = basisText(speed);
   const clean =
     hottest && steps > 0
       ? ` In the ${plural(steps, 'clean step')}, ${hottestText(hottest)}.${layers}`
-      : ' No step with the usual times was clean.';
+      : ` No step with the usual times was clean.${layers}`;
+  const waited =
+    blocked === null ? '' : `: the threads waited ${blocked.toFixed(1)} % of their time`;
   return {
-    text: `What limits the speed${speed === null ? '' : ` (${formatSpeed(speed)} ${speedBasis(false)})`} cannot be told, because the run was ${DISTURBED[verdict] ?? verdict}.${clean}`,
+    text:
+      verdict === 'disk'
+        ? `${DISK_LIMITS}${becauseOf(activeBudget(facts))}${basis}${waited}.${clean}`
+        : `What limits the speed${basis} cannot be told, because the run was ${DISTURBED[verdict ?? ''] ?? verdict ?? 'disturbed'}.${clean}`,
     hint: 'conditions; op types of the steps with verdict clean, without learned ones',
     evidence: SPEED_EVIDENCE,
   };
@@ -185,7 +244,6 @@ export function disturbedSpeedSentence(
 const DISTURBED: Readonly<Record<string, string>> = {
   contended: 'contended (other programs used the processors)',
   throttled: 'throttled (a CPU limit stopped it)',
-  disk: 'waiting for the disk',
 };
 
 // The op types of the clean steps, the slowest first. `generated`: only steps of phase generate.
@@ -269,7 +327,9 @@ export function waitSentence({ sums }: Breakdown, session: Session | null): Sent
     ? 'Disk waits were not recorded.'
     : all.faults === 0
       ? 'No op waited for the disk.'
-      : `Ops waited for the disk ${formatCount(all.faults)} times, ${formatCount(generate.faults)} of them while tokens were generated.`;
+      : all.faults === 1
+        ? `Ops waited for the disk once, ${generate.faults === 1 ? '' : 'not '}while tokens were generated.`
+        : `Ops waited for the disk ${formatCount(all.faults)} times, ${formatCount(generate.faults)} of them while tokens were generated.`;
   return {
     text,
     hint: 'breakdown: major page faults',
@@ -292,16 +352,28 @@ export function cliffOf({ curve }: Pick<Reuse, 'curve'>): {
   return best;
 }
 
-// `memory`: of the model; a cache serves the reads of repacked weights, too.
-export function memorySentence(reuse: Reuse, memory: ModelMemory): Sentence {
+// What is read again with a little less memory than nearly all weights need; empty: nothing to say.
+function lessMemoryText(reuse: Reuse, memory: ModelMemory): string {
   const cliff = cliffOf(reuse);
-  const saved = (bytes: number): string => percent(bytes, reuse.bytes_read);
-  const text = cliff
-    ? `A cache of ${formatBytes(cliff.at.capacity_bytes)} would serve ${saved(cliff.at.lru.bytes_saved)} of the weight reads${cliff.below ? `, one of ${formatBytes(cliff.below.capacity_bytes)} only ${saved(cliff.below.lru.bytes_saved)}` : ''}.`
-    : 'No weight is read twice, so a cache would serve nothing.';
+  if (!cliff) return ' No weight is read twice, so less memory is enough.';
+  const { below } = cliff;
+  if (!below) return '';
+  const { bytes_saved: saved } = below.lru;
+  const again =
+    saved === 0
+      ? 'all of them for each token'
+      : `${percent(reuse.bytes_read - saved, reuse.bytes_read)} of what the ops read of them`;
+  const less =
+    memory.repacked > 0
+      ? 'With less memory for the weights, which then cannot be repacked,'
+      : 'With less memory for the weights,';
+  return ` ${less} they are read again from the disk: with ${formatBytes(below.capacity_bytes)}, ${again}.`;
+}
+
+export function memorySentence(reuse: Reuse, memory: ModelMemory): Sentence {
   return {
-    text: `${enoughText(memory, null)} ${text}`,
-    hint: 'reuse: reads that an LRU cache of each size would serve',
+    text: `${enoughText(memory, null)}${lessMemoryText(reuse, memory)}`,
+    hint: 'reuse: what would be read again if the least recently used weights were dropped',
     evidence: { panel: 'budget', topic: 'memory', shows: 'how much memory is enough' },
   };
 }
