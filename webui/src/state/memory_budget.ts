@@ -57,10 +57,12 @@ export class MemoryBudget {
   readonly history = new SpeedHistory();
   readonly version: ReadonlySignal<number>; // changes with the history
   readonly settings: ReadonlySignal<readonly BudgetSetting[]>;
+  readonly chosen: ReadonlySignal<number | null>; // bytes; null: what is in force
   private readonly latest = signal<Memory | null>(null);
   private readonly latestPlan = signal<MemoryPlan | null>(null);
   private readonly lastError = signal<ApiError | null>(null);
   private readonly historyVersion = signal(0);
+  private readonly chosenBytes = signal<number | null>(null);
   private readonly allSettings = signal<readonly BudgetSetting[]>([]);
   private readonly api: BudgetApi;
   private readonly toasts: Toasts;
@@ -90,6 +92,7 @@ export class MemoryBudget {
     this.error = this.lastError;
     this.version = this.historyVersion;
     this.settings = this.allSettings;
+    this.chosen = this.chosenBytes;
   }
 
   // Polls until the returned function is called.
@@ -105,7 +108,13 @@ export class MemoryBudget {
     return this.planPoll.use();
   }
 
+  // Kept while the page is open: the panel may be closed meanwhile.
+  choose(bytes: number): void {
+    this.chosenBytes.value = bytes;
+  }
+
   async change(options: MemoryOptions): Promise<void> {
+    if (options.budget !== undefined) this.chosenBytes.value = null;
     const result = await this.api.setMemory(this.model, options);
     this.changed();
     if (result.ok) this.accept(result.value);

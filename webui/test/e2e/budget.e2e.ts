@@ -166,7 +166,12 @@ describe('the memory budget', () => {
 
     // The weights were repacked: the model is loaded again.
     const chosen = 32 << 20;
+    await panel().getByText('At least 8 MiB: reading ahead needs room').waitFor();
     await panel().getByRole('slider').fill(String(chosen));
+    // The panel keeps it while another one is shown.
+    await fixture.tab('Table').click();
+    await fixture.tab('Memory budget').click();
+    expect(await panel().getByRole('slider').inputValue()).toBe(String(chosen));
     // The marker is above the thumb, which is 16 px wide.
     const [line, slider] = await Promise.all([
       panel().locator('.budget-curve .budget-at').boundingBox(),

@@ -1,6 +1,6 @@
 // The memory budget of the current model: what the server decided, a slider with the predicted
 // speed of every budget, where the weights are now, and speed and disk reads while it runs.
-import { useComputed, useSignal } from '@preact/signals';
+import { useComputed } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { exactBytes, formatBytes, formatNs, formatSpeed } from '../../format';
 import type { Memory, MemoryOptions, MemoryPlan } from '../../net/types';
@@ -141,9 +141,8 @@ function Slider(props: SliderProps & { memory: ModelMemory | null; sampleNs: num
   const { budget, state, memory, sampleNs } = props;
   const plan = budget.plan.value;
   const total = plan?.tensors.reduce((sum, { size_bytes }) => sum + size_bytes, 0) ?? 0;
-  const chosen = useSignal<number | null>(null);
   const now = typeof state.budget === 'number' ? state.budget : state.plan.budget_bytes;
-  const bytes = Math.min(total, chosen.value ?? (now > 0 ? now : total));
+  const bytes = Math.min(total, budget.chosen.value ?? (now > 0 ? now : total));
   const curve = plan?.curve ?? [];
   const at = predictionAt(curve, bytes);
   const least = Math.min(total, LEAST_BUDGET);
@@ -152,7 +151,6 @@ function Slider(props: SliderProps & { memory: ModelMemory | null; sampleNs: num
   const isRepacked = memory !== null && memory.repacked > 0 && state.budget === 'off';
   const enough = enoughText(memory, enoughOf(curve));
   const change = (options: MemoryOptions): void => {
-    chosen.value = null;
     void budget.change(options);
   };
   return (
@@ -193,7 +191,7 @@ function Slider(props: SliderProps & { memory: ModelMemory | null; sampleNs: num
             disabled={total === 0}
             onInput={(event) => {
               const typed = Number(event.currentTarget.value);
-              chosen.value = typed >= total ? total : Math.round(typed / MIB) * MIB;
+              budget.choose(typed >= total ? total : Math.round(typed / MIB) * MIB);
             }}
           />
           <span>
@@ -201,6 +199,11 @@ function Slider(props: SliderProps & { memory: ModelMemory | null; sampleNs: num
             {weightsText(total, memory)}
           </span>
         </label>
+      )}
+      {!isTooSmall && total > 0 && (
+        <p class="dim">
+          At least {formatBytes(LEAST_BUDGET)}: reading ahead needs room for the weights of two ops.
+        </p>
       )}
       {at && !isTooSmall && (
         <p class="budget-prediction">
