@@ -113,6 +113,12 @@ export class MemoryBudget {
     this.chosenBytes.value = bytes;
   }
 
+  // Whether the measured figures are of what is in force now.
+  isMeasured(state: Memory): boolean {
+    const last = this.allSettings.value[this.history.setting.at(-1) ?? -1];
+    return last?.text === settingText(state);
+  }
+
   async change(options: MemoryOptions): Promise<void> {
     if (options.budget !== undefined) this.chosenBytes.value = null;
     const result = await this.api.setMemory(this.model, options);

@@ -6,7 +6,6 @@ import type { Locator } from 'playwright-core';
 import { afterAll, describe, expect, it } from 'vitest';
 import { formatBytes, formatNs, formatSpeed } from '../../src/format';
 import type { Memory, MemoryPlan, PictureAxis, Session, StepSummary } from '../../src/net/types';
-import { predictionAt } from '../../src/panels/budget/curve';
 import { axisFrom } from '../../src/panels/map/map_axes';
 import { axisOf } from '../../src/plane/axis';
 import { laneBox, planeLayout, wholeCamera, yOf } from '../../src/plane/layout';
@@ -155,7 +154,7 @@ describe('the memory budget', () => {
     // The graph has the measured speed, and what it has besides the predicted one.
     const measured = (await rest<Memory>('memory')).tokens_per_second ?? 0;
     await panel()
-      .getByText(`measured: ${formatSpeed(measured)}`)
+      .getByText(`measured, last 16 tokens: ${formatSpeed(measured)}`)
       .waitFor();
     await panel()
       .getByText(`also has sampling (${formatNs(await sampleNs())} per token)`)
@@ -226,7 +225,7 @@ describe('the memory budget', () => {
     const plain = await readBy(panel().getByRole('row', { name: /^no plan/ }));
     expect(await readBy(row)).toBeGreaterThan(Math.max(1024, 10 * plain));
     expect(await panel().locator('figure line.budget-at').count()).toBe(2);
-    // The charts end with what REST says now, and the prediction is the nearest of its points.
+    // The charts end with what REST says now, and the prediction is that of the plan.
     const captions = () => panel().locator('figcaption b').allInnerTexts();
     await expect
       .poll(captions)
@@ -234,17 +233,20 @@ describe('the memory budget', () => {
         formatSpeed(state.tokens_per_second ?? 0),
         formatBytes(Math.round(state.bytes_per_token)),
       ]);
-    // The page asks for the plan once a second; its speeds change with what was measured since.
-    const predicted = panel().locator('.budget-prediction');
-    const predictedNow = async (): Promise<string> => {
-      const at = predictionAt((await rest<MemoryPlan>('memory/plan')).curve, chosen);
-      return (at?.plain_bytes_per_token ?? 0) < 1
-        ? 'nothing to plan'
-        : `${formatSpeed(at?.tokens_per_second ?? 0)}, ${formatBytes(Math.round(at?.bytes_per_token ?? 0))} read from the disk per token`;
-    };
-    await expect
-      .poll(async () => (await predicted.innerText()).includes(await predictedNow()))
-      .toBe(true);
+    await panel()
+      .getByText(/^Active\. Planned: /)
+      .waitFor();
+    const { plan: planned, bytes_per_token: read, tokens_per_second: speed } = state;
+    await panel()
+      .getByText(
+        `${formatSpeed(planned.tokens_per_second ?? 0)}, ${formatBytes(Math.round(planned.bytes_per_token))} read from the disk per token`,
+      )
+      .waitFor();
+    await panel()
+      .getByText(
+        `Measured, last 16 tokens: ${formatSpeed(speed ?? 0)}, ${formatBytes(Math.round(read))} read from the disk per token`,
+      )
+      .waitFor();
     await comparesRuns();
     // The same in the memory map of the session.
     await map().getByRole('button', { name: 'Memory', exact: true }).click();

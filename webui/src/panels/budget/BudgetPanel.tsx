@@ -2,7 +2,7 @@
 // speed of every budget, where the weights are now, and speed and disk reads while it runs.
 import { useComputed } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
-import { exactBytes, formatBytes, formatNs, formatSpeed } from '../../format';
+import { exactBytes, formatBytes, formatNs, formatSpeed, plural } from '../../format';
 import type { Memory, MemoryOptions, MemoryPlan } from '../../net/types';
 import { MemoryBudget } from '../../state/memory_budget';
 import { graphOf } from '../../state/per_session';
@@ -18,11 +18,12 @@ import type { PanelProps } from '../panel';
 import {
   beginnings,
   gainsByPlan,
+  isInForce,
   lineOf,
   logarithmic,
   mapColumns,
   polyline,
-  predictionAt,
+  predictionFor,
   type CurvePoint,
 } from './curve';
 import { ExpertTable } from './ExpertTable';
@@ -91,6 +92,7 @@ function Decision({ state }: { state: Memory }) {
   return (
     <p class="budget-decision" role="status">
       <b data-phase={state.phase}>{PHASES[state.phase]}.</b>{' '}
+      {state.phase === 'active' && 'Planned: '}
       {state.message !== ''
         ? state.message
         : 'The kernel alone decides which weights stay in memory. If the model is larger than memory, set a budget.'}
@@ -144,7 +146,7 @@ function Slider(props: SliderProps & { memory: ModelMemory | null; sampleNs: num
   const now = typeof state.budget === 'number' ? state.budget : state.plan.budget_bytes;
   const bytes = Math.min(total, budget.chosen.value ?? (now > 0 ? now : total));
   const curve = plan?.curve ?? [];
-  const at = predictionAt(curve, bytes);
+  const at = predictionFor(curve, bytes, state);
   const least = Math.min(total, LEAST_BUDGET);
   const isTooSmall = total > 0 && total <= LEAST_BUDGET;
   const fits = at !== null && at.plain_bytes_per_token < 1;
@@ -223,6 +225,7 @@ function Slider(props: SliderProps & { memory: ModelMemory | null; sampleNs: num
           )}
         </p>
       )}
+      {isInForce(state, bytes) && budget.isMeasured(state) && <Measured state={state} />}
       <div class="budget-buttons">
         <button
           type="button"
@@ -273,6 +276,19 @@ function Slider(props: SliderProps & { memory: ModelMemory | null; sampleNs: num
   );
 }
 
+// Beside the prediction of the plan in force.
+function Measured({ state }: { state: Memory }) {
+  const { tokens_per_second: speed, bytes_per_token: bytes, late_ranges: late } = state;
+  return (
+    <p class="budget-measured-now">
+      Measured, last 16 tokens: <b>{speedText(speed)}</b>, {formatBytes(Math.round(bytes))} read
+      from the disk per token.
+      {late > 0 &&
+        ` Since the budget was set, ${plural(late, 'planned range')} came too late: their ops waited for the disk.`}
+    </p>
+  );
+}
+
 // The speed of every budget, drawn above the slider: the marker is above the slider's thumb.
 function Curve(props: {
   curve: readonly CurvePoint[];
@@ -312,7 +328,7 @@ function Curve(props: {
         )}
         {measured !== null && (
           <>
-            , <i class="budget-line measured" /> measured: {formatSpeed(measured)}
+            , <i class="budget-line measured" /> measured, last 16 tokens: {formatSpeed(measured)}
           </>
         )}
       </p>
@@ -445,8 +461,8 @@ function History({ budget }: { budget: MemoryBudget }) {
         <thead>
           <tr>
             <th scope="col">Setting</th>
-            <th scope="col">Mean speed of 16 tokens</th>
-            <th scope="col">Read per token</th>
+            <th scope="col">Mean speed since this page was opened</th>
+            <th scope="col">Mean read per token</th>
           </tr>
         </thead>
         <tbody>

@@ -1,6 +1,6 @@
 // Positions in the charts of the budget panel. Pure.
 import { formatSpeed } from '../../format';
-import type { MemoryPlan } from '../../net/types';
+import type { Memory, MemoryPlan } from '../../net/types';
 
 export type CurvePoint = MemoryPlan['curve'][number];
 
@@ -13,6 +13,22 @@ export function predictionAt(curve: readonly CurvePoint[], budgetBytes: number):
   }
   return best;
 }
+
+export type Prediction = Pick<
+  CurvePoint,
+  'bytes_per_token' | 'tokens_per_second' | 'plain_bytes_per_token' | 'plain_tokens_per_second'
+>;
+
+// Whether a plan for this budget is carried out.
+export const isInForce = ({ phase, budget, plan }: Memory, bytes: number): boolean =>
+  phase === 'active' && (bytes === budget || bytes === plan.budget_bytes);
+
+// Of the plan for this budget if it is carried out, as the points of the curve are of other budgets.
+export const predictionFor = (
+  curve: readonly CurvePoint[],
+  bytes: number,
+  state: Memory,
+): Prediction | null => (isInForce(state, bytes) ? state.plan : predictionAt(curve, bytes));
 
 // The `points` attribute of an SVG polyline in a box of `width` x `height`. `y` grows upwards.
 export function polyline(

@@ -67,7 +67,7 @@ export function runRows(plain: RunFigures | null, planned: RunFigures | null): r
     return { name, hint, plain: text(a, plain), planned: text(b, planned), ratio: ratio(a, b) };
   };
   return [
-    row('speed', 'Generated tokens after the first one, divided by their time', (run) => run.tokensPerSecond, formatSpeed),
+    row('speed, whole run', 'Generated tokens after the first one, divided by their time', (run) => run.tokensPerSecond, formatSpeed),
     row('read from the disk per token', 'Bytes that the process read from disks while it generated a token', (run) => run.bytesPerToken, (bytes) => formatBytes(Math.round(bytes))),
     row('disk waits per token', 'Major page faults: evaluation waited for the disk', (run) => run.faultsPerToken, perToken),
   ]; // prettier-ignore

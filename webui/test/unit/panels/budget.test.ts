@@ -2,10 +2,12 @@ import { describe, expect, it } from 'vitest';
 import {
   beginnings,
   gainsByPlan,
+  isInForce,
   lineOf,
   mapColumns,
   polyline,
   predictionAt,
+  predictionFor,
 } from '../../../src/panels/budget/curve';
 import { expertParts } from '../../../src/panels/budget/experts';
 import { runFigures, runPair, runRows } from '../../../src/panels/budget/runs';
@@ -105,6 +107,16 @@ describe('the curve', () => {
     expect(predictionAt(curve, 99)?.budget_bytes).toBe(30);
     expect(predictionAt([], 1)).toBeNull();
   });
+  it('predicts what the plan in force does, not its nearest point', () => {
+    const { plan } = state({});
+    const active = state({ budget: 100, plan: { ...plan, budget_bytes: 96, bytes_per_token: 7 } });
+    const curve = [point(90)];
+    const bytesAt = (budget: number, of: Memory) =>
+      predictionFor(curve, budget, of)?.bytes_per_token;
+    expect([bytesAt(100, active), bytesAt(96, active), bytesAt(99, active)]).toEqual([7, 7, 0]);
+    expect(bytesAt(100, { ...active, phase: 'learning' })).toBe(0);
+    expect(isInForce({ ...active, budget: 'auto' }, 96)).toBe(true);
+  });
   it('says whether a plan gains something', () => {
     expect(gainsByPlan([point(1), point(1)])).toBe(false);
     expect(gainsByPlan([point(1), point(2)])).toBe(true);
@@ -147,6 +159,9 @@ describe('the history', () => {
     expect([...budget.history.setting]).toEqual([0, 0, 1]);
     expect([...budget.history.tokensPerSecond]).toEqual([1, 3, 8]);
     expect([...budget.history.bytesPerToken]).toEqual([40, 20, 10]);
+    // The figures are not those of a budget that has just been set.
+    expect(budget.isMeasured(state({}))).toBe(true);
+    expect(budget.isMeasured(state({ budget: 50 << 20 }))).toBe(false);
     // No line joins two runs.
     expect(beginnings(budget.history.runs)).toEqual([0, 2]);
     expect(budget.settings.value).toEqual([
