@@ -225,6 +225,8 @@ describe('the memory budget', () => {
     const plain = await readBy(panel().getByRole('row', { name: /^no plan/ }));
     expect(await readBy(row)).toBeGreaterThan(Math.max(1024, 10 * plain));
     expect(await panel().locator('figure line.budget-at').count()).toBe(2);
+    // The time between the runs is left out.
+    await panel().getByText('lines between runs').first().waitFor();
     // The charts end with what REST says now, and the prediction is that of the plan.
     const captions = () => panel().locator('figcaption b').allInnerTexts();
     await expect

@@ -24,7 +24,9 @@ import {
   mapColumns,
   polyline,
   predictionFor,
+  runningTime,
   type CurvePoint,
+  type RunningTime,
 } from './curve';
 import { ExpertTable } from './ExpertTable';
 import { RunComparison } from './RunComparison';
@@ -431,6 +433,7 @@ function History({ budget }: { budget: MemoryBudget }) {
   void budget.version.value;
   const { history } = budget;
   const settings = budget.settings.value;
+  const time = runningTime(history.atMs, history.runs);
   if (history.length === 0) {
     return (
       <p class="dim">
@@ -445,12 +448,14 @@ function History({ budget }: { budget: MemoryBudget }) {
         <>
           <RunningChart
             history={history}
+            time={time}
             label="Speed of the last 16 tokens"
             values={history.tokensPerSecond}
             text={formatSpeed}
           />
           <RunningChart
             history={history}
+            time={time}
             label="Read from the disk per token"
             values={history.bytesPerToken}
             text={(value) => formatBytes(Math.round(value))}
@@ -481,17 +486,23 @@ function History({ budget }: { budget: MemoryBudget }) {
 
 function RunningChart(props: {
   history: SpeedHistory;
+  time: RunningTime;
   label: string;
   values: Float64Array;
   text: (value: number) => string;
 }) {
-  const { history, values } = props;
-  const { atMs } = history;
-  const first = atMs[0] ?? 0;
+  const { history, values, time } = props;
   const most = Math.max(...values, 0);
-  const max = { x: Math.max(1, (atMs.at(-1) ?? 0) - first), y: most * 1.1 };
+  const max = { x: Math.max(1, time.x.at(-1) ?? 0), y: most * 1.1 };
   const height = 60;
   const starts = beginnings(history.runs);
+  const changes = beginnings(history.setting).slice(1);
+  const gaps = starts.slice(1).filter((i) => !changes.includes(i));
+  const mark = (i: number, name: string) => {
+    const at = (time.x[i] ?? 0) - (starts.includes(i) ? time.gap / 2 : 0);
+    const x = (at / max.x) * CHART.width;
+    return <line key={`${name} ${i}`} class={name} x1={x} x2={x} y1="0" y2={height} />;
+  };
   return (
     <figure>
       <figcaption>
@@ -502,19 +513,20 @@ function RunningChart(props: {
           viewBox={`0 0 ${CHART.width} ${height}`}
           preserveAspectRatio="none"
           role="img"
-          aria-label={`${props.label} over time, at most ${props.text(most)}`}
+          aria-label={`${props.label} over the time of generating, at most ${props.text(most)}`}
         >
-          {beginnings(history.setting)
-            .slice(1)
-            .map((i) => {
-              const x = (((atMs[i] ?? 0) - first) / max.x) * CHART.width;
-              return <line key={atMs[i]} class="budget-at" x1={x} x2={x} y1="0" y2={height} />;
-            })}
+          {gaps.map((i) => mark(i, 'budget-gap'))}
+          {changes.map((i) => mark(i, 'budget-at'))}
           {starts.map((from, i) => (
             <polyline
-              key={atMs[from]}
+              key={from}
               class="budget-planned"
-              points={polyline(lineOf(atMs, values, from, starts[i + 1]), max, CHART.width, height)}
+              points={polyline(
+                lineOf(time.x, values, from, starts[i + 1]),
+                max,
+                CHART.width,
+                height,
+              )}
             />
           ))}
         </svg>
@@ -522,7 +534,8 @@ function RunningChart(props: {
         <Tick at={0} text={props.text(0)} />
       </div>
       <p class="budget-ends dim">
-        <span>{formatNs(max.x * 1e6)} ago</span>
+        <span>{time.ms > 0 ? `${formatNs(time.ms * 1e6)} of generating` : 'first token'}</span>
+        {starts.length > 1 && <span>lines between runs</span>}
         <span>last token</span>
       </p>
     </figure>

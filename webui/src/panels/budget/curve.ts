@@ -51,19 +51,36 @@ export function polyline(
 export const beginnings = (values: Int32Array): readonly number[] =>
   Array.from(values.keys()).filter((i) => i === 0 || values[i] !== values[i - 1]);
 
-// The points of a run, from the first sample of the chart. The run's first one is there twice: a run
-// with one sample is a dot.
+const GAP = 0.012; // between two runs, of the time in which something ran: a few pixels
+
+export interface RunningTime {
+  readonly x: Float64Array; // of each sample, in ms; the first is at 0
+  readonly gap: number;
+  readonly ms: number; // in which something ran
+}
+
+// The samples over the time in which something ran, so that a few seconds of an hour can be seen.
+export function runningTime(atMs: Float64Array, runs: Int32Array): RunningTime {
+  const starts = new Set(beginnings(runs));
+  const since = (i: number): number => (atMs[i] ?? 0) - (atMs[i - 1] ?? 0);
+  const ms = atMs.reduce((sum, _, i) => sum + (starts.has(i) ? 0 : since(i)), 0);
+  const gap = GAP * ms || 1; // runs of one sample each are beside each other, too
+  let at = 0;
+  const x = atMs.map((_, i) => {
+    if (i > 0) at += starts.has(i) ? gap : since(i);
+    return at;
+  });
+  return { x, gap, ms };
+}
+
+// The points of a run. Its first one is there twice: a run with one sample is a dot.
 export function lineOf(
-  atMs: Float64Array,
+  x: Float64Array,
   values: Float64Array,
   from: number,
   to?: number,
 ): readonly { readonly x: number; readonly y: number }[] {
-  const first = atMs[0] ?? 0;
-  const points = Array.from(values.subarray(from, to), (y, i) => ({
-    x: (atMs[from + i] ?? 0) - first,
-    y,
-  }));
+  const points = Array.from(values.subarray(from, to), (y, i) => ({ x: x[from + i] ?? 0, y }));
   return [...points.slice(0, 1), ...points];
 }
 

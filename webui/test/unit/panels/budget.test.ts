@@ -8,6 +8,7 @@ import {
   polyline,
   predictionAt,
   predictionFor,
+  runningTime,
 } from '../../../src/panels/budget/curve';
 import { expertParts } from '../../../src/panels/budget/experts';
 import { runFigures, runPair, runRows } from '../../../src/panels/budget/runs';
@@ -197,13 +198,25 @@ describe('the samples', () => {
       history.push(sample(i, run));
     });
     const starts = beginnings(history.runs);
-    const { atMs, tokensPerSecond } = history;
-    const lines = starts.map((from, i) => lineOf(atMs, tokensPerSecond, from, starts[i + 1]));
-    expect(lines.map((line) => line.map(({ x, y }) => [x, y]))).toEqual([
+    const { x, ms, gap } = runningTime(history.atMs, history.runs);
+    expect(ms).toBe(10);
+    const lines = starts.map((from, i) => lineOf(x, history.tokensPerSecond, from, starts[i + 1]));
+    expect(lines.map((line) => line.map((one) => [one.x, one.y]))).toEqual([
       [[0, 0], [0, 0], [10, 1]],
-      [[20, 2], [20, 2]],
-      [[30, 3], [30, 3]],
+      [[10 + gap, 2], [10 + gap, 2]],
+      [[10 + gap + gap, 3], [10 + gap + gap, 3]],
     ]); // prettier-ignore
+  });
+  it('are over the time in which something ran', () => {
+    const time = (atMs: readonly number[], runs: readonly number[]) =>
+      runningTime(Float64Array.from(atMs), Int32Array.from(runs));
+    const hour = 3_600_000;
+    const of = time([100, 1100, hour, hour + 4000], [1, 1, 2, 2]);
+    expect(of.ms).toBe(5000);
+    expect(Array.from(of.x)).toEqual([0, 1000, 1000 + of.gap, 5000 + of.gap]);
+    expect(of.gap).toBeCloseTo(60);
+    // Runs with one sample each.
+    expect(Array.from(time([5, hour, 2 * hour], [1, 2, 3]).x)).toEqual([0, 1, 2]);
   });
 });
 
