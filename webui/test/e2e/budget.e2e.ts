@@ -250,6 +250,7 @@ describe('the memory budget', () => {
       )
       .waitFor();
     await comparesRuns();
+    await panel().getByText('Their prompts differ or were not recorded').waitFor();
     // The same in the memory map of the session.
     await map().getByRole('button', { name: 'Memory', exact: true }).click();
     const states = map().getByRole('list', { name: 'The weights now' });

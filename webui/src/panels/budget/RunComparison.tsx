@@ -1,4 +1,4 @@
-// The newest run with a plan beside the newest one without it.
+// The newest run with a plan beside the newest one without it, of the same prompt if possible.
 import { useMemo } from 'preact/hooks';
 import { formatAgo } from '../../format';
 import type { Model, Session } from '../../net/types';
@@ -22,11 +22,14 @@ export function RunComparison({ store, model }: { store: Store; model: Model }) 
   const { value, error } = useResource(resource);
   if (error) return <p class="dim">The recorded runs cannot be read.</p>;
   if (!value || (!value.plain && !value.planned)) return null;
-  const { plain, planned, figures } = value;
+  const { plain, planned, isSamePrompt, figures } = value;
   const missing = plain ? 'with' : 'without';
   return (
     <section class="budget-runs" aria-label="Runs">
-      <h2>The last run with a plan beside the last one without</h2>
+      <h2>
+        The last run with a plan beside the last one without
+        {isSamePrompt && ', of the same prompt'}
+      </h2>
       <table>
         <thead>
           <tr>
@@ -49,6 +52,12 @@ export function RunComparison({ store, model }: { store: Store; model: Model }) 
           ))}
         </tbody>
       </table>
+      {plain && planned && !isSamePrompt && (
+        <p class="dim">
+          Their prompts differ or were not recorded: to compare runs, send the same prompt with and
+          without a budget.
+        </p>
+      )}
       {(!plain || !planned) && (
         <p class="dim">
           There is no run {missing} a plan yet: send a prompt {missing} a budget.

@@ -1,5 +1,5 @@
-// A run with a plan beside one without it: the newest recordings of the model of each kind, and what
-// their generated tokens cost. Pure functions.
+// A run with a plan beside one without it: recordings of the model of each kind, and what their
+// generated tokens cost. Pure functions.
 import { formatBytes, formatSpeed } from '../../format';
 import type { Model, QueryRows, Session } from '../../net/types';
 import { isModelOf } from '../map/residency';
@@ -7,9 +7,11 @@ import { isModelOf } from '../map/residency';
 export interface RunPair {
   readonly plain: Session | null;
   readonly planned: Session | null;
+  readonly isSamePrompt: boolean;
 }
 
-// `sessions`: the newest first. Runs without generated tokens do not count.
+// `sessions`: the newest first. Runs without generated tokens do not count. Of the same prompt, if
+// there are such runs: another prompt can use other weights.
 export function runPair(sessions: readonly Session[], model: Model): RunPair {
   const runs = sessions.filter(
     (one) =>
@@ -17,10 +19,19 @@ export function runPair(sessions: readonly Session[], model: Model): RunPair {
       one.state !== 'running' &&
       Number(one.facts?.['result.generated_tokens'] ?? 0) > 1,
   );
-  return {
-    plain: runs.find((one) => !isPlanned(one)) ?? null,
-    planned: runs.find(isPlanned) ?? null,
-  };
+  const all = { plain: runs.filter((one) => !isPlanned(one)), planned: runs.filter(isPlanned) };
+  for (const planned of all.planned) {
+    const prompt = promptOf(planned);
+    const plain = prompt === null ? undefined : all.plain.find((one) => promptOf(one) === prompt);
+    if (plain) return { plain, planned, isSamePrompt: true };
+  }
+  return { plain: all.plain[0] ?? null, planned: all.planned[0] ?? null, isSamePrompt: false };
+}
+
+// Null: not recorded, as of a prompt of token IDs.
+function promptOf({ facts = {} }: Session): string | null {
+  const own = Object.entries(facts).filter(([key]) => /^request\.(prompt$|messages\.)/.test(key));
+  return own.length === 0 ? null : JSON.stringify(own);
 }
 
 const isPlanned = ({ facts }: Session): boolean => facts?.['memory.state'] === 'active';

@@ -246,7 +246,34 @@ describe('the runs', () => {
     );
     expect(pair.planned?.id).toBe('new');
     expect(pair.plain?.id).toBe('learning');
-    expect(runPair([], model)).toEqual({ plain: null, planned: null });
+    expect(pair.isSamePrompt).toBe(false); // no prompt was recorded
+    expect(runPair([], model)).toEqual({ plain: null, planned: null, isSamePrompt: false });
+  });
+  it('are of the same prompt, if there are such runs', () => {
+    const active = { 'memory.state': 'active' };
+    const of = (id: string, prompt: string, facts = {}) =>
+      run(id, { 'request.prompt': prompt, ...facts });
+    const runs = [
+      of('new', 'a', active),
+      of('plain', 'b'),
+      of('planned', 'b', active),
+      of('older', 'b'),
+    ];
+    const ids = ({ plain, planned, isSamePrompt }: ReturnType<typeof runPair>) => [
+      planned?.id,
+      plain?.id,
+      isSamePrompt,
+    ];
+    expect(ids(runPair(runs, model))).toEqual(['planned', 'plain', true]);
+    expect(ids(runPair(runs.slice(0, 2), model))).toEqual(['new', 'plain', false]);
+    // Of a chat, all messages count.
+    const chat = (id: string, system: string, facts = {}) =>
+      run(id, { 'request.messages.0.system': system, 'request.messages.1.user': 'u', ...facts });
+    expect(ids(runPair([chat('p', 's', active), chat('q', 't')], model))).toEqual([
+      'p',
+      'q',
+      false,
+    ]);
   });
   it('are compared per generated token', () => {
     const plain = runFigures({ rows: [[8, 4_000_000_000, 8192, 80]] });
@@ -257,6 +284,7 @@ describe('the runs', () => {
       ['1 KiB', '512 B', '0.50 ×'],
       ['10', 'not recorded', ''],
     ]);
+    expect(runRows(plain, null)[0]?.name).toBe('speed, whole run');
     expect(runRows(plain, null).map((row) => row.planned)).toEqual(['', '', '']);
     expect(runFigures({ rows: [[null, null, null, null]] }).tokensPerSecond).toBeNull();
   });
