@@ -1,5 +1,5 @@
 // A panel with the options, order and filter that answer a question, and how it is shown.
-import { signal } from '@preact/signals';
+import { signal, untracked } from '@preact/signals';
 import type { Conditions } from '../net/types';
 import { ok } from '../result';
 import { CLEAN_STEPS } from './filter';
@@ -139,11 +139,20 @@ export async function showAnswer(store: Store, answer: Answer): Promise<void> {
   const previous = answered.peek()?.toast ?? null;
   if (previous !== null) store.toasts.remove(previous);
   const view = store.navigation.view.peek();
-  const undo = (): void => {
-    store.navigation.go(before);
-  };
-  const toast = store.toasts.done(changeText(answer, before, view), { text: 'Undo', run: undo });
+  const toast = offerUndo(store, changeText(answer, before, view), before, panel);
   answered.value = { topic, panel, view: keyOf(panel, view), toast };
+}
+
+// Says what a command changed in the view, and offers the view before, until something else is shown.
+// Returns the id of the toast.
+export function offerUndo(store: Store, text: string, before: View, panel = ''): number {
+  const { navigation } = store;
+  const keyNow = (): string => `${navigation.view.value.session ?? ''} ${keyOf(panel, navigation.view.value)}`; // prettier-ignore
+  const shown = untracked(keyNow);
+  const undo = (): void => {
+    navigation.go(before);
+  };
+  return store.toasts.done(text, { text: 'Undo', run: undo }, () => keyNow() === shown);
 }
 
 // "Table: totals by op type, sorted by time, generated tokens only."

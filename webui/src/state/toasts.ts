@@ -1,6 +1,6 @@
 // Short messages about completed actions, some with Undo, and errors. They disappear after a
-// timeout; errors stay until dismissed.
-import { signal, type ReadonlySignal } from '@preact/signals';
+// timeout, or when they do not apply any more; errors stay until dismissed.
+import { effect, signal, untracked, type ReadonlySignal } from '@preact/signals';
 
 export interface Toast {
   readonly id: number;
@@ -10,24 +10,25 @@ export interface Toast {
 }
 
 const DONE_MS = 6000;
-const ACTION_MS = 12_000;
 const MAX_TOASTS = 4;
 
 export class Toasts {
   readonly list: ReadonlySignal<readonly Toast[]>;
   private readonly current = signal<readonly Toast[]>([]);
   private readonly timers = new Map<number, ReturnType<typeof setTimeout>>();
+  private readonly watches = new Map<number, () => void>(); // by toast: stops watching if it applies
   private last = 0;
 
   constructor() {
     this.list = this.current;
   }
 
-  // Returns its id.
-  done(text: string, action: Toast['action'] = null): number {
-    const toast = this.add('done', text, action);
-    this.startTimer(toast);
-    return toast.id;
+  // Returns its id. `applies` reads signals: the toast is removed as soon as it does not.
+  done(text: string, action: Toast['action'] = null, applies?: () => boolean): number {
+    const { id } = this.add('done', text, action);
+    this.startTimer(id);
+    if (applies) this.watch(id, applies);
+    return id;
   }
 
   error(text: string): void {
@@ -42,7 +43,7 @@ export class Toasts {
   }
 
   remove(id: number): void {
-    this.pause(id);
+    this.forget(id);
     this.current.value = this.current.peek().filter((toast) => toast.id !== id);
   }
 
@@ -54,26 +55,39 @@ export class Toasts {
 
   resume(id: number): void {
     const toast = this.current.peek().find((one) => one.id === id);
-    if (toast?.tone === 'done') this.startTimer(toast);
+    if (toast?.tone === 'done') this.startTimer(id);
   }
 
   private add(tone: Toast['tone'], text: string, action: Toast['action']): Toast {
     this.last += 1;
     const toast = { id: this.last, tone, text, action };
     const all = [...this.current.peek(), toast];
-    for (const old of all.slice(0, -MAX_TOASTS)) this.pause(old.id);
+    for (const old of all.slice(0, -MAX_TOASTS)) this.forget(old.id);
     this.current.value = all.slice(-MAX_TOASTS);
     return toast;
   }
 
-  private startTimer({ id, action }: Toast): void {
-    this.pause(id);
-    const timer = setTimeout(
-      () => {
+  private watch(id: number, applies: () => boolean): void {
+    const stop = effect(() => {
+      if (applies()) return;
+      untracked(() => {
         this.remove(id);
-      },
-      action ? ACTION_MS : DONE_MS,
-    );
+      });
+    });
+    this.watches.set(id, stop);
+  }
+
+  private forget(id: number): void {
+    this.pause(id);
+    this.watches.get(id)?.();
+    this.watches.delete(id);
+  }
+
+  private startTimer(id: number): void {
+    this.pause(id);
+    const timer = setTimeout(() => {
+      this.remove(id);
+    }, DONE_MS);
     this.timers.set(id, timer);
   }
 }

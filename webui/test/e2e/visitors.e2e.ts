@@ -112,6 +112,13 @@ it('what is read per token, by its question, whatever was filtered before', asyn
   await page.getByRole('grid', { name: 'Totals by memory source' }).waitFor();
   expect(await filter.inputValue()).toBe('');
   await fixture.toasts.getByText('sorted by bytes read, generated tokens only, no filter.').waitFor(); // prettier-ignore
+  // The message covers no row of a panel.
+  const ends = await page
+    .locator('[role=tabpanel]:visible')
+    .evaluateAll((all) => all.map((one) => one.getBoundingClientRect().bottom));
+  const top = await fixture.toasts.locator('.toast').evaluate((one) => one.getBoundingClientRect().top); // prettier-ignore
+  expect(ends.length).toBeGreaterThan(1);
+  expect(top).toBeGreaterThanOrEqual(Math.max(...ends));
   const each = formatBytes(Math.round(sums.all.bytes_read / 23));
   await page.locator('.table-note').getByText(`${each} per generated token`).waitFor();
 });

@@ -110,6 +110,23 @@ describe('a shown answer', () => {
     ]);
   });
 
+  it.each(['Back', 'another session', 'a filter', '6 s'])(
+    'is offered to undo until %s',
+    async (by) => {
+      const there = server({ sessions: [session('a'), session('b')], steps: [step(0)] });
+      const browser = new FakeBrowser('#1&session=a');
+      const store = await startStore(there, browser);
+      await showAnswer(store, bytes);
+      store.navigation.toStep(0);
+      expect(store.toasts.list.peek()).toHaveLength(1);
+      if (by === 'Back') browser.go(-2);
+      else if (by === 'another session') store.navigation.toSession('b');
+      else if (by === 'a filter') store.navigation.setFilter('layer:0', 'push');
+      else vi.advanceTimersByTime(6000);
+      expect(store.toasts.list.peek()).toEqual([]);
+    },
+  );
+
   it('marks its sentence until the view changes', async () => {
     const there = server({ sessions: [session('a')], steps: [step(0)] });
     const store = await startStore(there, new FakeBrowser('#1&session=a'));
