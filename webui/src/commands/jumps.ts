@@ -1,5 +1,7 @@
 // What the search finds by number: "12", "step 12", "token 17", "layer 5" or "l 5", "expert 3 layer 2",
 // "layer 0 head 1". Parsing and limits are pure functions.
+import { offerUndo } from '../state/answer';
+import { withoutKeys } from '../state/filter';
 import { headName, type Selection } from '../state/selection';
 import type { OpenSession } from '../state/open_session';
 import type { Store } from '../state/store';
@@ -18,6 +20,7 @@ export interface Jump {
   readonly step?: number;
   readonly layer?: number;
   readonly selection?: Selection;
+  readonly filter?: string; // replaces the words of the filter about layers and experts
 }
 
 // `layer`: the one in view, of a head without a layer.
@@ -56,6 +59,8 @@ function jumpOf({ step, token, layer, expert, head }: Numbers, inView: number): 
       title: `Select expert ${expert}${ofLayer}`,
       ...at,
       selection: { kind: 'expert', expert },
+      // An expert has a number in each layer: its figures are those of all layers without a filter.
+      ...(layer === undefined ? {} : { filter: `layer:${layer}` }),
     };
   if (head !== undefined) {
     const one = { layer: layer ?? inView, head };
@@ -97,7 +102,8 @@ function countsOf(store: Store, { data, info }: OpenSession): Counts {
   };
 }
 
-function go(store: Store, session: OpenSession, { step, layer, selection }: Jump): void {
+function go(store: Store, session: OpenSession, jump: Jump): void {
+  const { step, layer, selection, filter: added } = jump;
   const { navigation } = store;
   if (selection?.kind === 'token') {
     store.selectToken(session, selection.token, layer ?? null);
@@ -105,5 +111,15 @@ function go(store: Store, session: OpenSession, { step, layer, selection }: Jump
   }
   const view = navigation.view.peek();
   const next = step === undefined ? view : withStep(view, step);
-  navigation.go({ ...next, layer: layer ?? view.layer, selection: selection ?? next.selection });
+  const filter =
+    added === undefined
+      ? view.filter
+      : `${added} ${withoutKeys(view.filter, ['layer', 'expert'])}`.trim();
+  navigation.go({
+    ...next,
+    layer: layer ?? view.layer,
+    selection: selection ?? next.selection,
+    filter,
+  });
+  if (filter !== view.filter) offerUndo(store, `Filter ${filter}.`, view);
 }

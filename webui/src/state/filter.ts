@@ -113,6 +113,15 @@ export function meantFilter(words: readonly string[]): string | null {
   return found.length > 0 ? found.join(' ') : null;
 }
 
+// The filter without the words of these keys.
+export const withoutKeys = (filter: string, keys: readonly FilterKey[]): string =>
+  filter
+    .split(/\s+/)
+    .filter(
+      (word) => !keys.some((key) => word.toLowerCase().replace(/^-/, '').startsWith(`${key}:`)),
+    )
+    .join(' ');
+
 // The filter with a word added, or without it if it is there.
 export function toggleWord(filter: string, word: string): string {
   const words = filter.split(/\s+/).filter(Boolean);

@@ -116,7 +116,7 @@ describe('a mixture of experts', () => {
     const { page } = fixture;
     await fixture.recorded();
     const accesses = fixture.inspector.locator('.figure[data-figure="accesses"] b');
-    const rest = await fixture.get<Breakdown>('breakdown?by=expert&limit=1000');
+    const rest = await fixture.get<Breakdown>('breakdown?by=expert&layers=1&limit=1000');
     for (const [expert, query] of [
       ['3', 'expert 3 layer 1'],
       ['2', 'layer 1 expert 2'],
@@ -131,7 +131,24 @@ describe('a mixture of experts', () => {
       const row = rest.rows.find(({ name }) => name === expert);
       const sum = String((row?.all.reads ?? 0) + (row?.all.writes ?? 0));
       await expect.poll(async () => (await accesses.innerText()).replace(/\D/g, '')).toBe(sum);
+      const used = await fixture.sql<[number]>(
+        `SELECT DISTINCT token_id FROM expert WHERE layer_id = 1 AND expert_id = ${expert} ORDER BY token_id`,
+      );
+      await page.getByRole('heading', { name: `${expert} of layer 1`, exact: true }).waitFor();
+      const tokens = fixture.inspector.locator('section', { hasText: 'Tokens that used it' });
+      await expect
+        .poll(async () => (await tokens.innerText()).match(/(?<=token )\d+(?=, layer 1$)/gm) ?? [])
+        .toEqual(used.rows.map(([token]) => String(token)));
     }
+    // Undo restores the view before the filter.
+    await page.keyboard.press('Escape');
+    await fixture.filter.fill('kind:weight layer:0');
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('expert 1 layer 1');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => fixture.filter.inputValue()).toBe('layer:1 kind:weight');
+    await fixture.toasts.getByRole('button', { name: 'Undo' }).click();
+    await expect.poll(() => fixture.filter.inputValue()).toBe('kind:weight layer:0');
     // More experts than the model has.
     await page.keyboard.press('Control+k');
     await page.keyboard.type('expert 999 layer 1');

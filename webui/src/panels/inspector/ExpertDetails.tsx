@@ -1,6 +1,6 @@
 // An expert: what it costs, and the tokens that used it.
 import { useMemo } from 'preact/hooks';
-import { excludesExpert, parseFilter, toggleWord } from '../../state/filter';
+import { excludesExpert, onlyLayer, parseFilter, toggleWord } from '../../state/filter';
 import type { Store } from '../../state/store';
 import { usePart, useResource } from '../../ui/hooks';
 import { Failed } from '../../ui/States';
@@ -16,11 +16,12 @@ export function ExpertDetails({ store, session, expert }: DetailsProps & { exper
   const missing = usePart(() =>
     expertTokensQuery(expert, store.navigation.view.value).missing.join('\n'),
   );
+  const only = usePart(() => onlyLayer(parseFilter(store.navigation.view.value.filter)));
   return (
     <InspectionView
       store={store}
       session={session}
-      what={inspectExpert(expert, session.data, used, store.layers.value)}
+      what={inspectExpert(expert, session.data, used, store.layers.value, only)}
       note={<Excluded store={store} expert={expert} />}
     >
       {error && <Failed what="The tokens that used it cannot be shown." error={error} />}

@@ -203,16 +203,18 @@ export function inspectLayer(
   };
 }
 
-// An expert of a mixture of experts, in all layers. `used`: the tokens that used it; null: loading.
+// An expert of a mixture of experts, in all layers or in the only one that the filter selects. `used`: the
+// tokens that used it; null: loading.
 export function inspectExpert(
   expert: number,
   data: TraceData,
   used: ExpertTokens | null,
   layers: number,
+  only: number | null = null,
 ): Inspection {
   return {
     kind: 'Expert',
-    title: String(expert),
+    title: only === null ? String(expert) : `${expert} of layer ${only}`,
     figures: [],
     place: { axis: 'expert', name: String(expert), index: expert },
     now: null,

@@ -13,6 +13,7 @@ describe('the search by number', () => {
           title: 'Select expert 3 of layer 2',
           layer: 2,
           selection: { kind: 'expert', expert: 3 },
+          filter: 'layer:2',
         },
       ]);
     },
