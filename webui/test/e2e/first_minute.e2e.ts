@@ -272,6 +272,19 @@ describe('the memory budget of a small model', () => {
   });
 });
 
+// As WCAG defines it, of colours such as "rgb(1, 2, 3)".
+function contrastOf(a: string, b: string): number {
+  const luminance = (colour: string): number => {
+    const [r = 0, g = 0, blue = 0] = (colour.match(/[\d.]+/g) ?? []).map((one) => {
+      const part = Number(one) / 255;
+      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * blue;
+  };
+  const [dark = 0, light = 0] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+  return (light + 0.05) / (dark + 0.05);
+}
+
 describe('themes', () => {
   it('have one of high contrast', async () => {
     const { page } = fixture;
@@ -286,6 +299,28 @@ describe('themes', () => {
     await page.keyboard.press('Enter');
     await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe('contrast');
     expect(await fixture.axeViolations()).toEqual([]);
+  });
+
+  it('have a readable name and figure of the row under the pointer in the map', async () => {
+    const { page } = fixture;
+    await fixture.recorded(6);
+    await page.locator('.plane-input').hover();
+    const badges = page.locator('.plane-name span, .plane-figure span');
+    for (const media of [
+      { colorScheme: 'dark', contrast: 'no-preference' },
+      { colorScheme: 'light', contrast: 'no-preference' },
+      { colorScheme: 'dark', contrast: 'more' },
+    ] as const) {
+      await page.emulateMedia(media);
+      const theme = media.contrast === 'more' ? 'contrast' : media.colorScheme;
+      await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe(theme);
+      const colours = await badges.evaluateAll((all) =>
+        all.map((one) => [getComputedStyle(one).color, getComputedStyle(one).backgroundColor]),
+      );
+      expect(colours).toHaveLength(2);
+      for (const [text = '', back = ''] of colours)
+        expect(contrastOf(text, back), theme).toBeGreaterThan(4.5);
+    }
   });
 
   it('do not move where reduced motion is preferred', async () => {
