@@ -60,8 +60,9 @@ export function FilterBar({ store, session }: { store: Store; session: OpenSessi
         spellcheck={false}
         data-active={words > 0}
         value={filter}
-        onFocus={() => {
-          open.value = true;
+        onFocus={({ relatedTarget: before }) => {
+          // The search gives the focus back; its command is done, and the list would cover it.
+          open.value = !(before instanceof Element && before.closest('dialog'));
           caret.value = input.current?.selectionStart ?? 0;
         }}
         onClick={() => {

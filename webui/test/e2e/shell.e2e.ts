@@ -133,6 +133,21 @@ describe('the palette', () => {
     await page.getByText('Nothing found').waitFor();
   });
 
+  it('leaves the list of completions closed if the filter had the focus', async () => {
+    const { page, filter } = fixture;
+    await fixture.recorded();
+    await filter.focus();
+    await expect.poll(() => filter.getAttribute('aria-expanded')).toBe('true');
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('token 3');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => fixture.hash.get('sel')).toBe('k:3');
+    expect(await filter.evaluate((field) => field === document.activeElement)).toBe(true);
+    expect(await filter.getAttribute('aria-expanded')).toBe('false');
+    await page.keyboard.type('layer:');
+    await expect.poll(() => filter.getAttribute('aria-expanded')).toBe('true');
+  });
+
   it('goes to a step by its number', async () => {
     const { page } = fixture;
     await fixture.recorded(6);
