@@ -1,5 +1,5 @@
 // What the search finds in the open session: tensors, ops of the selected step, and tokens.
-import { visibleText } from '../format';
+import { plural, visibleText } from '../format';
 import { graphOf, opsOf } from '../state/per_session';
 import type { Selection } from '../state/selection';
 import type { Store } from '../state/store';
@@ -18,11 +18,10 @@ export function sessionItems(store: Store, query: string): readonly Command[] {
   };
   const graph = graphOf(open).state.peek().value;
   const ops = opsOf(open).state.peek().value?.rows ?? [];
-  const tensors = (graph?.tensors ?? [])
+  const tensors: Command[] = (graph?.tensors ?? [])
     .filter(({ tensor_name, role }) => has(tensor_name, role))
     // Weights first: their names are what one knows of a model.
     .sort((a, b) => Number(b.tensor_kind === 'weight') - Number(a.tensor_kind === 'weight'))
-    .slice(0, MAX_OF_KIND)
     .map(({ tensor, tensor_name, tensor_kind, layer_id }): Command => ({
       id: `tensor-${tensor}`,
       title: tensor_name,
@@ -33,7 +32,6 @@ export function sessionItems(store: Store, query: string): readonly Command[] {
     }));
   const found = ops
     .filter(({ operation_type, tensor_name }) => has(operation_type, tensor_name))
-    .slice(0, MAX_OF_KIND)
     .map(({ op, operation_type, tensor_name, op_layer_id }): Command => ({
       id: `op-${op}`,
       title: `${operation_type} ${tensor_name}`,
@@ -44,7 +42,6 @@ export function sessionItems(store: Store, query: string): readonly Command[] {
     }));
   const tokens: Command[] = [];
   for (const token of open.data.tokens) {
-    if (tokens.length === MAX_OF_KIND) break;
     if (!token?.text.toLowerCase().includes(text)) continue;
     tokens.push({
       id: `token-${token.index}`,
@@ -55,7 +52,21 @@ export function sessionItems(store: Store, query: string): readonly Command[] {
       },
     });
   }
-  return [...tensors, ...found, ...tokens];
+  return [...firstOf(tensors, 'tensor'), ...firstOf(found, 'op'), ...firstOf(tokens, 'token')];
+}
+
+// The first ones, and a row that says how many there are more.
+export function firstOf(items: readonly Command[], kind: string): readonly Command[] {
+  const more = items.length - MAX_OF_KIND;
+  if (more <= 0) return items;
+  const row: Command = {
+    id: `more-${kind}`,
+    title: `${plural(more, `more ${kind}`)}: type more of the name`,
+    group: '',
+    enabled: () => false,
+    run: () => undefined,
+  };
+  return [...items.slice(0, MAX_OF_KIND), row];
 }
 
 // Selects a found item. The graph shows its layer; null: it has none.

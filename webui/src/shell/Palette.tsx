@@ -44,7 +44,7 @@ export function Palette({ store, commands }: { store: Store; commands: () => rea
   };
   const run = (index: number): void => {
     const command = found.value[index]?.item;
-    if (!command) return;
+    if (!command || !isEnabled(command)) return;
     dialog.current?.close();
     command.run(false);
   };
@@ -144,7 +144,14 @@ function Item(props: {
     if (active) line.current?.scrollIntoView({ block: 'nearest' });
   }, [active]);
   return (
-    <li ref={line} id={`palette-${index}`} role="option" aria-selected={active} onClick={props.run}>
+    <li
+      ref={line}
+      id={`palette-${index}`}
+      role="option"
+      aria-selected={active}
+      aria-disabled={!isEnabled(command)}
+      onClick={props.run}
+    >
       <span class="palette-title">
         {Array.from(command.title, (letter, i) =>
           letters.includes(i) ? <mark>{letter}</mark> : letter,

@@ -1,6 +1,6 @@
 // The shell: links, Back and Forward, keys, palette, full screen, themes.
 import { describe, expect, it } from 'vitest';
-import type { Op } from '../../src/net/types';
+import type { Op, StepSummary, Tensor } from '../../src/net/types';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use();
@@ -146,6 +146,24 @@ describe('the palette', () => {
     expect(await filter.getAttribute('aria-expanded')).toBe('false');
     await page.keyboard.type('layer:');
     await expect.poll(() => filter.getAttribute('aria-expanded')).toBe('true');
+  });
+
+  it('says how many more tensors, ops and tokens there are than it lists', async () => {
+    const { page } = fixture;
+    await fixture.recorded();
+    const { steps } = await fixture.get<{ steps: StepSummary[] }>('steps');
+    const { tensors } = await fixture.get<{ tensors: Tensor[] }>(
+      `templates/${steps.at(-1)?.template ?? 0}/tensors?limit=10000`,
+    );
+    const named = tensors.filter((one) => `${one.tensor_name} ${one.role}`.includes('ffn')).length;
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('ffn');
+    const more = page.getByRole('option', {
+      name: `${named - 8} more tensors: type more of the name`,
+    });
+    await more.dispatchEvent('click');
+    await more.waitFor(); // nothing happens
+    await page.keyboard.press('Escape');
   });
 
   it('goes to a step by its number', async () => {
