@@ -42,7 +42,7 @@ export type PlanePart = 'base' | 'overlay' | 'hover';
 export interface PlaneState {
   readonly box: ReadonlySignal<Box>;
   readonly hovered: ReadonlySignal<HoverPlace | null>;
-  readonly dragged: () => Brush | null; // while the pointer is down
+  readonly dragged: ReadonlySignal<Brush | null>; // while the pointer is down
   readonly layout: () => PlaneLayout | null;
 }
 
@@ -224,7 +224,7 @@ export class PlanePainter {
   }
 
   private paintOverlay(layout: PlaneLayout | null, theme: PlaneTheme): void {
-    const brush = this.state.dragged() ?? this.parts.brush.peek();
+    const brush = this.state.dragged.peek() ?? this.parts.brush.peek();
     const marked = this.parts.marked.peek();
     const { compared } = marked;
     const { w, h } = this.state.box.peek();

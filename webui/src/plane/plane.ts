@@ -66,12 +66,12 @@ const GROWTH_MS = 125;
 export class Plane implements PlaneInput {
   readonly hovered = signal<HoverPlace | null>(null);
   readonly box = signal<Box>({ w: 0, h: 0 });
+  readonly dragged = signal<Brush | null>(null); // while the pointer is down
   private readonly painter: PlanePainter;
   private readonly parts: PlaneParts;
   private readonly stops: (() => void)[] = [];
   private pointer: Point | null = null; // null: outside, or the cursor was moved by keys
   private growthTimer: ReturnType<typeof setTimeout> | null = null;
-  private dragged: Brush | null = null; // while the pointer is down
   // The newest layout and what it was made of: each movement of the pointer asks for it repeatedly.
   private made: {
     readonly scene: Scene;
@@ -85,7 +85,7 @@ export class Plane implements PlaneInput {
     this.painter = new PlanePainter(parts, {
       box: this.box,
       hovered: this.hovered,
-      dragged: () => this.dragged,
+      dragged: this.dragged,
       layout: () => this.layout(),
     });
     this.watch();
@@ -250,7 +250,7 @@ export class Plane implements PlaneInput {
             track.axis.whole,
           )
         : null;
-    this.dragged = done ? null : { x, track: index, y };
+    this.dragged.value = done ? null : { x, track: index, y };
     this.leave();
     if (done) this.parts.events.brushed({ x, track: index, y });
     this.painter.request('overlay');

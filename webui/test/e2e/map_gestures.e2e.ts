@@ -1,7 +1,7 @@
 // The gestures of the map: zoom, ranges and their totals, lens, legend, keys.
 import { describe, expect, it } from 'vitest';
 import { componentName } from '../../src/format';
-import type { Sequentiality } from '../../src/net/types';
+import type { Breakdown, Sequentiality } from '../../src/net/types';
 import { sumText } from '../../src/panels/map/units';
 import { mapPanel } from './map_panel';
 import { PageFixture } from './page_fixture';
@@ -56,15 +56,29 @@ describe('a gesture', () => {
     const height = async () => (await input().boundingBox())?.height;
     const before = await height();
     const [from, to] = [await columnOf(8, 0), await columnOf(15, 2)];
+    const outside = await columnOf(20, 0);
+    await page.mouse.click(outside.x, outside.y);
+    await expect.poll(() => fixture.hash.get('sel')).toBe('k:20');
     await page.mouse.move(from.x, from.y);
     await page.mouse.down();
     await page.mouse.move(to.x, to.y, { steps: 4 });
+    const line = map().locator('.map-range');
+    await expect.poll(() => line.innerText()).toMatch(/^tokens? 8 – 15.* × layers? 0 – 2/);
     await page.mouse.up();
     await expect.poll(() => fixture.hash.get('r')).toBe('token:8:16,layer:0:3');
     const bytes = await heatmap(
       'x=token&y=layer&value=bytes&x_from=8&x_to=16&y_from=0&y_to=3&width=1',
     );
     await totals().getByText(sumText('bytes', bytes.shown)).waitFor();
+    // The token outside the range is not selected any more.
+    const figures = await fixture.get<Breakdown>(
+      'breakdown?by=all&from_token=8&to_token=16&layers=0-2',
+    );
+    const { reads, writes } = figures.sums.all;
+    const accesses = fixture.inspector.locator('.figure[data-figure="accesses"] b');
+    await expect
+      .poll(async () => (await accesses.innerText()).replace(/\D/g, ''))
+      .toBe(String(reads + writes));
     expect(await height()).toBe(before); // no cell moves under the pointer
     // With other axes it filters.
     await preset('Layer × component').click();

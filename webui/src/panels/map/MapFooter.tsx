@@ -16,6 +16,7 @@ import { usePart } from '../../ui/hooks';
 import { ZoomButtons } from '../../ui/ZoomButtons';
 import type { MapModel } from './map_model';
 import { tracksOf } from './map_options';
+import { rangeOf } from './map_range';
 import { FileOrder } from './FileOrder';
 import { Legend } from './Legend';
 import { ResidencyLegend } from './ResidencyLegend';
@@ -71,8 +72,8 @@ export function MapFooter({ store, session, model, plane, scale }: Props) {
         />
         {/* Always there: a selected range moves no cell under the pointer. */}
         <div class="map-range">
-          <RangeChip store={store} model={model} />
-          <RangeTotals store={store} session={session} model={model} />
+          <RangeChip store={store} model={model} plane={plane} />
+          <RangeTotals store={store} session={session} model={model} plane={plane} />
           <FileOrder store={store} session={session} model={model} />
         </div>
       </div>
@@ -122,9 +123,11 @@ function Breadcrumb({ model }: { model: MapModel }) {
   );
 }
 
-// The brushed range, which filters all views.
-function RangeChip({ store, model }: { store: Store; model: MapModel }) {
-  const range = usePart(() => store.navigation.view.value.range);
+// The range that is being dragged, else the brushed one, which filters all views.
+function RangeChip({ store, model, plane }: Pick<Props, 'store' | 'model' | 'plane'>) {
+  const dragged = usePart(() => plane.value?.dragged.value ?? null);
+  const selected = usePart(() => store.navigation.view.value.range);
+  const range = dragged ? rangeOf(dragged, model.options.value) : selected;
   const scene = model.scene.value;
   if (!range) return <span>Drag over the map to select a range.</span>;
   const text = (part: AxisRange): string => {
@@ -137,14 +140,16 @@ function RangeChip({ store, model }: { store: Store; model: MapModel }) {
   return (
     <span class="range-chip">
       <b>{parts.join(' × ')}</b>
-      <IconButton
-        icon="close"
-        label="Clear the range"
-        hint="Esc"
-        onClick={() => {
-          model.setBrush(null);
-        }}
-      />
+      {!dragged && (
+        <IconButton
+          icon="close"
+          label="Clear the range"
+          hint="Esc"
+          onClick={() => {
+            model.setBrush(null);
+          }}
+        />
+      )}
     </span>
   );
 }

@@ -1,14 +1,15 @@
 // The totals of the brushed range, of each value.
-import { computed } from '@preact/signals';
+import { computed, type ReadonlySignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { exactBytes, formatBytes, formatCount, formatNs, plural } from '../../format';
 import type { PictureQuery } from '../../net/types';
+import type { Plane } from '../../plane/plane';
 import { ok } from '../../result';
 import type { OpenSession } from '../../state/open_session';
 import { filteredSums } from '../../state/range_query';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
-import { useResource } from '../../ui/hooks';
+import { usePart, useResource } from '../../ui/hooks';
 import type { MapModel } from './map_model';
 import { tracksOf, type MapValue } from './map_options';
 
@@ -20,10 +21,17 @@ interface Totals {
 
 const SUMMED = ['time', 'bytes', 'accesses', 'faults'] as const satisfies readonly MapValue[];
 
-export function RangeTotals(props: { store: Store; session: OpenSession; model: MapModel }) {
+export function RangeTotals(props: {
+  store: Store;
+  session: OpenSession;
+  model: MapModel;
+  plane: ReadonlySignal<Plane | null>;
+}) {
   const { store, session, model } = props;
   const resource = useMemo(() => totalsOf(store, session, model), [store, session, model]);
   const { value, error } = useResource(resource);
+  const isDragged = usePart(() => (props.plane.value?.dragged.value ?? null) !== null);
+  if (isDragged) return null; // they are those of the range before
   if (error) return <span class="bad">Its totals cannot be read.</span>;
   if (!value) return null;
   const { sums } = value;

@@ -21,7 +21,7 @@ import {
 } from './map_options';
 import { MapPictures } from './map_pictures';
 import { MapResidency, type Residency } from './map_residency';
-import { brushIn, filterIn, firstRange, rangeOf } from './map_range';
+import { brushIn, filterIn, firstRange, liesIn, rangeOf } from './map_range';
 import { MapScene } from './map_scene';
 import { MapSelection } from './map_selection';
 
@@ -152,8 +152,11 @@ export class MapModel {
   setBrush(brush: Brush | null): void {
     const { navigation } = this.store;
     const range = brush && rangeOf(brush, this.options.peek());
-    if (range || (brush === null && navigation.view.peek().range !== null))
-      navigation.change({ range });
+    const { selection, range: before } = navigation.view.peek();
+    if (!range && (brush !== null || before === null)) return;
+    // Of what lies outside, the range has no figures.
+    const isIn = !range || liesIn(selection, range, this.session.data);
+    navigation.change({ range, selection: isIn ? selection : null });
   }
 
   select(hit: Hit): void {

@@ -5,6 +5,7 @@ import type { Brush } from '../../plane/paint_overlay';
 import type { Range } from '../../plane/range';
 import type { Scene } from '../../plane/scene';
 import type { TraceData } from '../../state/trace_data';
+import type { Selection } from '../../state/selection';
 import type { AxisRange, RangeFilter } from '../../state/view';
 import { tracksOf, type MapOptions } from './map_options';
 
@@ -56,6 +57,28 @@ export function rangeInView({ x }: Camera, options: MapOptions): RangeFilter | n
   if (!x || options.x === 'all') return null;
   const range = { from: Math.max(0, Math.floor(x.from)), to: Math.ceil(x.to) };
   return { x: { axis: options.x, ...range }, y: null };
+}
+
+// Whether a range contains the selected token, layer or head. Other selections have figures in each.
+export function liesIn(selection: Selection | null, of: RangeFilter, data: TraceData): boolean {
+  return [of.x, of.y].every((part) => {
+    const place = part && placeOn(part.axis, selection, data);
+    return !part || !place || (place.from < part.to && place.to > part.from);
+  });
+}
+
+// Where a selection is on an axis; null: it has no place there.
+function placeOn(axis: string, selection: Selection | null, data: TraceData): Range | null {
+  const at = (unit: number | null): Range | null =>
+    unit === null ? null : { from: unit, to: unit + 1 };
+  if (axis === 'layer')
+    return selection?.kind === 'layer' || selection?.kind === 'head' ? at(selection.layer) : null;
+  if (selection?.kind !== 'token') return null;
+  if (axis === 'token') return at(selection.token);
+  const step = data.stepOfToken(selection.token);
+  if (axis === 'step') return at(step);
+  const times = axis === 'time' && step !== null ? data.steps[step] : undefined;
+  return times ? { from: times.begin_ns, to: times.end_ns } : null;
 }
 
 // A brush as a range; null: it covers everything.

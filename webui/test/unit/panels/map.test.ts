@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { brushIn, filterIn, firstRange } from '../../../src/panels/map/map_range';
+import { brushIn, filterIn, firstRange, liesIn } from '../../../src/panels/map/map_range';
 import {
   axisFrom,
   generatedFrom,
@@ -296,6 +296,25 @@ describe('the range', () => {
     [0, 13, '0-11,outside'],
   ])('of layers %d to %d is %s', (from, to, text) => {
     expect(layersText({ axis: 'layer', from, to }, 12)).toBe(text);
+  });
+});
+
+describe('a selection', () => {
+  const data = new TraceData();
+  for (const n of [0, 1, 2, 3]) data.addStep(step(n, { token_id: n, begin_ns: 100 * n, end_ns: 100 * n + 50 })); // prettier-ignore
+  const tokens = { x: { axis: 'token', from: 1, to: 3 }, y: { axis: 'layer', from: 0, to: 2 } };
+  const times = { x: { axis: 'time', from: 120, to: 240 }, y: null };
+  it.each([
+    [{ kind: 'token', token: 2 }, tokens, true],
+    [{ kind: 'token', token: 3 }, tokens, false],
+    [{ kind: 'token', token: 1 }, times, true],
+    [{ kind: 'token', token: 3 }, times, false],
+    [{ kind: 'layer', layer: 1 }, tokens, true],
+    [{ kind: 'head', layer: 2, head: 0 }, tokens, false],
+    [{ kind: 'expert', expert: 7 }, tokens, true],
+    [null, tokens, true],
+  ] as const)('%j lies in %j: %s', (selection, range, is) => {
+    expect(liesIn(selection, range, data)).toBe(is);
   });
 });
 
