@@ -61,22 +61,24 @@ export function PlaneView(props: {
     };
   }, [model]);
   return (
-    <div class="plane" ref={host}>
-      <canvas ref={base} class="plane-base" aria-hidden="true" />
-      <canvas ref={overlay} class="plane-overlay" aria-hidden="true" />
-      <canvas ref={lens} class="plane-lens" aria-hidden="true" />
-      <canvas ref={rows} class="plane-rows" aria-hidden="true" />
-      <div ref={marks} class="plane-marks" aria-hidden="true" />
-      <div
-        ref={input}
-        class="plane-input"
-        tabIndex={0}
-        role="application"
-        aria-roledescription="heat map"
-        aria-label={props.label}
-      />
+    <>
+      <div class="plane" ref={host}>
+        <canvas ref={base} class="plane-base" aria-hidden="true" />
+        <canvas ref={overlay} class="plane-overlay" aria-hidden="true" />
+        <canvas ref={lens} class="plane-lens" aria-hidden="true" />
+        <canvas ref={rows} class="plane-rows" aria-hidden="true" />
+        <div ref={marks} class="plane-marks" aria-hidden="true" />
+        <div
+          ref={input}
+          class="plane-input"
+          tabIndex={0}
+          role="application"
+          aria-roledescription="heat map"
+          aria-label={props.label}
+        />
+      </div>
       <div ref={tip} class="tip" role="status" hidden />
-    </div>
+    </>
   );
 }
 

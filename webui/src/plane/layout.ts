@@ -207,17 +207,19 @@ export const positionIn = ({ plot, y }: TrackLayout, at: number): number =>
 
 // ---- The lens -------------------------------------------------------------------------
 
-const LENS = { w: 240, h: 180, names: 84 };
+const LENS = { w: 240, h: 180 };
 const MAGNIFIED = 16; // times, at most: until a unit has UNIT pixels
 const UNIT = 14;
 
 export interface LensLayout {
-  readonly box: Rect; // with the names left of the picture
+  readonly box: Rect;
+  readonly isNamed: boolean; // the rows have no room for their names beside the plane
   readonly layout: PlaneLayout;
   readonly track: TrackLayout;
 }
 
-// A magnified picture of what is around a position, beside the pointer. `room`: width of the plane.
+// A magnified picture of what is around a position, beside the pointer and over the cells. `room`: width
+// for the lens and the tooltip.
 export function lensLayout(
   layout: PlaneLayout,
   track: TrackLayout,
@@ -231,19 +233,21 @@ export function lensLayout(
     const span = pixels / (pitch * factor);
     return moveInto({ from: center - span / 2, to: center + span / 2 }, whole);
   };
-  const pictureW = LENS.w - LENS.names;
+  const { plot: cells } = layout;
+  const w = Math.min(LENS.w, cells.w);
+  const most = cells.x + cells.w - w;
   // On the side where the tooltip is not.
-  const [left, right] = [at.x - LENS.w - 16, at.x + 16];
-  const isLeft = (left >= 0 && at.x + TIP_ROOM <= room) || right + LENS.w > room;
-  const boxX = isLeft ? Math.max(0, left) : right;
-  const end = Math.max(at.x, boxX + LENS.w);
+  const [left, right] = [at.x - w - 16, at.x + 16];
+  const isLeft = (left >= cells.x && at.x + TIP_ROOM <= room) || right > most;
+  const boxX = Math.max(cells.x, Math.min(most, isLeft ? left : right));
+  const end = Math.max(at.x, boxX + w);
   const hasTipRoom = end + TIP_ROOM <= room || Math.min(at.x, boxX) >= TIP_ROOM;
   // If the tooltip has no room beside it, it is above or below.
   const bottom = layout.plot.y + layout.plot.h;
   const isUpper = at.y < layout.plot.y + layout.plot.h / 2;
   const wantedY = hasTipRoom ? at.y - LENS.h / 2 : isUpper ? bottom : 0;
   const boxY = Math.max(4, Math.min(wantedY, bottom - LENS.h));
-  const plot = { x: boxX + LENS.names, y: boxY, w: pictureW, h: LENS.h };
+  const plot = { x: boxX, y: boxY, w, h: LENS.h };
   const yRange = part(track.axis.whole, y, plot.h, track.plot.h / spanOf(track.y));
   const xRange =
     xAxis.kind === 'one'
@@ -251,8 +255,9 @@ export function lensLayout(
       : part(xAxis.whole, x, plot.w, layout.plot.w / spanOf(layout.x));
   const shown = { plot, y: yRange, axis: track.axis };
   return {
-    box: { x: boxX, y: boxY, w: LENS.w, h: LENS.h },
-    layout: { ...layout, plot, x: xRange, tracks: [shown], gutter: LENS.names },
+    box: plot,
+    isNamed: track.plot.h / spanOf(track.y) < UNIT,
+    layout: { ...layout, plot, x: xRange, tracks: [shown] },
     track: shown,
   };
 }

@@ -142,10 +142,12 @@ export function paintBrush(ctx: Ctx, layout: PlaneLayout, brush: Brush, theme: P
   });
 }
 
-// A magnified part with the names of its rows.
+const LENS_NAMES = 110; // pixels, at most
+
+// A magnified part. Names that have no room beside the plane are over its cells.
 export function paintLens(
   ctx: Ctx,
-  { box, layout, track }: LensLayout,
+  { box, isNamed, layout, track }: LensLayout,
   pictures: readonly Raster[],
   colouring: Colouring,
   theme: PlaneTheme,
@@ -154,11 +156,11 @@ export function paintLens(
   ctx.fillRect(box.x, box.y, box.w, box.h);
   paintCells(ctx, layout, track, pictures, colouring, theme);
   clipped(ctx, box, () => {
+    if (!isNamed) return;
     const { axis, y, plot } = track;
     ctx.font = `11px ${theme.sans}`;
-    ctx.textAlign = 'right';
+    ctx.textAlign = 'left';
     ctx.textBaseline = 'middle';
-    ctx.fillStyle = theme.text;
     const labels =
       axis.kind === 'rows'
         ? rowLabels(axis, y, plot.h, ROOM)
@@ -168,7 +170,11 @@ export function paintLens(
         box.y + box.h - 7,
         Math.max(box.y + 7, yOf(track, (label.from + label.to) / 2)),
       );
-      ctx.fillText(fitted(ctx, label.text, layout.gutter - 10), plot.x - 5, at);
+      const text = fitted(ctx, label.text, LENS_NAMES);
+      ctx.fillStyle = theme.back;
+      ctx.fillRect(plot.x, at - 7, ctx.measureText(text).width + 9, 14);
+      ctx.fillStyle = theme.text;
+      ctx.fillText(text, plot.x + 5, at);
     }
   });
   ctx.strokeStyle = theme.accent;

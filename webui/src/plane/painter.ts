@@ -41,6 +41,7 @@ export type PlanePart = 'base' | 'overlay' | 'hover';
 // What the plane knows while the user moves.
 export interface PlaneState {
   readonly box: ReadonlySignal<Box>;
+  readonly room: () => Box; // for the tooltip beside the lens: what is beside the plane, too
   readonly hovered: ReadonlySignal<HoverPlace | null>;
   readonly dragged: ReadonlySignal<Brush | null>; // while the pointer is down
   readonly layout: () => PlaneLayout | null;
@@ -264,8 +265,8 @@ export class PlanePainter {
     const name = axis && hit.y !== null ? positionText(axis, hit.y) : '';
     const figure = value > 0 ? scene.valueText(value, hit.track) : '';
     this.marks.show(layout, { hit, ...cell, name, figure });
-    const room = this.state.box.peek();
-    const lens = place && lensAt(scene, layout, place, room.w);
+    const lens = place && lensAt(scene, layout, place, this.state.room().w);
+    const room = lens ? this.state.room() : this.state.box.peek();
     const text = place && this.parts.describe(place);
     if (text) this.tip.show(text, place.at, room, lens?.box);
     else this.tip.hide();

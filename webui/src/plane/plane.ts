@@ -44,7 +44,7 @@ export interface PlaneParts {
   readonly lens: HTMLCanvasElement;
   readonly marks: HTMLElement; // of what is under the pointer
   readonly input: HTMLElement; // on top
-  readonly tip: HTMLElement;
+  readonly tip: HTMLElement; // beside the host, so that it may cover what is beside it
   readonly scene: ReadonlySignal<Scene | null>;
   readonly camera: ReadonlySignal<Camera>;
   readonly marked: ReadonlySignal<Marked>; // the selection
@@ -70,6 +70,7 @@ export class Plane implements PlaneInput {
   private readonly painter: PlanePainter;
   private readonly parts: PlaneParts;
   private readonly stops: (() => void)[] = [];
+  private room: Box = { w: 0, h: 0 };
   private pointer: Point | null = null; // null: outside, or the cursor was moved by keys
   private growthTimer: ReturnType<typeof setTimeout> | null = null;
   // The newest layout and what it was made of: each movement of the pointer asks for it repeatedly.
@@ -84,6 +85,7 @@ export class Plane implements PlaneInput {
     this.parts = parts;
     this.painter = new PlanePainter(parts, {
       box: this.box,
+      room: () => this.room,
       hovered: this.hovered,
       dragged: this.dragged,
       layout: () => this.layout(),
@@ -344,6 +346,8 @@ export class Plane implements PlaneInput {
   private watch(): void {
     const { host, scene, camera, marked, brush, pointed, theme, input } = this.parts;
     const size = new ResizeObserver(() => {
+      const { clientWidth: w, clientHeight: h } = host.parentElement ?? host;
+      this.room = { w, h };
       this.box.value = { w: host.clientWidth, h: host.clientHeight };
     });
     size.observe(host);

@@ -149,6 +149,26 @@ describe('a gesture', () => {
     if (!magnified || !text) throw new Error('no lens');
     const isLeft = magnified.x + magnified.width <= text.x;
     expect(isLeft || text.x + text.width <= magnified.x).toBe(true);
+    // Beside the table, the tooltip is in front of it.
+    const table = map().getByRole('checkbox', { name: 'Table' });
+    await table.check();
+    await expect.poll(async () => (await input().boundingBox())?.width).toBeLessThan(box.width);
+    await page.mouse.move(box.x + 200, box.y + 90);
+    await tip().getByText('tensor').waitFor();
+    const inFront = async () => {
+      const [body, at] = await Promise.all([map().locator('.map-body').boundingBox(), tip().boundingBox()]); // prettier-ignore
+      if (!body || !at) return false;
+      const isInside = at.x >= body.x && at.x + at.width <= body.x + body.width && at.y >= body.y;
+      return isInside && tip().evaluate((one) => {
+        one.style.pointerEvents = 'auto';
+        const { right, top } = one.getBoundingClientRect();
+        const hit = one.contains(document.elementFromPoint(right - 12, top + 12));
+        one.style.pointerEvents = '';
+        return hit;
+      }); // prettier-ignore
+    };
+    await expect.poll(inFront).toBe(true);
+    await table.uncheck();
     await map().getByRole('checkbox', { name: 'Lens' }).uncheck();
     await page.mouse.move(box.x + box.width / 2, box.y + 80);
     await tip().getByText('tensor').waitFor();

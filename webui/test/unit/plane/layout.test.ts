@@ -148,6 +148,7 @@ describe('a lens', () => {
     expect(y.to).toBeGreaterThan(hit.y ?? 0);
     expect((y.to - y.from) / plot.h).toBeCloseTo(1_000_000 / 420 / 16, -2);
     expect(lens.box.x + lens.box.w).toBeLessThan(600);
+    expect(lens.isNamed).toBe(true);
     expect(lens.box.y).toBeGreaterThanOrEqual(0);
   });
 
@@ -157,5 +158,14 @@ describe('a lens', () => {
     const { lens } = magnify(one, { x: 400, y: 60 });
     expect(lens.track.y).toEqual({ from: 0, to: 3 });
     expect(lens.layout.x).toEqual({ from: 0, to: 1 });
+    expect(lens.isNamed).toBe(false);
+  });
+
+  it.each([100, 180, 500, 800])('lies over the cells, with the pointer at %d', (x) => {
+    const { lens, layout } = magnify({ x: tokens, tracks: [{ y: file, share: 1 }] }, { x, y: 200 });
+    const { plot } = layout;
+    expect(lens.box.x).toBeGreaterThanOrEqual(plot.x);
+    expect(lens.box.x + lens.box.w).toBeLessThanOrEqual(plot.x + plot.w);
+    expect(lens.track.plot).toEqual(lens.box);
   });
 });
