@@ -82,6 +82,12 @@ export class Chat {
     this.update({ turns: [] });
   }
 
+  // Continues the conversation that was cleared.
+  resume(turns: readonly Turn[]): void {
+    this.update({ turns });
+    for (const turn of turns) if (!turn.run) void this.pollRun(turn.session);
+  }
+
   // Continues a recorded conversation.
   continueFrom({ system, turns }: RecordedConversation): void {
     this.update({ turns, mode: 'chat', draft: { ...this.state.peek().draft, system } });

@@ -8,7 +8,7 @@ import type { LiveEvent, LiveKind } from '../net/live_events';
 import type { Run } from '../net/types';
 import { themeOf } from '../theme';
 import { LAYOUTS, parseLayout, withTab, type Layout, type LayoutName } from './layout';
-import { Chat } from './chat';
+import { Chat, type Turn } from './chat';
 import { Connection } from './connection';
 import { onlyLayer, parseFilter } from './filter';
 import { FollowedSelection } from './follow_selection';
@@ -69,6 +69,10 @@ export class Store implements LiveSink {
   readonly theme: ReadonlySignal<Theme>;
   // The token under the pointer, in the answer or the heat map.
   readonly hoverToken = signal<number | null>(null);
+  // The turns that New conversation removed while a session was open, until another one is opened: the
+  // chat panel does not show the session. Null: it does.
+  readonly leftTurns: ReadonlySignal<readonly Turn[] | null>;
+  private readonly left = signal<readonly Turn[] | null>(null);
   private readonly clock = signal(Date.now());
   private readonly current = signal<OpenSession | null>(null);
   readonly api: Api;
@@ -83,6 +87,7 @@ export class Store implements LiveSink {
     this.api = api;
     this.panels = panels;
     this.open = this.current;
+    this.leftTurns = this.left;
     this.now = this.clock;
     this.settings = new SettingsStore(local);
     this.theme = themeOf(this.settings.current, systemTheme);
@@ -180,10 +185,17 @@ export class Store implements LiveSink {
   // the old conversation that is being generated is closed.
   newConversation(): void {
     const open = this.current.peek();
-    const isShown = this.chat.turns.peek().some((turn) => turn.session === open?.id);
+    const turns = this.chat.turns.peek();
+    const isShown = turns.some((turn) => turn.session === open?.id);
     this.chat.clear();
     if (isShown && open?.active.peek() === true) this.navigation.toSession(null);
-    else if (isShown) this.toasts.done('The next message starts a new conversation.');
+    else if (open) this.left.value = turns;
+  }
+
+  // Shows the open session and its conversation in the chat panel again.
+  backToConversation(): void {
+    this.chat.resume(this.left.peek() ?? []);
+    this.left.value = null;
   }
 
   // Selects the tab of a panel.
@@ -401,6 +413,7 @@ export class Store implements LiveSink {
     this.followed?.stop();
     this.followed = null;
     this.hoverToken.value = null;
+    this.left.value = null;
     const run = this.startedRun?.id === id ? this.startedRun : null;
     this.startedRun = null;
     const opened = id === null ? null : this.openSession(id, run);

@@ -71,10 +71,16 @@ describe('a run', () => {
     await fixture.page.getByRole('button', { name: 'New conversation' }).click();
     await expect.poll(() => second.count()).toBe(0);
     // The session that the other views show stays open.
-    await fixture.toasts.getByText('The next message starts a new conversation.').waitFor();
+    const { title } = await fixture.get<{ title: string }>('');
+    await fixture.log.getByText(`${title} stays open in the other panels.`).waitFor();
+    await fixture.log.getByRole('list', { name: 'Prompts to try' }).waitFor();
+    expect(await fixture.answer.count()).toBe(0);
     expect(fixture.session).toBe(first);
     await fixture.ops.waitFor();
     await expect.poll(() => fixture.page.getByText(/^Continues after/).count()).toBe(0);
+    await fixture.log.getByRole('button', { name: 'Back to its conversation' }).click();
+    await second.waitFor();
+    expect(fixture.session).toBe(first);
   });
 
   it('marks exact timing', async () => {

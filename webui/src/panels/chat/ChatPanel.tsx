@@ -5,6 +5,7 @@ import { useRef } from 'preact/hooks';
 import type { OpenSession } from '../../state/open_session';
 import type { Model } from '../../net/types';
 import { examplePrompts } from '../../state/examples';
+import { titleOf } from '../../state/session_list';
 import type { Store } from '../../state/store';
 import { OpenExample } from '../../ui/OpenExample';
 import type { PanelProps } from '../panel';
@@ -27,7 +28,8 @@ export function ChatPanel({ store }: PanelProps) {
 
 function OpenRun({ store }: { store: Store }) {
   const session = store.open.value;
-  if (!session) return null;
+  const isLeft = store.leftTurns.value !== null;
+  if (!session || (isLeft && !session.active.value)) return null;
   return (
     <Fragment key={session.id}>
       <RunStrip store={store} session={session} />
@@ -43,6 +45,7 @@ function Transcript({ store }: { store: Store }) {
   const session = store.open.value;
   const turns = store.chat.turns.value;
   const isTurn = turns.some((turn) => turn.session === session?.id);
+  const isLeft = store.leftTurns.value !== null;
   const live = useRef<OpenSession | null>(null);
   if (session?.active.value === true || (session && isTurn)) live.current = session;
   return (
@@ -52,10 +55,15 @@ function Transcript({ store }: { store: Store }) {
       aria-label="Prompt and answer"
       aria-live="off"
       tabIndex={0}
-      data-from-end={session !== null && live.current === session}
+      data-from-end={session !== null && live.current === session && !isLeft}
     >
       <div class="transcript-content">
-        {session && !isTurn ? (
+        {session && isLeft ? (
+          <>
+            <StaysOpen store={store} session={session} />
+            <Welcome store={store} />
+          </>
+        ) : session && !isTurn ? (
           <RecordedSession key={session.id} store={store} session={session} />
         ) : turns.length > 0 ? (
           <Conversation store={store} session={session} turns={turns} />
@@ -64,6 +72,28 @@ function Transcript({ store }: { store: Store }) {
         )}
       </div>
     </div>
+  );
+}
+
+// After New conversation: where the session of the one before is.
+function StaysOpen({ store, session }: { store: Store; session: OpenSession }) {
+  const info = session.info.value;
+  return (
+    <p class="stays-open">
+      <span>
+        <b>{info.is === 'ready' ? titleOf(info.value) : session.id}</b> stays open in the other
+        panels.
+      </span>{' '}
+      <button
+        type="button"
+        class="link"
+        onClick={() => {
+          store.backToConversation();
+        }}
+      >
+        Back to its conversation
+      </button>
+    </p>
   );
 }
 

@@ -71,6 +71,14 @@ describe('an open session', () => {
     expect(store.chat.turns.value).toEqual([]);
     expect(store.open.value?.id ?? null).toBe(left);
     expect(store.navigation.view.value.step).toBe(left === null ? null : 0);
+    expect(store.leftTurns.value?.length ?? null).toBe(left === null ? null : 1);
+    if (left === null) return;
+    store.backToConversation();
+    expect(store.chat.turns.value).toMatchObject([{ user: 'Hi', session: 'a' }]);
+    expect(store.leftTurns.value).toBeNull();
+    store.newConversation();
+    store.navigation.toSession(null);
+    expect(store.leftTurns.value).toBeNull();
   });
 
   it('is closed when another is opened, and opened again by Back', async () => {
