@@ -155,7 +155,7 @@ async function expectedSummary(): Promise<readonly string[]> {
         : session.facts?.['trace.page_faults']
           ? 'No op waited for the disk.'
           : 'Disk waits were not recorded.',
-    `${enoughText(memory, null)} ${memory.repacked > 0 ? 'With less memory for the weights, which then cannot be repacked,' : 'With less memory for the weights,'} they are read again from the disk: with ${formatBytes(reuse.curve[cliff - 1]?.capacity_bytes ?? 0)}, ${(saved[cliff - 1] ?? 0) === 0 ? 'all of them for each token' : `${share(reuse.bytes_read - (saved[cliff - 1] ?? 0), reuse.bytes_read)} of what the ops read of them`}.`,
+    `${enoughText(memory, null)} ${memory.repacked > 0 ? 'With less memory for the weights, which then cannot be repacked,' : 'With less memory for the weights,'} they are read again from the disk: with ${formatBytes(reuse.curve[cliff - 1]?.capacity_bytes ?? 0)} and no memory budget, ${(saved[cliff - 1] ?? 0) === 0 ? 'all of them for each token' : `${share(reuse.bytes_read - (saved[cliff - 1] ?? 0), reuse.bytes_read)} of what the ops read of them`}.`,
   ];
 }
 

@@ -367,7 +367,7 @@ function lessMemoryText(reuse: Reuse, memory: ModelMemory): string {
     memory.repacked > 0
       ? 'With less memory for the weights, which then cannot be repacked,'
       : 'With less memory for the weights,';
-  return ` ${less} they are read again from the disk: with ${formatBytes(below.capacity_bytes)}, ${again}.`;
+  return ` ${less} they are read again from the disk: with ${formatBytes(below.capacity_bytes)} and no memory budget, ${again}.`;
 }
 
 export function memorySentence(reuse: Reuse, memory: ModelMemory): Sentence {

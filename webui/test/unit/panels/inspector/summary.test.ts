@@ -253,7 +253,7 @@ describe('a summary', () => {
     expect(cliffOf({ curve: curve([100, 0]) })).toBeNull();
     const reuse = { bytes_read: 100, curve: steep } as unknown as Reuse;
     const plain = { file: 300, repacked: 0, kv: 9, compute: 9, tokens: 64 };
-    const again = 'they are read again from the disk: with 200 B, 90.0 % of what the ops read of them.'; // prettier-ignore
+    const again = 'they are read again from the disk: with 200 B and no memory budget, 90.0 % of what the ops read of them.'; // prettier-ignore
     expect(memorySentence(reuse, plain).text).toBe(
       `318 B of RAM in all are enough to read no weight from the disk twice: 300 B for the weights in the file, 9 B of KV cache (reserved for 64 tokens) and 9 B of compute buffers. With less memory for the weights, ${again}`,
     );
@@ -261,7 +261,9 @@ describe('a summary', () => {
       `318 B of RAM in all are enough to read no weight from the disk twice: 100 B for the weights in the file, 200 B of repacked weights, 9 B of KV cache (reserved for 64 tokens) and 9 B of compute buffers. With less memory for the weights, which then cannot be repacked, ${again}`,
     );
     const all = { bytes_read: 100, curve: curve([200, 0], [300, 99]) } as unknown as Reuse;
-    expect(memorySentence(all, plain).text).toMatch(/: with 200 B, all of them for each token\.$/);
+    expect(memorySentence(all, plain).text).toMatch(
+      /: with 200 B and no memory budget, all of them for each token\.$/,
+    );
     // Nothing smaller is known.
     const least = { bytes_read: 100, curve: curve([300, 90]) } as unknown as Reuse;
     expect(memorySentence(least, plain).text).toMatch(/compute buffers\.$/);
