@@ -9,6 +9,7 @@
 #include <format>
 #include <utility>
 
+#include "tracer/format/model/quantile.h"
 #include "tracer/memory/compute_time.h"
 #include "tracer/memory/mebibytes.h"
 
@@ -166,6 +167,11 @@ void MemoryManager::Worker::end_step(const FinishedStep& step) {
     // op say little: no token computes for longer than the fastest one took.
     least_step_ns_ = std::min(least_step_ns_, step.ns);
     compute_seconds_ = static_cast<double>(std::min(sum, least_step_ns_)) * 1e-9;
+    // A token that read nothing takes longer than its ops: threads wait for each other in between.
+    if (read == 0) add(unread_seconds_, static_cast<double>(step.ns) * 1e-9);
+    std::vector<double> unread(unread_seconds_.begin(), unread_seconds_.end());
+    std::ranges::sort(unread);
+    compute_seconds_ = std::max(compute_seconds_, quantile<double>(unread, 0.25).value_or(0));
   }
   Graph& known = graphs_[kind];
   if (step.graph == nullptr || (known.graph == step.graph && known.addresses == step.addresses))

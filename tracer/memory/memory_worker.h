@@ -141,7 +141,7 @@ class MemoryManager::Worker {
   bool options_changed_ = false, stopping_ = false;
   std::array<Graph, kClasses> graphs_;
   std::array<bool, kClasses> graph_changed_{};
-  std::deque<double> recent_seconds_, recent_bytes_;
+  std::deque<double> recent_seconds_, recent_bytes_, unread_seconds_;
   double compute_seconds_ = 0;
   std::vector<std::uint64_t> weight_bytes_;  // of each op of a generated token; empty: not known
   MemoryState published_;
