@@ -73,6 +73,7 @@ pid_t start(std::vector<std::string> arguments, const MemoryGroup* group, const 
                        : ::open((group->folder() / "cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC);
   const pid_t child = ::fork();
   if (child == 0) {
+    if (nothing < 0 || messages < 0) ::_exit(126);
     if (group != nullptr && ::write(members, "0", 1) != 1) ::_exit(126);
     ::dup2(nothing, 0);
     ::dup2(nothing, 1);
