@@ -82,9 +82,9 @@ async function comparesMemory(of: PageFixture, isRepacked: boolean): Promise<voi
   const enough = `${inFile} for the weights in the file, ${isRepacked ? `${copies} of repacked weights, ` : ''}`;
 
   const summary = of.inspector.getByRole('list', { name: 'Summary' });
-  const cache = summary.getByText(/A cache of/);
-  await expect.poll(() => cache.innerText()).toContain(enough);
-  if (!isRepacked) expect(await cache.innerText()).not.toContain('repacked');
+  const ram = summary.getByText(/of RAM in all are enough/);
+  await expect.poll(() => ram.innerText()).toContain(enough);
+  if (!isRepacked) expect(await ram.innerText()).not.toContain('repacked');
 
   await of.tab('Memory budget').click();
   await expect

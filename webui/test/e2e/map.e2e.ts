@@ -129,7 +129,7 @@ describe('a link', () => {
   it.each([
     'p.map=y:memory,x:time,v:bytes,p:heat',
     'p.map=y:tensor,v:accesses,linear,cx:3:12',
-    'p.map=y:component,x:layer,p:cividis&ph=g',
+    'ph=g&p.map=y:component,x:layer,p:cividis',
     'p.map=y:head,v:bytes',
     'r=token:2:6,layer:0:2&p.map=table',
   ])('%s gives the same picture in a fresh browser', async (part) => {

@@ -161,7 +161,7 @@ it('how much RAM would do', async () => {
   const { curve } = await fixture.get<Reuse>('reuse');
   const { facts } = await fixture.get<{ facts: Readonly<Record<string, string>> }>('');
   const text = await sentence(/of RAM in all are enough/).innerText();
-  const size = / A cache of (.+?) would serve/.exec(text)?.[1];
+  const size = /read again from the disk: with (.+?) and no memory budget,/.exec(text)?.[1];
   expect(curve.map(({ capacity_bytes: bytes }) => formatBytes(bytes))).toContain(size);
   // How much in all, and what it consists of: with what llama.cpp reserved.
   const compute = formatBytes(Number(facts['result.compute_bytes']));
@@ -169,6 +169,7 @@ it('how much RAM would do', async () => {
   expect(text).toContain(`and ${compute} of compute buffers.`);
   await click(sentence(/of RAM in all are enough/));
   await fixture.page
+    .getByRole('region', { name: 'Budget' })
     .getByText(new RegExp(`of RAM in all are enough .* and ${compute} of compute buffers`))
     .waitFor();
 });
