@@ -65,8 +65,10 @@ describe('a click on an access', () => {
     await page.keyboard.press('Home');
     for (let i = 0; i < 40 && (await grid.locator(`.vgrid-row[data-index="${index}"]`).count()) === 0; i += 1)
       await page.keyboard.press('PageDown'); // prettier-ignore
+    const row = grid.locator(`.vgrid-row[data-index="${index}"]`);
+    await row.getByText(access?.tensor_name ?? '').waitFor(); // its values are loaded
     const before = await fixture.pixels('.plane-rows');
-    await grid.locator(`.vgrid-row[data-index="${index}"]`).click();
+    await row.click();
     await expect.poll(() => fixture.pixels('.plane-rows')).not.toBe(before);
     await expect
       .poll(() => fixture.hash.get('sel'))
