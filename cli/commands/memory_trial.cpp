@@ -73,6 +73,7 @@ pid_t start(std::vector<std::string> arguments, const MemoryGroup* group, const 
                        : ::open((group->folder() / "cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC);
   const pid_t child = ::fork();
   if (child == 0) {
+    // The exit codes of a shell: 126, the program cannot be run; 127, it was not found.
     if (nothing < 0 || messages < 0) ::_exit(126);
     if (group != nullptr && ::write(members, "0", 1) != 1) ::_exit(126);
     ::dup2(nothing, 0);

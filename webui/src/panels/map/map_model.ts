@@ -154,7 +154,7 @@ export class MapModel {
     const range = brush && rangeOf(brush, this.options.peek());
     const { selection, range: before } = navigation.view.peek();
     if (!range && (brush !== null || before === null)) return;
-    // Of what lies outside, the range has no figures.
+    // The range has no figures of what is outside it.
     const isIn = !range || liesIn(selection, range, this.session.data);
     navigation.change({ range, selection: isIn ? selection : null });
   }

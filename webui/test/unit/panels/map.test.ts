@@ -313,7 +313,7 @@ describe('a selection', () => {
     [{ kind: 'head', layer: 2, head: 0 }, tokens, false],
     [{ kind: 'expert', expert: 7 }, tokens, true],
     [null, tokens, true],
-  ] as const)('%j lies in %j: %s', (selection, range, is) => {
+  ] as const)('%j is in %j: %s', (selection, range, is) => {
     expect(liesIn(selection, range, data)).toBe(is);
   });
 });

@@ -161,7 +161,7 @@ describe('a lens', () => {
     expect(lens.isNamed).toBe(false);
   });
 
-  it.each([100, 180, 500, 800])('lies over the cells, with the pointer at %d', (x) => {
+  it.each([100, 180, 500, 800])('covers only cells, with the pointer at %d', (x) => {
     const { lens, layout } = magnify({ x: tokens, tracks: [{ y: file, share: 1 }] }, { x, y: 200 });
     const { plot } = layout;
     expect(lens.box.x).toBeGreaterThanOrEqual(plot.x);
