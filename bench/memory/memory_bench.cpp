@@ -338,7 +338,7 @@ int run_all(Options options) {
   for (int round = 0; round < options.rounds; ++round) {
     {
       const auto slow = limit_disk(options);
-      const auto speed = tt::measure_read_speed(options.model, UINT64_MAX);
+      const auto speed = tt::measure_read_speed(options.model);
       disk.push_back(speed ? speed->mean : 0);
     }
     for (const std::string& name : options.ways) {

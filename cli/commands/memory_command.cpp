@@ -57,6 +57,11 @@ double speed_of(const std::optional<ReadSpeed>& disk, double ReadSpeed::* figure
   return disk ? *disk.*figure : 0;
 }
 
+// `disk`: a speed of the disk. The other reads are as much slower or faster.
+ReadSpeeds speeds_for(const Outlook& outlook, double disk) {
+  return outlook.disk ? outlook.speeds.times(disk / outlook.disk->mean) : ReadSpeeds{};
+}
+
 PlanInput plan_input(const Outlook& outlook, const MemoryWay& way, double disk) {
   const TokenDemand& demand = outlook.demand;
   const bool acts = way.pin || way.prefetch;
@@ -64,18 +69,15 @@ PlanInput plan_input(const Outlook& outlook, const MemoryWay& way, double disk) 
       .weights = demand.weights,
       .expert_bytes = demand.expert_bytes,
       .expert_bytes_per_token = demand.expert_bytes_per_token,
-      .expert_slices_per_token = demand.expert_slices_per_token,
       .budget = outlook.budget,
       .pin = way.pin || !acts,
       .prefetch = way.prefetch || !acts,
-      .disk_bytes_per_second = disk,
+      // A group of --try has a limit that is little more than the budget.
+      .reserve = reserve_of(outlook.given ? *outlook.given : outlook.limit.limit),
+      .speeds = speeds_for(outlook, disk),
       .compute_seconds = demand.unread_seconds,
       .block = block_bytes(),
-      // As much slower or faster as the disk.
-      .faults = {.bytes = outlook.faults.bytes,
-                 .bytes_per_second =
-                     outlook.disk ? outlook.faults.bytes_per_second * disk / outlook.disk->mean
-                                  : outlook.faults.bytes_per_second},
+      .faults = &demand.fault_replay,
       .expert_hit_rate = [&demand](std::uint64_t room) { return expert_hit_rate(demand, room); }};
 }
 
@@ -128,15 +130,45 @@ void choose_budget(const MemoryCommand& options, const SessionInfo& info, Outloo
   }
 }
 
-// Measured. But if the session waited mostly for page faults, they were as fast as it waited.
-FaultReads fault_reads(const Outlook& outlook, const SessionInfo& info,
-                       const std::function<bool()>& keep_going) {
-  FaultReads faults = measure_fault_reads(outlook.model, keep_going).value_or(FaultReads{});
+// Reads the model file in the ways in which plans and page faults read it.
+void measure_reads(const SessionInfo& info, Outlook& outlook, Progress& progress) {
+  constexpr std::uint64_t kBlocks = 256U << 20, kPages = 64U << 20, kExperts = 32U << 20;
+  constexpr unsigned kFaults = 16;
   const TokenDemand& demand = outlook.demand;
+  const auto threads = static_cast<unsigned>(info.fact_number("context.threads").value_or(0));
+  // A plan reads a part of each weight, so not one place after the other.
+  ReadPattern pattern{
+      .most = kBlocks, .window = kDefaultWindow, .stride = 2, .busy_threads = threads};
+  const auto measure = [&] {
+    return measure_read_speed(outlook.model, pattern, progress.start("measuring the disk"));
+  };
+  ReadSpeeds& speeds = outlook.speeds;
+  outlook.disk = measure();
+  speeds.blocks = speed_of(outlook.disk, &ReadSpeed::mean);
+  pattern.most = kPages;
+  pattern.blocks = false;
+  pattern.piece = 1U << 20;
+  if (const auto pages = measure()) {
+    speeds.pages = pages->mean;
+    speeds.page_seconds = pages->processor_seconds;
+  }
+  if (demand.expert_slice_bytes > 0) {
+    pattern.most = kExperts;
+    pattern.piece = demand.expert_slice_bytes;
+    pattern.window = 0;
+    pattern.pause = kPollInterval;  // until the choice of the router is seen
+    speeds.experts = speed_of(measure(), &ReadSpeed::mean);
+  }
+  speeds.faults =
+      measure_fault_reads(outlook.model, kFaults, threads, progress.start("measuring page faults"))
+          .value_or(FaultReads{});
+  // If the session waited mostly for page faults, they were as fast as it waited.
   const double waited = demand.seconds - demand.compute_seconds;
-  if (!planned_budget(info) && demand.bytes > faults.bytes && waited > demand.compute_seconds)
-    faults.bytes_per_second = demand.bytes / waited;
-  return faults;
+  if (!planned_budget(info) && demand.bytes > speeds.faults.bytes &&
+      waited > demand.compute_seconds) {
+    speeds.faults.bytes_per_second = demand.bytes / waited;
+    speeds.faults.map_seconds = 0;
+  }
 }
 
 // What no way of keeping `budget` bytes of weights can be below.
@@ -147,7 +179,7 @@ Figures least_reads(const TokenDemand& demand, std::uint64_t budget, double disk
   const double bytes =
       static_cast<double>(dense - std::min(budget, dense)) +
       (1 - expert_hit_rate(demand, room)) * static_cast<double>(demand.expert_bytes_per_token);
-  return {bytes, token_rate({.ahead = bytes}, demand.unread_seconds, {.ahead = disk})};
+  return {bytes, token_rate({.blocks = bytes}, demand.unread_seconds, {.blocks = disk})};
 }
 
 // All tokens of a pass share its reads, and compute much longer than one token: reading ahead saves
@@ -155,8 +187,8 @@ Figures least_reads(const TokenDemand& demand, std::uint64_t budget, double disk
 std::optional<PromptOutlook> prompt_outlook(const Outlook& outlook, double disk) {
   const TokenDemand& demand = outlook.demand;
   if (demand.prompt.tokens < 2 || disk <= 0) return std::nullopt;
-  const double faults =
-      outlook.faults.bytes_per_second > 0 ? outlook.faults.bytes_per_second : disk;
+  const FaultReads& measured = outlook.speeds.faults;
+  const double faults = measured.bytes_per_second > 0 ? measured.bytes_per_second : disk;
   std::uint64_t weights = demand.expert_bytes;
   for (const WeightRange& weight : demand.weights) weights += weight.file.length;
   const std::uint64_t least = weights - std::min(outlook.budget, weights);
@@ -292,11 +324,7 @@ int run(const MemoryCommand& options) {
     return progress.failed("the session has no accesses of generated tokens");
 
   choose_budget(options, *info, outlook);
-  constexpr std::uint64_t kMaxRead = 256U << 20;
-  const auto threads = static_cast<unsigned>(info->fact_number("context.threads").value_or(0));
-  outlook.disk =
-      measure_read_speed(setup.model, kMaxRead, threads, progress.start("measuring the disk"));
-  outlook.faults = fault_reads(outlook, *info, progress.start("measuring page faults"));
+  measure_reads(*info, outlook, progress);
   for (const MemoryWay& way : kWays)
     if (options.measure || way.load_mode == nullptr) outlook.ways.emplace_back().way = way;
   if (options.measure) {

@@ -48,7 +48,7 @@ struct Outlook {
   std::uint64_t beside = 0;            // KV cache and buffers of the session
   std::string machine;  // what disturbed the recording, but for the disk; empty: nothing
   std::optional<ReadSpeed> disk;
-  FaultReads faults;
+  ReadSpeeds speeds;
   Figures least;
   std::optional<PromptOutlook> prompt;
   double expert_hits = 0, uniform_hits = 0;  // of the cache of pin+prefetch; shares

@@ -110,11 +110,15 @@ fs::path below(const fs::path& root, const fs::path& absolute) {
 
 }  // namespace
 
-std::uint64_t free_for_weights(const MemoryLimit& limit, std::uint64_t resident) {
+std::uint64_t reserve_of(std::uint64_t limit) {
   constexpr std::uint64_t kMinReserve = 12U << 20;
+  return std::max(kMinReserve, limit / 50);
+}
+
+std::uint64_t free_for_weights(const MemoryLimit& limit, std::uint64_t resident) {
   // Page cache of others in the group that is left to them: programs, session files.
   constexpr std::uint64_t kOthersCache = 12U << 20;
-  const std::uint64_t reserve = std::max(kMinReserve, limit.limit / 50);
+  const std::uint64_t reserve = reserve_of(limit.limit);
   const std::uint64_t ours = std::min(limit.used, resident);
   const std::uint64_t others = std::min(limit.used - ours, limit.fixed + kOthersCache);
   return limit.limit > reserve + others ? limit.limit - reserve - others : 0;

@@ -20,6 +20,7 @@ struct MemoryLimit {
 
 // The part of the limit that a model can use for its weights, of which `resident` bytes are in
 // memory: without what others need, and a reserve for pages that the kernel charges at once.
+std::uint64_t reserve_of(std::uint64_t limit);
 std::uint64_t free_for_weights(const MemoryLimit& limit, std::uint64_t resident);
 
 // Finds the groups of this process once; read() reads their files again. A process that is moved

@@ -17,8 +17,7 @@ namespace {
 // Weights, or groups of them, that are smaller are pinned whole: reading them costs a request each.
 constexpr std::uint64_t kMinStreamed = 256U << 10;
 constexpr std::uint64_t kMinWindow = 4U << 20;
-// Of the window, where the budget allows it: reads in flight, and what is being used.
-constexpr std::uint64_t kDefaultWindow = 16U << 20, kMaxWindow = 64U << 20;
+constexpr std::uint64_t kMaxWindow = 64U << 20;
 // Pieces in which ranges are read and released.
 constexpr std::uint64_t kPiece = 1U << 20;
 
@@ -29,8 +28,7 @@ std::uint64_t round_up_to(std::uint64_t bytes, std::uint64_t unit) {
 std::uint64_t round_up(std::uint64_t bytes) { return round_down(bytes + page_bytes() - 1); }
 
 std::uint64_t window_for(const PlanInput& input) {
-  const auto wanted =
-      static_cast<std::uint64_t>(input.window_seconds * input.disk_bytes_per_second);
+  const auto wanted = static_cast<std::uint64_t>(input.window_seconds * input.speeds.blocks);
   return round_up(std::min(std::clamp(wanted, kDefaultWindow, kMaxWindow), input.budget / 4));
 }
 
@@ -233,65 +231,88 @@ double missed_experts(const PlanInput& input, double kept) {
   return (1 - kept) * static_cast<double>(input.expert_bytes_per_token);
 }
 
-// The same, and what page faults read around them: where it is not in memory either.
-double faulted_experts(const PlanInput& input, double kept, double around_kept) {
-  const double around =
-      (1 - kept) * input.expert_slices_per_token * (1 - around_kept) * input.faults.bytes;
-  return std::max(missed_experts(input, kept),
-                  std::min(around, static_cast<double>(input.expert_bytes)));
+// Of the used experts, if each is equally likely.
+double uniform_share(const MemoryPlan& plan, std::uint64_t room) {
+  if (plan.experts == 0) return 0;
+  return std::min(1.0, static_cast<double>(room) / static_cast<double>(plan.experts));
+}
+
+// What page faults read per token while the pinned ranges stay, and what is used of it.
+TokenReads faulted(const PlanInput& input, const MemoryPlan& plan, bool with_pinned) {
+  const std::uint64_t pinned = with_pinned ? plan.pinned : 0;
+  const auto used =
+      static_cast<double>(plan.weights - plan.experts - pinned + input.expert_bytes_per_token);
+  if (input.faults != nullptr && !input.faults->empty()) {
+    std::vector<FileRange> kept;
+    for (const PlannedRange& range : plan.ranges)
+      if (range.pinned && with_pinned)
+        kept.push_back(
+            {.file = range.pages.file, .offset = range.pages.offset, .length = range.pages.length});
+    return {.faults =
+                input.faults->bytes_per_token(static_cast<std::uint64_t>(input.speeds.faults.bytes),
+                                              input.budget + input.reserve, kept),
+            .faults_used = used};
+  }
+  // The kernel's cache serves experts about as well as uniform routing allows. It has none of
+  // what is read again after more than the budget.
+  std::uint64_t room = with_pinned ? plan.expert_cache : input.budget / 2;
+  if (!with_pinned && used > static_cast<double>(input.budget)) room = 0;
+  return {.faults = static_cast<double>(plan.weights - plan.experts - pinned) +
+                    missed_experts(input, uniform_share(plan, room)),
+          .faults_used = used};
+}
+
+double bytes_of(const TokenReads& reads) {
+  return reads.blocks + reads.pages + reads.experts + reads.faults;
 }
 
 void predict(const PlanInput& input, MemoryPlan& plan) {
-  // Without pinned weights there is nothing to compute meanwhile: each read ahead is late.
-  const double faults = input.faults.bytes_per_second;
-  const bool late = !input.pin && faults > 0;
-  const ReadRates rates{.ahead = late ? faults : input.disk_bytes_per_second, .waited_for = faults};
-  const auto rate = [&](TokenReads reads) {
-    return token_rate(reads, input.compute_seconds, rates);
+  const auto rate = [&](const TokenReads& reads) {
+    return token_rate(reads, input.compute_seconds, input.speeds);
   };
-  // The kernel's cache serves experts about as well as uniform routing allows.
-  const auto uniform = [&](std::uint64_t room) {
-    if (input.expert_bytes == 0) return 0.0;
-    return std::min(1.0, static_cast<double>(room) / static_cast<double>(input.expert_bytes));
-  };
-  const auto dense = static_cast<double>(plan.weights - plan.experts);
   if (plan.kind == MemoryPlan::Kind::Fits) {
     plan.tokens_per_second = plan.plain_tokens_per_second = rate({});
     return;
   }
-  const auto per_token = plan.weights - plan.experts + input.expert_bytes_per_token;
-  const double in_memory = static_cast<double>(input.budget) / static_cast<double>(plan.weights);
-  plan.plain_bytes_per_token = per_token > input.budget || plan.experts == 0
-                                   ? dense + faulted_experts(input, 0, in_memory)
-                                   : faulted_experts(input, uniform(input.budget / 2), in_memory);
-  plan.plain_tokens_per_second = rate({.waited_for = plan.plain_bytes_per_token});
-  if (plan.kind == MemoryPlan::Kind::TooSmall) {
-    plan.bytes_per_token = plan.plain_bytes_per_token;
-    plan.tokens_per_second = plan.plain_tokens_per_second;
-    return;
-  }
-  const auto streamed = static_cast<double>(plan.streamed);
-  TokenReads reads;
-  if (input.prefetch) {
+  plan.reads = plan.plain_reads = faulted(input, plan, /*with_pinned=*/false);
+  plan.plain_bytes_per_token = bytes_of(plan.plain_reads);
+  plan.plain_tokens_per_second = rate(plan.plain_reads);
+  if (plan.kind == MemoryPlan::Kind::Act && input.prefetch) {
     const double kept = input.expert_hit_rate ? input.expert_hit_rate(plan.expert_cache)
-                                              : uniform(plan.expert_cache);
-    reads = {.ahead = streamed, .waited_for = missed_experts(input, kept)};
-  } else {
-    const double kept = uniform(plan.expert_cache);
-    reads = {.waited_for = streamed + faulted_experts(input, kept, kept)};
+                                              : uniform_share(plan, plan.expert_cache);
+    plan.reads = {.blocks = static_cast<double>(plan.streamed_blocks),
+                  .pages = static_cast<double>(plan.streamed - plan.streamed_blocks),
+                  .experts = missed_experts(input, kept)};
+  } else if (plan.kind == MemoryPlan::Kind::Act) {
+    plan.reads = faulted(input, plan, /*with_pinned=*/true);
   }
-  plan.bytes_per_token = reads.ahead + reads.waited_for;
-  plan.tokens_per_second = rate(reads);
+  plan.bytes_per_token = bytes_of(plan.reads);
+  plan.tokens_per_second = rate(plan.reads);
 }
 
 }  // namespace
 
-double token_rate(TokenReads reads, double compute_seconds, ReadRates rates) {
-  const auto seconds_of = [](double bytes, double speed) { return bytes > 0 ? bytes / speed : 0; };
-  if (rates.ahead <= 0 && (reads.ahead > 0 || reads.waited_for > 0)) return 0;
-  const double waited_for = rates.waited_for > 0 ? rates.waited_for : rates.ahead;
-  const double seconds = std::max(compute_seconds, seconds_of(reads.ahead, rates.ahead)) +
-                         seconds_of(reads.waited_for, waited_for);
+ReadSpeeds ReadSpeeds::times(double factor) const {
+  ReadSpeeds other = *this;
+  for (double* speed :
+       {&other.blocks, &other.pages, &other.experts, &other.faults.bytes_per_second})
+    *speed *= factor;
+  return other;
+}
+
+double token_rate(const TokenReads& reads, double compute_seconds, const ReadSpeeds& speeds) {
+  if (speeds.blocks <= 0 && bytes_of(reads) > 0) return 0;
+  const auto seconds_of = [&](double bytes, double speed) {
+    return bytes > 0 ? bytes / (speed > 0 ? speed : speeds.blocks) : 0;
+  };
+  const double pages = seconds_of(reads.pages, speeds.pages);
+  const double ahead = seconds_of(reads.blocks, speeds.blocks) + pages;
+  const double processor = std::min(reads.pages * speeds.page_seconds, pages);
+  double seconds = std::max(compute_seconds, ahead) + std::min(compute_seconds, processor) +
+                   seconds_of(reads.experts, speeds.experts);
+  const double faults = seconds_of(reads.faults, speeds.faults.bytes_per_second) +
+                        reads.faults_used * speeds.faults.map_seconds;
+  seconds = speeds.faults.with_computing ? std::max(seconds, faults) : seconds + faults;
   return seconds > 0 ? 1 / seconds : 0;
 }
 
@@ -362,6 +383,7 @@ MemoryPlan plan_memory(const PlanInput& input) {
   std::uint32_t group = 0;
   division.divide(share, most, [&](const Parts& parts, const Streamed& streamed) {
     plan.streamed += streamed.sum();
+    plan.streamed_blocks += streamed.parts.blocks;
     add_ranges(weights[group], group, parts, streamed, block, plan.ranges);
     ++group;
   });

@@ -14,12 +14,14 @@
 // weights are pinned first, and experts are cached in what remains.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tracer/memory/fault_replay.h"
 #include "tracer/memory/weight_order.h"
 
 namespace tt {
@@ -42,6 +44,35 @@ struct PlannedRange {
   friend bool operator==(const PlannedRange&, const PlannedRange&) = default;
 };
 
+// Reads by page faults. The kernel reads the pages around the missing one, too.
+struct FaultReads {
+  double bytes = 0;             // of one fault; 0: unknown, as if it read what is used
+  double bytes_per_second = 0;  // one at a time; 0: unknown, as fast as blocks
+  double map_seconds = 0;       // per byte that is used: time to map pages that were read before
+  bool with_computing = false;  // the times are those of whole steps, which compute, too
+};
+
+// Bytes per second of a plan's reads. 0: unknown, as fast as blocks.
+struct ReadSpeeds {
+  double blocks = 0;        // many in flight; 0: unknown, tokens/s are then not predicted
+  double pages = 0;         // the same, page by page (ModelPages)
+  double page_seconds = 0;  // of a processor, per byte of `pages`
+  double experts = 0;       // one after the other: they are known when the router has chosen
+  FaultReads faults{};
+  // The same for a disk that is so many times as fast.
+  ReadSpeeds times(double factor) const;
+};
+
+// Bytes of a token.
+struct TokenReads {
+  double blocks = 0, pages = 0, experts = 0;
+  double faults = 0, faults_used = 0;  // read by page faults, and used of it
+};
+// Tokens per second. Reading ahead overlaps with computing, but for the processor time of reading
+// pages; computing waits for experts and for page faults. 0: the speed of the disk, or the time, is
+// unknown.
+double token_rate(const TokenReads& reads, double compute_seconds, const ReadSpeeds& speeds);
+
 struct MemoryPlan {
   enum class Kind : std::uint8_t { Fits, TooSmall, Act };
   Kind kind = Kind::Fits;
@@ -51,8 +82,10 @@ struct MemoryPlan {
   // order of their first use.
   std::vector<std::uint32_t> group_of;
   std::uint64_t weights = 0, pinned = 0, streamed = 0;
+  std::uint64_t streamed_blocks = 0;  // of `streamed`: read block by block
   std::uint64_t experts = 0, expert_cache = 0;
-  std::uint64_t window = 0;  // bytes to read ahead at most
+  std::uint64_t window = 0;       // bytes to read ahead at most
+  TokenReads reads, plain_reads;  // of a token; plain: of page faults alone
   double bytes_per_token = 0, tokens_per_second = 0;
   double plain_bytes_per_token = 0, plain_tokens_per_second = 0;
   std::string reason;  // sentences
@@ -61,42 +94,26 @@ struct MemoryPlan {
 // Time of reading that the window covers: the latency of a busy disk. What is in the window cannot
 // be pinned, so it begins small and grows where that makes less ranges late (MemoryManager).
 inline constexpr double kWindowSeconds = 0.01, kMaxWindowSeconds = 0.08;
-
-// Reads by page faults, one at a time. The kernel reads the pages around the missing one, too.
-struct FaultReads {
-  double bytes = 0;             // of one fault; 0: unknown, as if it read what is used
-  double bytes_per_second = 0;  // 0: unknown, as if they were as fast as the disk
-};
+// While a step runs, what it has done is looked at again after this time.
+inline constexpr std::chrono::microseconds kPollInterval{100};
+// At least so many bytes, where the budget allows it: reads in flight, and what is being used.
+inline constexpr std::uint64_t kDefaultWindow = 16U << 20;
 
 struct PlanInput {
   std::span<const WeightRange> weights;  // distinct, in the order of their first use
   std::uint64_t expert_bytes = 0;        // of all experts
   std::uint64_t expert_bytes_per_token = 0;
-  double expert_slices_per_token =
-      0;  // parts of tensors, one per expert that an op uses; 0: unknown
   std::uint64_t budget = 0;
   bool pin = true, prefetch = true;
-  double disk_bytes_per_second = 0;  // 0: unknown; tokens/s are then not predicted
-  double compute_seconds = 0;        // of a token; 0: unknown, the disk alone counts
+  std::uint64_t reserve = 0;  // beside the budget, which page faults use, too
+  ReadSpeeds speeds{};
+  double compute_seconds = 0;  // of a token; 0: unknown, the disk alone counts
   double window_seconds = kWindowSeconds;
-  std::uint64_t block = 0;  // bytes; 0: there are no blocks
-  FaultReads faults{};
+  std::uint64_t block = 0;              // bytes; 0: there are no blocks
+  const FaultReplay* faults = nullptr;  // null: page faults read what is used
   // Share of the used experts that a cache of so many bytes has. Empty: as for uniform routing.
   std::function<double(std::uint64_t)> expert_hit_rate{};
 };
-
-// Bytes that a token reads from the disk, and bytes per second. Reading ahead overlaps with
-// computing. Computing waits for experts, which are known when the router has chosen, and for what
-// page faults read; these come one after the other.
-struct TokenReads {
-  double ahead = 0, waited_for = 0;
-};
-struct ReadRates {
-  double ahead = 0;       // 0: unknown
-  double waited_for = 0;  // 0: the same
-};
-// Tokens per second. 0: the speed of the disk, or the time, is unknown.
-double token_rate(TokenReads reads, double compute_seconds, ReadRates rates);
 
 // Pure. Ranges that share a page with another weight do not contain it if it is streamed.
 MemoryPlan plan_memory(const PlanInput& input);

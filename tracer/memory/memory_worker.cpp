@@ -1,8 +1,6 @@
 #include "tracer/memory/memory_worker.h"
 
 #include <pthread.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -19,12 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// While a step runs and the window is full, the position is polled at this interval.
-constexpr auto kPoll = 100us;
 constexpr auto kPublishInterval = 50ms;
-// Lower priority than the threads of inference, by this much. Where more threads run than there
-// are processors, a larger value delays reads that inference then waits for.
-constexpr int kNice = 1;
 constexpr std::size_t kRecentSteps = 16;
 
 }  // namespace
@@ -93,10 +86,10 @@ std::vector<MemoryPrediction> MemoryManager::Worker::predict(std::span<const std
     const std::lock_guard lock(mutex_);
     graph = graphs_[graphs_[kGenerate].graph ? kGenerate : kPrompt];
     input.compute_seconds = compute_seconds_;
-    input.disk_bytes_per_second = published_disk_speed_;
+    input.speeds = {.blocks = published_disk_speed_, .faults = faults_};
   }
-  disk_measured = input.disk_bytes_per_second > 0;
-  if (!disk_measured) input.disk_bytes_per_second = kAssumedDiskSpeed;
+  disk_measured = input.speeds.blocks > 0;
+  if (!disk_measured) input.speeds.blocks = kAssumedDiskSpeed;
   if (!graph.graph) return {};
   GraphTemplate mapped = graph.graph->graph;
   const std::vector<std::uint64_t> addresses = map_weights(mapped);
@@ -110,15 +103,28 @@ std::vector<MemoryPrediction> MemoryManager::Worker::predict(std::span<const std
   }
   for (const WeightRange& range : experts) input.expert_bytes += range.file.length;
   input.weights = weights;
+  const FaultReplay replay(order);
+  input.faults = &replay;
   std::vector<MemoryPrediction> curve;
   for (const std::uint64_t budget : budgets) {
     input.budget = budget;
     const MemoryPlan plan = plan_memory(input);
-    curve.push_back({.budget = budget,
-                     .bytes_per_token = plan.bytes_per_token,
-                     .tokens_per_second = plan.tokens_per_second,
-                     .plain_bytes_per_token = plan.plain_bytes_per_token,
-                     .plain_tokens_per_second = plan.plain_tokens_per_second});
+    MemoryPrediction point{.budget = budget,
+                           .bytes_per_token = plan.bytes_per_token,
+                           .tokens_per_second = plan.tokens_per_second,
+                           .plain_bytes_per_token = plan.plain_bytes_per_token,
+                           .plain_tokens_per_second = plan.plain_tokens_per_second};
+    // More memory is not slower: the replay of page faults is that of a few tokens.
+    if (!curve.empty() && curve.back().budget <= budget) {
+      const MemoryPrediction& less = curve.back();
+      const auto at_least = [](double& value, double other) { value = std::max(value, other); };
+      const auto at_most = [](double& value, double other) { value = std::min(value, other); };
+      at_most(point.bytes_per_token, less.bytes_per_token);
+      at_most(point.plain_bytes_per_token, less.plain_bytes_per_token);
+      at_least(point.tokens_per_second, less.tokens_per_second);
+      at_least(point.plain_tokens_per_second, less.plain_tokens_per_second);
+    }
+    curve.push_back(point);
   }
   return curve;
 }
@@ -155,6 +161,13 @@ void MemoryManager::Worker::end_step(const FinishedStep& step) {
       op_ns_[op] = std::min(op_ns_[op], step.op_ns[op]);
   }
   const std::lock_guard lock(mutex_);
+  // Without a plan all is read by page faults.
+  constexpr std::uint64_t kMuchRead = 32U << 20;
+  if (!acting_.load(std::memory_order_relaxed) && read >= kMuchRead && step.ns > 0) {
+    faults_ = {.bytes = faults_.bytes,
+               .bytes_per_second = static_cast<double>(read) * 1e9 / static_cast<double>(step.ns),
+               .with_computing = true};
+  }
   if (kind == kGenerate) {
     const auto add = [](std::deque<double>& values, double value) {
       values.push_back(value);
@@ -186,8 +199,7 @@ void MemoryManager::Worker::end_step(const FinishedStep& step) {
 
 void MemoryManager::Worker::run() {
   pthread_setname_np(pthread_self(), "memory");  // not that of the threads that evaluate
-  const auto self = static_cast<id_t>(::gettid());
-  ::setpriority(PRIO_PROCESS, self, ::getpriority(PRIO_PROCESS, self) + kNice);
+  lower_priority();
   load_pattern();
   std::unique_lock lock(mutex_);
   while (!stopping_) {
@@ -200,7 +212,7 @@ void MemoryManager::Worker::run() {
     publish();
     const bool running = running_.load();
     if (!running && std::exchange(pattern_changed_, false)) save_pattern();
-    if (!worked && planned_ && running) std::this_thread::sleep_for(kPoll);
+    if (!worked && planned_ && running) std::this_thread::sleep_for(kPollInterval);
     lock.lock();
     if (worked || (planned_ && running)) continue;
     wake_.wait_for(lock, kLimitInterval, [&] {
@@ -332,15 +344,15 @@ void MemoryManager::Worker::publish() {
   state.locked = locked_;
   state.resident = resident();
   state.disk_bytes_per_second = disk_.bytes_per_second();
-  const auto rate = [&](TokenReads reads) {
-    return token_rate(reads, compute_seconds_, {.ahead = disk_.bytes_per_second()});
-  };
+  // Measured while it reads, whatever it reads.
+  const ReadSpeeds speeds{.blocks = disk_.bytes_per_second(), .faults = faults_};
   const double bytes = bytes_per_token();
-  const double ahead = current_.prefetch ? std::min(bytes, static_cast<double>(plan_.streamed)) : 0;
+  TokenReads reads = plan_.reads;
+  if (current_.prefetch) reads.experts = bytes - reads.blocks - reads.pages;
   state.predicted_bytes_per_token = bytes;
-  state.predicted_tokens_per_second = rate({.ahead = ahead, .waited_for = bytes - ahead});
+  state.predicted_tokens_per_second = token_rate(reads, compute_seconds_, speeds);
   state.plain_bytes_per_token = plan_.plain_bytes_per_token;
-  state.plain_tokens_per_second = rate({.waited_for = plan_.plain_bytes_per_token});
+  state.plain_tokens_per_second = token_rate(plan_.plain_reads, compute_seconds_, speeds);
   state.bytes_read = bytes_submitted_ + experts_.bytes_submitted();
   state.late_ranges = late_;
   state.expert_hits = experts_.hits();

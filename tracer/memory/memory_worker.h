@@ -46,7 +46,9 @@ class MemoryManager::Worker {
         given_pattern_(setup.given_pattern),
         system_root_(setup.system_root.empty() ? "/" : setup.system_root),
         limit_reader_(setup.system_root),
-        pages_(files_) {}
+        pages_(files_) {
+    if (!files_.empty()) faults_.bytes = static_cast<double>(fault_bytes(files_.front().path));
+  }
   ~Worker();
 
   void set(const MemoryOptions& options);
@@ -92,6 +94,10 @@ class MemoryManager::Worker {
   void save_pattern(bool always = false);
   void set_pattern_note(std::string note);
   void replan();
+  FaultReads faults() const {
+    const std::lock_guard lock(mutex_);
+    return faults_;
+  }
   void apply(MemoryPlan plan);
   void drop_all();
   void undo();
@@ -147,6 +153,7 @@ class MemoryManager::Worker {
   MemoryState published_;
   std::shared_ptr<const std::vector<MemoryRange>> published_ranges_;
   double published_disk_speed_ = 0;
+  FaultReads faults_;
   std::optional<StoredPattern> given_pattern_;  // to be adopted
   std::string pattern_note_;  // why the stored order is not used, or cannot be stored
 

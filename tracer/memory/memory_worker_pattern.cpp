@@ -52,6 +52,11 @@ void MemoryManager::Worker::adopt_pattern(StoredPattern pattern) {
   if (pattern.window_seconds > 0)
     first_window_seconds_ = std::clamp(pattern.window_seconds, kWindowSeconds, kMaxWindowSeconds);
   stored_disk_speed_ = pattern.disk_bytes_per_second;
+  const std::lock_guard lock(mutex_);
+  if (pattern.fault_bytes_per_second > 0)
+    faults_ = {.bytes = faults_.bytes,
+               .bytes_per_second = pattern.fault_bytes_per_second,
+               .with_computing = true};
 }
 
 void MemoryManager::Worker::save_pattern(bool always) {
@@ -60,6 +65,7 @@ void MemoryManager::Worker::save_pattern(bool always) {
                         .disk_bytes_per_second = disk_.bytes_per_second() > 0
                                                      ? disk_.bytes_per_second()
                                                      : stored_disk_speed_,
+                        .fault_bytes_per_second = faults().bytes_per_second,
                         .orders = orders_};
   // Without what differs from start to start.
   for (WeightOrder& order : pattern.orders) {
@@ -68,6 +74,7 @@ void MemoryManager::Worker::save_pattern(bool always) {
     for (ExpertUse& use : order.experts) {
       use.range.address = use.list_address = use.token_stride = 0;
       use.routed_by = {};
+      use.list = kNoSlot;
     }
   }
   if (!always && pattern.orders == stored_.orders &&

@@ -142,9 +142,11 @@ void MemoryManager::Worker::replan() {
                   .budget = effective_budget(limit_),
                   .pin = current_.pin,
                   .prefetch = current_.prefetch,
-                  .disk_bytes_per_second = disk_.bytes_per_second() > 0 ? disk_.bytes_per_second()
-                                           : stored_disk_speed_ > 0     ? stored_disk_speed_
-                                                                        : kAssumedDiskSpeed};
+                  .reserve = reserve_of(limit_.limit),
+                  .speeds = {.blocks = disk_.bytes_per_second() > 0 ? disk_.bytes_per_second()
+                                       : stored_disk_speed_ > 0     ? stored_disk_speed_
+                                                                    : kAssumedDiskSpeed,
+                             .faults = faults()}};
   input.window_seconds = window_seconds_;
   input.block = block_bytes();
   std::vector<WeightRange> expert_weights = experts_.weights();
@@ -161,6 +163,8 @@ void MemoryManager::Worker::replan() {
     input.compute_seconds = compute_seconds_;
     published_.budget = input.budget;
   }
+  const FaultReplay replay(orders_[learned_[kGenerate] ? kGenerate : kPrompt]);
+  input.faults = &replay;
   apply(plan_memory(input));
 }
 

@@ -45,6 +45,8 @@ bool MemoryManager::Worker::work() {
   const ReadAheadWindow::Changes& changes = window_->advance(at.window, plan_.window);
   for (const std::uint32_t range : changes.release) release(range);
   for (const std::uint32_t range : changes.skipped) pages_.release(plan_.ranges[range].pages);
+  // Before the reads are submitted: they count from then on.
+  if (!changes.fetch.empty() || (experts_.active() && at.running)) disk_.busy(true);
   for (const std::uint32_t range : changes.fetch) {
     const MappedPages& pages = plan_.ranges[range].pages;
     pages_.submit(pages);

@@ -189,4 +189,12 @@ std::uint64_t bytes_read_from_disk() {
   return static_cast<std::uint64_t>(usage.ru_inblock) * kBlock;
 }
 
+void lower_priority() {
+  // Where more threads run than there are processors, a larger value delays reads that inference
+  // then waits for.
+  constexpr int kNice = 1;
+  const auto self = static_cast<id_t>(::gettid());
+  ::setpriority(PRIO_PROCESS, self, ::getpriority(PRIO_PROCESS, self) + kNice);
+}
+
 }  // namespace tt

@@ -75,4 +75,7 @@ void drop_pages(const std::filesystem::path& file);
 // Bytes that this process has read from block devices so far; 0: unknown.
 std::uint64_t bytes_read_from_disk();
 
+// Of the calling thread, which reads ahead: lower than that of the threads of inference.
+void lower_priority();
+
 }  // namespace tt

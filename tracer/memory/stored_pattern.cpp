@@ -70,7 +70,8 @@ class PatternReader {
     if (pattern.orders[0].weights.empty() && pattern.orders[0].experts.empty())
       return damaged("it has no read of a weight");
     if (!number(document, "window_seconds", pattern.window_seconds) ||
-        !number(document, "disk_bytes_per_second", pattern.disk_bytes_per_second))
+        !number(document, "disk_bytes_per_second", pattern.disk_bytes_per_second) ||
+        !number(document, "fault_bytes_per_second", pattern.fault_bytes_per_second))
       return damaged("a number is not valid");
     return std::nullopt;
   }
@@ -146,7 +147,8 @@ std::string pattern_text(const StoredPattern& pattern, std::span<const ModelFile
   json document = {{"version", 1},
                    {"model_files", std::move(list)},
                    {"window_seconds", pattern.window_seconds},
-                   {"disk_bytes_per_second", pattern.disk_bytes_per_second}};
+                   {"disk_bytes_per_second", pattern.disk_bytes_per_second},
+                   {"fault_bytes_per_second", pattern.fault_bytes_per_second}};
   for (std::size_t kind = 0; kind < kOrderNames.size(); ++kind)
     if (pattern.orders[kind] != WeightOrder{})
       document[kOrderNames[kind]] = entries_of(pattern.orders[kind]);

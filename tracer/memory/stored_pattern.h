@@ -5,6 +5,7 @@
 //   prompt_pattern         as per_token_pattern, for prompts
 //   window_seconds         of reading ahead
 //   disk_bytes_per_second  0: not measured
+//   fault_bytes_per_second  of steps without a plan; 0: not measured
 #pragma once
 
 #include <array>
@@ -21,7 +22,8 @@
 namespace tt {
 
 struct StoredPattern {
-  double window_seconds = 0, disk_bytes_per_second = 0;  // 0: not known
+  // 0: not known.
+  double window_seconds = 0, disk_bytes_per_second = 0, fault_bytes_per_second = 0;
   std::array<WeightOrder, 2> orders;  // of a generated token, of a prompt; without addresses
   friend bool operator==(const StoredPattern&, const StoredPattern&) = default;
 };

@@ -102,7 +102,7 @@ std::expected<TokenDemand, TraceError> token_demand(const SessionReader& reader,
     if (!std::ranges::contains(demand.weights, use.range)) demand.weights.push_back(use.range);
   std::vector<WeightRange> experts;
   for (const ExpertUse& use : order.experts) {
-    demand.expert_slices_per_token += std::min(use.per_token, use.experts);
+    demand.expert_slice_bytes += use.slice / order.experts.size();
     if (!std::ranges::contains(experts, use.range)) experts.push_back(use.range);
   }
   for (const WeightRange& range : experts) demand.expert_bytes += range.file.length;
@@ -141,6 +141,7 @@ std::expected<TokenDemand, TraceError> token_demand(const SessionReader& reader,
   if (!read) return std::unexpected(read.error());
   if (!going()) return cancelled();
   if (!demand.routed.empty()) demand.expert_bytes_per_token = routed_bytes / demand.routed.size();
+  demand.fault_replay = FaultReplay(order, demand.routed);
   demand.compute_seconds =
       static_cast<double>(compute_time(op_ns, weight_bytes_of_ops(order, graph.ops.size()))) * 1e-9;
   demand.unread_seconds =

@@ -9,6 +9,7 @@
 
 #include "tracer/format/file/session_reader.h"
 #include "tracer/memory/expert_cache.h"
+#include "tracer/memory/fault_replay.h"
 #include "tracer/memory/weight_order.h"
 
 namespace tt {
@@ -20,10 +21,11 @@ struct TokenDemand {
   std::vector<WeightRange> weights;
   std::uint64_t expert_bytes = 0;            // of all experts
   std::uint64_t expert_bytes_per_token = 0;  // of those that a token uses; mean
-  double expert_slices_per_token = 0;        // see PlanInput
+  std::uint64_t expert_slice_bytes = 0;      // of one tensor; mean
   // The experts that each step used, per layer.
   std::vector<ExpertCache::Layer> layers;
   std::vector<std::vector<std::vector<std::uint32_t>>> routed;  // [step][layer], ascending
+  FaultReplay fault_replay;                                     // of the same steps
   double compute_seconds = 0;  // compute_time() of its ops; 0: not recorded
   // Of a token that reads nothing: longer, because threads wait for each other between ops. The
   // first quartile of such steps; without any, compute_seconds.

@@ -26,6 +26,7 @@ ExpertUse expert_use(const GraphTemplate& graph, const Access& access,
   use.slice = access.unit.v;
   use.stride = access.stride;
   use.experts = static_cast<std::uint32_t>(std::max<std::int64_t>(0, weight.ne[2]));
+  use.list = access.slot;
   const TensorId list = graph.slot(access.slot).tensor;
   const Tensor& ids = graph.tensor(list);
   const OpId routed = computed_by(graph, list);

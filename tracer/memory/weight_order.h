@@ -30,6 +30,7 @@ struct ExpertUse {
   OpId op;
   std::uint64_t slice = 0, stride = 0;  // bytes of a slice, and from one to the next
   std::uint32_t experts = 0;
+  SlotId list = kNoSlot;  // of the selected experts, in recorded steps
   // The list of selected experts: 32-bit numbers in host memory, `per_token` for each token, the
   // lists of consecutive tokens `token_stride` bytes apart. Complete when more than `routed_by`
   // ops have finished. Address 0: not in host memory.

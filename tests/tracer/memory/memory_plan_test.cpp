@@ -41,7 +41,7 @@ constexpr std::uint64_t kBlock = 2 * kMebi;
 MemoryPlan plan_for(const std::vector<WeightRange>& weights, std::uint64_t budget,
                     std::uint64_t block = 0) {
   return plan_memory(
-      {.weights = weights, .budget = budget, .disk_bytes_per_second = 0.8e9, .block = block});
+      {.weights = weights, .budget = budget, .speeds = {.blocks = 0.8e9}, .block = block});
 }
 
 TEST(MemoryPlan, NothingToDoWhereAllFits) {
@@ -98,7 +98,7 @@ TEST(MemoryPlan, KeepsBudgetAndReadsLittleMoreThanTheLeast) {
   EXPECT_LT(static_cast<double>(plan.streamed), 1.12 * static_cast<double>(least));
   const MemoryPlan further = plan_memory({.weights = weights,
                                           .budget = 380 * kMebi,
-                                          .disk_bytes_per_second = 0.8e9,
+                                          .speeds = {.blocks = 0.8e9},
                                           .window_seconds = 4 * kWindowSeconds});
   EXPECT_NEAR(static_cast<double>(further.window), 4 * kWindowSeconds * 0.8e9, 4096);
   EXPECT_GT(further.window, plan.window);
@@ -220,7 +220,7 @@ TEST(MemoryPlan, StreamsSmallWeightsInGroups) {
 
 TEST(MemoryPlan, OneStrategyAlone) {
   const auto weights = tinyllama();
-  PlanInput input{.weights = weights, .budget = 380 * kMebi, .disk_bytes_per_second = 0.8e9};
+  PlanInput input{.weights = weights, .budget = 380 * kMebi, .speeds = {.blocks = 0.8e9}};
   input.prefetch = false;
   const MemoryPlan pin = plan_memory(input);
   EXPECT_NE(pin.reason.find("Pinning alone can be slower"), std::string::npos) << pin.reason;
@@ -244,7 +244,7 @@ TEST(MemoryPlan, PinsDenseWeightsBeforeExperts) {
                                        .expert_bytes = 400 * kMebi,
                                        .expert_bytes_per_token = 100 * kMebi,
                                        .budget = 220 * kMebi,
-                                       .disk_bytes_per_second = 1e9});
+                                       .speeds = {.blocks = 1e9}});
   EXPECT_EQ(plan.kind, MemoryPlan::Kind::Act);
   EXPECT_EQ(plan.streamed, 0U);
   EXPECT_GE(plan.pinned, 40 * kMebi);
@@ -253,51 +253,81 @@ TEST(MemoryPlan, PinsDenseWeightsBeforeExperts) {
   EXPECT_LT(plan.bytes_per_token, 100.0 * kMebi);
 }
 
-// A fault for an expert reads the pages around it, too, unless they are in memory.
-TEST(MemoryPlan, FaultsReadMoreThanTheExperts) {
-  const auto weights = weights_of({10 * kMebi, 20 * kMebi, 10 * kMebi});
-  PlanInput input{.weights = weights,
-                  .expert_bytes = 400 * kMebi,
-                  .expert_bytes_per_token = 40 * kMebi,
-                  .expert_slices_per_token = 40,
-                  .budget = 220 * kMebi,
-                  .prefetch = false,
-                  .disk_bytes_per_second = 2e9};
-  const MemoryPlan exact = plan_memory(input);
-  EXPECT_NEAR(exact.plain_bytes_per_token, (1 - 110.0 / 400) * 40 * kMebi, 1);
-  input.faults = {.bytes = 8 * kMebi, .bytes_per_second = 1e9};
-  const MemoryPlan around = plan_memory(input);
-  EXPECT_NEAR(around.plain_bytes_per_token, (1 - 110.0 / 400) * 40 * 0.5 * 8 * kMebi, 1);
-  EXPECT_NEAR(around.plain_tokens_per_second, 1e9 / around.plain_bytes_per_token, 1e-6);
-  const double missed = 1 - static_cast<double>(around.expert_cache) / (400 * kMebi);
-  EXPECT_NEAR(around.bytes_per_token, missed * missed * 40 * 8 * kMebi, 1);
-  // Read ahead, a token reads the experts alone.
+// Where nothing is read ahead, page faults read what they read in the replay.
+TEST(MemoryPlan, FaultsReadWhatTheReplayReads) {
+  const auto weights = tinyllama();
+  WeightOrder order;
+  for (std::uint32_t i = 0; i < weights.size(); ++i)
+    order.weights.push_back({.range = weights[i], .op = OpId{i}});
+  const FaultReplay replay(order);
+  PlanInput input{
+      .weights = weights,
+      .budget = 380 * kMebi,
+      .prefetch = false,
+      .reserve = 12 * kMebi,
+      .speeds = {.blocks = 2e9,
+                 .faults = {.bytes = 16 * kMebi, .bytes_per_second = 1e9, .map_seconds = 1e-10}},
+      .faults = &replay};
+  const MemoryPlan pin = plan_memory(input);
+  EXPECT_EQ(pin.plain_bytes_per_token, replay.bytes_per_token(16 * kMebi, 392 * kMebi));
+  EXPECT_LT(pin.bytes_per_token, pin.plain_bytes_per_token);
+  EXPECT_GT(pin.bytes_per_token, static_cast<double>(pin.streamed));
+  EXPECT_NEAR(pin.plain_tokens_per_second,
+              1 / (pin.plain_bytes_per_token / 1e9 + static_cast<double>(pin.weights) * 1e-10),
+              1e-6);
+  // Read ahead, a token reads what is not pinned, at the speed of the disk.
   input.prefetch = true;
-  EXPECT_LT(plan_memory(input).bytes_per_token, 40 * kMebi);
-  // Never more than there is.
-  input.faults.bytes = 1000 * kMebi;
-  EXPECT_EQ(plan_memory(input).plain_bytes_per_token, 400 * kMebi);
+  const MemoryPlan both = plan_memory(input);
+  EXPECT_EQ(both.bytes_per_token, static_cast<double>(both.streamed));
+  EXPECT_NEAR(both.tokens_per_second, 2e9 / both.bytes_per_token, 1e-6);
+}
+
+// Without a replay page faults read what is used.
+TEST(MemoryPlan, FaultsReadWhatIsUsed) {
+  const auto weights = weights_of({10 * kMebi, 20 * kMebi, 10 * kMebi});
+  const MemoryPlan plan = plan_memory({.weights = weights,
+                                       .expert_bytes = 400 * kMebi,
+                                       .expert_bytes_per_token = 40 * kMebi,
+                                       .budget = 220 * kMebi,
+                                       .prefetch = false,
+                                       .speeds = {.blocks = 2e9}});
+  EXPECT_NEAR(plan.plain_bytes_per_token,
+              static_cast<double>(plan.weights - plan.experts) + (1 - 110.0 / 400) * 40 * kMebi, 1);
 }
 
 // Computing overlaps with what is read ahead, and waits for experts and for page faults.
 TEST(MemoryPlan, ComputingWaitsForExperts) {
-  EXPECT_DOUBLE_EQ(token_rate({.ahead = 2e9}, 1, {.ahead = 1e9}), 1 / 2.0);
-  EXPECT_DOUBLE_EQ(token_rate({.ahead = 2e9}, 3, {.ahead = 1e9}), 1 / 3.0);
-  EXPECT_DOUBLE_EQ(token_rate({.ahead = 2e9, .waited_for = 1e9}, 3, {.ahead = 1e9}), 1 / 4.0);
-  EXPECT_DOUBLE_EQ(token_rate({.waited_for = 1e9}, 3, {.ahead = 1e9}), 1 / 4.0);
+  EXPECT_DOUBLE_EQ(token_rate({.blocks = 2e9}, 1, {.blocks = 1e9}), 1 / 2.0);
+  EXPECT_DOUBLE_EQ(token_rate({.blocks = 2e9}, 3, {.blocks = 1e9}), 1 / 3.0);
+  EXPECT_DOUBLE_EQ(token_rate({.blocks = 2e9, .experts = 1e9}, 3, {.blocks = 1e9}), 1 / 4.0);
+  EXPECT_DOUBLE_EQ(token_rate({.faults = 1e9}, 3, {.blocks = 1e9}), 1 / 4.0);
   EXPECT_DOUBLE_EQ(
-      token_rate({.ahead = 2e9, .waited_for = 1e9}, 3, {.ahead = 1e9, .waited_for = 0.5e9}),
+      token_rate({.blocks = 2e9, .experts = 1e9}, 3, {.blocks = 1e9, .experts = 0.5e9}), 1 / 5.0);
+  EXPECT_DOUBLE_EQ(
+      token_rate({.faults = 1e9, .faults_used = 0.5e9}, 3,
+                 {.blocks = 1e9, .faults = {.bytes_per_second = 0.5e9, .map_seconds = 2e-9}}),
+      1 / 6.0);
+  EXPECT_DOUBLE_EQ(
+      token_rate({.faults = 1e9}, 3,
+                 {.blocks = 1e9, .faults = {.bytes_per_second = 0.25e9, .with_computing = true}}),
+      1 / 4.0);
+  // Pages take processor time, which computing then does not have.
+  EXPECT_DOUBLE_EQ(
+      token_rate({.pages = 2e9}, 1, {.blocks = 1e9, .pages = 0.5e9, .page_seconds = 0.25e-9}),
+      1 / 4.5);
+  EXPECT_DOUBLE_EQ(
+      token_rate({.pages = 2e9}, 1, {.blocks = 1e9, .pages = 0.5e9, .page_seconds = 1e-9}),
       1 / 5.0);
-  EXPECT_DOUBLE_EQ(token_rate({}, 4, {.ahead = 0}), 1 / 4.0);
-  EXPECT_EQ(token_rate({.ahead = 1}, 4, {.ahead = 0}), 0);  // the speed of the disk is unknown
-  EXPECT_EQ(token_rate({}, 0, {.ahead = 1e9}), 0);
+  EXPECT_DOUBLE_EQ(token_rate({}, 4, {}), 1 / 4.0);
+  EXPECT_EQ(token_rate({.blocks = 1}, 4, {}), 0);  // the speed of the disk is unknown
+  EXPECT_EQ(token_rate({}, 0, {.blocks = 1e9}), 0);
 }
 
 TEST(MemoryPlan, ComputeTimeLimitsThePrediction) {
   const auto weights = tinyllama();
   const MemoryPlan plan = plan_memory({.weights = weights,
                                        .budget = 380 * kMebi,
-                                       .disk_bytes_per_second = 100e9,
+                                       .speeds = {.blocks = 100e9},
                                        .compute_seconds = 0.03});
   EXPECT_NEAR(plan.tokens_per_second, 1 / 0.03, 1e-6);
 }

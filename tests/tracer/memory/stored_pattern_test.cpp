@@ -26,8 +26,10 @@ std::vector<ModelFile> two_files() {
 }
 
 StoredPattern some_pattern() {
-  StoredPattern pattern{
-      .window_seconds = 0.04, .disk_bytes_per_second = 812345678.25, .orders = {}};
+  StoredPattern pattern{.window_seconds = 0.04,
+                        .disk_bytes_per_second = 812345678.25,
+                        .fault_bytes_per_second = 1012345678.5,
+                        .orders = {}};
   pattern.orders[0].weights = {
       {.range = {.file = {0, 100, 200}, .address = 0}, .op = OpId{3}},
       {.range = {.file = {1, 0, 5'000}, .address = 0}, .op = OpId{3}},
