@@ -72,8 +72,6 @@ PlanInput plan_input(const Outlook& outlook, const MemoryWay& way, double disk) 
       .budget = outlook.budget,
       .pin = way.pin || !acts,
       .prefetch = way.prefetch || !acts,
-      // A group of --try has a limit that is little more than the budget.
-      .reserve = reserve_of(outlook.given ? *outlook.given : outlook.limit.limit),
       .speeds = speeds_for(outlook, disk),
       .compute_seconds = demand.unread_seconds,
       .block = block_bytes(),

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tracer/memory/mebibytes.h"
+#include "tracer/memory/memory_limit.h"
 
 namespace tt {
 
@@ -250,7 +251,7 @@ TokenReads faulted(const PlanInput& input, const MemoryPlan& plan, bool with_pin
             {.file = range.pages.file, .offset = range.pages.offset, .length = range.pages.length});
     return {.faults =
                 input.faults->bytes_per_token(static_cast<std::uint64_t>(input.speeds.faults.bytes),
-                                              input.budget + input.reserve, kept),
+                                              input.budget + reserve_of(input.budget), kept),
             .faults_used = used};
   }
   // The kernel's cache serves experts about as well as uniform routing allows. It has none of

@@ -105,7 +105,6 @@ struct PlanInput {
   std::uint64_t expert_bytes_per_token = 0;
   std::uint64_t budget = 0;
   bool pin = true, prefetch = true;
-  std::uint64_t reserve = 0;  // beside the budget, which page faults use, too
   ReadSpeeds speeds{};
   double compute_seconds = 0;  // of a token; 0: unknown, the disk alone counts
   double window_seconds = kWindowSeconds;

@@ -142,7 +142,6 @@ void MemoryManager::Worker::replan() {
                   .budget = effective_budget(limit_),
                   .pin = current_.pin,
                   .prefetch = current_.prefetch,
-                  .reserve = reserve_of(limit_.limit),
                   .speeds = {.blocks = disk_.bytes_per_second() > 0 ? disk_.bytes_per_second()
                                        : stored_disk_speed_ > 0     ? stored_disk_speed_
                                                                     : kAssumedDiskSpeed,

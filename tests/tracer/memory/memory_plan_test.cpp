@@ -264,7 +264,6 @@ TEST(MemoryPlan, FaultsReadWhatTheReplayReads) {
       .weights = weights,
       .budget = 380 * kMebi,
       .prefetch = false,
-      .reserve = 12 * kMebi,
       .speeds = {.blocks = 2e9,
                  .faults = {.bytes = 16 * kMebi, .bytes_per_second = 1e9, .map_seconds = 1e-10}},
       .faults = &replay};
