@@ -18,9 +18,10 @@ struct MemoryLimit {
   std::uint64_t lock_limit = UINT64_MAX;  // RLIMIT_MEMLOCK; UINT64_MAX: none, or CAP_IPC_LOCK
 };
 
-// The part of the limit that a model can use for its weights, of which `resident` bytes are in
-// memory: without what others need, and a reserve for pages that the kernel charges at once.
+// What is left to pages that the kernel charges at once.
 std::uint64_t reserve_of(std::uint64_t limit);
+// The part of the limit that a model can use for its weights, of which `resident` bytes are in
+// memory: without what others need, and the reserve.
 std::uint64_t free_for_weights(const MemoryLimit& limit, std::uint64_t resident);
 
 // Finds the groups of this process once; read() reads their files again. A process that is moved
