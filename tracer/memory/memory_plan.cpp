@@ -249,10 +249,10 @@ TokenReads faulted(const PlanInput& input, const MemoryPlan& plan, bool with_pin
       if (range.pinned && with_pinned)
         kept.push_back(
             {.file = range.pages.file, .offset = range.pages.offset, .length = range.pages.length});
-    return {.faults =
-                input.faults->bytes_per_token(static_cast<std::uint64_t>(input.speeds.faults.bytes),
-                                              input.budget + reserve_of(input.budget), kept),
-            .faults_used = used};
+    // Beside what is pinned there is little room, so the reserve counts.
+    const std::uint64_t room = input.budget + (with_pinned ? reserve_of(input.budget) : 0);
+    const auto around = static_cast<std::uint64_t>(input.speeds.faults.bytes);
+    return {.faults = input.faults->bytes_per_token(around, room, kept), .faults_used = used};
   }
   // The kernel's cache serves experts about as well as uniform routing allows. It has none of
   // what is read again after more than the budget.

@@ -268,7 +268,7 @@ TEST(MemoryPlan, FaultsReadWhatTheReplayReads) {
                  .faults = {.bytes = 16 * kMebi, .bytes_per_second = 1e9, .map_seconds = 1e-10}},
       .faults = &replay};
   const MemoryPlan pin = plan_memory(input);
-  EXPECT_EQ(pin.plain_bytes_per_token, replay.bytes_per_token(16 * kMebi, 392 * kMebi));
+  EXPECT_EQ(pin.plain_bytes_per_token, replay.bytes_per_token(16 * kMebi, 380 * kMebi));
   EXPECT_LT(pin.bytes_per_token, pin.plain_bytes_per_token);
   EXPECT_GT(pin.bytes_per_token, static_cast<double>(pin.streamed));
   EXPECT_NEAR(pin.plain_tokens_per_second,
