@@ -45,11 +45,11 @@ ModelPages::~ModelPages() {
 
 template <class F>
 void ModelPages::each_part(const MappedPages& pages, F f) const {
-  if (blocks_.empty()) {
+  const std::uint64_t block = block_bytes();
+  if (blocks_.empty() || block == 0) {
     f(pages, false);
     return;
   }
-  const std::uint64_t block = block_bytes();
   const auto part = [&](std::uint64_t from, std::uint64_t to) {
     return MappedPages{.file = pages.file,
                        .offset = pages.offset + from,

@@ -43,7 +43,7 @@ TEST(FaultReplay, WhatFitsIsReadOnce) {
 // The pages that were used longest ago are dropped, and needed next.
 TEST(FaultReplay, WhatDoesNotFitIsReadAgain) {
   const FaultReplay replay(dense(10, 4 * kMebi));
-  EXPECT_NEAR(replay.bytes_per_token(0, 30 * kMebi), 40 * kMebi, kMebi / 4);
+  EXPECT_NEAR(replay.bytes_per_token(0, 30 * kMebi), 40 * kMebi, 0.25 * kMebi);
   EXPECT_NEAR(replay.bytes_per_token(2 * kMebi, 30 * kMebi), 40 * kMebi, 8 * kMebi);
 }
 
@@ -52,7 +52,7 @@ TEST(FaultReplay, WhatIsKeptIsNotRead) {
   std::vector<FileRange> kept;
   for (std::uint64_t i = 0; i < 10; ++i)
     kept.push_back({.file = 0, .offset = i * 4 * kMebi, .length = 2 * kMebi});
-  EXPECT_NEAR(replay.bytes_per_token(0, 24 * kMebi, kept), 20 * kMebi, kMebi / 4);
+  EXPECT_NEAR(replay.bytes_per_token(0, 24 * kMebi, kept), 20 * kMebi, 0.25 * kMebi);
   // In a cache that is smaller than what a fault reads, some of it is dropped before it is used.
   EXPECT_GT(replay.bytes_per_token(16 * kMebi, 24 * kMebi, kept), 24 * kMebi);
 }
@@ -77,7 +77,7 @@ TEST(FaultReplay, FollowsTheRouting) {
   for (std::uint32_t token = 0; token < 16; ++token)
     turns.push_back({{token % 12, 12 + token % 12}, {0, 1}, {0, 1}, {0, 1}});
   // Of the first layer both are new for each token; the others stay.
-  EXPECT_NEAR(FaultReplay(order, turns).bytes_per_token(0, 14 * kMebi), 2 * kMebi, kMebi / 2);
+  EXPECT_NEAR(FaultReplay(order, turns).bytes_per_token(0, 14 * kMebi), 2 * kMebi, 0.5 * kMebi);
 }
 
 // Larger pieces, the same answer.
