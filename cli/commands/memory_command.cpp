@@ -9,6 +9,7 @@
 #include <format>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,7 +60,7 @@ double speed_of(const std::optional<ReadSpeed>& disk, double ReadSpeed::* figure
 
 // `disk`: a speed of the disk. The other reads are as much slower or faster.
 ReadSpeeds speeds_for(const Outlook& outlook, double disk) {
-  return outlook.disk ? outlook.speeds.times(disk / outlook.disk->mean) : ReadSpeeds{};
+  return outlook.disk ? outlook.speeds.times(disk / outlook.disk->mean) : outlook.speeds;
 }
 
 PlanInput plan_input(const Outlook& outlook, const MemoryWay& way, double disk) {
@@ -75,7 +76,11 @@ PlanInput plan_input(const Outlook& outlook, const MemoryWay& way, double disk) 
       .speeds = speeds_for(outlook, disk),
       .compute_seconds = demand.unread_seconds,
       .block = block_bytes(),
-      .faults = &demand.fault_replay,
+      .faulted =
+          [&outlook](std::uint64_t room, std::span<const FileRange> kept) {
+            return outlook.demand.fault_replay.bytes_per_token(
+                static_cast<std::uint64_t>(outlook.speeds.faults.bytes), room, kept);
+          },
       .expert_hit_rate = [&demand](std::uint64_t room) { return expert_hit_rate(demand, room); }};
 }
 
@@ -131,7 +136,6 @@ void choose_budget(const MemoryCommand& options, const SessionInfo& info, Outloo
 // Reads the model file in the ways in which plans and page faults read it.
 void measure_reads(const SessionInfo& info, Outlook& outlook, Progress& progress) {
   constexpr std::uint64_t kBlocks = 256U << 20, kPages = 64U << 20, kExperts = 32U << 20;
-  constexpr unsigned kFaults = 16;
   const TokenDemand& demand = outlook.demand;
   const auto threads = static_cast<unsigned>(info.fact_number("context.threads").value_or(0));
   // A plan reads a part of each weight, so not one place after the other.
@@ -158,7 +162,7 @@ void measure_reads(const SessionInfo& info, Outlook& outlook, Progress& progress
     speeds.experts = speed_of(measure(), &ReadSpeed::mean);
   }
   speeds.faults =
-      measure_fault_reads(outlook.model, kFaults, threads, progress.start("measuring page faults"))
+      measure_fault_reads(outlook.model, threads, progress.start("measuring page faults"))
           .value_or(FaultReads{});
   // If the session waited mostly for page faults, they were as fast as it waited.
   const double waited = demand.seconds - demand.compute_seconds;

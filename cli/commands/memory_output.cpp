@@ -177,18 +177,19 @@ void print_outlook(const Outlook& outlook) {
                                  bytes_text(outlook.disk->mean), bytes_text(outlook.disk->low),
                                  bytes_text(outlook.disk->high))
                    : "unknown: the model file of the session cannot be read");
-  if (outlook.speeds.pages > 0) {
-    std::string pages = std::format("{}/s page by page", bytes_text(outlook.speeds.pages));
-    if (outlook.speeds.experts > 0)
-      pages +=
-          std::format(", {}/s one expert of {} after the other", bytes_text(outlook.speeds.experts),
-                      bytes_text(static_cast<double>(demand.expert_slice_bytes)));
+  const ReadSpeeds& speeds = outlook.speeds;
+  if (speeds.pages > 0) {
+    std::string pages = std::format("{}/s page by page", bytes_text(speeds.pages));
+    if (speeds.experts > 0)
+      pages += std::format("; experts of {} one after the other: {}/s",
+                           bytes_text(static_cast<double>(demand.expert_slice_bytes)),
+                           bytes_text(speeds.experts));
     line("pages", pages);
   }
-  if (outlook.speeds.faults.bytes > 0)
-    line("faults", std::format("a page fault reads {}, {}/s one at a time",
-                               bytes_text(outlook.speeds.faults.bytes),
-                               bytes_text(outlook.speeds.faults.bytes_per_second)));
+  if (speeds.faults.bytes > 0)
+    line("faults",
+         std::format("a page fault reads {}, {}/s one at a time", bytes_text(speeds.faults.bytes),
+                     bytes_text(speeds.faults.bytes_per_second)));
   std::string now =
       std::format("{} tokens/s", rate_text(demand.seconds > 0 ? 1 / demand.seconds : 0));
   if (demand.disk_recorded) {
@@ -254,32 +255,34 @@ Json json_of(const Outlook& outlook) {
                     {"problem", result.problem},
                     {"judgement", judgement(result, outlook.ways.front())}});
   }
-  return {
-      {"model", outlook.model},
-      {"weights_bytes", dense},
-      {"expert_bytes", demand.expert_bytes},
-      {"expert_bytes_per_token", demand.expert_bytes_per_token},
-      {"budget", outlook.budget},
-      {"limit", outlook.limit.limit},
-      {"limit_source", outlook.limit.source},
-      {"kv_and_buffer_bytes", outlook.beside},
-      {"machine", outlook.machine},
-      {"disk_bytes_per_second", outlook.disk ? Json(outlook.disk->mean) : Json()},
-      {"fault_bytes", outlook.speeds.faults.bytes > 0 ? Json(outlook.speeds.faults.bytes) : Json()},
-      {"fault_bytes_per_second",
-       outlook.speeds.faults.bytes > 0 ? Json(outlook.speeds.faults.bytes_per_second) : Json()},
-      {"compute_seconds", demand.compute_seconds},
-      {"recorded",
-       {{"tokens_per_second", demand.seconds > 0 ? Json(1 / demand.seconds) : Json()},
-        {"bytes_per_token", demand.disk_recorded ? Json(demand.bytes) : Json()},
-        {"faults_per_token", demand.disk_recorded ? Json(demand.faults) : Json()}}},
-      {"least", figures_json(outlook.least)},
-      {"prompt", outlook.prompt ? prompt_json(*outlook.prompt) : Json()},
-      {"expert_hits", outlook.expert_hits},
-      {"expert_hits_uniform", outlook.uniform_hits},
-      {"ways", std::move(ways)},
-      {"tried", outlook.tried},
-      {"advice", advice(outlook)}};
+  const ReadSpeeds& speeds = outlook.speeds;
+  const auto known = [](double value) { return value > 0 ? Json(value) : Json(); };
+  return {{"model", outlook.model},
+          {"weights_bytes", dense},
+          {"expert_bytes", demand.expert_bytes},
+          {"expert_bytes_per_token", demand.expert_bytes_per_token},
+          {"budget", outlook.budget},
+          {"limit", outlook.limit.limit},
+          {"limit_source", outlook.limit.source},
+          {"kv_and_buffer_bytes", outlook.beside},
+          {"machine", outlook.machine},
+          {"disk_bytes_per_second", outlook.disk ? Json(outlook.disk->mean) : Json()},
+          {"page_bytes_per_second", known(speeds.pages)},
+          {"expert_bytes_per_second", known(speeds.experts)},
+          {"fault_bytes", known(speeds.faults.bytes)},
+          {"fault_bytes_per_second", known(speeds.faults.bytes_per_second)},
+          {"compute_seconds", demand.compute_seconds},
+          {"recorded",
+           {{"tokens_per_second", demand.seconds > 0 ? Json(1 / demand.seconds) : Json()},
+            {"bytes_per_token", demand.disk_recorded ? Json(demand.bytes) : Json()},
+            {"faults_per_token", demand.disk_recorded ? Json(demand.faults) : Json()}}},
+          {"least", figures_json(outlook.least)},
+          {"prompt", outlook.prompt ? prompt_json(*outlook.prompt) : Json()},
+          {"expert_hits", outlook.expert_hits},
+          {"expert_hits_uniform", outlook.uniform_hits},
+          {"ways", std::move(ways)},
+          {"tried", outlook.tried},
+          {"advice", advice(outlook)}};
 }
 
 }  // namespace tt::cli

@@ -180,9 +180,9 @@ std::optional<ReadSpeed> measure_read_speed(const std::filesystem::path& file,
                    .processor_seconds = processor_seconds / static_cast<double>(size)};
 }
 
-std::optional<FaultReads> measure_fault_reads(const std::filesystem::path& file, unsigned faults,
-                                              unsigned threads,
+std::optional<FaultReads> measure_fault_reads(const std::filesystem::path& file, unsigned threads,
                                               const std::function<bool()>& keep_going) {
+  constexpr std::uint64_t kFaults = 16;
   constexpr std::chrono::seconds kMaxTime{1};
   const FileMapping mapping(file);
   if (!mapping.mapped()) return std::nullopt;
@@ -198,10 +198,10 @@ std::optional<FaultReads> measure_fault_reads(const std::filesystem::path& file,
   const std::uint64_t before = bytes_read_from_disk();
   const auto begin = Clock::now();
   std::vector<std::uint64_t> places;
-  while (places.size() < faults && Clock::now() - begin < kMaxTime) {
+  while (places.size() < kFaults && Clock::now() - begin < kMaxTime) {
     if (keep_going && !keep_going()) return std::nullopt;
     // In the middle of parts of the file, so that no fault reads what another one needs.
-    places.push_back((2 * places.size() + 1) * mapping.size() / (2ULL * faults) / page_bytes() *
+    places.push_back((2 * places.size() + 1) * mapping.size() / (2 * kFaults) / page_bytes() *
                      page_bytes());
     // Not by a read of a byte: the file may have been truncated.
     if (!pages.wait(range(places.back(), page_bytes()))) return std::nullopt;
@@ -210,7 +210,7 @@ std::optional<FaultReads> measure_fault_reads(const std::filesystem::path& file,
   const auto bytes = static_cast<double>(bytes_read_from_disk() - before);
   // The kernel maps a few of the pages that it has read with the missing one, the others when they
   // are used.
-  const std::uint64_t each = static_cast<std::uint64_t>(bytes) / faults / 2;
+  const std::uint64_t each = static_cast<std::uint64_t>(bytes) / places.size() / 2;
   const auto map_begin = Clock::now();
   for (const std::uint64_t place : places)
     pages.wait(range(place, std::min(each, mapping.size() - place)));

@@ -51,13 +51,12 @@ std::optional<ReadSpeed> measure_read_speed(const std::filesystem::path& file,
                                             const ReadPattern& pattern = {},
                                             const std::function<bool()>& keep_going = {});
 
-// Reads by `faults` page faults at distant places of the file, one at a time, as where nothing is
-// read ahead; maps what they have read, and drops it, as the kernel does where memory is short.
+// Reads by page faults at distant places of the file, one at a time, as where nothing is read
+// ahead; maps what they have read, and drops it, as the kernel does where memory is short.
 // `threads`: that do the latter at the same time. Takes at most about a
 // second. The pages of the file are dropped before and after. nullopt: as above, or nothing was
 // read from a disk.
-std::optional<FaultReads> measure_fault_reads(const std::filesystem::path& file, unsigned faults,
-                                              unsigned threads,
+std::optional<FaultReads> measure_fault_reads(const std::filesystem::path& file, unsigned threads,
                                               const std::function<bool()>& keep_going = {});
 
 // What a page fault reads, as the kernel is set up: twice the readahead size of the disk, because

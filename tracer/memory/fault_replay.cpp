@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <random>
 #include <utility>
 
@@ -17,9 +18,7 @@ constexpr std::size_t kDenseTokens = 8, kRoutedTokens = 32;
 // Pieces of the files are its pages, numbered through all files.
 class PageCache {
  public:
-  PageCache(std::uint32_t pieces, std::uint64_t capacity) : capacity_(capacity), pages_(pieces) {
-    for (List& list : lists_) list = {};
-  }
+  PageCache(std::uint32_t pieces, std::uint64_t capacity) : capacity_(capacity), pages_(pieces) {}
 
   void keep(std::uint32_t piece) { pages_[piece].where = Where::Kept; }
   bool contains(std::uint32_t piece) const { return pages_[piece].where != Where::Disk; }
@@ -87,11 +86,12 @@ class PageCache {
 
 }  // namespace
 
-FaultReplay::FaultReplay(const WeightOrder& order, Routing routing)
-    : routing_(std::move(routing)),
+FaultReplay::FaultReplay(const WeightOrder& order, const Routing& routing)
+    : routing_(routing.begin(), routing.begin() + static_cast<std::ptrdiff_t>(
+                                                      std::min(kRoutedTokens, routing.size()))),
       tokens_(order.experts.empty() ? kDenseTokens
               : routing_.empty()    ? kRoutedTokens
-                                    : std::min(kRoutedTokens, routing_.size())) {
+                                    : routing_.size()) {
   std::vector<SlotId> lists;
   auto dense = order.weights.begin();
   const auto add_dense = [&](auto is_before) {
@@ -149,7 +149,6 @@ double FaultReplay::bytes_per_token(std::uint64_t around, std::uint64_t room,
   std::vector<std::uint32_t> first_of_file = {0};
   for (const std::uint64_t end : file_ends_)
     first_of_file.push_back(first_of_file.back() + static_cast<std::uint32_t>(end / piece + 1));
-  std::uint64_t kept_pieces = 0;
   std::vector<std::uint32_t> pieces;
   for (const FileRange& range : kept) {
     if (range.file >= file_ends_.size()) continue;
@@ -159,8 +158,8 @@ double FaultReplay::bytes_per_token(std::uint64_t around, std::uint64_t room,
     for (std::uint64_t at = (range.offset + piece - 1) / piece; at < end; ++at)
       pieces.push_back(first_of_file[range.file] + static_cast<std::uint32_t>(at));
   }
-  kept_pieces = pieces.size();
-  PageCache cache(first_of_file.back(), room / piece - std::min(room / piece, kept_pieces));
+  PageCache cache(first_of_file.back(),
+                  room / piece - std::min<std::uint64_t>(room / piece, pieces.size()));
   for (const std::uint32_t at : pieces) cache.keep(at);
 
   const auto half = static_cast<std::uint32_t>(around / 2 / piece);

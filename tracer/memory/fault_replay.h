@@ -24,13 +24,12 @@ class FaultReplay {
   // use.
   using Routing = std::vector<std::vector<std::vector<std::uint32_t>>>;
   // Without routing each expert is equally likely.
-  explicit FaultReplay(const WeightOrder& order = {}, Routing routing = {});
+  explicit FaultReplay(const WeightOrder& order = {}, const Routing& routing = {});
 
   // Bytes per token. `around`: bytes that a fault reads; 0: only what is missing. `room`: bytes of
   // memory for all weights. `kept` are always in memory.
   double bytes_per_token(std::uint64_t around, std::uint64_t room,
                          std::span<const FileRange> kept = {}) const;
-  bool empty() const { return reads_.empty(); }
 
  private:
   struct Read {
@@ -45,7 +44,7 @@ class FaultReplay {
 
   std::vector<Read> reads_;  // of a token, by op
   std::vector<std::uint64_t> file_ends_;
-  Routing routing_;
+  Routing routing_;  // of the tokens that are replayed
   std::size_t tokens_ = 0;
 };
 

@@ -239,11 +239,11 @@ double uniform_share(const MemoryPlan& plan, std::uint64_t room) {
 }
 
 // What page faults read per token while the pinned ranges stay, and what is used of it.
-TokenReads faulted(const PlanInput& input, const MemoryPlan& plan, bool with_pinned) {
+TokenReads fault_reads(const PlanInput& input, const MemoryPlan& plan, bool with_pinned) {
   const std::uint64_t pinned = with_pinned ? plan.pinned : 0;
   const auto used =
       static_cast<double>(plan.weights - plan.experts - pinned + input.expert_bytes_per_token);
-  if (input.faults != nullptr && !input.faults->empty()) {
+  if (input.faulted) {
     std::vector<FileRange> kept;
     for (const PlannedRange& range : plan.ranges)
       if (range.pinned && with_pinned)
@@ -251,8 +251,7 @@ TokenReads faulted(const PlanInput& input, const MemoryPlan& plan, bool with_pin
             {.file = range.pages.file, .offset = range.pages.offset, .length = range.pages.length});
     // Beside what is pinned there is little room, so the reserve counts.
     const std::uint64_t room = input.budget + (with_pinned ? reserve_of(input.budget) : 0);
-    const auto around = static_cast<std::uint64_t>(input.speeds.faults.bytes);
-    return {.faults = input.faults->bytes_per_token(around, room, kept), .faults_used = used};
+    return {.faults = input.faulted(room, kept), .faults_used = used};
   }
   // The kernel's cache serves experts about as well as uniform routing allows. It has none of
   // what is read again after more than the budget.
@@ -275,7 +274,7 @@ void predict(const PlanInput& input, MemoryPlan& plan) {
     plan.tokens_per_second = plan.plain_tokens_per_second = rate({});
     return;
   }
-  plan.reads = plan.plain_reads = faulted(input, plan, /*with_pinned=*/false);
+  plan.reads = plan.plain_reads = fault_reads(input, plan, /*with_pinned=*/false);
   plan.plain_bytes_per_token = bytes_of(plan.plain_reads);
   plan.plain_tokens_per_second = rate(plan.plain_reads);
   if (plan.kind == MemoryPlan::Kind::Act && input.prefetch) {
@@ -285,7 +284,7 @@ void predict(const PlanInput& input, MemoryPlan& plan) {
                   .pages = static_cast<double>(plan.streamed - plan.streamed_blocks),
                   .experts = missed_experts(input, kept)};
   } else if (plan.kind == MemoryPlan::Kind::Act) {
-    plan.reads = faulted(input, plan, /*with_pinned=*/true);
+    plan.reads = fault_reads(input, plan, /*with_pinned=*/true);
   }
   plan.bytes_per_token = bytes_of(plan.reads);
   plan.tokens_per_second = rate(plan.reads);

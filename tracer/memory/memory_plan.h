@@ -21,7 +21,6 @@
 #include <string>
 #include <vector>
 
-#include "tracer/memory/fault_replay.h"
 #include "tracer/memory/weight_order.h"
 
 namespace tt {
@@ -108,8 +107,10 @@ struct PlanInput {
   ReadSpeeds speeds{};
   double compute_seconds = 0;  // of a token; 0: unknown, the disk alone counts
   double window_seconds = kWindowSeconds;
-  std::uint64_t block = 0;              // bytes; 0: there are no blocks
-  const FaultReplay* faults = nullptr;  // null: page faults read what is used
+  std::uint64_t block = 0;  // bytes; 0: there are no blocks
+  // Bytes that page faults read per token if all weights have `room` bytes of memory, and the
+  // ranges are always in it (FaultReplay). Empty: what is used.
+  std::function<double(std::uint64_t room, std::span<const FileRange> kept)> faulted{};
   // Share of the used experts that a cache of so many bytes has. Empty: as for uniform routing.
   std::function<double(std::uint64_t)> expert_hit_rate{};
 };

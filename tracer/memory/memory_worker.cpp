@@ -103,8 +103,16 @@ std::vector<MemoryPrediction> MemoryManager::Worker::predict(std::span<const std
   }
   for (const WeightRange& range : experts) input.expert_bytes += range.file.length;
   input.weights = weights;
-  const FaultReplay replay(order);
-  input.faults = &replay;
+  const std::lock_guard lock(replayed_mutex_);
+  if (replayed_.graph != graph.graph)
+    replayed_ = {.graph = graph.graph, .replay = FaultReplay(order), .bytes = {}};
+  // The curve has no kept ranges but those of the plan, which reads the others ahead.
+  input.faulted = [&](std::uint64_t room, std::span<const FileRange> kept) {
+    const auto around = static_cast<std::uint64_t>(input.speeds.faults.bytes);
+    const auto [found, is_new] = replayed_.bytes.try_emplace({around, room});
+    if (is_new) found->second = replayed_.replay.bytes_per_token(around, room, kept);
+    return found->second;
+  };
   std::vector<MemoryPrediction> curve;
   for (const std::uint64_t budget : budgets) {
     input.budget = budget;
@@ -161,9 +169,11 @@ void MemoryManager::Worker::end_step(const FinishedStep& step) {
       op_ns_[op] = std::min(op_ns_[op], step.op_ns[op]);
   }
   const std::lock_guard lock(mutex_);
-  // Without a plan all is read by page faults.
+  // Without a plan all is read by page faults. A long prompt computes for much of its time.
   constexpr std::uint64_t kMuchRead = 32U << 20;
-  if (!acting_.load(std::memory_order_relaxed) && read >= kMuchRead && step.ns > 0) {
+  constexpr std::uint32_t kFewTokens = 16;
+  if (!acting_.load(std::memory_order_relaxed) && read >= kMuchRead && step.ns > 0 &&
+      step.tokens <= kFewTokens) {
     faults_ = {.bytes = faults_.bytes,
                .bytes_per_second = static_cast<double>(read) * 1e9 / static_cast<double>(step.ns),
                .with_computing = true};
@@ -348,7 +358,7 @@ void MemoryManager::Worker::publish() {
   const ReadSpeeds speeds{.blocks = disk_.bytes_per_second(), .faults = faults_};
   const double bytes = bytes_per_token();
   TokenReads reads = plan_.reads;
-  if (current_.prefetch) reads.experts = bytes - reads.blocks - reads.pages;
+  if (experts_.active()) reads.experts = bytes - reads.blocks - reads.pages;
   state.predicted_bytes_per_token = bytes;
   state.predicted_tokens_per_second = token_rate(reads, compute_seconds_, speeds);
   state.plain_bytes_per_token = plan_.plain_bytes_per_token;

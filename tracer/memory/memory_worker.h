@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "tracer/memory/disk_speed.h"
+#include "tracer/memory/fault_replay.h"
 #include "tracer/memory/memory_limit.h"
 #include "tracer/memory/memory_manager.h"
 #include "tracer/memory/memory_plan.h"
@@ -153,9 +154,19 @@ class MemoryManager::Worker {
   MemoryState published_;
   std::shared_ptr<const std::vector<MemoryRange>> published_ranges_;
   double published_disk_speed_ = 0;
-  FaultReads faults_;
+  FaultReads faults_;                           // of steps without a plan
   std::optional<StoredPattern> given_pattern_;  // to be adopted
   std::string pattern_note_;  // why the stored order is not used, or cannot be stored
+
+  // Of predict(): what was replayed for a graph, by bytes of a fault and of memory. The page asks
+  // every second.
+  struct Replayed {
+    KnownGraphPtr graph;
+    FaultReplay replay;
+    std::map<std::pair<std::uint64_t, std::uint64_t>, double> bytes;
+  };
+  mutable std::mutex replayed_mutex_;
+  mutable Replayed replayed_;
 
   // Worker thread only.
   const std::filesystem::path system_root_;

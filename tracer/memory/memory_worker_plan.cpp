@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <format>
+#include <span>
 #include <utility>
 
 #include "tracer/memory/compute_time.h"
@@ -163,7 +164,10 @@ void MemoryManager::Worker::replan() {
     published_.budget = input.budget;
   }
   const FaultReplay replay(orders_[learned_[kGenerate] ? kGenerate : kPrompt]);
-  input.faults = &replay;
+  input.faulted = [&](std::uint64_t room, std::span<const FileRange> kept) {
+    return replay.bytes_per_token(static_cast<std::uint64_t>(input.speeds.faults.bytes), room,
+                                  kept);
+  };
   apply(plan_memory(input));
 }
 

@@ -57,7 +57,7 @@ TEST(FaultReplay, WhatIsKeptIsNotRead) {
   EXPECT_GT(replay.bytes_per_token(16 * kMebi, 24 * kMebi, kept), 24 * kMebi);
 }
 
-// A fault for an expert reads those beside it, as the measured 560 MB of a token that uses 51.
+// A fault for an expert reads those beside it, too.
 TEST(FaultReplay, ExpertsAreReadWithThoseAroundThem) {
   const WeightOrder order = mixture(12, 24, kMebi);
   const double used = 12 * 2 * kMebi;

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "tracer/memory/fault_replay.h"
 
 namespace tt::test {
 namespace {
@@ -266,7 +269,9 @@ TEST(MemoryPlan, FaultsReadWhatTheReplayReads) {
       .prefetch = false,
       .speeds = {.blocks = 2e9,
                  .faults = {.bytes = 16 * kMebi, .bytes_per_second = 1e9, .map_seconds = 1e-10}},
-      .faults = &replay};
+      .faulted = [&](std::uint64_t room, std::span<const FileRange> kept) {
+        return replay.bytes_per_token(16 * kMebi, room, kept);
+      }};
   const MemoryPlan pin = plan_memory(input);
   EXPECT_EQ(pin.plain_bytes_per_token, replay.bytes_per_token(16 * kMebi, 380 * kMebi));
   EXPECT_LT(pin.bytes_per_token, pin.plain_bytes_per_token);
