@@ -3,11 +3,10 @@
 import { useComputed } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { exactBytes, formatBytes, formatNs, formatSpeed, plural } from '../../format';
-import type { Memory, MemoryOptions, MemoryPlan } from '../../net/types';
+import type { Memory, MemoryOptions } from '../../net/types';
 import { MemoryBudget } from '../../state/memory_budget';
 import { graphOf } from '../../state/per_session';
 import type { OpenSession } from '../../state/open_session';
-import type { SpeedHistory } from '../../state/speed_history';
 import type { Store } from '../../state/store';
 import { modelMemory, type ModelMemory } from '../../strip/bands';
 import { Check } from '../../ui/Check';
@@ -15,25 +14,22 @@ import { usePart, useResource } from '../../ui/hooks';
 import { Empty, Failed, Loading } from '../../ui/States';
 import { isModelOf } from '../map/residency';
 import type { PanelProps } from '../panel';
+import { CHART_WIDTH, speedText, Tick } from './chart';
 import {
-  beginnings,
   gainsByPlan,
   isInForce,
-  lineOf,
   logarithmic,
-  mapColumns,
   polyline,
   predictionFor,
-  runningTime,
   type CurvePoint,
-  type RunningTime,
 } from './curve';
 import { ExpertTable } from './ExpertTable';
+import { History } from './History';
 import { RunComparison } from './RunComparison';
 import { enoughOf, enoughText, LEAST_BUDGET, weightsText } from './sizes';
+import { WeightMap } from './WeightMap';
 
-const CHART = { width: 600, height: 110 };
-const MAP_COLUMNS = 120;
+const CHART_HEIGHT = 110;
 const MIB = 1 << 20;
 
 export function BudgetPanel({ store }: PanelProps) {
@@ -305,16 +301,16 @@ function Curve(props: {
   const planned = curve.map((point) => point.tokens_per_second);
   const speeds = [...planned, ...curve.map((point) => point.plain_tokens_per_second)];
   const heights = logarithmic([...speeds, measured]);
-  const measuredY = CHART.height * (1 - (heights.at(-1) ?? 0) / (Math.max(...heights, 0) * 1.1));
+  const measuredY = CHART_HEIGHT * (1 - (heights.at(-1) ?? 0) / (Math.max(...heights, 0) * 1.1));
   const max = { x: to - from, y: Math.max(...heights, 0) * 1.1 };
   const line = (first: number): string =>
     polyline(
       curve.map((point, i) => ({ x: point.budget_bytes - from, y: heights[first + i] ?? 0 })),
       max,
-      CHART.width,
-      CHART.height,
+      CHART_WIDTH,
+      CHART_HEIGHT,
     );
-  const x = max.x > 0 ? ((props.at - from) / max.x) * CHART.width : 0;
+  const x = max.x > 0 ? ((props.at - from) / max.x) * CHART_WIDTH : 0;
   const known = speeds.filter((speed) => speed !== null && speed > 0) as number[];
   const ends = [...new Set([Math.max(...known), Math.min(...known)])];
   return (
@@ -337,7 +333,7 @@ function Curve(props: {
       <div class="budget-plot">
         <svg
           class="budget-curve"
-          viewBox={`0 0 ${CHART.width} ${CHART.height}`}
+          viewBox={`0 0 ${CHART_WIDTH} ${CHART_HEIGHT}`}
           preserveAspectRatio="none"
           role="img"
           aria-label={`Predicted tokens per second for every budget, with and without a plan, on a logarithmic scale: from ${ends.map(formatSpeed).toReversed().join(' to ')}`}
@@ -345,9 +341,9 @@ function Curve(props: {
           {gains && <polyline class="budget-plain" points={line(curve.length)} />}
           <polyline class="budget-planned" points={line(0)} />
           {measured !== null && (
-            <line class="budget-measured" x1="0" x2={CHART.width} y1={measuredY} y2={measuredY} />
+            <line class="budget-measured" x1="0" x2={CHART_WIDTH} y1={measuredY} y2={measuredY} />
           )}
-          <line class="budget-at" x1={x} x2={x} y1="0" y2={CHART.height} />
+          <line class="budget-at" x1={x} x2={x} y1="0" y2={CHART_HEIGHT} />
         </svg>
         {ends.map((speed) => (
           <Tick
@@ -369,188 +365,3 @@ function Curve(props: {
     </div>
   );
 }
-
-// Two tracks over the bytes of the model files: the plan, and what is in memory now.
-function WeightMap({ plan }: { plan: MemoryPlan | null }) {
-  if (!plan || plan.tensors.length === 0) return null;
-  const columns = mapColumns(plan.tensors, MAP_COLUMNS);
-  const sum = (of: 'pinned_bytes' | 'streamed_bytes' | 'resident_bytes' | 'size_bytes'): number =>
-    plan.tensors.reduce((all, tensor) => all + (tensor[of] ?? 0), 0);
-  const total = sum('size_bytes');
-  const resident = plan.residency_known ? sum('resident_bytes') : null;
-  return (
-    <section class="budget-map" aria-label="Weights">
-      <h2>The model file, from its first to its last tensor</h2>
-      <svg
-        viewBox={`0 0 ${MAP_COLUMNS} 40`}
-        preserveAspectRatio="none"
-        role="img"
-        aria-label={`Pinned ${formatBytes(sum('pinned_bytes'))}, read for every token ${formatBytes(sum('streamed_bytes'))}, in memory ${resident === null ? 'not known' : formatBytes(resident)} of ${formatBytes(total)}`}
-      >
-        {columns.map((column, i) => (
-          <g key={i}>
-            <title>{columnText(column)}</title>
-            <rect class="budget-rest" x={i} y="0" width="1.05" height="18" />
-            <Part class="budget-streamed" x={i} y={0} share={column.streamed} />
-            <Part class="budget-pinned" x={i} y={18 * column.streamed} share={column.pinned} />
-            <rect class="budget-rest" x={i} y="22" width="1.05" height="18" />
-            <Part
-              class="budget-resident"
-              x={i}
-              y={22 + 18 * (1 - (column.resident ?? 0))}
-              share={column.resident ?? 0}
-            />
-          </g>
-        ))}
-      </svg>
-      <ul class="budget-legend">
-        <li class="budget-pinned">pinned {formatBytes(sum('pinned_bytes'))}</li>
-        <li class="budget-streamed">read for every token {formatBytes(sum('streamed_bytes'))}</li>
-        <li class="budget-resident">
-          {resident === null
-            ? 'in memory: not known, because the kernel reports it only to users who may write the file'
-            : `in memory ${formatBytes(resident)} of ${formatBytes(total)}`}
-        </li>
-      </ul>
-    </section>
-  );
-}
-
-function Part(props: { class: string; x: number; y: number; share: number }) {
-  if (props.share <= 0) return null;
-  return (
-    <rect class={props.class} x={props.x} y={props.y} width="1.05" height={18 * props.share} />
-  );
-}
-
-function columnText(column: ReturnType<typeof mapColumns>[number]): string {
-  const percent = (share: number): string => `${Math.round(100 * share)} %`;
-  const resident = column.resident === null ? '' : `, ${percent(column.resident)} in memory`;
-  return `${column.name}: ${percent(column.pinned)} pinned, ${percent(column.streamed)} read for every token${resident}`;
-}
-
-function History({ budget }: { budget: MemoryBudget }) {
-  void budget.version.value;
-  const { history } = budget;
-  const settings = budget.settings.value;
-  const time = runningTime(history.atMs, history.runs);
-  if (history.length === 0) {
-    return (
-      <p class="dim">
-        Speed and disk reads are measured while this page is open and the model generates; a
-        recorded session has none.
-      </p>
-    );
-  }
-  return (
-    <section class="budget-history" aria-label="Speed and disk reads">
-      {history.length > 1 && (
-        <>
-          <RunningChart
-            history={history}
-            time={time}
-            label="Speed of the last 16 tokens"
-            values={history.tokensPerSecond}
-            text={formatSpeed}
-          />
-          <RunningChart
-            history={history}
-            time={time}
-            label="Read from the disk per token"
-            values={history.bytesPerToken}
-            text={(value) => formatBytes(Math.round(value))}
-          />
-        </>
-      )}
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Setting</th>
-            <th scope="col">Mean speed since this page was opened</th>
-            <th scope="col">Mean read per token</th>
-          </tr>
-        </thead>
-        <tbody>
-          {settings.map((setting) => (
-            <tr key={setting.text}>
-              <th scope="row">{setting.text}</th>
-              <td>{speedText(setting.tokensPerSecond)}</td>
-              <td>{formatBytes(Math.round(setting.bytesPerToken))}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
-  );
-}
-
-function RunningChart(props: {
-  history: SpeedHistory;
-  time: RunningTime;
-  label: string;
-  values: Float64Array;
-  text: (value: number) => string;
-}) {
-  const { history, values, time } = props;
-  const most = Math.max(...values, 0);
-  const max = { x: Math.max(1, time.x.at(-1) ?? 0), y: most * 1.1 };
-  const height = 60;
-  const starts = beginnings(history.runs);
-  const changes = beginnings(history.setting).slice(1);
-  const gaps = starts.slice(1).filter((i) => !changes.includes(i));
-  const mark = (i: number, name: string) => {
-    const at = (time.x[i] ?? 0) - (starts.includes(i) ? time.gap / 2 : 0);
-    const x = (at / max.x) * CHART.width;
-    return <line key={`${name} ${i}`} class={name} x1={x} x2={x} y1="0" y2={height} />;
-  };
-  return (
-    <figure>
-      <figcaption>
-        {props.label}: <b>{props.text(values.at(-1) ?? 0)}</b>
-      </figcaption>
-      <div class="budget-plot">
-        <svg
-          viewBox={`0 0 ${CHART.width} ${height}`}
-          preserveAspectRatio="none"
-          role="img"
-          aria-label={`${props.label} over the time of generating, at most ${props.text(most)}`}
-        >
-          {gaps.map((i) => mark(i, 'budget-gap'))}
-          {changes.map((i) => mark(i, 'budget-at'))}
-          {starts.map((from, i) => (
-            <polyline
-              key={from}
-              class="budget-planned"
-              points={polyline(
-                lineOf(time.x, values, from, starts[i + 1]),
-                max,
-                CHART.width,
-                height,
-              )}
-            />
-          ))}
-        </svg>
-        <Tick at={1 / 1.1} text={props.text(most)} />
-        <Tick at={0} text={props.text(0)} />
-      </div>
-      <p class="budget-ends dim">
-        <span>{time.ms > 0 ? `${formatNs(time.ms * 1e6)} of generating` : 'first token'}</span>
-        {starts.length > 1 && <span>lines between runs</span>}
-        <span>last token</span>
-      </p>
-    </figure>
-  );
-}
-
-// A figure at a height of a chart, 0 at its bottom and 1 at its top; it stays inside the chart.
-function Tick({ at, text }: { at: number; text: string }) {
-  const bottom = `clamp(1px, calc(${(100 * at).toFixed(1)}% - 7px), calc(100% - 14px))`;
-  return (
-    <span class="budget-tick" style={{ bottom }}>
-      {text}
-    </span>
-  );
-}
-
-const speedText = (tokensPerSecond: number | null): string =>
-  tokensPerSecond === null ? 'not known' : formatSpeed(tokensPerSecond);
