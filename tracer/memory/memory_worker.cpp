@@ -171,7 +171,7 @@ void MemoryManager::Worker::end_step(const FinishedStep& step) {
   const std::lock_guard lock(mutex_);
   // Without a plan all is read by page faults. A long prompt computes for much of its time.
   constexpr std::uint64_t kMuchRead = 32U << 20;
-  constexpr std::uint32_t kFewTokens = 16;
+  constexpr std::uint32_t kFewTokens = 32;
   if (!acting_.load(std::memory_order_relaxed) && read >= kMuchRead && step.ns > 0 &&
       step.tokens <= kFewTokens) {
     faults_ = {.bytes = faults_.bytes,
