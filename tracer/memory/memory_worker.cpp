@@ -264,16 +264,18 @@ bool MemoryManager::Worker::take_changes(std::unique_lock<std::mutex>& lock) {
 double MemoryManager::Worker::bytes_per_token() {
   constexpr std::uint64_t kEnough = 200;
   if (!experts_.active()) return plan_.bytes_per_token;
-  const std::uint64_t misses = experts_.misses(), uses = experts_.hits() + misses;
-  if (uses < judged_uses_) {  // another plan
-    judged_uses_ = judged_misses_ = 0;
+  const ExpertUses now{.uses = experts_.hits() + experts_.misses(), .misses = experts_.misses()};
+  if (!judged_.empty() && now.uses < judged_.back().uses) {  // another plan
+    judged_.clear();
     miss_rate_.reset();
   }
-  if (uses - judged_uses_ >= kEnough) {
-    miss_rate_ =
-        static_cast<double>(misses - judged_misses_) / static_cast<double>(uses - judged_uses_);
-    judged_uses_ = uses;
-    judged_misses_ = misses;
+  if (judged_.empty() || now.uses > judged_.back().uses) judged_.push_back(now);
+  // The first uses of a plan miss, because nothing is cached yet: only the last ones count.
+  while (judged_.size() > 1 && now.uses - judged_[1].uses >= kEnough) judged_.pop_front();
+  const ExpertUses& before = judged_.front();
+  if (now.uses - before.uses >= kEnough) {
+    miss_rate_ = static_cast<double>(now.misses - before.misses) /
+                 static_cast<double>(now.uses - before.uses);
   }
   if (!miss_rate_) return plan_.bytes_per_token;
   return static_cast<double>(plan_.streamed) +

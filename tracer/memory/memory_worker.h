@@ -199,9 +199,13 @@ class MemoryManager::Worker {
   DiskSpeed disk_;
   MemoryLimit limit_;
   double window_seconds_ = kWindowSeconds;
-  // Uses of experts: up to where they were judged, and the share that was not in memory.
-  std::uint64_t judged_uses_ = 0, judged_misses_ = 0, expert_bytes_per_token_ = 0;
+  // Uses of experts at some times of late, and the share that was not in memory.
+  struct ExpertUses {
+    std::uint64_t uses = 0, misses = 0;
+  };
+  std::deque<ExpertUses> judged_;
   std::optional<double> miss_rate_;
+  std::uint64_t expert_bytes_per_token_ = 0;
   // Since the window was last judged: ranges, and the time of steps in which reads were in flight,
   // or none because the window was full.
   std::uint64_t visits_ = 0, late_before_ = 0;
