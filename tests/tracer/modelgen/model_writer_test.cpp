@@ -1,5 +1,6 @@
 #include "tracer/modelgen/model_writer.h"
 
+#include <gguf.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -11,7 +12,9 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "tests/tracer/modelgen/loaded_model.h"
 #include "tracer/modelgen/model_plan.h"
@@ -56,6 +59,37 @@ bool all_finite(const float* values, int count) {
   return moved;  // otherwise the weights have no effect
 }
 
+// The rows of a matrix of a file, as bytes. Empty: the file has no such tensor.
+std::vector<std::string> rows_of(const fs::path& path, const char* name) {
+  ggml_context* described = nullptr;
+  gguf_context* header = gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = &described});
+  std::vector<std::string> rows;
+  if (const ggml_tensor* tensor = ggml_get_tensor(described, name); tensor != nullptr) {
+    std::ifstream file(path, std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(
+        gguf_get_data_offset(header) + gguf_get_tensor_offset(header, gguf_find_tensor(header, name))));
+    rows.resize(static_cast<std::size_t>(tensor->ne[1]), std::string(tensor->nb[1], '\0'));
+    for (std::string& row : rows) file.read(row.data(), static_cast<std::streamsize>(row.size()));
+  }
+  gguf_free(header);
+  ggml_free(described);
+  return rows;
+}
+
+std::size_t equal_rows(const fs::path& path, const char* name) {
+  std::vector<std::string> rows = rows_of(path, name);
+  const std::size_t all = rows.size();
+  std::ranges::sort(rows);
+  return all - static_cast<std::size_t>(std::ranges::unique(rows).begin() - rows.begin());
+}
+
+// How many tokens have the highest logit.
+std::ptrdiff_t most_likely_tokens(const LoadedModel& loaded) {
+  const std::span logits(llama_get_logits_ith(loaded.context.get(), -1),
+                         static_cast<std::size_t>(llama_vocab_n_tokens(loaded.vocab())));
+  return std::ranges::count(logits, std::ranges::max(logits));
+}
+
 class EveryShape : public ModelWriter, public ::testing::WithParamInterface<NamedShape> {};
 
 TEST_P(EveryShape, LoadsTokenizesAndRuns) {
@@ -69,6 +103,9 @@ TEST_P(EveryShape, LoadsTokenizesAndRuns) {
   ASSERT_EQ(report->files.size(), 1U);
   EXPECT_EQ(report->bytes, fs::file_size(report->files[0]));
   EXPECT_EQ(files(), 1U);  // no partial file remains
+  // Tokens with equal rows have equal logits, and programs choose different ones of them.
+  for (const char* matrix : {"token_embd.weight", "output.weight"})
+    EXPECT_EQ(equal_rows(report->files[0], matrix), 0U) << matrix;
 
   const LoadedModel loaded = load_model(report->files[0], !shape.generates);
   ASSERT_TRUE(loaded.context);
@@ -104,6 +141,7 @@ TEST_P(EveryShape, LoadsTokenizesAndRuns) {
     ASSERT_EQ(llama_decode(loaded.context.get(), llama_batch_get_one(&next, 1)), 0);
     ASSERT_TRUE(all_finite(llama_get_logits_ith(loaded.context.get(), -1),
                            llama_vocab_n_tokens(loaded.vocab())));
+    EXPECT_EQ(most_likely_tokens(loaded), 1);
     next = greedy(loaded);
   }
 }
@@ -115,6 +153,22 @@ INSTANTIATE_TEST_SUITE_P(, EveryShape,
                            std::erase_if(name, [](char c) { return std::isalnum(c) == 0; });
                            return name;
                          });
+
+// More tokens than chunks in a pool, with rows of one chunk and of two.
+TEST_F(ModelWriter, NoTwoRowsOfALargeVocabularyAreEqual) {
+  const auto write = [&](const ModelSpec& spec) {
+    ASSERT_TRUE(write_model(spec, folder_ / "model.gguf"));
+    EXPECT_EQ(rows_of(folder_ / "model.gguf", "token_embd.weight").size(),
+              static_cast<std::size_t>(*spec.dims.vocab));
+    for (const char* matrix : {"token_embd.weight", "output.weight"})
+      EXPECT_EQ(equal_rows(folder_ / "model.gguf", matrix), 0U) << matrix;
+  };
+  for (const char* quant : {"q4_k_m", "q8_0", "q2_k"}) {
+    SCOPED_TRACE(quant);
+    write({.shape = "small", .dims = {.layers = 1, .vocab = 5000}, .quant = quant});
+  }
+  write({.shape = "small", .dims = {.layers = 1, .embd = 512, .vocab = 32'000}});
+}
 
 TEST_F(ModelWriter, BytesAndEmojiSurviveTheRoundTrip) {
   for (const char* shape : {"small", "rwkv"}) {

@@ -10,6 +10,7 @@ namespace {
 constexpr std::int64_t kPoolValues = 1 << 18;
 constexpr std::int64_t kDrawnValues = 1 << 16;  // larger quantized tensors use the pool
 constexpr std::int64_t kChunkValues = 256;      // a multiple of every type's block size
+constexpr std::uint64_t kPoolChunks = kPoolValues / kChunkValues;  // a power of 2
 
 // SplitMix64: small, and the same on every platform.
 class Random {
@@ -44,6 +45,33 @@ std::uint64_t hash(std::uint64_t seed, std::string_view name) {
   }
   return value;
 }
+
+// Which two chunks of the pool the first chunk of a row is made of: the first half of one and the
+// second half of the other. A permutation of all pairs, so that the first million rows of a tensor
+// differ. A pool has only 1,024 chunks: if each row of 256 values were one of them, four tokens of
+// a vocabulary of 4,096 would have the same row, and with it exactly the same logit.
+class FirstChunks {
+ public:
+  struct Pair {
+    std::uint64_t first, second;  // of a pool
+  };
+
+  explicit FirstChunks(std::uint64_t key) : key_(key) {}
+
+  // A Feistel network over the two halves of the row number.
+  Pair of_row(std::uint64_t row) const {
+    Pair pair{row / kPoolChunks % kPoolChunks, row % kPoolChunks};
+    for (std::uint64_t round = 0; round < 4; ++round) {
+      const std::uint64_t mixed =
+          Random(key_ + round * kPoolChunks + pair.second).next() % kPoolChunks;
+      pair = {pair.second, pair.first ^ mixed};
+    }
+    return pair;
+  }
+
+ private:
+  std::uint64_t key_;
+};
 
 std::vector<std::byte> draw(Random& random, Draw draw, ggml_type type, std::int64_t rows,
                             std::int64_t row) {
@@ -85,12 +113,23 @@ bool WeightSource::produce(const PlannedTensor& tensor,
   }
   const std::vector<std::byte>& source = pool(tensor);
   const std::size_t chunk = ggml_row_size(tensor.type, kChunkValues);
+  const std::uint64_t row_chunks = static_cast<std::uint64_t>(tensor.ne.front() / kChunkValues);
+  const FirstChunks first(random.next());
   std::vector<std::byte> chunk_bytes(chunk * 4096);
+  std::uint64_t number = 0;  // of the chunk in the tensor
   for (std::size_t left = tensor.bytes(); left > 0;) {
     const std::size_t size = std::min(left, chunk_bytes.size());  // both multiples of chunk
-    for (std::size_t at = 0; at < size; at += chunk) {
-      const std::size_t index = random.next() % (kPoolValues / kChunkValues);
-      std::memcpy(chunk_bytes.data() + at, source.data() + index * chunk, chunk);
+    for (std::size_t at = 0; at < size; at += chunk, ++number) {
+      std::byte* out = chunk_bytes.data() + at;
+      if (number % row_chunks != 0) {
+        std::memcpy(out, source.data() + random.next() % kPoolChunks * chunk, chunk);
+        continue;
+      }
+      // Each byte is one of a valid chunk, at its place, so that the result is valid too.
+      const auto [a, b] = first.of_row(number / row_chunks);
+      const std::size_t half = chunk / 2;
+      std::memcpy(out, source.data() + a * chunk, half);
+      std::memcpy(out + half, source.data() + b * chunk + half, chunk - half);
     }
     if (!take(std::span(chunk_bytes).first(size))) {
       return false;

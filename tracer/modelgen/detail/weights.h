@@ -23,7 +23,7 @@ class WeightSource {
   //
   // Small and unquantized tensors are drawn value by value. Larger quantized tensors are composed
   // of random blocks from a pool of quantized values of the same type and distribution, because
-  // quantizing a billion values would take a minute.
+  // quantizing a billion values would take a minute. No two of the first million rows are equal.
   bool produce(const PlannedTensor& tensor,
                const std::function<bool(std::span<const std::byte>)>& take);
 
