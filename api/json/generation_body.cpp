@@ -1,19 +1,23 @@
 #include "api/json/generation_body.h"
 
 #include <array>
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <format>
 #include <limits>
 #include <optional>
-#include <ranges>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "api/json/bounded_json.h"
 #include "tracer/request/request_bounds.h"
+#include "tracer/request/sampling.h"
 #include "tracer/text/nearest.h"
+#include "tracer/text/parse_number.h"
 
 namespace tt {
 
@@ -137,7 +141,102 @@ FieldError take_prompt(const Json& value, Prompt& out, FieldError (*take)(const 
   return error;
 }
 
-// One entry per field: its name and its parser.
+FieldError take_samplers(const Json& value, std::vector<SamplerKind>& out) {
+  std::expected<std::vector<SamplerKind>, std::string> parsed;
+  if (value.is_string()) {
+    parsed = parse_sampler_letters(value.get_ref<const std::string&>());
+  } else if (value.is_array() && value.size() <= kMaxSamplers) {
+    for (const Json& item : value) {
+      if (!item.is_string()) return "an array of names of samplers";
+      const auto kind = parse_sampler(item.get_ref<const std::string&>());
+      if (!kind) return std::format("an array of names of samplers: {}", kind.error());
+      parsed->push_back(*kind);
+    }
+  } else {
+    return std::format("an array of at most {} names of samplers, or a string of their letters",
+                       kMaxSamplers);
+  }
+  if (!parsed) return std::format("an array of names, or a string, which {}", parsed.error());
+  out = *std::move(parsed);
+  return {};
+}
+
+FieldError take_breakers(const Json& value, std::vector<std::string>& out) {
+  auto expected = std::format("an array of 1 to {} strings of 1 to {} bytes", kMaxBreakers,
+                              kMaxBreakerBytes);
+  if (!value.is_array() || value.empty() || value.size() > kMaxBreakers) return expected;
+  out.clear();
+  for (const Json& item : value) {
+    if (!item.is_string()) return expected;
+    out.push_back(item.get<std::string>());
+    if (out.back().empty() || out.back().size() > kMaxBreakerBytes) return expected;
+    if (out.back().contains('\0')) return expected;
+  }
+  return {};
+}
+
+// A number, or false: the token is never chosen.
+bool take_bias(const Json& value, float& out) {
+  if (value.is_boolean() && !value.get<bool>()) {
+    out = -std::numeric_limits<float>::infinity();
+    return true;
+  }
+  return !take_number(value, out, kBiasBounds);
+}
+
+// As llama-server: an array of [token, bias], or an object {"token": bias}. A token is an id or a
+// text; a name of the object that is a number is an id.
+FieldError take_logit_bias(const Json& value, std::vector<LogitBias>& out) {
+  auto expected = std::format(
+      "an array of at most {} pairs [token, bias], or an object {{\"token\": bias}}. A token is an "
+      "id or a text, a bias a number from {} to {} or false",
+      kMaxLogitBiases, kBiasBounds.min, kBiasBounds.max);
+  if (value.size() > kMaxLogitBiases) return expected;
+  const auto text_token = [](const std::string& text, LogitBias& bias) {
+    bias.token = text;
+    return !text.empty() && text.size() <= kMaxBiasTextBytes;
+  };
+  if (value.is_object()) {
+    for (const auto& [name, number] : value.items()) {
+      LogitBias bias;
+      if (const auto id = parse_number<std::uint32_t>(name); id && *id <= kTokenBounds.max)
+        bias.token = static_cast<std::int32_t>(*id);
+      else if (!text_token(name, bias))
+        return expected;
+      if (!take_bias(number, bias.bias)) return expected;
+      out.push_back(std::move(bias));
+    }
+    return {};
+  }
+  if (!value.is_array()) return expected;
+  for (const Json& item : value) {
+    LogitBias bias;
+    if (!item.is_array() || item.size() != 2) return expected;
+    if (item[0].is_string()) {
+      if (!text_token(item[0].get_ref<const std::string&>(), bias)) return expected;
+    } else if (std::int32_t id = 0; !take_integer(item[0], id, kTokenBounds)) {
+      bias.token = id;
+    } else {
+      return expected;
+    }
+    if (!take_bias(item[1], bias.bias)) return expected;
+    out.push_back(std::move(bias));
+  }
+  return {};
+}
+
+FieldError take_sampling(const Json& value, Sampling& out, const SamplingField& field) {
+  return std::visit(
+      [&](auto member) -> FieldError {
+        if constexpr (std::is_same_v<decltype(member), std::int32_t Sampling::*>)
+          return take_integer(value, out.*member, field.bounds());
+        else
+          return take_number(value, out.*member, field.bounds());
+      },
+      field.member);
+}
+
+// One entry per field, except the numbers of kSamplingFields: its name and its parser.
 struct Field {
   std::string_view name;
   FieldError (*take)(const Json& value, GenerationBody& out);
@@ -160,29 +259,17 @@ constexpr std::array kFields = {
           [](const Json& v, GenerationBody& b) {
             return take_integer(v, b.request.max_tokens, bounds_of("max_tokens"));
           }},
-    Field{"temperature",
+    Field{"samplers",
           [](const Json& v, GenerationBody& b) {
-            return take_number(v, b.request.sampling.temperature, bounds_of("temperature"));
+            return take_samplers(v, b.request.sampling.samplers);
           }},
-    Field{"top_k",
+    Field{"dry_sequence_breakers",
           [](const Json& v, GenerationBody& b) {
-            return take_integer(v, b.request.sampling.top_k, bounds_of("top_k"));
+            return take_breakers(v, b.request.sampling.dry_sequence_breakers);
           }},
-    Field{"top_p",
+    Field{"logit_bias",
           [](const Json& v, GenerationBody& b) {
-            return take_number(v, b.request.sampling.top_p, bounds_of("top_p"));
-          }},
-    Field{"min_p",
-          [](const Json& v, GenerationBody& b) {
-            return take_number(v, b.request.sampling.min_p, bounds_of("min_p"));
-          }},
-    Field{"repeat_penalty",
-          [](const Json& v, GenerationBody& b) {
-            return take_number(v, b.request.sampling.repeat_penalty, bounds_of("repeat_penalty"));
-          }},
-    Field{"repeat_last_n",
-          [](const Json& v, GenerationBody& b) {
-            return take_integer(v, b.request.sampling.repeat_last_n, bounds_of("repeat_last_n"));
+            return take_logit_bias(v, b.request.sampling.logit_bias);
           }},
     Field{"seed",
           [](const Json& v, GenerationBody& b) {
@@ -213,6 +300,13 @@ constexpr std::array kFields = {
           }},
 };
 
+std::vector<std::string> field_names() {
+  std::vector<std::string> names;
+  for (const Field& field : kFields) names.emplace_back(field.name);
+  for (const SamplingField& field : kSamplingFields) names.emplace_back(field.name);
+  return names;
+}
+
 }  // namespace
 
 std::expected<GenerationBody, Problem> parse_generation_body(std::string_view body) {
@@ -226,14 +320,19 @@ std::expected<GenerationBody, Problem> parse_generation_body(std::string_view bo
   GenerationBody out;
   int prompts = 0;
   for (const auto& [name, value] : json->items()) {
+    FieldError expected;
     const auto* field = std::ranges::find(kFields, std::string_view(name), &Field::name);
-    if (field == kFields.end()) {
+    if (field != kFields.end()) {
+      expected = field->take(value, out);
+    } else if (const auto* number = std::ranges::find(kSamplingFields, std::string_view(name),
+                                                      &SamplingField::name);
+               number != kSamplingFields.end()) {
+      expected = take_sampling(value, out.request.sampling, *number);
+    } else {
       return reject(ErrorCode::BadRequest,
-                    unknown_name("field", shortened(name),
-                                 kFields | std::views::transform(&Field::name) |
-                                     std::ranges::to<std::vector<std::string>>()));
+                    unknown_name("field", shortened(name), field_names()));
     }
-    if (const FieldError expected = field->take(value, out))
+    if (expected)
       return reject(ErrorCode::BadRequest, std::format("\"{}\" must be {}.", name, *expected));
     prompts += field < kFields.begin() + 3 ? 1 : 0;
   }

@@ -13,7 +13,9 @@
 #include <optional>
 #include <print>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "analysis/common/format_units.h"
@@ -345,38 +347,65 @@ RunVerb add_record_command(CLI::App& command) {
       ->check(whole_number(bounds_of("max_tokens")))
       ->capture_default_str();
   Sampling& sampling = request.sampling;
+  for (const SamplingField& field : kSamplingFields) {
+    std::visit(
+        [&](auto member) {
+          constexpr bool kWhole = std::is_same_v<decltype(member), std::int32_t Sampling::*>;
+          command.add_option(std::string(field.option), sampling.*member, std::string(field.help))
+              ->check(kWhole ? whole_number(field.bounds()) : number(field.bounds()))
+              ->capture_default_str();
+        },
+        field.member);
+  }
   command
-      .add_option("--temp,--temperature", sampling.temperature,
-                  "Sampling temperature; 0: always the most likely token")
-      ->check(number(bounds_of("temperature")))
-      ->capture_default_str();
+      .add_option_function<std::string>(
+          "--samplers",
+          [&sampling](const std::string& list) { sampling.samplers = *parse_samplers(list); },
+          "Samplers in the order in which they are applied, separated by ';'")
+      ->default_str(samplers_text(sampling.samplers))
+      ->check([](const std::string& list) {
+        const auto parsed = parse_samplers(list);
+        return parsed ? std::string() : parsed.error();
+      })
+      ->type_name("LIST");
   command
-      .add_option("--top-k", sampling.top_k, "Number of most likely tokens to sample from; 0: off")
-      ->check(whole_number(bounds_of("top_k")))
-      ->capture_default_str();
+      .add_option_function<std::string>(
+          "-l,--logit-bias",
+          [&sampling](const std::string& text) {
+            sampling.logit_bias.push_back(*parse_logit_bias(text));
+          },
+          "Change the logit of a token: 15043+1, 15043-1, or 15043-inf to exclude it; may be "
+          "repeated")
+      ->trigger_on_parse()
+      ->check([](const std::string& text) {
+        const auto parsed = parse_logit_bias(text);
+        return parsed ? std::string() : parsed.error();
+      })
+      ->type_name("TOKEN(+/-)BIAS");
+  // The first one replaces the default list, as in llama.cpp.
   command
-      .add_option("--top-p", sampling.top_p,
-                  "Cumulative probability of the tokens to sample from; 1: off")
-      ->check(number(bounds_of("top_p")))
-      ->capture_default_str();
+      .add_option_function<std::string>(
+          "--dry-sequence-breaker",
+          [options, first = true](const std::string& text) mutable {
+            auto& breakers = options->request.sampling.dry_sequence_breakers;
+            if (std::exchange(first, false)) breakers.clear();
+            if (text != "none") breakers.push_back(text);
+          },
+          "DRY: text over which sequences do not continue; may be repeated; none: no text. "
+          "Default: newline, colon, quotation mark, asterisk")
+      ->trigger_on_parse()
+      ->check(utf8_text())
+      ->check([](const std::string& text) {
+        return text.empty() || text.size() > kMaxBreakerBytes
+                   ? std::format("must have 1 to {} bytes", kMaxBreakerBytes)
+                   : std::string();
+      })
+      ->type_name("TEXT");
   command
-      .add_option("--min-p", sampling.min_p,
-                  "Minimum probability, relative to the most likely token; 0: off")
-      ->check(number(bounds_of("min_p")))
-      ->capture_default_str();
-  command
-      .add_option("--repeat-penalty", sampling.repeat_penalty,
-                  "Penalty for repeated tokens; 1: off")
-      ->check(number(bounds_of("repeat_penalty")))
-      ->capture_default_str();
-  command
-      .add_option("--repeat-last-n", sampling.repeat_last_n,
-                  "Number of last tokens that --repeat-penalty covers; -1: all")
-      ->check(whole_number(bounds_of("repeat_last_n")))
-      ->capture_default_str();
-  command
-      .add_option("-s,--seed", sampling.seed,
-                  "Random seed (default: random; the session records it)")
+      .add_option_function<std::int64_t>(
+          "-s,--seed",
+          [&sampling](std::int64_t seed) { sampling.seed = static_cast<std::uint32_t>(seed); },
+          "Random seed (default: random, also with -1; the session records it)")
       ->check(whole_number(bounds_of("seed")));
   command.add_option("--grammar", sampling.grammar, "GBNF grammar that constrains the answer")
       ->check(utf8_text());
@@ -390,7 +419,7 @@ RunVerb add_record_command(CLI::App& command) {
       ->check([](const std::string& text) {
         return text.empty() ? std::string("must not be empty") : std::string();
       });
-  command.add_flag("--ignore-eos", request.ignore_eos, "Continue after the end-of-sequence token");
+  command.add_flag("--ignore-eos", request.ignore_eos, "Never choose a token that ends the answer");
 
   command.option_defaults()->group("Model");
   add_model_options(command, options->model);

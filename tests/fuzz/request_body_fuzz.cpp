@@ -31,12 +31,10 @@ void expect_within(double value, const NumberBounds& bounds) {
 
 void expect_bounded(const GenerationRequest& request) {
   const Sampling& sampling = request.sampling;
-  expect_within(sampling.temperature, bounds_of("temperature"));
-  expect_within(sampling.top_k, bounds_of("top_k"));
-  expect_within(sampling.top_p, bounds_of("top_p"));
-  expect_within(sampling.min_p, bounds_of("min_p"));
-  expect_within(sampling.repeat_penalty, bounds_of("repeat_penalty"));
-  expect_within(sampling.repeat_last_n, bounds_of("repeat_last_n"));
+  for (const SamplingField& field : kSamplingFields) {
+    std::visit([&](auto member) { expect_within(sampling.*member, field.bounds()); },
+               field.member);
+  }
   if (request.stop.size() > kMaxStops) fuzz::report_finding("too many stop strings");
   const auto* messages = std::get_if<std::vector<ChatMessage>>(&request.prompt);
   if (messages != nullptr && messages->size() > kMaxMessages)

@@ -549,15 +549,38 @@ std::expected<std::vector<std::int32_t>, EngineError> Engine::check(
                    "This model generates no text, so a grammar cannot be used. Remove the "
                    "grammar.");
     }
-    if (auto parsed = impl_->start_grammar(grammar); !parsed) {
-      const bool is_wrong = parsed.error().kind == GrammarError::Kind::Grammar;
-      return error(is_wrong ? Kind::BadGrammar : Kind::Busy, parsed.error().message);
+    const auto parsed = impl_->start_grammar(grammar);
+    std::optional<GrammarError> wrong;
+    if (!parsed)
+      wrong = parsed.error();
+    else if (!(*parsed)->allows_any())
+      wrong = (*parsed)->error();
+    if (wrong) {
+      const bool is_wrong = wrong->kind == GrammarError::Kind::Grammar;
+      return error(is_wrong ? Kind::BadGrammar : Kind::Busy, wrong->message);
     }
   }
+  if (auto reason = impl_->sampling_error(request.sampling); !reason.empty())
+    return error(Kind::BadOption, std::move(reason));
   if (auto pattern = NamePattern::compile(request.stats_pattern); !pattern) {
     return error(Kind::BadOption, "stats_pattern " + pattern.error());
   }
   return tokens;
+}
+
+std::string Engine::Impl::sampling_error(const Sampling& sampling) const {
+  for (const LogitBias& each : sampling.logit_bias) {
+    const auto* id = std::get_if<std::int32_t>(&each.token);
+    if (id == nullptr && !facts.has_vocabulary)
+      return "logit_bias: this model has no vocabulary. Give token ids instead of texts.";
+    if (id != nullptr && std::cmp_greater_equal(*id, facts.n_vocab)) {
+      return std::format("logit_bias: token {} does not exist. The model has {} tokens, from 0.",
+                         *id, facts.n_vocab);
+    }
+  }
+  if (sampling.dry_multiplier != 0 && !facts.has_vocabulary)
+    return "dry_multiplier: DRY needs a vocabulary, and this model has none. Use 0.";
+  return {};
 }
 
 std::expected<std::unique_ptr<GrammarRun>, GrammarError> Engine::Impl::start_grammar(

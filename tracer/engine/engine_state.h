@@ -53,6 +53,8 @@ struct Engine::Impl {
   void make_memory_manager(std::optional<StoredPattern> given);
   StepBuffer* unrecorded_buffer();
   RecorderSize recorder_size() const;
+  // Why the model cannot follow these settings, except the grammar; empty: it can.
+  std::string sampling_error(const Sampling& sampling) const;
   // Parses a grammar in a child process.
   std::expected<std::unique_ptr<GrammarRun>, GrammarError> start_grammar(
       const std::string& grammar, const KeepGoing& keep_going = {}) const;

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <format>
-#include <limits>
 #include <random>
 #include <utility>
 
 #include "tracer/engine/backends.h"
-#include "tracer/engine/sampler.h"
 #include "tracer/text/text_stream.h"
 
 namespace tt {
@@ -105,8 +103,9 @@ void GenerationRun::generate(std::vector<std::int32_t> tokens) {
     if (!started) return stop_on_grammar(started.error());
     grammar_ = *std::move(started);
   }
-  const LlamaSampler sampler =
-      make_sampler(sampling, engine_.vocab(), engine_.facts.context, grammar_.get());
+  const std::span<const std::int32_t> never =
+      request_.ignore_eos ? std::span(std::as_const(engine_.eog_tokens)) : std::span<const int>();
+  TokenSampler sampler(sampling, never, engine_.vocab(), engine_.facts.context, grammar_.get());
 
   const auto begin = std::chrono::steady_clock::now();
   if (engine_.facts.has_encoder) {
@@ -123,14 +122,14 @@ void GenerationRun::generate(std::vector<std::int32_t> tokens) {
   add_tokens(std::span(tokens).subspan(reused), reused, false, false, {});
   {
     const AddTime time(sample_ns_);
-    accept_prompt(sampler.get(), tokens);
+    sampler.accept_prompt(tokens);
   }
   const bool fed = feed_prompt(tokens, reused);
   result_.prompt_ns = ns_between(begin, std::chrono::steady_clock::now());
   if (!fed) return;
 
   const auto first = std::chrono::steady_clock::now();
-  sample_until_stopped(sampler.get());
+  sample_until_stopped(sampler);
   result_.generate_ns = ns_between(first, std::chrono::steady_clock::now());
 }
 
@@ -185,26 +184,20 @@ bool GenerationRun::feed_prompt(std::span<const std::int32_t> tokens, std::uint3
   return true;
 }
 
-void GenerationRun::sample_until_stopped(llama_sampler* sampler) {
+void GenerationRun::sample_until_stopped(TokenSampler& sampler) {
   TextStream text(request_.stop);
   while (result_.reason == StopReason::None) {
     if (result_.generated == request_.max_tokens) {
       result_.reason = StopReason::Length;
       break;
     }
-    const std::optional<llama_token> sampled = sample(sampler);
+    const auto sampled = sample(sampler);
     if (!sampled) {
-      fail(
-          "The model computed an invalid number (NaN or infinity). Its file is probably damaged: "
-          "download or convert it again.");
+      stop_on_sampler(sampled.error());
       break;
     }
     const llama_token token = *sampled;
-    if (grammar_ && grammar_->error()) {
-      stop_on_grammar(*grammar_->error());
-      break;
-    }
-    const bool ends = ends_at_eog(request_) && llama_vocab_is_eog(engine_.vocab(), token);
+    const bool ends = llama_vocab_is_eog(engine_.vocab(), token);
     std::string piece;
     if (!ends) {
       const AddTime time(detokenize_ns_);
@@ -230,21 +223,29 @@ void GenerationRun::sample_until_stopped(llama_sampler* sampler) {
   }
 }
 
-// nullopt: a logit is not a number.
-std::optional<std::int32_t> GenerationRun::sample(llama_sampler* sampler) {
+std::expected<std::int32_t, SampleError> GenerationRun::sample(TokenSampler& sampler) {
   const AddTime time(sample_ns_);
-  if (!has_valid_logits()) return std::nullopt;
-  return llama_sampler_sample(sampler, engine_.context.get(), -1);
+  const float* logits = llama_get_logits_ith(engine_.context.get(), -1);
+  if (logits == nullptr) return std::unexpected(SampleError{SampleError::Kind::InvalidLogits});
+  return sampler.sample(std::span(logits, engine_.facts.n_vocab));
 }
 
-// The samplers sort and sum the logits; NaN would have any effect.
-bool GenerationRun::has_valid_logits() const {
-  const float* logits = llama_get_logits_ith(engine_.context.get(), -1);
-  if (logits == nullptr) return false;
-  bool valid = true;  // without a branch in the loop, which is vectorized
-  for (const float logit : std::span(logits, engine_.facts.n_vocab))
-    valid &= logit < std::numeric_limits<float>::infinity();
-  return valid;
+void GenerationRun::stop_on_sampler(const SampleError& error) {
+  switch (error.kind) {
+    case SampleError::Kind::InvalidLogits:
+      return fail(
+          "The model computed an invalid number (NaN or infinity). Its file is probably damaged: "
+          "download or convert it again.");
+    case SampleError::Kind::Grammar:
+      return stop_on_grammar(error.grammar);
+    case SampleError::Kind::Complete:
+      result_.reason = StopReason::Eos;
+      return;
+    case SampleError::Kind::NoToken:
+      return fail(
+          "logit_bias excludes every token that could follow. Exclude fewer tokens, or change the "
+          "grammar.");
+  }
 }
 
 void GenerationRun::stop_on_grammar(const GrammarError& error) {

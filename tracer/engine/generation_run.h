@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "tracer/engine/engine_state.h"
+#include "tracer/engine/sampler.h"
 #include "tracer/probe/name_pattern.h"
 #include "tracer/recorder/recorder.h"
 #include "tracer/request/generation.h"
@@ -31,9 +33,9 @@ class GenerationRun {
   bool encode(std::span<const std::int32_t> tokens);
   std::uint32_t keep_prefix(std::span<const std::int32_t> tokens);
   bool feed_prompt(std::span<const std::int32_t> tokens, std::uint32_t done);
-  void sample_until_stopped(llama_sampler* sampler);
-  std::optional<std::int32_t> sample(llama_sampler* sampler);
-  bool has_valid_logits() const;
+  void sample_until_stopped(TokenSampler& sampler);
+  std::expected<std::int32_t, SampleError> sample(TokenSampler& sampler);
+  void stop_on_sampler(const SampleError& error);
   void stop_on_grammar(const GrammarError& error);
 
   Outcome evaluate(Phase phase, std::span<const std::int32_t> tokens, bool want_logits);

@@ -1,5 +1,6 @@
 #include "tracer/engine/grammar.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <exception>
@@ -11,8 +12,15 @@ namespace tt {
 
 namespace {
 
-// A reply of the child: its first byte, then the bits or the message.
-constexpr char kAllowed = 'a', kRejected = 'r';
+// A reply of the child: its first byte, then nothing, the bits, or the message.
+constexpr char kYes = 'y', kOthers = 'o', kRejected = 'r';
+
+// A question.
+struct Question {
+  std::int32_t accepted;   // the token before it; kNoToken: none
+  std::int32_t candidate;  // may it follow? kNoToken: may any token follow?
+};
+constexpr std::int32_t kNoToken = -1;
 
 // No limit on the CPU time: a generation may have any number of tokens. Each has the time limit.
 constexpr JobLimits kGrammarLimits{.cpu_time = std::chrono::milliseconds(0)};
@@ -40,7 +48,7 @@ std::string allowed_tokens(llama_sampler* grammar, std::vector<llama_token_data>
       .data = all.data(), .size = all.size(), .selected = -1, .sorted = false};
   llama_sampler_apply(grammar, &candidates);
   std::string bits(1 + (all.size() + 7) / 8, '\0');
-  bits[0] = kAllowed;
+  bits[0] = kOthers;
   bool any = false;
   for (std::size_t i = 0; i < candidates.size; ++i) {
     if (std::isinf(candidates.data[i].logit)) continue;
@@ -54,6 +62,13 @@ std::string allowed_tokens(llama_sampler* grammar, std::vector<llama_token_data>
       kRejected);
 }
 
+bool allows_token(llama_sampler* grammar, llama_token token) {
+  llama_token_data single{.id = token, .logit = 0, .p = 0};
+  llama_token_data_array candidates{.data = &single, .size = 1, .selected = -1, .sorted = false};
+  llama_sampler_apply(grammar, &candidates);
+  return !std::isinf(single.logit);
+}
+
 void run_grammar(const llama_vocab* vocab, JobChannel& channel) {
   const LlamaSampler grammar(llama_sampler_init_grammar(vocab, channel.receive().c_str(), "root"));
   if (grammar == nullptr) {
@@ -63,17 +78,18 @@ void run_grammar(const llama_vocab* vocab, JobChannel& channel) {
                     kRejected));
     return;
   }
+  channel.send({&kYes, 1});
   std::vector<llama_token_data> all(static_cast<std::size_t>(llama_vocab_n_tokens(vocab)));
   for (;;) {
+    Question question{};
+    const std::string message = channel.receive();
+    std::memcpy(&question, message.data(), std::min(message.size(), sizeof question));
     try {
-      channel.send(allowed_tokens(grammar.get(), all));
-      const std::string accepted = channel.receive();
-      for (std::size_t at = 0; at + sizeof(llama_token) <= accepted.size();
-           at += sizeof(llama_token)) {
-        llama_token token = 0;
-        std::memcpy(&token, accepted.data() + at, sizeof token);
-        llama_sampler_accept(grammar.get(), token);
-      }
+      if (question.accepted != kNoToken) llama_sampler_accept(grammar.get(), question.accepted);
+      if (question.candidate != kNoToken && allows_token(grammar.get(), question.candidate))
+        channel.send({&kYes, 1});
+      else
+        channel.send(allowed_tokens(grammar.get(), all));
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception& error) {  // an invalid state of the grammar
@@ -98,7 +114,10 @@ LlamaModel load_vocabulary(const std::filesystem::path& model) {
 // ---------------------------------------------------------------- caller
 
 GrammarRun::GrammarRun(SandboxJob job, std::size_t tokens, KeepGoing keep_going)
-    : job_(std::move(job)), tokens_(tokens), keep_going_(std::move(keep_going)) {}
+    : job_(std::move(job)),
+      tokens_(tokens),
+      keep_going_(std::move(keep_going)),
+      accepted_(kNoToken) {}
 
 std::expected<std::unique_ptr<GrammarRun>, GrammarError> GrammarRun::start(
     Sandbox& vocabulary, const std::string& grammar, std::size_t tokens,
@@ -113,61 +132,57 @@ std::expected<std::unique_ptr<GrammarRun>, GrammarError> GrammarRun::start(
   return run;
 }
 
-void GrammarRun::receive() {
+void GrammarRun::fail(const JobError& error) { error_ = grammar_error(error); }
+
+// nullopt: error_ is set.
+std::optional<std::string> GrammarRun::receive() {
   auto reply = job_.receive(keep_going_);
   if (!reply) {
-    error_ = grammar_error(reply.error());
+    fail(reply.error());
   } else if (reply->starts_with(kRejected)) {
     error_ = GrammarError{.kind = GrammarError::Kind::Grammar, .message = reply->substr(1)};
-  } else if (reply->size() != 1 + (tokens_ + 7) / 8) {
+  } else {
+    return *std::move(reply);
+  }
+  return std::nullopt;
+}
+
+// False: `allowed_` is set, or error_.
+bool GrammarRun::ask(std::int32_t candidate) {
+  if (error_) return false;
+  const Question question{.accepted = std::exchange(accepted_, kNoToken), .candidate = candidate};
+  if (const auto sent = job_.send(
+          {reinterpret_cast<const char*>(&question), sizeof question}, keep_going_);
+      !sent) {
+    fail(sent.error());
+    return false;
+  }
+  auto reply = receive();
+  if (!reply || reply->starts_with(kYes)) return reply.has_value();
+  if (reply->size() != 1 + (tokens_ + 7) / 8) {
     error_ = GrammarError{.kind = GrammarError::Kind::Server,
                           .message = "The model's file has changed. Load it again."};
   } else {
     allowed_ = *std::move(reply);
   }
+  return false;
 }
 
-void GrammarRun::update() {
-  if (error_ || accepted_.empty()) return;
-  const auto sent = job_.send(
-      {reinterpret_cast<const char*>(accepted_.data()), accepted_.size() * sizeof(llama_token)},
-      keep_going_);
-  accepted_.clear();
-  if (sent) return receive();
-  error_ = grammar_error(sent.error());
+bool GrammarRun::allows(std::int32_t token) { return ask(token); }
+
+bool GrammarRun::allows_any() {
+  ask(kNoToken);
+  return !error_;
 }
 
-bool GrammarRun::allows(std::int32_t token) const {
-  const auto id = static_cast<std::size_t>(token);
-  return id < tokens_ && (static_cast<unsigned char>(allowed_[1 + id / 8]) >> id % 8 & 1) != 0;
-}
-
-GrammarRun& GrammarRun::of(const llama_sampler* sampler) {
-  return *static_cast<GrammarRun*>(sampler->ctx);
-}
-
-llama_sampler* GrammarRun::sampler() {
-  static llama_sampler_i functions{
-      .name = [](const llama_sampler*) { return "grammar"; },
-      .accept = [](llama_sampler* self, llama_token id) { of(self).accepted_.push_back(id); },
-      .apply =
-          [](llama_sampler* self, llama_token_data_array* candidates) {
-            GrammarRun& run = of(self);
-            run.update();
-            if (run.error_) return;
-            for (std::size_t i = 0; i < candidates->size; ++i)
-              if (!run.allows(candidates->data[i].id)) candidates->data[i].logit = -INFINITY;
-          },
-      .reset = nullptr,
-      .clone = nullptr,
-      .free = nullptr,
-      .backend_init = nullptr,
-      .backend_accept = nullptr,
-      .backend_apply = nullptr,
-      .backend_set_input = nullptr,
-      .backend_reset = nullptr,
-      .copy_state = nullptr};
-  return llama_sampler_init(&functions, this);
+void GrammarRun::exclude(std::span<llama_token_data> candidates) const {
+  if (error_) return;
+  for (llama_token_data& each : candidates) {
+    const auto id = static_cast<std::size_t>(each.id);
+    const bool allowed =
+        id < tokens_ && (static_cast<unsigned char>(allowed_[1 + id / 8]) >> id % 8 & 1) != 0;
+    if (!allowed) each.logit = -INFINITY;
+  }
 }
 
 }  // namespace tt

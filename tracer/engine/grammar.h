@@ -2,9 +2,12 @@
 // without limit, and one accepted token can take any amount of time and memory: the inference
 // thread must not run it.
 //
-// The child holds llama.cpp's grammar sampler. For each token it sends one bit per token of the
-// vocabulary: whether the grammar allows it next. It computes only while the inference thread
-// waits for it, never while a graph runs, so that it does not disturb the times of ops.
+// The child holds llama.cpp's grammar sampler with its state. For each token, one message passes
+// the token before it and a candidate. The reply is that the grammar allows the candidate or, if it
+// does not, one bit per token of the vocabulary: whether the grammar allows it. Checking one token
+// takes microseconds, checking the vocabulary milliseconds, and models mostly propose an allowed
+// one. The child computes only while the inference thread waits for it, never while a graph runs,
+// so that it does not disturb the times of ops.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +16,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,29 +41,34 @@ LlamaModel load_vocabulary(const std::filesystem::path& model);
 class GrammarRun {
  public:
   // `vocabulary`: tt-worker with the model as its argument; `tokens`: the size of its vocabulary.
-  // Returns when the child has parsed the grammar and knows the first allowed tokens.
+  // Returns when the child has parsed the grammar.
   static std::expected<std::unique_ptr<GrammarRun>, GrammarError> start(
       Sandbox& vocabulary, const std::string& grammar, std::size_t tokens,
       const KeepGoing& keep_going = {});
 
-  // A sampler for a chain: excludes the tokens that the grammar does not allow. Must not outlive
-  // this object. The chain owns it.
-  llama_sampler* sampler();
-  // Set when the sampler could not decide; the sampled token is then meaningless.
+  // Whether the grammar allows this token next. False also after an error.
+  bool allows(std::int32_t token);
+  // After allows() returned false: sets the logits of the tokens that the grammar does not allow to
+  // -infinity. No effect after an error.
+  void exclude(std::span<llama_token_data> candidates) const;
+  // The token that was chosen, which the grammar allows. Sent with the next question.
+  void accept(std::int32_t token) { accepted_ = token; }
+  // Whether any token can follow; otherwise error() says what is wrong.
+  bool allows_any();
+  // Set when the child could not answer.
   const std::optional<GrammarError>& error() const { return error_; }
 
  private:
   explicit GrammarRun(SandboxJob job, std::size_t tokens, KeepGoing keep_going);
-  void update();  // sends the accepted tokens and receives the allowed ones
-  void receive();
-  bool allows(std::int32_t token) const;
-  static GrammarRun& of(const llama_sampler* sampler);
+  bool ask(std::int32_t candidate);
+  void fail(const JobError& error);
+  std::optional<std::string> receive();
 
   SandboxJob job_;
   const std::size_t tokens_;
   const KeepGoing keep_going_;
-  std::vector<std::int32_t> accepted_;  // not sent yet
-  std::string allowed_;                 // one bit per token
+  std::int32_t accepted_;  // not sent yet; kNoToken: sent
+  std::string allowed_;    // the last reply with one bit per token
   std::optional<GrammarError> error_;
 };
 

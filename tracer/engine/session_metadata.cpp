@@ -86,24 +86,15 @@ SessionInfo Engine::describe(const GenerationRequest& request) const {
       add(std::format("request.messages.{}.{}", i, (*messages)[i].role), (*messages)[i].content);
     }
   }
-  const Sampling& sampling = request.sampling;
   add("request.max_tokens", std::to_string(request.max_tokens));
-  add("request.temperature", std::format("{}", sampling.temperature));
-  add("request.top_k", std::to_string(sampling.top_k));
-  add("request.top_p", std::format("{}", sampling.top_p));
-  add("request.min_p", std::format("{}", sampling.min_p));
-  add("request.repeat_penalty", std::format("{}", sampling.repeat_penalty));
-  add("request.repeat_last_n", std::to_string(sampling.repeat_last_n));
-  if (!sampling.grammar.empty()) add("request.grammar", sampling.grammar);
+  for (auto& [name, value] : sampling_facts(request.sampling)) add("request." + name, value);
   for (std::size_t i = 0; i < request.stop.size(); ++i)
     add(std::format("request.stop.{}", i), request.stop[i]);
   // Tokens without text in the answer (see RecordedAnswer).
   std::vector<std::int32_t> silent = impl_->control_tokens;
-  if (ends_at_eog(request)) {
-    silent.insert(silent.end(), impl_->eog_tokens.begin(), impl_->eog_tokens.end());
-    std::ranges::sort(silent);
-    silent.erase(std::ranges::unique(silent).begin(), silent.end());
-  }
+  silent.insert(silent.end(), impl_->eog_tokens.begin(), impl_->eog_tokens.end());
+  std::ranges::sort(silent);
+  silent.erase(std::ranges::unique(silent).begin(), silent.end());
   if (!silent.empty()) add("request.silent", format_ranges(silent));
   add("context.size", std::to_string(facts.context));
   const ContextOptions& context = impl_->context_options;

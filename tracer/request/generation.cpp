@@ -8,10 +8,6 @@
 
 namespace tt {
 
-bool ends_at_eog(const GenerationRequest& request) {
-  return !request.ignore_eos || !request.sampling.grammar.empty();
-}
-
 std::string new_session_id() {
   // A counter with a random start: ids of one process are unique even within a second.
   static std::atomic<std::uint32_t> next = std::random_device{}();

@@ -10,6 +10,7 @@
 
 #include "tracer/format/model/session.h"
 #include "tracer/format/model/step.h"
+#include "tracer/request/sampling.h"
 
 namespace tt {
 
@@ -21,17 +22,6 @@ struct ChatMessage {
 
 // Text, a conversation (the model's chat template is applied), or token ids.
 using Prompt = std::variant<std::string, std::vector<ChatMessage>, std::vector<std::int32_t>>;
-
-struct Sampling {
-  float temperature = 0.8F;     // 0: always the most likely token
-  std::int32_t top_k = 40;      // 0: off
-  float top_p = 0.95F;          // 1: off
-  float min_p = 0.05F;          // 0: off
-  float repeat_penalty = 1.0F;  // 1: off
-  std::int32_t repeat_last_n = 64;
-  std::uint32_t seed = 0xFFFFFFFFu;  // 0xFFFFFFFF: random; the seed used is recorded
-  std::string grammar;               // GBNF; empty: none
-};
 
 struct GenerationRequest {
   std::string id;  // session id; empty: a new id is generated
@@ -52,10 +42,6 @@ struct GenerationRequest {
   // not match all: the output of an op that writes to a cache is the whole cache.
   std::string stats_pattern = "attn_out|ffn_out|ffn_moe_out|l_out|result_";
 };
-
-// Whether an end-of-generation token ends the generation. With a grammar it always does,
-// because a complete grammar allows no other token.
-bool ends_at_eog(const GenerationRequest& request);
 
 enum class StopReason : std::uint8_t {
   None,

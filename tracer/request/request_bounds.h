@@ -1,5 +1,5 @@
 // Limits of request parameters, shared by HTTP (api/json/generation_body.h, which defines the
-// names; api/openapi.yaml) and the command line (tt record).
+// names; api/openapi.yaml) and the command line (tt record). Those of the samplers: sampling.h.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,8 @@ struct NumberBounds {
 inline constexpr double kMaxInt32 = 2147483647, kMaxUint32 = 4294967295;
 
 inline constexpr std::array kRequestBounds = {
-    NumberBounds{"max_tokens", 0, kMaxInt32},   //
-    NumberBounds{"temperature", 0, 100},        //
-    NumberBounds{"top_k", 0, kMaxInt32},        //
-    NumberBounds{"top_p", 0, 1},                //
-    NumberBounds{"min_p", 0, 1},                //
-    NumberBounds{"repeat_penalty", 0.01, 100},  //
-    NumberBounds{"repeat_last_n", -1, kMaxContext},
-    NumberBounds{"seed", 0, kMaxUint32},
+    NumberBounds{"max_tokens", 0, kMaxInt32},
+    NumberBounds{"seed", -1, kMaxUint32},
     NumberBounds{"residency_interval_ms", 0, 3'600'000},
 };
 

@@ -155,9 +155,9 @@ std::expected<std::string, JobError> SandboxJob::receive_until(Deadline deadline
     return std::unexpected(std::move(error));
   };
   std::string message;
-  std::vector<char> packet(1 + kPartBytes);
+  const auto packet = std::make_unique_for_overwrite<char[]>(1 + kPartBytes);
   for (;;) {
-    const ssize_t got = ::recv(fd_, packet.data(), packet.size(), MSG_DONTWAIT);
+    const ssize_t got = ::recv(fd_, packet.get(), 1 + kPartBytes, MSG_DONTWAIT);
     // ECONNRESET: the child has ended with unread input. Reported once; then come its packets.
     if (got < 0 && (errno == EINTR || errno == ECONNRESET)) continue;
     if (got < 0 && errno == EAGAIN) {
@@ -167,7 +167,7 @@ std::expected<std::string, JobError> SandboxJob::receive_until(Deadline deadline
     }
     if (got < 1)
       return fail({.kind = Kind::Unavailable, .reason = "could not be run: tt-worker ended"});
-    const std::string_view data(packet.data() + 1, static_cast<std::size_t>(got) - 1);
+    const std::string_view data(packet.get() + 1, static_cast<std::size_t>(got) - 1);
     const auto type = static_cast<Packet>(packet[0]);
     if (type == Packet::Exited) {
       int status = 0;

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -28,12 +29,12 @@ using namespace sandbox_wire;
 
 std::string JobChannel::receive() {
   std::string message;
-  std::vector<char> packet(1 + kPartBytes);
+  const auto packet = std::make_unique_for_overwrite<char[]>(1 + kPartBytes);
   for (;;) {
-    const ssize_t got = ::recv(fd_, packet.data(), packet.size(), 0);
+    const ssize_t got = ::recv(fd_, packet.get(), 1 + kPartBytes, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 1) ::_exit(0);
-    message.append(packet.data() + 1, static_cast<std::size_t>(got) - 1);
+    message.append(packet.get() + 1, static_cast<std::size_t>(got) - 1);
     if (static_cast<Packet>(packet[0]) == Packet::LastPart) return message;
   }
 }

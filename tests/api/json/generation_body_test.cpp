@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <format>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
 
 #include "api/openapi/openapi.h"
 
@@ -40,6 +44,53 @@ TEST(GenerationBody, AcceptsEveryField) {
   EXPECT_TRUE(request->stream);
 }
 
+TEST(GenerationBody, AcceptsEverySamplingNumberAtItsBounds) {
+  for (const SamplingField& field : kSamplingFields) {
+    SCOPED_TRACE(field.name);
+    for (const double value : {field.min, field.max}) {
+      const auto body = [&](double number) {
+        const bool whole = std::holds_alternative<std::int32_t Sampling::*>(field.member);
+        const nlohmann::json json =
+            whole ? nlohmann::json(static_cast<std::int64_t>(number)) : nlohmann::json(number);
+        return parse_generation_body(
+            nlohmann::json{{"prompt", "a"}, {field.name, json}}.dump());
+      };
+      const auto taken = body(value);
+      ASSERT_TRUE(taken.has_value()) << taken.error().detail;
+      std::visit(
+          [&](auto member) {
+            const auto& sampling = taken->request.sampling;
+            EXPECT_EQ(sampling.*member,
+                      static_cast<std::decay_t<decltype(sampling.*member)>>(value));
+          },
+          field.member);
+      EXPECT_FALSE(body(value == field.min ? value - 1 : value + 1).has_value());
+    }
+  }
+}
+
+// With the forms and spellings of llama-server.
+TEST(GenerationBody, AcceptsSamplersBreakersAndBiases) {
+  const auto sampling = [](const char* field) {
+    const auto body = parse_generation_body(std::string(R"({"prompt": "a", )") + field + "}");
+    if (!body) ADD_FAILURE() << body.error().detail;
+    return body ? body->request.sampling : Sampling{};
+  };
+  EXPECT_EQ(samplers_text(sampling(R"("samplers": ["top_k", "min-p", "TEMP", "typ", "xtc"])").samplers),
+            "top_k;min_p;temperature;typ_p;xtc");
+  EXPECT_EQ(samplers_text(sampling(R"("samplers": "edskypmxta")").samplers),
+            "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature;adaptive_p");
+  EXPECT_TRUE(sampling(R"("samplers": [])").samplers.empty());
+  EXPECT_EQ(sampling(R"("dry_sequence_breakers": ["\n", "ä"])").dry_sequence_breakers,
+            (std::vector<std::string>{"\n", "ä"}));
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  EXPECT_EQ(sampling(R"("logit_bias": [[5, 1.5], ["the", -2], [7, false]])").logit_bias,
+            (std::vector<LogitBias>{{5, 1.5F}, {"the", -2}, {7, kNever}}));
+  EXPECT_EQ(sampling(R"("logit_bias": {"5": 1.5, "the": false})").logit_bias,
+            (std::vector<LogitBias>{{5, 1.5F}, {"the", kNever}}));
+  EXPECT_EQ(sampling(R"("seed": -1)").seed, Sampling{}.seed);
+}
+
 TEST(GenerationBody, AcceptsThreeKindsOfPrompt) {
   const auto messages = parse_generation_body(
       R"({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]})");
@@ -61,12 +112,24 @@ TEST(GenerationBody, DefaultsMatchOpenApi) {
       openapi_json())["components"]["schemas"]["GenerateRequest"]["properties"];
   const GenerationRequest none;
   EXPECT_EQ(fields["max_tokens"]["default"], none.max_tokens);
-  EXPECT_EQ(fields["temperature"]["default"].get<float>(), none.sampling.temperature);
-  EXPECT_EQ(fields["top_k"]["default"], none.sampling.top_k);
-  EXPECT_EQ(fields["top_p"]["default"].get<float>(), none.sampling.top_p);
-  EXPECT_EQ(fields["min_p"]["default"].get<float>(), none.sampling.min_p);
-  EXPECT_EQ(fields["repeat_penalty"]["default"].get<float>(), none.sampling.repeat_penalty);
-  EXPECT_EQ(fields["repeat_last_n"]["default"], none.sampling.repeat_last_n);
+  for (const SamplingField& field : kSamplingFields) {
+    SCOPED_TRACE(field.name);
+    const nlohmann::json& documented = fields[std::string(field.name)];
+    std::visit(
+        [&](auto member) {
+          EXPECT_EQ(documented["default"].get<std::decay_t<decltype(none.sampling.*member)>>(),
+                    none.sampling.*member);
+        },
+        field.member);
+    EXPECT_EQ(documented["minimum"].get<double>(), field.min);
+    EXPECT_EQ(documented["maximum"].get<double>(), field.max);
+    EXPECT_EQ(documented["description"].get<std::string>(), field.help);
+  }
+  EXPECT_EQ(fields["dry_sequence_breakers"]["default"], none.sampling.dry_sequence_breakers);
+  std::string order;
+  for (const auto& name : fields["samplers"]["default"])
+    order += (order.empty() ? "" : ";") + name.get<std::string>();
+  EXPECT_EQ(order, samplers_text(none.sampling.samplers));
   EXPECT_EQ(fields["ignore_eos"]["default"], none.ignore_eos);
   EXPECT_EQ(fields["reuse_prefix"]["default"], none.reuse_prefix);
   EXPECT_EQ(fields["level"]["default"], to_text(none.level));
@@ -108,6 +171,18 @@ TEST(GenerationBody, RejectsInvalidFieldsWithExpectedValues) {
       {R"({"messages": [{})" + repeat(4096, ",{}") + "]}", "bad_request",
        "an array of at most 4096 objects"},
       {R"({})", "bad_request", "exactly one of"},
+      {R"({"samplers": ["top_q"]})", "bad_request", "unknown sampler \"top_q\"; known: penalties"},
+      {R"({"samplers": "kz"})", "bad_request", "k (top_k)"},
+      {R"({"samplers": 3})", "bad_request", "names of samplers"},
+      {R"({"dry_sequence_breakers": []})", "bad_request", "1 to 32 strings of 1 to 40 bytes"},
+      {R"({"dry_sequence_breakers": ["a", ""]})", "bad_request", "1 to 32 strings"},
+      {R"({"dry_sequence_breakers": ["a\u0000"]})", "bad_request", "1 to 32 strings"},
+      {R"({"logit_bias": [[1]]})", "bad_request", "pairs [token, bias]"},
+      {R"({"logit_bias": [[-1, 1]]})", "bad_request", "pairs [token, bias]"},
+      {R"({"logit_bias": [["", 1]]})", "bad_request", "pairs [token, bias]"},
+      {R"({"logit_bias": {"a": 1e5}})", "bad_request", "from -10000 to 10000 or false"},
+      {R"({"logit_bias": {"a": true}})", "bad_request", "from -10000 to 10000 or false"},
+      {R"({"logit_bias": 3})", "bad_request", "pairs [token, bias]"},
       {R"({"prompt": "a", "tokens": [1]})", "bad_request", "exactly one of"},
       {R"({"prompt": "a", "tempeature": 1})", "bad_request", "\"tempeature\""},
       {R"({"prompt": "a", "tempeature": 1})", "bad_request", "temperature, top_k"},

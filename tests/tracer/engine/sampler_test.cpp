@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <map>
 #include <numbers>
+#include <random>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,14 +25,7 @@ namespace {
 using Ids = std::vector<std::int32_t>;
 using Distribution = std::map<std::int32_t, double>;
 
-constexpr Sampling kPlain = {.temperature = 1.0F,
-                             .top_k = 0,
-                             .top_p = 1.0F,
-                             .min_p = 0.0F,
-                             .repeat_penalty = 1.0F,
-                             .repeat_last_n = 64,
-                             .seed = 0,
-                             .grammar = {}};
+const Sampling kPlain = {.temperature = 1.0F, .top_k = 0, .top_p = 1.0F, .min_p = 0.0F, .seed = 0};
 
 struct Candidate {
   std::int32_t id;
@@ -206,6 +200,84 @@ TEST_F(Samplers, RepetitionPenaltyAppliesWithinWindow) {
   }
   EXPECT_EQ(answers[0], answers[1]) << "an empty window";
   for (std::size_t i = 2; i < answers.size(); ++i) EXPECT_NE(answers[i], answers[i - 1]) << i;
+}
+
+// llama.cpp's chain on all tokens: the reference for the selection of likely candidates.
+class WholeVocabulary {
+ public:
+  explicit WholeVocabulary(const Sampling& sampling) {
+    const auto add = [&](llama_sampler* link) { llama_sampler_chain_add(chain_.get(), link); };
+    add(llama_sampler_init_top_k(sampling.top_k));
+    add(llama_sampler_init_top_p(sampling.top_p, 0));
+    add(llama_sampler_init_min_p(sampling.min_p, 0));
+    add(llama_sampler_init_temp(sampling.temperature));
+    add(llama_sampler_init_dist(sampling.seed));
+  }
+  std::int32_t sample(std::span<const float> logits) {
+    std::vector<llama_token_data> all;
+    for (std::size_t id = 0; id < logits.size(); ++id)
+      all.push_back({.id = static_cast<llama_token>(id), .logit = logits[id], .p = 0});
+    llama_token_data_array array{
+        .data = all.data(), .size = all.size(), .selected = -1, .sorted = false};
+    llama_sampler_apply(chain_.get(), &array);
+    return array.data[array.selected].id;
+  }
+
+ private:
+  LlamaSampler chain_{llama_sampler_chain_init(llama_sampler_chain_default_params())};
+};
+
+TEST(TokenSampler, ChoosesFromTheLikelyTokensWhatLlamaCppChoosesFromAll) {
+  ensure_backends_loaded();
+  const LlamaModel model = load_vocabulary(kTestPaths.bundled_model);
+  const llama_vocab* vocab = llama_model_get_vocab(model.get());
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal(0, 3);
+  for (const std::int32_t top_k : {1, 3, 40, 128, 129}) {
+    for (const float temperature : {0.0F, 0.8F, 4.0F}) {
+      for (const float step : {0.0F, 0.5F}) {  // with a step, many logits are equal
+        SCOPED_TRACE(std::to_string(top_k) + ", " + std::to_string(temperature) + ", " +
+                     std::to_string(step));
+        Sampling sampling;
+        sampling.top_k = top_k;
+        sampling.temperature = temperature;
+        sampling.seed = 5;
+        TokenSampler sampler(sampling, {}, vocab, 512, nullptr);
+        WholeVocabulary reference(sampling);
+        for (const std::size_t tokens : {700UZ, 32'000UZ, 50'021UZ}) {
+          for (int i = 0; i < 5; ++i) {
+            std::vector<float> logits(tokens);
+            for (float& logit : logits) {
+              logit = normal(random);
+              if (step > 0) logit = std::round(logit / step) * step;
+            }
+            if (i == 1) std::ranges::sort(logits);  // all likely ones in one block
+            EXPECT_EQ(sampler.sample(logits), reference.sample(logits)) << tokens;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(TokenSampler, RejectsInvalidLogitsWhereverTheyAre) {
+  ensure_backends_loaded();
+  const LlamaModel model = load_vocabulary(kTestPaths.bundled_model);
+  const llama_vocab* vocab = llama_model_get_vocab(model.get());
+  TokenSampler sampler({.seed = 5}, {}, vocab, 512, nullptr);
+  for (const std::size_t tokens : {700UZ, 32'001UZ}) {
+    for (const float wrong : {NAN, INFINITY}) {
+      for (const std::size_t at : {0UZ, 65UZ, tokens - 1}) {
+        std::vector<float> logits(tokens);
+        for (std::size_t id = 0; id < tokens; ++id) logits[id] = static_cast<float>(id % 97);
+        EXPECT_TRUE(sampler.sample(logits).has_value());
+        logits[at] = wrong;
+        const auto sampled = sampler.sample(logits);
+        ASSERT_FALSE(sampled.has_value()) << at;
+        EXPECT_EQ(sampled.error().kind, SampleError::Kind::InvalidLogits);
+      }
+    }
+  }
 }
 
 }  // namespace
