@@ -1,17 +1,15 @@
 // /metrics: format, counters, and compatibility with llama-server's names.
 #include "server/observability/metrics.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <format>
 
 #include "tests/server/observability/exposition.h"
 #include "tests/server/support/http_client.h"
+#include "tests/server/support/llama_server.h"
 #include "tests/server/support/program.h"
 #include "tests/support/test_paths.h"
 #include "tests/support/wait.h"
@@ -162,36 +160,13 @@ TEST(Metrics, ProcessMetricsDescribeThisProcess) {
 
 // ---------------------------------------------------------------- against llama-server
 
-std::uint16_t free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  close(fd);
-  return ntohs(address.sin_port);
-}
-
 std::string body_of(const httplib::Result& result) { return result ? result->body : ""; }
 
 // The metrics of llama-server after the same prompt for one token and for eight.
 Exposition llama_server_metrics() {
-  const std::uint16_t port = free_port();
-  const Program program(
-      {"-m", kTestPaths.bundled_model, "--host", "127.0.0.1", "--port", std::to_string(port),
-       "--metrics", "--no-webui", "-c", "256", "-t", "1", "-tb", "1", "-np", "1"},
-      {}, "llama-server");
-  httplib::Client client = http_client("http://127.0.0.1:" + std::to_string(port));
-  const bool started = wait_until([&] {
-    const auto health = client.Get("/health");
-    return health && health->status == 200;
-  });
-  if (!started) {
-    ADD_FAILURE() << "llama-server does not start: " << program.stderr_text();
-    return {};
-  }
+  const LlamaServer server(kTestPaths.bundled_model, {"--metrics", "-c", "256"});
+  if (!server.started()) return {};
+  httplib::Client client = server.client();
   for (const char* count : {"1", "8"}) {
     const auto answer = client.Post(
         "/completion",

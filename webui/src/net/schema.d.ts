@@ -2086,43 +2086,165 @@ export interface components {
              */
             readonly max_tokens?: number;
             /**
-             * @description 0: always the most likely token
+             * @description Sampling temperature; 0: always the most likely token
              * @default 0.8
              */
             readonly temperature?: number;
             /**
-             * @description Number of most likely tokens to sample from; 0: disabled
+             * @description Dynamic temperature: the temperature varies by up to this much with the entropy; 0: off
+             * @default 0
+             */
+            readonly dynatemp_range?: number;
+            /**
+             * @description Exponent of the dynamic temperature
+             * @default 1
+             */
+            readonly dynatemp_exponent?: number;
+            /**
+             * @description Number of most likely tokens to sample from; 0: off
              * @default 40
              */
             readonly top_k?: number;
             /**
-             * @description Cumulative probability of the tokens to sample from; 1: disabled
+             * @description Cumulative probability of the tokens to sample from; 1: off
              * @default 0.95
              */
             readonly top_p?: number;
             /**
-             * @description Minimum probability, relative to the most likely token; 0: disabled
+             * @description Minimum probability, relative to the most likely token; 0: off
              * @default 0.05
              */
             readonly min_p?: number;
             /**
-             * @description Penalty for repeated tokens; 1: disabled
+             * @description Maximum distance from the highest logit, in standard deviations of the logits; 0 or less: off
+             * @default -1
+             */
+            readonly top_n_sigma?: number;
+            /**
+             * @description Locally typical sampling: cumulative probability of the tokens to sample from; 1: off
+             * @default 1
+             */
+            readonly typical_p?: number;
+            /**
+             * @description Probability with which XTC removes the most likely tokens; 0: off
+             * @default 0
+             */
+            readonly xtc_probability?: number;
+            /**
+             * @description XTC: minimum probability of the tokens that are removed, except the last one; more than 0.5: off
+             * @default 0.1
+             */
+            readonly xtc_threshold?: number;
+            /**
+             * @description Minimum number of tokens that top-p, min-p, typical-p and XTC keep
+             * @default 0
+             */
+            readonly min_keep?: number;
+            /**
+             * @description Number of last tokens that the repeat, presence and frequency penalties cover, at most the context; -1: all
+             * @default 64
+             */
+            readonly repeat_last_n?: number;
+            /**
+             * @description Penalty for repeated tokens; 1: off
              * @default 1
              */
             readonly repeat_penalty?: number;
             /**
-             * @description Number of last tokens that `repeat_penalty` covers, at most the context; -1: all
+             * @description Subtracted from the logits of repeated tokens; 0: off
+             * @default 0
+             */
+            readonly presence_penalty?: number;
+            /**
+             * @description Subtracted from the logits of repeated tokens, per repetition; 0: off
+             * @default 0
+             */
+            readonly frequency_penalty?: number;
+            /**
+             * @description DRY: factor of the penalty for repeated sequences of tokens; 0: off
+             * @default 0
+             */
+            readonly dry_multiplier?: number;
+            /**
+             * @description DRY: base of the penalty, which grows with the length of the sequence
+             * @default 1.75
+             */
+            readonly dry_base?: number;
+            /**
+             * @description DRY: longest sequence that may be repeated without a penalty
+             * @default 2
+             */
+            readonly dry_allowed_length?: number;
+            /**
+             * @description DRY: number of last tokens in which sequences are searched, at most the context; 0: off, -1: all
              * @default 64
              */
-            readonly repeat_last_n?: number;
-            /** @description Default: a random seed, which is recorded in the session */
+            readonly dry_penalty_last_n?: number;
+            /**
+             * @description Mirostat 1 or 2, instead of all other samplers except logit bias and temperature; 0: off
+             * @default 0
+             */
+            readonly mirostat?: number;
+            /**
+             * @description Mirostat: target entropy
+             * @default 5
+             */
+            readonly mirostat_tau?: number;
+            /**
+             * @description Mirostat: learning rate
+             * @default 0.1
+             */
+            readonly mirostat_eta?: number;
+            /**
+             * @description Adaptive-p: probability of the tokens to choose; less than 0: any. Only with adaptive_p in the list of samplers
+             * @default -1
+             */
+            readonly adaptive_target?: number;
+            /**
+             * @description Adaptive-p: how slowly the target adapts
+             * @default 0.9
+             */
+            readonly adaptive_decay?: number;
+            /**
+             * @description Samplers in the order in which they are applied. As a string: their letters e (penalties), d (dry), s (top_n_sigma), k (top_k), y (typ_p), p (top_p), m (min_p), x (xtc), t (temperature), a (adaptive_p)
+             * @default [
+             *       "penalties",
+             *       "dry",
+             *       "top_n_sigma",
+             *       "top_k",
+             *       "typ_p",
+             *       "top_p",
+             *       "min_p",
+             *       "xtc",
+             *       "temperature"
+             *     ]
+             */
+            readonly samplers?: readonly string[] | string;
+            /**
+             * @description DRY: texts over which sequences do not continue
+             * @default [
+             *       "\n",
+             *       ":",
+             *       "\"",
+             *       "*"
+             *     ]
+             */
+            readonly dry_sequence_breakers?: readonly string[];
+            /** @description Added to the logits of tokens; false: the token is never chosen. Pairs [token, bias], or an object with a token as the name. A token is an id or a text; of a text, each token */
+            readonly logit_bias?: readonly (readonly unknown[])[] | {
+                readonly [key: string]: unknown;
+            };
+            /**
+             * @description -1: a random seed, which is recorded in the session
+             * @default -1
+             */
             readonly seed?: number;
             /** @description GBNF grammar that constrains the answer */
             readonly grammar?: string;
             /** @description Texts that end the answer. The answer does not include them */
             readonly stop?: readonly string[];
             /**
-             * @description Continue after the end-of-sequence token
+             * @description Never choose a token that ends the answer
              * @default false
              */
             readonly ignore_eos?: boolean;

@@ -52,11 +52,29 @@ export function promptOf(
   }
 }
 
+// Further fields of a request, as JSON. The server checks their names and values.
+function moreSampling(text: string): Result<object, string> {
+  const wrong = err(
+    'More samplers must be a JSON object with fields of a request, for example {"dry_multiplier": 0.8, "mirostat": 2}.',
+  );
+  if (text.trim() === '') return ok({});
+  try {
+    const fields: unknown = JSON.parse(text);
+    return typeof fields === 'object' && fields !== null && !Array.isArray(fields)
+      ? ok(fields)
+      : wrong;
+  } catch {
+    return wrong;
+  }
+}
+
 export function requestOf(prompt: Prompt, settings: Settings): Result<GenerateRequest, string> {
   const seed = settings.seed.trim();
   if (seed !== '' && !wholeNumber.test(seed)) {
     return err('The seed must be a whole number below 1,000,000,000, or empty for a random seed.');
   }
+  const more = moreSampling(settings.moreSampling);
+  if (!more.ok) return more;
   const stop = settings.stop
     .split('\n')
     .map((line) => line.replaceAll('\\n', '\n'))
@@ -70,6 +88,7 @@ export function requestOf(prompt: Prompt, settings: Settings): Result<GenerateRe
     min_p: settings.minP,
     repeat_penalty: settings.repeatPenalty,
     repeat_last_n: settings.repeatLastN,
+    ...more.value,
     ...(seed === '' ? {} : { seed: Number(seed) }),
     ...(stop.length === 0 ? {} : { stop }),
     ignore_eos: settings.ignoreEos,

@@ -17,6 +17,7 @@ export interface Settings {
   readonly minP: number;
   readonly repeatPenalty: number;
   readonly repeatLastN: number;
+  readonly moreSampling: string; // JSON: further fields of the request; empty: none
   readonly seed: string; // empty: random
   readonly stop: string; // one per line
   readonly ignoreEos: boolean;
@@ -42,6 +43,7 @@ export const defaultSettings: Settings = {
   minP: 0.05,
   repeatPenalty: 1,
   repeatLastN: 64,
+  moreSampling: '',
   seed: '',
   stop: '',
   ignoreEos: false,

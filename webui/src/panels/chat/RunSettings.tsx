@@ -133,7 +133,7 @@ function Sampling({ settings, set }: Part) {
       <div class="checks">
         <Check
           text="Ignore end of text"
-          hint="Continue to generate after an end-of-text token"
+          hint="Never choose a token that ends the text"
           on={settings.ignoreEos}
           set={(ignoreEos) => {
             set({ ignoreEos });
@@ -148,6 +148,21 @@ function Sampling({ settings, set }: Part) {
           }}
         />
       </div>
+      <label
+        class="wide"
+        title="Further samplers, with the names and defaults of llama-server, as JSON. For example: presence_penalty, frequency_penalty, typical_p, top_n_sigma, xtc_probability, dry_multiplier, mirostat, dynatemp_range, min_keep, samplers, logit_bias, grammar"
+      >
+        <span>More samplers</span>
+        <textarea
+          class="mono"
+          rows={1}
+          placeholder='none; for example {"dry_multiplier": 0.8}'
+          value={settings.moreSampling}
+          onInput={(event) => {
+            set({ moreSampling: event.currentTarget.value });
+          }}
+        />
+      </label>
       <label
         class="wide"
         title="Generation stops before any of these strings. One per line; \n is a line break"

@@ -50,6 +50,16 @@ describe('requestOf', () => {
       expect.arrayContaining(['seed', 'stop', 'stats_pattern']),
     );
   });
+  it('sends more samplers, or says what they must be', () => {
+    expect(
+      request({ moreSampling: '{"dry_multiplier": 0.8, "samplers": ["top_k"]}' }),
+    ).toMatchObject({ ok: true, value: { dry_multiplier: 0.8, samplers: ['top_k'], top_k: 40 } });
+    for (const wrong of ['x', '[1]', '3', 'null', '{'])
+      expect(request({ moreSampling: wrong })).toMatchObject({
+        ok: false,
+        error: expect.stringContaining('JSON object') as string,
+      });
+  });
   it('sends each line as a stop string', () => {
     expect(request({ stop: 'END\n\n\\n\\n' })).toMatchObject({ value: { stop: ['END', '\n\n'] } });
   });
