@@ -14,7 +14,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // Below it, a division of the logits by the temperature can overflow.
 constexpr float kMinTemperature = 1e-6F;
-constexpr std::size_t kBlock = 64;  // logits
+constexpr std::size_t kLanes = 16;  // logits that are compared at once
 // llama.cpp selects more than this many tokens with another algorithm, which is fast enough.
 constexpr std::size_t kMaxLikely = 128;
 
@@ -70,6 +70,9 @@ bool changes_logits(SamplerKind kind, const Sampling& s) {
       return true;
   }
 }
+
+// Logits of a block of set_likely_candidates(): many more blocks than top_k, and few maxima to sort.
+std::size_t block_size(std::size_t logits) { return logits < 16'384 ? kLanes : 4 * kLanes; }
 
 // The top_k of a chain in which top-k is the first sampler that has an effect; otherwise 0.
 std::size_t leading_top_k(const Sampling& sampling) {
@@ -198,7 +201,7 @@ const llama_token_data& TokenSampler::choose() {
 
 bool TokenSampler::set_candidates(std::span<const float> logits, bool likely_only) {
   const bool possible = only_likely_ > 0 && only_likely_ <= kMaxLikely &&
-                        logits.size() >= 2 * kBlock * only_likely_;
+                        logits.size() >= 2 * block_size(logits.size()) * only_likely_;
   if (likely_only && possible && set_likely_candidates(logits)) return true;
   // The samplers sort and sum the logits; NaN would have any effect.
   bool valid = true;  // without a branch in the loop, which is vectorized
@@ -217,16 +220,16 @@ void TokenSampler::set_all_candidates(std::span<const float> logits) {
 // from it on are a few more than k candidates, instead of the whole vocabulary. False: a logit is
 // not a number, or candidates have equal logits; which of them llama.cpp keeps then depends on all.
 bool TokenSampler::set_likely_candidates(std::span<const float> logits) {
-  constexpr std::size_t kLanes = 16;
+  const std::size_t size = block_size(logits.size());
   block_maxima_.clear();
-  for (std::size_t at = 0; at < logits.size(); at += kBlock) {
-    const std::span block = logits.subspan(at, std::min(kBlock, logits.size() - at));
+  for (std::size_t at = 0; at < logits.size(); at += size) {
+    const std::span block = logits.subspan(at, std::min(size, logits.size() - at));
     float maximum = -kInfinity;
     bool valid = true;
-    if (block.size() == kBlock) {
+    if (block.size() == size) {
       float lanes[kLanes];
       std::copy_n(block.begin(), kLanes, lanes);
-      for (std::size_t i = kLanes; i < kBlock; i += kLanes)
+      for (std::size_t i = kLanes; i < size; i += kLanes)
         for (std::size_t lane = 0; lane < kLanes; ++lane)
           lanes[lane] = lanes[lane] < block[i + lane] ? block[i + lane] : lanes[lane];
       maximum = *std::ranges::max_element(lanes);
@@ -244,8 +247,8 @@ bool TokenSampler::set_likely_candidates(std::span<const float> logits) {
   candidates_.clear();
   for (std::size_t block = 0; block < block_maxima_.size(); ++block) {
     if (block_maxima_[block] < threshold) continue;
-    const std::size_t end = std::min((block + 1) * kBlock, logits.size());
-    for (std::size_t id = block * kBlock; id < end; ++id) {
+    const std::size_t end = std::min((block + 1) * size, logits.size());
+    for (std::size_t id = block * size; id < end; ++id) {
       if (logits[id] >= threshold)
         candidates_.push_back({.id = static_cast<llama_token>(id), .logit = logits[id], .p = 0});
     }

@@ -36,6 +36,17 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
     messages: [],
     tokens: [],
     grammar: ['', 'root ::= "a" | "b"'],
+    samplers: [[], ['top_k', 'min-p', 'temp'], 'edskypmxta', ''],
+    dry_sequence_breakers: [['\n'], Array.from({ length: 32 }, () => 'x'.repeat(40))],
+    logit_bias: [
+      [],
+      [
+        [5, 1.5],
+        ['the', false],
+      ],
+      {},
+      { 5: -10_000, the: 10_000 },
+    ],
     stop: [[], ['a', 'ä'], Array.from({ length: 32 }, (_, i) => `stop ${i}`)],
     stats_pattern: ['', 'attn.*'],
   },
