@@ -185,7 +185,7 @@ TEST(GenerationBody, RejectsInvalidFieldsWithExpectedValues) {
       {R"({"logit_bias": 3})", "bad_request", "pairs [token, bias]"},
       {R"({"prompt": "a", "tokens": [1]})", "bad_request", "exactly one of"},
       {R"({"prompt": "a", "tempeature": 1})", "bad_request", "\"tempeature\""},
-      {R"({"prompt": "a", "tempeature": 1})", "bad_request", "temperature, top_k"},
+      {R"({"prompt": "a", "tempeature": 1})", "bad_request", "top_k, top_p"},
       {R"({"prompt": 1})", "bad_request", "\"prompt\" must be a string"},
       {R"({"prompt": null})", "bad_request", "\"prompt\" must be a string"},
       {R"({"messages": "a"})", "bad_request", "\"messages\" must be an array"},

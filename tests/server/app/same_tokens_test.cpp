@@ -113,7 +113,7 @@ TEST(SameTokensAsLlamaServer, WithEachSampler) {
   const Model models[] = {
       {kTestPaths.bundled_model, 40},
       {write({.shape = "small", .dims = {.layers = 2}}, folder), 24},
-      {write({.shape = "qwen3moe-like", .dims = {.layers = 2}}, folder), 16},
+      {write({.shape = "qwen3-moe-like", .dims = {.layers = 2}}, folder), 16},
       {write({.shape = "tinyllama-1.1b", .dims = {.layers = 1, .embd = 512}}, folder), 16},
   };
   std::set<std::string> same;  // cases that never changed the answer
@@ -121,6 +121,7 @@ TEST(SameTokensAsLlamaServer, WithEachSampler) {
     if (c.changes) same.insert(c.name);
   for (const Model& model : models) {
     SCOPED_TRACE(model.path.filename());
+    ASSERT_FALSE(model.path.empty());
     const LlamaServer llama_server(model.path, {"-c", "512"});
     if (!llama_server.started()) return;
     RunningServer server(folder.path() / ("data-" + model.path.stem().string()),

@@ -162,6 +162,8 @@ TEST_F(Samplers, EachMatchesItsFormula) {
 // The most likely token after a penalty on the last `n` tokens.
 TEST_F(Samplers, RepetitionPenaltyAppliesWithinWindow) {
   constexpr std::uint32_t kTokens = 60;
+  const LlamaModel vocabulary = load_vocabulary(kTestPaths.bundled_model);
+  const llama_vocab* vocab = llama_model_get_vocab(vocabulary.get());
   const auto naive = [&](float penalty, std::size_t window) {
     PlainLlama llama(kTestPaths.bundled_model, TracedModel::small_context());
     Ids all = prompt, out;
@@ -175,6 +177,8 @@ TEST_F(Samplers, RepetitionPenaltyAppliesWithinWindow) {
         float& logit = logits[static_cast<std::size_t>(id)];
         logit = logit <= 0 ? logit * penalty : logit / penalty;
       }
+      for (std::int32_t id = 0; id < llama_vocab_n_tokens(vocab); ++id)  // ignore_eos
+        if (llama_vocab_is_eog(vocab, id)) logits[static_cast<std::size_t>(id)] = -INFINITY;
       const auto best =
           static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
       out.push_back(best);
