@@ -1,7 +1,9 @@
 #include "tracer/gguf/gguf_header.h"
 
+#include <fcntl.h>
 #include <ggml.h>
 #include <gguf.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -10,7 +12,11 @@
 #include <format>
 #include <fstream>
 #include <optional>
+#include <string_view>
 #include <unordered_set>
+#include <utility>
+
+#include "tracer/gguf/foreign_file.h"
 
 namespace tt {
 
@@ -39,9 +45,9 @@ class Reader {
     take(reinterpret_cast<char*>(&value), sizeof value);
     return ok_ ? value : T{};
   }
-  std::string text() {
+  std::string text(std::uint64_t max_bytes = UINT64_MAX) {
     const auto length = number<std::uint64_t>();
-    if (length > left()) fail();
+    if (length > left() || length > max_bytes) fail();
     std::string text(ok_ ? length : 0, '\0');
     take(text.data(), text.size());
     return text;
@@ -190,52 +196,370 @@ std::optional<std::uint64_t> bytes_of(ggml_type type, const std::array<std::int6
   return bytes;
 }
 
-// The offset is relative to the data section.
-GgufTensorInfo read_tensor(Reader& in) {
-  GgufTensorInfo tensor;
-  tensor.name = in.text();
+// ---------------------------------------------------------------- faults
+
+class Faults {
+ public:
+  using Kind = GgufFault::Kind;
+  explicit Faults(const std::filesystem::path& path) : path_(path.string()) {}
+
+  void add(Kind kind, std::string_view what, std::string tensor = {}, std::string value = {}) {
+    if (found_.size() == GgufContents::kMaxFaults) return;
+    found_.push_back({.kind = kind,
+                      .message = std::format("{}: {}", path_, what),
+                      .tensor = std::move(tensor),
+                      .value = std::move(value)});
+  }
+  void damaged(std::string_view where) {
+    add(Kind::Damaged,
+        std::format("the GGUF header is damaged or truncated ({}). Download or convert it again.",
+                    where));
+  }
+  std::vector<GgufFault> take() { return std::move(found_); }
+
+ private:
+  const std::string path_;
+  std::vector<GgufFault> found_;
+};
+
+constexpr const char* kWrittenWrongly =
+    "The file was written wrongly or is damaged: compare its checksum with that of the source. If "
+    "it is the same, downloading it again does not help; convert the model again.";
+
+// Forks number their own types above those of ggml. A larger number is damage.
+constexpr std::int32_t kMaxForkType = 1024;
+// Longer names and more dimensions are damage.
+constexpr std::size_t kMaxForeignName = 1024;
+constexpr std::uint32_t kMaxForeignDimensions = 8;
+
+// A tensor as in the file; its offset is relative to the data section.
+struct RawTensor {
+  GgufTensorInfo info;
+  bool has_size = false;  // type and shape determine its size
+};
+
+// Fails if the rest of the header cannot be read after it.
+RawTensor read_tensor(Reader& in, Faults& faults) {
+  using Kind = GgufFault::Kind;
+  RawTensor tensor;
+  GgufTensorInfo& info = tensor.info;
+  info.name = in.text(kMaxForeignName);
   const auto dims = in.number<std::uint32_t>();
-  tensor.ne = {1, 1, 1, 1};
-  if (tensor.name.size() >= GGML_MAX_NAME || dims > tensor.ne.size()) in.fail();
-  for (std::uint32_t i = 0; i < dims && in.ok(); ++i) tensor.ne[i] = in.number<std::int64_t>();
-  if (std::ranges::any_of(tensor.ne, [](std::int64_t n) { return n < 0; })) in.fail();
+  if (dims > kMaxForeignDimensions) in.fail();
+  info.ne = {1, 1, 1, 1};
+  bool is_valid = true;
+  for (std::uint32_t i = 0; i < dims && in.ok(); ++i) {
+    const auto n = in.number<std::int64_t>();
+    if (n < 0) in.fail();
+    if (i < info.ne.size()) info.ne[i] = n;
+  }
   const auto type = in.number<std::int32_t>();
-  tensor.offset = in.number<std::uint64_t>();
-  if (!in.ok() || type < 0 || type >= GGML_TYPE_COUNT) {
+  info.offset = in.number<std::uint64_t>();
+  if (type < 0 || type >= kMaxForkType) in.fail();
+  if (!in.ok()) return tensor;
+
+  if (info.name.size() >= GGML_MAX_NAME) {
+    is_valid = false;
+    faults.add(Kind::Unsupported,
+               std::format("the name of tensor {} has {} bytes; llama.cpp allows {}. {}", info.name,
+                           info.name.size(), GGML_MAX_NAME - 1, kWrittenWrongly),
+               info.name, std::to_string(info.name.size()));
+  }
+  if (dims > info.ne.size()) {
+    is_valid = false;
+    faults.add(Kind::Unsupported,
+               std::format("tensor {} has {} dimensions; llama.cpp supports {}. The file is for "
+                           "another program.",
+                           info.name, dims, info.ne.size()),
+               info.name, std::to_string(dims));
+  }
+  const bool is_known = type < GGML_TYPE_COUNT && ggml_type_size(static_cast<ggml_type>(type)) > 0;
+  if (!is_known) {
+    const bool was_removed = type < GGML_TYPE_COUNT;
+    info.type = std::format("?{}", type);
+    faults.add(
+        Kind::UnknownType,
+        std::format("tensor {} has the type {}, {}. Downloading the file again does not "
+                    "help: take the model with a quantization type of llama.cpp, or "
+                    "quantize it again.",
+                    info.name, type,
+                    was_removed ? std::string("which llama.cpp has removed")
+                                : std::format("which ggml {} does not know: a quantization type of "
+                                              "a fork of llama.cpp, or of a newer version",
+                                              ggml_version())),
+        info.name, std::to_string(type));
+    return tensor;
+  }
+  const auto known = static_cast<ggml_type>(type);
+  info.type = ggml_type_name(known);
+  if (!is_valid) return tensor;
+  if (info.ne[0] % ggml_blck_size(known) != 0) {
+    faults.add(
+        Kind::Unsupported,
+        std::format("tensor {} has rows of {} elements; its type {} needs a multiple of {}. {}",
+                    info.name, info.ne[0], info.type, ggml_blck_size(known), kWrittenWrongly),
+        info.name, std::to_string(info.ne[0]));
+    return tensor;
+  }
+  const auto bytes = bytes_of(known, info.ne);
+  if (!bytes) {
     in.fail();
     return tensor;
   }
-  const auto bytes = bytes_of(static_cast<ggml_type>(type), tensor.ne);
-  if (!bytes) {  // also types that ggml has removed
-    in.fail();
-    return tensor;
-  }
-  tensor.type = ggml_type_name(static_cast<ggml_type>(type));
-  tensor.size = *bytes;
+  info.size = *bytes;
+  tensor.has_size = true;
   return tensor;
+}
+
+// ---------------------------------------------------------------- positions of tensors
+
+std::uint64_t padded(std::uint64_t bytes, std::uint64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+// The tensor that contains this byte of the data section; null: none.
+const GgufTensorInfo* tensor_at(const std::vector<RawTensor>& tensors, std::uint64_t byte) {
+  const auto found = std::ranges::find_if(tensors, [&](const RawTensor& tensor) {
+    return tensor.info.offset <= byte && byte - tensor.info.offset < tensor.info.size;
+  });
+  return found == tensors.end() ? nullptr : &found->info;
+}
+
+// llama.cpp requires that each tensor begins where the one before it ends, padded. Returns the end
+// of the data section; nullopt: unknown. Sets the sizes that type and shape do not determine.
+std::optional<std::uint64_t> check_positions(std::vector<RawTensor>& tensors,
+                                             std::uint64_t alignment, std::uint64_t data_bytes,
+                                             Faults& faults) {
+  std::optional<std::uint64_t> expected = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    RawTensor& tensor = tensors[i];
+    const std::uint64_t offset = tensor.info.offset;
+    if (expected && offset != *expected) {
+      const GgufTensorInfo* other = tensor_at(tensors, offset);
+      const bool overlaps = offset < *expected && other != nullptr && other != &tensor.info;
+      faults.add(
+          GgufFault::Kind::Misplaced,
+          overlaps
+              ? std::format(
+                    "tensor {} begins at byte {} of the weights, inside tensor {} (bytes {} "
+                    "to {}): they overlap. {}",
+                    tensor.info.name, offset, other->name, other->offset,
+                    other->offset + other->size, kWrittenWrongly)
+              : std::format("tensor {} begins at byte {} of the weights; llama.cpp expects it at "
+                            "byte {}, after the tensor before it. {}",
+                            tensor.info.name, offset, *expected, kWrittenWrongly),
+          tensor.info.name, std::to_string(offset));
+    }
+    if (!tensor.has_size) {
+      const std::uint64_t next = i + 1 < tensors.size() ? tensors[i + 1].info.offset : data_bytes;
+      tensor.info.size = next > offset && next <= data_bytes ? next - offset : 0;
+      expected = std::nullopt;
+    } else if (offset > UINT64_MAX / 4) {
+      expected = std::nullopt;
+    } else {
+      expected = padded(offset + tensor.info.size, alignment);
+    }
+  }
+  return expected;
+}
+
+// Tensors beyond the end of the file.
+void check_end(const std::vector<RawTensor>& tensors, const std::filesystem::path& path,
+               const GgufHeader& header, Faults& faults) {
+  const auto is_outside = [&](const RawTensor& tensor) {
+    const std::uint64_t data = header.file_size - std::min(header.data_offset, header.file_size);
+    return tensor.info.offset > data || tensor.info.size > data - tensor.info.offset;
+  };
+  const auto first = std::ranges::find_if(tensors, is_outside);
+  if (first == tensors.end()) return;
+  faults.add(
+      GgufFault::Kind::Truncated,
+      std::format("truncated: tensor {} ends beyond the file's {} bytes ({} of {} tensors "
+                  "are missing or incomplete). {}",
+                  first->info.name, header.file_size, std::ranges::count_if(tensors, is_outside),
+                  tensors.size(), truncated_advice(path)),
+      first->info.name, std::to_string(header.file_size));
+}
+
+// ---------------------------------------------------------------- after the tensors
+
+bool has_magic_at(const std::filesystem::path& path, std::uint64_t offset) {
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(offset));
+  std::array<char, 4> magic{};
+  return file.read(magic.data(), magic.size()) && magic == std::array{'G', 'G', 'U', 'F'};
+}
+
+// Another GGUF file behind the last tensor. `end`: of the last tensor, padded.
+void check_second_file(const std::filesystem::path& path, const GgufHeader& header,
+                       std::uint64_t end, std::uint64_t unpadded, Faults& faults) {
+  const std::uint64_t begin = has_magic_at(path, unpadded) ? unpadded : end;
+  if (header.file_size < begin + 4 || !has_magic_at(path, begin)) return;
+  const std::string what =
+      std::format("another GGUF file begins after the last tensor, at byte {}", begin);
+  if (value_of<std::uint64_t>(header.metadata, "split.count").value_or(1) > 1) {
+    faults.add(GgufFault::Kind::Joined,
+               what +
+                   ": the parts of a split model were joined with cat, which llama.cpp cannot "
+                   "read. Use the original parts as they are (give the path of the first), or join "
+                   "them with `llama-gguf-split --merge FIRST-PART OUT.gguf`.",
+               {}, std::to_string(begin));
+  } else {
+    faults.add(GgufFault::Kind::SecondFile,
+               what +
+                   ": two files were joined. Only the first one is used. If they are parts of one "
+                   "model, use `llama-gguf-split --merge` with the original parts.",
+               {}, std::to_string(begin));
+  }
+}
+
+// Weights that were never written. A download that reserves the whole file first leaves such holes.
+void check_holes(const std::filesystem::path& path, const GgufHeader& header, std::uint64_t end,
+                 Faults& faults) {
+  constexpr std::uint64_t kMinBytes = 1U << 20;
+  constexpr int kMaxHoles = 10'000;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  std::uint64_t bytes = 0, at = header.data_offset;
+  for (int hole = 0; hole < kMaxHoles && at < end; ++hole) {
+    const off_t begin = ::lseek(file, static_cast<off_t>(at), SEEK_HOLE);
+    if (begin < 0 || std::cmp_greater_equal(begin, end)) break;
+    const off_t data = ::lseek(file, begin, SEEK_DATA);
+    at = data < 0 ? end : std::min(static_cast<std::uint64_t>(data), end);
+    bytes += at - static_cast<std::uint64_t>(begin);
+  }
+  ::close(file);
+  const std::uint64_t weights = end - header.data_offset;
+  if (bytes < kMinBytes || bytes < weights / 10) return;
+  faults.add(
+      GgufFault::Kind::Holes,
+      std::format("{} of {} bytes of weights were never written (they are read as zeros). {}",
+                  bytes, weights, truncated_advice(path)),
+      {}, std::to_string(bytes));
 }
 
 // ---------------------------------------------------------------- header
 
-std::unexpected<std::string> damaged(const std::filesystem::path& path, const std::string& where) {
-  return std::unexpected(
-      std::format("{}: the GGUF header is damaged or truncated ({}). Download or convert it again.",
-                  path.string(), where));
-}
-
 std::optional<std::uint64_t> alignment_of(const GgufHeader& header) {
-  if (std::ranges::find(header.metadata, GGUF_KEY_GENERAL_ALIGNMENT, &GgufEntry::key) ==
-      header.metadata.end())
-    return GGUF_DEFAULT_ALIGNMENT;
+  const auto entry =
+      std::ranges::find(header.metadata, GGUF_KEY_GENERAL_ALIGNMENT, &GgufEntry::key);
+  if (entry == header.metadata.end()) return GGUF_DEFAULT_ALIGNMENT;
   const auto value = value_of<std::uint64_t>(header.metadata, GGUF_KEY_GENERAL_ALIGNMENT);
-  if (!value || !std::has_single_bit(*value) || *value > UINT32_MAX) return std::nullopt;
+  if (!value || entry->type != gguf_type_name(GGUF_TYPE_UINT32) || !std::has_single_bit(*value) ||
+      *value > UINT32_MAX)
+    return std::nullopt;
   return value;
 }
 
-template <class T>
-bool all_unique(const std::vector<T>& items, const std::string T::* name) {
+// The first name that occurs twice; empty: none.
+template <class Items, class Name>
+std::string_view repeated_name(const Items& items, Name name) {
   std::unordered_set<std::string_view> seen;
-  return std::ranges::all_of(items, [&](const T& item) { return seen.insert(item.*name).second; });
+  for (const auto& item : items)
+    if (!seen.insert(name(item)).second) return name(item);
+  return {};
+}
+
+// A key for a message.
+std::string shortened(std::string_view key) {
+  constexpr std::size_t kMaxBytes = 100;
+  return std::format("{}{}", key.substr(0, kMaxBytes), key.size() > kMaxBytes ? "..." : "");
+}
+
+// What the four bytes after "GGUF" say; nullopt: a version that is supported.
+std::optional<std::pair<GgufFault::Kind, std::string>> version_fault(std::uint32_t version) {
+  using Kind = GgufFault::Kind;
+  if (version >= 2 && version <= GGUF_VERSION) return std::nullopt;
+  constexpr std::uint32_t kMaxSwapped = 100;
+  if (const std::uint32_t swapped = std::byteswap(version);
+      version > kMaxSwapped && swapped <= kMaxSwapped) {
+    return std::pair{Kind::ByteOrder,
+                     std::format("a big-endian GGUF file (version {}), made for machines such as "
+                                 "s390x. Convert it for little-endian with gguf_convert_endian.py "
+                                 "of llama.cpp, or download the little-endian file.",
+                                 swapped)};
+  }
+  return std::pair{
+      Kind::Version,
+      std::format(
+          "GGUF version {}; versions 2 to {} are supported. {}", version, GGUF_VERSION,
+          version > GGUF_VERSION && version <= kMaxSwapped
+              ? "It needs a newer llama.cpp: download the model in an older version of GGUF."
+              : "Convert it again.")};
+}
+
+// Opens the file; a fault if it is not a regular file that can be read.
+std::optional<std::ifstream> open_file(const std::filesystem::path& path, GgufHeader& header,
+                                       std::vector<GgufFault>& faults) {
+  std::error_code failed;
+  const auto reject = [&](std::string what) {
+    faults.push_back({.kind = GgufFault::Kind::Unreadable,
+                      .message = std::format("{}: {}", path.string(), what)});
+    return std::nullopt;
+  };
+  if (std::filesystem::is_directory(path, failed)) {
+    faults.push_back(folder_instead_of_file(path));
+    return std::nullopt;
+  }
+  // Opening a pipe would block.
+  if (std::filesystem::exists(path, failed) && !std::filesystem::is_regular_file(path, failed))
+    return reject("not a regular file. Give the path of a GGUF file.");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return reject(std::strerror(errno));
+  header.file_size = std::filesystem::file_size(path, failed);
+  if (failed) return reject(failed.message());
+  return file;
+}
+
+// The first bytes of a file that does not start with "GGUF".
+std::string first_bytes(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string begin(kForeignBytes, '\0');
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  return begin;
+}
+
+// The tensors of the header, and their positions in the file.
+void read_tensors(Reader& in, std::uint64_t count, const std::filesystem::path& path,
+                  GgufHeader& header, Faults& faults) {
+  std::vector<RawTensor> tensors;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    tensors.push_back(read_tensor(in, faults));
+    if (in.ok()) continue;
+    const std::string name = shortened(tensors.back().info.name);
+    faults.damaged(
+        std::format("tensor {} of {}{}{}", i + 1, count, name.empty() ? "" : ": ", name));
+    tensors.pop_back();
+    break;
+  }
+  if (const auto name = repeated_name(
+          tensors, [](const RawTensor& tensor) -> const std::string& { return tensor.info.name; });
+      !name.empty()) {
+    faults.add(GgufFault::Kind::Duplicate,
+               std::format("tensor {} is listed twice. {}", name, kWrittenWrongly),
+               std::string(name));
+  }
+  const auto alignment = alignment_of(header);
+  if (!alignment) faults.damaged("invalid alignment");
+  if (in.ok() && alignment) {
+    header.data_offset = count == 0 ? in.at() : padded(in.at(), *alignment);
+    const std::uint64_t data_bytes =
+        header.file_size - std::min(header.data_offset, header.file_size);
+    const auto end = check_positions(tensors, *alignment, data_bytes, faults);
+    check_end(tensors, path, header, faults);
+    if (end && !tensors.empty()) {
+      const GgufTensorInfo& last = tensors.back().info;
+      check_second_file(path, header, header.data_offset + *end,
+                        header.data_offset + last.offset + last.size, faults);
+      check_holes(path, header, header.data_offset + std::min(*end, data_bytes), faults);
+    }
+  }
+  // Offsets relative to the begin of the file.
+  for (RawTensor& tensor : tensors) {
+    tensor.info.offset += header.data_offset;
+    header.tensors.push_back(std::move(tensor.info));
+  }
 }
 
 }  // namespace
@@ -254,68 +578,63 @@ std::string value_text(const GgufEntry& entry) {
       std::get<GgufScalar>(entry.value));
 }
 
-std::expected<GgufHeader, std::string> read_gguf_header(const std::filesystem::path& path) {
-  std::error_code failed;
-  GgufHeader header;
-  // Opening a pipe would block.
-  if (std::filesystem::exists(path, failed) && !std::filesystem::is_regular_file(path, failed))
-    return std::unexpected(
-        std::format("{}: not a regular file. Give the path of a GGUF file.", path.string()));
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::unexpected(std::format("{}: {}", path.string(), std::strerror(errno)));
-  header.file_size = std::filesystem::file_size(path, failed);
-  if (failed) return std::unexpected(std::format("{}: {}", path.string(), failed.message()));
+GgufContents inspect_gguf(const std::filesystem::path& path) {
+  GgufContents contents;
+  GgufHeader& header = contents.header;
+  auto file = open_file(path, header, contents.faults);
+  if (!file) return contents;
 
-  Reader in(std::move(file), std::min(header.file_size, kMaxHeaderBytes));
-  const auto magic = in.number<std::array<char, 4>>();
-  if (magic == std::array{'S', 'Q', 'L', 'i'}) {
-    return std::unexpected(std::format(
-        "{}: a session file, not a model (GGUF). tt show shows what is in it.", path.string()));
+  Reader in(*std::move(file), std::min(header.file_size, kMaxHeaderBytes));
+  if (in.number<std::array<char, 4>>() != std::array{'G', 'G', 'U', 'F'}) {
+    contents.faults.push_back(foreign_file(path, first_bytes(path)));
+    return contents;
   }
-  if (magic != std::array{'G', 'G', 'U', 'F'}) {
-    return std::unexpected(std::format(
-        "{}: not a GGUF file (it does not start with \"GGUF\"). Download or convert it again.",
-        path.string()));
-  }
+  Faults faults(path);
+  const auto finish = [&] {
+    contents.faults = faults.take();
+    return std::move(contents);
+  };
   const auto version = in.number<std::uint32_t>();
   const auto n_tensors = in.number<std::uint64_t>();
   const auto n_entries = in.number<std::uint64_t>();
-  if (!in.ok()) return damaged(path, "the file is too short");
-  if (version < 2 || version > GGUF_VERSION) {
-    return std::unexpected(
-        std::format("{}: GGUF version {}; versions 2 to {} are supported. Convert it again.",
-                    path.string(), version, GGUF_VERSION));
+  if (!in.ok()) {
+    faults.damaged("the file is too short");
+    return finish();
   }
-  if (n_tensors > kMaxTensors || n_entries > kMaxEntries) return damaged(path, "invalid counts");
-
+  if (const auto fault = version_fault(version)) {
+    faults.add(fault->first, fault->second, {}, std::to_string(version));
+    return finish();
+  }
+  if (n_tensors > kMaxTensors || n_entries > kMaxEntries) {
+    faults.damaged("invalid counts");
+    return finish();
+  }
   for (std::uint64_t i = 0; i < n_entries; ++i) {
     header.metadata.push_back(read_entry(in));
-    if (!in.ok()) return damaged(path, std::format("metadata {} of {}", i + 1, n_entries));
+    if (in.ok()) continue;
+    const std::string key = shortened(header.metadata.back().key);
+    faults.damaged(
+        std::format("metadata {} of {}{}{}", i + 1, n_entries, key.empty() ? "" : ": ", key));
+    header.metadata.pop_back();
+    return finish();
   }
-  for (std::uint64_t i = 0; i < n_tensors; ++i) {
-    header.tensors.push_back(read_tensor(in));
-    if (!in.ok()) return damaged(path, std::format("tensor {} of {}", i + 1, n_tensors));
+  if (const auto key = repeated_name(
+          header.metadata, [](const GgufEntry& entry) -> const std::string& { return entry.key; });
+      !key.empty()) {
+    faults.add(GgufFault::Kind::Duplicate,
+               std::format("the metadata has the key {} twice (duplicate name). {}", shortened(key),
+                           kWrittenWrongly),
+               {}, shortened(key));
   }
-  if (!all_unique(header.metadata, &GgufEntry::key) ||
-      !all_unique(header.tensors, &GgufTensorInfo::name)) {
-    return damaged(path, "duplicate name");
-  }
-  const auto alignment = alignment_of(header);
-  if (!alignment) return damaged(path, "invalid alignment");
-  header.data_offset =
-      n_tensors == 0 ? in.at() : (in.at() + *alignment - 1) / *alignment * *alignment;
+  read_tensors(in, n_tensors, path, header, faults);
+  return finish();
+}
 
-  // Make offsets relative to the begin of the file.
-  for (GgufTensorInfo& tensor : header.tensors) {
-    if (tensor.offset > header.file_size || header.data_offset > header.file_size ||
-        header.data_offset + tensor.offset + tensor.size > header.file_size) {
-      return std::unexpected(std::format(
-          "{}: truncated: tensor {} ends beyond the file's {} bytes. Download or copy it again.",
-          path.string(), tensor.name, header.file_size));
-    }
-    tensor.offset += header.data_offset;
-  }
-  return header;
+std::expected<GgufHeader, std::string> read_gguf_header(const std::filesystem::path& path) {
+  GgufContents contents = inspect_gguf(path);
+  for (const GgufFault& fault : contents.faults)
+    if (!fault.is_note()) return std::unexpected(fault.message);
+  return std::move(contents.header);
 }
 
 }  // namespace tt

@@ -1,7 +1,8 @@
 // Parses the header of one GGUF file: metadata and tensor offsets. Does not use llama.cpp's
 // parser, which can abort on a malicious file. Every length is checked against the remaining
-// bytes, so that any input gives a value or an error in bounded time and memory. Does not
-// check whether llama.cpp can load the model (see model_check.h).
+// bytes, so that any input gives a value or an error in bounded time and memory. Checks what
+// llama.cpp's parser checks (types, shapes, duplicates, offsets), and says which tensor is wrong.
+// Does not check whether llama.cpp can load the model (see model_kind.h and model_check.h).
 #pragma once
 
 #include <algorithm>
@@ -14,6 +15,8 @@
 #include <string_view>
 #include <variant>
 #include <vector>
+
+#include "tracer/gguf/gguf_fault.h"
 
 namespace tt {
 
@@ -36,17 +39,17 @@ std::string value_text(const GgufEntry& entry);
 
 struct GgufTensorInfo {
   std::string name;
-  std::string type;                  // "Q4_K"
+  std::string type;                  // "Q4_K"; "?144": a type that ggml does not know
   std::array<std::int64_t, 4> ne{};  // elements, innermost first
   std::uint64_t offset = 0;          // bytes from the begin of the file
-  std::uint64_t size = 0;
+  std::uint64_t size = 0;            // up to the next tensor if the type is not known
 };
 
 struct GgufHeader {
   std::uint64_t file_size = 0;
   std::uint64_t data_offset = 0;        // size of the header
   std::vector<GgufEntry> metadata;      // in file order
-  std::vector<GgufTensorInfo> tensors;  // in file order; each is within the file
+  std::vector<GgufTensorInfo> tensors;  // in file order
 };
 
 // The scalar at `key`; nullopt if the key is missing or has another type.
@@ -59,7 +62,15 @@ std::optional<T> value_of(const std::vector<GgufEntry>& metadata, std::string_vi
   return std::get<T>(*scalar);
 }
 
-// The error message contains the path and says what to do.
+// All that can be read of a file, and all that is wrong with it, the cause first.
+struct GgufContents {
+  GgufHeader header;  // if there are faults: tensors may be beyond the end of the file
+  std::vector<GgufFault> faults;
+  static constexpr std::size_t kMaxFaults = 20;  // the first ones
+};
+GgufContents inspect_gguf(const std::filesystem::path& path);
+
+// The header of a file without faults except notes. The error is the message of the first fault.
 std::expected<GgufHeader, std::string> read_gguf_header(const std::filesystem::path& path);
 
 }  // namespace tt

@@ -201,7 +201,7 @@ TEST(GgufHeader, RejectsInvalidHeaders) {
   const Case cases[] = {
       {"version 1", Bytes().head(0, 0, 1).text, "version 1"},
       {"of the future", Bytes().head(0, 0, 4).text, "version 4"},
-      {"of the other byte order", Bytes().head(0, 0, 0x03000000).text, "version"},
+      {"of the other byte order", Bytes().head(0, 0, 0x03000000).text, "big-endian"},
       {"too many entries", Bytes().head(0, UINT64_MAX).text, "invalid counts"},
       {"too many tensors", Bytes().head(1u << 20, 0).text, "invalid counts"},
       {"a key without end", Bytes().head(0, 1).add(UINT64_MAX - 3).text, "metadata 1 of 1"},
@@ -225,20 +225,21 @@ TEST(GgufHeader, RejectsInvalidHeaders) {
       {"an alignment in words",
        Bytes().head(0, 1).entry("general.alignment", 8).add(std::string_view("32")).text,
        "alignment"},
-      {"five dimensions", one_tensor({1, 1, 1, 1, 1}, GGML_TYPE_F32), "tensor 1 of 1"},
+      {"five dimensions", one_tensor({1, 1, 1, 1, 1}, GGML_TYPE_F32), "tensor t has 5 dimensions"},
       {"a negative size", one_tensor({-1}, GGML_TYPE_F32), "tensor 1 of 1"},
       {"sizes that overflow", one_tensor({kHuge, kHuge, kHuge, kHuge}, GGML_TYPE_F32),
        "tensor 1 of 1"},
-      {"half a block", one_tensor({16}, GGML_TYPE_Q8_0), "tensor 1 of 1"},
-      {"a type that was removed", one_tensor({32}, 4), "tensor 1 of 1"},
-      {"no such type", one_tensor({32}, 4000), "tensor 1 of 1"},
-      {"beyond the end", one_tensor({32}, GGML_TYPE_F32, 4096), "truncated: tensor t"},
+      {"half a block", one_tensor({16}, GGML_TYPE_Q8_0), "tensor t has rows of 16"},
+      {"a type that was removed", one_tensor({32}, 4),
+       "tensor t has the type 4, which llama.cpp has removed"},
+      {"no such type", one_tensor({32}, 4000), "tensor 1 of 1: t"},
+      {"beyond the end", one_tensor({4096}, GGML_TYPE_F32), "truncated: tensor t"},
       {"an offset that overflows", one_tensor({32}, GGML_TYPE_F32, UINT64_MAX - 64),
-       "truncated: tensor t"},
+       "tensor t begins at byte 18446744073709551551"},
       {"a long name",
        Bytes().head(1, 0).tensor(std::string(64, 'x'), {1}, GGML_TYPE_F32, 0).text +
            std::string(256, 0),
-       "tensor 1 of 1"},
+       "has 64 bytes; llama.cpp allows 63"},
   };
   const TempFolder folder;
   for (const Case& c : cases) {
