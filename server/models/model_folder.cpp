@@ -1,12 +1,14 @@
 #include "server/models/model_folder.h"
 
 #include <algorithm>
+#include <cctype>
 #include <format>
 #include <regex>
 #include <set>
 #include <system_error>
 #include <utility>
 
+#include "tracer/engine/model_kind.h"
 #include "tracer/gguf/gguf_index.h"
 
 namespace tt {
@@ -15,7 +17,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kExtension = ".gguf";
+// ".gguf" in any case.
+bool has_model_extension(const fs::path& file) {
+  std::string extension = file.extension().string();
+  std::ranges::transform(extension, extension.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension == ".gguf";
+}
 
 // "model-00002-of-00003" is a part of the split model "model".
 struct PartName {
@@ -32,19 +40,6 @@ PartName part_name(const std::string& stem) {
 
 std::string text_value(const GgufIndex& index, const char* key) {
   return value_of<std::string>(index.metadata(), key).value_or("");
-}
-
-// GGUF files that are not complete models.
-std::string rejection_reason(const GgufIndex& index) {
-  const std::string type = text_value(index, "general.type");
-  if (!type.empty() && type != "model")
-    return std::format("not a model: its type is \"{}\".", type);
-  const std::string architecture = text_value(index, "general.architecture");
-  if (architecture == "clip") return "not a model: it is an image projector (mmproj).";
-  if (architecture.empty())
-    return "not a model: the architecture (general.architecture) is missing.";
-  if (index.tensors().empty()) return "not a model: it has no tensors.";
-  return {};
 }
 
 std::vector<FileStamp> stamps_of(const std::vector<fs::path>& files) {
@@ -96,8 +91,7 @@ FoundModel inspect_model(const fs::path& first_file) {
   }
   for (const ModelFile& file : index->files()) model.files.push_back(stamp_of(file.path));
   if (const std::string name = text_value(*index, "general.name"); !name.empty()) model.name = name;
-  if (const std::string reason = rejection_reason(*index); !reason.empty())
-    model.error = std::format("{}: {}", first_file.string(), reason);
+  model.error = not_a_model(*index);
   return model;
 }
 
@@ -124,7 +118,7 @@ std::map<fs::path, ModelFolder::Parts> ModelFolder::walk() const {
       folders.insert(entry->path());
       continue;
     }
-    if (entry->path().extension() != kExtension) continue;
+    if (!has_model_extension(entry->path())) continue;
     if (entry->is_symlink(gone)) {
       if (entry->is_regular_file(gone) && !is_outside(entry->path()))
         links.emplace(entry->path(), fs::canonical(entry->path(), gone));

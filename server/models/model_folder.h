@@ -1,5 +1,5 @@
-// Finds the models in a folder: every .gguf file below it; the files of a split model count as
-// one. Files that are not complete models (image projectors, adapters, vocabularies) and
+// Finds the models in a folder: every .gguf file (in any case) below it; the files of a split model
+// count as one. Files that are not models that llama.cpp runs (tracer/engine/model_kind.h) and
 // damaged files are listed with the reason.
 //
 // Links to folders are not followed. Links to files are followed only when the target is

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <format>
 #include <iterator>
 #include <system_error>
@@ -412,21 +413,35 @@ void ModelManager::load_one(std::unique_lock<std::mutex>& lock, const std::strin
   // The access pattern is that of the model of --model.
   if (real_path(model.path) != real_path(options_.model.path)) model.access_pattern.clear();
   lock.unlock();
-  auto queue = std::make_shared<GenerationQueue>(
-      GenerationQueue::Options{
-          .name = id,
-          .model = model,
-          .context = options_.context,
-          .data_dir = options_.data_dir,
-          .self_check_model = options_.self_check_model,
-          .sandbox = options_.sandbox,
-          .check_model = options_.check_models,
-          .checked_models = options_.checked_models,
-          .crash_marker = options_.crash_marker,
-          .max_queued = options_.max_queued,
-          .on_load = [this, id,
-                      sequence](const LoadState& state) { load_ended(id, sequence, state); }},
-      listener_);
+  QueuePtr queue;
+  try {
+    queue = std::make_shared<GenerationQueue>(
+        GenerationQueue::Options{
+            .name = id,
+            .model = model,
+            .context = options_.context,
+            .data_dir = options_.data_dir,
+            .self_check_model = options_.self_check_model,
+            .sandbox = options_.sandbox,
+            .check_model = options_.check_models,
+            .checked_models = options_.checked_models,
+            .crash_marker = options_.crash_marker,
+            .max_queued = options_.max_queued,
+            .on_load = [this, id,
+                        sequence](const LoadState& state) { load_ended(id, sequence, state); }},
+        listener_);
+  } catch (const std::exception& thrown) {
+    // The thread cannot be started.
+    load_ended(id, sequence,
+               {.phase = LoadPhase::Failed,
+                .progress = 0,
+                .error = std::format("{}: loading it failed: {}. Free memory or raise the limits "
+                                     "of the server, and load it again.",
+                                     model.path.string(), thrown.what()),
+                .warning = {}});
+    lock.lock();
+    return;
+  }
   lock.lock();
   Slot* slot = slot_of(id);
   if (slot != nullptr && slot->load_sequence == sequence) {

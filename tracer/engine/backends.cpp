@@ -4,17 +4,22 @@
 #include <llama.h>
 #include <netdb.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <format>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "tracer/engine/repack_samples.h"
 #include "tracer/gguf/gguf_index.h"
+#include "tracer/gguf/llama_handles.h"
 #include "tracer/text/join.h"
 
 namespace tt {
@@ -28,9 +33,14 @@ LibraryLog& log_sink() {
 }
 
 thread_local std::function<bool()> log_downgrade_active;
+thread_local LibraryErrors* library_errors = nullptr;
 
 // Drops continuations of a line (progress dots).
 void forward_log(ggml_log_level level, const char* text, void*) {
+  if (library_errors != nullptr) {
+    if (level == GGML_LOG_LEVEL_ERROR) library_errors->add(text);
+    if (library_errors->hides()) return;
+  }
   if (!log_sink()) return;
   if (log_downgrade_active && log_downgrade_active()) level = GGML_LOG_LEVEL_DEBUG;
   switch (level) {
@@ -101,6 +111,33 @@ constexpr std::array kTestedVersions = {std::pair{"0.7.0", "0.27.0"}};
 
 }  // namespace
 
+LibraryErrors::LibraryErrors(Log log) : log_(log), outer_(std::exchange(library_errors, this)) {}
+
+LibraryErrors::~LibraryErrors() { library_errors = outer_; }
+
+void LibraryErrors::add(std::string_view line) {
+  if (first_.empty()) first_ = cause_of(line);
+}
+
+// "llama_model_load: error loading model: check_tensor_dims: tensor ..." names two functions.
+std::string cause_of(std::string_view line) {
+  constexpr std::size_t kMaxBytes = 500;
+  constexpr std::string_view kGeneral = "error loading model: ";
+  line = line.substr(0, line.find_last_not_of("\r\n ") + 1);
+  for (std::size_t colon = 0; (colon = line.find(": ")) != std::string_view::npos;) {
+    const bool is_function = std::ranges::all_of(line.substr(0, colon), [](unsigned char c) {
+      return std::isalnum(c) != 0 || c == '_' || c == ':' || c == '~';
+    });
+    if (!is_function && !line.starts_with(kGeneral)) break;
+    line.remove_prefix(colon + 2);
+  }
+  return std::string(line.substr(0, kMaxBytes));
+}
+
+void log_library_line(LibraryLine kind, std::string_view line) {
+  if (log_sink()) log_sink()(kind, line);
+}
+
 ScopedLogDowngrade::ScopedLogDowngrade(std::function<bool()> stopped) {
   log_downgrade_active = std::move(stopped);
 }
@@ -146,6 +183,59 @@ std::string repacking_error(const GgufIndex& model) {
     return {};
   }
   return "this llama.cpp does not support MLA weights in AMX buffers";
+}
+
+namespace {
+
+// A GGUF file without tensors whose metadata is general.architecture.
+std::string file_of_architecture(const std::string& architecture) {
+  std::string bytes = "GGUF";
+  const auto number = [&](auto value) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  const auto text = [&](std::string_view value) {
+    number(std::uint64_t{value.size()});
+    bytes += value;
+  };
+  number(std::uint32_t{GGUF_VERSION});
+  number(std::uint64_t{0});  // tensors
+  number(std::uint64_t{1});  // entries of metadata
+  text("general.architecture");
+  number(std::uint32_t{GGUF_TYPE_STRING});
+  text(architecture);
+  return bytes;
+}
+
+bool ask_library(const std::string& architecture) {
+  const std::string bytes = file_of_architecture(architecture);
+  const int file = ::memfd_create("architecture", MFD_CLOEXEC);
+  const std::string path = std::format("/proc/self/fd/{}", file);
+  const bool is_written =
+      file >= 0 && std::cmp_equal(::write(file, bytes.data(), bytes.size()), bytes.size());
+  LibraryErrors errors(LibraryErrors::Log::Hidden);
+  if (is_written) {
+    llama_log_set(&forward_log, nullptr);  // also in a program that has loaded no backends
+    llama_model_params params = llama_model_default_params();
+    params.vocab_only = true;
+    const LlamaModel none(llama_model_load_from_file(path.c_str(), params));
+  }
+  if (file >= 0) ::close(file);
+  if (!errors.first().contains("unknown model architecture")) return true;
+  log_library_line(LibraryLine::Error, "error loading model: " + errors.first() + "\n");
+  return false;
+}
+
+}  // namespace
+
+bool knows_architecture(const std::string& architecture) {
+  constexpr std::size_t kMaxBytes = 100, kMaxKept = 1000;
+  if (architecture.size() > kMaxBytes) return false;
+  static std::mutex mutex;
+  static std::map<std::string, bool, std::less<>> known;
+  const std::scoped_lock lock(mutex);
+  if (const auto found = known.find(architecture); found != known.end()) return found->second;
+  if (known.size() >= kMaxKept) known.clear();
+  return known[architecture] = ask_library(architecture);
 }
 
 std::vector<std::string> backend_names() {

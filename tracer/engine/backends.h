@@ -1,6 +1,8 @@
 // Loads llama.cpp's backends, once per process, and checks the version of the library.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <expected>
 #include <functional>
 #include <string>
@@ -28,6 +30,36 @@ class ScopedLogDowngrade {
   ScopedLogDowngrade& operator=(const ScopedLogDowngrade&) = delete;
 };
 
+// Collects the errors of llama.cpp on this thread during its lifetime. They are logged, too, unless
+// they are `Hidden`. May be nested; the innermost one collects.
+class LibraryErrors {
+ public:
+  enum class Log : std::uint8_t { Shown, Hidden };
+  explicit LibraryErrors(Log log = Log::Shown);
+  ~LibraryErrors();
+  LibraryErrors(const LibraryErrors&) = delete;
+  LibraryErrors& operator=(const LibraryErrors&) = delete;
+
+  // cause_of() the first one; empty: none.
+  const std::string& first() const { return first_; }
+
+  // For the library's log callback.
+  void add(std::string_view line);
+  bool hides() const { return log_ == Log::Hidden; }
+
+ private:
+  const Log log_;
+  std::string first_;
+  LibraryErrors* const outer_;
+};
+
+// The message in an error line of the library: without the names of its functions, at most 500
+// bytes. The first error of a load names the cause; later ones only say that it failed.
+std::string cause_of(std::string_view line);
+
+// Writes a line of another process (a model check) to the log given to load_backends().
+void log_library_line(LibraryLine kind, std::string_view line);
+
 // Adds the devices of llama.cpp RPC servers ("host:port") that were not added before. The error
 // names the failed server.
 std::expected<void, std::string> add_rpc_servers(const std::vector<std::string>& servers);
@@ -44,6 +76,11 @@ std::vector<std::string> backend_names();
 // Devices to which layers can be offloaded (-ngl), including RPC servers. Call after
 // load_backends() and add_rpc_servers().
 std::vector<std::string> offload_devices();
+
+// Whether this llama.cpp knows the architecture (general.architecture). Asks the library, once per
+// name and process: it tries to load a file that contains nothing but the name. Its error about an
+// unknown name goes to the log. Any thread.
+bool knows_architecture(const std::string& architecture);
 
 struct LibraryVersions {
   std::string llama, ggml, ggml_commit;

@@ -18,6 +18,7 @@
 #include "tracer/engine/host_facts.h"
 #include "tracer/engine/load_record.h"
 #include "tracer/engine/memory_map.h"
+#include "tracer/engine/model_kind.h"
 #include "tracer/engine/repack_samples.h"
 #include "tracer/engine/tensor_overrides.h"
 #include "tracer/format/names/names.h"
@@ -99,6 +100,20 @@ std::uint32_t metadata_number(const GgufIndex& index, const std::string& key) {
 
 namespace {
 
+// What to do about an error of llama.cpp at load. The file itself is sound: its header was checked.
+const char* advice_of(std::string_view cause) {
+  const auto says = [&](std::string_view words) { return cause.contains(words); };
+  if (says("allocate") || says("mmap failed") || says("out of memory"))
+    return "Free memory or raise the limit of this process, or choose a smaller model.";
+  if (says("tokenizer") || says("vocab"))
+    return "Its tokenizer is missing, or newer than this llama.cpp. Update llama.cpp, or convert "
+           "the model again.";
+  if (says("corrupted or incomplete") || says("not within the file bounds"))
+    return "Download or copy it again.";
+  return "The model may need a newer version or a fork of llama.cpp, or was converted wrongly: "
+         "convert it again, or take it from another source.";
+}
+
 std::expected<LlamaModel, EngineError> load_model(const ModelOptions& options,
                                                   const GgufIndex& index,
                                                   const LoadProgress& progress) {
@@ -130,14 +145,17 @@ std::expected<LlamaModel, EngineError> load_model(const ModelOptions& options,
     state.cancelled = state.progress && !state.progress(done);
     return !state.cancelled;
   };
+  const LibraryErrors errors;
   LlamaModel model(llama_model_load_from_file(options.path.c_str(), params));
   if (model) return model;
   if (watch.cancelled) return error(Kind::Cancelled, "Loading was cancelled.");
   return error(Kind::Unsupported,
-               std::format("{}: llama.cpp {} cannot load this model; its messages are in the "
-                           "server log or shown by tt record --verbose. The architecture may be "
-                           "newer than the library, or the file damaged.",
-                           options.path.string(), library_versions().llama));
+               std::format("{}: llama.cpp {} cannot load this model: {}. {} All messages of "
+                           "llama.cpp are in the server log (--log-level debug) or shown by tt "
+                           "record --verbose.",
+                           options.path.string(), library_versions().llama,
+                           errors.first().empty() ? "no reason given" : errors.first(),
+                           advice_of(errors.first())));
 }
 
 // llama.cpp reports a failure of mlock only in its log.
@@ -149,9 +167,11 @@ std::string mlock_error(std::uint64_t locked, std::uint64_t weights) {
       locked, weights);
 }
 
-// What differs from the options.
-std::vector<std::string> load_warnings(const ModelOptions& model, const ModelFacts& facts) {
+// What differs from the options or is strange about the file.
+std::vector<std::string> load_warnings(const ModelOptions& model, const ModelFacts& facts,
+                                       const GgufIndex& index) {
   std::vector<std::string> warnings;
+  for (const GgufFault& note : index.faults()) warnings.push_back(note.message);
   if (!facts.mlock_error.empty()) {
     warnings.push_back(
         std::format("The model is not fully locked in memory (--mlock): {}.", facts.mlock_error));
@@ -258,11 +278,29 @@ std::expected<StoredPattern, std::string> given_pattern(const std::filesystem::p
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
+// The only place that catches what a load throws: any allocation, of llama.cpp or of this program,
+// may fail under a memory limit, and the program goes on with other models.
 std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOptions& options,
                                                                  const ContextOptions& context,
                                                                  const LoadProgress& progress,
                                                                  Sandbox* sandbox,
                                                                  const WeightsLoaded& loaded) {
+  try {
+    return load_or_throw(options, context, progress, sandbox, loaded);
+  } catch (const std::bad_alloc&) {
+    return error(Kind::OutOfMemory,
+                 std::format("{}: not enough memory to load it. Free memory or raise the limit of "
+                             "this process, or use a smaller context (-c) or model.",
+                             options.path.string()));
+  } catch (const std::exception& thrown) {
+    return error(Kind::Unsupported,
+                 std::format("{}: loading it failed: {}.", options.path.string(), thrown.what()));
+  }
+}
+
+std::expected<std::unique_ptr<Engine>, EngineError> Engine::load_or_throw(
+    const ModelOptions& options, const ContextOptions& context, const LoadProgress& progress,
+    Sandbox* sandbox, const WeightsLoaded& loaded) {
   if (const auto invalid = option_error(context)) return error(Kind::BadOption, *invalid);
   std::error_code ignored;
   if (!std::filesystem::exists(options.path, ignored)) {
@@ -273,6 +311,8 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
   LoadRecord record;
   auto index = GgufIndex::open(options.path);
   if (!index) return error(Kind::NotAModel, index.error());
+  if (std::string why = not_a_model(*index); !why.empty())
+    return error(Kind::NotAModel, std::move(why));
   record.end_part("index");
   std::optional<StoredPattern> pattern;
   if (!options.access_pattern.empty()) {
@@ -345,7 +385,7 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
   record.end_part("context");
   impl->read_facts();
   impl->facts.mlock_error = not_locked;
-  impl->facts.warnings = load_warnings(options, impl->facts);
+  impl->facts.warnings = load_warnings(options, impl->facts, impl->index);
   impl->facts.context_warning = context_warning(context, impl->facts.context);
   impl->read_vocabulary();
   impl->make_memory_manager(std::move(pattern));
@@ -364,13 +404,15 @@ std::expected<void, EngineError> Engine::Impl::make_context() {
     chosen->embeddings = embeddings;
     params = *chosen;
     probe->attach(*chosen);
+    const LibraryErrors errors;
     context.reset(llama_init_from_model(loaded, *chosen));
     if (context) return {};
     return error(Kind::OutOfMemory,
-                 "llama.cpp cannot create a context with these settings; its messages are in the "
-                 "server log or shown by tt record --verbose. A smaller context (-c) needs less "
-                 "memory; a quantized V cache (-ctv) needs "
-                 "flash attention.");
+                 std::format("{}: llama.cpp cannot create a context of {} tokens with these "
+                             "settings: {}. A smaller context (-c) needs less memory; a quantized "
+                             "V cache (-ctv) needs flash attention.",
+                             model_options.path.string(), chosen->n_ctx,
+                             errors.first().empty() ? "no reason given" : errors.first()));
   };
   auto made = attempt(llama_model_has_encoder(loaded), false);
   if (made && llama_get_memory(context.get()) == nullptr) {

@@ -66,7 +66,8 @@ using WeightsLoaded = std::function<std::expected<void, std::string>()>;
 class Engine {
  public:
   // `sandbox` renders chat templates and names the program that evaluates grammars; it must
-  // outlive the engine. Null: conversations and grammars are rejected.
+  // outlive the engine. Null: conversations and grammars are rejected. Nothing is thrown: too
+  // little memory, or a thread that cannot be started, is an error.
   static std::expected<std::unique_ptr<Engine>, EngineError> load(const ModelOptions& model,
                                                                   const ContextOptions& context,
                                                                   const LoadProgress& progress,
@@ -112,6 +113,9 @@ class Engine {
 
  private:
   explicit Engine(std::unique_ptr<Impl> impl);
+  static std::expected<std::unique_ptr<Engine>, EngineError> load_or_throw(
+      const ModelOptions& model, const ContextOptions& context, const LoadProgress& progress,
+      Sandbox* sandbox, const WeightsLoaded& loaded);
   std::expected<std::string, EngineError> text_of(const Prompt& prompt) const;
   std::unexpected<EngineError> too_long(std::uint32_t maximum, std::size_t count = 0) const;
   bool has_more_tokens(std::string_view text, std::uint32_t maximum) const;

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <exception>
 #include <format>
+#include <memory>
+#include <new>
 #include <stop_token>
 #include <utility>
 
@@ -17,6 +21,13 @@ namespace tt {
 namespace {
 
 constexpr std::size_t kMaxFinished = 1000;  // finished requests whose status is kept
+
+// Throws std::bad_alloc unless there is room for what the first request allocates: the stacks of
+// the library's threads, and its graphs. ggml ends the process if it cannot start a thread.
+void require_room(std::size_t threads) {
+  constexpr std::size_t kStackBytes = 8U << 20, kOther = 32U << 20;
+  const std::unique_ptr<std::byte[]> room(new std::byte[threads * kStackBytes + kOther]);
+}
 
 }  // namespace
 
@@ -35,6 +46,8 @@ struct GenerationQueue::Impl final : GenerationListener {
 
   void run();
   bool load();
+  bool load_or_throw();
+  bool fail_load(std::string message);
   void run_job(Job& job);
   std::shared_ptr<Job> next_job();
   void finish_job(Job& job, const GenerationResult& result, const RecordingResult& recording);
@@ -81,23 +94,36 @@ struct GenerationQueue::Impl final : GenerationListener {
 // ---------------------------------------------------------------- inference thread
 
 void GenerationQueue::Impl::run() {
-  faults = PageFaults::watch();
-  machine = std::make_unique<MachineState>();
   const bool loaded = load();
   if (options.on_load) options.on_load(load_state);  // final: no lock needed
   if (!loaded) return;
   while (const auto job = next_job()) run_job(*job);
 }
 
+bool GenerationQueue::Impl::fail_load(std::string message) {
+  const std::lock_guard lock(mutex);
+  load_state = {
+      .phase = LoadState::Phase::Failed, .progress = 0, .error = std::move(message), .warning = {}};
+  return false;
+}
+
+// Engine::load() throws nothing; this is about the recorder, the check and the rest.
 bool GenerationQueue::Impl::load() {
-  const auto fail = [&](std::string message) {
-    const std::lock_guard lock(mutex);
-    load_state = {.phase = LoadState::Phase::Failed,
-                  .progress = 0,
-                  .error = std::move(message),
-                  .warning = {}};
-    return false;
-  };
+  try {
+    return load_or_throw();
+  } catch (const std::exception& thrown) {
+    const bool no_memory = dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr;
+    return fail_load(std::format(
+        "{}: loading it failed: {}. Free memory or raise the limit of this process, or use a "
+        "smaller context (-c) or model.",
+        options.model.path.string(), no_memory ? "not enough memory" : thrown.what()));
+  }
+}
+
+bool GenerationQueue::Impl::load_or_throw() {
+  const auto fail = [this](std::string message) { return fail_load(std::move(message)); };
+  faults = PageFaults::watch();
+  machine = std::make_unique<MachineState>();
   // The child evaluates the model while this thread loads the weights.
   std::optional<ModelCheck> check;
   const std::string key = options.checked_models == nullptr
@@ -159,6 +185,7 @@ bool GenerationQueue::Impl::load() {
         listener.on_step(session, step, graph);
       },
       faults.get(), machine.get());
+  require_room(static_cast<std::size_t>(std::max((*loaded)->facts().threads, 1)));
   const std::lock_guard lock(mutex);
   files = std::move(stamps);
   last_ended = std::chrono::steady_clock::now();

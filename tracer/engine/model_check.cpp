@@ -1,10 +1,13 @@
 #include "tracer/engine/model_check.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <format>
+#include <fstream>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -22,6 +25,9 @@ namespace {
 
 // The first byte of a message of the child, then an error. Loaded, Tokenized, Usable; or an error.
 constexpr char kLoaded = 'l', kTokenized = 't', kUsable = 'u', kUnusable = 'n', kAborted = 'a';
+// Before these: a line of llama.cpp's log, as kLogLine, '0' + LibraryLine, text.
+constexpr char kLogLine = 'g';
+constexpr std::size_t kMaxLogLines = 2000, kMaxLineBytes = 2000;
 
 // For texts of a few hundred bytes. A tokenizer without a token that it needs may never end.
 constexpr std::chrono::seconds kTokenizeTime{5};
@@ -30,6 +36,23 @@ constexpr std::uint64_t kTokenizeMemory = 256U << 20;
 std::uint64_t ram_bytes() {
   return static_cast<std::uint64_t>(std::max(::sysconf(_SC_PHYS_PAGES), 0L)) *
          static_cast<std::uint64_t>(std::max(::sysconf(_SC_PAGESIZE), 0L));
+}
+
+// What the memory limits of this process leave (RLIMIT_DATA, RLIMIT_AS); the maximum: no limit.
+std::uint64_t left_by_limits() {
+  std::ifstream statm("/proc/self/statm");
+  std::array<std::uint64_t, 6> pages{};  // total, resident, shared, text, lib, data
+  for (std::uint64_t& count : pages) statm >> count;
+  const auto page = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PAGESIZE), 1L));
+  std::uint64_t left = UINT64_MAX;
+  for (const auto& [resource, used] :
+       {std::pair{RLIMIT_DATA, pages[5] * page}, std::pair{RLIMIT_AS, pages[0] * page}}) {
+    rlimit limit{};
+    if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) continue;
+    left = std::min<std::uint64_t>(left,
+                                   limit.rlim_cur - std::min<std::uint64_t>(used, limit.rlim_cur));
+  }
+  return left;
 }
 
 // ---------------------------------------------------------------- options as a message
@@ -87,16 +110,19 @@ std::vector<std::int32_t> try_tokenizer(const Engine& engine) {
   return engine.tokens_of(Prompt{"A short text, 2 lines.\n"}).value_or(std::vector<std::int32_t>{});
 }
 
+void send_log_line(JobChannel& channel, LibraryLine kind, std::string_view line) {
+  try {
+    std::string message = {kLogLine, static_cast<char>('0' + static_cast<int>(kind))};
+    channel.send(message += line.substr(0, kMaxLineBytes));
+  } catch (const std::bad_alloc&) {  // called from C code; the line is lost
+  }
+}
+
 // The error; empty: the model is usable.
 std::string try_model(const ModelOptions& model, const ContextOptions& context,
-                      const std::string& last_log_line, JobChannel& channel) {
+                      JobChannel& channel) {
   const auto loaded = Engine::load(model, context, {});
-  if (!loaded) {
-    const std::string_view line =
-        std::string_view(last_log_line).substr(0, last_log_line.find_last_not_of("\r\n ") + 1);
-    return loaded.error().message +
-           (line.empty() ? "" : std::format(" The library's last message: {}", line));
-  }
+  if (!loaded) return loaded.error().message;
   Engine& engine = **loaded;
   // Four tokens: the kernels of matrix products differ from those of a single token.
   constexpr std::size_t kPromptTokens = 4;
@@ -137,13 +163,13 @@ JobKind model_check_job() {
             abort_channel = &channel;
             ggml_set_abort_callback(
                 [](const char* message) { abort_channel->send(kAborted + std::string(message)); });
-            std::string last_error;
-            load_backends([&last_error](LibraryLine kind, std::string_view line) {
-              if (kind == LibraryLine::Error) last_error = line;
+            load_backends([&channel, lines = std::size_t{0}](LibraryLine kind,
+                                                             std::string_view line) mutable {
+              if (++lines <= kMaxLogLines) send_log_line(channel, kind, line);
             });
             std::string error;
             try {
-              error = try_model(model, context, last_error, channel);
+              error = try_model(model, context, channel);
             } catch (const std::bad_alloc&) {
               throw;
             } catch (const std::exception& thrown) {
@@ -155,6 +181,11 @@ JobKind model_check_job() {
 }
 
 // ---------------------------------------------------------------- caller
+
+static constexpr const char* kCrashAdvice =
+    "The file does not fit this version of llama.cpp, or is damaged: compare its checksum with "
+    "that "
+    "of the source, or convert it again.";
 
 std::chrono::milliseconds model_check_timeout(const std::filesystem::path& model) {
   constexpr std::uint64_t kBytesPerMs = 10'000;
@@ -173,7 +204,7 @@ ModelCheck::ModelCheck(Sandbox& sandbox, const ModelOptions& model, const Contex
   const auto per_byte = timeout - std::chrono::minutes(2);
   const JobLimits limits{.time = timeout,
                          .cpu_time = kCpuTime + std::max(per_byte, std::chrono::milliseconds(0)),
-                         .memory_bytes = ram_bytes() / 4 * 3,
+                         .memory_bytes = std::min(ram_bytes() / 4 * 3, left_by_limits()),
                          .stack_bytes = 8U << 20,
                          .counts = false};
   const KeepGoing keep_going = [this] { return !stop_.stop_requested(); };
@@ -196,20 +227,44 @@ std::expected<void, std::string> ModelCheck::evaluated() { return wait_for(kUsab
 std::expected<void, std::string> ModelCheck::wait_for(char expected_reply,
                                                       std::chrono::milliseconds time) {
   if (error_) return std::unexpected(*error_);
-  job_->set_time_limit(time);
-  const auto reply = job_->receive([this] { return !stop_.stop_requested(); });
+  const auto reply = receive(time);
   if (!reply) {
     error_ = reason(reply.error());
   } else if (reply->starts_with(kUnusable)) {
     error_ = reply->substr(1);
   } else if (!reply->starts_with(expected_reply)) {
-    error_ = std::format(
-        "{}: llama.cpp crashed while loading or evaluating it ({}). The file is damaged, or newer "
-        "than the library. Download or convert it again.",
-        path_, reply->empty() ? "" : reply->substr(1));
+    error_ = std::format("{}: llama.cpp crashed while loading or evaluating it ({}). {}", path_,
+                         reply->empty() ? "" : reply->substr(1), kCrashAdvice);
   }
-  if (error_) return std::unexpected(*error_);
-  return {};
+  if (!error_) return {};
+  for (const std::string& line : std::exchange(log_, {}))
+    log_library_line(static_cast<LibraryLine>(line[0] - '0'), std::string_view(line).substr(1));
+  return std::unexpected(*error_);
+}
+
+// The next message that is not a line of the log.
+std::expected<std::string, JobError> ModelCheck::receive(std::chrono::milliseconds time) {
+  const auto deadline = std::chrono::steady_clock::now() + time;
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    job_->set_time_limit(std::max(left, std::chrono::milliseconds(0)));
+    auto message = job_->receive([this] { return !stop_.stop_requested(); });
+    if (!message && message.error().kind == JobError::Kind::Time) {
+      const auto seconds = std::chrono::duration<double>(time).count();
+      message.error().reason = std::format("took more than {:.1f} s", seconds);
+    }
+    if (!message || !message->starts_with(kLogLine)) return message;
+    const bool is_line = message->size() >= 2 && (*message)[1] >= '0' &&
+                         (*message)[1] <= '0' + static_cast<int>(LibraryLine::Error);
+    if (is_line && log_.size() < kMaxLogLines) log_.push_back(message->substr(1));
+  }
+}
+
+std::string ModelCheck::first_error() const {
+  for (const std::string& line : log_)
+    if (line[0] == '0' + static_cast<int>(LibraryLine::Error)) return cause_of(line.substr(1));
+  return "";
 }
 
 std::string ModelCheck::reason(const JobError& error) const {
@@ -219,16 +274,20 @@ std::string ModelCheck::reason(const JobError& error) const {
     case JobError::Kind::Busy:
     case JobError::Kind::Unavailable:
       return std::format("{}: the model check {}.", path_, error.reason);
-    case JobError::Kind::Time:
     case JobError::Kind::Memory:
+      return std::format(
+          "{}: loading and evaluating it in llama.cpp {}. A smaller context (-c) or batch (-b, "
+          "-ub) "
+          "needs less memory. A damaged file can need any amount.",
+          path_, error.reason);
+    case JobError::Kind::Time:
     case JobError::Kind::Crash:
     case JobError::Kind::ResultSize:
       break;
   }
-  return std::format(
-      "{}: loading and evaluating it in llama.cpp {}. The file is damaged, or newer than the "
-      "library. Download or convert it again.",
-      path_, error.reason);
+  const std::string cause = first_error();
+  return std::format("{}: loading and evaluating it in llama.cpp {}{}. {}", path_, error.reason,
+                     cause.empty() ? "" : std::format(" ({})", cause), kCrashAdvice);
 }
 
 }  // namespace tt

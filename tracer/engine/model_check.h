@@ -8,6 +8,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "tracer/request/model_options.h"
 #include "tracer/sandbox/sandbox.h"
@@ -27,8 +28,10 @@ std::chrono::milliseconds model_check_timeout(const std::filesystem::path& model
 // - The weights are mapped and on the CPU. With `repack`, only samples are repacked
 //   (repack_samples.h).
 // - Chat templates are rendered elsewhere (Engine::load()).
-// The child may allocate three quarters of the RAM, and is killed when it exceeds a limit or when
-// `stop` is requested. Errors say why the model cannot be used and what to do. One thread.
+// The child may allocate three quarters of the RAM, but no more than a memory limit of this process
+// leaves. It is killed when it exceeds a limit or when `stop` is requested. Errors say why the
+// model cannot be used and what to do; then the messages of llama.cpp in the child go to the log of
+// this process (log_library_line()). One thread.
 class ModelCheck {
  public:
   // Starts the child. `sandbox` must outlive this object.
@@ -43,13 +46,16 @@ class ModelCheck {
 
  private:
   std::expected<void, std::string> wait_for(char expected_reply, std::chrono::milliseconds time);
+  std::expected<std::string, JobError> receive(std::chrono::milliseconds time);
   std::string reason(const JobError& error) const;
+  std::string first_error() const;  // of llama.cpp in the child; empty: none
 
   const std::string path_;
   const std::chrono::milliseconds timeout_;
   const std::stop_token stop_;
   std::optional<SandboxJob> job_;
   std::optional<std::string> error_;
+  std::vector<std::string> log_;  // the kind (LibraryLine), then the text
 };
 
 }  // namespace tt

@@ -304,7 +304,7 @@ TEST_F(Server, KeepsServingWhenModelIsInvalid) {
         << entry["error"];
     EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "failed");
     const TestResponse rejected = server.post("/api/v1/generate", kShort.dump());
-    EXPECT_EQ(rejected.status, 503);
+    EXPECT_EQ(rejected.status, 422);
     EXPECT_EQ(rejected.body["code"], "model_failed");
     EXPECT_EQ(server.get("/api/v1/sessions").body["total"], 0);
   }

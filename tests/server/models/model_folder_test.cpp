@@ -62,6 +62,10 @@ TEST(ModelFolder, ReportsWhyFileIsNotAModel) {
                          .bytes());
   write("vocabulary.gguf", GgufBytes().text("general.architecture", "llama").bytes());
   write("nameless.gguf", GgufBytes().tensor("a", 4).bytes());
+  write("vector.gguf",
+        GgufBytes().text("general.architecture", "controlvector").tensor("direction.1", 4).bytes());
+  write("image.GGUF", GgufBytes().text("general.architecture", "flux").tensor("a", 4).bytes());
+  write("new.Gguf", GgufBytes().text("general.architecture", "newarch9").tensor("a", 4).bytes());
   copy_model(folder.path(), "cut", "small");
   fs::resize_file(folder.path() / "cut.gguf", fs::file_size(folder.path() / "cut.gguf") / 2);
   const std::vector<fs::path> parts = model_files("small", 3);
@@ -79,6 +83,9 @@ TEST(ModelFolder, ReportsWhyFileIsNotAModel) {
       {"lora.gguf", "its type is \"adapter\""},
       {"vocabulary.gguf", "no tensors"},
       {"nameless.gguf", "general.architecture"},
+      {"vector.gguf", "it is a control vector"},
+      {"image.GGUF", "image or video model"},
+      {"new.Gguf", "unknown model architecture: 'newarch9'"},
       {"cut.gguf", "truncated"},
       {parts[1].filename().string(), "00001-of-00003.gguf, which does not exist"},
       {"incomplete/" + parts[0].filename().string(), "00002-of-00003.gguf: No such file"}};

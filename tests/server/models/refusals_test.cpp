@@ -1,0 +1,259 @@
+// A model that is refused, is refused with its reason: the same words in tt record, tt gguf, the
+// list of models and the answer to a load; the messages of llama.cpp are in the log.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <format>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/server/models/damaged_model.h"
+#include "tests/server/models/gguf_bytes.h"
+#include "tests/server/models/model_files.h"
+#include "tests/server/support/http_client.h"
+#include "tests/server/support/program.h"
+#include "tests/support/command_output.h"
+#include "tests/support/models/model_edit.h"
+#include "tests/support/models/tensor_entry.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/test_paths.h"
+#include "tests/support/wait.h"
+
+namespace tt::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path write(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+std::string small_model() { return contents(model_files("small").front()); }
+
+std::string record(const fs::path& model, const std::string& more = "") {
+  const CommandResult result =
+      run_command(std::format("'{}' record -m '{}' -p x -n 1 -c 256 -q --level off {}",
+                              kTestPaths.tt, model.string(), more));
+  EXPECT_NE(result.status, 0) << model;
+  return result.output;
+}
+
+json entry_of(RunningServer& server, const std::string& id) {
+  return server.get("/api/v1/models/" + id);
+}
+
+using Change = std::function<void(gguf_context*)>;
+
+// Files that their headers show to be no models for this llama.cpp.
+TEST(Refusals, HeaderFaultsAreTheSameEverywhere) {
+  const TempFolder folder, data;
+  std::vector<std::pair<std::string, std::string>> says;  // id, words
+  const auto with = [&](const std::string& id, const std::string& words, const Change& change) {
+    with_changes(model_files("small").front(), folder.path() / (id + ".gguf"), change);
+    says.emplace_back(id, words);
+  };
+  const auto set = [](const char* key, const char* value) {
+    return [=](gguf_context* file) { gguf_set_val_str(file, key, value); };
+  };
+  const auto raw = [&](const std::string& id, const std::string& words, const std::string& bytes) {
+    write(folder.path() / (id + ".gguf"), bytes);
+    says.emplace_back(id, words);
+  };
+  with("newarch", "unknown model architecture: 'newarch9'",
+       set("general.architecture", "newarch9"));
+  with("flux", "It is an image or video model", set("general.architecture", "flux"));
+  with("vector", "not a model: it is a control vector",
+       set("general.architecture", "controlvector"));
+  with("mmproj", "not a model: it is an image projector", set("general.type", "mmproj"));
+  with("matrix", "not a model: it is an importance matrix", set("general.type", "imatrix"));
+  raw("lora", "Adapters are not supported",
+      GgufBytes()
+          .text("general.architecture", "llama")
+          .text("general.type", "adapter")
+          .tensor("blk.0.attn_q.weight.lora_a", 64)
+          .bytes());
+  raw("vocabulary", "it has no tensors", GgufBytes().text("general.architecture", "llama").bytes());
+  std::string fork = small_model();
+  TensorEntry(fork, "blk.0.attn_q.weight").set_type(144);
+  raw("fork", "tensor blk.0.attn_q.weight has the type 144", fork);
+  std::string twice = small_model();
+  TensorEntry(twice, "blk.1.attn_q.weight").set_name("blk.0.attn_q.weight");
+  raw("twice", "tensor blk.0.attn_q.weight is listed twice", twice);
+  std::string overlap = small_model();
+  TensorEntry(overlap, "blk.1.attn_q.weight")
+      .set_offset(TensorEntry(overlap, "blk.0.attn_q.weight").offset());
+  raw("overlap", "they overlap", overlap);
+  std::string big = small_model();
+  std::swap(big[4], big[7]);
+  raw("big", "a big-endian GGUF file", big);
+  raw("lfs", "a Git LFS pointer", "version https://git-lfs.github.com/spec/v1\noid x\nsize 5\n");
+  raw("page", "a web page (HTML)", "<!doctype html><html>");
+  raw("cut", "truncated", small_model().substr(0, 200'000));
+  std::string joined;
+  for (const fs::path& part : model_files("small", 3)) joined += contents(part);
+  raw("joined", "the parts of a split model were joined with cat", joined);
+
+  RunningServer server(data.path(), {"--no-model", "--models-dir", folder.path().string()});
+  for (const auto& [id, words] : says) {
+    SCOPED_TRACE(id);
+    const fs::path path = folder.path() / (id + ".gguf");
+    const json entry = entry_of(server, id);
+    EXPECT_EQ(entry["state"], "failed");
+    ASSERT_TRUE(entry["error"].is_string()) << entry;
+    const std::string error = entry["error"];
+    EXPECT_TRUE(error.contains(words)) << error;
+    EXPECT_TRUE(error.contains(path.string())) << error;
+    const auto load =
+        http_client(server.url).Post("/api/v1/models/" + id + "/load", "", "application/json");
+    ASSERT_TRUE(load);
+    EXPECT_EQ(load->status, 422);
+    EXPECT_FALSE(load->has_header("Retry-After"));
+    EXPECT_EQ(json::parse(load->body)["detail"], error);
+    EXPECT_EQ(record(path), "tt record: " + error + "\n");
+    const CommandResult listed =
+        run_command(std::format("'{}' gguf '{}'", kTestPaths.tt, path.string()));
+    EXPECT_TRUE(listed.output.contains("tt gguf: " + error)) << listed.output;
+    const bool is_sound = error.contains(": not a model: ") || error.contains("architecture: '");
+    EXPECT_EQ(listed.status == 0, is_sound) << listed.output;
+  }
+}
+
+TEST(Refusals, PartsWithSwappedNamesAreRecognised) {
+  const TempFolder folder;
+  const std::vector<fs::path> parts = model_files("small", 3);
+  const auto name = [&](int number) {
+    return folder.path() / std::format("m-0000{}-of-00003.gguf", number);
+  };
+  fs::copy(parts[0], name(1));
+  fs::copy(parts[1], name(3));
+  fs::copy(parts[2], name(2));
+  const auto swapped = GgufIndex::inspect(name(1));
+  ASSERT_FALSE(swapped.faults().empty());
+  EXPECT_EQ(swapped.faults()[0].kind, GgufFault::Kind::WrongPart);
+  EXPECT_TRUE(swapped.faults()[0].message.contains("part 3 of 3, but its name says part 2"))
+      << swapped.faults()[0].message;
+  const CommandResult listed =
+      run_command(std::format("'{}' gguf '{}'", kTestPaths.tt, name(1).string()));
+  EXPECT_NE(listed.status, 0);
+  EXPECT_TRUE(listed.output.contains("parts have swapped names")) << listed.output;
+  // The same part twice.
+  fs::copy(parts[1], name(2), fs::copy_options::overwrite_existing);
+  EXPECT_TRUE(GgufIndex::open(name(1)).error().contains("part 2 of 3, but its name says part 3"))
+      << GgufIndex::open(name(1)).error();
+}
+
+// What llama.cpp finds itself: the first error is in the answer, all are in the log.
+TEST(Refusals, FirstErrorOfLlamaCppIsTheReason) {
+  const TempFolder folder, data;
+  struct Case {
+    const char* id;
+    std::string words;
+  };
+  std::vector<Case> cases;
+  const fs::path model = model_files("small").front();
+  const auto path_of = [&](const char* id) { return folder.path() / std::format("{}.gguf", id); };
+  const auto with = [&](const char* id, const char* words, const Change& change) {
+    with_changes(model, path_of(id), change);
+    cases.push_back({id, words});
+  };
+  const auto edited = [&](const char* id, const char* words, auto edit) {
+    with_edits(model, path_of(id), [](gguf_context*) {}, edit);
+    cases.push_back({id, words});
+  };
+  with("key", "key not found in model: llama.block_count",
+       [](gguf_context* file) { gguf_remove_key(file, "llama.block_count"); });
+  with("type", "llama.block_count has wrong type",
+       [](gguf_context* file) { gguf_set_val_str(file, "llama.block_count", "two"); });
+  with("layers", "tensor 'blk.2.attn_norm.weight' not found",
+       [](gguf_context* file) { gguf_set_val_u32(file, "llama.block_count", 3); });
+  with("fewer", "wrong number of tensors; expected",
+       [](gguf_context* file) { gguf_set_val_u32(file, "llama.block_count", 1); });
+  with("tokenizer", "unknown tokenizer: 'newtok'",
+       [](gguf_context* file) { gguf_set_val_str(file, "tokenizer.ggml.model", "newtok"); });
+  with("no-tokenizer", "key not found in model: tokenizer.ggml.model",
+       [](gguf_context* file) { gguf_remove_key(file, "tokenizer.ggml.model"); });
+  with("pre", "unknown pre-tokenizer type: 'newpre'", [](gguf_context* file) {
+    gguf_set_val_str(file, "tokenizer.ggml.model", "gpt2");
+    gguf_set_val_str(file, "tokenizer.ggml.pre", "newpre");
+    const char* merges[] = {"a b"};
+    gguf_set_arr_str(file, "tokenizer.ggml.merges", merges, 1);
+  });
+  with("heads", "tensor 'blk.0.attn_q.weight' has wrong shape",
+       [](gguf_context* file) { gguf_remove_key(file, "llama.attention.head_count"); });
+  edited("shape", "tensor 'blk.0.ffn_down.weight' has wrong shape",
+         [](ggml_tensor& tensor, std::vector<char>&) {
+           if (std::string_view(tensor.name) == "blk.0.ffn_down.weight") tensor.ne[1] *= 2;
+         });
+  edited("missing", "tensor 'blk.0.ffn_down.weight' not found",
+         [](ggml_tensor& tensor, std::vector<char>&) {
+           if (std::string_view(tensor.name) == "blk.0.ffn_down.weight")
+             ggml_set_name(&tensor, "blk.0.other.weight");
+         });
+
+  RunningServer server(data.path(), {"--no-model", "--models-dir", folder.path().string(),
+                                     "--log-level", "trace", "-c", "256"});
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.id);
+    const std::string error = server.load(c.id);
+    EXPECT_TRUE(error.contains(c.words)) << error;
+    EXPECT_TRUE(error.contains(path_of(c.id).string())) << error;
+    EXPECT_FALSE(error.contains("Download")) << error;
+    EXPECT_EQ(entry_of(server, c.id)["error"], error);
+    const auto again = http_client(server.url)
+                           .Post("/api/v1/generate",
+                                 json{{"model", c.id}, {"tokens", {1}}, {"max_tokens", 1}}.dump(),
+                                 "application/json");
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->status, 422) << again->body;
+    EXPECT_TRUE(again->body.contains("model_failed")) << again->body;
+  }
+  const std::string log = server.program.stderr_text();
+  EXPECT_TRUE(log.contains("error loading model: ")) << "the line as llama.cpp wrote it";
+  EXPECT_TRUE(log.contains("llama_model_loader: loaded meta data")) << "lines of every level";
+
+  const std::string verbose = record(path_of("key"), "--verbose");
+  EXPECT_TRUE(verbose.contains("llama_model_loader: loaded meta data")) << verbose;
+  EXPECT_TRUE(verbose.contains("error loading model: error loading model hyperparameters"))
+      << verbose;
+  const std::string brief = record(path_of("key"));
+  EXPECT_TRUE(brief.contains("key not found in model: llama.block_count")) << brief;
+  EXPECT_FALSE(brief.contains("llama_model_loader")) << brief;
+}
+
+// Names in files may contain escape sequences for the terminal.
+TEST(Refusals, ControlCharactersInNamesArePrintedEscaped) {
+  const TempFolder folder;
+  const fs::path path = folder.path() / "escape.gguf";
+  with_changes(model_files("small").front(), path, [](gguf_context* file) {
+    gguf_set_val_str(file, "general.architecture", "new\x1b[31m");
+  });
+  for (const std::string& output :
+       {record(path, "--verbose"),
+        run_command(std::format("'{}' gguf '{}'", kTestPaths.tt, path.string())).output}) {
+    EXPECT_TRUE(output.contains("new\\x1b[31m")) << output;
+    EXPECT_FALSE(output.contains('\x1b')) << output;
+  }
+}
+
+// Each allocation of a load may fail. The model is refused, and a smaller one is loaded.
+TEST(Refusals, ModelThatDoesNotFitIntoTheMemoryLimitIsRefused) {
+  const TempFolder folder, data;
+  copy_model(folder.path(), "small", "small", 1);
+  copy_model(folder.path(), "large", "small", 24);
+  RunningServer server(
+      data.path(), {"--no-model", "--models-dir", folder.path().string(), "-c", "65536", "-t", "1"},
+      {}, "ulimit -d 700000");
+  const std::string error = server.load("large");
+  EXPECT_TRUE(error.contains("-c")) << error;
+  EXPECT_TRUE(error.contains("llama.cpp cannot create a context of") || error.contains("memory"))
+      << error;
+  EXPECT_EQ(server.load("small"), "");
+  EXPECT_EQ(server.get("/api/v1/health")["model_state"], "loaded");
+}
+
+}  // namespace
+}  // namespace tt::test
