@@ -1,5 +1,6 @@
-// tt gguf MODEL: lists the tensors of a model with their file offsets, or the compression of its
-// weights. Reads only the file headers.
+// tt gguf MODEL: lists metadata and tensors of a model with their file offsets, or the compression
+// of its weights. Reads only the file headers. Checks what the loader checks: what is wrong is
+// printed to stderr, after the list of what can be read.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -13,12 +14,15 @@
 #include "analysis/weights/compression.h"
 #include "api/json/analysis/compression_json.h"
 #include "api/json/model_json.h"
+#include "api/text/escape_control_chars.h"
 #include "cli/commands/verbs.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
 #include "program/validators.h"
+#include "tracer/engine/model_kind.h"
 #include "tracer/format/names/names.h"
 #include "tracer/gguf/gguf_index.h"
+#include "tracer/text/utf8.h"
 
 namespace tt::cli {
 namespace {
@@ -40,6 +44,45 @@ std::string shape_text(const GgufTensor& tensor) {
   return text;
 }
 
+// For one line of a table.
+std::string cell_text(std::string text) {
+  constexpr std::size_t kMaxBytes = 80;
+  if (text.size() <= kMaxBytes) return text;
+  std::size_t end = kMaxBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + "...";
+}
+
+std::string text_of_scalar(const GgufScalar& scalar) {
+  return value_text({.key = {}, .type = {}, .value = scalar});
+}
+
+// "[a, b, c, ...] (32000)"
+std::string metadata_text(const GgufEntry& entry) {
+  constexpr std::size_t kShown = 6, kElementBytes = 20;
+  const auto* array = std::get_if<GgufArray>(&entry.value);
+  if (array == nullptr) return cell_text(value_text(entry));
+  std::string text;
+  const std::size_t shown = std::min(array->first.size(), kShown);
+  for (std::size_t i = 0; i < shown; ++i) {
+    std::string element = text_of_scalar(array->first[i]);
+    if (element.size() > kElementBytes) element = cell_text(element).substr(0, kElementBytes);
+    text += std::format("{}{}", i == 0 ? "" : ", ", to_valid_utf8(element));
+  }
+  return std::format("[{}{}] ({})", text, array->length > shown ? ", ..." : "", array->length);
+}
+
+void print_metadata(const GgufIndex& index) {
+  TextTable table({{"key"}, {"type"}, {"value"}});
+  for (const GgufEntry& entry : index.metadata()) {
+    const auto* array = std::get_if<GgufArray>(&entry.value);
+    table.add({cell_text(entry.key), array == nullptr ? entry.type : array->type + "[]",
+               metadata_text(entry)});
+  }
+  table.print();
+  put("\n");
+}
+
 void print_tensors(const GgufIndex& index) {
   TextTable files({{"file", Align::Right}, {"bytes", Align::Right}, {"path"}});
   for (std::size_t i = 0; i < index.files().size(); ++i) {
@@ -48,6 +91,7 @@ void print_tensors(const GgufIndex& index) {
   }
   files.print();
   put("\n");
+  print_metadata(index);
   TextTable table({{"file", Align::Right},
                    {"offset", Align::Right},
                    {"size", Align::Right},
@@ -111,15 +155,10 @@ void print_compression_csv(const CompressionReport& report) {
   }
 }
 
-int run(const GgufOptions& options) {
-  const auto index = GgufIndex::open(options.model);
-  if (!index) {
-    std::println(stderr, "tt gguf: {}", index.error());
-    return 1;
-  }
+void print(const GgufOptions& options, const GgufIndex& index) {
   const Form form = options.json ? Form::Json : options.form;
   if (options.compression) {
-    const CompressionReport report = compression(weights_of(*index));
+    const CompressionReport report = compression(weights_of(index));
     switch (form) {
       case Form::Table:
         print_compression(report);
@@ -131,20 +170,39 @@ int run(const GgufOptions& options) {
         print_line("{}", text_of(to_json(report)));
         break;
     }
-    return 0;
+    return;
   }
   switch (form) {
     case Form::Table:
-      print_tensors(*index);
+      print_tensors(index);
       break;
     case Form::Csv:
-      print_text("{}", csv_of(*index));
+      print_text("{}", csv_of(index));
       break;
     case Form::Json:
-      print_line("{}", text_of(to_json(*index)));
+      print_line("{}", text_of(to_json(index)));
       break;
   }
+}
+
+// Prints what is wrong with the file, or why it is not a model. Returns the exit code.
+int print_faults(const GgufIndex& index) {
+  int exit_code = 0;
+  for (const GgufFault& fault : index.faults()) {
+    std::println(stderr, "tt gguf: {}", escape_control_chars(fault.message));
+    if (!fault.is_note()) exit_code = 1;
+  }
+  if (exit_code != 0) return exit_code;
+  if (const std::string why = not_a_model(index); !why.empty())
+    std::println(stderr, "tt gguf: {}", escape_control_chars(why));
   return 0;
+}
+
+int run(const GgufOptions& options) {
+  const GgufIndex index = GgufIndex::inspect(options.model);
+  if (!index.files().empty()) print(options, index);
+  flush_output();
+  return print_faults(index);
 }
 
 }  // namespace

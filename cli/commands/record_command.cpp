@@ -20,6 +20,7 @@
 
 #include "analysis/common/format_units.h"
 #include "analysis/tables/session_overview.h"
+#include "api/text/escape_control_chars.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/output_path.h"
 #include "cli/terminal/interrupt_guard.h"
@@ -103,7 +104,7 @@ struct Failure {
 };
 
 int fail(const Failure& failure) {
-  std::println(stderr, "tt record: {}", failure.message);
+  std::println(stderr, "tt record: {}", escape_control_chars(failure.message));
   return failure.exit_code;
 }
 
@@ -244,8 +245,9 @@ int run(RecordOptions& options) {
 
   const InterruptGuard guard;
   load_backends([&](LibraryLine level, std::string_view text) {
-    if (options.verbose && level >= LibraryLine::Warning)
-      std::fwrite(text.data(), 1, text.size(), stderr);
+    if (!options.verbose || level == LibraryLine::Debug) return;
+    const std::string line = escape_control_chars(text, "\n\t");
+    std::fwrite(line.data(), 1, line.size(), stderr);
   });
   EventQueue events;
   StatusLine line(!options.quiet);
@@ -338,7 +340,7 @@ RunVerb add_record_command(CLI::App& command) {
       ->capture_default_str()
       ->check(utf8_text());
   command.add_flag("-q,--quiet", options->quiet, "Do not show progress or a summary");
-  command.add_flag("--verbose", options->verbose, "Show the warnings and errors of llama.cpp");
+  command.add_flag("--verbose", options->verbose, "Show the messages of llama.cpp");
 
   command.option_defaults()->group("Sampling");
   command

@@ -3653,6 +3653,15 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 409: components["responses"]["Problem"];
+            /** @description The file is not a model that llama.cpp can run (`model_failed`); `detail` says why and what to do. Trying again does not help */
+            readonly 422: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             readonly 503: components["responses"]["Problem"];
         };
     };
