@@ -107,11 +107,26 @@ bool has_layer_weights(const GraphTemplate& graph) {
 
 // Checks each graph once, regardless of the number of its steps.
 struct GraphChecks {
-  CheckBuilder layers{Check::Layers};
+  void check(const SessionInfo& info, const Step& step, const GraphTemplate& graph) {
+    if (seen_.insert(step.graph).second) check_ranges(info, step.graph, graph);
+    // The template of a step that was cancelled in a new graph has only the ops that ran
+    // (docs/trace-format.md). One that was cancelled in a known graph ran fewer ops than it has.
+    const bool partial = step.aborted && (step.dropped || step.op_ends.size() >= graph.ops.size());
+    if (!partial && complete_.insert(step.graph).second) check_layers(info, step.graph, graph);
+  }
+
+  CheckResult layers_result() {
+    std::string summary = counted(layers_.items_checked(), "layer") + " of graphs";
+    const std::size_t partial = seen_.size() - complete_.size();
+    if (partial == 1) summary += "; the template of a cancelled step is partial";
+    if (partial > 1) summary += std::format("; {} templates of cancelled steps are partial", partial);
+    return std::move(layers_).done(std::move(summary));
+  }
+
   CheckBuilder ranges{Check::FileRanges};
 
-  void check(const SessionInfo& info, TemplateId id, const GraphTemplate& graph) {
-    check_layers(info, id, graph);
+ private:
+  void check_ranges(const SessionInfo& info, TemplateId id, const GraphTemplate& graph) {
     for (const Tensor& tensor : graph.tensors) {
       if (tensor.kind != TensorKind::Weight || tensor.file.empty()) continue;
       ranges.add_items();
@@ -128,7 +143,6 @@ struct GraphChecks {
     }
   }
 
- private:
   void check_layers(const SessionInfo& info, TemplateId id, const GraphTemplate& graph) {
     std::set<std::int64_t> there;
     for (const Op& op : graph.ops)
@@ -140,18 +154,21 @@ struct GraphChecks {
     // layers must at least be consecutive.
     const std::int64_t wanted =
         std::max<std::int64_t>(info.n_layers, there.empty() ? 0 : *there.rbegin() + 1);
-    layers.add_items(static_cast<std::uint64_t>(wanted));
+    layers_.add_items(static_cast<std::uint64_t>(wanted));
     // An untrusted file may claim billions of layers: missing layers are counted without a
     // loop over all of them.
     const std::int64_t missing = wanted - static_cast<std::int64_t>(there.size());
     std::int64_t named = 0;
     for (std::int64_t layer = 0; named < std::min<std::int64_t>(missing, kEvidence); ++layer) {
       if (there.contains(layer)) continue;
-      layers.wrong(std::format("template {}: no op of layer {}", id.v, layer));
+      layers_.wrong(std::format("template {}: no op of layer {}", id.v, layer));
       ++named;
     }
-    layers.add_failures(static_cast<std::uint64_t>(missing - named));
+    layers_.add_failures(static_cast<std::uint64_t>(missing - named));
   }
+
+  CheckBuilder layers_{Check::Layers};
+  std::set<TemplateId> seen_, complete_;  // seen_, and not complete_: partial
 };
 
 // Number of layers by the model file. It may also count layers that only predict further tokens,
@@ -465,7 +482,6 @@ struct StepChecks {
 // Skips what cannot be read; the file check reports it. Returns false if cancelled.
 bool walk(const SessionReader& reader, const SessionInfo& info, const ContinueCheck& keep_going,
           GraphChecks& graphs, StepChecks& steps, WorkCheck& work) {
-  std::set<TemplateId> seen;
   const std::uint32_t n_steps =
       std::min(reader.step_count().value_or(0), reader.step_rows().value_or(UINT32_MAX));
   for (std::uint32_t i = 0; i < n_steps; ++i) {
@@ -477,7 +493,7 @@ bool walk(const SessionReader& reader, const SessionInfo& info, const ContinueCh
     }
     const auto graph = step->graph.v != 0 ? reader.graph(step->graph).value_or(nullptr)
                                           : std::shared_ptr<const GraphTemplate>();
-    if (graph && seen.insert(step->graph).second) graphs.check(info, step->graph, *graph);
+    if (graph) graphs.check(info, *step, *graph);
     steps.check(reader, info, *step, graph.get());
     if (graph) work.check(*step, *graph);
   }
@@ -533,7 +549,7 @@ std::expected<Validation, TraceError> validate(const std::filesystem::path& file
   add(steps.ids, "token id", " read by graphs, compared with the tokens");
   add(steps.positions, "position", " read by graphs, compared with the tokens");
   add(steps.cells, "cell", " of caches, one for each token of a step");
-  add(graphs.layers, "layer", " of graphs");
+  validation.checks.push_back(graphs.layers_result());
   validation.checks.push_back(std::move(work).done());
   add(graphs.ranges, "weight", " of graphs, inside their model file");
   validation.checks.push_back(check_offsets_agree(*info));

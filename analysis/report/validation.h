@@ -24,7 +24,8 @@ enum class Check : std::uint8_t {
   TokenIds,                 // the token ids that the graph read equal those of the tokens
   Positions,                // the positions that the graph read equal those of the tokens
   CacheCells,               // each token of a step is written to a cell of its own in each cache
-  Layers,                   // every graph with layer weights has ops of every layer of the model
+  Layers,                   // every graph with layer weights has ops of every layer of the model;
+                            // not the partial graph of a cancelled step
   HyperParameters,          // each layer of each step did the work that the model's metadata says
   FileRanges,               // every weight is inside its model file
   OffsetsByNameAndAddress,  // a weight has the same file offset by name and by address

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "analysis/common/op_info.h"
+#include "analysis/report/validation.h"
 #include "tests/support/models/traced_model.h"
 #include "tracer/format/access/access.h"
 
@@ -211,7 +212,19 @@ std::vector<std::string> executed_ops(const GraphTemplate& graph, const Step& st
   return lines;
 }
 
-// The executed part of a graph that was never completed is recorded as in the complete graph.
+// Each part of a recording agrees with the others; returns what is said of the layers of graphs.
+std::string expect_valid(const std::filesystem::path& session) {
+  const auto validation = validate(session);
+  EXPECT_TRUE(validation.has_value()) << validation.error().message;
+  if (!validation) return "";
+  for (const CheckResult& check : validation->checks)
+    for (const std::string& wrong : check.evidence)
+      ADD_FAILURE() << to_text(check.check) << ": " << wrong;
+  EXPECT_TRUE(validation->passed());
+  return validation->checks.at(static_cast<std::size_t>(Check::Layers)).summary;
+}
+
+// The executed part of a graph that was never completed is valid, and is recorded as in the complete graph.
 TEST(Cancel, KeepsExecutedPartOfNewGraph) {
   ContextOptions context = TracedModel::small_context();
   context.threads = 1;
@@ -232,7 +245,9 @@ TEST(Cancel, KeepsExecutedPartOfNewGraph) {
         EXPECT_TRUE(check_session(cut.file).value().empty());
         EXPECT_EQ(cut.recording.losses, LossCounters{});
         const Step step = cut.steps().at(0);
+        const std::string layers = expect_valid(cut.file);
         if (!step.aborted) continue;  // the step ended before the cancel
+        EXPECT_TRUE(layers.ends_with("; the template of a cancelled step is partial")) << layers;
         EXPECT_NE(step.timing, Timing::Exact);
         EXPECT_TRUE(std::ranges::is_sorted(step.op_ends));
         const auto begun = graph_of(cut.reader(), step);
