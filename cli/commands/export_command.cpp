@@ -123,9 +123,16 @@ std::expected<ExportFunction, std::string> export_function(ExportCommand& comman
   if (command.steps.to)
     command.options.range.last = StepId{static_cast<std::uint32_t>(*command.steps.to - 1)};
   const bool to_stdout = command.output == "-";
+  const auto find_folder = [&]() -> std::optional<std::string> {
+    auto folder = output_path(command.output, Target::Folder, {command.file}, command.force);
+    if (!folder) return folder.error();
+    command.output = *std::move(folder);
+    return std::nullopt;
+  };
   const std::string no_folder = "a folder cannot go to standard output. Specify a folder with -o.";
   if (command.format == kRunFolder) {
     if (to_stdout) return std::unexpected(no_folder);
+    if (auto error = find_folder()) return std::unexpected(*std::move(error));
     return [&command](const SessionReader& reader, const ContinueCheck& keep_going) {
       return export_run_folder(reader, command.options.range, command.output, keep_going);
     };
@@ -148,15 +155,16 @@ std::expected<ExportFunction, std::string> export_function(ExportCommand& comman
     const auto form = part_format_of(*format);
     if (!form) return std::unexpected("--part-rows requires --format parquet or arrow-file");
     if (to_stdout) return std::unexpected(no_folder);
+    if (auto error = find_folder()) return std::unexpected(*std::move(error));
     return [&command, form](const SessionReader& reader, const ContinueCheck& keep_going) {
       return export_parts(reader, command.options.range, *form, command.output, command.part_rows,
                           keep_going);
     };
   }
   if (!to_stdout) {
-    if (auto error =
-            output_path_error(command.output, Target::FileOrPipe, {command.file}, command.force))
-      return std::unexpected(*std::move(error));
+    auto output = output_path(command.output, Target::FileOrPipe, {command.file}, command.force);
+    if (!output) return std::unexpected(output.error());
+    command.output = *std::move(output);
   }
   return [&command](const SessionReader& reader, const ContinueCheck& keep_going) {
     return write_file(reader, command, keep_going);

@@ -53,20 +53,19 @@ std::optional<TraceError> source_error(const fs::path& from) {
 
 int run(const ImportOptions& options) {
   Progress progress("import", options.quiet ? ProgressVisibility::No : ProgressVisibility::Yes);
-  if (const auto error =
-          output_path_error(options.output, Target::File, {options.from}, options.force))
-    return progress.failed(*error);
+  const auto output = output_path(options.output, Target::File, {options.from}, options.force);
+  if (!output) return progress.failed(output.error());
   if (const auto wrong = source_error(options.from)) return progress.failed(*wrong);
   const ContinueCheck keep_going = progress.start_steps("reading");
   // An existing file is replaced only by a complete session.
-  fs::path session = options.output;
+  fs::path session = *output;
   std::error_code none, failed;
   if (fs::exists(session, none)) session += std::format(".{}.new", getpid());
   const auto imported = fs::is_directory(options.from, none)
                             ? exchange::import_run_folder(options.from, session, keep_going)
                             : exchange::import_log(options.from, session, keep_going);
   if (!imported) return progress.failed(imported.error());
-  if (session != options.output) fs::rename(session, options.output, failed);
+  if (session != *output) failed = replace_session(session, *output);
   if (failed) return progress.failed(options.output.string() + ": " + failed.message());
   progress.end();
   if (!options.quiet) {

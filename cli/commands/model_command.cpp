@@ -94,9 +94,15 @@ int run(GeneratedModel& options) {
     options.output = options.shape + ".gguf";
   }
   for (const auto& file : modelgen::model_files(options.spec, options.output)) {
-    if (const auto error =
-            output_path_error(file, Target::File, {options.pieces_file}, options.force))
-      return fail(*error, 1);
+    const auto output = output_path(file, Target::File, {options.pieces_file}, options.force);
+    if (!output) return fail(output.error(), 1);
+    std::error_code none;
+    if (options.spec.splits <= 1) {
+      options.output = output->string();
+    } else if (std::filesystem::is_symlink(file, none)) {  // the files are named after the first
+      return fail(file.string() + " is a link, which a split model cannot be written through. "
+                  "Choose another name.", 1);
+    }
   }
   for (const std::string& text : options.class_types) {
     const auto chosen = modelgen::parse_class_type(text);

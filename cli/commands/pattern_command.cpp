@@ -55,11 +55,13 @@ void print_summary(const AccessPattern& pattern, const Determinism& same) {
 int run(const PatternOptions& options) {
   const bool to_stdout = options.json || options.output == "-";
   const bool to_file = options.output && options.output != "-";
+  std::filesystem::path file;
   Progress progress("pattern", progress_visibility(to_stdout));
   if (to_file) {
-    if (const auto error =
-            output_path_error(*options.output, Target::FileOrPipe, {options.file}, options.force))
-      return progress.failed(*error);
+    auto output =
+        output_path(*options.output, Target::FileOrPipe, {options.file}, options.force);
+    if (!output) return progress.failed(output.error());
+    file = *std::move(output);
   }
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
@@ -80,7 +82,7 @@ int run(const PatternOptions& options) {
   progress.end();
   const std::string json = text_of(to_json(*pattern, *same, *info)) + '\n';
   if (to_file) {
-    if (const auto written = exchange::write_file(*options.output, json); !written)
+    if (const auto written = exchange::write_file(file, json); !written)
       return progress.failed(written.error());
   }
   if (to_stdout) {

@@ -156,6 +156,7 @@ std::vector<fs::path> input_files(const RecordOptions& options) {
   if (const auto index = GgufIndex::open(options.model.path))
     for (const ModelFile& part : index->files()) inputs.emplace_back(part.path);
   if (!options.prompt_file.empty()) inputs.emplace_back(prompt_path(options));
+  if (!options.model.access_pattern.empty()) inputs.emplace_back(options.model.access_pattern);
   return inputs;
 }
 
@@ -233,10 +234,12 @@ int run(RecordOptions& options) {
          "--level minimal or higher, or omit --output.",
          kUsageError});
   }
-  if (const auto error = recorded ? output_path_error(options.output, Target::File,
-                                                      input_files(options), options.force)
-                                  : std::nullopt)
-    return fail({*error});
+  fs::path output;
+  if (recorded) {
+    auto path = output_path(options.output, Target::File, input_files(options), options.force);
+    if (!path) return fail({path.error()});
+    output = *std::move(path);
+  }
   auto prompt = make_prompt(options);
   if (!prompt) return fail(prompt.error());
   options.request.prompt = *std::move(prompt);
@@ -253,7 +256,7 @@ int run(RecordOptions& options) {
   StatusLine line(!options.quiet);
   // Records to a file named after the session id in the same folder and renames it when it is
   // complete. If the process is killed, this file can be recovered.
-  const fs::path folder = recorded ? fs::absolute(options.output).parent_path() : ".";
+  const fs::path folder = recorded ? output.parent_path() : ".";
   Sandbox sandbox(installation.worker);
   GenerationQueue queue({.model = options.model,
                          .context = options.context,
@@ -277,9 +280,7 @@ int run(RecordOptions& options) {
   queue.stop();
 
   if (recorded) {
-    std::error_code failed;
-    fs::rename(folder / (job->id + ".ttrace"), options.output, failed);
-    if (failed) {
+    if (const auto failed = replace_session(folder / (job->id + ".ttrace"), output)) {
       return fail({std::format("{}: {}{}", options.output.string(), failed.message(),
                                status.error.empty() ? "" : ". " + status.error)});
     }

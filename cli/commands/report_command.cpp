@@ -50,10 +50,11 @@ int run(const ReportOptions& options) {
   const std::optional<ReportFormat> selected = options.selected_format();
   Progress progress("report", progress_visibility(selected == ReportFormat::JsonText));
   const bool to_stdout = options.output == "-";
+  std::filesystem::path output;
   if (!to_stdout) {
-    if (const auto error =
-            output_path_error(options.output, Target::FileOrPipe, {options.file}, options.force))
-      return progress.failed(*error);
+    auto path = output_path(options.output, Target::FileOrPipe, {options.file}, options.force);
+    if (!path) return progress.failed(path.error());
+    output = *std::move(path);
   }
   if (!selected) {
     return progress.failed(std::format(
@@ -78,7 +79,7 @@ int run(const ReportOptions& options) {
   const std::string text = text_of(report_of(*figures), format);
   if (to_stdout) {
     print_line("{}", text);
-  } else if (const auto written = exchange::write_file(options.output, text); !written) {
+  } else if (const auto written = exchange::write_file(output, text); !written) {
     return progress.failed(written.error());
   }
   return progress.exit_code();

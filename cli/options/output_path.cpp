@@ -2,43 +2,98 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <format>
+#include <optional>
+#include <system_error>
+#include <utility>
 
 namespace tt::cli {
 
 namespace fs = std::filesystem;
 
-std::optional<std::string> output_path_error(const fs::path& output, Target target,
-                                             const std::vector<fs::path>& inputs, bool force) {
-  if (output.empty()) return "the output path is empty. Specify a file.";
-  if (output == "-") return "this output cannot go to standard output. Specify a file.";
+namespace {
+
+constexpr const char* kJournals[] = {"-journal", "-wal", "-shm"};
+
+// Follows links, the last of which may lead to nothing. fs::weakly_canonical() keeps such a link.
+fs::path without_links(fs::path path) {
+  constexpr int kMaxLinks = 40;  // the kernel's limit
+  std::error_code failed;
+  for (int i = 0; i < kMaxLinks && fs::is_symlink(path, failed); ++i) {
+    const fs::path next = fs::read_symlink(path, failed);
+    if (failed) break;
+    path = path.parent_path() / next;  // an absolute `next` replaces all
+  }
+  const fs::path real = fs::weakly_canonical(path, failed);
+  return failed ? path : real;
+}
+
+// The input that is the same file as `output`, by device and inode.
+std::optional<fs::path> same_input(const fs::path& output, const std::vector<fs::path>& inputs) {
+  std::error_code none;
+  const auto is_output = [&](const fs::path& file) { return fs::equivalent(output, file, none); };
+  for (const fs::path& input : inputs) {
+    if (is_output(input)) return input;
+    for (const char* journal : kJournals)
+      if (const fs::path file = fs::path(input) += journal; is_output(file)) return file;
+    // A run folder has no folders in it.
+    if (!fs::is_directory(input, none)) continue;
+    std::error_code failed;
+    for (fs::directory_iterator file(input, failed), end; !failed && file != end;
+         file.increment(failed))
+      if (is_output(file->path())) return file->path();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::expected<fs::path, std::string> output_path(const fs::path& output, Target target,
+                                                 const std::vector<fs::path>& inputs, bool force) {
+  const auto wrong = [&](std::string_view what) {
+    return std::unexpected(std::format("{} {}", output.string(), what));
+  };
+  if (output.empty()) return std::unexpected("the output path is empty. Specify a file.");
+  if (output == "-")
+    return std::unexpected("this output cannot go to standard output. Specify a file.");
   std::error_code none, failed;
   const fs::file_status status = fs::status(output, failed);
   if (status.type() == fs::file_type::none)  // for example: name too long, symlink loop
-    return std::format("{}: {}", output.string(), failed.message());
-  if (fs::is_directory(status) || !output.has_filename())
-    return std::format("{} is a folder. Specify a file.", output.string());
-  for (const fs::path& input : inputs) {
-    // Compares device and inode.
-    if (fs::equivalent(output, input, none)) {
-      return std::format("{} is the same file as the input {}. Choose another name.",
-                         output.string(), input.string());
-    }
+    return std::unexpected(std::format("{}: {}", output.string(), failed.message()));
+  if (target == Target::Folder) {
+    if (fs::exists(status) && !fs::is_directory(status))
+      return wrong("is not a folder. Choose another name.");
+    return fs::is_symlink(output, none) ? without_links(output) : output;
   }
+  if (fs::is_directory(status) || !output.has_filename())
+    return wrong("is a folder. Specify a file.");
+  if (const auto input = same_input(output, inputs))
+    return wrong(
+        std::format("is the same file as the input {}. Choose another name.", input->string()));
   if (fs::exists(status) && !fs::is_regular_file(status)) {
-    if (target == Target::FileOrPipe) return std::nullopt;
-    return std::format("{} is not a regular file. Choose another name.", output.string());
+    if (target == Target::FileOrPipe) return output;
+    return wrong("is not a regular file. Choose another name.");
   }
   if (fs::exists(status) && !force)
-    return std::format("{} already exists. Choose another name or use --force.", output.string());
-  const fs::path file = fs::exists(status) ? fs::canonical(output, none) : fs::absolute(output);
+    return wrong("already exists. Choose another name or use --force.");
+  const fs::path file =
+      fs::exists(status) ? fs::canonical(output, none) : without_links(fs::absolute(output));
   const fs::path folder = file.parent_path();
   if (!fs::is_directory(folder, none))
-    return std::format("the folder {} does not exist. Create it or choose another.",
-                       folder.string());
+    return std::unexpected(std::format("the folder {} does not exist. Create it or choose another.",
+                                       folder.string()));
   if (access(folder.c_str(), W_OK) != 0)
-    return std::format("the folder {} is not writable. Choose another.", folder.string());
-  return std::nullopt;
+    return std::unexpected(
+        std::format("the folder {} is not writable. Choose another.", folder.string()));
+  return file;
+}
+
+std::error_code replace_session(const fs::path& from, const fs::path& to) {
+  std::error_code failed;
+  for (const char* journal : kJournals) fs::remove(fs::path(to) += journal, failed);
+  fs::rename(from, to, failed);
+  return failed;
 }
 
 }  // namespace tt::cli

@@ -1,22 +1,30 @@
-// Validation of the output path (-o) of a command, before it starts any work.
+// The output path (-o) of a command: one rule for all verbs, applied before any work starts.
 #pragma once
 
+#include <expected>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace tt::cli {
 
-// FileOrPipe: also allows pipes, terminals and devices such as /dev/null.
-enum class Target : bool { File, FileOrPipe };
+// FileOrPipe: also allows pipes, terminals and devices such as /dev/null. Folder: to be created,
+// or to be filled.
+enum class Target : char { File, FileOrPipe, Folder };
 
-// Returns an error message if `output` must not be written; nullopt: it can be written.
-// Without `force`, existing files are not allowed. One of the `inputs` is never allowed, also
-// not through a link or another path. "-" is not allowed: commands that can write to standard
-// output check for it before the call.
-std::optional<std::string> output_path_error(const std::filesystem::path& output, Target target,
-                                             const std::vector<std::filesystem::path>& inputs,
-                                             bool force);
+// Returns the path to write, or an error message if `output` must not be written.
+// - A link stands for what it leads to, also where that does not exist yet: the returned path is
+//   without links, so that the link stays.
+// - Without `force`, existing files are not allowed.
+// - One of the `inputs` is never allowed, also not through a link or another path: nor the journal
+//   files of an input, nor a file in an input that is a folder.
+// - "-" is not allowed: commands that can write to standard output check for it before the call.
+std::expected<std::filesystem::path, std::string> output_path(
+    const std::filesystem::path& output, Target target,
+    const std::vector<std::filesystem::path>& inputs, bool force);
+
+// Moves the finished session `from` to `to`, a path that output_path() returned. The journal files
+// of a session that is replaced are removed: SQLite would apply them to the new one.
+std::error_code replace_session(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace tt::cli

@@ -25,6 +25,10 @@ TEST(Output, RejectsInputFiles) {
   std::ofstream(folder / "prompt.txt") << "Once upon a time";
   fs::create_symlink("s.ttrace", folder / "soft");
   fs::create_hard_link(session, folder / "hard");
+  ASSERT_EQ(run_tt(folder, "pattern s.ttrace -o p.json").code, 0);
+  fs::create_symlink("p.json", folder / "p-link");
+  ASSERT_EQ(run_tt(folder, "export s.ttrace --format folder -o run").code, 0);
+  std::ofstream(folder / "s.ttrace-wal") << "";
   const struct {
     const char *arguments, *input;
   } cases[] = {
@@ -42,6 +46,10 @@ TEST(Output, RejectsInputFiles) {
       {"record -f prompt.txt -n 1 -t 1 -o prompt.txt --force", "prompt.txt"},
       {"record -f - -n 1 -t 1 -o prompt.txt --force <prompt.txt", "prompt.txt"},
       {"model small --layers 2 --pieces prompt.txt -o prompt.txt --force", "prompt.txt"},
+      {"record --access-pattern p.json -p a -n 1 -t 1 -o p.json --force", "p.json"},
+      {"record --access-pattern p.json -p a -n 1 -t 1 -o p-link --force", "p.json"},
+      {"import run -o run/accesses.csv --force", "run/accesses.csv"},
+      {"export s.ttrace --format csv -o s.ttrace-wal --force", "s.ttrace-wal"},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.arguments);
@@ -116,6 +124,68 @@ TEST(Output, FollowsLinksAndWritesPipes) {
   EXPECT_EQ(full.err, "tt report: /dev/full: No space left on device\n");
   EXPECT_EQ(run_tt(folder, "model small --layers 2 -q --force -o /dev/null").code, 1);
   EXPECT_EQ(run_tt(folder, "record -p a -n 1 -t 1 --force -o /dev/null").code, 1);
+}
+
+// One rule for links in all verbs that write a file.
+TEST(Output, LinkStandsForWhatItLeadsTo) {
+  const test::TempFolder folder;
+  record_session(folder);
+  ASSERT_EQ(run_tt(folder, "export s.ttrace -o s.ndjson").code, 0);
+  fs::create_directory(folder / "far");
+  const std::vector<std::string> writing = {
+      "report s.ttrace -o link", "pattern s.ttrace -o link",
+      "export s.ttrace --format csv -o link", "import s.ndjson -o link",
+      "record -p a -n 1 -t 1 -o link", "model small --layers 2 -q -o link"};
+  for (const std::string& arguments : writing) {
+    SCOPED_TRACE(arguments);
+    fs::remove(folder / "link");
+    fs::remove(folder / "far/file");
+    fs::create_symlink("far/next", folder / "link");
+    fs::remove(folder / "far/next");
+    fs::create_symlink("file", folder / "far/next");
+    const Result made = run_tt(folder, arguments);
+    EXPECT_EQ(made.code, 0) << made.err;
+    EXPECT_TRUE(fs::is_symlink(folder / "link"));
+    EXPECT_TRUE(fs::is_symlink(folder / "far/next"));
+    EXPECT_GT(fs::file_size(folder / "far/file"), 300u);
+    std::ofstream(folder / "far/file") << "existing";
+    const Result rejected = run_tt(folder, arguments);
+    EXPECT_EQ(rejected.code, 1);
+    EXPECT_TRUE(rejected.err.contains("link already exists")) << rejected.err;
+    EXPECT_EQ(contents(folder / "far/file"), "existing");
+    const Result forced = run_tt(folder, arguments + " --force");
+    EXPECT_EQ(forced.code, 0) << forced.err;
+    EXPECT_TRUE(fs::is_symlink(folder / "link"));
+    EXPECT_GT(fs::file_size(folder / "far/file"), 300u);
+    fs::remove(folder / "link");
+    fs::create_symlink("nowhere/file", folder / "link");
+    const Result nowhere = run_tt(folder, arguments + " --force");
+    EXPECT_EQ(nowhere.code, 1);
+    EXPECT_TRUE(nowhere.err.contains("nowhere does not exist")) << nowhere.err;
+    EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  }
+  fs::remove(folder / "link");
+  fs::create_symlink("far/run", folder / "link");
+  const Result made = run_tt(folder, "export s.ttrace --format folder -o link");
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_TRUE(fs::exists(folder / "far/run/accesses.csv"));
+}
+
+// SQLite would apply the journal of the replaced session to the new one.
+TEST(Output, ReplacedSessionLeavesNoJournal) {
+  const test::TempFolder folder;
+  record_session(folder);
+  ASSERT_EQ(run_tt(folder, "export s.ttrace -o s.ndjson").code, 0);
+  for (const char* arguments : {"record -p a -n 1 -t 1 -o s.ttrace --force",
+                                "import s.ndjson -o s.ttrace --force"}) {
+    SCOPED_TRACE(arguments);
+    for (const char* journal : {"s.ttrace-journal", "s.ttrace-wal", "s.ttrace-shm"})
+      std::ofstream(folder / journal) << "of another session";
+    EXPECT_EQ(run_tt(folder, arguments).code, 0);
+    for (const char* journal : {"s.ttrace-journal", "s.ttrace-wal", "s.ttrace-shm"})
+      EXPECT_FALSE(fs::exists(folder / journal)) << journal;
+    EXPECT_EQ(run_tt(folder, "parse --validate s.ttrace").code, 0);
+  }
 }
 
 TEST(Output, ChecksPathBeforeReadingInput) {
