@@ -60,10 +60,11 @@ std::optional<TraceError> other_kind(const fs::path& file) {
 }
 
 // Of a file that ends too early: how much of it there is, from its header; empty: it is whole, or
-// another process is still writing it.
+// another process is still writing it, or was killed while it did.
 std::string missing_part(const fs::path& file) {
   std::error_code failed;
-  if (fs::exists(fs::path(file) += "-wal", failed)) return "";
+  for (const char* journal : {"-wal", "-journal"})
+    if (fs::exists(fs::path(file) += journal, failed)) return "";
   std::array<unsigned char, 32> head{};
   std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(head.data()), head.size());
   std::uint64_t page = std::uint64_t{head[16]} << 8 | head[17], pages = 0;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tracer/format/file/file_header.h"
+#include "tracer/format/file/session_owner.h"
 #include "tracer/format/file/session_schema.h"
 #include "tracer/format/file/session_tables.h"
 #include "tracer/format/file/sqlite_handle.h"
@@ -127,6 +128,26 @@ Status checkpoint_session(const fs::path& file) {
   if (!meta) return std::unexpected(meta.error());
   if (is_running(*meta)) return std::unexpected(running(file));
   return leave_wal(file, *db);
+}
+
+std::expected<bool, TraceError> is_being_recorded(const fs::path& file) {
+  if (auto header = check_file_header(file); !header) return std::unexpected(header.error());
+  const auto meta_of = [&](Database::Mode mode) {
+    return Database::open(file, mode).and_then([](const Database& db) {
+      return check_schema(db).and_then([&] { return read_meta(db); });
+    });
+  };
+  auto meta = meta_of(Database::Mode::ReadOnly);
+  // On a full disk and in a read-only folder, a file in WAL mode can be opened only without its
+  // WAL. The file itself names the recording process from the begin.
+  if (!meta && meta.error().kind != TraceError::Kind::Damaged)
+    meta = meta_of(Database::Mode::Immutable);
+  if (!meta) return std::unexpected(meta.error());
+  const Owner owner = owner_state(*meta);
+  // A writer that could not store the final state has removed its reserve.
+  std::error_code none;
+  return is_running(*meta) && (owner == Owner::Alive || owner == Owner::Self) &&
+         fs::exists(file.string() + "-reserve", none);
 }
 
 Status copy_session(const fs::path& file, const fs::path& copy, const CopyProgress& on_progress) {

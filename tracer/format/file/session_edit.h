@@ -21,6 +21,9 @@ std::expected<void, TraceError> rename_session(const std::filesystem::path& file
 // the end may have kept a WAL. Errors: Io while a reader has it open, Running.
 std::expected<void, TraceError> checkpoint_session(const std::filesystem::path& file);
 
+// Whether a live process is recording into the file. Needs no space on the disk.
+std::expected<bool, TraceError> is_being_recorded(const std::filesystem::path& file);
+
 // Copies a snapshot of the committed data to `copy`, which must not exist. Recording
 // continues meanwhile. The copy of a session that is being recorded has the state
 // Recovered. Calls `on_progress` with the bytes copied so far, at the begin and every few

@@ -63,6 +63,24 @@ std::expected<Database, TraceError> connect(const fs::path& path, Database::Mode
   return db;
 }
 
+// A change of the file, such as a rename of the session, was interrupted: SQLite undoes it when the
+// file is opened for writing. A read-only connection cannot, and an immutable one reads the half.
+// The journal of a change that is being made is left alone.
+Status roll_back(const fs::path& path) {
+  std::error_code none;
+  const fs::path journal = path.string() + "-journal";
+  const auto bytes = fs::file_size(journal, none);
+  if (none || bytes == 0) return {};
+  const auto undone = connect(path, Database::Mode::ReadWrite);
+  if (undone || !fs::exists(journal, none)) return {};
+  if (undone.error().kind != TraceError::Kind::ReadOnly) return std::unexpected(undone.error());
+  return std::unexpected(TraceError{
+      TraceError::Kind::ReadOnly,
+      std::format("a change of {} was interrupted and must be undone first, but its folder is not "
+                  "writable. Copy the file and its -journal file into a writable folder.",
+                  path.string())});
+}
+
 // Falls back to immutable mode: in a read-only folder, a file in WAL mode can be opened only
 // if its WAL is empty.
 std::expected<Database, TraceError> connect_with_fallback(const fs::path& path) {
@@ -232,6 +250,7 @@ SessionReader::~SessionReader() = default;
 
 std::expected<SessionReader, TraceError> SessionReader::open(const fs::path& path) {
   if (auto header = check_file_header(path); !header) return std::unexpected(header.error());
+  if (auto undone = roll_back(path); !undone) return std::unexpected(undone.error());
   auto db = connect_with_fallback(path);
   if (!db) return std::unexpected(db.error());
   const auto version = db->query_value("PRAGMA user_version");
@@ -239,6 +258,8 @@ std::expected<SessionReader, TraceError> SessionReader::open(const fs::path& pat
   const std::uint32_t number = version_number(*version);
   return SessionReader(std::make_unique<Impl>(std::move(*db), number, select_steps(number)));
 }
+
+void SessionReader::hold(std::shared_ptr<const void> lease) { impl_->lease = std::move(lease); }
 
 std::expected<SessionInfo, TraceError> SessionReader::info() const {
   // One snapshot for all three tables.

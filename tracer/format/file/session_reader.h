@@ -30,6 +30,9 @@ class SessionReader {
   SessionReader& operator=(SessionReader&&) noexcept;
   ~SessionReader();
 
+  // Keeps `lease` until the file is closed.
+  void hold(std::shared_ptr<const void> lease);
+
   std::expected<SessionInfo, TraceError> info() const;
   std::expected<LossCounters, TraceError> losses() const;
   // The total stored in the file; while it is being recorded, step_rows().

@@ -33,6 +33,7 @@ struct SessionReader::Impl {
   Impl(Database database, std::uint32_t format_version, std::string step_query)
       : db(std::move(database)), version(format_version), select_steps(std::move(step_query)) {}
 
+  std::shared_ptr<const void> lease;  // released after the connection is closed
   Database db;
   const std::uint32_t version;     // of the format
   const std::string select_steps;  // without WHERE; the columns depend on the version

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/read_only_folder.h"
 #include "tests/support/sessions/small_session.h"
 #include "tests/support/temp_folder.h"
 
@@ -74,6 +75,66 @@ struct Recording {
   std::unique_ptr<SessionWriter> writer;
   std::uint32_t steps = 0;
 };
+
+// Copies the session in the middle of a change that overwrites all rows, as a power loss leaves it:
+// the journal is on the disk, and so is a part of the changed pages.
+void copy_half_changed(const fs::path& session, const fs::path& copy) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(session.c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db,
+                         "PRAGMA synchronous=FULL; PRAGMA cache_size=1; PRAGMA cache_spill=1; BEGIN; "
+                         "UPDATE tt_step SET packed=zeroblob(length(packed)); "
+                         "UPDATE tt_token SET text='wrong'; "
+                         "UPDATE tt_template SET packed=zeroblob(length(packed));",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  fs::copy_file(session, copy);
+  fs::copy_file(session.string() + "-journal", copy.string() + "-journal");
+  ASSERT_NE(bytes_of(session), bytes_of(copy.string() + "-journal"));
+  ASSERT_EQ(sqlite3_exec(db, "ROLLBACK", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(db);
+  ASSERT_NE(bytes_of(session), bytes_of(copy)) << "nothing was changed";
+}
+
+TEST(SessionEdit, InterruptedChangeIsUndoneByTheNextReader) {
+  std::vector<Step> steps;
+  for (std::uint32_t i = 0; i < 400; ++i) steps.push_back(test::small_step(i));
+  const test::SmallSession session(steps);
+  const TempFolder folder;
+  const fs::path copy = folder / "s.ttrace";
+  copy_half_changed(session.path, copy);
+  {
+    const test::ReadOnlyFolder read_only(folder.path());
+    ASSERT_EQ(read_only.problem(), "");
+    const auto refused = SessionReader::open(copy);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().kind, Kind::ReadOnly) << refused.error().message;
+    EXPECT_NE(refused.error().message.find("Copy the file and its -journal file"),
+              std::string::npos);
+  }
+  const auto reader = SessionReader::open(copy);
+  ASSERT_TRUE(reader.has_value()) << reader.error().message;
+  for (std::uint32_t i = 0; i < 400; ++i)
+    EXPECT_EQ(reader->step(StepId{i}).value(), test::small_step(i)) << i;
+  EXPECT_EQ(check_session(copy).value(), check_session(session.path).value());
+  EXPECT_FALSE(fs::exists(copy.string() + "-journal"));
+}
+
+// The journal of a change that is being made: the reader leaves it, and sees the old state.
+TEST(SessionEdit, ReaderLeavesTheJournalOfALiveChange) {
+  const test::SmallSession session({test::small_step(0)});
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(session.path.c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db, "BEGIN IMMEDIATE; UPDATE tt_token SET text='new'", nullptr, nullptr,
+                         nullptr),
+            SQLITE_OK);
+  ASSERT_TRUE(fs::exists(session.path.string() + "-journal"));
+  const auto reader = SessionReader::open(session.path);
+  ASSERT_TRUE(reader.has_value()) << reader.error().message;
+  EXPECT_NE(reader->tokens(0, 1).value().at(0).text, "new");
+  EXPECT_EQ(sqlite3_exec(db, "COMMIT", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(db);
+}
 
 TEST(SessionEdit, RenameChangesOnlyTitle) {
   const test::SmallSession session({test::small_step(0)});
