@@ -261,5 +261,7 @@ int main(int argc, char** argv) {
   model_manager.stop();  // finishes the running session's file
   hub.stop();            // queues its last messages for the clients
   frontend.stop(2s);     // shorter than the 5 s above, so that the file can be finished
+  retention.stop();
+  sessions.finish_files();  // no reader is left
   return 0;
 }

@@ -129,12 +129,14 @@ std::expected<void, Problem> make_folder(const Request& request, Retention& rete
   std::optional<Problem> rejected;
   const auto check_space = [&] {
     const std::uint64_t bytes = folder_bytes(work);
-    rejected = retention.check_file_space(bytes, bytes);
+    rejected = retention.check_file_size(bytes);
   };
   const ContinueCheck connected = while_connected(request);
   Clock::time_point next = Clock::now();
   const ContinueCheck keep_going = [&] {
     if (!connected()) return false;
+    if (!rejected) rejected = retention.check_writing();
+    if (rejected) return false;
     if (const auto begun = Clock::now(); begun >= next) {
       check_space();
       const auto looked = Clock::now();  // spend most of the time writing, not checking
@@ -147,7 +149,7 @@ std::expected<void, Problem> make_folder(const Request& request, Retention& rete
                                ? export_run_folder(reader, range, folder, keep_going)
                                : export_parts(reader, range, export_request.parts, folder,
                                               export_request.part_rows, keep_going);
-  if (made) check_space();
+  if (made && !rejected) check_space();
   if (rejected) return std::unexpected(*std::move(rejected));
   if (!made) return std::unexpected(problem_of(made.error()));
   return {};

@@ -103,6 +103,7 @@ void respond_validation(SessionStore& sessions, const std::string& id, Response&
                         const ContinueCheck& keep_going) {
   const auto file = sessions.file(id);
   if (!file) return respond(response, problem_of(file.error()));
+  const SessionStore::Lease held = sessions.lease(*file);
   const auto validation = validate(file->path, keep_going);
   if (!validation) return respond(response, problem_of(validation.error()));
   respond(response, to_json(*validation));

@@ -75,10 +75,12 @@ class OpenFile {
   std::vector<char> buffer_;
 };
 
-void send_file(Response& response, std::shared_ptr<OpenFile> file, ByteRange range) {
+// `held`: of a session; none for a snapshot.
+void send_file(Response& response, std::shared_ptr<OpenFile> file, ByteRange range,
+               SessionStore::Lease held) {
   response.set_content_provider(
       range.bytes, kType,
-      [file = std::move(file), first = range.first](std::size_t offset, std::size_t length,
+      [file = std::move(file), held = std::move(held), first = range.first](std::size_t offset, std::size_t length,
                                                     httplib::DataSink& sink) {
         return file->send(first + offset, length, sink);
       });
@@ -92,7 +94,8 @@ std::string range_of(const Request& request, const Response& response) {
 }
 
 // Sends the file of an ended session.
-void send_ended(const Request& request, Response& response, const SessionFile& session) {
+void send_ended(const Request& request, Response& response, const SessionFile& session,
+                SessionStore::Lease held) {
   auto file = OpenFile::open(session.path);
   if (!file) return respond(response, problem_of(file.error()));
   response.set_header("Accept-Ranges", "bytes");
@@ -111,14 +114,19 @@ void send_ended(const Request& request, Response& response, const SessionFile& s
     response.set_header("Content-Range", std::format("bytes {}-{}/{}", range->first,
                                                      range->first + range->bytes - 1, size));
   }
-  send_file(response, *std::move(file), *range);
+  send_file(response, *std::move(file), *range, std::move(held));
 }
 
 // Sends a snapshot of a session that is being recorded, or that still has a WAL.
 void send_snapshot(Response& response, const SessionFile& session, SessionStore& sessions,
                    Retention& retention, std::uint64_t bytes) {
+  if (const auto large = retention.check_file_size(bytes)) return respond(response, *large);
+  auto claim = retention.claim(bytes);
+  if (!claim) return respond(response, claim.error());
+  std::uint64_t copied_bytes = 0;
   const auto room = [&](std::uint64_t written) -> std::expected<void, TraceError> {
-    const auto rejected = retention.check_file_space(std::max(bytes, written), written);
+    auto rejected = claim->before_write(written - std::exchange(copied_bytes, written));
+    if (!rejected) rejected = retention.check_file_size(written);
     if (!rejected) return {};
     return std::unexpected(TraceError{TraceError::Kind::DiskFull, rejected->detail});
   };
@@ -131,7 +139,7 @@ void send_snapshot(Response& response, const SessionFile& session, SessionStore&
   if (!file) return respond(response, problem_of(file.error()));
   const ByteRange all{.first = 0, .bytes = (*file)->bytes()};
   // The folder is deleted now; the open file remains readable.
-  send_file(response, *std::move(file), all);
+  send_file(response, *std::move(file), all, nullptr);
 }
 
 void download(const Request& request, Response& response, SessionStore& sessions,
@@ -141,19 +149,21 @@ void download(const Request& request, Response& response, SessionStore& sessions
   if (!session) return respond(response, problem_of(session.error()));
   if (not_modified(request, response, sessions.tag(id), StrongEtag::Yes)) return;
   response.set_header("Content-Disposition", std::format("attachment; filename=\"{}.ttrace\"", id));
+  SessionStore::Lease held = sessions.lease(*session);
   const auto entry = sessions.entry(id);
   if (!entry) return respond(response, problem_of(entry.error()));
   std::error_code none;
-  const auto wal_bytes = std::filesystem::file_size(session->path.string() + "-wal", none);
+  // Until it is left, WAL mode is noted in the file, too: the file is not what it will be.
+  const bool in_wal_mode = std::filesystem::exists(session->path.string() + "-wal", none);
   const bool running = entry->overview && entry->overview->info.state == SessionState::Running;
-  if (running || (!none && wal_bytes > 0)) {
+  if (running || in_wal_mode) {
     // The size is unknown before the snapshot is made.
     if (request.method == "HEAD")
       return response.set_content_provider(kType,
                                            [](std::size_t, httplib::DataSink&) { return false; });
     return send_snapshot(response, *session, sessions, retention, entry->file_bytes);
   }
-  send_ended(request, response, *session);
+  send_ended(request, response, *session, std::move(held));
 }
 
 // 0 when Content-Length is absent.

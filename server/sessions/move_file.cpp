@@ -23,6 +23,24 @@ std::expected<void, std::error_code> move_file(const fs::path& from, const fs::p
   return std::unexpected(error);
 }
 
+std::expected<void, std::error_code> move_session_file(const fs::path& from, const fs::path& to) {
+  if (auto moved = move_file(from, to); !moved) return moved;
+  std::error_code ignored;
+  for (const char* with : {"-wal", "-journal"})
+    fs::rename(from.string() + with, to.string() + with, ignored);
+  for (const char* with : {"-shm", "-reserve"}) fs::remove(from.string() + with, ignored);
+  return {};
+}
+
+std::expected<void, TraceError> remove_session_file(const fs::path& file) {
+  std::error_code failed, ignored;
+  fs::remove(file, failed);
+  if (failed) return std::unexpected(file_error(file, failed));
+  for (const char* with : {"-wal", "-journal", "-shm", "-reserve"})
+    fs::remove(file.string() + with, ignored);
+  return {};
+}
+
 TraceError file_error(const fs::path& file, std::error_code error) {
   using Kind = TraceError::Kind;
   if (error == std::errc::no_such_file_or_directory)

@@ -13,6 +13,13 @@ namespace tt {
 std::expected<void, std::error_code> move_file(const std::filesystem::path& from,
                                                const std::filesystem::path& to);
 
+// The same for a session file and what SQLite keeps beside it (WAL, journal). Open connections stay
+// valid: they have the files, not the names.
+std::expected<void, std::error_code> move_session_file(const std::filesystem::path& from,
+                                                       const std::filesystem::path& to);
+// Needs no space on the disk.
+std::expected<void, TraceError> remove_session_file(const std::filesystem::path& file);
+
 // Returns NotFound, DiskFull, ReadOnly or Io, with a message that says what to do.
 TraceError file_error(const std::filesystem::path& file, std::error_code error);
 

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <format>
+#include <functional>
+#include <utility>
 
 namespace tt {
 
 namespace {
+
+constexpr std::uint64_t kBlockBytes = 1u << 20;
 
 std::string size_text(std::uint64_t bytes) {
   constexpr double kUnit = 1024;
@@ -38,10 +42,17 @@ Retention::~Retention() { stop(); }
 
 void Retention::start(std::chrono::milliseconds interval) {
   thread_ = std::jthread([this, interval](const std::stop_token& stop) {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds kFinishInterval = std::chrono::seconds(1);
+    Clock::time_point next_sweep = Clock::now();
     while (!stop.stop_requested()) {
-      sweep();
+      sessions_.finish_files();
+      if (Clock::now() >= next_sweep) {
+        sweep();
+        next_sweep = Clock::now() + interval;
+      }
       std::unique_lock lock(mutex_);
-      wake_.wait_for(lock, stop, interval, [] { return false; });
+      wake_.wait_for(lock, stop, std::min(interval, kFinishInterval), [] { return false; });
     }
   });
 }
@@ -56,8 +67,8 @@ void Retention::sweep() {
   const std::scoped_lock lock(sweep_mutex_);
   purge_due();
   remove_old();
-  enforce_quota();
-  (void)free_disk_space(0);  // ignored here: reported when a recording starts
+  enforce_quota(0);
+  (void)claim_space(0);  // ignored here: reported when a recording starts
 }
 
 DataUsage Retention::room() const {
@@ -70,34 +81,85 @@ DataUsage Retention::room() const {
 
 std::optional<Problem> Retention::check_session_space() {
   const std::scoped_lock lock(sweep_mutex_);
-  enforce_quota();
+  const std::uint64_t growth = expected_growth();
+  enforce_quota(growth);
   if (options_.keep_bytes) {
     const std::uint64_t held = room().data_bytes;
     if (held > *options_.keep_bytes) {
       return Problem{
           ErrorCode::QuotaReached,
           std::format("The sessions use {} of the allowed {}, and none of them can be removed "
-                      "automatically. Delete sessions, wait until the running one has ended, or "
-                      "start the server with a larger --keep-bytes.",
-                      size_text(held), size_text(*options_.keep_bytes))};
+                      "automatically: {}. Delete sessions, wait until the running ones have ended, "
+                      "or start the server with a larger --keep-bytes.",
+                      size_text(held), size_text(*options_.keep_bytes), what_remains())};
     }
   }
-  return free_disk_space(0);
+  if (auto full = claim_space(options_.disk_reserve == 0 ? 0 : growth)) return full;
+  if (options_.disk_reserve != 0) release(growth);  // the recording writes into the reserve if need be
+  return std::nullopt;
 }
 
-std::optional<Problem> Retention::check_file_space(std::uint64_t bytes, std::uint64_t written) {
-  if (options_.keep_bytes && bytes > *options_.keep_bytes) {
-    return Problem{ErrorCode::QuotaReached,
-                   std::format("The size of the file is {}; all sessions together must not exceed "
-                               "{}. Start the server with a larger --keep-bytes.",
-                               size_text(bytes), size_text(*options_.keep_bytes))};
+std::optional<Problem> Retention::check_file_size(std::uint64_t bytes) const {
+  if (!options_.keep_bytes || bytes <= *options_.keep_bytes) return std::nullopt;
+  return Problem{ErrorCode::QuotaReached,
+                 std::format("The size of the file is {}; all sessions together must not exceed "
+                             "{}. Start the server with a larger --keep-bytes.",
+                             size_text(bytes), size_text(*options_.keep_bytes))};
+}
+
+std::expected<Retention::Claim, Problem> Retention::claim(std::uint64_t bytes) {
+  Claim claim(*this);
+  if (!try_claim(bytes)) {
+    const std::scoped_lock lock(sweep_mutex_);
+    if (auto full = claim_space(bytes)) return std::unexpected(*std::move(full));
   }
-  return check_scratch_space(bytes - std::min(bytes, written));
+  claim.left_ = bytes;
+  return claim;
 }
 
-std::optional<Problem> Retention::check_scratch_space(std::uint64_t bytes) {
-  const std::scoped_lock lock(sweep_mutex_);
-  return free_disk_space(bytes);
+std::optional<Problem> Retention::check_writing() {
+  auto some = claim(kBlockBytes);
+  return some ? std::nullopt : std::optional(std::move(some.error()));
+}
+
+Retention::Claim::Claim(Claim&& other) noexcept
+    : retention_(std::exchange(other.retention_, nullptr)),
+      left_(other.left_),
+      writing_(other.writing_) {}
+
+Retention::Claim::~Claim() {
+  if (retention_ != nullptr) retention_->release(left_ + writing_);
+}
+
+std::optional<Problem> Retention::Claim::before_write(std::uint64_t bytes) {
+  retention_->release(std::exchange(writing_, 0));  // it is on the disk now
+  if (bytes > left_) {
+    const std::uint64_t more = std::max(bytes - left_, kBlockBytes);
+    if (retention_->try_claim(more)) {
+      left_ += more;
+    } else {
+      const std::scoped_lock lock(retention_->sweep_mutex_);
+      if (auto full = retention_->claim_space(bytes - left_)) return full;
+      left_ = bytes;
+    }
+  }
+  left_ -= bytes;
+  writing_ = bytes;
+  return std::nullopt;
+}
+
+bool Retention::try_claim(std::uint64_t bytes) {
+  const std::scoped_lock lock(claim_mutex_);
+  const std::uint64_t free = free_bytes(sessions_.folder());
+  const std::uint64_t taken = options_.disk_reserve + claimed_;
+  if (free < taken || free - taken < bytes) return false;
+  claimed_ += bytes;
+  return true;
+}
+
+void Retention::release(std::uint64_t bytes) {
+  const std::scoped_lock lock(claim_mutex_);
+  claimed_ -= bytes;
 }
 
 void Retention::purge_due() {
@@ -114,38 +176,98 @@ void Retention::remove_old() {
   }
 }
 
-void Retention::enforce_quota() {
+std::uint64_t Retention::expected_growth() const {
+  constexpr std::uint64_t kUnknown = 64u << 10;  // no session has ended yet
+  constexpr std::size_t kSessions = 8;           // that ended last
+  auto own = sessions_.own().value_or(std::vector<SessionStore::Own>{});
+  std::ranges::sort(own, std::greater(), &SessionStore::Own::changed_utc_ns);
+  std::uint64_t typical = 0;
+  std::size_t ended = 0;
+  for (const SessionStore::Own& one : own) {
+    if (one.session->running() || !one.session->readable()) continue;
+    typical = std::max(typical, one.session->file_bytes);
+    if (++ended == kSessions) break;
+  }
+  if (ended == 0) typical = kUnknown;
+  std::uint64_t growth = typical;
+  for (const SessionStore::Own& one : own)
+    if (one.session->running()) growth += typical - std::min(typical, one.session->file_bytes);
+  return growth;
+}
+
+void Retention::enforce_quota(std::uint64_t growth) {
   if (!options_.keep_bytes) return;
   constexpr std::string_view kReason = "--keep-bytes exceeded";
-  std::uint64_t held = room().data_bytes;
-  for (const DeletedSession& deleted : sessions_.trash().all()) {
-    if (held <= *options_.keep_bytes) return;
-    if (purge(deleted, kReason)) held -= std::min(held, deleted.bytes);
-  }
-  if (held <= *options_.keep_bytes) return;
-  for (const SessionStore::Own& own : removable()) {
-    if (held <= *options_.keep_bytes) return;
-    if (erase(own, kReason)) held -= std::min(held, own.session->file_bytes);
+  const std::uint64_t quota = *options_.keep_bytes;
+  // A tenth below the quota: otherwise each new session would be over it again. However large the
+  // next sessions may be, at most half of the quota is emptied for them.
+  const std::uint64_t goal = quota - std::max(quota / 10, std::min(growth, quota / 2));
+  // Running sessions grow meanwhile: sums again after each pass.
+  for (bool removed = true; removed;) {
+    removed = false;
+    std::uint64_t held = room().data_bytes;
+    if (held <= quota && quota - held >= std::min(growth, quota / 2)) return;
+    for (const DeletedSession& deleted : sessions_.trash().all()) {
+      if (held <= goal) break;
+      if (!purge(deleted, kReason)) continue;
+      held -= std::min(held, deleted.bytes);
+      removed = true;
+    }
+    if (held <= goal) continue;
+    for (const SessionStore::Own& own : removable()) {
+      if (held <= goal) break;
+      if (!erase(own, kReason)) continue;
+      held -= std::min(held, own.session->file_bytes);
+      removed = true;
+    }
   }
 }
 
-std::optional<Problem> Retention::free_disk_space(std::uint64_t bytes) {
-  const auto enough = [&] {
-    const std::uint64_t free = free_bytes(sessions_.folder());
-    return free >= options_.disk_reserve && free - options_.disk_reserve >= bytes;
+// What holds the quota after everything that can be removed was removed.
+std::string Retention::what_remains() const {
+  struct Sum {
+    std::size_t sessions = 0;
+    std::uint64_t bytes = 0;
+  } running, unreadable, other;
+  for (const auto& own : sessions_.own().value_or(std::vector<SessionStore::Own>{})) {
+    Sum& sum = own.session->running()      ? running
+               : !own.session->readable() ? unreadable
+                                           : other;
+    ++sum.sessions;
+    sum.bytes += own.session->file_bytes;
+  }
+  std::string text;
+  const auto add = [&](const Sum& sum, const char* what) {
+    if (sum.sessions == 0) return;
+    text += std::format("{}{} {} hold {}", text.empty() ? "" : ", ", sum.sessions, what,
+                        size_text(sum.bytes));
   };
-  if (enough()) return std::nullopt;
+  add(running, "that are being recorded");
+  add(unreadable, "that cannot be read");
+  add(other, "whose files cannot be removed");
+  return text;
+}
+
+std::optional<Problem> Retention::claim_space(std::uint64_t bytes) {
+  if (try_claim(bytes)) return std::nullopt;
   for (const DeletedSession& deleted : sessions_.trash().all()) {
     purge(deleted, "the disk is nearly full");
-    if (enough()) return std::nullopt;
+    if (try_claim(bytes)) return std::nullopt;
   }
+  const std::uint64_t claimed = [&] {
+    const std::scoped_lock lock(claim_mutex_);
+    return claimed_;
+  }();
   return Problem{
       ErrorCode::QuotaReached,
       std::format("The disk of {} has {} free, of which {} are reserved so that no recording fills "
-                  "the disk. Delete sessions or other files, or start the server with another "
+                  "the disk{}. Delete sessions or other files, or start the server with another "
                   "--data-dir or a smaller --disk-reserve.",
                   sessions_.folder().string(), size_text(free_bytes(sessions_.folder())),
-                  size_text(options_.disk_reserve))};
+                  size_text(options_.disk_reserve),
+                  claimed == 0 ? ""
+                               : std::format(", and {} promised to other uploads and exports",
+                                             size_text(claimed)))};
 }
 
 std::vector<SessionStore::Own> Retention::removable() const {

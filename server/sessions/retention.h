@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <expected>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -24,7 +25,8 @@ struct RetentionOptions {
   std::optional<std::chrono::nanoseconds> max_age;
   // Quota: maximum total size of all sessions, including deleted ones that can be restored.
   std::optional<std::uint64_t> keep_bytes;
-  // Minimum free disk space. Below it no recording starts.
+  // Minimum free disk space. Below it no recording, upload or export starts or goes on, except that
+  // recordings that run may use it.
   std::uint64_t disk_reserve = 256u << 20;
 };
 
@@ -48,21 +50,43 @@ class Retention {
             UtcClock now = utc_now_ns);
   ~Retention();  // stop()
 
-  // Starts a thread that sweeps immediately and then every `interval`.
+  // Starts a thread that sweeps immediately and then every `interval`. Once a second it finishes the
+  // files of sessions that were read when they ended (SessionStore::finish_files()).
   void start(std::chrono::milliseconds interval = std::chrono::seconds(10));
   void stop();
 
   // Removes everything that is due.
   void sweep();
 
-  // Call before a session is recorded. Removes old sessions as needed; returns a problem when
-  // there is still not enough space.
+  // Call before a session is recorded. Makes room for it and for what the running ones may still
+  // write, by removing old sessions to below the quota; returns a problem only when the limit is
+  // exceeded and nothing more can be removed.
   std::optional<Problem> check_session_space();
-  // Call before and while a file of `bytes` is written to the data folder (upload, snapshot);
-  // `written` bytes of it already exist. Frees space only by purging deleted sessions.
-  std::optional<Problem> check_file_space(std::uint64_t bytes, std::uint64_t written);
-  // Call before `bytes` of temporary data are written, such as the source of an import.
-  std::optional<Problem> check_scratch_space(std::uint64_t bytes);
+  // Whether a session file of `bytes` fits into the quota.
+  std::optional<Problem> check_file_size(std::uint64_t bytes) const;
+
+  // Disk space that an upload, a snapshot or an export was promised and has not used yet. All claims
+  // and the disk reserve are held against each other: what one was promised, no other gets. One
+  // thread at a time.
+  class Claim {
+   public:
+    Claim(Claim&& other) noexcept;
+    Claim& operator=(Claim&&) = delete;
+    ~Claim();
+    // Call before each block is written. More than what was claimed is claimed now.
+    std::optional<Problem> before_write(std::uint64_t bytes);
+
+   private:
+    friend class Retention;
+    explicit Claim(Retention& retention) : retention_(&retention) {}
+    Retention* retention_;  // null: moved from
+    std::uint64_t left_ = 0, writing_ = 0;
+  };
+  // Frees space only by purging deleted sessions.
+  std::expected<Claim, Problem> claim(std::uint64_t bytes);
+  // Call frequently while files are written whose blocks pass through other hands: whether there is
+  // still space for the next blocks.
+  std::optional<Problem> check_writing();
 
   DataUsage room() const;
   const RetentionOptions& options() const { return options_; }
@@ -70,8 +94,16 @@ class Retention {
  private:
   void purge_due();
   void remove_old();
-  void enforce_quota();
-  std::optional<Problem> free_disk_space(std::uint64_t bytes);
+  // What the running sessions and a new one may still write, by the sessions that ended last.
+  std::uint64_t expected_growth() const;
+  // If the sessions and `growth` exceed the quota, removes sessions until there is some room again.
+  void enforce_quota(std::uint64_t growth);
+  std::string what_remains() const;
+  // Adds `bytes` to the claims if there is room for them.
+  bool try_claim(std::uint64_t bytes);
+  void release(std::uint64_t bytes);
+  // The same; purges deleted sessions if necessary. Requires sweep_mutex_.
+  std::optional<Problem> claim_space(std::uint64_t bytes);
   bool purge(const DeletedSession& session, std::string_view reason);
   bool erase(const SessionStore::Own& own, std::string_view reason);
   // Sessions that may be removed, in order of removal.
@@ -82,6 +114,8 @@ class Retention {
   const OnRemoved on_removed_;
   const UtcClock now_;
   std::mutex sweep_mutex_;
+  std::mutex claim_mutex_;  // locked after sweep_mutex_; guards claimed_
+  std::uint64_t claimed_ = 0;
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::jthread thread_;

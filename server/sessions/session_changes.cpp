@@ -80,19 +80,16 @@ std::expected<SessionFile, TraceError> SessionStore::own_file(const std::string&
   });
 }
 
-// Only a single file without a WAL can be moved. A file that is not a readable session can be
-// moved, too, unless it has a WAL.
+// A session may be removed unless it is being recorded; so may a file that is not a readable session.
 std::expected<SessionFile, TraceError> SessionStore::ended_file(const std::string& id) const {
   return own_file(id).and_then([&](SessionFile&& file) -> std::expected<SessionFile, TraceError> {
-    const auto settled = checkpoint_session(file.path);
-    if (settled) return std::move(file);
-    if (settled.error().kind == TraceError::Kind::Running) return std::unexpected(running(id));
-    std::error_code none;
-    const bool unreadable = settled.error().kind == TraceError::Kind::Damaged ||
-                            settled.error().kind == TraceError::Kind::NotASession ||
-                            settled.error().kind == TraceError::Kind::NewerVersion;
-    if (unreadable && !fs::exists(file.path.string() + "-wal", none)) return std::move(file);
-    return std::unexpected(settled.error());
+    const auto recorded = is_being_recorded(file.path);
+    if (recorded && *recorded) return std::unexpected(running(id));
+    if (recorded || recorded.error().kind == TraceError::Kind::Damaged ||
+        recorded.error().kind == TraceError::Kind::NotASession ||
+        recorded.error().kind == TraceError::Kind::NewerVersion)
+      return std::move(file);
+    return std::unexpected(recorded.error());
   });
 }
 
@@ -133,10 +130,64 @@ std::expected<void, TraceError> SessionStore::erase(const std::string& id) {
   const std::scoped_lock lock(change_mutex_);
   const auto file = ended_file(id);
   if (!file) return std::unexpected(file.error());
+  return remove_session_file(file->path);
+}
+
+SessionStore::Lease SessionStore::lease(const SessionFile& file) const {
+  struct Hold {
+    Hold(std::shared_ptr<Readers> of, const SessionFile& session)
+        : readers(std::move(of)), path(session.path), owned(session.owned) {
+      const std::scoped_lock lock(readers->mutex);
+      ++readers->of[path];
+    }
+    ~Hold() {
+      {
+        const std::scoped_lock lock(readers->mutex);
+        const auto at = readers->of.find(path);
+        if (--at->second > 0) return;
+        readers->of.erase(at);
+      }
+      if (owned) readers->finish(path);
+    }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+    std::shared_ptr<Readers> readers;
+    fs::path path;
+    bool owned;
+  };
+  return std::make_shared<const Hold>(readers_, file);
+}
+
+// One at a time: two connections would keep each other from leaving WAL mode.
+void SessionStore::Readers::finish(const fs::path& path) {
+  const std::scoped_lock one(finish_mutex);
+  {
+    const std::scoped_lock lock(mutex);
+    if (of.contains(path)) return;
+  }
+  std::error_code none;
+  const fs::path wal = path.string() + "-wal";
+  if (!fs::exists(wal, none)) return;
+  if (fs::exists(path, none)) {
+    (void)checkpoint_session(path);  // not while it is being recorded
+  } else if (fs::file_size(wal, none) == 0 && !none) {
+    // A reader opened the file while it was deleted.
+    fs::remove(wal, none);
+    fs::remove(path.string() + "-shm", none);
+  }
+}
+
+void SessionStore::finish_files() {
+  std::vector<fs::path> open;
   std::error_code failed;
-  fs::remove(file->path, failed);
-  if (failed) return std::unexpected(file_error(file->path, failed));
-  return {};
+  for (fs::directory_iterator file(folder(), failed), end; !failed && file != end;
+       file.increment(failed)) {
+    std::string name = file->path().string();
+    if (!name.ends_with(".ttrace-wal")) continue;
+    name.resize(name.size() - std::string_view("-wal").size());
+    open.emplace_back(name);
+  }
+  for (const fs::path& path : open) readers_->finish(path);
 }
 
 std::string SessionStore::free_id(const std::string& wanted) const {

@@ -20,8 +20,6 @@ namespace tt {
 
 namespace {
 
-constexpr std::uint64_t kSpaceCheckBytes = 16u << 20;
-
 TraceError system_error(const std::filesystem::path& path) {
   return file_error(path, {errno, std::generic_category()});
 }
@@ -75,10 +73,9 @@ std::expected<void, Problem> to_expected(std::optional<Problem> rejected) {
 }
 
 // The quota applies to sessions, not to the source files of an import.
-std::expected<void, Problem> check_space(Retention& retention, ImportForm form, std::uint64_t bytes,
-                                         std::uint64_t written) {
-  return to_expected(form == ImportForm::File ? retention.check_file_space(bytes, written)
-                                              : retention.check_scratch_space(bytes - written));
+std::expected<void, Problem> check_size(const Retention& retention, ImportForm form,
+                                        std::uint64_t bytes) {
+  return to_expected(form == ImportForm::File ? retention.check_file_size(bytes) : std::nullopt);
 }
 
 Problem damaged(const std::vector<std::string>& problems) {
@@ -98,20 +95,23 @@ std::expected<SessionImport, Problem> SessionImport::begin(SessionStore& session
                                                            Retention& retention,
                                                            std::uint64_t expected_bytes,
                                                            ImportForm form) {
-  if (auto room = check_space(retention, form, expected_bytes, 0); !room)
-    return std::unexpected(room.error());
+  if (auto fits = check_size(retention, form, expected_bytes); !fits)
+    return std::unexpected(fits.error());
+  auto claim = retention.claim(expected_bytes);
+  if (!claim) return std::unexpected(claim.error());
   auto folder = WorkFolder::make(sessions.folder());
   if (!folder) return std::unexpected(problem_of(folder.error()));
   const std::filesystem::path path = folder->path() / name_of(form);
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file < 0) return std::unexpected(problem_of(system_error(path)));
-  return SessionImport(sessions, retention, *std::move(folder), file, form);
+  return SessionImport(sessions, retention, *std::move(claim), *std::move(folder), file, form);
 }
 
-SessionImport::SessionImport(SessionStore& sessions, Retention& retention, WorkFolder folder,
-                             int file, ImportForm form)
+SessionImport::SessionImport(SessionStore& sessions, Retention& retention, Retention::Claim claim,
+                             WorkFolder folder, int file, ImportForm form)
     : sessions_(sessions),
       retention_(retention),
+      claim_(std::move(claim)),
       folder_(std::move(folder)),
       form_(form),
       path_(folder_.path() / name_of(form)),
@@ -120,6 +120,7 @@ SessionImport::SessionImport(SessionStore& sessions, Retention& retention, WorkF
 SessionImport::SessionImport(SessionImport&& other) noexcept
     : sessions_(other.sessions_),
       retention_(other.retention_),
+      claim_(std::move(other.claim_)),
       folder_(std::move(other.folder_)),
       form_(other.form_),
       path_(std::move(other.path_)),
@@ -131,10 +132,8 @@ SessionImport::~SessionImport() {
 
 std::expected<void, Problem> SessionImport::add(std::span<const char> bytes) {
   bytes_ += bytes.size();
-  if (bytes_ - space_checked_at_ >= kSpaceCheckBytes) {
-    space_checked_at_ = bytes_;
-    if (auto room = check_space(retention_, form_, bytes_, bytes_); !room) return room;
-  }
+  if (auto fits = check_size(retention_, form_, bytes_); !fits) return fits;
+  if (auto room = to_expected(claim_.before_write(bytes.size())); !room) return room;
   while (!bytes.empty()) {
     const ssize_t written = write(file_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
@@ -145,27 +144,34 @@ std::expected<void, Problem> SessionImport::add(std::span<const char> bytes) {
 }
 
 // Converts a log or run folder to a session file; path_ is the session file afterwards.
-std::expected<void, Problem> SessionImport::convert(const ContinueCheck& keep_going) {
-  // A session is normally smaller than its source; a crafted source may produce a larger one.
-  if (auto room = to_expected(retention_.check_scratch_space(bytes_)); !room) return room;
+std::expected<void, Problem> SessionImport::convert(const ContinueCheck& wanted) {
+  std::optional<Problem> full;
+  const ContinueCheck keep_going = [&] {
+    if (!full) full = retention_.check_writing();
+    return !full && wanted();
+  };
+  // `full` is the reason why a conversion that it stopped has failed.
+  const auto failed_with = [&](const Problem& problem) {
+    return std::unexpected(full ? *std::move(full) : problem);
+  };
   const auto session = folder_.path() / "imported.ttrace";  // default id when the source has none
   if (form_ == ImportForm::Log) {
     const auto made = exchange::import_log(path_, session, keep_going);
-    if (!made) return std::unexpected(problem_of_upload(made.error(), path_));
+    if (!made) return failed_with(problem_of_upload(made.error(), path_));
   } else {
     const auto run = unpack(keep_going);
-    if (!run) return std::unexpected(run.error());
+    if (!run) return failed_with(run.error());
     auto made = exchange::import_run_folder(*run, session, keep_going);
     if (!made) {
       replace_all(made.error().message, run->string() + "/", "");  // the file name is sufficient
-      return std::unexpected(problem_of_upload(made.error(), path_));
+      return failed_with(problem_of_upload(made.error(), path_));
     }
   }
   path_ = session;
   std::error_code failed;
   const std::uint64_t bytes = std::filesystem::file_size(session, failed);
   return failed ? std::unexpected(problem_of(file_error(session, failed)))
-                : to_expected(retention_.check_file_space(bytes, bytes));
+                : to_expected(retention_.check_file_size(bytes));
 }
 
 // Unpacks the archive, deletes it, and returns the folder.
@@ -179,7 +185,7 @@ std::expected<std::filesystem::path, Problem> SessionImport::unpack(
   const auto read = exchange::read_tar(
       path_, exchange::kImportedFiles, run,
       [&](std::uint64_t) -> std::expected<void, TraceError> {
-        room = to_expected(retention_.check_scratch_space(0));
+        room = to_expected(retention_.check_writing());
         if (room) return {};
         return std::unexpected(TraceError{TraceError::Kind::DiskFull, room.error().detail});
       },

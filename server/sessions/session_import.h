@@ -38,19 +38,19 @@ class SessionImport {
       const ContinueCheck& keep_going = never_cancel);
 
  private:
-  SessionImport(SessionStore& sessions, Retention& retention, WorkFolder folder, int file,
-                ImportForm form);
+  SessionImport(SessionStore& sessions, Retention& retention, Retention::Claim claim,
+                WorkFolder folder, int file, ImportForm form);
   std::expected<void, Problem> convert(const ContinueCheck& keep_going);
   std::expected<std::filesystem::path, Problem> unpack(const ContinueCheck& keep_going);
 
   SessionStore& sessions_;
   Retention& retention_;
+  Retention::Claim claim_;
   WorkFolder folder_;
   ImportForm form_;
   std::filesystem::path path_;  // of the received file
   int file_;                    // descriptor; -1: closed
   std::uint64_t bytes_ = 0;
-  std::uint64_t space_checked_at_ = 0;  // value of `bytes_` at the last space check
 };
 
 }  // namespace tt

@@ -91,6 +91,7 @@ SessionEntryPtr SessionStore::entry_of(const SessionFile& file, const Stamp& sta
                      .file_bytes = stamp.bytes + stamp.wal_bytes,
                      .overview = std::nullopt,
                      .error = {}};
+  const Lease held = lease(file);
   const auto reader = SessionReader::open(file.path);
   if (auto overview =
           reader ? session_overview(*reader)
@@ -132,7 +133,13 @@ std::expected<SessionFile, TraceError> SessionStore::file(const std::string& id)
 }
 
 std::expected<SessionReader, TraceError> SessionStore::open(const std::string& id) const {
-  return file(id).and_then([](const SessionFile& file) { return SessionReader::open(file.path); });
+  return file(id).and_then([this](const SessionFile& file) {
+    Lease held = lease(file);
+    return SessionReader::open(file.path).transform([&](SessionReader&& reader) {
+      reader.hold(std::move(held));
+      return std::move(reader);
+    });
+  });
 }
 
 SessionEntryPtr SessionStore::entry_of(const std::string& id) {

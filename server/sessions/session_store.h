@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -37,6 +38,13 @@ class SessionStore {
   std::expected<SessionEntry, TraceError> entry(const std::string& id);
   std::expected<SessionReader, TraceError> open(const std::string& id) const;
   std::expected<SessionFile, TraceError> file(const std::string& id) const;
+  // While a lease exists, the session's file keeps its form. Hold one while the file is read by its
+  // path; open() adds one to the reader. If a session ended while it was read, its file is still in
+  // WAL mode, and the end of the last lease makes it a single file.
+  using Lease = std::shared_ptr<const void>;
+  Lease lease(const SessionFile& file) const;
+  // The same for all sessions without leases: once a second, and when the server stops.
+  void finish_files();
   // Identifies the state of the session file and the build of this program: results are the
   // same as long as the tag is the same. nullopt while the session is being recorded, and when
   // it does not exist or cannot be read. Uses the size and time of the file, not its content.
@@ -86,6 +94,13 @@ class SessionStore {
     std::size_t bytes = 0;
   };
 
+  // Leases of this process, by path. Shared, because a reader may outlive the store.
+  struct Readers {
+    void finish(const std::filesystem::path& path);
+    std::mutex mutex, finish_mutex;  // finish_mutex is locked first
+    std::map<std::filesystem::path, int> of;
+  };
+
   static std::optional<Stamp> stamp_of(const std::filesystem::path& path);
   // Return null when the file does not exist any more.
   SessionRowPtr row_of(const SessionFile& file, const Stamp& stamp);
@@ -99,6 +114,7 @@ class SessionStore {
 
   const SessionFiles files_;
   SessionTrash trash_;
+  const std::shared_ptr<Readers> readers_ = std::make_shared<Readers>();
   const std::string program_;  // build of this program; part of tag()
   std::mutex change_mutex_;    // held while files are renamed or rewritten
   std::mutex scan_mutex_;      // one thread reads new files, the others then find them cached

@@ -34,8 +34,9 @@ std::optional<DeletedSession> deleted_session(const fs::directory_entry& entry) 
     return std::nullopt;
   std::string id(rest + 1, end);
   if (!is_session_id(id)) return std::nullopt;
-  const std::uintmax_t bytes = entry.file_size(failed);
+  std::uintmax_t bytes = entry.file_size(failed);
   if (failed) return std::nullopt;
+  if (const auto wal = fs::file_size(entry.path().string() + "-wal", failed); !failed) bytes += wal;
   return DeletedSession{.id = std::move(id),
                         .restore_until_utc_ns = seconds * 1'000'000'000,
                         .path = entry.path(),
@@ -46,6 +47,11 @@ std::optional<DeletedSession> deleted_session(const fs::directory_entry& entry) 
 bool is_folder(const fs::path& path) {
   std::error_code none;
   return fs::symlink_status(path, none).type() == fs::file_type::directory;
+}
+
+bool is_full(std::error_code error) {
+  return error == std::errc::no_space_on_device ||
+         error == std::error_code(EDQUOT, std::generic_category());
 }
 
 }  // namespace
@@ -63,18 +69,24 @@ std::expected<DeletedSession, TraceError> SessionTrash::put(const std::string& i
                                                             const fs::path& file) {
   std::error_code failed;
   const std::uintmax_t bytes = fs::file_size(file, failed);
+  const auto remove_now = [&]() -> std::expected<DeletedSession, TraceError> {
+    if (auto removed = remove_session_file(file); !removed) return std::unexpected(removed.error());
+    return DeletedSession{.id = id, .restore_until_utc_ns = now_(), .path = file, .bytes = bytes};
+  };
   if (!failed) fs::create_directory(folder_, failed);
+  if (is_full(failed)) return remove_now();
   if (!failed && !is_folder(folder_)) failed = std::make_error_code(std::errc::not_a_directory);
   if (failed) return std::unexpected(file_error(folder_, failed));
   // The same id was deleted, imported and deleted again within one second: use the next
   // second.
   for (std::int64_t seconds = (now_() + kRestorePeriod.count()) / 1'000'000'000;; ++seconds) {
     const fs::path to = folder_ / std::format("{}-{}.ttrace", seconds, id);
-    const auto moved = move_file(file, to);
+    const auto moved = move_session_file(file, to);
     if (moved) {
       return DeletedSession{
           .id = id, .restore_until_utc_ns = seconds * 1'000'000'000, .path = to, .bytes = bytes};
     }
+    if (is_full(moved.error())) return remove_now();
     if (moved.error() != std::errc::file_exists)
       return std::unexpected(file_error(file, moved.error()));
   }
@@ -84,7 +96,7 @@ std::expected<void, TraceError> SessionTrash::restore(const std::string& id, con
   const std::vector<DeletedSession> deleted = all();
   for (const DeletedSession& last : deleted | std::views::reverse) {
     if (last.id != id || is_expired(last)) continue;
-    const auto moved = move_file(last.path, file);
+    const auto moved = move_session_file(last.path, file);
     if (moved) return {};
     if (moved.error() == std::errc::file_exists) {
       return std::unexpected(TraceError{
@@ -113,10 +125,7 @@ std::vector<DeletedSession> SessionTrash::all() const {
 }
 
 std::expected<void, TraceError> SessionTrash::purge(const DeletedSession& session) {
-  std::error_code failed;
-  fs::remove(session.path, failed);
-  if (failed) return std::unexpected(file_error(session.path, failed));
-  return {};
+  return remove_session_file(session.path);
 }
 
 }  // namespace tt

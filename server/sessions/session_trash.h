@@ -32,7 +32,9 @@ class SessionTrash {
 
   SessionTrash(const std::filesystem::path& data_folder, UtcClock now);
 
-  // Moves a session file without a WAL to the trash. Creates the folder if needed.
+  // Moves a session file, with its WAL, to the trash. Readers that have it open are not disturbed.
+  // Creates the folder if needed. Removes the file at once if the disk has no space for the folder:
+  // then `restore_until_utc_ns` has passed.
   std::expected<DeletedSession, TraceError> put(const std::string& id,
                                                 const std::filesystem::path& file);
   // Moves the most recently deleted session with this id to `file`. NotFound; Exists when

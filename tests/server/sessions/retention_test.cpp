@@ -100,12 +100,14 @@ TEST(Retention, QuotaPurgesDeletedSessionsThenOldest) {
   retention.sweep();
   EXPECT_EQ(folder.removed, (KeptIds{"f", "e", "a", "b"}));
   EXPECT_EQ(folder.remaining(), (KeptIds{"c", "d"}));
-  EXPECT_FALSE(retention.check_session_space());
-  EXPECT_FALSE(retention.check_file_space(folder.bytes, 0));
-  const auto rejected = retention.check_file_space(3 * folder.bytes, 0);
+  EXPECT_FALSE(retention.check_file_size(folder.bytes));
+  const auto rejected = retention.check_file_size(3 * folder.bytes);
   ASSERT_TRUE(rejected.has_value());
   EXPECT_EQ(rejected->error_code, ErrorCode::QuotaReached);
   EXPECT_EQ(folder.remaining(), (KeptIds{"c", "d"}));
+  // A new session needs about as much as the last ones.
+  EXPECT_FALSE(retention.check_session_space());
+  EXPECT_EQ(folder.remaining(), (KeptIds{"d"}));
 }
 
 TEST(Retention, KeepsForeignRunningAndUnreadableFiles) {
@@ -135,6 +137,9 @@ TEST(Retention, KeepsForeignRunningAndUnreadableFiles) {
   ASSERT_TRUE(rejected.has_value());
   EXPECT_EQ(rejected->error_code, ErrorCode::QuotaReached);
   EXPECT_NE(rejected->detail.find("--keep-bytes"), std::string::npos) << rejected->detail;
+  EXPECT_NE(rejected->detail.find("1 that are being recorded hold "), std::string::npos);
+  EXPECT_NE(rejected->detail.find("1 that cannot be read hold 14 bytes"), std::string::npos)
+      << rejected->detail;
   info.state = SessionState::Done;
   EXPECT_TRUE((*running)->finish(info, {}).has_value());
   retention.sweep();
