@@ -119,7 +119,8 @@ struct GraphChecks {
     std::string summary = counted(layers_.items_checked(), "layer") + " of graphs";
     const std::size_t partial = seen_.size() - complete_.size();
     if (partial == 1) summary += "; the template of a cancelled step is partial";
-    if (partial > 1) summary += std::format("; {} templates of cancelled steps are partial", partial);
+    if (partial > 1)
+      summary += std::format("; {} templates of cancelled steps are partial", partial);
     return std::move(layers_).done(std::move(summary));
   }
 

@@ -100,8 +100,10 @@ int run(GeneratedModel& options) {
     if (options.spec.splits <= 1) {
       options.output = output->string();
     } else if (std::filesystem::is_symlink(file, none)) {  // the files are named after the first
-      return fail(file.string() + " is a link, which a split model cannot be written through. "
-                  "Choose another name.", 1);
+      return fail(file.string() +
+                      " is a link, which a split model cannot be written through. "
+                      "Choose another name.",
+                  1);
     }
   }
   for (const std::string& text : options.class_types) {

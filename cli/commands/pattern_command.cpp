@@ -58,8 +58,7 @@ int run(const PatternOptions& options) {
   std::filesystem::path file;
   Progress progress("pattern", progress_visibility(to_stdout));
   if (to_file) {
-    auto output =
-        output_path(*options.output, Target::FileOrPipe, {options.file}, options.force);
+    auto output = output_path(*options.output, Target::FileOrPipe, {options.file}, options.force);
     if (!output) return progress.failed(output.error());
     file = *std::move(output);
   }

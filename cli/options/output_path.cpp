@@ -81,8 +81,8 @@ std::expected<fs::path, std::string> output_path(const fs::path& output, Target 
       fs::exists(status) ? fs::canonical(output, none) : without_links(fs::absolute(output));
   const fs::path folder = file.parent_path();
   if (!fs::is_directory(folder, none))
-    return std::unexpected(std::format("the folder {} does not exist. Create it or choose another.",
-                                       folder.string()));
+    return std::unexpected(
+        std::format("the folder {} does not exist. Create it or choose another.", folder.string()));
   if (access(folder.c_str(), W_OK) != 0)
     return std::unexpected(
         std::format("the folder {} is not writable. Choose another.", folder.string()));

@@ -80,8 +80,8 @@ void send_file(Response& response, std::shared_ptr<OpenFile> file, ByteRange ran
                SessionStore::Lease held) {
   response.set_content_provider(
       range.bytes, kType,
-      [file = std::move(file), held = std::move(held), first = range.first](std::size_t offset, std::size_t length,
-                                                    httplib::DataSink& sink) {
+      [file = std::move(file), held = std::move(held), first = range.first](
+          std::size_t offset, std::size_t length, httplib::DataSink& sink) {
         return file->send(first + offset, length, sink);
       });
 }

@@ -95,7 +95,8 @@ std::optional<Problem> Retention::check_session_space() {
     }
   }
   if (auto full = claim_space(options_.disk_reserve == 0 ? 0 : growth)) return full;
-  if (options_.disk_reserve != 0) release(growth);  // the recording writes into the reserve if need be
+  if (options_.disk_reserve != 0)
+    release(growth);  // the recording writes into the reserve if need be
   return std::nullopt;
 }
 
@@ -230,9 +231,7 @@ std::string Retention::what_remains() const {
     std::uint64_t bytes = 0;
   } running, unreadable, other;
   for (const auto& own : sessions_.own().value_or(std::vector<SessionStore::Own>{})) {
-    Sum& sum = own.session->running()      ? running
-               : !own.session->readable() ? unreadable
-                                           : other;
+    Sum& sum = own.session->running() ? running : !own.session->readable() ? unreadable : other;
     ++sum.sessions;
     sum.bytes += own.session->file_bytes;
   }

@@ -50,8 +50,8 @@ class Retention {
             UtcClock now = utc_now_ns);
   ~Retention();  // stop()
 
-  // Starts a thread that sweeps immediately and then every `interval`. Once a second it finishes the
-  // files of sessions that were read when they ended (SessionStore::finish_files()).
+  // Starts a thread that sweeps immediately and then every `interval`. Once a second it finishes
+  // the files of sessions that were read when they ended (SessionStore::finish_files()).
   void start(std::chrono::milliseconds interval = std::chrono::seconds(10));
   void stop();
 
@@ -65,9 +65,9 @@ class Retention {
   // Whether a session file of `bytes` fits into the quota.
   std::optional<Problem> check_file_size(std::uint64_t bytes) const;
 
-  // Disk space that an upload, a snapshot or an export was promised and has not used yet. All claims
-  // and the disk reserve are held against each other: what one was promised, no other gets. One
-  // thread at a time.
+  // Disk space that an upload, a snapshot or an export was promised and has not used yet. All
+  // claims and the disk reserve are held against each other: what one was promised, no other gets.
+  // One thread at a time.
   class Claim {
    public:
     Claim(Claim&& other) noexcept;

@@ -80,7 +80,8 @@ std::expected<SessionFile, TraceError> SessionStore::own_file(const std::string&
   });
 }
 
-// A session may be removed unless it is being recorded; so may a file that is not a readable session.
+// A session may be removed unless it is being recorded; so may a file that is not a readable
+// session.
 std::expected<SessionFile, TraceError> SessionStore::ended_file(const std::string& id) const {
   return own_file(id).and_then([&](SessionFile&& file) -> std::expected<SessionFile, TraceError> {
     const auto recorded = is_being_recorded(file.path);

@@ -132,10 +132,12 @@ TEST(Output, LinkStandsForWhatItLeadsTo) {
   record_session(folder);
   ASSERT_EQ(run_tt(folder, "export s.ttrace -o s.ndjson").code, 0);
   fs::create_directory(folder / "far");
-  const std::vector<std::string> writing = {
-      "report s.ttrace -o link", "pattern s.ttrace -o link",
-      "export s.ttrace --format csv -o link", "import s.ndjson -o link",
-      "record -p a -n 1 -t 1 -o link", "model small --layers 2 -q -o link"};
+  const std::vector<std::string> writing = {"report s.ttrace -o link",
+                                            "pattern s.ttrace -o link",
+                                            "export s.ttrace --format csv -o link",
+                                            "import s.ndjson -o link",
+                                            "record -p a -n 1 -t 1 -o link",
+                                            "model small --layers 2 -q -o link"};
   for (const std::string& arguments : writing) {
     SCOPED_TRACE(arguments);
     fs::remove(folder / "link");
@@ -176,8 +178,8 @@ TEST(Output, ReplacedSessionLeavesNoJournal) {
   const test::TempFolder folder;
   record_session(folder);
   ASSERT_EQ(run_tt(folder, "export s.ttrace -o s.ndjson").code, 0);
-  for (const char* arguments : {"record -p a -n 1 -t 1 -o s.ttrace --force",
-                                "import s.ndjson -o s.ttrace --force"}) {
+  for (const char* arguments :
+       {"record -p a -n 1 -t 1 -o s.ttrace --force", "import s.ndjson -o s.ttrace --force"}) {
     SCOPED_TRACE(arguments);
     for (const char* journal : {"s.ttrace-journal", "s.ttrace-wal", "s.ttrace-shm"})
       std::ofstream(folder / journal) << "of another session";

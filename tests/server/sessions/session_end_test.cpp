@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -51,7 +52,7 @@ TEST(SessionEnd, OneFileWhenReadMeanwhile) {
   const TempFolder folder;
   RunningServer server(folder.path(), {"-t", "1", "-tb", "1", "-c", "512"});
   ASSERT_TRUE(server.wait_until_loaded());
-  constexpr std::array kReads = {"",           "/hot",  "/validation",        "/file",
+  constexpr std::array kReads = {"",           "/hot",   "/validation",        "/file",
                                  "/breakdown", "/steps", "/export?format=csv", "/query"};
   std::atomic<bool> stop = false;
   std::atomic<int> read = 0;
@@ -87,9 +88,9 @@ TEST(SessionEnd, OneFileWhenReadMeanwhile) {
   std::vector<std::string> ids;
   httplib::Client client = http_client(server.url);
   for (int i = 0; i < 12; ++i) {
-    const auto accepted = client.Post(
-        "/api/v1/generate", R"({"prompt": "Once", "max_tokens": 16, "ignore_eos": true})",
-        "application/json");
+    const auto accepted = client.Post("/api/v1/generate",
+                                      R"({"prompt": "Once", "max_tokens": 16, "ignore_eos": true})",
+                                      "application/json");
     ASSERT_TRUE(accepted && accepted->status == 202);
     ids.push_back(json::parse(accepted->body)["id"]);
     {
@@ -146,7 +147,8 @@ TEST(SessionEnd, DeletedAndRestoredWhileItIsRead) {
   const TestResponse deleted = server.del(path);
   EXPECT_EQ(deleted.status, 200) << deleted.body;
   EXPECT_EQ(server.get(path).status, 404);
-  EXPECT_TRUE(session.reader->step(StepId{*steps - 1}).has_value()) << "the reader is not disturbed";
+  EXPECT_TRUE(session.reader->step(StepId{*steps - 1}).has_value())
+      << "the reader is not disturbed";
   const TestResponse restored = server.post(path + "/restore", "");
   EXPECT_EQ(restored.status, 200) << restored.body;
   EXPECT_EQ(restored.body["steps"], *steps);
@@ -262,8 +264,7 @@ TEST(SessionEnd, ReserveIsHeldAgainstAllWritersTogether) {
 TEST(SessionEnd, QuotaMakesRoomForEveryRequest) {
   ensure_backends_loaded();
   constexpr std::uint64_t kQuota = 600'000;
-  TestServer server(
-      {.retention = {.max_age = {}, .keep_bytes = kQuota, .disk_reserve = 0}});
+  TestServer server({.retention = {.max_age = {}, .keep_bytes = kQuota, .disk_reserve = 0}});
   ASSERT_TRUE(server.wait_until_loaded());
   std::vector<std::string> ids;
   for (int i = 0; i < 60; ++i) {

@@ -224,7 +224,8 @@ std::string expect_valid(const std::filesystem::path& session) {
   return validation->checks.at(static_cast<std::size_t>(Check::Layers)).summary;
 }
 
-// The executed part of a graph that was never completed is valid, and is recorded as in the complete graph.
+// The executed part of a graph that was never completed is valid, and is recorded as in the
+// complete graph.
 TEST(Cancel, KeepsExecutedPartOfNewGraph) {
   ContextOptions context = TracedModel::small_context();
   context.threads = 1;

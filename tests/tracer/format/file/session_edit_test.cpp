@@ -81,13 +81,14 @@ struct Recording {
 void copy_half_changed(const fs::path& session, const fs::path& copy) {
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open(session.c_str(), &db), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(db,
-                         "PRAGMA synchronous=FULL; PRAGMA cache_size=1; PRAGMA cache_spill=1; BEGIN; "
-                         "UPDATE tt_step SET packed=zeroblob(length(packed)); "
-                         "UPDATE tt_token SET text='wrong'; "
-                         "UPDATE tt_template SET packed=zeroblob(length(packed));",
-                         nullptr, nullptr, nullptr),
-            SQLITE_OK);
+  ASSERT_EQ(
+      sqlite3_exec(db,
+                   "PRAGMA synchronous=FULL; PRAGMA cache_size=1; PRAGMA cache_spill=1; BEGIN; "
+                   "UPDATE tt_step SET packed=zeroblob(length(packed)); "
+                   "UPDATE tt_token SET text='wrong'; "
+                   "UPDATE tt_template SET packed=zeroblob(length(packed));",
+                   nullptr, nullptr, nullptr),
+      SQLITE_OK);
   fs::copy_file(session, copy);
   fs::copy_file(session.string() + "-journal", copy.string() + "-journal");
   ASSERT_NE(bytes_of(session), bytes_of(copy.string() + "-journal"));
