@@ -1,6 +1,8 @@
 #include "analysis/experts/expert_pinning.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "analysis/common/cancel.h"
 
@@ -41,6 +43,20 @@ std::expected<void, TraceError> evaluate_half(const ReadSequence& sequence,
   return {};
 }
 
+// All slices of a weight have the same size.
+std::vector<SlotSize> slot_sizes(const ReadSequence& experts) {
+  std::map<LayerId, std::map<std::string_view, std::uint64_t>> layers;
+  for (const ReuseItem& item : experts.items)
+    layers[item.layer].try_emplace(item.tensor, item.file.length);
+  std::vector<SlotSize> slots;
+  for (const auto& [layer, weights] : layers) {
+    SlotSize slot{.layer = layer};
+    for (const auto& [name, bytes] : weights) slot.bytes += Bytes{bytes};
+    slots.push_back(slot);
+  }
+  return slots;
+}
+
 std::vector<Bytes> tenths_of(Bytes all) {
   constexpr std::uint64_t kTenths = 10;
   std::vector<Bytes> tenths;
@@ -69,7 +85,8 @@ std::expected<ExpertPinning, TraceError> expert_pinning(const ReadSequence& sequ
                     .distinct = experts.distinct_bytes(),
                     .reads = experts.reads.size(),
                     .slices = experts.items.size(),
-                    .curve = {}};
+                    .curve = {},
+                    .slots = slot_sizes(experts)};
   const std::size_t half = experts.reads.size() / 2;
   CancelCheck cancel_check(keep_going);
   std::vector<std::uint64_t> in_first_half(experts.items.size());
@@ -103,6 +120,12 @@ std::expected<ExpertPinning, TraceError> expert_pinning(const ReadSequence& sequ
     out.curve.push_back(point);
   }
   return out;
+}
+
+std::uint64_t ExpertPinning::slots_per_layer(Bytes budget) const {
+  Bytes each{};
+  for (const SlotSize& slot : slots) each += slot.bytes;
+  return each.v == 0 ? 0 : budget.v / each.v;
 }
 
 const PinPoint* ExpertPinning::best_gain() const {

@@ -23,6 +23,13 @@ namespace tt {
 std::expected<ReadSequence, TraceError> expert_reads(
     const ReadSequence& sequence, const ContinueCheck& keep_going = never_cancel);
 
+// A slot holds all weights of one expert of one layer (docs/experts.md).
+struct SlotSize {
+  LayerId layer;
+  Bytes bytes{};
+  friend bool operator==(const SlotSize&, const SlotSize&) = default;
+};
+
 struct PinPoint {
   Bytes capacity{};
   // Bytes saved over all reads. Pinned and best use hindsight; partially held items count.
@@ -40,6 +47,10 @@ struct ExpertPinning {
   Bytes tried{};         // bytes of the second half of the slice reads
   std::uint64_t reads = 0, slices = 0;
   std::vector<PinPoint> curve;
+  std::vector<SlotSize> slots;  // ascending layers; weights of which no slice was read are missing
+
+  // Slots that a budget buys in every layer, the same number in each.
+  std::uint64_t slots_per_layer(Bytes budget) const;
 
   // The point where tested pinning saves most compared with LRU; null: it never saves more.
   const PinPoint* best_gain() const;

@@ -209,6 +209,30 @@ double RouterUse::gini() const {
   return sum / (n * static_cast<double>(choices));
 }
 
+std::uint32_t RouterUse::experts_for(std::uint32_t percent) const {
+  std::vector<std::uint64_t> most;
+  for (const ExpertCount& count : used) most.push_back(count.choices);
+  std::ranges::sort(most, std::greater<>());
+  std::uint32_t count = 0;
+  std::uint64_t sum = 0;
+  for (const std::uint64_t one : most) {
+    if (100 * sum >= percent * choices) break;
+    sum += one;
+    ++count;
+  }
+  return count;
+}
+
+ExpertsFor experts_for(std::span<const RouterUse> routers, std::uint32_t percent) {
+  std::vector<std::uint32_t> counts;
+  for (const RouterUse& use : routers) counts.push_back(use.experts_for(percent));
+  std::ranges::sort(counts);
+  const std::size_t half = counts.size() / 2;
+  return {.least = counts.front(),
+          .most = counts.back(),
+          .median = (counts[half] + counts[(counts.size() - 1) / 2]) / 2.0};
+}
+
 double RouterUse::coverage() const { return ratio(used.size(), experts); }
 double RouterUse::turnover() const { return ratio(turned, followed); }
 

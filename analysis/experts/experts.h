@@ -7,9 +7,11 @@
 // out of range are skipped. A model without experts gives an empty result, not an error.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <expected>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,9 +49,21 @@ struct RouterUse {
   // expert.
   double gini() const;
   double coverage() const;  // share of experts chosen at least once; 0 without experts
+  // How many of the most used experts have at least `percent` of the choices.
+  std::uint32_t experts_for(std::uint32_t percent) const;
   double turnover() const;  // turned / followed. 0: every token has the same experts
   friend bool operator==(const RouterUse&, const RouterUse&) = default;
 };
+
+// Percents of the choices for which tables and JSON list experts_for().
+inline constexpr std::array<std::uint32_t, 3> kUsePercents = {90, 95, 99};
+// Of the routers: median (the mean of the middle two) and range of experts_for(percent).
+struct ExpertsFor {
+  std::uint32_t least = 0, most = 0;
+  double median = 0;
+  friend bool operator==(const ExpertsFor&, const ExpertsFor&) = default;
+};
+ExpertsFor experts_for(std::span<const RouterUse> routers, std::uint32_t percent);  // not empty
 
 // Sorted by layer, then router. For the steps of one phase, or all steps.
 std::expected<std::vector<RouterUse>, TraceError> expert_use(

@@ -21,6 +21,7 @@
 #include "analysis/index/session_index.h"
 #include "analysis/report/validation.h"
 #include "analysis/tables/session_conditions.h"
+#include "analysis/tables/token_speed.h"
 #include "analysis/weights/pattern.h"
 #include "analysis/weights/pin_plan.h"
 #include "analysis/weights/reuse.h"
@@ -42,7 +43,8 @@ struct ReportData {
   LossCounters losses;
   std::optional<std::uint32_t> readable_steps;  // damaged file: number of steps reported on
   std::uint32_t prompt_tokens = 0, generated_tokens = 0;
-  Ns prompt_time{}, generate_time{};  // total duration of the steps of the phase
+  Ns prompt_time{}, generate_time{};  // total duration of the steps of the phase: evaluation alone
+  TokenSpeed speed;                   // of the whole session
   std::vector<double> token_ms;  // per generated token of a step that was not learned, in order
   SessionConditions conditions;
   std::uint64_t steps = 0, left_out = 0;  // left_out: not in the times and sums

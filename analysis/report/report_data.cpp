@@ -162,6 +162,7 @@ std::expected<ReportData, TraceError> gather_report_data(const std::filesystem::
   progress("computing totals");
   if (!got(reader.losses(), data.losses)) return stop();
   data.readable_steps = reader.readable_steps();
+  if (!got(token_speed(reader), data.speed)) return stop();
   if (!got(session_conditions(reader, index.leave_out(), keep_going), data.conditions))
     return stop();
   if (!got(by(Axis::OpKind, index, keep_going), data.by_op_kind)) return stop();

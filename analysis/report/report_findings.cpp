@@ -21,28 +21,33 @@ const BreakdownRow* row_of(const Breakdown& breakdown, std::string_view name) {
   return row == breakdown.rows.end() ? nullptr : &*row;
 }
 
-double per_second(std::uint32_t count, Ns time) {
-  return time.v > 0 ? count * 1e9 / static_cast<double>(time.v) : 0;
-}
-
 void find_damage(const ReportData& f, std::vector<std::string>& out) {
   if (!f.readable_steps) return;
   out.push_back(std::format("The file is damaged: this report covers the {} before the damage.",
                             counted(*f.readable_steps, "step")));
 }
 
+// What the user got, and then what of it was evaluation.
 void find_speed(const ReportData& f, std::vector<std::string>& out) {
-  if (f.prompt_tokens > 0) {
+  const auto time = [](auto ns) { return format_duration(static_cast<double>(ns)); };
+  if (const auto rate = f.speed.prompt_per_second()) {
     out.push_back(std::format("Prompt: {} in {}, {:.1f} tokens/s.",
-                              counted(f.prompt_tokens, "token"),
-                              format_duration(static_cast<double>(f.prompt_time.v)),
-                              per_second(f.prompt_tokens, f.prompt_time)));
+                              counted(f.speed.prompt_tokens, "token"), time(f.speed.prompt_ns),
+                              *rate));
+  }
+  if (f.speed.first_token_ns)
+    out.push_back(std::format("First token after {}.", time(*f.speed.first_token_ns)));
+  if (const auto rate = f.speed.per_second()) {
+    out.push_back(std::format("Generation: {} after the first in {}, {:.1f} tokens/s.",
+                              counted(f.speed.tokens, "token"), time(f.speed.ns), *rate));
   }
   if (f.generated_tokens > 0) {
-    out.push_back(std::format("Generation: {} in {}, {:.1f} tokens/s.",
-                              counted(f.generated_tokens, "token"),
-                              format_duration(static_cast<double>(f.generate_time.v)),
-                              per_second(f.generated_tokens, f.generate_time)));
+    std::string found = std::format("Evaluation took {} per generated token",
+                                    time(f.generate_time.v / f.generated_tokens));
+    if (const auto share = f.speed.sample_share())
+      found += std::format("; sampling took {} of the time of generation",
+                           format_percent(*share, 1));
+    out.push_back(found + ".");
   }
 }
 
@@ -314,8 +319,33 @@ bool is_matrix_product(std::string_view kind) {
   return false;
 }
 
+// From this share of the time on, a faster evaluation helps less than simpler sampling.
+constexpr double kMuchSampling = 0.2;
+bool is_sampling_slow(const ReportData& f) {
+  return f.speed.sample_share().value_or(0) > kMuchSampling;
+}
+
+void advise_sampling(const ReportData& f, std::vector<Advice>& out) {
+  if (!is_sampling_slow(f)) return;
+  const bool grammar = !f.info.fact("request.grammar").empty();
+  const double share = *f.speed.sample_share();
+  out.push_back(
+      {.advice = grammar ? "Use a simpler grammar: sampling limits the speed of generation."
+                         : "Use fewer samplers, or a smaller top-k first: sampling limits the "
+                           "speed of generation.",
+       .because = std::format(
+           "Choosing the tokens after the first took {} of the time of generation{}, {} per token. "
+           "Without it, generation would be {:.1f} times as fast; a faster evaluation (smaller "
+           "quantization, more threads) cannot save more than the other {}.",
+           format_percent(share, 1), grammar ? ", with a grammar" : "",
+           format_duration(static_cast<double>(*f.speed.sample_ns) /
+                           static_cast<double>(f.speed.tokens)),
+           1 / std::max(0.01, 1 - share), format_percent(1 - share, 1))});
+}
+
 // Matrix multiplications that read weights near the memory bandwidth are memory-bound.
 void advise_bandwidth(const ReportData& f, std::vector<Advice>& out) {
+  if (is_sampling_slow(f)) return;
   const TraceSums& all = f.by_op_kind.total.generate;
   TraceSums products;
   std::vector<std::string> kinds;
@@ -412,6 +442,7 @@ std::vector<Advice> advice_of(const ReportData& data) {
   std::vector<Advice> advice;
   advise_validity(data, advice);
   advise_machine(data, advice);
+  advise_sampling(data, advice);
   advise_memory(data, advice);
   advise_faults(data, advice);
   advise_bandwidth(data, advice);

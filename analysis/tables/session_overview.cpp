@@ -13,8 +13,35 @@ std::expected<SessionOverview, TraceError> session_overview(const SessionReader&
   if (!steps) return std::unexpected(steps.error());
   const auto tokens = reader.token_count();
   if (!tokens) return std::unexpected(tokens.error());
-  return SessionOverview{
-      .info = *std::move(info), .losses = *losses, .steps = *steps, .tokens = *tokens};
+  const auto speed = token_speed(reader);
+  if (!speed) return std::unexpected(speed.error());
+  return SessionOverview{.info = *std::move(info),
+                         .losses = *losses,
+                         .steps = *steps,
+                         .tokens = *tokens,
+                         .speed = *speed};
+}
+
+std::string end_text(const SessionInfo& info) {
+  const std::string_view reason = info.fact("result.stop_reason");
+  const auto with_error = [&](std::string text) {
+    return info.error.empty() ? text : text + ": " + info.error;
+  };
+  if (info.state == SessionState::Running) return "not yet: it is running";
+  if (info.state == SessionState::Recovered)
+    return with_error("interrupted: the program that recorded it ended first");
+  if (reason == "eos") return "the model ended its answer (end-of-generation token)";
+  if (reason == "stop") return "a stop string occurred";
+  if (reason == "length") {
+    const std::string_view most = info.fact("request.max_tokens");
+    return most.empty() ? "the maximum number of tokens was reached"
+                        : std::format("the maximum number of tokens ({}) was reached", most);
+  }
+  if (reason == "context_full") return "the context was full; a larger one (-c) has more room";
+  if (reason == "embedded") return "the embedding was complete";
+  if (reason == "cancelled" || info.state == SessionState::Cancelled) return "cancelled";
+  if (reason == "error" || info.state == SessionState::Failed) return with_error("error");
+  return "";
 }
 
 std::string memory_budget_text(const SessionInfo& info) {

@@ -5,6 +5,7 @@
 #include <expected>
 #include <string>
 
+#include "analysis/tables/token_speed.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
@@ -13,10 +14,15 @@ struct SessionOverview {
   SessionInfo info;
   LossCounters losses;
   std::uint32_t steps = 0, tokens = 0;
+  TokenSpeed speed;
   friend bool operator==(const SessionOverview&, const SessionOverview&) = default;
 };
 
 std::expected<SessionOverview, TraceError> session_overview(const SessionReader& reader);
+
+// Why the session ended, as a phrase: "the model ended its answer (end-of-generation token)". With the
+// error, if there was one. Empty: not recorded.
+std::string end_text(const SessionInfo& info);
 
 // What the memory budget did at the end of the session: "active: 200 MiB stay in memory, ...".
 // Empty: there was none.

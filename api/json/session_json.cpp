@@ -38,6 +38,17 @@ void add_reuse(Json& out, const SessionInfo& info) {
   out["reused_from"] = text_or_null(std::string(info.fact("result.reused_from")));
 }
 
+Json speed_json(const TokenSpeed& speed) {
+  return {{"tokens_per_second", optional_json(speed.per_second())},
+          {"tokens", speed.tokens},
+          {"ns", speed.ns},
+          {"first_token_ns", optional_json(speed.first_token_ns)},
+          {"sample_share", optional_json(speed.sample_share())},
+          {"prompt_tokens_per_second", optional_json(speed.prompt_per_second())},
+          {"prompt_tokens", speed.prompt_tokens},
+          {"prompt_ns", speed.prompt_ns}};
+}
+
 Problem bad_title(const char* what) {
   return {ErrorCode::BadRequest,
           std::string(what) + " Send {\"title\": \"...\"} with 1 to 200 characters."};
@@ -65,6 +76,7 @@ Json to_json(const SessionEntry& session) {
            {"title", info.title},
            {"state", to_text(info.state)},
            {"error", text_or_null(info.error)},
+           {"ended", text_or_null(end_text(info))},
            {"start_utc_ns", info.start_utc_ns},
            {"level", to_text(info.level)},
            {"exact_timing", info.exact_timing},
@@ -78,6 +90,7 @@ Json to_json(const SessionEntry& session) {
            {"n_experts_used", info.n_experts_used},
            {"steps", session.overview->steps},
            {"tokens", session.overview->tokens},
+           {"speed", speed_json(session.overview->speed)},
            {"file_bytes", session.file_bytes},
            {"losses", to_json(session.overview->losses)},
            {"facts", std::move(facts)}};

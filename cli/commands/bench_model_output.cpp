@@ -62,7 +62,7 @@ std::string interval_text(const SpeedChange& change) {
 
 std::string speed_text(double ns, std::uint32_t tokens) {
   if (ns <= 0) return "-";
-  const double speed = tokens_per_second(ns, tokens);
+  const double speed = evaluation_speed(ns, tokens);
   return speed < 100 ? std::format("{:.2f}", speed) : std::format("{:.1f}", speed);
 }
 

@@ -40,6 +40,7 @@ struct MoeOptions {
   std::optional<Phase> phase;
   std::vector<std::uint64_t> sizes;
   std::vector<std::uint32_t> slots;
+  std::optional<std::uint64_t> budget;
   bool json = false;
 };
 
@@ -66,6 +67,9 @@ void print_routers(const std::vector<RouterUse>& routers) {
                    {"entropy", Align::Right},
                    {"gini", Align::Right},
                    {"coverage", Align::Right},
+                   {"90 %", Align::Right},
+                   {"95 %", Align::Right},
+                   {"99 %", Align::Right},
                    {"turnover", Align::Right},
                    {"most used (share of choices)"}});
   for (const RouterUse& use : routers) {
@@ -74,13 +78,38 @@ void print_routers(const std::vector<RouterUse>& routers) {
                std::format("{}/{}", use.per_token, use.experts), std::to_string(use.tokens),
                std::format("{:.2f}/{:.2f}", use.entropy(), std::log2(std::max(1U, use.experts))),
                std::format("{:.2f}", use.gini()), std::format("{:.0f} %", 100 * use.coverage()),
+               std::to_string(use.experts_for(kUsePercents[0])),
+               std::to_string(use.experts_for(kUsePercents[1])),
+               std::to_string(use.experts_for(kUsePercents[2])),
                std::format("{:.0f} %", 100 * use.turnover()), most_used_experts(use)});
   }
   table.print();
   put("\n");
   print_line("Entropy: of the choices in bits / maximum, with all experts chosen equally often.");
   print_line("Gini: 0 if all are chosen equally often. Coverage: experts chosen at least once.");
+  print_line("90 %, 95 %, 99 %: how many of the most used experts have this share of the choices.");
   print_line("Turnover: share of a token's experts that the previous token did not use.");
+}
+
+void print_experts_for(const std::vector<RouterUse>& routers) {
+  put("\n");
+  for (const std::uint32_t percent : kUsePercents) {
+    const ExpertsFor of = experts_for(routers, percent);
+    print_line("{} % of the choices: {:g} experts per layer (median; {} to {})", percent, of.median,
+               of.least, of.most);
+  }
+}
+
+void print_slots(const ExpertPinning& pinning, std::uint64_t budget) {
+  put("\n");
+  TextTable table({{"layer", Align::Right}, {"slot", Align::Right}});
+  for (const SlotSize& slot : pinning.slots)
+    table.add({std::to_string(slot.layer.v), format_bytes(static_cast<double>(slot.bytes.v))});
+  table.print();
+  put("\n");
+  print_line("A budget of {} buys {} in each layer.", format_bytes(static_cast<double>(budget)),
+             counted(pinning.slots_per_layer(Bytes{budget}), "slot"));
+  print_line("A slot holds all weights of one expert of one layer.");
 }
 
 void print_pinning(const ExpertPinning& pinning) {
@@ -244,6 +273,10 @@ int run(const MoeOptions& options) {
   if (options.json) {
     Json json = to_json(*routers);
     json["pinning"] = to_json(*pinning);
+    if (options.budget) {
+      json["budget"] = {{"bytes", *options.budget},
+                        {"slots_per_layer", pinning->slots_per_layer(Bytes{*options.budget})}};
+    }
     json["caches"] = to_json(*caches);
     print_line("{}", text_of(json));
   } else if (routers->empty()) {
@@ -256,7 +289,13 @@ int run(const MoeOptions& options) {
     progress.note_missing_accesses(*reader);
   } else {
     print_routers(*routers);
-    if (pinning->read.v > 0) print_pinning(*pinning);
+    print_experts_for(*routers);
+    if (pinning->read.v > 0) {
+      if (options.budget) print_slots(*pinning, *options.budget);
+      print_pinning(*pinning);
+    } else if (options.budget) {
+      print_line("The session has no weights of experts, so the size of a slot is unknown.");
+    }
     print_caches(*caches);
   }
   return progress.exit_code();
@@ -289,6 +328,11 @@ RunVerb add_moe_command(CLI::App& command) {
       ->delimiter(',')
       ->transform(size_in_bytes())
       ->type_name("SIZE,...");
+  command
+      .add_option("--budget", options->budget,
+                  "Memory for whole experts, like 4GiB: how many slots per layer it buys")
+      ->transform(size_in_bytes())
+      ->type_name("SIZE");
   command
       .add_option("--slots", options->slots,
                   "Slots per layer of caches of whole experts, like 2,8 (default: 1, 2, 4, ... "

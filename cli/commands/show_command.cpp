@@ -117,6 +117,22 @@ std::string spent_text(const SpentTime& spent) {
   return text;
 }
 
+// What the user got; the times of the phases are those of the evaluation alone.
+std::string speed_text(const TokenSpeed& speed) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
+  if (const auto rate = speed.per_second()) {
+    add(std::format("{:.1f} tokens/s", *rate));
+    if (const auto share = speed.sample_share())
+      text += std::format(", {:.1f} % of the time is sampling", 100 * *share);
+  }
+  if (speed.first_token_ns)
+    add("first token after " + format_duration(static_cast<double>(*speed.first_token_ns)));
+  if (const auto rate = speed.prompt_per_second())
+    add(std::format("prompt {:.1f} tokens/s", *rate));
+  return text;
+}
+
 std::string load_text(const SessionInfo& info) {
   const auto number = [&](const char* name) { return info.fact_number(name); };
   const auto whole = number("load.duration_ns"), weights = number("load.weights_ns"),
@@ -150,14 +166,15 @@ std::string reused_text(const SessionInfo& info) {
                      from.empty() ? "" : std::format(", from session {}", from));
 }
 
-// Step times of the normal steps (analysis/tables/session_conditions.h), speeds from all.
+// Step times of the normal steps (analysis/tables/session_conditions.h), speeds of the evaluation
+// from all.
 void print_phases(const SessionConditions& conditions) {
   TextTable table({{"phase"},
                    {"steps", Align::Right},
                    {"tokens", Align::Right},
                    {"time", Align::Right},
                    {"per token", Align::Right},
-                   {"tokens/s", Align::Right},
+                   {"evaluated/s", Align::Right},
                    {"step: median", Align::Right},
                    {"p5", Align::Right},
                    {"p95", Align::Right}});
@@ -217,10 +234,11 @@ void print_session(const SessionSummary& summary, bool with_facts) {
   line("recorded",
        std::format("{}, level {}, {} times, {}", utc_text(info.start_utc_ns), to_text(info.level),
                    info.exact_timing ? "exact" : "fast", to_text(info.state)));
-  line("error", info.error);
+  line("ended", end_text(info));
   line("file", format_bytes(static_cast<double>(summary.file_bytes)));
   line("lost", losses_text(summary.overview.losses));
   line("machine", summary.conditions.text);
+  line("speed", speed_text(summary.overview.speed));
   line("time", spent_text(summary.conditions.spent));
   line("disk", disk_text(summary.conditions.disk));
   line("budget", memory_budget_text(info));

@@ -133,6 +133,7 @@ void Metrics::add_ended(const JobStatus& ended) {
   to.prompt_tokens += evaluated - ended.reused_tokens;
   to.cached_tokens += ended.reused_tokens;
   to.generated += ended.generated;
+  to.after_first += std::max(ended.generated, 1u) - 1;
   to.decodes += ended.steps;
   // The last generated token is not evaluated.
   to.longest = std::max<std::uint64_t>(to.longest, evaluated + std::max(ended.generated, 1u) - 1);
@@ -193,7 +194,7 @@ std::string Metrics::text(const MetricsCallbacks& callbacks) const {
   out.gauge("llamacpp:prompt_tokens_seconds", "Average prompt throughput in tokens/s",
             ratio(static_cast<double>(of.prompt_tokens), of.prompt_seconds));
   out.gauge("llamacpp:predicted_tokens_seconds", "Average generation throughput in tokens/s",
-            ratio(static_cast<double>(of.generated), of.generate_seconds));
+            ratio(static_cast<double>(of.after_first), of.generate_seconds));
   out.gauge("llamacpp:requests_processing", "Number of requests processing", running);
   out.gauge("llamacpp:requests_deferred", "Number of requests deferred", queued);
   out.gauge("llamacpp:n_busy_slots_per_decode",

@@ -64,6 +64,7 @@ class Metrics final : public SessionListener {
   // Sums over ended requests.
   struct Totals {
     std::uint64_t prompt_tokens = 0, cached_tokens = 0, generated = 0, decodes = 0, longest = 0;
+    std::uint64_t after_first = 0;  // generated tokens after the first one of their request
     double prompt_seconds = 0, generate_seconds = 0;
     std::uint64_t steps = 0, steps_without_times = 0, steps_not_written = 0, bytes = 0;
     std::uint64_t done = 0, cancelled = 0, failed = 0;

@@ -8,10 +8,12 @@
 #include <filesystem>
 #include <format>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "tests/cli/tt_program.h"
 #include "tracer/modelgen/model_writer.h"
@@ -72,6 +74,47 @@ TEST(MoeCommand, ReportsExpertUse) {
   EXPECT_TRUE(detail.out.contains("times chosen/times seen")) << detail.out;
   EXPECT_EQ(run_tt(folder, "moe a.ttrace --layers 8").code, 1);
   EXPECT_EQ(run_tt(folder, "moe a.ttrace --phase lunch").code, 2);
+}
+
+// Against SQL, and the sizes of the weights in the file.
+TEST(MoeCommand, CountsExpertsThatCarryTheUseAndSlotsOfABudget) {
+  const test::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "model moe -o m.gguf").code, 0);
+  record_story(folder, "-m m.gguf");
+  const json moe = run_json(folder, "moe a.ttrace --budget 1MiB");
+  std::map<int, std::vector<int>> uses;
+  const json counts = run_json(folder,
+                               "sql a.ttrace \"SELECT layer_id, count(*) FROM expert GROUP BY "
+                               "layer_id, expert_id ORDER BY count(*) DESC\"");
+  for (const json& row : counts["rows"]) uses[row[0]].push_back(row[1]);
+  for (const int percent : {90, 95, 99}) {
+    std::vector<int> all;
+    for (const json& router : moe["routers"]) {
+      const auto& layer = uses[router["layer"]];
+      int sum = 0, experts = 0;
+      for (const int use : layer) {
+        if (100 * sum >= percent * router["choices"].get<int>()) break;
+        sum += use;
+        ++experts;
+      }
+      EXPECT_EQ(router["experts_for_percent"][std::to_string(percent)], experts);
+      all.push_back(experts);
+    }
+    std::ranges::sort(all);
+    const json& of = moe["experts_for_percent"][std::to_string(percent)];
+    EXPECT_EQ(of["least"], all.front());
+    EXPECT_EQ(of["most"], all.back());
+    EXPECT_EQ(of["median"].get<double>(), (all[3] + all[4]) / 2.0);
+  }
+  const json bytes = run_json(folder,
+                              "sql a.ttrace \"SELECT sum(size_bytes) / 8 FROM (SELECT DISTINCT "
+                              "tensor_name, size_bytes FROM tensor WHERE tensor_name LIKE "
+                              "'%_exps.weight')\"");
+  EXPECT_EQ(moe["budget"]["slots_per_layer"],
+            (1U << 20U) / bytes["rows"][0][0].get<std::uint64_t>());
+  EXPECT_GT(moe["budget"]["slots_per_layer"], 0);
+  const Result table = run_tt(folder, "moe a.ttrace --budget 1MiB");
+  EXPECT_TRUE(table.out.contains("A budget of 1.00 MiB buys")) << table.out;
 }
 
 // A difference of two shares is in percentage points.

@@ -128,9 +128,7 @@ void GenerationRun::generate(std::vector<std::int32_t> tokens) {
   result_.prompt_ns = ns_between(begin, std::chrono::steady_clock::now());
   if (!fed) return;
 
-  const auto first = std::chrono::steady_clock::now();
   sample_until_stopped(sampler);
-  result_.generate_ns = ns_between(first, std::chrono::steady_clock::now());
 }
 
 // Runs the encoder over the prompt. The decoder then begins with its start token.
@@ -207,6 +205,7 @@ void GenerationRun::sample_until_stopped(TokenSampler& sampler) {
     result_.text += piece;
     add_tokens(std::span(&token, 1), position_, true, false, piece);
     listener_.on_progress(result_.prompt_tokens, result_.prompt_tokens, result_.generated);
+    note_token_time();
     if (ends) {
       result_.reason = StopReason::Eos;
     } else if (text.stopped()) {
@@ -221,6 +220,17 @@ void GenerationRun::sample_until_stopped(TokenSampler& sampler) {
     result_.text += rest;
     listener_.on_text(rest);
   }
+}
+
+// After the output of a token.
+void GenerationRun::note_token_time() {
+  const std::int64_t at = now().v;
+  if (result_.generated == 1) {
+    result_.first_token_ns = at;
+    before_next_sample_ns_ = result_.sample_ns + sample_ns_;
+  }
+  result_.generate_ns = at - result_.first_token_ns;
+  result_.next_sample_ns = result_.sample_ns + sample_ns_ - before_next_sample_ns_;
 }
 
 std::expected<std::int32_t, SampleError> GenerationRun::sample(TokenSampler& sampler) {

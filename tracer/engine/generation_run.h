@@ -34,6 +34,7 @@ class GenerationRun {
   std::uint32_t keep_prefix(std::span<const std::int32_t> tokens);
   bool feed_prompt(std::span<const std::int32_t> tokens, std::uint32_t done);
   void sample_until_stopped(TokenSampler& sampler);
+  void note_token_time();
   std::expected<std::int32_t, SampleError> sample(TokenSampler& sampler);
   void stop_on_sampler(const SampleError& error);
   void stop_on_grammar(const GrammarError& error);
@@ -61,6 +62,7 @@ class GenerationRun {
   std::uint32_t position_ = 0;                      // in the sequence
   std::vector<std::int64_t> op_ns_;                 // of the last step; reused
   std::int64_t sample_ns_ = 0, detokenize_ns_ = 0;  // since the last step
+  std::int64_t before_next_sample_ns_ = 0;          // sampling up to the first token
 };
 
 }  // namespace tt

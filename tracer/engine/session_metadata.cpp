@@ -152,6 +152,10 @@ void Engine::complete(SessionInfo& info, const GenerationResult& result) const {
   add("result.generated_tokens", result.generated);
   add("result.prompt_ns", result.prompt_ns);
   add("result.generate_ns", result.generate_ns);
+  if (result.generated > 0) {
+    add("result.first_token_ns", result.first_token_ns);
+    add("result.next_sample_ns", result.next_sample_ns);
+  }
   add("result.sample_ns", result.sample_ns);
   add("result.detokenize_ns", result.detokenize_ns);
   if (const MemoryState memory = memory_state(); memory.phase != MemoryState::Phase::Off) {

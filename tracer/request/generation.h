@@ -62,8 +62,12 @@ struct GenerationResult {
   std::uint32_t seed = 0;   // seed used
   std::uint32_t steps = 0;  // graphs evaluated
   std::string reused_from;  // session that computed the reused cells; empty: none, or not recorded
-  std::int64_t prompt_ns = 0, generate_ns = 0;
-  std::int64_t sample_ns = 0, detokenize_ns = 0;  // parts of both
+  std::int64_t prompt_ns = 0;
+  // From the first to the last generated token, output included.
+  std::int64_t generate_ns = 0;
+  std::int64_t first_token_ns = 0;  // since the start of the session; 0: no token was generated
+  std::int64_t sample_ns = 0, detokenize_ns = 0;
+  std::int64_t next_sample_ns = 0;  // part of `sample_ns`: tokens after the first one
   std::vector<float> embedding;                   // embedding-only models
 };
 

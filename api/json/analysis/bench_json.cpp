@@ -142,12 +142,12 @@ std::string test_name(std::uint32_t n_prompt, std::uint32_t n_gen) {
   return std::format("pp{}+tg{}", n_prompt, n_gen);
 }
 
-double tokens_per_second(double ns, std::uint32_t tokens) { return ns > 0 ? tokens * 1e9 / ns : 0; }
+double evaluation_speed(double ns, std::uint32_t tokens) { return ns > 0 ? tokens * 1e9 / ns : 0; }
 
 Json bench_row_json(const Json& facts, const SpeedTest& test, const std::string& test_time,
                     const std::string& machine) {
   Json row = facts;
-  const auto speed = [&](double time) { return tokens_per_second(time, test.tokens()); };
+  const auto speed = [&](double time) { return evaluation_speed(time, test.tokens()); };
   const std::vector<double> ns = test.samples_ns();
   std::vector<double> ts;
   std::ranges::transform(ns, std::back_inserter(ts), speed);

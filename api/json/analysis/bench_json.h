@@ -26,9 +26,9 @@ std::expected<std::vector<SpeedTest>, std::string> parse_bench_rows(std::string_
 std::string bench_csv(const std::vector<Json>& rows);
 std::string bench_sql(const std::vector<Json>& rows);  // creates the table llama_bench
 
-// The speed if a test takes `ns`. Of the table and of the row: quantiles of speeds are the speeds
+// Tokens per second of evaluation alone, as in llama-bench: there is no sampling. If a test takes `ns`. Of the table and of the row: quantiles of speeds are the speeds
 // in the quantiles of the times. 0: no time.
-double tokens_per_second(double ns, std::uint32_t tokens);
+double evaluation_speed(double ns, std::uint32_t tokens);
 
 // "pp512", "tg128", "pp512+tg128": as in llama-bench.
 std::string test_name(std::uint32_t n_prompt, std::uint32_t n_gen);

@@ -1,5 +1,7 @@
 #include "api/json/analysis/expert_json.h"
 
+#include <string>
+
 namespace tt {
 
 namespace {
@@ -30,6 +32,13 @@ Json hits_json(const CacheHits& hits) {
   return {{"layers", std::move(layers)}, {"pool", std::move(pool)}};
 }
 
+Json experts_for_json(const RouterUse& use) {
+  Json json;
+  for (const std::uint32_t percent : kUsePercents)
+    json[std::to_string(percent)] = use.experts_for(percent);
+  return json;
+}
+
 Json router_json(const RouterUse& use) {
   Json used = Json::array();
   for (const ExpertCount& count : use.used) used.push_back(count_json(use, count));
@@ -42,6 +51,7 @@ Json router_json(const RouterUse& use) {
           {"entropy_bits", use.entropy()},
           {"gini", use.gini()},
           {"coverage", use.coverage()},
+          {"experts_for_percent", experts_for_json(use)},
           {"followed", use.followed},
           {"turnover", use.followed == 0 ? Json() : Json(use.turnover())},
           {"used", std::move(used)}};
@@ -52,7 +62,14 @@ Json router_json(const RouterUse& use) {
 Json to_json(const std::vector<RouterUse>& routers) {
   Json rows = Json::array();
   for (const RouterUse& use : routers) rows.push_back(router_json(use));
-  return {{"routers", std::move(rows)}};
+  Json all = Json::object();
+  for (const std::uint32_t percent : kUsePercents) {
+    if (routers.empty()) break;
+    const ExpertsFor of = experts_for(routers, percent);
+    all[std::to_string(percent)] = {
+        {"least", of.least}, {"median", of.median}, {"most", of.most}};
+  }
+  return {{"routers", std::move(rows)}, {"experts_for_percent", std::move(all)}};
 }
 
 Json to_json(const RouterDetail& detail) {
@@ -96,11 +113,17 @@ Json to_json(const ExpertPinning& pinning) {
   for (const PinPoint& point : pinning.curve) {
     curve.push_back({{"capacity_bytes", point.capacity.v},
                      {"slices", point.slices},
+                     {"slots_per_layer", pinning.slots_per_layer(point.capacity)},
                      {"lru_saved", point.lru.v},
                      {"pinned_saved", point.pinned.v},
                      {"best_saved", point.best.v},
                      {"tried_lru_saved", point.tried_lru.v},
                      {"tried_pinned_saved", point.tried_pinned.v}});
+  }
+  Json slots = Json::array();
+  for (const SlotSize& slot : pinning.slots) {
+    slots.push_back({{"layer", slot.layer == kNoLayer ? Json() : Json(slot.layer.v)},
+                     {"slot_bytes", slot.bytes.v}});
   }
   Json gain;
   if (const PinPoint* best = pinning.best_gain()) {
@@ -113,6 +136,7 @@ Json to_json(const ExpertPinning& pinning) {
           {"expert_bytes_tried", pinning.tried.v},
           {"reads", pinning.reads},
           {"slices", pinning.slices},
+          {"slots", std::move(slots)},
           {"gain", std::move(gain)},
           {"curve", std::move(curve)}};
 }

@@ -38,6 +38,7 @@ ReportData default_figures() {
                   {"context.repack", "on"}};
   f.generated_tokens = 2;
   f.generate_time = Ns{1'000'000};
+  f.speed = {.tokens = 1, .ns = 1'000'000, .first_token_ns = 2'000'000, .sample_ns = 100'000};
   f.token_ms = {0.4, 0.6};
   f.by_op_kind.rows = {row("MUL_MAT", 1e6, 1e5), row("GLU", 1e6, 9e5)};
   f.by_op_kind.total = row("all", 2e6, 1e6);
@@ -204,6 +205,19 @@ TEST(Report, GivesAdviceOnlyWithAReason) {
        [](ReportData& f) {
          f.by_op_kind.rows = {row("MUL_MAT", 2e6, 9e5), row("GLU", 1e5, 1e5)};
          f.by_tensor.rows = {row("w", 2e6, 9e5)};
+       },
+       {"Use a"}},
+      {"memory-bound, but a third of the time is sampling",
+       [](ReportData& f) {
+         f.by_op_kind.rows = {row("MUL_MAT", 2e6, 9e5), row("GLU", 1e5, 1e5)};
+         f.by_tensor.rows = {row("w", 2e6, 9e5)};
+         f.speed.sample_ns = 333'000;
+       },
+       {"Use fewer"}},
+      {"sampling with a grammar takes 21 % of the time",
+       [](ReportData& f) {
+         f.speed.sample_ns = 210'000;
+         f.info.facts.emplace_back("request.grammar", "root ::= [a-z]*");
        },
        {"Use a"}},
       {"memory-bound experts",

@@ -2309,6 +2309,8 @@ export interface components {
             readonly title: string;
             readonly state: components["schemas"]["SessionState"];
             readonly error: string | null;
+            /** @description Why the session ended, as a phrase; null: not recorded */
+            readonly ended?: string | null;
             /** @description Unix time of the start, in nanoseconds */
             readonly start_utc_ns: number;
             /** @enum {unknown} */
@@ -2339,6 +2341,24 @@ export interface components {
             readonly reused_tokens?: number;
             /** @description Id of that session; null: none, or it was not recorded */
             readonly reused_from?: string | null;
+            /** @description What the user got. While the session runs, and for files of older versions, up to the last token whose evaluation began */
+            readonly speed?: {
+                /** @description tokens by ns; null: no token after the first */
+                readonly tokens_per_second: number | null;
+                /** @description Generated tokens after the first one */
+                readonly tokens: number;
+                /** @description From the first to the last generated token: evaluation, sampling and output */
+                readonly ns: number;
+                /** @description From the start of the session, after the queue, to the first generated token; null: none */
+                readonly first_token_ns: number | null;
+                /** @description Share of ns that choosing the tokens took, 0 to 1; null: not recorded */
+                readonly sample_share: number | null;
+                readonly prompt_tokens_per_second: number | null;
+                /** @description Evaluated tokens of the prompt, without reused ones */
+                readonly prompt_tokens: number;
+                /** @description From the begin of the first step of the prompt to the end of the last */
+                readonly prompt_ns: number;
+            };
             readonly file_bytes: components["schemas"]["Bytes"];
             /** @description Data that the recorder lost; all 0 if nothing was lost */
             readonly losses?: {
@@ -3055,6 +3075,12 @@ export interface components {
             readonly gini: number;
             /** @description Share of the experts that were chosen at least once */
             readonly coverage: number;
+            /** @description How many of the most used experts have at least 90, 95 and 99 % of the choices */
+            readonly experts_for_percent: {
+                readonly 90: number;
+                readonly 95: number;
+                readonly 99: number;
+            };
             /** @description Number of choices for tokens whose preceding token in the session was also routed by this router */
             readonly followed: number;
             /** @description Share of the choices counted in `followed` whose expert was not chosen for the preceding token */
@@ -3117,6 +3143,11 @@ export interface components {
             readonly reads: number;
             /** @description Number of slices */
             readonly slices: number;
+            /** @description A slot holds all weights of one expert of one layer. Ascending layers */
+            readonly slots: readonly {
+                readonly layer: components["schemas"]["Layer"];
+                readonly slot_bytes: components["schemas"]["Bytes"];
+            }[];
             /** @description Cache size at which pinning saved most bytes compared with LRU in the second half; null: it never saved more */
             readonly gain: null | {
                 readonly capacity_bytes: components["schemas"]["Bytes"];
@@ -3127,6 +3158,8 @@ export interface components {
                 readonly capacity_bytes: components["schemas"]["Bytes"];
                 /** @description Number of whole slices that fit, most read first */
                 readonly slices: number;
+                /** @description Number of slots that fit, the same number in each layer */
+                readonly slots_per_layer: number;
                 /** @description Bytes served by an LRU cache */
                 readonly lru_saved: components["schemas"]["Bytes"];
                 /** @description Bytes served if the slices most read in all reads are pinned */
@@ -5467,6 +5500,14 @@ export interface operations {
                 content: {
                     readonly "application/json": {
                         readonly routers: readonly components["schemas"]["Router"][];
+                        /** @description Over the routers: how many of the most used experts have at least 90, 95 and 99 % of the choices; empty without routers */
+                        readonly experts_for_percent: {
+                            readonly [key: string]: {
+                                readonly least: number;
+                                readonly median: number;
+                                readonly most: number;
+                            };
+                        };
                     };
                 };
             };

@@ -1,14 +1,18 @@
 // The speed of generation, the only rule for it on the page (webui/README.md).
+import type { Session } from '../net/types';
 import type { TraceData } from './trace_data';
 
 const SECOND = 1e9;
 const MOST_STEPS = 512; // a faster model is measured over less than a second
 
-// Generated tokens per second; null: too few of them. Of a finished run: the tokens after the first
-// one by the time from the first to the last one, without the prompt. While it runs: of the latest
-// second.
-export function generationSpeed(data: TraceData, running: boolean): number | null {
-  return running ? latestSpeed(data) : data.stepTotals.generationSpeed();
+// Generated tokens per second; null: too few of them. Of a finished run: the server's figure, as
+// everywhere. While it runs: of the latest second.
+export function generationSpeed(
+  data: TraceData,
+  info: Session | null,
+  running: boolean,
+): number | null {
+  return running ? latestSpeed(data) : (info?.speed?.tokens_per_second ?? null);
 }
 
 // What the figure is of, beside it: a visitor must not compare the two.

@@ -11,9 +11,6 @@ export class StepTotals {
   readonly generated = { tokens: 0, bytesRead: 0, bytes: 0, ns: 0, sampleNs: 0 };
   withLayers = 0; // steps with times or bytes per layer
   readonly timing = new Map<string, number>(); // number of steps
-  // Steps of phase generate that were completed: each makes a token. From the start of the first to
-  // the end of the last.
-  private readonly generation = { tokens: 0, beginNs: Infinity, endNs: 0 };
   private readonly byPhase = new Map<Phase, { steps: number; first: number; last: number }>();
 
   add(step: StepSummary): void {
@@ -52,26 +49,12 @@ export class StepTotals {
     return Math.max(-1, ...[...this.byPhase.values()].map(({ last }) => last));
   }
 
-  // Tokens per second after the first one, which the prompt made; null: none.
-  generationSpeed(): number | null {
-    const { tokens, beginNs, endNs } = this.generation;
-    return tokens > 0 && endNs > beginNs ? (tokens * 1e9) / (endNs - beginNs) : null;
-  }
-
   private addCounts(step: StepSummary, by: 1 | -1): void {
     this.steps += by;
     this.accesses += by * step.accesses;
     // A dropped step with several generated tokens joins that many evaluations.
     if (step.dropped) this.dropped += by * (step.phase === 'generate' ? step.token_count : 1);
     if (hasValues(step.layers)) this.withLayers += by;
-    if (step.phase === 'generate' && !step.aborted) {
-      const { generation } = this;
-      generation.tokens += by * step.token_count;
-      if (!step.dropped) {
-        generation.beginNs = Math.min(generation.beginNs, step.begin_ns);
-        generation.endNs = Math.max(generation.endNs, step.end_ns);
-      }
-    }
     if (step.phase === 'generate' && !step.dropped) {
       this.generated.tokens += by * step.token_count;
       this.generated.bytesRead += by * step.bytes_read;

@@ -445,7 +445,7 @@ export class Store implements LiveSink {
   }
 
   private chooseKinds({ id, data }: OpenSession): void {
-    const speed = generationSpeed(data, true) ?? 0;
+    const speed = generationSpeed(data, null, true) ?? 0;
     if (speed > FAST_PER_SECOND) this.live?.setKinds(id, KINDS_OF_FAST_STEPS);
     else if (speed < FAST_PER_SECOND / 2) this.live?.setKinds(id, KINDS);
   }

@@ -288,7 +288,9 @@ function Figures({ store, session }: { store: Store; session: OpenSession }) {
     const waits = waitsOf(session).state.value.value;
     const run = session.run.value;
     const limit = run && limitOf(store, run);
-    return JSON.stringify(figuresOf(session.data, run, limit, session.active.value, waits));
+    const info = session.info.value;
+    const of = info.is === 'ready' ? info.value : null;
+    return JSON.stringify(figuresOf(session.data, of, run, limit, session.active.value, waits));
   });
   const figures = JSON.parse(text) as ReturnType<typeof figuresOf>;
   return (

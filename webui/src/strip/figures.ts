@@ -1,6 +1,6 @@
 // The figures beside the strip. Pure functions.
 import { formatBytes, formatNs, formatSpeed } from '../format';
-import type { Run } from '../net/types';
+import type { Run, Session } from '../net/types';
 import type { RunLimit } from '../state/run_limit';
 import { generationSpeed, speedHint, speedName } from '../state/speed';
 import type { TraceData } from '../state/trace_data';
@@ -14,6 +14,7 @@ export interface Figure {
 // `limit`: of the run; null: none. `waits`: major page faults of the session; null: unknown.
 export function figuresOf(
   data: TraceData,
+  info: Session | null,
   run: Run | null,
   limit: RunLimit | null,
   active: boolean,
@@ -35,7 +36,7 @@ export function figuresOf(
       hint: 'Bytes read and written per second of computing',
     });
   }
-  const speed = generationSpeed(data, active);
+  const speed = generationSpeed(data, info, active);
   if (speed !== null) {
     figures.push({
       name: speedName(active),

@@ -104,8 +104,8 @@ function runsOf(store: Store, model: Model): Resource<Runs> {
       return ok({
         ...pair,
         figures: {
-          plain: plain && runFigures(plain.value),
-          planned: planned && runFigures(planned.value),
+          plain: pair.plain && plain && runFigures(pair.plain, plain.value),
+          planned: pair.planned && planned && runFigures(pair.planned, planned.value),
         },
       });
     },

@@ -43,15 +43,18 @@ export interface RunFigures {
 }
 
 export const RUN_SQL =
-  "SELECT sum(token_count) AS tokens, max(end_ns) - min(begin_ns) AS ns, sum(disk_read_bytes) AS bytes, sum(major_faults) AS faults FROM step WHERE phase = 'generate' AND NOT aborted AND NOT dropped";
+  "SELECT sum(token_count) AS tokens, sum(disk_read_bytes) AS bytes, sum(major_faults) AS faults FROM step WHERE phase = 'generate' AND NOT aborted AND NOT dropped";
 
-export function runFigures({ rows }: Pick<QueryRows, 'rows'>): RunFigures {
-  const [tokens = null, ns = null, bytes = null, faults = null] = rows[0] ?? [];
+export function runFigures(
+  session: Pick<Session, 'speed'>,
+  { rows }: Pick<QueryRows, 'rows'>,
+): RunFigures {
+  const [tokens = null, bytes = null, faults = null] = rows[0] ?? [];
   const count = Number(tokens);
   const per = (value: string | number | null): number | null =>
     value === null || count === 0 ? null : Number(value) / count;
   return {
-    tokensPerSecond: count > 0 && Number(ns) > 0 ? (count * 1e9) / Number(ns) : null,
+    tokensPerSecond: session.speed?.tokens_per_second ?? null,
     bytesPerToken: per(bytes),
     faultsPerToken: per(faults),
   };

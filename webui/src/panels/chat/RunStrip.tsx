@@ -13,7 +13,12 @@ export function RunStrip({ store, session }: { store: Store; session: OpenSessio
   const active = session.active.value;
   const speed = usePart(() => {
     void session.feed.version.value;
-    const tokens = generationSpeed(session.data, session.active.value);
+    const info = session.info.value;
+    const tokens = generationSpeed(
+      session.data,
+      info.is === 'ready' ? info.value : null,
+      session.active.value,
+    );
     return tokens === null ? '' : formatSpeed(tokens);
   });
   if (!run) return null;

@@ -76,7 +76,7 @@ const SENTENCES = [
   sentence(async (session, signal) => {
     const { api } = session.context;
     const counts = countsOf(session);
-    const speed = generationSpeed(session.data, false);
+    const speed = generationSpeed(session.data, infoOf(session), false);
     const machine = await api.conditions(session.id, signal);
     if (!machine.ok) return machine;
     const phase = counts.generate > 0 ? 'generate' : 'all';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { formatSpeed } from '../../../src/format';
+import type { Session } from '../../../src/net/types';
 import { generationSpeed } from '../../../src/state/speed';
 import { TraceData } from '../../../src/state/trace_data';
 import { step } from '../make';
@@ -17,26 +18,39 @@ function run(ends: readonly number[], part: Parameters<typeof step>[1] = {}): Tr
   return data;
 }
 
+const sessionOf = (tokens_per_second: number | null): Session => ({
+  id: 'a',
+  title: '',
+  state: 'done',
+  error: null,
+  start_utc_ns: 0,
+  file_bytes: 0,
+  speed: {
+    tokens_per_second,
+    tokens: 4,
+    ns: 1,
+    first_token_ns: 1,
+    sample_share: null,
+    prompt_tokens_per_second: null,
+    prompt_tokens: 0,
+    prompt_ns: 0,
+  },
+});
+
 describe('the speed of generation', () => {
-  it('of a finished run is that of the tokens after the first, without the prompt', () => {
+  it('of a finished run is that of the server', () => {
     const data = run([4, 5, 6, 8].map((at) => at * SECOND));
-    expect(generationSpeed(data, false)).toBe(4 / 5);
+    expect(generationSpeed(data, sessionOf(12.5), false)).toBe(12.5);
+    expect(generationSpeed(data, sessionOf(null), false)).toBeNull();
+    expect(generationSpeed(data, null, false)).toBeNull();
   });
   it('of a running run is that of the latest second', () => {
     const slowThenFast = [4, 4.25, 4.5, 4.75, 5].map((at) => at * SECOND);
-    expect(generationSpeed(run(slowThenFast), true)).toBe(4);
-    expect(generationSpeed(run([5 * SECOND]), true)).toBe(0.5); // a token takes longer
+    expect(generationSpeed(run(slowThenFast), null, true)).toBe(4);
+    expect(generationSpeed(run([5 * SECOND]), null, true)).toBe(0.5); // a token takes longer
   });
-  it('is unknown without generated tokens, and does not count a cancelled one', () => {
-    expect(generationSpeed(run([]), false)).toBeNull();
-    expect(generationSpeed(run([]), true)).toBeNull();
-    expect(generationSpeed(run([4 * SECOND], { aborted: true }), false)).toBeNull();
-  });
-  it('counts the tokens of steps whose times were lost', () => {
-    const data = run([4 * SECOND, 5 * SECOND]);
-    data.addStep(step(3, { token_id: 42, token_count: 2, dropped: true, begin_ns: 0, end_ns: 0 }));
-    data.addStep(step(4, { token_id: 44, begin_ns: 7 * SECOND, end_ns: 8 * SECOND }));
-    expect(generationSpeed(data, false)).toBe(1);
+  it('is unknown without generated tokens', () => {
+    expect(generationSpeed(run([]), null, true)).toBeNull();
   });
   it('has about three digits', () => {
     expect([1534.2, 219.4, 86.26, 0.5].map(formatSpeed)).toEqual([

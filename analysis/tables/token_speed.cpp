@@ -1,0 +1,110 @@
+#include "analysis/tables/token_speed.h"
+
+#include <algorithm>
+
+namespace tt {
+
+namespace {
+
+// Times of a damaged file may be of any size.
+std::int64_t between(Ns begin, Ns end) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(end.v) -
+                                   static_cast<std::uint64_t>(begin.v));
+}
+
+std::optional<std::int64_t> time_fact(const SessionInfo& info, const char* name) {
+  const auto ns = info.fact_number(name);
+  return ns ? std::optional(static_cast<std::int64_t>(*ns)) : std::nullopt;
+}
+
+// Steps of phases `prompt` and `encode`, until generation begins.
+struct Beginning {
+  std::optional<Step> first_prompt, first_generate;
+  Ns prompt_end{};
+  std::uint64_t prompt_tokens = 0;
+};
+
+std::expected<Beginning, TraceError> read_beginning(const SessionReader& reader,
+                                                    std::uint32_t steps) {
+  Beginning found;
+  const auto read =
+      reader.for_each_step_row(StepId{0}, steps, [&](const SessionReader::StepRow& row) {
+        const Step& step = row.head;
+        if (step.phase == Phase::Generate) {
+          found.first_generate = step;
+          return false;
+        }
+        if (step.aborted) return true;
+        if (!found.first_prompt) found.first_prompt = step;
+        found.prompt_end = step.end;
+        found.prompt_tokens += step.n_tokens;
+        return true;
+      });
+  if (!read) return std::unexpected(read.error());
+  return found;
+}
+
+// The last generating step. Other steps do not follow it, but rows may be missing.
+std::expected<std::optional<Step>, TraceError> last_generate(const SessionReader& reader,
+                                                             StepId first, std::uint32_t steps) {
+  std::optional<Step> last;
+  for (std::uint64_t count = 1; !last; count *= 16) {
+    const std::uint64_t all = steps - first.v;
+    const auto some = static_cast<std::uint32_t>(std::min(count, all));
+    const auto read = reader.for_each_step_row(StepId{steps - some}, some,
+                                               [&](const SessionReader::StepRow& row) {
+                                                 if (row.head.phase == Phase::Generate)
+                                                   last = row.head;
+                                                 return true;
+                                               });
+    if (!read) return std::unexpected(read.error());
+    if (some == all) break;
+  }
+  return last;
+}
+
+}  // namespace
+
+std::optional<double> tokens_per_second(std::uint64_t tokens, std::int64_t ns) {
+  if (tokens == 0 || ns <= 0) return std::nullopt;
+  return static_cast<double>(tokens) * 1e9 / static_cast<double>(ns);
+}
+
+std::optional<double> TokenSpeed::sample_share() const {
+  if (!sample_ns || ns <= 0) return std::nullopt;
+  return std::clamp(static_cast<double>(*sample_ns) / static_cast<double>(ns), 0.0, 1.0);
+}
+
+std::expected<TokenSpeed, TraceError> token_speed(const SessionReader& reader) {
+  const auto info = reader.info();
+  if (!info) return std::unexpected(info.error());
+  const auto steps = reader.step_rows();
+  if (!steps) return std::unexpected(steps.error());
+  const auto begun = read_beginning(reader, *steps);
+  if (!begun) return std::unexpected(begun.error());
+  TokenSpeed speed;
+  if (begun->first_prompt) {
+    speed.prompt_tokens = begun->prompt_tokens;
+    speed.prompt_ns = between(begun->first_prompt->begin, begun->prompt_end);
+  }
+  if (const auto first = time_fact(*info, "result.first_token_ns")) {
+    speed.first_token_ns = first;
+    speed.ns = time_fact(*info, "result.generate_ns").value_or(0);
+    speed.tokens = std::max<std::uint64_t>(
+                       1, info->fact_number("result.generated_tokens").value_or(0)) -
+                   1;
+    speed.sample_ns = time_fact(*info, "result.next_sample_ns");
+    return speed;
+  }
+  if (!begun->first_generate) return speed;
+  const Step& first = *begun->first_generate;
+  speed.first_token_ns = first.begin.v;
+  const auto last = last_generate(reader, first.id, *steps);
+  if (!last) return std::unexpected(last.error());
+  if (!*last || (*last)->first_token <= first.first_token) return speed;
+  speed.tokens = (*last)->first_token - first.first_token;
+  speed.ns = between(first.begin, (*last)->begin);
+  return speed;
+}
+
+}  // namespace tt

@@ -1,0 +1,43 @@
+// Tokens per second: what the user of a session gets. The only definition (docs/glossary.md); all
+// other code that shows a speed takes it from here. Pure functions, any thread.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <optional>
+
+#include "tracer/format/file/session_reader.h"
+
+namespace tt {
+
+// nullopt: no time, or no token after the first.
+std::optional<double> tokens_per_second(std::uint64_t tokens, std::int64_t ns);
+
+struct TokenSpeed {
+  // Tokens generated after the first one, and the time from the first to the last one: evaluation,
+  // sampling and output.
+  std::uint64_t tokens = 0;
+  std::int64_t ns = 0;
+  // From the start of the session, after its wait in the queue, to its first generated token.
+  std::optional<std::int64_t> first_token_ns;  // nullopt: none, or not recorded
+  // Tokens of the prompt that were evaluated, and the time from the first to the end of the last.
+  std::uint64_t prompt_tokens = 0;
+  std::int64_t prompt_ns = 0;
+  // Choosing the tokens after the first one (samplers and grammar); nullopt: not recorded.
+  std::optional<std::int64_t> sample_ns;
+
+  std::optional<double> per_second() const { return tokens_per_second(tokens, ns); }
+  std::optional<double> prompt_per_second() const {
+    return tokens_per_second(prompt_tokens, prompt_ns);
+  }
+  // Share of `ns`, 0 to 1; nullopt: unknown.
+  std::optional<double> sample_share() const;
+  friend bool operator==(const TokenSpeed&, const TokenSpeed&) = default;
+};
+
+// Of a session that runs, was interrupted or was recorded by an older version: up to the last token
+// whose evaluation began. A step begins just after the token that it evaluates was put out.
+// Reads the steps of the prompt, the first generating step and the last steps.
+std::expected<TokenSpeed, TraceError> token_speed(const SessionReader& reader);
+
+}  // namespace tt
