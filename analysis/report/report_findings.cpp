@@ -45,8 +45,8 @@ void find_speed(const ReportData& f, std::vector<std::string>& out) {
     std::string found = std::format("Evaluation took {} per generated token",
                                     time(f.generate_time.v / f.generated_tokens));
     if (const auto share = f.speed.sample_share())
-      found += std::format("; sampling took {} of the time of generation",
-                           format_percent(*share, 1));
+      found +=
+          std::format("; sampling took {} of the time of generation", format_percent(*share, 1));
     out.push_back(found + ".");
   }
 }

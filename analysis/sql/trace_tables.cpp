@@ -59,11 +59,12 @@ constexpr std::array kViews = {
     View{"expert_use",
          "SELECT layer_id, expert_id, count(*) AS tokens, sum(expert_rank = 0) AS first_choices, "
          "avg(routing_score) AS mean_score FROM expert GROUP BY layer_id, expert_id"},
-    View{"token_latency",
-         "SELECT step, token_id, token_count, phase, duration_ns, "
-         "end_ns - lag(end_ns) OVER (ORDER BY step) AS since_last_ns, "
-         "1e9 * token_count / nullif(end_ns - lag(end_ns, 1, begin_ns) OVER (ORDER BY step), 0) "
-         "AS tokens_per_s, 1e9 * token_count / nullif(duration_ns, 0) AS evaluated_per_s FROM step"},
+    View{
+        "token_latency",
+        "SELECT step, token_id, token_count, phase, duration_ns, "
+        "end_ns - lag(end_ns) OVER (ORDER BY step) AS since_last_ns, "
+        "1e9 * token_count / nullif(end_ns - lag(end_ns, 1, begin_ns) OVER (ORDER BY step), 0) "
+        "AS tokens_per_s, 1e9 * token_count / nullif(duration_ns, 0) AS evaluated_per_s FROM step"},
     View{"phase_totals",
          "SELECT phase, count(*) AS steps, sum(token_count) AS tokens, "
          "sum(duration_ns) AS duration_ns, sum(accesses) AS accesses, "

@@ -20,8 +20,8 @@ struct SessionOverview {
 
 std::expected<SessionOverview, TraceError> session_overview(const SessionReader& reader);
 
-// Why the session ended, as a phrase: "the model ended its answer (end-of-generation token)". With the
-// error, if there was one. Empty: not recorded.
+// Why the session ended, as a phrase: "the model ended its answer (end-of-generation token)". With
+// the error, if there was one. Empty: not recorded.
 std::string end_text(const SessionInfo& info);
 
 // What the memory budget did at the end of the session: "active: 200 MiB stay in memory, ...".

@@ -90,9 +90,8 @@ std::expected<TokenSpeed, TraceError> token_speed(const SessionReader& reader) {
   if (const auto first = time_fact(*info, "result.first_token_ns")) {
     speed.first_token_ns = first;
     speed.ns = time_fact(*info, "result.generate_ns").value_or(0);
-    speed.tokens = std::max<std::uint64_t>(
-                       1, info->fact_number("result.generated_tokens").value_or(0)) -
-                   1;
+    speed.tokens =
+        std::max<std::uint64_t>(1, info->fact_number("result.generated_tokens").value_or(0)) - 1;
     speed.sample_ns = time_fact(*info, "result.next_sample_ns");
     return speed;
   }

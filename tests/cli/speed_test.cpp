@@ -22,14 +22,16 @@ json run_json(const test::TempFolder& folder, const std::string& query) {
 // is not evaluated.
 TEST(Speed, IsOneFigureInShowAndReport) {
   const test::TempFolder folder;
-  ASSERT_EQ(run_tt(folder, "record -p 'Once upon a time' -n 12 -t 1 --ignore-eos -o a.ttrace "
-                           "--grammar 'root ::= [a-z ]*'")
+  ASSERT_EQ(run_tt(folder,
+                   "record -p 'Once upon a time' -n 12 -t 1 --ignore-eos -o a.ttrace "
+                   "--grammar 'root ::= [a-z ]*'")
                 .code,
             0);
   const json show = run_json(folder, "show a.ttrace");
   const json& speed = show["speed"];
   const double rate = speed["tokens_per_second"];
-  EXPECT_EQ(speed["tokens"], std::stoi(show["facts"]["result.generated_tokens"].get<std::string>()) - 1);
+  EXPECT_EQ(speed["tokens"],
+            std::stoi(show["facts"]["result.generated_tokens"].get<std::string>()) - 1);
   const json steps = run_json(folder,
                               "sql a.ttrace \"SELECT min(begin_ns), max(end_ns), "
                               "max(begin_ns) FROM step WHERE phase = 'generate'\"")["rows"][0];
@@ -48,13 +50,15 @@ TEST(Speed, IsOneFigureInShowAndReport) {
 
 TEST(Speed, AdviceIsOnSamplingIfItTakesAFifthOfTheTime) {
   const test::TempFolder folder;
-  ASSERT_EQ(run_tt(folder, "model small --layers 1 --embd 64 --ff 64 --heads 2 --kv-heads 2 "
-                           "--vocab 20000 -o m.gguf")
+  ASSERT_EQ(run_tt(folder,
+                   "model small --layers 1 --embd 64 --ff 64 --heads 2 --kv-heads 2 "
+                   "--vocab 20000 -o m.gguf")
                 .code,
             0);
   // Without top-k, all tokens of the vocabulary are sorted.
-  ASSERT_EQ(run_tt(folder, "record -m m.gguf -p 'Once upon a time' -n 16 -t 1 --ignore-eos "
-                           "--top-k 0 --top-p 0.99 -o a.ttrace")
+  ASSERT_EQ(run_tt(folder,
+                   "record -m m.gguf -p 'Once upon a time' -n 16 -t 1 --ignore-eos "
+                   "--top-k 0 --top-p 0.99 -o a.ttrace")
                 .code,
             0);
   EXPECT_GT(run_json(folder, "show a.ttrace")["speed"]["sample_share"], 0.2);

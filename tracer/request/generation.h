@@ -68,7 +68,7 @@ struct GenerationResult {
   std::int64_t first_token_ns = 0;  // since the start of the session; 0: no token was generated
   std::int64_t sample_ns = 0, detokenize_ns = 0;
   std::int64_t next_sample_ns = 0;  // part of `sample_ns`: tokens after the first one
-  std::vector<float> embedding;                   // embedding-only models
+  std::vector<float> embedding;     // embedding-only models
 };
 
 // Result of recording a session.

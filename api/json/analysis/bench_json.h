@@ -26,8 +26,9 @@ std::expected<std::vector<SpeedTest>, std::string> parse_bench_rows(std::string_
 std::string bench_csv(const std::vector<Json>& rows);
 std::string bench_sql(const std::vector<Json>& rows);  // creates the table llama_bench
 
-// Tokens per second of evaluation alone, as in llama-bench: there is no sampling. If a test takes `ns`. Of the table and of the row: quantiles of speeds are the speeds
-// in the quantiles of the times. 0: no time.
+// Tokens per second of evaluation alone, as in llama-bench: there is no sampling. If a test takes
+// `ns`. Of the table and of the row: quantiles of speeds are the speeds in the quantiles of the
+// times. 0: no time.
 double evaluation_speed(double ns, std::uint32_t tokens);
 
 // "pp512", "tg128", "pp512+tg128": as in llama-bench.

@@ -66,8 +66,7 @@ Json to_json(const std::vector<RouterUse>& routers) {
   for (const std::uint32_t percent : kUsePercents) {
     if (routers.empty()) break;
     const ExpertsFor of = experts_for(routers, percent);
-    all[std::to_string(percent)] = {
-        {"least", of.least}, {"median", of.median}, {"most", of.most}};
+    all[std::to_string(percent)] = {{"least", of.least}, {"median", of.median}, {"most", of.most}};
   }
   return {{"routers", std::move(rows)}, {"experts_for_percent", std::move(all)}};
 }

@@ -213,6 +213,36 @@ TEST(AccessTable, FiltersBeforePaging) {
   EXPECT_EQ(none->total, 0u);
 }
 
+// Without the times of the tokens, as in older files: up to the last token that was evaluated.
+TEST(TokenSpeed, OfStepsIncludesTheTimeBetweenThem) {
+  std::vector<Step> steps;
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    Step step = small_step(i);
+    step.begin = Ns{1000 * i};
+    step.end = Ns{1000 * i + 100};
+    step.n_tokens = 1;
+    step.first_token = i;
+    steps.push_back(step);
+  }
+  const SmallSession session(steps);
+  const auto speed = token_speed(session.reader());
+  ASSERT_TRUE(speed.has_value());
+  EXPECT_EQ(speed->tokens, 3u);
+  EXPECT_EQ(speed->ns, 3000);
+  EXPECT_EQ(speed->first_token_ns, 1000);
+  EXPECT_EQ(speed->per_second(), 1e6);
+  EXPECT_EQ(speed->prompt_tokens, 1u);
+  EXPECT_EQ(speed->prompt_ns, 100);
+  EXPECT_EQ(speed->sample_share(), std::nullopt);
+}
+
+TEST(TokenSpeed, IsUnknownWithoutATokenAfterTheFirst) {
+  const SmallSession session({small_step(0), small_step(1)});
+  const auto speed = token_speed(session.reader());
+  ASSERT_TRUE(speed.has_value());
+  EXPECT_EQ(speed->per_second(), std::nullopt);
+}
+
 TEST(SessionOverview, ContainsFieldsOfTheSessionList) {
   const SmallSession session({small_step(0), small_step(1)});
   const auto overview = session_overview(session.reader());

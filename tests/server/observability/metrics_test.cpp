@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <format>
+#include <utility>
 
 #include "tests/server/observability/exposition.h"
 #include "tests/server/support/http_client.h"
@@ -84,6 +85,21 @@ TEST(Metrics, RequestTimesFollowSessionEvents) {
   EXPECT_NEAR(value(all, "tt_inter_token_latency_seconds_sum"), 0.6, kTolerance);
   EXPECT_EQ(value(all, "tt_request_seconds_count"), 1);
   EXPECT_NEAR(value(all, "tt_request_seconds_sum"), 1.2, kTolerance);
+}
+
+// The time runs from the first token, which therefore does not count (docs/glossary.md).
+TEST(Metrics, SpeedIsOfTheTokensAfterTheFirst) {
+  Metrics metrics;
+  for (const auto& [id, generated] : {std::pair{"a", 5u}, {"b", 7u}, {"c", 1u}, {"d", 0u}}) {
+    metrics.on_state(job(id, JobState::Running));
+    JobStatus ended = job(id, JobState::Done);
+    ended.generated = generated;
+    ended.generate_ns = generated > 1 ? 1'000'000'000 : 0;
+    metrics.on_state(ended);
+  }
+  const Exposition all = parse_exposition(metrics.text(ports()));
+  EXPECT_NEAR(value(all, "llamacpp:predicted_tokens_seconds"), 5, kTolerance);
+  EXPECT_EQ(value(all, "llamacpp:tokens_predicted_total"), 13);
 }
 
 TEST(Metrics, QueueAndStateGaugesAreCurrent) {
