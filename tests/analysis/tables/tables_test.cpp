@@ -4,6 +4,7 @@
 #include "analysis/tables/op_table.h"
 #include "analysis/tables/session_overview.h"
 #include "analysis/tables/step_summary.h"
+#include "analysis/tables/token_speed.h"
 #include "tests/support/sessions/small_session.h"
 
 namespace tt {
