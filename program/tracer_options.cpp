@@ -176,6 +176,9 @@ void add_context_options(CLI::App& app, ContextOptions& context) {
       ->transform(one_of(kCacheTypes))
       ->type_name("TYPE")
       ->capture_default_str();
+  app.add_flag("--swa-full", context.swa_full,
+               "KV cache of layers with a sliding window: cells for the whole context (default: for "
+               "the window and one step)");
   app.add_option("--moe-cache-mib", context.moe_cache_mib,
                  "With GPU layers: GPU cache in MiB for the experts that are kept on the CPU")
       ->check(whole_number(0, 1 << 20))

@@ -145,14 +145,21 @@ std::string load_text(const SessionInfo& info) {
                      counted(*faults, "major page fault"));
 }
 
+// Layers with a sliding window can have fewer cells than the others.
+std::string cells_text(const SessionInfo& info) {
+  const std::string_view cells = info.fact("result.kv_cells");
+  return cells.empty() ? "" : std::format(" (cells: {})", cells);
+}
+
 std::string context_text(const SessionInfo& info) {
   std::string text;
   for (const auto& [name, fact] : {std::pair{"KV cache", "result.kv_bytes"},
                                    std::pair{"compute buffers", "result.compute_bytes"},
                                    std::pair{"logits", "result.logits_bytes"}})
     if (const auto bytes = info.fact_number(fact))
-      text += std::format("{}{} {}", text.empty() ? "" : ", ", name,
-                          format_bytes(static_cast<double>(*bytes)));
+      text += std::format("{}{} {}{}", text.empty() ? "" : ", ", name,
+                          format_bytes(static_cast<double>(*bytes)),
+                          std::string_view(name) == "KV cache" ? cells_text(info) : "");
   return text;
 }
 

@@ -237,6 +237,7 @@ std::expected<llama_context_params, EngineError> context_params(const ContextOpt
   if (!type_v) return std::unexpected(type_v.error());
   params.type_k = *type_k;
   params.type_v = *type_v;
+  params.swa_full = options.swa_full;
   params.moe_cache_size = std::size_t{options.moe_cache_mib} << 20U;
   params.no_perf = true;
   return params;

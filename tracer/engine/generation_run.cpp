@@ -153,8 +153,9 @@ std::uint32_t GenerationRun::keep_prefix(std::span<const std::int32_t> tokens) {
     const std::size_t max_common = std::min(cached_tokens.size(), tokens.size() - 1);
     while (common < max_common && cached_tokens[common] == tokens[common]) ++common;
   }
-  // With a sliding window, older cells have been dropped. The prefix can be reused only if all
-  // cells in the window before its end are present.
+  // With a sliding window, cells of older tokens have been used again. The prefix can be reused
+  // only if all cells in the window before its end are present: llama.cpp keeps no gaps after the
+  // smallest position.
   const int window = llama_model_n_swa(engine_.model.get());
   const bool window_kept = window <= 0 || llama_memory_seq_pos_min(memory, kSequence) <=
                                               std::max(0, static_cast<int>(common) - window);

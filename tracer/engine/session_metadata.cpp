@@ -4,11 +4,15 @@
 #include <array>
 #include <chrono>
 #include <format>
+#include <ranges>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "tracer/engine/engine_state.h"
 #include "tracer/memory/memory_limit.h"
+#include "tracer/text/join.h"
 #include "tracer/text/recorded_answer.h"
 #include "tracer/text/utf8.h"
 
@@ -105,6 +109,8 @@ SessionInfo Engine::describe(const GenerationRequest& request) const {
   add("context.flash_attention", kFlashWords[std::to_underlying(context.flash_attention)]);
   add("context.cache_type_k", context.cache_type_k);
   add("context.cache_type_v", context.cache_type_v);
+  if (llama_model_n_swa(impl_->model.get()) > 0)
+    add("context.swa_full", context.swa_full ? "on" : "off");
   add("context.repack", impl_->model_options.repack      ? "on"
                         : impl_->repacking_error.empty() ? "off"
                                                          : "off: " + impl_->repacking_error);
@@ -169,6 +175,10 @@ void Engine::complete(SessionInfo& info, const GenerationResult& result) const {
   }
   if (const BufferSizes& sizes = impl_->probe->buffer_sizes(); sizes.compute > 0) {
     add("result.kv_bytes", sizes.kv);
+    std::vector<std::string> kinds;
+    for (const auto& [cells, layers] : sizes.layers_by_cells | std::views::reverse)
+      kinds.push_back(std::format("{} in {} layer{}", cells, layers, layers == 1 ? "" : "s"));
+    if (!kinds.empty()) add("result.kv_cells", join(kinds));
     add("result.compute_bytes", sizes.compute);
   }
   if (!impl_->facts.embedding_only)

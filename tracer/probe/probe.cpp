@@ -499,7 +499,10 @@ std::unique_ptr<GraphInstance> Probe::learned_prefix() {
 std::unique_ptr<GraphInstance> Probe::learned_instance() {
   BuiltGraph built = build_template(nodes_, spans_, layout_);
   if (built.coverage.weights >= coverage_.weights) coverage_ = built.coverage;
-  buffer_sizes_.kv = std::max(buffer_sizes_.kv, built.buffers.kv);
+  if (built.buffers.kv >= buffer_sizes_.kv) {
+    buffer_sizes_.kv = built.buffers.kv;
+    buffer_sizes_.layers_by_cells = std::move(built.buffers.layers_by_cells);
+  }
   buffer_sizes_.compute = std::max(buffer_sizes_.compute, built.buffers.compute);
 
   std::vector<CapturedSlot> kept;

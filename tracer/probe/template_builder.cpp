@@ -87,6 +87,8 @@ class Builder {
     if (root == kNoTensor) {
       classify(from, buffer, tensor);
       add_buffer(buffer, tensor.kind);
+      if (tensor.name.starts_with("cache_k_l"))
+        ++built_.buffers.layers_by_cells[tensor.ne[1] * tensor.ne[2]];
     } else {
       const Tensor& owner = built_.graph.tensors[root.v];
       tensor.kind = owner.kind;

@@ -53,6 +53,8 @@ struct ContextOptions {
   FlashAttention flash_attention = FlashAttention::Auto;
   std::string cache_type_k = "f16";
   std::string cache_type_v = "f16";
+  // Layers with a sliding window: cells for the whole context instead of the window and one step.
+  bool swa_full = false;
   std::uint32_t moe_cache_mib = 0;  // device cache for experts kept on the CPU
 };
 

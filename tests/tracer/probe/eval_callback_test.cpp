@@ -76,7 +76,7 @@ Independent eval_callback(const std::filesystem::path& model, const std::string&
   EXPECT_TRUE(index.has_value());
   const char* repack = index && repacking_error(*index).empty() ? "--repack" : "--no-repack";
   const std::string command = std::format(
-      "LD_PRELOAD='{}' '{}' -m '{}' -p '{}' -c {} -b {} -ub {} -t {} -ngl 0 -n 1 --swa-full {} "
+      "LD_PRELOAD='{}' '{}' -m '{}' -p '{}' -c {} -b {} -ub {} -t {} -ngl 0 -n 1 {} "
       "> '{}' 2> '{}'",
       kTestPaths.log_flush, kTestPaths.eval_callback, model.string(), prompt, context.context,
       context.batch, context.ubatch, context.threads, repack, (folder / "nodes").string(),

@@ -8,6 +8,7 @@ const NAMES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     ubatch: 'physical batch size',
     cache_type_k: 'type of K in the KV cache',
     cache_type_v: 'type of V in the KV cache',
+    swa_full: 'full cache for layers with a sliding window',
     repack: 'repacked weights',
     mmap: 'mapped model file',
     mlock: 'locked memory',
