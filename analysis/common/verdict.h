@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "tracer/format/model/session.h"
 #include "tracer/format/model/step.h"
 
 namespace tt {
@@ -49,7 +50,16 @@ std::optional<Verdict> verdict_of(const StepConditions& conditions, std::uint32_
 enum class LeaveOut : bool { Nothing, Disturbed };
 bool is_left_out(LeaveOut leave_out, const StepConditions& conditions, std::uint32_t threads);
 
+// The threads that evaluated, and the processors that the process could use: the smallest of those
+// of the machine, of its affinity and of its CPU limit (rounded down). 0: not known.
+struct ThreadRoom {
+  std::uint64_t threads = 0, processors = 0;
+  // The threads wait for each other, whatever else runs.
+  bool is_crowded() const { return processors > 0 && threads > processors; }
+};
+ThreadRoom thread_room(const SessionInfo& info);
+
 // The verdict with its evidence and what to do, in one line.
-std::string advice_on(Verdict verdict, const ThreadTime& time);
+std::string advice_on(Verdict verdict, const ThreadTime& time, const ThreadRoom& room);
 
 }  // namespace tt

@@ -1,6 +1,5 @@
 // Findings and advice of a report, as sentences.
 #include <algorithm>
-#include <cstdlib>
 #include <format>
 #include <optional>
 #include <ranges>
@@ -185,6 +184,15 @@ void advise_validity(const ReportData& f, std::vector<Advice>& out) {
 
 void advise_machine(const ReportData& f, std::vector<Advice>& out) {
   const std::string& because = f.conditions.text;
+  if (const ThreadRoom room = thread_room(f.info);
+      room.is_crowded() && (f.conditions.verdict == Verdict::Contended ||
+                            f.conditions.verdict == Verdict::Throttled)) {
+    out.push_back(
+        {.advice = std::format("Use no more threads than processors (-t {}), and record again.",
+                               room.processors),
+         .because = "The session is " + because});
+    return;
+  }
   if (f.conditions.verdict == Verdict::Contended) {
     out.push_back({.advice = "Stop other programs, or use fewer threads (-t), and record again.",
                    .because = "The session is " + because});
@@ -262,37 +270,27 @@ void advise_faults(const ReportData& f, std::vector<Advice>& out) {
                  .because = std::move(because)});
 }
 
-// The processors that the threads can use: those of the machine, or what a CPU limit leaves.
-std::optional<std::uint64_t> usable_cores(const ReportData& f) {
-  auto cores = f.info.fact_number("host.cores");
-  if (const auto limit = f.info.fact("host.cpu_limit"); cores && !limit.empty()) {
-    const double allowed = std::strtod(std::string(limit).c_str(), nullptr);
-    if (allowed > 0 && allowed < static_cast<double>(*cores))
-      cores = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(allowed));
-  }
-  return cores;
-}
-
 void advise_threads(const ReportData& f, std::vector<Advice>& out) {
-  const auto threads = f.info.fact_number("context.threads"), cores = usable_cores(f);
-  if (!threads || !cores || *threads == 0 || *threads == *cores) return;
-  if (*threads > *cores) {
-    out.push_back({.advice = std::format("Use fewer threads (-t {}).", *cores),
+  const ThreadRoom room = thread_room(f.info);
+  const auto& [threads, cores] = room;
+  if (threads == 0 || cores == 0 || threads == cores) return;
+  if (room.is_crowded()) {
+    out.push_back({.advice = std::format("Use fewer threads (-t {}).", cores),
                    .because = std::format(
-                       "The session used {} threads on {} processors: they wait for each other at "
-                       "the end of every op.",
-                       *threads, *cores)});
+                       "The session used {} threads on {} allowed processor{}: they wait for each "
+                       "other at the end of every op.",
+                       threads, cores, cores == 1 ? "" : "s")});
     return;
   }
   // More threads would wait for processors, too.
   const auto verdict = f.conditions.verdict;
   if (verdict == Verdict::Contended || verdict == Verdict::Throttled) return;
   out.push_back(
-      {.advice = std::format("Try more threads (-t {}).", *cores),
+      {.advice = std::format("Try more threads (-t {}).", cores),
        .because = std::format("The session used {} threads on {} processors. The gain is at most a "
                               "factor of {:.2f}, and less where memory bandwidth is the limit.",
-                              *threads, *cores,
-                              static_cast<double>(*cores) / static_cast<double>(*threads))});
+                              threads, cores,
+                              static_cast<double>(cores) / static_cast<double>(threads))});
 }
 
 // Without a memory budget, which excludes repacking, and with memory for the copies.

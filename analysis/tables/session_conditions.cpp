@@ -29,7 +29,7 @@ std::string conditions_text(const SessionConditions& of, const SessionInfo& info
     return source.empty() ? "unknown: the recording has no conditions of the machine."
                           : std::format("unknown: {}.", source);
   }
-  std::string text = advice_on(*of.verdict, of.time);
+  std::string text = advice_on(*of.verdict, of.time, thread_room(info));
   std::uint32_t all = 0, clean = 0;
   for (const auto& [verdict, steps] : of.steps) {
     all += steps;

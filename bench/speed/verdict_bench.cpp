@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("-p,--n-prompt", options.n_prompt, "Prompt tokens")->capture_default_str();
   app.add_option("-n,--n-gen", options.n_gen, "Generated tokens")->capture_default_str();
-  app.add_option("-t,--threads", options.threads, "Threads; 0: one per core")
+  app.add_option("-t,--threads", options.threads, "Threads; 0: one per processor")
       ->capture_default_str();
   app.add_option("--block-ms", options.block_ms, "Least time of a block")->capture_default_str();
   app.add_flag_callback(

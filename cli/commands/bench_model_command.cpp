@@ -72,6 +72,7 @@ struct Configuration {
   ContextOptions context;
   BenchResult result{};
   ThreadTime conditions{};
+  std::int32_t threads = 0;
   std::uint64_t lost_steps = 0;  // recorded steps without times
 };
 
@@ -159,6 +160,7 @@ std::expected<void, EngineError> measure(Configuration& of, const BenchSetup& se
   };
   if (number == 0) {
     of.result.name = of.name;
+    of.threads = round->facts.threads;
     of.result.facts = facts_of(of, *round);
     of.result.model = model_line(*round);
     of.result.tests.resize(round->tests.size());
@@ -190,7 +192,10 @@ void finish(Configuration& of) {
   }
   if (const auto verdict = of.conditions.verdict()) {
     of.result.machine_word = to_text(*verdict);
-    of.result.machine = advice_on(*verdict, of.conditions);
+    of.result.machine = advice_on(
+        *verdict, of.conditions,
+        {.threads = static_cast<std::uint64_t>(std::max(of.threads, 0)),
+         .processors = static_cast<std::uint64_t>(usable_processors())});
   }
 }
 

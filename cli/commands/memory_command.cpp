@@ -367,7 +367,8 @@ RunVerb add_memory_command(CLI::App& command) {
       ->capture_default_str();
   command
       .add_option("-t,--threads", options->threads,
-                  "With --try or --model: number of compute threads; 0: one per core")
+                  "With --try or --model: number of compute threads; 0: one per processor that "
+                  "the program may use")
       ->check(whole_number(0, kMaxThreads))
       ->capture_default_str();
   command.add_flag("--json", options->json, "Print JSON");

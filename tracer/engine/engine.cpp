@@ -9,7 +9,6 @@
 #include <new>
 #include <optional>
 #include <span>
-#include <thread>
 #include <utility>
 
 #include "tracer/engine/backends.h"
@@ -168,8 +167,8 @@ std::string mlock_error(std::uint64_t locked, std::uint64_t weights) {
 }
 
 // What differs from the options or is strange about the file.
-std::vector<std::string> load_warnings(const ModelOptions& model, const ModelFacts& facts,
-                                       const GgufIndex& index) {
+std::vector<std::string> load_warnings(const ModelOptions& model, const ContextOptions& context,
+                                       const ModelFacts& facts, const GgufIndex& index) {
   std::vector<std::string> warnings;
   for (const GgufFault& note : index.faults()) warnings.push_back(note.message);
   if (!facts.mlock_error.empty()) {
@@ -181,6 +180,14 @@ std::vector<std::string> load_warnings(const ModelOptions& model, const ModelFac
         std::format("-ngl {} has no effect: this llama.cpp has no device to offload layers to "
                     "(backends: {}). All layers run on the CPU.",
                     model.gpu_layers, join(backend_names())));
+  }
+  // As llama.cpp; it may have rounded the trained size up.
+  if (facts.context_trained > 0 && context.context > facts.context_trained &&
+      context.context != ContextOptions::kDefaultContext && facts.context > facts.context_trained) {
+    warnings.push_back(std::format(
+        "The context has {0} tokens, but the model was trained with {1}: what follows the first {1} "
+        "tokens may make no sense. Use -c {1} or less.",
+        facts.context, facts.context_trained));
   }
   return warnings;
 }
@@ -200,7 +207,7 @@ static_assert(kMaxThreads == GGML_MAX_N_THREADS);
 std::optional<std::string> option_error(const ContextOptions& options) {
   if (std::max(options.threads, options.threads_batch) > kMaxThreads)
     return std::format("The number of threads (-t, -tb) must be at most {}.", kMaxThreads);
-  if (options.context > kMaxContext)
+  if (options.context > kMaxContext && options.context != ContextOptions::kDefaultContext)
     return std::format("The context (-c) must be at most {} tokens.", kMaxContext);
   if (options.moe_cache_mib > 0 && offload_devices().empty()) {
     return std::format(
@@ -210,12 +217,20 @@ std::optional<std::string> option_error(const ContextOptions& options) {
   return std::nullopt;
 }
 
+std::uint32_t wanted_context(const ContextOptions& options, std::uint32_t trained) {
+  if (options.context == ContextOptions::kDefaultContext) {
+    return trained == 0 ? ContextOptions::kDefaultContextTokens
+                        : std::min(trained, ContextOptions::kDefaultContextTokens);
+  }
+  return options.context == 0 ? trained : options.context;
+}
+
 std::expected<llama_context_params, EngineError> context_params(const ContextOptions& options,
                                                                 bool whole_prompts,
                                                                 std::uint32_t trained,
                                                                 std::uint32_t positions) {
   llama_context_params params = llama_context_default_params();
-  params.n_ctx = std::min(options.context == 0 ? trained : options.context, positions);
+  params.n_ctx = std::min(wanted_context(options, trained), positions);
   params.n_batch = options.batch;
   params.n_ubatch = options.ubatch;
   if (whole_prompts) {
@@ -223,9 +238,8 @@ std::expected<llama_context_params, EngineError> context_params(const ContextOpt
     params.n_batch = params.n_ubatch =
         std::min(params.n_ctx, std::max<std::uint32_t>(trained, 512));
   }
-  const auto cores =
-      std::clamp(static_cast<std::int32_t>(std::thread::hardware_concurrency()), 1, kMaxThreads);
-  params.n_threads = options.threads > 0 ? options.threads : cores;
+  params.n_threads =
+      options.threads > 0 ? options.threads : std::min(usable_processors(), kMaxThreads);
   params.n_threads_batch = options.threads_batch > 0 ? options.threads_batch : params.n_threads;
   params.flash_attn_type =
       options.flash_attention == FlashAttention::On    ? LLAMA_FLASH_ATTN_TYPE_ENABLED
@@ -386,7 +400,7 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load_or_throw(
   record.end_part("context");
   impl->read_facts();
   impl->facts.mlock_error = not_locked;
-  impl->facts.warnings = load_warnings(options, impl->facts, impl->index);
+  impl->facts.warnings = load_warnings(options, context, impl->facts, impl->index);
   impl->facts.context_warning = context_warning(context, impl->facts.context);
   impl->read_vocabulary();
   impl->make_memory_manager(std::move(pattern));

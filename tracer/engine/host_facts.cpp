@@ -1,13 +1,16 @@
 #include "tracer/engine/host_facts.h"
 
 #include <llama.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <format>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -62,6 +65,20 @@ std::optional<double> cpu_limit_of(const std::filesystem::path& group) {
   return *quota / *period;
 }
 
+// Of the affinity of this thread, which threads that it starts inherit.
+std::int32_t allowed_processors() {
+  const auto online = static_cast<std::int32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  // The kernel rejects a set that is smaller than its own; its size is not known.
+  for (std::size_t processors = 1024; processors <= (1U << 20); processors *= 2) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
+        CPU_ALLOC(processors), [](cpu_set_t* allocated) { CPU_FREE(allocated); });
+    const std::size_t bytes = CPU_ALLOC_SIZE(processors);
+    if (set != nullptr && ::sched_getaffinity(0, bytes, set.get()) == 0)
+      return std::clamp(CPU_COUNT_S(bytes, set.get()), 1, online);
+  }
+  return online;
+}
+
 }  // namespace
 
 std::optional<double> cpu_limit(const std::filesystem::path& root) {
@@ -73,6 +90,12 @@ std::optional<double> cpu_limit(const std::filesystem::path& root) {
   return smallest;
 }
 
+std::int32_t usable_processors(const std::filesystem::path& root) {
+  double usable = allowed_processors();
+  if (const auto limit = cpu_limit(root)) usable = std::min(usable, *limit);
+  return std::max(1, static_cast<std::int32_t>(usable));
+}
+
 std::vector<std::pair<std::string, std::string>> host_facts(const std::filesystem::path& model) {
   std::vector<std::pair<std::string, std::string>> facts;
   const auto add = [&](const char* name, std::string value) {
@@ -80,6 +103,7 @@ std::vector<std::pair<std::string, std::string>> host_facts(const std::filesyste
   };
   add("host.cpu", cpu_name());
   add("host.cores", std::to_string(std::thread::hardware_concurrency()));
+  add("host.allowed_processors", std::to_string(allowed_processors()));
   if (const auto limit = cpu_limit()) add("host.cpu_limit", std::format("{:.2f}", *limit));
   const long pages = ::sysconf(_SC_PHYS_PAGES);
   if (pages > 0) add("host.ram_bytes", std::to_string(pages * ::sysconf(_SC_PAGESIZE)));

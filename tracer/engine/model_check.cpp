@@ -63,7 +63,7 @@ std::string pack_options(const ModelOptions& model, const ContextOptions& contex
                       std::to_string(context.ubatch), std::to_string(context.threads),
                       std::to_string(context.threads_batch),
                       std::to_string(static_cast<int>(context.flash_attention)),
-                      context.cache_type_k, context.cache_type_v});
+                      context.cache_type_k, context.cache_type_v, context.swa_full ? "1" : "0"});
 }
 
 std::pair<ModelOptions, ContextOptions> unpack_options(std::string_view message) {
@@ -86,6 +86,7 @@ std::pair<ModelOptions, ContextOptions> unpack_options(std::string_view message)
   context.flash_attention = static_cast<FlashAttention>(flash);
   context.cache_type_k = fields.at(8);
   context.cache_type_v = fields.at(9);
+  context.swa_full = fields.at(10) == "1";
   return {model, context};
 }
 

@@ -43,12 +43,14 @@ inline constexpr std::uint32_t kMaxContext = 1U << 24;  // tokens; above any tra
 inline constexpr std::int32_t kMaxThreads = 512;        // GGML_MAX_N_THREADS
 
 struct ContextOptions {
-  static constexpr std::uint32_t kDefaultContext = 4096;
+  // A context of at most this size, and no larger than the model was trained with.
+  static constexpr std::uint32_t kDefaultContextTokens = 4096;
+  static constexpr std::uint32_t kDefaultContext = UINT32_MAX;
   // Tokens; 0: as trained; rounded up to a multiple of 256.
   std::uint32_t context = kDefaultContext;
   std::uint32_t batch = 2048;
   std::uint32_t ubatch = 512;      // maximum tokens per step
-  std::int32_t threads = 0;        // 0: one per core
+  std::int32_t threads = 0;        // 0: one per processor that the process may use
   std::int32_t threads_batch = 0;  // 0: same as threads
   FlashAttention flash_attention = FlashAttention::Auto;
   std::string cache_type_k = "f16";

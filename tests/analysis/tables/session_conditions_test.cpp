@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <format>
+
 #include "analysis/tables/step_summary.h"
 #include "tests/support/sessions/random_session.h"
 #include "tests/support/sessions/small_session.h"
@@ -202,6 +204,40 @@ TEST(SessionConditions, SpreadIsThatOfNormalSteps) {
   EXPECT_EQ(only.left_out, 2u);
   EXPECT_EQ(only.time, times.time) << "sums are of all steps";
   EXPECT_EQ(only.spread, (Spread{.p5 = ms(10), .median = ms(13), .p95 = ms(17)}));
+}
+
+// Other programs are not the reason where the threads wait for each other.
+TEST(SessionConditions, MoreThreadsThanProcessorsIsSaid) {
+  const ThreadTime time{.total_ns = 1e9, .wait_ns = 4e8, .throttled_ns = 5e8};
+  const auto info = [](const char* threads, const char* cores, const char* allowed,
+                       const char* limit) {
+    SessionInfo info;
+    info.facts = {{"context.threads", threads}, {"host.cores", cores}};
+    if (allowed != nullptr) info.facts.emplace_back("host.allowed_processors", allowed);
+    if (limit != nullptr) info.facts.emplace_back("host.cpu_limit", limit);
+    return info;
+  };
+  struct Case {
+    SessionInfo info;
+    Verdict verdict;
+    const char* text;
+  };
+  const Case cases[] = {
+      {info("2", "2", "1", nullptr), Verdict::Contended,
+       "contended: 2 threads on 1 allowed processor: they waited for each other for 40"},
+      {info("8", "16", "4", "8.00"), Verdict::Contended, "contended: 8 threads on 4 allowed proc"},
+      {info("8", "16", "16", "2.50"), Verdict::Throttled, "throttled: 8 threads on 2 allowed proc"},
+      {info("8", "16", "16", "0.50"), Verdict::Throttled, "throttled: 8 threads on 1 allowed proc"},
+      {info("4", "16", "4", nullptr), Verdict::Contended, "contended: the threads waited for a"},
+      {info("4", "16", nullptr, nullptr), Verdict::Contended, "contended: the threads waited for"},
+  };
+  for (const Case& c : cases) {
+    const ThreadRoom room = thread_room(c.info);
+    const std::string text = advice_on(c.verdict, time, room);
+    EXPECT_TRUE(text.starts_with(c.text)) << text;
+    EXPECT_EQ(text.contains("stop other programs"), !room.is_crowded()) << text;
+    EXPECT_EQ(text.contains(std::format("-t {}", room.processors)), room.is_crowded()) << text;
+  }
 }
 
 TEST(SessionConditions, VerdictOfASessionIsThatOfItsThreadTime) {

@@ -36,6 +36,35 @@ TEST(EngineLoad, RejectsInvalidModelsThatLlamaCppAccepts) {
   }
 }
 
+// The training context of small is 4096 tokens, of gpt-oss-like 8192, of this one 512.
+TEST(EngineLoad, ContextAboveTheTrainedOneWarns) {
+  ensure_backends_loaded();
+  struct Case {
+    const char* shape;
+    std::uint32_t asked, context;
+    bool warns;
+  };
+  constexpr std::uint32_t kDefault = ContextOptions::kDefaultContext;
+  const Case cases[] = {{"small", kDefault, 4096, false}, {"gpt-oss-like", kDefault, 4096, false},
+                        {"bert", kDefault, 512, false},   {"gpt-oss-like", 0, 8192, false},
+                        {"small", 4096, 4096, false},     {"small", 4097, 4352, true},
+                        {"small", 8192, 8192, true}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.shape);
+    ContextOptions options;
+    options.context = c.asked;
+    options.threads = 1;
+    const auto engine = Engine::load({.path = two_layer_model(c.shape)}, options, {});
+    ASSERT_TRUE(engine.has_value()) << engine.error().message;
+    const ModelFacts& facts = (*engine)->facts();
+    EXPECT_EQ(facts.context, c.context);
+    const bool warns = std::ranges::any_of(facts.warnings, [](const std::string& text) {
+      return text.contains("the model was trained with 4096");
+    });
+    EXPECT_EQ(warns, c.warns);
+  }
+}
+
 TEST(EngineAnswers, ReportsInvalidPrompts) {
   TracedModel traced(two_layer_model("small"));
   const std::string long_text(3000, 'x');

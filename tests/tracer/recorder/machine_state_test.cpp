@@ -143,6 +143,40 @@ TEST(CpuGroups, SmallestLimitOfTheGroupAndThoseAroundIt) {
   EXPECT_EQ(cpu_limit(v2.root()), 2.0);
 }
 
+// The default number of threads.
+TEST(UsableProcessors, AreTheLeastOfAffinityAndCpuLimit) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  const int all = CPU_COUNT(&before);
+  const FakeSystem free("0::/a/b\n", kMountsV2);
+  EXPECT_EQ(usable_processors(free.root()), all);
+  EXPECT_LE(usable_processors(), all) << "the limits of this process";
+
+  const FakeSystem v2("0::/a/b\n", kMountsV2);
+  const auto limit = [&](const char* text) {
+    put_file(v2.root() / "sys/fs/cgroup/a/cpu.max", text);  // of a group around this one
+    return usable_processors(v2.root());
+  };
+  EXPECT_EQ(limit("max 100000\n"), all);
+  EXPECT_EQ(limit("199999 100000\n"), std::min(all, 1)) << "rounded down";
+  EXPECT_EQ(limit("30000 100000\n"), 1) << "at least one";
+  EXPECT_EQ(limit("90000000 100000\n"), all) << "more than there are";
+
+  const FakeSystem v1("4:cpu,cpuacct:/a\n", kMountsV1);
+  put_file(v1.root() / "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "150000\n");
+  put_file(v1.root() / "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(usable_processors(v1.root()), 1);
+
+  int first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(usable_processors(free.root()), 1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
 TEST(MachineState, TakesDifferencesOfTheKernelsNumbers) {
   const FakeSystem system("4:cpu,cpuacct:/a\n", kMountsV1);
   const fs::path group = system.root() / "sys/fs/cgroup/cpu,cpuacct/a/cpu.stat";
