@@ -5,7 +5,8 @@
 # An earlier version stored the environments directly in the TT_CACHE folder, next to other
 # files. Such a folder remains in use. owns_cache fails for it, and only environments are
 # removed from it.
-cache=${TT_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/tensor-trace}
+[[ -n ${HOME:-} ]] || { unset HOME; export HOME=~; }  # of the user database (cron, systemd, su -c)
+cache=${TT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tensor-trace}
 # Absolute, because programs run in other folders use it (ccache runs in the build folder).
 [[ $cache == /* ]] || cache=$(realpath --canonicalize-missing --no-symlinks -- "$cache")
 cache=${cache%/}

@@ -20,6 +20,7 @@
 # lock file next to it serializes creation and removal; each running command holds a shared
 # lock.
 set -euo pipefail
+export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin  # chroot; not on the PATH of `su` without a dash
 
 suite=forky
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -104,7 +105,9 @@ create() {
 # descriptor 9. The command inside inherits the descriptor.
 ensure() {
   local root=$1
-  mkdir -p "$cache"
+  { mkdir -p "$cache" && [[ -w $cache ]]; } 2>/dev/null ||
+    die "$cache cannot be written (TT_CACHE chooses another folder for the build environment):
+    TT_CACHE=/a/writable/folder $tree/tt ..."
   exec 9>>"$root.lock"
   flock --shared 9
   [[ ! -d $root ]] || return 0

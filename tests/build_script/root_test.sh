@@ -248,6 +248,21 @@ test_the_environment_itself_is_read_only_inside() {
   equals "$(grep '^mount' "$calls" | tail -n 1)" "mount -o remount,bind,ro $root"
 }
 
+# PATH after `su` without a dash on Debian.
+test_programs_of_sbin_are_found_without_it_on_the_path() {
+  "$root_sh" create 2>/dev/null
+  program unshare <<<'echo "PATH=$PATH"'
+  contains "$(PATH=$work/bin:/usr/bin:/bin "$root_sh" enter true)" ':/usr/sbin:/sbin'
+}
+
+test_a_cache_that_cannot_be_written_explains_what_to_do() {
+  : >"$work/file"
+  fails env TT_CACHE="$work/file" "$root_sh" create
+  contains "$output" "$work/file/tensor-trace cannot be written"
+  contains "$output" 'TT_CACHE=/a/writable/folder'
+  equals "$(wc -l <<<"$output")" 2
+}
+
 test_certificates_of_the_host_are_used_inside() {
   "$root_sh" create 2>/dev/null
   echo certificate >"$work/own.crt"

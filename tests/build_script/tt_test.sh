@@ -383,6 +383,73 @@ test_works_from_another_folder_and_through_a_link() {
   equals "$("$work/link" --version 2>/dev/null)" 'tt: --version'
 }
 
+# --- first start on systems that differ from ours ---
+
+test_without_home_the_folder_of_the_user_database_is_used() {
+  local home
+  home=$(getent passwd "$(id -u)" | cut -d: -f6)
+  contains "$(env -u HOME -u TT_CACHE "$tree/tt" help 2>&1)" "Caches are in $home/.cache/tensor-trace"
+}
+
+test_a_locale_that_is_not_installed_prints_no_warning() {
+  inside
+  "$tree/tt" --version >/dev/null 2>&1
+  local output
+  output=$(LC_ALL=xx_YY.UTF-8 LANG=xx_YY.UTF-8 "$tree/tt" --version 'größe 1.ttrace' 2>&1)
+  equals "$output" 'tt: --version größe 1.ttrace'
+}
+
+# read_only CMD...: runs CMD where nobody can write to the tree.
+read_only() {
+  if [[ $(id -u) == 0 ]]; then
+    # shellcheck disable=SC2016  # expanded inside
+    unshare --mount bash -c 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"' "$tree" "$@"
+  else
+    local status=0
+    chmod -R a-w "$tree"
+    "$@" || status=$?
+    chmod -R u+w "$tree"
+    return "$status"
+  fi
+}
+
+test_a_checkout_that_cannot_be_written_runs_if_it_is_built() {
+  inside
+  fails read_only "$tree/tt" --version
+  contains "$output" "build/release is not up to date, and $tree cannot be written by $(id -un)"
+  equals "$(wc -l <<<"$output")" 1
+  "$tree/tt" --version >/dev/null 2>&1
+  equals "$(read_only "$tree/tt" --version s.ttrace 2>&1)" 'tt: --version s.ttrace'
+  echo '{}' >"$tree/CMakePresets.json"  # something changed
+  fails read_only "$tree/tt" --version
+  contains "$output" 'not up to date'
+}
+
+test_an_unpacked_archive_says_what_needs_git() {
+  tree_with_tests
+  rm -rf "$tree/.git"
+  for verb in 'test raster' fmt lint; do
+    # shellcheck disable=SC2086  # words
+    fails env GIT_CEILING_DIRECTORIES="$work" "$tree/tt" $verb
+    contains "$output" 'needs a git repository'
+    contains "$output" 'git init && git add . && git commit'
+  done
+  GIT_CEILING_DIRECTORIES=$work "$tree/tt" test >/dev/null 2>&1 || fail 'all tests need no repository'
+}
+
+test_a_folder_with_spaces_and_other_characters_works() {
+  local other="$work/my träces"
+  inside
+  cp -r "$tree" "$other"
+  equals "$("$other/tt" --version 2>/dev/null)" 'tt: --version'
+}
+
+test_a_strict_umask_and_a_closed_stdin_do_not_matter() {
+  inside
+  (umask 077; "$tree/tt" --version >/dev/null 2>&1 <&-) || fail 'umask 077, no stdin'
+  equals "$(env -u TMPDIR "$tree/tt" --version 2>/dev/null <&-)" 'tt: --version'
+}
+
 # An interrupted `npm ci` leaves an incomplete node_modules: only the build knows whether it is
 # complete.
 test_fmt_and_lint_build_the_packages_of_the_page_first() {
