@@ -91,6 +91,13 @@ std::unique_ptr<CLI::App> make_server_app(ServerOptions& options) {
   app->add_option("--host", options.host,
                   "Address to listen on; other than on loopback, clients need the API key "
                   "or the login link")
+      ->transform(CLI::Validator(
+          [](std::string& host) {  // as in an address: [::1]
+            if (host.starts_with('[') && host.ends_with(']'))
+              host = host.substr(1, host.size() - 2);
+            return std::string();
+          },
+          ""))
       ->capture_default_str();
   app->add_option("--port", options.port, "Port to listen on; 0 selects a free port")
       ->check(whole_number(0, 65535))

@@ -96,6 +96,15 @@ void add_zero_content_length(std::string& head) {
   head.insert(head.size() - kLineEnd.size(), "Content-Length: 0\r\n");
 }
 
+// cpp-httplib does not know the absolute form, "GET http://host/path HTTP/1.1".
+void use_origin_form(std::string& head) {
+  const auto parsed = parse_request_head(head);
+  if (!parsed || parsed->authority.empty()) return;
+  const std::string target(parsed->target);
+  const auto first = head.find(' '), last = head.rfind(' ', head.find("\r\n"));
+  head.replace(first + 1, last - first - 1, target);
+}
+
 // See range_field.h. The fields are views into `head`.
 void rename_range(std::string& head) {
   const auto parsed = parse_request_head(head);
@@ -348,6 +357,7 @@ ConnectionAction HttpServer::respond(const AcceptedRequest& request, RequestReco
 
   add_zero_content_length(head);
   rename_range(head);
+  use_origin_form(head);
   RequestStream stream(request, std::move(head), timeouts_, renderer_, [&](int status) {
     record.status = status;
     if (on_status_) on_status_(record);

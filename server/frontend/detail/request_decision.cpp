@@ -44,7 +44,7 @@ bool is_navigation(const RequestHead& head) {
 // cannot set them.
 std::optional<Rejection> check_origin(const RequestHead& head, const FrontendRules& rules) {
   if (!cors_origin_of(head, rules).empty()) return std::nullopt;
-  const std::string_view host = *head.first("Host");
+  const std::string_view host = head.host();
   for (const auto& field : head.fields) {
     if (equals_ignore_case(field.name, "Origin") && !origin_matches_host(field.value, host)) {
       return Rejection{RejectionReason::ForeignOrigin,
@@ -236,12 +236,18 @@ std::string_view cors_origin_of(const RequestHead& head, const FrontendRules& ru
 RequestDecision authorize(const RequestHead& head, const DecisionRules& rules,
                           Authenticator& authenticator, const std::string& peer,
                           Clock::time_point now) {
-  if (head.count("Host") != 1) return malformed_request("exactly one Host header is required");
-  const std::string_view host = *head.first("Host");
-  if (!is_allowed_host(host, rules.hosts)) {
-    return Rejection{RejectionReason::ForeignOrigin,
-                     std::format("Unknown host name '{}'. Allow it with --allowed-host.", host)};
+  // Browsers, whose pages may use a name of their own for this address, send a Host header.
+  const std::size_t hosts = head.count("Host");
+  if (hosts > 1 || (hosts == 0 && head.version != "HTTP/1.0"))
+    return malformed_request("exactly one Host header is required");
+  for (const std::string_view host : {head.first("Host").value_or(""), head.authority}) {
+    if (!host.empty() && !is_allowed_host(host, rules.hosts)) {
+      return Rejection{RejectionReason::ForeignOrigin,
+                       std::format("Unknown host name '{}'. Allow it with --allowed-host.", host)};
+    }
   }
+  if (hosts == 1 && head.first("Host")->empty())
+    return malformed_request("the Host header is empty");
   if (!has_unambiguous_length(head)) return malformed_request("the body length is ambiguous");
   if (auto rejection = check_origin(head, rules.requests)) return *std::move(rejection);
   if (is_preflight(head) && !cors_origin_of(head, rules.requests).empty()) {

@@ -86,6 +86,16 @@ std::expected<RequestHead, Rejection> parse_request_head(std::string_view text) 
       head.method = line.substr(0, first);
       head.target = line.substr(first + 1, last - first - 1);
       head.version = line.substr(last + 1);
+      if (constexpr std::string_view kScheme = "http://";
+          equals_ignore_case(head.target.substr(0, kScheme.size()), kScheme)) {
+        // Absolute form, which clients of proxies send.
+        head.target.remove_prefix(kScheme.size());
+        const auto slash = std::min(head.target.find('/'), head.target.size());
+        head.authority = head.target.substr(0, slash);
+        head.target = slash == head.target.size() ? "/" : head.target.substr(slash);
+        if (head.authority.empty())
+          return std::unexpected(malformed_request("invalid request line"));
+      }
       const bool target_is_path =
           head.target.starts_with('/') || (head.target == "*" && head.method == "OPTIONS");
       if (!is_token(head.method) || !target_is_path || head.target.contains(' ') ||

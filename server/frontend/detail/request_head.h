@@ -25,7 +25,8 @@ struct RequestHead {
     std::string_view value;  // trimmed
   };
   std::string_view method;
-  std::string_view target;  // begins with '/', or is "*"
+  std::string_view target;     // begins with '/', or is "*"
+  std::string_view authority;  // of an absolute-form target, "http://authority/..."; else empty
   std::string_view version;
   std::vector<Field> fields;
 
@@ -35,6 +36,10 @@ struct RequestHead {
   bool has_token(std::string_view name, std::string_view token) const;
   std::string_view path() const { return target.substr(0, target.find('?')); }
   std::string_view query() const;  // after the '?', not decoded
+  // What the request was sent to. Empty: HTTP/1.0 without a Host header.
+  std::string_view host() const {
+    return authority.empty() ? first("Host").value_or("") : authority;
+  }
 };
 
 // `text` is a complete head with its blank line.

@@ -14,6 +14,16 @@
 namespace tt::test {
 namespace {
 
+// Clients of proxies, and old ones: curl -x, HTTP/1.0.
+TEST(FrontendHttp, AnswersEveryFormOfARequest) {
+  TestFrontend server;
+  for (const std::string request :
+       {"GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET /hello HTTP/1.0\r\n\r\n",
+        "GET http://localhost/hello HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "GET http://127.0.0.1/hello?a=b HTTP/1.0\r\n\r\n"})
+    EXPECT_EQ(RawClient(server.port).exchange(request).status, 200) << request;
+}
+
 TEST(FrontendHttp, ServesPlainRequests) {
   TestFrontend server;
   RawClient client(server.port);
