@@ -10,6 +10,7 @@
 #include <ranges>
 #include <set>
 
+#include "program/llama_server_options.h"
 #include "program/validators.h"
 #include "tracer/text/join.h"
 #include "tracer/text/nearest.h"
@@ -28,24 +29,6 @@ constexpr std::array kLongNames = {
     LongName{"-nr", "--no-repack"},     LongName{"-lm", "--load-mode"},
     LongName{"-lzm", "--lazy-mode"},    LongName{"-ot", "--override-tensor"},
     LongName{"-cmoe", "--cpu-moe"},     LongName{"-ncmoe", "--n-cpu-moe"},
-    LongName{"-hf", "--hf-repo"},       LongName{"-hfr", "--hf-repo"},
-    LongName{"-mu", "--model-url"},     LongName{"-np", "--parallel"},
-    LongName{"-cnv", "--conversation"}, LongName{"-cb", "--cont-batching"},
-};
-
-// Options of llama.cpp that no program here has, and what to do instead.
-struct Replaced {
-  std::string_view option, instead;
-};
-constexpr std::array kReplaced = {
-    Replaced{"--hf-repo", "No model is downloaded. Give the path of a GGUF file with -m"},
-    Replaced{"--model-url", "No model is downloaded. Give the path of a GGUF file with -m"},
-    Replaced{"--parallel", "A model runs one request at a time, and others wait"},
-    Replaced{"--cont-batching", "A model runs one request at a time, and others wait"},
-    Replaced{"--grammar-file", "Give the text of the file: --grammar \"$(cat FILE)\""},
-    Replaced{"--jinja", "The chat template of the model is always used"},
-    Replaced{"--conversation", "tt record --chat answers one message; tt-server has a chat"},
-    Replaced{"--metrics", "/metrics always answers"},
 };
 
 bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
@@ -89,8 +72,25 @@ void convert(CLI::Option& option, const std::string& name) {
   }
 }
 
+// "-m --port 80": an option is no value, unless it is written as one ("--prompt=-n").
+void reject_option_as_value(const CLI::App& app, const CLI::Option& option,
+                            const std::vector<std::string>& arguments) {
+  if (is_flag(option) || option.get_positional()) return;
+  const auto names = [&](const std::string& argument) {
+    return argument.size() > 1 && argument[0] == '-' ? app.get_option_no_throw(argument) : nullptr;
+  };
+  for (std::size_t i = 0; i + 1 < arguments.size() && arguments[i] != "--"; ++i) {
+    const std::string& next = arguments[i + 1];
+    if (names(arguments[i]) != &option || names(next) == nullptr) continue;
+    throw CLI::ValidationError(
+        arguments[i], std::format("requires a value, but the option {} follows. A value that looks "
+                                  "like an option: {}={}",
+                                  next, option.get_name(), next));
+  }
+}
+
 // Converts the values of all options set by arguments or environment variables.
-void convert_values(CLI::App& app) {
+void convert_values(CLI::App& app, const std::vector<std::string>& arguments_given) {
   const std::vector<CLI::Option*> options = app.get_options();
   std::set<const CLI::Option*> arguments, variables;
   for (const CLI::Option* option : options)
@@ -112,20 +112,27 @@ void convert_values(CLI::App& app) {
     option->add_result(value);
     variables.insert(option);
   }
-  for (CLI::Option* option : options) {
-    if (option->count() > 0 && !option->get_callback_run())
-      convert(*option, variables.contains(option) ? option->get_envname() : option->get_name());
+  // Arguments without a name last: where an option lacks its value and takes the next option for
+  // it, that option's value is left without a name. "-fa --port 80" is a wrong -fa, not a wrong
+  // "80".
+  for (const bool positional : {false, true}) {
+    for (CLI::Option* option : options) {
+      if (option->get_positional() != positional) continue;
+      if (option->count() > 0 && !option->get_callback_run())
+        convert(*option, variables.contains(option) ? option->get_envname() : option->get_name());
+      if (given(option)) reject_option_as_value(app, *option, arguments_given);
+    }
   }
-  for (CLI::App* verb : app.get_subcommands()) convert_values(*verb);
+  for (CLI::App* verb : app.get_subcommands()) convert_values(*verb, arguments_given);
 }
 
 // CLI11 ignores environment variables with invalid values and has its own error messages. To
 // report them like options, values are converted here, after all arguments are read and --help
 // is handled. The hook is the callback of a hidden option that is always called.
-void add_conversion_hook(CLI::App& app) {
-  const auto hook = [&app](const CLI::results_t& results) {
+void add_conversion_hook(CLI::App& app, const std::vector<std::string>& arguments) {
+  const auto hook = [&app, arguments](const CLI::results_t& results) {
     if (!results.front().empty()) throw CLI::ExtrasError({"--take-values"});
-    convert_values(app);
+    convert_values(app, arguments);
     return true;
   };
   app.add_option("--take-values", hook)
@@ -183,9 +190,6 @@ std::string expected_arguments(const CLI::App& app, const std::string& program) 
 
 // What to do instead of using an option that `of` does not have.
 std::string instead_of(const CLI::App& app, const CLI::App& of, const std::string& name) {
-  if (const auto* replaced = std::ranges::find(kReplaced, name, &Replaced::option);
-      replaced != kReplaced.end())
-    return std::format(". {}", replaced->instead);
   // "--ot"
   if (const auto* known = std::ranges::find(kLongNames, name.substr(1), &LongName::llama);
       known != kLongNames.end() && of.get_option_no_throw(std::string(known->ours)) != nullptr)
@@ -198,6 +202,16 @@ std::string instead_of(const CLI::App& app, const CLI::App& of, const std::strin
   constexpr std::size_t kFew = 4;  // of more verbs, none is the one that was meant
   if (!others.empty() && others.size() <= kFew)
     return std::format(". It is an option of {}", join(others));
+  if (name == "--conversation" || name == "-cnv")  // of llama-cli
+    return ". tt record --chat answers one message; tt-server has a chat";
+  // Only of programs that load a model; letters mean something else in each program.
+  const bool loads = of.get_option_no_throw("--ctx-size") != nullptr && name.size() > 2;
+  if (const auto* theirs = loads ? llama_server_option(name) : nullptr) {
+    if (!theirs->instead.empty()) return std::format(". {}", theirs->instead);
+    if (theirs->group == LlamaServerOption::Group::Sampling &&
+        of.get_option_no_throw("--temp") == nullptr)
+      return ". A request has its own sampling: POST /api/v1/generate, or tt record";
+  }
   std::vector<std::string> names = option_names(of);
   // "-j" means "--json": one letter is as far from every other one.
   if (name.size() == 2) {
@@ -292,7 +306,12 @@ std::vector<std::string> arguments_of(int argc, char** argv) {
   for (std::string& argument : out) {
     if (argument == "--") break;
     const auto* known = std::ranges::find(kLongNames, std::string_view(argument), &LongName::llama);
-    if (known != kLongNames.end()) argument = known->ours;
+    if (known != kLongNames.end()) {
+      argument = known->ours;
+    } else if (argument.size() > 2 && argument[1] != '-') {
+      // Otherwise "-ctxcp 3" would set -c to "txcp".
+      if (const auto* theirs = llama_server_option(argument)) argument = theirs->long_name();
+    }
   }
   return out;
 }
@@ -303,7 +322,7 @@ std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments) {
     return 0;
   }
   app.failure_message(&error_message);
-  add_conversion_hook(app);
+  add_conversion_hook(app, arguments);
   std::ranges::reverse(arguments);  // CLI11 takes them from the back
   try {
     app.parse(std::move(arguments));

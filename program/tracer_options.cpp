@@ -81,6 +81,7 @@ void add_model_options(CLI::App& app, ModelOptions& model) {
          "into a buffer), mmap, mlock, mmap+mlock or dio (direct I/O; also -lm)")
       ->transform(one_of({"auto", "none", "mmap", "mlock", "mmap+mlock", "dio"}))
       ->type_name("MODE")
+      ->default_str("auto")
       ->excludes(app.get_option("--mmap"))
       ->excludes(app.get_option("--mlock"));
   app.add_option_function<std::string>(
@@ -92,9 +93,10 @@ void add_model_options(CLI::App& app, ModelOptions& model) {
          },
          "Read rows of tensors that the architecture marks, such as embeddings per layer, when "
          "they "
-         "are used: on, off, or auto (only tensors above 4 GiB; default; also -lzm)")
+         "are used: on, off, or auto (only tensors above 4 GiB; also -lzm)")
       ->transform(one_of({"on", "off", "auto"}))
-      ->type_name("MODE");
+      ->type_name("MODE")
+      ->default_str("auto");
   app.add_option("--override-tensor", model.tensor_overrides,
                  "Memory for the tensors whose names match, REGEX=BUFFER,... such as "
                  "exps=CPU (also -ot)")
@@ -139,9 +141,9 @@ void add_model_options(CLI::App& app, ModelOptions& model) {
 void add_context_options(CLI::App& app, ContextOptions& context) {
   app.add_option("-c,--ctx-size", context.context,
                  "Context size in tokens, rounded up to a multiple of 256; 0: the model's "
-                 "training context")
+                 "training context, which is also the maximum of the default")
       ->check(whole_number(0, kMaxContext))
-      ->capture_default_str();
+      ->default_str(std::to_string(ContextOptions::kDefaultContextTokens));
   app.add_option("-b,--batch-size", context.batch, "Maximum number of tokens per llama.cpp batch")
       ->check(whole_number(1, kMaxContext))
       ->capture_default_str();
@@ -149,7 +151,8 @@ void add_context_options(CLI::App& app, ContextOptions& context) {
                  "Maximum number of tokens per step, which is one graph evaluation (also -ub)")
       ->check(whole_number(1, kMaxContext))
       ->capture_default_str();
-  app.add_option("-t,--threads", context.threads, "Number of compute threads; 0: one per core")
+  app.add_option("-t,--threads", context.threads,
+                 "Number of compute threads; 0: one per processor that the program may use")
       ->check(whole_number(0, kMaxThreads))
       ->capture_default_str();
   app.add_option("--threads-batch", context.threads_batch,
@@ -163,9 +166,10 @@ void add_context_options(CLI::App& app, ContextOptions& context) {
                                      : word == "off" ? FlashAttention::Off
                                                      : FlashAttention::Auto;
          },
-         "Flash attention (default: auto; also -fa)")
+         "Flash attention (also -fa)")
       ->transform(one_of({"on", "off", "auto"}))
-      ->type_name("on|off|auto");
+      ->type_name("on|off|auto")
+      ->default_str("auto");
   app.add_option("--cache-type-k", context.cache_type_k,
                  "Data type of the K cache (also -ctk): " + CLI::detail::join(kCacheTypes, ", "))
       ->transform(one_of(kCacheTypes))
@@ -176,9 +180,10 @@ void add_context_options(CLI::App& app, ContextOptions& context) {
       ->transform(one_of(kCacheTypes))
       ->type_name("TYPE")
       ->capture_default_str();
-  app.add_flag("--swa-full", context.swa_full,
-               "KV cache of layers with a sliding window: cells for the whole context (default: for "
-               "the window and one step)");
+  app.add_flag(
+      "--swa-full", context.swa_full,
+      "KV cache of layers with a sliding window: cells for the whole context (default: for "
+      "the window and one step)");
   app.add_option("--moe-cache-mib", context.moe_cache_mib,
                  "With GPU layers: GPU cache in MiB for the experts that are kept on the CPU")
       ->check(whole_number(0, 1 << 20))

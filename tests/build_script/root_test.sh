@@ -251,6 +251,7 @@ test_the_environment_itself_is_read_only_inside() {
 # PATH after `su` without a dash on Debian.
 test_programs_of_sbin_are_found_without_it_on_the_path() {
   "$root_sh" create 2>/dev/null
+  # shellcheck disable=SC2016  # expanded when it runs
   program unshare <<<'echo "PATH=$PATH"'
   contains "$(PATH=$work/bin:/usr/bin:/bin "$root_sh" enter true)" ':/usr/sbin:/sbin'
 }

@@ -29,6 +29,35 @@ TEST(Program, PrintsOnlyItsUrl) {
   EXPECT_EQ(server.program.read_all(), "");
 }
 
+TEST(Program, ListensOnAnIpv6AddressInBrackets) {
+  for (const char* host : {"[::1]", "::1"}) {
+    const test::TempFolder folder;
+    const RunningServer server(folder.path(), {"--host", host, "--no-model"});
+    EXPECT_TRUE(server.url.starts_with("http://[::1]:")) << server.url;
+  }
+}
+
+// A missing value is not reported as a wrong argument without a name.
+TEST(Program, OptionWithoutItsValueIsReported) {
+  const struct {
+    std::vector<std::string> arguments;
+    const char* text;
+  } cases[] = {
+      {{"-fa", "--port", "9514"}, "--flash-attn: must be one of on, off, auto, not '--port'"},
+      {{"-c", "--port", "9514"}, "--ctx-size: must be a whole number"},
+      {{"-m", "--port", "9514"}, "-m: requires a value, but the option --port follows"},
+      {{"--data-dir", "-c", "512"}, "--data-dir: requires a value, but the option -c follows"},
+      {{"--lora", "a.gguf"}, "unknown option --lora. Adapters are not supported."},
+      {{"-np", "4"}, "unknown option --parallel. A model runs one request at a time"},
+      {{"--temp", "0.5"}, "unknown option --temp. A request has its own sampling"},
+  };
+  for (const auto& [arguments, text] : cases) {
+    Program program(arguments);
+    EXPECT_EQ(program.wait(), 2);
+    EXPECT_TRUE(program.stderr_text().contains(text)) << program.stderr_text();
+  }
+}
+
 TEST(Program, SignalDuringGenerationLeavesValidFile) {
   for (const int signal : {SIGTERM, SIGINT}) {
     SCOPED_TRACE(signal);
