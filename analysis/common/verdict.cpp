@@ -86,10 +86,10 @@ ThreadRoom thread_room(const SessionInfo& info) {
 
 std::string advice_on(Verdict verdict, const ThreadTime& time, const ThreadRoom& room) {
   const auto share = [&](double ns) { return format_percent(ns, time.total_ns); };
-  const std::string crowd =
-      !room.is_crowded() ? ""
-                         : std::format("{} threads on {} allowed processor{}", room.threads,
-                                       room.processors, room.processors == 1 ? "" : "s");
+  const std::string crowd = !room.is_crowded()
+                                ? ""
+                                : std::format("{} threads on {} allowed processor{}", room.threads,
+                                              room.processors, room.processors == 1 ? "" : "s");
   switch (verdict) {
     case Verdict::Clean:
       return "clean: nothing else held up the evaluation.";
@@ -114,7 +114,8 @@ std::string advice_on(Verdict verdict, const ThreadTime& time, const ThreadRoom&
       }
       if (!crowd.empty()) {
         return std::format(
-            "throttled: {}: the CPU limit (cgroup) stopped them for {} of their time. Use -t {}, or "
+            "throttled: {}: the CPU limit (cgroup) stopped them for {} of their time. Use -t {}, "
+            "or "
             "raise the limit (docker --cpus, systemd CPUQuota), and record again.",
             crowd, share(time.throttled_ns), room.processors);
       }

@@ -185,8 +185,8 @@ void advise_validity(const ReportData& f, std::vector<Advice>& out) {
 void advise_machine(const ReportData& f, std::vector<Advice>& out) {
   const std::string& because = f.conditions.text;
   if (const ThreadRoom room = thread_room(f.info);
-      room.is_crowded() && (f.conditions.verdict == Verdict::Contended ||
-                            f.conditions.verdict == Verdict::Throttled)) {
+      room.is_crowded() &&
+      (f.conditions.verdict == Verdict::Contended || f.conditions.verdict == Verdict::Throttled)) {
     out.push_back(
         {.advice = std::format("Use no more threads than processors (-t {}), and record again.",
                                room.processors),
@@ -285,12 +285,11 @@ void advise_threads(const ReportData& f, std::vector<Advice>& out) {
   // More threads would wait for processors, too.
   const auto verdict = f.conditions.verdict;
   if (verdict == Verdict::Contended || verdict == Verdict::Throttled) return;
-  out.push_back(
-      {.advice = std::format("Try more threads (-t {}).", cores),
-       .because = std::format("The session used {} threads on {} processors. The gain is at most a "
-                              "factor of {:.2f}, and less where memory bandwidth is the limit.",
-                              threads, cores,
-                              static_cast<double>(cores) / static_cast<double>(threads))});
+  out.push_back({.advice = std::format("Try more threads (-t {}).", cores),
+                 .because = std::format(
+                     "The session used {} threads on {} processors. The gain is at most a "
+                     "factor of {:.2f}, and less where memory bandwidth is the limit.",
+                     threads, cores, static_cast<double>(cores) / static_cast<double>(threads))});
 }
 
 // Without a memory budget, which excludes repacking, and with memory for the copies.

@@ -192,10 +192,9 @@ void finish(Configuration& of) {
   }
   if (const auto verdict = of.conditions.verdict()) {
     of.result.machine_word = to_text(*verdict);
-    of.result.machine = advice_on(
-        *verdict, of.conditions,
-        {.threads = static_cast<std::uint64_t>(std::max(of.threads, 0)),
-         .processors = static_cast<std::uint64_t>(usable_processors())});
+    of.result.machine = advice_on(*verdict, of.conditions,
+                                  {.threads = static_cast<std::uint64_t>(std::max(of.threads, 0)),
+                                   .processors = static_cast<std::uint64_t>(usable_processors())});
   }
 }
 

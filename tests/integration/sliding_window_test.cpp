@@ -152,8 +152,8 @@ TEST(SlidingWindow, ConversationReusesEveryTurn) {
 
 // The sum of "CPU KV buffer size =     4.00 MiB" in llama-server's log.
 double kv_mib_of_llama_server(const std::filesystem::path& model, std::vector<std::string> more) {
-  std::vector<std::string> arguments = {"-m", model.string(), "-t",   "1", "-np",       "1",
-                                        "-lv", "4",           "--port", "0", "--no-webui"};
+  std::vector<std::string> arguments = {"-m", model.string(), "-t", "1",         "-np", "1", "-lv",
+                                        "4",  "--port",       "0",  "--no-webui"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   const Program program(arguments, {}, "llama-server");
   const bool loaded =

@@ -45,15 +45,14 @@ std::string CheckedModels::key_of(const ModelOptions& model, const ContextOption
   const auto index = GgufIndex::open(model.path);
   if (file_.empty() || !index) return "";
   const LibraryVersions library = library_versions();
-  std::string key =
-      name_of_model(model.path) +
-      std::format(
-          "llama-{}-ggml-{}-{} repack:{} ctx:{} batch:{} ubatch:{} threads:{}:{} "
-          "fa:{} cache:{}:{} swa-full:{}",
-          library.llama, library.ggml, library.ggml_commit, model.repacks(), context.context,
-          context.batch, context.ubatch, context.threads, context.threads_batch,
-          static_cast<int>(context.flash_attention), context.cache_type_k, context.cache_type_v,
-          context.swa_full);
+  std::string key = name_of_model(model.path) +
+                    std::format(
+                        "llama-{}-ggml-{}-{} repack:{} ctx:{} batch:{} ubatch:{} threads:{}:{} "
+                        "fa:{} cache:{}:{} swa-full:{}",
+                        library.llama, library.ggml, library.ggml_commit, model.repacks(),
+                        context.context, context.batch, context.ubatch, context.threads,
+                        context.threads_batch, static_cast<int>(context.flash_attention),
+                        context.cache_type_k, context.cache_type_v, context.swa_full);
   for (const ModelFile& file : index->files()) key += " " + identity_of(file.path);
   return key;
 }

@@ -184,10 +184,11 @@ std::vector<std::string> load_warnings(const ModelOptions& model, const ContextO
   // As llama.cpp; it may have rounded the trained size up.
   if (facts.context_trained > 0 && context.context > facts.context_trained &&
       context.context != ContextOptions::kDefaultContext && facts.context > facts.context_trained) {
-    warnings.push_back(std::format(
-        "The context has {0} tokens, but the model was trained with {1}: what follows the first {1} "
-        "tokens may make no sense. Use -c {1} or less.",
-        facts.context, facts.context_trained));
+    warnings.push_back(
+        std::format("The context has {0} tokens, but the model was trained with {1}: what follows "
+                    "the first {1} "
+                    "tokens may make no sense. Use -c {1} or less.",
+                    facts.context, facts.context_trained));
   }
   return warnings;
 }

@@ -10,9 +10,10 @@
 
 namespace tt {
 
-// "host.cpu", "host.cores", "host.allowed_processors" (of the affinity), "host.cpu_limit", "host.ram_bytes", "host.kernel", "host.disk" (of
-// `model`), "host.devices" (for offloading layers), "library.llama", "library.ggml"... in a
-// fixed order; values that cannot be read are omitted.
+// "host.cpu", "host.cores", "host.allowed_processors" (of the affinity), "host.cpu_limit",
+// "host.ram_bytes", "host.kernel", "host.disk" (of `model`), "host.devices" (for offloading
+// layers), "library.llama", "library.ggml"... in a fixed order; values that cannot be read are
+// omitted.
 std::vector<std::pair<std::string, std::string>> host_facts(const std::filesystem::path& model);
 
 // The processors that the CPU limits of this process's cgroups allow, such as 1.5; nullopt: no

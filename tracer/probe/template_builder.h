@@ -36,7 +36,7 @@ struct OffsetCoverage {
 
 // Memory of the context that the graph uses, in bytes: whole buffers, each counted once.
 struct BufferSizes {
-  std::uint64_t kv = 0;       // KV cache or recurrent state
+  std::uint64_t kv = 0;  // KV cache or recurrent state
   // Number of layers by the number of cells (tokens) of their KV cache. Layers with a sliding
   // window can have fewer than the others.
   std::map<std::int64_t, std::uint32_t> layers_by_cells;

@@ -211,11 +211,11 @@ TEST(SessionConditions, MoreThreadsThanProcessorsIsSaid) {
   const ThreadTime time{.total_ns = 1e9, .wait_ns = 4e8, .throttled_ns = 5e8};
   const auto info = [](const char* threads, const char* cores, const char* allowed,
                        const char* limit) {
-    SessionInfo info;
-    info.facts = {{"context.threads", threads}, {"host.cores", cores}};
-    if (allowed != nullptr) info.facts.emplace_back("host.allowed_processors", allowed);
-    if (limit != nullptr) info.facts.emplace_back("host.cpu_limit", limit);
-    return info;
+    SessionInfo out;
+    out.facts = {{"context.threads", threads}, {"host.cores", cores}};
+    if (allowed != nullptr) out.facts.emplace_back("host.allowed_processors", allowed);
+    if (limit != nullptr) out.facts.emplace_back("host.cpu_limit", limit);
+    return out;
   };
   struct Case {
     SessionInfo info;

@@ -167,7 +167,7 @@ TEST(UsableProcessors, AreTheLeastOfAffinityAndCpuLimit) {
   put_file(v1.root() / "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
   EXPECT_EQ(usable_processors(v1.root()), 1);
 
-  int first = 0;
+  std::size_t first = 0;
   while (!CPU_ISSET(first, &before)) ++first;
   cpu_set_t one;
   CPU_ZERO(&one);
