@@ -49,9 +49,9 @@ class Authenticator {
   std::string create_login_code(Clock::time_point now);
 
   // Exchanges the code for the value of a session cookie. If kMaxLogins logins exist, the
-  // oldest one ends.
-  std::expected<std::string, Rejection> login(std::string_view code, const std::string& peer,
-                                              Clock::time_point now);
+  // oldest one ends. Wrong codes are not counted: a code has 128 random bits, and any page can make
+  // the user's browser open /login?code=X, so counting them would let it lock out the right key.
+  std::expected<std::string, Rejection> login(std::string_view code, Clock::time_point now);
 
  private:
   struct Login {

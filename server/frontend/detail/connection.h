@@ -22,7 +22,8 @@ struct Connection {
   Fd fd;  // non-blocking
   Endpoint peer;
   Endpoint local;
-  PeerSlot slot;  // of peer_group(peer.host)
+  PeerSlot slot;           // of peer_group(peer.host)
+  std::string head_begin;  // bytes of the next request's head that were taken from the socket
 };
 
 using ConnectionPtr = std::unique_ptr<Connection>;

@@ -1,5 +1,6 @@
 #include "server/frontend/detail/connection_acceptor.h"
 
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -36,6 +37,14 @@ void signal_event(const Fd& event) {
   const std::uint64_t one = 1;
   // Fails only when the counter is at its maximum, i.e. already signalled.
   [[maybe_unused]] const auto written = write(event.get(), &one, sizeof(one));
+}
+
+// Whether unread packets occupy so much of the receive buffer that the window may close.
+bool fills_receive_buffer(int fd) {
+  std::array<std::uint32_t, SK_MEMINFO_VARS> memory{};
+  socklen_t bytes = sizeof memory;
+  return getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memory.data(), &bytes) == 0 &&
+         memory[SK_MEMINFO_RMEM_ALLOC] > memory[SK_MEMINFO_RCVBUF] / 4;
 }
 
 RequestRecord record_of(const RequestHead& head, const Connection& connection) {
@@ -229,13 +238,16 @@ void ConnectionAcceptor::on_event(ParkedMap::iterator at, std::uint32_t events) 
 
 void ConnectionAcceptor::inspect_head(ParkedMap::iterator at, bool peer_ended) {
   Parked& parked = at->second;
-  const ssize_t got = recv(at->first, buffer_.data(), buffer_.size(), MSG_PEEK | MSG_DONTWAIT);
+  std::string& taken = parked.connection->head_begin;
+  std::ranges::copy(taken, buffer_.begin());
+  const ssize_t got = recv(at->first, buffer_.data() + taken.size(), buffer_.size() - taken.size(),
+                           MSG_PEEK | MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR) && !peer_ended) return;
   if (got <= 0) {
     unpark(at);
     return;
   }
-  const std::string_view bytes(buffer_.data(), static_cast<std::size_t>(got));
+  const std::string_view bytes(buffer_.data(), taken.size() + static_cast<std::size_t>(got));
   // The blank line may overlap the bytes already seen.
   const std::size_t from = parked.seen < 3 ? 0 : parked.seen - 3;
   const auto end = bytes.find("\r\n\r\n", from);
@@ -253,6 +265,11 @@ void ConnectionAcceptor::inspect_head(ParkedMap::iterator at, bool peer_ended) {
   }
   if (parked.seen == 0) set_deadline(parked, options_.head_timeout);
   parked.seen = bytes.size();
+  // As many bytes as were seen: the others of a head that has arrived meanwhile have an event.
+  if (fills_receive_buffer(at->first) && recv(at->first, buffer_.data() + taken.size(),
+                                              static_cast<std::size_t>(got), MSG_DONTWAIT) == got) {
+    taken = bytes;
+  }
 }
 
 void ConnectionAcceptor::decide(ParkedMap::iterator at, std::string_view head_text) {
@@ -265,6 +282,9 @@ void ConnectionAcceptor::decide(ParkedMap::iterator at, std::string_view head_te
   }
   RequestDecision decision =
       authorize(*head, options_.rules, authenticator_, connection->slot.peer(), Clock::now());
+  // libwebsockets reads the head from the socket.
+  if (std::holds_alternative<Upgrade>(decision) && !connection->head_begin.empty())
+    decision = malformed_request("an upgrade must not be sent behind other requests");
   if (auto* upgrade = std::get_if<Upgrade>(&decision)) {
     upgrade->request_id = record.request_id;
     connection = callbacks_.on_upgrade(std::move(connection), std::move(*upgrade));
@@ -283,8 +303,9 @@ void ConnectionAcceptor::decide(ParkedMap::iterator at, std::string_view head_te
   if (const auto* serve = std::get_if<Serve>(&decision)) {
     ++in_service_;
     std::string headers = headers_for(*head, record.request_id);
+    const std::size_t taken = connection->head_begin.size();
     callbacks_.on_request({.connection = std::move(connection),
-                           .head_bytes = head_text.size(),
+                           .head_bytes = head_text.size() - taken,
                            .decision = *serve,
                            .common_headers = std::move(headers),
                            .record = std::move(record)});

@@ -2,6 +2,11 @@
 // it peeks at the bytes of a request head until the blank line has arrived, then passes the
 // connection on with all bytes still in the socket.
 //
+// The exception is an incomplete head at the end of pipelined requests. The kernel keeps the memory
+// of a packet (on loopback 64 KiB and more) until its last byte is taken. With a few bytes of a
+// head left in such a packet, it would close the receive window, and the rest of the head could
+// never arrive. So these bytes are taken (Connection::head_begin).
+//
 // Waiting connections are edge-triggered in epoll, so an incomplete head wakes the thread once
 // per packet and does not cause a busy loop.
 #pragma once
@@ -45,7 +50,7 @@ struct AcceptorOptions {
 // An accepted request, whose head is complete.
 struct AcceptedRequest {
   ConnectionPtr connection;
-  std::size_t head_bytes = 0;
+  std::size_t head_bytes = 0;  // in the socket, after Connection::head_begin
   Serve decision;
   std::string common_headers;  // for the response
   RequestRecord record;        // filled from the head; completed after the response

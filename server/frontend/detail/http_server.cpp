@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "server/frontend/detail/chunk_framing.h"
 #include "server/frontend/detail/request_head.h"
 #include "server/frontend/detail/request_id.h"
 #include "server/frontend/frontend.h"
@@ -128,7 +129,10 @@ class RequestStream final : public httplib::Stream {
         head_(std::move(head)),
         timeouts_(timeouts),
         renderer_(renderer),
-        on_status_(std::move(on_status)) {}
+        on_status_(std::move(on_status)) {
+    const auto parsed = parse_request_head(head_);
+    if (parsed && parsed->count("Transfer-Encoding") > 0) chunks_.emplace();
+  }
 
   bool is_readable() const override { return at_ < head_.size(); }
   bool wait_readable() const override {
@@ -156,12 +160,7 @@ class RequestStream final : public httplib::Stream {
       at_ += count;
       return static_cast<ssize_t>(count);
     }
-    if (body_bytes_ > request_.decision.max_body + kChunkLines) {
-      failure_ =
-          Rejection{RejectionReason::BodyTooLarge,
-                    std::format("The body is larger than {} bytes.", request_.decision.max_body)};
-      return fail_input(httplib::Error::ExceedMaxPayloadSize, -1);
-    }
+    if (body_bytes_ > request_.decision.max_body + kChunkLines) return fail_too_large();
     for (;;) {
       if (!wait_readable()) {
         failure_ =
@@ -171,6 +170,14 @@ class RequestStream final : public httplib::Stream {
       const ssize_t got = recv(fd(), out, size, 0);
       if (got > 0) {
         body_bytes_ += static_cast<std::uint64_t>(got);
+        if (chunks_) {
+          const auto wrong = chunks_->take({out, static_cast<std::size_t>(got)});
+          if (!wrong.empty()) {
+            failure_ = malformed_request(wrong);
+            return fail_input(httplib::Error::Read, -1);
+          }
+          if (chunks_->data_bytes() > request_.decision.max_body) return fail_too_large();
+        }
         return got;
       }
       if (got == 0) return fail_input(httplib::Error::ConnectionClosed, 0);
@@ -245,6 +252,13 @@ class RequestStream final : public httplib::Stream {
     return result;
   }
 
+  ssize_t fail_too_large() {
+    failure_ =
+        Rejection{RejectionReason::BodyTooLarge,
+                  std::format("The body is larger than {} bytes.", request_.decision.max_body)};
+    return fail_input(httplib::Error::ExceedMaxPayloadSize, -1);
+  }
+
   // A handler may set its own policy; with two a browser would apply both.
   std::string_view common_headers_for(std::string_view head) const {
     std::string_view lines = request_.common_headers;
@@ -289,6 +303,7 @@ class RequestStream final : public httplib::Stream {
   const RejectionRenderer& renderer_;
   const std::function<void(int)> on_status_;
   const Clock::time_point started_ = Clock::now();
+  std::optional<ChunkFraming> chunks_;  // of a chunked body
   std::size_t at_ = 0;
   std::uint64_t body_bytes_ = 0;
   std::uint64_t sent_bytes_ = 0;
@@ -350,8 +365,10 @@ ConnectionAction HttpServer::serve(const AcceptedRequest& request) {
 
 ConnectionAction HttpServer::respond(const AcceptedRequest& request, RequestRecord& record) {
   const Connection& connection = *request.connection;
-  std::string head(request.head_bytes, '\0');
-  const ssize_t got = recv(connection.fd.get(), head.data(), head.size(), 0);
+  std::string head = std::exchange(request.connection->head_begin, {});
+  const std::size_t taken = head.size();
+  head.resize(taken + request.head_bytes);
+  const ssize_t got = recv(connection.fd.get(), head.data() + taken, request.head_bytes, 0);
   // The acceptor saw all of these bytes, and there is no other reader.
   if (got != static_cast<ssize_t>(request.head_bytes)) return ConnectionAction::Close;
 

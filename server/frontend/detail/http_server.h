@@ -44,7 +44,8 @@ class HttpServer final : public httplib::Server {
   // Fails every read and write of the requests in progress.
   void abort_requests();
 
-  // Serves the request whose head is the next `head_bytes` of its socket. Consumes that
+  // Serves the request whose head is Connection::head_begin and the next `head_bytes` of its
+  // socket. Consumes that
   // request and nothing after it.
   ConnectionAction serve(const AcceptedRequest& request);
 

@@ -112,8 +112,7 @@ Reply login_reply(std::string_view token, bool secure) {
 }
 
 RequestDecision authorize_login(const RequestHead& head, const FrontendRules& rules,
-                                Authenticator& authenticator, const std::string& peer,
-                                Clock::time_point now) {
+                                Authenticator& authenticator, Clock::time_point now) {
   // Other methods and prefetching must not consume the code.
   if (head.method != "GET") {
     return Rejection{RejectionReason::MethodNotAllowed, "Open a login link with GET."};
@@ -122,7 +121,7 @@ RequestDecision authorize_login(const RequestHead& head, const FrontendRules& ru
     return Rejection{RejectionReason::Unauthorized,
                      "A login link cannot be prefetched. Open it in a browser."};
   }
-  auto token = authenticator.login(query_value(head.query(), "code"), peer, now);
+  auto token = authenticator.login(query_value(head.query(), "code"), now);
   if (!token) return std::move(token).error();
   return login_reply(*token, rules.https);
 }
@@ -135,8 +134,7 @@ std::optional<RequestDecision> check_authentication(const RequestHead& head,
                                                     const std::string& peer, Clock::time_point now,
                                                     bool& unauthenticated) {
   if (!authenticator.requires_key()) return std::nullopt;
-  if (head.path() == rules.login_path)
-    return authorize_login(head, rules, authenticator, peer, now);
+  if (head.path() == rules.login_path) return authorize_login(head, rules, authenticator, now);
   const auto caller = authenticator.identify(head, peer, now);
   if (caller && *caller == Caller::Authenticated) return std::nullopt;
   const bool open = (head.method == "GET" || head.method == "HEAD") &&

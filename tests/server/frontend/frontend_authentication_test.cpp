@@ -137,6 +137,42 @@ TEST(FrontendAccess, WrongKeysAreRateLimited) {
   EXPECT_EQ(other.exchange(get_request("/hello", kBearer)).status, 200);
 }
 
+// What a page of another site can make a browser send, and what a browser would never send. With
+// plain HTTP to an address that is not loopback, browsers send no Sec-Fetch fields.
+TEST(FrontendAccess, ForeignPagesDoNotLockOutTheRightKey) {
+  TestFrontend server(with_key());
+  const std::string wrong = "Authorization: Bearer wrong\r\n";
+  const std::string foreign = "Origin: https://evil.example\r\n";
+  const std::string cross = "Sec-Fetch-Site: cross-site\r\n";
+  const std::string navigation = cross + "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";
+  const std::pair<std::string, int> requests[] = {
+      {get_request("/login?code=guess"), 401},  // an image
+      {get_request("/login?code=guess", navigation), 401},
+      {get_request("/login?code=guess", cross + "Sec-Fetch-Dest: image\r\n"), 403},
+      {get_request("/login?code=guess", foreign), 403},
+      {get_request("/hello", navigation), 401},
+      {get_request("/hello", foreign + wrong), 403},
+      {get_request("/hello", "Origin: null\r\n" + wrong), 403},
+      {get_request("/hello", cross + wrong), 403},
+      {get_request("/hello", "Sec-Fetch-Site: same-site\r\n" + wrong), 403},
+      {get_request("/hello", "Authorization: Basic d3Jvbmc6d3Jvbmc=\r\n"), 401},  // user@host
+      {get_request("/hello", "Cookie: tt_session=guess\r\n"), 401},
+      {upgrade_request("/api/v1/live", foreign + wrong), 403},
+      {"OPTIONS /hello HTTP/1.1\r\nHost: localhost\r\n" + foreign +
+           "Access-Control-Request-Method: GET\r\n"
+           "Access-Control-Request-Headers: authorization\r\n\r\n",
+       403},
+      {"POST /echo HTTP/1.1\r\nHost: localhost\r\n" + foreign + wrong +
+           "Content-Type: text/plain\r\nContent-Length: 0\r\n\r\n",
+       403},
+  };
+  for (const auto& [request, status] : requests) {
+    for (int i = 0; i < 2 * frontend::AttemptLimiter::kBurst; ++i)
+      ASSERT_EQ(exchange_once(server.port, request).status, status) << request;
+    ASSERT_EQ(exchange_once(server.port, get_request("/hello", kBearer)).status, 200) << request;
+  }
+}
+
 // The first non-loopback IPv4 address of this machine; empty without a network.
 std::string non_loopback_address() {
   ifaddrs* all = nullptr;

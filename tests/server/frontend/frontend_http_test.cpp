@@ -4,6 +4,9 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/server/frontend/raw_client.h"
@@ -160,6 +163,51 @@ TEST(FrontendHttp, ReadsBodiesSplitAcrossPackets) {
   client.send("6\r\n world\r\n0\r\n\r\n" + get_request("/hello"));
   EXPECT_EQ(client.read_response().body, "hello world");
   EXPECT_EQ(client.read_response().body, "hello");
+}
+
+// Requests sent in advance, in pieces of `piece` bytes, while the responses are read.
+void expect_pipelined(std::uint16_t port,
+                      const std::vector<std::pair<std::string, std::string>>& each,
+                      std::size_t count, std::size_t piece, std::chrono::microseconds read_pause) {
+  RawClient client(port);
+  std::jthread sender([&] {
+    std::string requests;
+    for (std::size_t i = 0; i < count; ++i) {
+      requests += each[i % each.size()].first;
+      while (requests.size() >= piece || (i + 1 == count && !requests.empty())) {
+        client.send(std::string_view(requests).substr(0, piece));
+        requests.erase(0, piece);
+      }
+    }
+  });
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i % 16 == 0 && read_pause.count() > 0) std::this_thread::sleep_for(read_pause);
+    const RawResponse response = client.read_response();
+    if (response.status != 200) client.reset();  // the sender may be waiting
+    ASSERT_EQ(response.status, 200) << "response " << i;
+    ASSERT_EQ(response.body, each[i % each.size()].second) << "response " << i;
+  }
+}
+
+// The last bytes of a packet were an incomplete head, in a packet that filled the receive buffer:
+// the rest could not arrive, and the connection was silent after some 3,000 requests.
+TEST(FrontendHttp, AnswersTwentyThousandPipelinedRequests) {
+  TestFrontend server;
+  const std::string get = get_request("/hello");
+  const std::string post =
+      "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody";
+  const std::string chunked =
+      "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "6\r\nchunks\r\n0\r\n\r\n";
+  expect_pipelined(server.port, {{get, "hello"}}, 20'000, 64 << 10, 0us);
+  const std::vector<std::pair<std::string, std::string>> mixed = {
+      {get, "hello"},
+      {post, "body"},
+      {chunked, "chunks"},
+      {get_request("/hello", "X: 1\r\n"), "hello"}};
+  expect_pipelined(server.port, mixed, 8'000, 1U << 20, 0us);
+  expect_pipelined(server.port, mixed, 4'000, 1'000'000, 500us);  // reads slowly
+  expect_pipelined(server.port, mixed, 1'000, 7, 0us);
 }
 
 TEST(FrontendHttp, SendsContinueForExpectContinue) {

@@ -443,7 +443,7 @@ describe('further responses', () => {
     await probe(operation('version'), { target: '/api/v1/version', headers }, [200], locked.url);
   });
 
-  it('the login link works once, and failed attempts are rate-limited', async () => {
+  it('the login link works once, and wrong keys are rate-limited', async () => {
     const login = (target: string, expected: number, method = 'GET') =>
       probe(operation('login'), { target, method }, [expected], locked.url);
     const target = locked.link.slice(locked.url.length);
@@ -452,17 +452,18 @@ describe('further responses', () => {
     expect(headers['set-cookie']).toHaveLength(1);
     expect(headers.refresh).toBeDefined();
     await login(target, 401);
-    for (let i = 0; i < 20; i += 1) {
-      await probe(operation('login'), { target: '/login?code=guess' }, [401, 429], locked.url);
-    }
-    await login('/login?code=guess', 429);
-    const wrong = { Authorization: 'Bearer no-key-of-this-server' };
-    await probe(
-      operation('version'),
-      { target: '/api/v1/version', headers: wrong },
-      [429],
-      locked.url,
-    );
+    const version = (key: string, expected: readonly number[]) =>
+      probe(
+        operation('version'),
+        { target: '/api/v1/version', headers: { Authorization: `Bearer ${key}` } },
+        expected,
+        locked.url,
+      );
+    // Any page can make a browser open login links: they do not lock out the key.
+    for (let i = 0; i < 20; i += 1) await login('/login?code=guess', 401);
+    await version(KEY, [200]);
+    for (let i = 0; i < 20; i += 1) await version('no-key-of-this-server', [401, 429]);
+    await version('no-key-of-this-server', [429]);
   });
 
   it('a request may be rejected before routing', async () => {
