@@ -10,12 +10,14 @@
 #include <fstream>
 #include <new>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "tracer/engine/backends.h"
 #include "tracer/engine/engine.h"
 #include "tracer/gguf/gguf_index.h"
+#include "tracer/sandbox/confinement.h"
 #include "tracer/sandbox/fields.h"
 #include "tracer/text/parse_number.h"
 
@@ -154,6 +156,21 @@ std::string try_model(const ModelOptions& model, const ContextOptions& context,
   return std::format("{}: the model cannot be evaluated. {}", model.path.string(), result.error);
 }
 
+// The parts of the model, what describes this machine, and the graphics cards of loaded backends.
+FileAccess files_of_check(const std::filesystem::path& model) {
+  FileAccess access{.read = {model, "/proc", "/sys"}, .read_and_write = {"/dev/dri", "/dev/kfd"}};
+  if (const auto index = GgufIndex::open(model)) {
+    for (const ModelFile& file : index->files()) access.read.emplace_back(file.path);
+  }
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry("/dev", failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    if (entry->path().filename().string().starts_with("nvidia"))
+      access.read_and_write.push_back(entry->path());
+  }
+  return access;
+}
+
 JobChannel* abort_channel = nullptr;  // of this child, for the library's callback
 
 }  // namespace
@@ -168,6 +185,7 @@ JobKind model_check_job() {
                                                              std::string_view line) mutable {
               if (++lines <= kMaxLogLines) send_log_line(channel, kind, line);
             });
+            confine_to_files(files_of_check(model.path));
             std::string error;
             try {
               error = try_model(model, context, channel);

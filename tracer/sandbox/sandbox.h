@@ -23,8 +23,9 @@
 // Children write no core files, and the kernel kills them before other processes if memory runs
 // out (oom_score_adj).
 //
-// Jobs are trusted code on untrusted input: the child has the rights of the caller. The limits
-// protect availability, not secrecy.
+// Jobs are trusted code on untrusted input. Should the input make the code do something else, the
+// child has no network and can start no program; it can open no file, or only those that its job
+// needs (confinement.h).
 //
 // Any thread. A job must not outlive its Sandbox.
 #pragma once

@@ -15,12 +15,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <fstream>
 #include <memory>
 #include <new>
+#include <sstream>
 #include <utility>
 
+#include "tracer/sandbox/confinement.h"
 #include "tracer/sandbox/wire.h"
 
 namespace tt {
@@ -59,10 +62,15 @@ JobKind job_kind(std::string_view name, std::function<std::string(std::string_vi
 
 namespace {
 
+// Of this child, opened before it is confined.
+int statm_of_child = -1;  // NOLINT: a child has one job
+
 // What RLIMIT_DATA counts, and the stack.
 std::uint64_t data_bytes() {
+  std::array<char, 256> text{};
+  if (::pread(statm_of_child, text.data(), text.size() - 1, 0) <= 0) return 0;
   std::uint64_t pages = 0;
-  std::ifstream statm("/proc/self/statm");
+  std::istringstream statm(text.data());
   for (int column = 0; column < 6; ++column) statm >> pages;
   return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
@@ -124,6 +132,7 @@ class Helper {
     sigaddset(&blocked, SIGCHLD);
     ::sigprocmask(SIG_BLOCK, &blocked, nullptr);
     std::ofstream("/proc/self/oom_score_adj") << 1000;
+    ::tzset();                              // the children cannot read the time zone
     ::setenv("GGML_NO_BACKTRACE", "1", 1);  // ggml would start a debugger when it aborts
     limit(RLIMIT_CORE, 0);
   }
@@ -190,7 +199,9 @@ class Helper {
     // SIGXCPU at the first limit, SIGKILL at the second.
     if (header.cpu_seconds > 0) limit(RLIMIT_CPU, header.cpu_seconds, header.cpu_seconds + 1);
     limit(RLIMIT_STACK, header.stack_bytes);
+    statm_of_child = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     limit(RLIMIT_DATA, data_bytes() + header.memory_bytes);
+    if (!kind->opens_files) confine_to_computing();
     try {
       JobChannel channel(fd);
       kind->run(channel);

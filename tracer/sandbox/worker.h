@@ -27,6 +27,9 @@ class JobChannel {
 struct JobKind {
   std::string_view name;
   std::function<void(JobChannel&)> run;
+  // False: the child is confined to computing (confinement.h) before `run` is called. True: `run`
+  // calls confine_to_files() as soon as it knows the files, before it evaluates foreign input.
+  bool opens_files = false;
 };
 
 // While it exists, the memory limit of this child is at most its present memory plus `bytes`.

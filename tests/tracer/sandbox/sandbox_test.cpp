@@ -7,12 +7,15 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/support/temp_folder.h"
 #include "tests/support/wait.h"
+#include "tracer/sandbox/confinement.h"
 
 namespace tt {
 namespace {
@@ -220,6 +223,74 @@ TEST_F(SandboxTest, LeaksNoFilesAndNoChildren) {
     (void)sandbox_.run("loop", "", {.time = 5ms});
   }
   EXPECT_EQ(open_files(), before);
+}
+
+// Foreign input that takes over a child: what can it do?
+TEST_F(SandboxTest, ChildrenOnlyCompute) {
+  const test::TempFolder folder;
+  std::ofstream(folder / "file") << "text";
+  const std::string file = (folder / "file").string();
+  const std::string own = std::to_string(::getpid());
+  const std::string tries[] = {"read " + file,
+                               "read /etc/passwd",
+                               "read /proc/" + own + "/environ",
+                               "read /proc/self/mem",
+                               "write " + file,
+                               "truncate " + file,
+                               "create " + file + "3",
+                               "delete " + file,
+                               "rename " + file,
+                               "chmod " + file,
+                               "mkdir " + file + "4",
+                               "list /",
+                               "tcp ",
+                               "udp ",
+                               "unix ",
+                               "connect ",
+                               "exec ",
+                               "signal " + own,
+                               "trace " + own};
+  for (const std::string& what : tries)
+    EXPECT_EQ(sandbox_.run("try", what).value(), "Operation not permitted") << what;
+  EXPECT_EQ(sandbox_.run("try", "thread ").value(), "yes");
+  EXPECT_EQ(std::filesystem::file_size(folder / "file"), 4U);
+}
+
+// As a model check: it reads its files and no others. Without Landlock it can read others too, but
+// has no network and starts no program.
+TEST_F(SandboxTest, AChildReadsOnlyItsFiles) {
+  const test::TempFolder folder, other;
+  std::ofstream(folder / "file") << "text";
+  std::ofstream(other / "file") << "text";
+  std::filesystem::create_symlink(other / "file", folder / "link");
+  auto job = sandbox_.start("try with files").value();
+  ASSERT_TRUE(job.send(folder.path().string()).has_value());
+  const auto outcome = [&](const std::string& what) {
+    EXPECT_TRUE(job.send(what).has_value());
+    return job.receive().value();
+  };
+  EXPECT_EQ(outcome("read " + (folder / "file").string()), "yes");
+  EXPECT_EQ(outcome("list " + folder.path().string()), "yes");
+  EXPECT_EQ(outcome("thread "), "yes");
+  const bool landlock = !missing_confinement().contains("Landlock");
+  for (const std::string& what :
+       {"read " + (other / "file").string(), "read " + (folder / "link").string(),
+        "read " + (folder.path() / ".." / other.path().filename() / "file").string(),
+        std::string("read /etc/passwd"), "list " + other.path().string(),
+        "write " + (folder / "file").string(), "truncate " + (folder / "file").string(),
+        "create " + (folder / "new").string(), "rename " + (folder / "file").string(),
+        "mkdir " + (folder / "new").string(), "delete " + (folder / "file").string()}) {
+    const std::string found = outcome(what);
+    if (landlock) {
+      EXPECT_EQ(found, "Permission denied") << what;
+    }
+  }
+  for (const std::string& what :
+       {std::string("tcp "), std::string("udp "), std::string("unix "), std::string("connect "),
+        std::string("exec "), "signal " + std::to_string(::getpid()),
+        "chmod " + (folder / "file").string()}) {
+    EXPECT_EQ(outcome(what), "Operation not permitted") << what;
+  }
 }
 
 TEST(SandboxProgram, MissingProgramIsAnError) {
