@@ -90,6 +90,21 @@ std::vector<Statement> statements() {
       {"sorted values",
        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT "
        "printf('%200000d', i) FROM n ORDER BY 1"},
+      {"sorted short rows",
+       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000000) SELECT "
+       "i FROM n ORDER BY random()"},
+      {"sorted short texts",
+       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000000) SELECT "
+       "i FROM n ORDER BY 'of equal begin' || (i * 7919 % 1000003)"},
+      {"sorted rows of a window",
+       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000000) SELECT "
+       "sum(i) OVER (ORDER BY random()) FROM n"},
+      {"sorted groups",
+       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000000) SELECT "
+       "count(*) FROM n GROUP BY i * 7919 % 1000003"},
+      {"sorted DISTINCT",
+       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000000) SELECT "
+       "DISTINCT i * 7919 % 100000003 AS r FROM n ORDER BY r"},
       {"recursive text",
        "WITH RECURSIVE n(i) AS (SELECT 'x' UNION ALL SELECT i || i FROM n) SELECT count(*) FROM n"},
       {"printf width", "SELECT length(printf('%2000000000d', 1))"},
