@@ -92,6 +92,13 @@ std::vector<Crafted> crafted_files() {
   const auto sql = [](std::string text) {
     return [text = std::move(text)](const fs::path& file) { run_sql(file, text); };
   };
+  const auto meta = [](std::string key, std::string value) {
+    return [key = std::move(key), value = std::move(value)](const fs::path& file) {
+      const auto db = Database::open(file, Database::Mode::ReadWrite);
+      ASSERT_TRUE(db.has_value());
+      ASSERT_TRUE(write_meta(*db, {{key, value}}).has_value());
+    };
+  };
   return {
       {"generated column", sql("ALTER TABLE tt_step ADD COLUMN x AS " SLOW)},
       {"CHECK constraint",
@@ -119,12 +126,16 @@ std::vector<Crafted> crafted_files() {
        [](const fs::path& file) { multiply_rows(file, "tt_template"); }},
       {"rows of page faults multiplied",
        [](const fs::path& file) { multiply_rows(file, "tt_fault"); }},
-      {"4,294,967,295 steps",
-       [](const fs::path& file) {
-         const auto db = Database::open(file, Database::Mode::ReadWrite);
-         ASSERT_TRUE(db.has_value());
-         ASSERT_TRUE(write_meta(*db, {{"steps", "4294967295"}}).has_value());
-       }},
+      {"4,294,967,295 steps", meta("steps", "4294967295")},
+      {"4,294,967,295 layers", meta("n_layers", "4294967295")},
+      {"65,537 layers", meta("n_layers", "65537")},
+      {"4,294,967,295 heads", meta("n_heads", "4294967295")},
+      {"4,294,967,295 heads of the cache", meta("n_heads_kv", "4294967295")},
+      {"4,294,967,295 experts", meta("n_experts", "4294967295")},
+      {"4,294,967,295 experts of a token", meta("n_experts_used", "4294967295")},
+      {"4,294,967,295 token ids", meta("n_vocab", "4294967295")},
+      {"4,294,967,295 values of a token", meta("n_embd", "4294967295")},
+      {"-1 layers", meta("n_layers", "-1")},
   };
 }
 

@@ -192,7 +192,7 @@ inline RandomSession random_session(std::uint64_t seed, const RandomShape& shape
     s.info.model_files.push_back({dice.text(40), dice.any_u64(), dice.any_i64(), dice.text(16)});
   for (auto* n : {&s.info.n_layers, &s.info.n_heads, &s.info.n_heads_kv, &s.info.n_embd,
                   &s.info.n_vocab, &s.info.n_experts, &s.info.n_experts_used})
-    *n = dice.any_u32();
+    *n = dice.any_u32() % 65'537;  // the largest number of layers and heads
   for (std::size_t i = dice.size(20); i > 0; --i)
     s.info.facts.emplace_back(dice.text(20), dice.text(100));
   s.losses = {dice.any_u64(), dice.any_u64(), dice.any_u64(), dice.any_u64()};

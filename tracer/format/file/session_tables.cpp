@@ -52,15 +52,22 @@ CREATE TABLE tt_loss(name TEXT PRIMARY KEY, count INTEGER NOT NULL, crc INTEGER 
 
 namespace {
 
-// Shared by writing and reading, so that they cannot differ.
+// Shared by writing and reading, so that they cannot differ. The largest number is far above that
+// of every known model (llama.cpp: 512 layers and experts), and small enough that a program may
+// loop over it.
+struct ShapeNumber {
+  const char* key;
+  std::uint32_t SessionInfo::* field;
+  std::uint32_t max;
+};
 constexpr std::array kShape = {
-    std::pair{"n_layers", &SessionInfo::n_layers},
-    std::pair{"n_heads", &SessionInfo::n_heads},
-    std::pair{"n_heads_kv", &SessionInfo::n_heads_kv},
-    std::pair{"n_embd", &SessionInfo::n_embd},
-    std::pair{"n_vocab", &SessionInfo::n_vocab},
-    std::pair{"n_experts", &SessionInfo::n_experts},
-    std::pair{"n_experts_used", &SessionInfo::n_experts_used},
+    ShapeNumber{"n_layers", &SessionInfo::n_layers, 1U << 16},
+    ShapeNumber{"n_heads", &SessionInfo::n_heads, 1U << 16},
+    ShapeNumber{"n_heads_kv", &SessionInfo::n_heads_kv, 1U << 16},
+    ShapeNumber{"n_embd", &SessionInfo::n_embd, 1U << 24},
+    ShapeNumber{"n_vocab", &SessionInfo::n_vocab, 1U << 26},
+    ShapeNumber{"n_experts", &SessionInfo::n_experts, 1U << 16},
+    ShapeNumber{"n_experts_used", &SessionInfo::n_experts_used, 1U << 16},
 };
 
 constexpr std::array kLosses = {
@@ -99,6 +106,8 @@ Status check_limits(const SessionInfo& info) {
   };
   if (info.facts.size() > kMaxSessionFacts) return exceeded("facts", kMaxSessionFacts);
   if (info.model_files.size() > kMaxModelFiles) return exceeded("model files", kMaxModelFiles);
+  for (const auto& [key, field, max] : kShape)
+    if (info.*field > max) return exceeded(key, max);
   TextBudget budget;
   bool within = true;
   for (const auto& [name, value] : info.facts) within = budget.take(name.size() + value.size());
@@ -118,7 +127,7 @@ Meta meta_of(const SessionInfo& info) {
       {"state", to_text(info.state)},
       {"error", info.error},
   };
-  for (const auto& [key, field] : kShape) meta[key] = std::to_string(info.*field);
+  for (const auto& [key, field, max] : kShape) meta[key] = std::to_string(info.*field);
   return meta;
 }
 
@@ -240,10 +249,14 @@ std::expected<SessionInfo, TraceError> read_info(const Database& db) {
   info.level = *level;
   info.state = *state;
   info.start_utc_ns = *start;
-  for (const auto& [key, field] : kShape) {
+  for (const auto& [key, field, max] : kShape) {
     const auto v = meta_number(*meta, key);
     if (!v || !std::in_range<std::uint32_t>(*v))
       return std::unexpected(damaged(db, std::string("tt_meta lacks ") + key));
+    if (std::cmp_greater(*v, max)) {
+      return std::unexpected(
+          damaged(db, std::format("{} is {}; a model has at most {}", key, *v, max)));
+    }
     info.*field = static_cast<std::uint32_t>(*v);
   }
 

@@ -186,6 +186,19 @@ TEST(SessionSchema, WriterAppliesTheLimitsOfTheReader) {
   info.facts = {{"name", std::string(kMaxMetadataBytes, 'x')}};
   EXPECT_FALSE(SessionWriter::create(folder / "c.ttrace", info).has_value());
   EXPECT_FALSE(fs::exists(folder / "c.ttrace"));
+  info = SmallSession::small_info();
+  info.n_layers = 65'536;
+  EXPECT_TRUE(SessionWriter::create(folder / "d.ttrace", info).has_value());
+  EXPECT_EQ(SessionReader::open(folder / "d.ttrace")->info()->n_layers, 65'536);
+  for (const auto field : {&SessionInfo::n_layers, &SessionInfo::n_heads, &SessionInfo::n_heads_kv,
+                           &SessionInfo::n_embd, &SessionInfo::n_vocab, &SessionInfo::n_experts,
+                           &SessionInfo::n_experts_used}) {
+    info = SmallSession::small_info();
+    info.*field = UINT32_MAX;
+    const auto refused = SessionWriter::create(folder / "e.ttrace", info);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_TRUE(refused.error().message.contains("at most")) << refused.error().message;
+  }
 }
 
 }  // namespace
