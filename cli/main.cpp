@@ -4,8 +4,11 @@
 #include "cli/app.h"
 #include "cli/terminal/standard_output.h"
 #include "program/command_line.h"
+#include "program/guarded_main.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+int run(int argc, char** argv) {
   int exit_code = 0;
   const auto app = tt::cli::make_app(exit_code);
   exit_code = tt::parse(*app, tt::cli::replace_help_verb(*app, tt::arguments_of(argc, argv)))
@@ -13,4 +16,10 @@ int main(int argc, char** argv) {
   std::string command = "tt";
   for (const CLI::App* verb : app->get_subcommands()) command += " " + verb->get_name();
   return tt::cli::finish_output(command, exit_code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return tt::guarded_main("tt", [&] { return run(argc, argv); });
 }

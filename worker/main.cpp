@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "analysis/sql/query.h"
+#include "program/guarded_main.h"
 #include "tracer/engine/grammar.h"
 #include "tracer/engine/model_check.h"
 #include "tracer/sandbox/worker.h"
@@ -19,9 +20,7 @@ tt::JobKind statement_job(tt::sql::StatementPlanner& planner) {
   });
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   if (argc == 1) {
     // Opened once, before the children are forked: they only plan their statement.
     tt::sql::StatementPlanner planner;
@@ -30,4 +29,10 @@ int main(int argc, char** argv) {
   const auto model = tt::load_vocabulary(argv[1]);
   if (model == nullptr) return 1;
   return tt::serve_jobs({tt::grammar_job(llama_model_get_vocab(model.get()))});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return tt::guarded_main("tt-worker", [&] { return run(argc, argv); });
 }

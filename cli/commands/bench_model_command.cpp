@@ -11,7 +11,6 @@
 #include <expected>
 #include <filesystem>
 #include <format>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -29,6 +28,7 @@
 #include "cli/commands/scratch_folder.h"
 #include "cli/commands/verbs.h"
 #include "cli/terminal/interrupt_guard.h"
+#include "cli/terminal/standard_output.h"
 #include "cli/terminal/status_line.h"
 #include "program/command_line.h"
 #include "program/installation.h"
@@ -38,6 +38,7 @@
 #include "tracer/engine/backends.h"
 #include "tracer/engine/host_facts.h"
 #include "tracer/engine/model_check.h"
+#include "tracer/format/file/input_file.h"
 #include "tracer/sandbox/sandbox.h"
 #include "tracer/text/join.h"
 
@@ -61,7 +62,7 @@ struct BenchOptions {
 constexpr int kError = 1, kUsageError = 2, kInterrupted = 130;
 
 int fail(const std::string& message, int exit_code = kError) {
-  std::println(stderr, "tt bench-model: {}", message);
+  print_message("tt bench-model: {}", message);
   return exit_code;
 }
 
@@ -166,7 +167,7 @@ std::expected<void, EngineError> measure(Configuration& of, const BenchSetup& se
     of.result.tests.resize(round->tests.size());
     // Not `context_warning`: the context has the size of the largest test.
     for (const std::string& warning : round->facts.warnings)
-      std::println(stderr, "tt bench-model: {}", warning);
+      print_message("tt bench-model: {}", warning);
   }
   const auto session = SessionReader::open(round->session);
   if (!session) return unreadable(session.error());
@@ -185,10 +186,10 @@ void finish(Configuration& of) {
   of.result.test_time = std::format(
       "{:%FT%TZ}", std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()));
   if (of.lost_steps > 0) {
-    std::println(stderr,
-                 "tt bench-model: the recorder did not keep up: {} without times are missing in "
-                 "the tables of op kinds",
-                 counted(of.lost_steps, "step"));
+    print_message(
+        "tt bench-model: the recorder did not keep up: {} without times are missing in "
+        "the tables of op kinds",
+        counted(of.lost_steps, "step"));
   }
   if (const auto verdict = of.conditions.verdict()) {
     of.result.machine_word = to_text(*verdict);
@@ -259,11 +260,10 @@ std::optional<Configuration> other_configuration(const BenchOptions& options) {
 }
 
 std::expected<std::vector<SpeedTest>, std::string> read_results(const std::string& name) {
-  std::ifstream file(name, std::ios::binary);
-  std::error_code none;
-  if (!file || fs::is_directory(name, none)) return std::unexpected("cannot read " + name);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  auto tests = parse_bench_rows(text);
+  constexpr std::uint64_t kMaxBytes = 64U << 20;
+  const auto text = read_input(name, kMaxBytes, InputKind::RegularOrPipe);
+  if (!text) return std::unexpected(text.error().message);
+  auto tests = parse_bench_rows(*text);
   if (!tests) return std::unexpected(std::format("{} {}", name, tests.error()));
   return tests;
 }

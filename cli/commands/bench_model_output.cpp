@@ -154,10 +154,10 @@ void print_results(const std::vector<BenchResult>& results, BenchFormat format) 
     case BenchFormat::Json: {
       Json rows = Json::array();
       for (Json& row : rows_of(results)) rows.push_back(std::move(row));
-      return print_line("{}", text_of(rows));
+      return put_line(text_of(rows));
     }
     case BenchFormat::JsonLines:
-      for (const Json& row : rows_of(results)) print_line("{}", text_of(row));
+      for (const Json& row : rows_of(results)) put_line(text_of(row));
       return;
     case BenchFormat::Table:
     case BenchFormat::Markdown:
@@ -179,7 +179,7 @@ void print_comparison(const std::vector<ComparedTest>& tests, const std::string&
   if (format == BenchFormat::Json) {
     Json rows = Json::array();
     for (const ComparedTest& test : tests) rows.push_back(to_json(test));
-    return print_line("{}", text_of(rows));
+    return put_line(text_of(rows));
   }
   print_line("before   {}\nafter    {}\n", before, after);
   AnyTable table({{"test"},
@@ -207,7 +207,7 @@ void print_results_and_comparison(const std::vector<BenchResult>& results,
     Json json{{"tests", Json::array()}, {"comparison", Json::array()}};
     for (Json& row : rows_of(results)) json["tests"].push_back(std::move(row));
     for (const ComparedTest& test : tests) json["comparison"].push_back(to_json(test));
-    return print_line("{}", text_of(json));
+    return put_line(text_of(json));
   }
   print_results(results, format);
   if (format != BenchFormat::Table && format != BenchFormat::Markdown) return;

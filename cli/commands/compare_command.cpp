@@ -191,7 +191,7 @@ int run(const CompareOptions& options) {
     Json out = to_json(*comparison, left_info, right_info);
     if (options.leave_out != LeaveOut::Nothing)
       out["left_out_steps"] = {left_out[0].first, left_out[1].first};
-    print_line("{}", text_of(out));
+    put_line(text_of(out));
     return progress.exit_code();
   }
   print_line("left:  {}\nright: {}\n", escape_control_chars(options.left),

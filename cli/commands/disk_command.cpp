@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstring>
 #include <format>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +20,7 @@
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
+#include "tracer/format/file/input_file.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::cli {
@@ -153,9 +153,11 @@ int run(const DiskOptions& options) {
   const auto info = reader->info();
   if (!info) return progress.failed(info.error());
   if (info->model_files.empty()) return progress.failed("the session names no model file");
-  std::ifstream recording(options.recording);
-  if (!recording) return progress.failed(options.recording + ": " + std::strerror(errno));
-  const auto trace = parse_blkparse(recording, progress.start("reading the recording of the disk"));
+  auto recording = InputFile::open(options.recording, InputKind::RegularOrPipe);
+  if (!recording) return progress.failed(recording.error());
+  const auto trace =
+      parse_blkparse(recording->stream(), progress.start("reading the recording of the disk"));
+  if (const Status read = recording->finished(); !read) return progress.failed(read.error());
   if (!trace) {
     TraceError error = trace.error();
     if (error.kind != TraceError::Kind::Cancelled)
@@ -183,7 +185,7 @@ int run(const DiskOptions& options) {
         reads->reads_outside > 0 ? " during the session" : ""));
   }
   if (options.json) {
-    print_line("{}", text_of(to_json(*reads, **disk)));
+    put_line(text_of(to_json(*reads, **disk)));
   } else {
     print_summary(*reads, **disk);
     print_tables(*reads, options.limit);

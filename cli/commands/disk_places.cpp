@@ -14,6 +14,8 @@
 #include <format>
 #include <fstream>
 
+#include "tracer/format/file/input_file.h"
+
 namespace tt::cli {
 
 namespace {
@@ -24,7 +26,7 @@ constexpr const char* kGiveExtents =
     "Give its extents with --extents: filefrag -v MODEL > extents.txt";
 
 std::expected<std::vector<FileExtent>, std::string> extents_of(const fs::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) {
     return std::unexpected(
         std::format("{}: {}. {}", path.string(), std::strerror(errno), kGiveExtents));
@@ -115,9 +117,10 @@ std::expected<DiskPlaces, std::string> find_disk_places(std::span<const ModelFil
                                                         const DiskPlaceOptions& options) {
   std::vector<ListedFile> lists;
   if (!options.extents.empty()) {
-    std::ifstream in(options.extents);
-    if (!in) return std::unexpected(std::format("{}: {}", options.extents, std::strerror(errno)));
-    auto parsed = parse_filefrag(in);
+    auto in = InputFile::open(options.extents, InputKind::RegularOrPipe);
+    if (!in) return std::unexpected(in.error().message);
+    auto parsed = parse_filefrag(in->stream());
+    if (const Status read = in->finished(); !read) return std::unexpected(read.error().message);
     if (!parsed)
       return std::unexpected(std::format("{}: {}", options.extents, parsed.error().message));
     lists = *std::move(parsed);

@@ -167,7 +167,7 @@ void print(const GgufOptions& options, const GgufIndex& index) {
         print_compression_csv(report);
         break;
       case Form::Json:
-        print_line("{}", text_of(to_json(report)));
+        put_line(text_of(to_json(report)));
         break;
     }
     return;
@@ -177,10 +177,10 @@ void print(const GgufOptions& options, const GgufIndex& index) {
       print_tensors(index);
       break;
     case Form::Csv:
-      print_text("{}", csv_of(index));
+      put(csv_of(index));
       break;
     case Form::Json:
-      print_line("{}", text_of(to_json(index)));
+      put_line(text_of(to_json(index)));
       break;
   }
 }
@@ -189,12 +189,12 @@ void print(const GgufOptions& options, const GgufIndex& index) {
 int print_faults(const GgufIndex& index) {
   int exit_code = 0;
   for (const GgufFault& fault : index.faults()) {
-    std::println(stderr, "tt gguf: {}", escape_control_chars(fault.message));
+    print_message("tt gguf: {}", fault.message);
     if (!fault.is_note()) exit_code = 1;
   }
   if (exit_code != 0) return exit_code;
   if (const std::string why = not_a_model(index); !why.empty())
-    std::println(stderr, "tt gguf: {}", escape_control_chars(why));
+    print_message("tt gguf: {}", why);
   return 0;
 }
 

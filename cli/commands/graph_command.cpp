@@ -55,9 +55,9 @@ int run(const GraphOptions& options) {
   if (!part) return progress.failed(part.error());
   progress.end();
   if (form == GraphForm::Dot) {
-    print_text("{}", options.collapse ? collapsed_dot(*part) : to_dot(*part));
+    put(options.collapse ? collapsed_dot(*part) : to_dot(*part));
   } else {
-    print_line("{}", text_of(options.collapse ? collapsed_json(*part) : to_json(*part)));
+    put_line(text_of(options.collapse ? collapsed_json(*part) : to_json(*part)));
   }
   return progress.exit_code();
 }

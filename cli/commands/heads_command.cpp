@@ -100,7 +100,7 @@ int run(const HeadsOptions& options) {
     if (!steps) return progress.failed(steps.error());
     progress.end();
     if (options.json) {
-      print_line("{}", text_of(to_json(*steps)));
+      put_line(text_of(to_json(*steps)));
     } else {
       print_kv(*steps);
     }
@@ -112,7 +112,7 @@ int run(const HeadsOptions& options) {
   if (!table) return progress.failed(table.error());
   progress.end();
   if (options.json) {
-    print_line("{}", text_of(to_json(*table)));
+    put_line(text_of(to_json(*table)));
   } else {
     print_heads(*table);
   }

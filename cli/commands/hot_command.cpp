@@ -163,7 +163,7 @@ int run(const HotOptions& options) {
     if (query.by == Axis::Tensor)
       out["kind"] = query.filter.kind ? Json(to_text(*query.filter.kind)) : Json();
     for (const auto& [kind, sums] : others) out["other_kinds"][to_text(kind)] = to_json(sums);
-    print_line("{}", text_of(out));
+    put_line(text_of(out));
   } else {
     print_tables(*hot, *all, others);
     if (index->left_out() > 0)

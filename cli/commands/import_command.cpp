@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <format>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -19,6 +18,8 @@
 #include "cli/options/output_path.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"
+#include "cli/terminal/standard_output.h"
+#include "tracer/format/file/input_file.h"
 
 namespace tt::cli {
 namespace {
@@ -36,7 +37,7 @@ std::optional<TraceError> source_error(const fs::path& from) {
     return TraceError{TraceError::Kind::NotASession, from.string() + " " + text};
   };
   std::error_code none;
-  if (!fs::exists(from, none)) return not_found(from);
+  if (!fs::exists(from, none) && !none) return not_found(from);
   if (fs::is_directory(from, none)) {
     return fs::exists(from / exchange::kMetadata, none)
                ? std::nullopt
@@ -44,8 +45,10 @@ std::optional<TraceError> source_error(const fs::path& from) {
                                      "export --format folder "
                                      "writes one."));
   }
+  auto file = InputFile::open(from);
+  if (!file) return file.error();
   std::string begin(6, '\0');
-  std::ifstream(from, std::ios::binary).read(begin.data(), std::ssize(begin));
+  file->stream().read(begin.data(), std::ssize(begin));
   if (begin == "SQLite") return error("is a session already. tt show shows what is in it.");
   if (begin.starts_with("GGUF")) return error("is a model. tt gguf lists what is in it.");
   return std::nullopt;
@@ -69,11 +72,11 @@ int run(const ImportOptions& options) {
   if (failed) return progress.failed(options.output.string() + ": " + failed.message());
   progress.end();
   if (!options.quiet) {
-    std::println(stderr, "{}: {}, {}, {} touched", options.output.string(),
-                 counted(imported->steps, "step"), counted(imported->accesses, "access"),
-                 counted(imported->bytes, "byte"));
+    print_message("{}: {}, {}, {} touched", options.output.string(),
+                  counted(imported->steps, "step"), counted(imported->accesses, "access"),
+                  counted(imported->bytes, "byte"));
     if (const std::string ignored = exchange::ignored_text(*imported); !ignored.empty())
-      std::println(stderr, "not kept: {}", escape_control_chars(ignored));
+      print_message("not kept: {}", escape_control_chars(ignored));
   }
   return 0;
 }

@@ -336,7 +336,7 @@ int run(const MemoryCommand& options) {
   predict_ways(outlook);
   progress.end();
   if (options.json) {
-    print_line("{}", text_of(json_of(outlook)));
+    put_line(text_of(json_of(outlook)));
   } else {
     print_outlook(outlook);
   }

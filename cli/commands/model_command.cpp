@@ -3,10 +3,10 @@
 // removed after an interrupt.
 #include <cstdio>
 #include <format>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <print>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -16,6 +16,7 @@
 #include "cli/terminal/interrupt_guard.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/status_line.h"
+#include "tracer/format/file/input_file.h"
 #include "tracer/modelgen/model_writer.h"
 
 namespace tt::cli {
@@ -50,10 +51,10 @@ void print_list() {
 }
 
 std::expected<std::vector<std::string>, std::string> read_pieces(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    return std::unexpected(std::format("--pieces: cannot read {}. Specify a text file.", path));
-  }
+  constexpr std::uint64_t kMaxBytes = 64U << 20;
+  const auto text = read_input(path, kMaxBytes, InputKind::RegularOrPipe);
+  if (!text) return std::unexpected("--pieces: " + text.error().message);
+  std::istringstream file(*text);
   std::vector<std::string> pieces;
   for (std::string line; std::getline(file, line);) {
     pieces.push_back(line == "\\n" ? "\n" : line);
@@ -83,7 +84,7 @@ int run(GeneratedModel& options) {
     return 0;
   }
   const auto fail = [](const std::string& message, int exit_code) {
-    std::println(stderr, "tt model: {}", message);
+    print_message("tt model: {}", message);
     return exit_code;
   };
   if (options.shape.empty()) {

@@ -245,7 +245,7 @@ int run_layers(SessionReader& reader, const MoeOptions& options, Progress& progr
   progress.end();
   for (const RouterDetail& detail : *details) {
     if (options.json) {
-      print_line("{}", text_of(to_json(detail)));
+      put_line(text_of(to_json(detail)));
     } else {
       if (&detail != &details->front()) put("\n");
       print_detail(detail);
@@ -278,7 +278,7 @@ int run(const MoeOptions& options) {
                         {"slots_per_layer", pinning->slots_per_layer(Bytes{*options.budget})}};
     }
     json["caches"] = to_json(*caches);
-    print_line("{}", text_of(json));
+    put_line(text_of(json));
   } else if (routers->empty()) {
     const auto info = reader->info();
     print_line("{}", info && info->n_experts > 0

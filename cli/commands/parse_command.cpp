@@ -106,7 +106,7 @@ int validate_file(const ParseOptions& options, Progress& progress) {
   if (!validation) return progress.failed(validation.error());
   progress.end();
   if (options.json) {
-    print_line("{}", text_of(to_json(*validation)));
+    put_line(text_of(to_json(*validation)));
   } else {
     print_checks(*validation);
   }
@@ -194,7 +194,7 @@ int show_statistics(const SessionReader& reader, const ParseOptions& options, Pr
   if (options.json) {
     Json out = to_json(stats, options.limit);
     if (index->leave_out() != LeaveOut::Nothing) out["left_out_steps"] = index->left_out();
-    print_line("{}", text_of(out));
+    put_line(text_of(out));
   } else {
     print_statistics(stats, options.limit);
     if (index->left_out() > 0)
@@ -244,7 +244,7 @@ int run(const ParseOptions& options) {
   if (!page) return progress.failed(page.error());
   progress.end();
   if (options.json) {
-    print_line("{}", text_of(accesses_json(*page, info->id, query)));
+    put_line(text_of(accesses_json(*page, info->id, query)));
   } else if (!page->rows.empty()) {
     print_rows(*page);
   }

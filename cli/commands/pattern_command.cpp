@@ -85,7 +85,7 @@ int run(const PatternOptions& options) {
       return progress.failed(written.error());
   }
   if (to_stdout) {
-    print_text("{}", json);
+    put(json);
   } else {
     print_summary(*pattern, *same);
   }

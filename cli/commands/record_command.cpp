@@ -6,12 +6,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <format>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <print>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -31,6 +29,7 @@
 #include "program/validators.h"
 #include "tracer/engine/backends.h"
 #include "tracer/engine/generation_queue.h"
+#include "tracer/format/file/input_file.h"
 #include "tracer/format/file/session_reader.h"
 #include "tracer/gguf/gguf_index.h"
 #include "tracer/sandbox/sandbox.h"
@@ -104,7 +103,7 @@ struct Failure {
 };
 
 int fail(const Failure& failure) {
-  std::println(stderr, "tt record: {}", escape_control_chars(failure.message));
+  print_message("tt record: {}", failure.message);
   return failure.exit_code;
 }
 
@@ -117,21 +116,11 @@ constexpr std::size_t kMaxPromptBytes = 64U << 20;
 
 std::expected<std::string, Failure> read_prompt(const RecordOptions& options) {
   const std::string& name = options.prompt_file;
-  const fs::path path = prompt_path(options);
-  std::error_code none;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || fs::is_directory(path, none))
-    return std::unexpected(Failure{"--file: cannot read " + name});
-  std::string text(kMaxPromptBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  text.shrink_to_fit();
-  std::string error = utf8_error(text);
-  if (text.empty()) error = "is empty";
-  if (text.size() > kMaxPromptBytes)
-    error = std::format("is longer than {} MiB", kMaxPromptBytes >> 20);
+  auto text = read_input(prompt_path(options), kMaxPromptBytes, InputKind::RegularOrPipe);
+  if (!text) return std::unexpected(Failure{"--file: " + text.error().message});
+  const std::string error = text->empty() ? "is empty" : utf8_error(*text);
   if (!error.empty()) return std::unexpected(Failure{"--file: " + name + " " + error});
-  return text;
+  return *std::move(text);
 }
 
 std::expected<Prompt, Failure> make_prompt(const RecordOptions& options) {
@@ -196,24 +185,23 @@ JobStatus print_answer(GenerationQueue& queue, const std::string& id, EventQueue
 }
 
 void print_summary(const fs::path& file, const JobStatus& status) {
-  std::println(stderr, "{}: {}, {} generated ({})", file.string(),
-               counted(status.prompt_tokens, "prompt token"), status.generated,
-               to_text(status.stop_reason));
+  print_message("{}: {}, {} generated ({})", file.string(),
+                counted(status.prompt_tokens, "prompt token"), status.generated,
+                to_text(status.stop_reason));
   const auto reader = SessionReader::open(file);
   if (!reader) return;
   const auto steps = reader->step_count();
   std::error_code none;
   if (steps) {
-    std::println(stderr, "{}, {}", counted(*steps, "step"),
-                 format_bytes(static_cast<double>(fs::file_size(file, none))));
+    print_message("{}, {}", counted(*steps, "step"),
+                  format_bytes(static_cast<double>(fs::file_size(file, none))));
   }
   if (const auto info = reader->info()) {
     if (const std::string budget = memory_budget_text(*info); !budget.empty())
-      std::println(stderr, "memory budget {}", budget);
+      print_message("memory budget {}", budget);
   }
   if (const auto losses = reader->losses(); losses && *losses != LossCounters{}) {
-    std::println(
-        stderr,
+    print_message(
         "lost: times of {} steps, {} slot values, {} steps with a wrong op count, {} steps "
         "not written, {} page faults",
         losses->steps_without_times, losses->slot_values_dropped, losses->count_mismatches,
@@ -272,7 +260,7 @@ int run(RecordOptions& options) {
   }
   if (const std::string warning = queue.load_state().warning; !warning.empty()) {
     line.clear();
-    std::println(stderr, "tt record: {}", warning);
+    print_message("tt record: {}", warning);
   }
   const auto job = queue.submit(options.request);
   if (!job) return fail({job.error().message});

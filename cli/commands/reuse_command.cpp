@@ -68,7 +68,7 @@ int run(ReuseOptions& options) {
   progress.end();
   const bool minimal = progress.note_missing_accesses(*reader);
   if (options.json) {
-    print_line("{}", text_of(to_json(*found)));
+    put_line(text_of(to_json(*found)));
   } else if (!minimal) {
     print_table(*found);
   }

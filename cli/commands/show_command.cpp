@@ -291,7 +291,7 @@ int run(const ShowOptions& options) {
   progress.end();
   progress.note_missing_accesses(*reader);
   if (options.json) {
-    print_line("{}", text_of(json_of(*summary)));
+    put_line(text_of(json_of(*summary)));
   } else {
     print_session(*summary, options.facts);
   }

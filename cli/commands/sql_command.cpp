@@ -44,8 +44,8 @@ int fail(const sql::QueryError& error, const std::string& statement, Progress& p
     const std::size_t before = statement.rfind('\n', *error.offset == 0 ? 0 : *error.offset - 1);
     const std::size_t begin = before == std::string::npos ? 0 : before + 1;
     const std::size_t end = std::min(statement.find('\n', begin), statement.size());
-    std::println(stderr, "  {}\n  {}^", statement.substr(begin, end - begin),
-                 std::string(*error.offset >= begin ? *error.offset - begin : 0, ' '));
+    print_message("  {}\n  {}^", statement.substr(begin, end - begin),
+                  std::string(*error.offset >= begin ? *error.offset - begin : 0, ' '));
   }
   return code;
 }

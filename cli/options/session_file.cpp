@@ -9,12 +9,13 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
-#include <print>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "analysis/common/format_units.h"
+#include "cli/terminal/standard_output.h"
+#include "tracer/format/file/input_file.h"
 #include "tracer/text/nearest.h"
 
 namespace tt::cli {
@@ -45,11 +46,13 @@ std::optional<TraceError> other_kind(const fs::path& file) {
                      : "is a folder, not a session file. tt import creates a session from a run "
                        "folder.");
   }
-  if (!fs::exists(file, none)) return not_found(file);
+  if (!fs::exists(file, none) && !none) return not_found(file);
   if (fs::file_size(file, none) == 0 && !none)
     return error("is empty. Copy it again, or record another session: tt record");
+  auto opened = InputFile::open(file);
+  if (!opened) return opened.error();
   std::string begin(4, '\0');
-  std::ifstream(file, std::ios::binary).read(begin.data(), std::ssize(begin));
+  opened->stream().read(begin.data(), std::ssize(begin));
   if (begin == "GGUF") return error("is a model, not a session. tt gguf lists what is in it.");
   if (begin.starts_with('{'))
     return error(
@@ -100,15 +103,15 @@ void recover_if_unfinished(const std::string& file) {
   if (!is_marked_running(file)) return;
   const auto recovered = recover_session(file);
   if (!recovered) return;
-  std::println(stderr, "tt: the recording of {} was not finished; recovered {}", file,
-               counted(recovered->steps, "step"));
+  print_message("tt: the recording of {} was not finished; recovered {}", file,
+                counted(recovered->steps, "step"));
 }
 
 std::expected<SessionReader, TraceError> open_session(const std::string& file) {
   if (auto other = other_kind(file)) return std::unexpected(*std::move(other));
   recover_if_unfinished(file);
   // Some verbs can show its begin.
-  if (const std::string cut = missing_part(file); !cut.empty()) std::println(stderr, "{}", cut);
+  if (const std::string cut = missing_part(file); !cut.empty()) print_message("{}", cut);
   return SessionReader::open(file).transform_error([](TraceError error) {
     if (error.kind == TraceError::Kind::NotASession)
       error.message +=

@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <format>
-#include <print>
 #include <utility>
 
-#include "api/text/escape_control_chars.h"
+#include "cli/terminal/standard_output.h"
 
 namespace tt::cli {
 
@@ -72,13 +71,13 @@ void Progress::warn_of_damage(std::optional<std::uint32_t> readable_steps) {
 
 void Progress::warn(const std::string& message) {
   line_.clear();
-  std::println(stderr, "tt {}: {}", verb_, escape_control_chars(message, "\n"));
+  print_message("tt {}: {}", verb_, message);
   warned_ = true;
 }
 
 void Progress::note(const std::string& reason) {
   line_.clear();
-  std::println(stderr, "tt {}: {}", verb_, escape_control_chars(reason, "\n"));
+  print_message("tt {}: {}", verb_, reason);
 }
 
 bool Progress::note_missing_accesses(const SessionReader& reader, std::string_view which) {
@@ -96,7 +95,7 @@ int Progress::failed(const TraceError& error) { return failed(error.message); }
 int Progress::failed(const std::string& message) {
   end();
   if (was_interrupted()) return 130;
-  std::println(stderr, "tt {}: {}", verb_, escape_control_chars(message, "\n"));
+  print_message("tt {}: {}", verb_, message);
   return 1;
 }
 

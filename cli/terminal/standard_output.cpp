@@ -1,5 +1,7 @@
 #include "cli/terminal/standard_output.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <print>
@@ -17,6 +19,9 @@ void check_write(bool written) {
 }  // namespace
 
 void put(std::string_view text) {
+  static const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  std::string escaped;
+  if (terminal) text = escaped = escape_control_chars(text, "\n\t");
   check_write(std::fwrite(text.data(), 1, text.size(), stdout) == text.size());
 }
 

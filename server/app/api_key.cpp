@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <format>
@@ -14,6 +13,7 @@
 #include <system_error>
 
 #include "server/frontend/secret.h"
+#include "tracer/format/file/input_file.h"
 
 namespace tt {
 
@@ -64,24 +64,21 @@ std::expected<ApiKey, std::string> load_api_key(const ApiKeyOptions& options) {
       return ApiKey{.key = options.key, .notice = {}};
     return std::unexpected(invalid_key_error("The API key"));
   }
-  const File file = open_file(options.file, O_RDONLY, "r");
-  if (!file && errno == ENOENT) return create_key_file(options.file);
-  std::array<char, kMaxKeyLength + 256> buffer{};
-  const std::size_t got = file ? std::fread(buffer.data(), 1, buffer.size(), file.get()) : 0;
-  if (!file || std::ferror(file.get()) != 0) {
-    return std::unexpected(
-        std::format("The key file {} cannot be read: {}.", options.file.string(), reason()));
-  }
-  std::string_view text(buffer.data(), got);
+  constexpr std::uint64_t kMaxFileBytes = kMaxKeyLength + 255;
+  const auto content = read_input(options.file, kMaxFileBytes);
+  if (!content && content.error().kind == TraceError::Kind::NotFound)
+    return create_key_file(options.file);
+  if (!content) return std::unexpected(std::format("The key file {}.", content.error().message));
+  std::string_view text = *content;
   constexpr std::string_view kBlank = " \t\r\n";
   text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
   text = text.substr(0, text.find_last_not_of(kBlank) + 1);
-  // A full buffer means the file may continue past what was read.
-  if (got == buffer.size() || !is_valid_key(text)) {
+  if (!is_valid_key(text)) {
     return std::unexpected(invalid_key_error(std::format("The key in {}", options.file.string())));
   }
   struct stat facts{};
-  const bool world_readable = fstat(fileno(file.get()), &facts) == 0 && (facts.st_mode & 0044) != 0;
+  const bool world_readable =
+      stat(options.file.c_str(), &facts) == 0 && (facts.st_mode & 0044) != 0;
   return ApiKey{.key = std::string(text),
                 .notice = world_readable
                               ? std::format("other users of this machine can read the key file {}",

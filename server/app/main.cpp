@@ -10,6 +10,7 @@
 #include <string>
 
 #include "api/openapi/openapi.h"
+#include "program/guarded_main.h"
 #include "program/installation.h"
 #include "server/app/api_key.h"
 #include "server/app/frontend_options.h"
@@ -32,6 +33,7 @@
 #include "server/sessions/work_folder.h"
 #include "tracer/engine/backends.h"
 #include "tracer/format/file/session_reader.h"
+#include "tracer/sandbox/confinement.h"
 #include "tracer/sandbox/sandbox.h"
 
 namespace {
@@ -148,9 +150,7 @@ void return_freed_memory() {
   mallopt(M_TRIM_THRESHOLD, kLargeBytes);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   return_freed_memory();
   const tt::Installation installation = tt::current_installation();
   auto options = tt::parse_server_options(argc, argv, installation);
@@ -174,6 +174,8 @@ int main(int argc, char** argv) {
   tt::TotalsCache totals;
   tt::QueryQueue queue;
   tt::Sandbox sandbox(installation.worker);
+  if (const std::string missing = tt::missing_confinement(); !missing.empty())
+    log.info("child processes are less confined (docs/limits.md)", {{"reason", missing}});
   tt::StatementCheck statements(&sandbox);
   tt::Retention retention(
       sessions, retention_of(*options), [&log](const tt::RemovedSession& removed) {
@@ -264,4 +266,10 @@ int main(int argc, char** argv) {
   retention.stop();
   sessions.finish_files();  // no reader is left
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return tt::guarded_main("tt-server", [&] { return run(argc, argv); });
 }

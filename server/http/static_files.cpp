@@ -4,9 +4,10 @@
 #include <array>
 #include <cstdint>
 #include <format>
-#include <fstream>
 #include <iterator>
 #include <system_error>
+
+#include "tracer/format/file/input_file.h"
 
 namespace tt {
 
@@ -74,9 +75,9 @@ std::optional<StaticFile> StaticFiles::find(std::string_view path) const {
   if (!index && !is_plain(path)) return std::nullopt;
   const fs::path file = folder_ / (index ? "index.html" : path.substr(1));
 
-  std::error_code none;
-  std::ifstream in(file, std::ios::binary);
-  if (!in || !fs::is_regular_file(file, none)) {
+  constexpr std::uint64_t kMaxBytes = 256U << 20;
+  auto content = read_input(file, kMaxBytes);
+  if (!content) {
     if (!index) return std::nullopt;
     return StaticFile{.body = kNotBuilt,
                       .type = "text/html; charset=utf-8",
@@ -84,7 +85,7 @@ std::optional<StaticFile> StaticFiles::find(std::string_view path) const {
                       .etag = etag_of(kNotBuilt)};
   }
   StaticFile found{
-      .body = std::string(std::istreambuf_iterator<char>(in), {}),
+      .body = *std::move(content),
       .type = type_of(file),
       .cache = path.starts_with("/assets/") ? "public, max-age=31536000, immutable" : "no-cache",
       .etag = {}};

@@ -78,7 +78,9 @@ std::string json_of_fields(std::string_view component, std::string_view message,
   for (const LogField& field : fields) {
     std::visit([&](const auto& value) { line[std::string(field.name)] = value; }, field.value);
   }
-  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).substr(1);
+  // ASCII only: a terminal obeys DEL and the control characters of C1 too.
+  constexpr bool kAscii = true;
+  return line.dump(-1, ' ', kAscii, nlohmann::json::error_handler_t::replace).substr(1);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ class OpenFile {
  public:
   static std::expected<std::shared_ptr<OpenFile>, TraceError> open(
       const std::filesystem::path& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return std::unexpected(file_error(path, {errno, std::generic_category()}));
     auto file = std::shared_ptr<OpenFile>(new OpenFile(fd));
     if (fstat(fd, &file->facts_) != 0)

@@ -217,7 +217,7 @@ TEST(BenchModel, ReportsErrors) {
       {"-p 0 -n 0", 2, "there is nothing to measure: -p and -n are 0"},
       {"none.gguf", 1, "none.gguf"},
       {"text.json -p 8 -n 0 -r 1", 1, "text.json"},
-      {"--compare a.json none.json", 1, "cannot read none.json"},
+      {"--compare a.json none.json", 1, "none.json cannot be read: No such file"},
       {"--compare a.json", 2, "--compare"},
       {"--compare a.json text.json", 1,
        "text.json is not a result of tt bench-model -o json (nor of llama-bench): it is not valid "

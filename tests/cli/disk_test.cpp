@@ -147,9 +147,9 @@ TEST_F(DiskCommand, SaysWhatDoesNotFit) {
     EXPECT_EQ(result.code, code) << arguments;
     EXPECT_TRUE(result.err.contains(message)) << arguments << ": " << result.err;
   };
-  fails("none.txt", "none.txt: No such file");
+  fails("none.txt", "none.txt cannot be read: No such file");
   fails("a.ttrace", "blkparse -i");
-  fails("blkparse.txt --extents none.txt", "none.txt: No such file");
+  fails("blkparse.txt --extents none.txt", "none.txt cannot be read: No such file");
   fails("blkparse.txt --extents blkparse.txt", "filefrag -v");
   fails("blkparse.txt --partition-start 0 --disk 8,1" + list_option_, "it has 8,16");
   fails("blkparse.txt --partition-start 4096000000" + list_option_, "--partition-start");

@@ -215,7 +215,7 @@ TEST_F(Record, ReportsErrorsAndLeavesNoFiles) {
       {"-p x -o /dev/null --force", 1, "is not a regular file"},
       {"-p x -o $(printf '%0300d' 1)", 1, "name too long"},
       {"-f out -o a.ttrace", 1, "out is empty"},
-      {"-f . -o a.ttrace", 1, "cannot read ."},
+      {"-f . -o a.ttrace", 1, ". cannot be read: it is a folder"},
       {"-f absent.txt -o a.ttrace", 1, "absent.txt"},
       {"-p x -m absent.gguf -o a.ttrace", 1, "absent.gguf"},
       {"-p x -o no/such/folder/a.ttrace", 1, "no/such/folder"},

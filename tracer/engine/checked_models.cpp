@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <format>
-#include <fstream>
+#include <sstream>
 #include <system_error>
 
 #include "tracer/engine/backends.h"
+#include "tracer/format/file/input_file.h"
 #include "tracer/format/file/replace_file.h"
 #include "tracer/gguf/gguf_index.h"
 
@@ -58,9 +59,12 @@ std::string CheckedModels::key_of(const ModelOptions& model, const ContextOption
 }
 
 std::vector<std::string> CheckedModels::keys() const {
+  // Another file than ours counts as empty, and is replaced.
+  constexpr std::uint64_t kMaxBytes = 4U << 20;
+  const auto text = read_input(file_, kMaxBytes);
   std::vector<std::string> all;
-  std::ifstream file(file_);
-  for (std::string line; std::getline(file, line);) all.push_back(line);
+  std::istringstream lines(text.value_or(""));
+  for (std::string line; std::getline(lines, line) && all.size() < kMaxModels;) all.push_back(line);
   return all;
 }
 

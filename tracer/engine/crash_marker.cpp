@@ -2,16 +2,19 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <sstream>
 #include <system_error>
 #include <utility>
+
+#include "tracer/format/file/input_file.h"
+#include "tracer/format/file/replace_file.h"
 
 namespace tt {
 
@@ -49,8 +52,9 @@ void on_crash(int number) {
     const char* model = slot.load();
     const char* file = handler_state.file.load();
     if (model == nullptr || file == nullptr) continue;
-    if (fd < 0) fd = ::open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0) break;
+    if (fd < 0) fd = ::open(file, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0600);
+    struct stat facts{};
+    if (fd < 0 || ::fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode)) break;
     write_all(fd, kCrashSignals[which].name);
     write_all(fd, model);
   }
@@ -103,7 +107,8 @@ CrashMarker::Evaluation::~Evaluation() {
 }
 
 std::vector<CrashMarker::Entry> CrashMarker::entries() const {
-  std::ifstream file(file_, std::ios::binary);
+  constexpr std::uint64_t kMaxBytes = 1U << 20;
+  std::istringstream file(read_input(file_, kMaxBytes).value_or(""));
   std::vector<Entry> entries;
   for (Entry entry;
        std::getline(file, entry.signal, '\0') && std::getline(file, entry.model, '\0');)
@@ -132,8 +137,9 @@ void CrashMarker::forget(const fs::path& model) {
     fs::remove(file_, ignored);
     return;
   }
-  std::ofstream file(file_, std::ios::binary | std::ios::trunc);
-  for (const Entry& entry : all) file << entry.signal << '\0' << entry.model << '\0';
+  std::string text;
+  for (const Entry& entry : all) text += entry.signal + '\0' + entry.model + '\0';
+  (void)replace_file(file_, text);
 }
 
 }  // namespace tt

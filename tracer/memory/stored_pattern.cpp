@@ -2,12 +2,12 @@
 
 #include <cmath>
 #include <format>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
+#include "tracer/format/file/input_file.h"
 #include "tracer/format/file/replace_file.h"
 
 namespace tt {
@@ -167,15 +167,12 @@ std::expected<StoredPattern, std::string> parse_pattern(std::string_view text,
 
 std::optional<std::expected<StoredPattern, std::string>> read_pattern(
     const std::filesystem::path& file, std::span<const ModelFile> files) {
-  constexpr std::uintmax_t kMaxBytes = 16U << 20;
-  std::error_code failed;
-  const std::uintmax_t size = std::filesystem::file_size(file, failed);
-  if (failed) return std::nullopt;
-  if (size > kMaxBytes) return std::unexpected(damaged("it is larger than 16 MiB"));
-  std::ifstream in(file);
-  if (!in) return std::unexpected(std::string("cannot be read"));
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  return parse_pattern(text, files);
+  constexpr std::uint64_t kMaxBytes = 16U << 20;
+  const auto text = read_input(file, kMaxBytes);
+  if (!text && text.error().kind == TraceError::Kind::NotFound) return std::nullopt;
+  // Without the path, which the callers name.
+  if (!text) return std::unexpected(text.error().message.substr(file.string().size() + 1));
+  return parse_pattern(*text, files);
 }
 
 std::filesystem::path pattern_file(const std::filesystem::path& folder,

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <format>
-#include <fstream>
 #include <optional>
 #include <set>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "api/exchange/import/log_names.h"
 #include "api/exchange/import/routing_log.h"
 #include "api/exchange/rows/session_metadata.h"
+#include "tracer/format/file/input_file.h"
 #include "tracer/text/join.h"
 
 namespace tt::exchange {
@@ -36,13 +36,10 @@ class LogImport {
       : log_(std::move(log)), session_(std::move(session)) {}
 
   std::expected<ImportCounts, TraceError> run(const ContinueCheck& keep_going) {
-    std::ifstream in(log_, std::ios::binary);
-    if (!in) {
-      return std::unexpected(
-          TraceError{TraceError::Kind::NotFound, log_.string() + " cannot be opened."});
-    }
+    auto in = InputFile::open(log_);
+    if (!in) return std::unexpected(std::move(in.error()));
     std::string line;
-    for (std::size_t unchecked = kCheckBytes; read_line(in, line);) {
+    for (std::size_t unchecked = kCheckBytes; read_line(in->stream(), line);) {
       ++line_;
       unchecked += line.size() + 1;
       if (unchecked > kCheckBytes) {
@@ -61,6 +58,7 @@ class LogImport {
       if (const WriteResult taken = take(entry.event, entry.fields); !taken)
         return std::unexpected(taken.error());
     }
+    if (const Status read = in->finished(); !read) return std::unexpected(read.error());
     return finish();
   }
 
@@ -261,9 +259,10 @@ class LogImport {
 
 // Without leading blank lines; empty if the file cannot be read.
 std::string first_line(const std::filesystem::path& log) {
-  std::ifstream in(log, std::ios::binary);
+  auto in = InputFile::open(log);
   std::string line;
-  while (in && read_line(in, line) && line.find_first_not_of(" \t\r") == std::string::npos) {
+  while (in && read_line(in->stream(), line) &&
+         line.find_first_not_of(" \t\r") == std::string::npos) {
   }
   return line;
 }

@@ -9,12 +9,14 @@ namespace tt::exchange {
 
 inline constexpr std::size_t kMaxLineBytes = std::size_t{64} << 20;
 
-// Returns false at the end of the file. An overlong line is truncated, and is then invalid.
+// Returns false at the end of the file. An overlong line ends where it is too long, and is then
+// invalid: the rest of a sparse file can have any length.
 inline bool read_line(std::istream& in, std::string& line) {
   line.clear();
   for (int c = in.get(); c != std::char_traits<char>::eof(); c = in.get()) {
     if (c == '\n') return true;
-    if (line.size() < kMaxLineBytes) line += static_cast<char>(c);
+    line += static_cast<char>(c);
+    if (line.size() == kMaxLineBytes) return true;
   }
   return !line.empty();
 }

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <format>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <set>
@@ -16,6 +15,7 @@
 #include "api/exchange/import/imported_row.h"
 #include "api/exchange/import/log_lines.h"
 #include "api/exchange/rows/session_metadata.h"
+#include "tracer/format/file/input_file.h"
 #include "tracer/text/parse_number.h"
 
 namespace tt::exchange {
@@ -73,14 +73,11 @@ class RoutingImport {
   TraceError wrong(const std::string& what) const { return damaged(log_, line_, what); }
 
   WriteResult read(const ContinueCheck& keep_going) {
-    std::ifstream in(log_, std::ios::binary);
-    if (!in) {
-      return std::unexpected(
-          TraceError{TraceError::Kind::NotFound, log_.string() + " cannot be opened."});
-    }
+    auto in = InputFile::open(log_);
+    if (!in) return std::unexpected(std::move(in.error()));
     std::string line;
     constexpr std::uint64_t kLinesPerCheck = 1U << 14;
-    while (read_line(in, line)) {
+    while (read_line(in->stream(), line)) {
       if (line_++ % kLinesPerCheck == 0 && !keep_going()) return std::unexpected(cancelled_error());
       if (trimmed(line).empty()) continue;
       const auto values = line.find_first_not_of(" \t") != std::string::npos &&
@@ -91,7 +88,7 @@ class RoutingImport {
       if (!values->has_value()) continue;  // a header
       if (const WriteResult added = add(**values); !added) return added;
     }
-    return {};
+    return in->finished();
   }
 
   using Parsed = std::expected<std::optional<Values>, TraceError>;

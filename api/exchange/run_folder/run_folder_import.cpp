@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <format>
-#include <fstream>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "api/exchange/run_folder/run_folder.h"
 #include "api/exchange/run_folder/run_metadata.h"
 #include "api/exchange/text/csv.h"
+#include "tracer/format/file/input_file.h"
 
 namespace tt::exchange {
 namespace {
@@ -20,18 +20,6 @@ namespace {
 constexpr std::uint64_t kMaxConstantsBytes = 128u << 20;
 constexpr std::size_t kMaxConstants = 1u << 20;
 constexpr std::size_t kMaxNameBytes = 256u << 20;  // bytes of names in the rows of a step
-
-std::expected<std::string, TraceError> read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return std::unexpected(
-        TraceError{TraceError::Kind::NotFound, path.string() + " cannot be opened."});
-  std::error_code none;
-  if (std::filesystem::file_size(path, none) > kMaxConstantsBytes)
-    return std::unexpected(
-        damaged(path, 1, std::format("The file is larger than {} MiB.", kMaxConstantsBytes >> 20)));
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 // Converts a field of accesses.csv to the JSON value of a log.
 Json json_of(CellType type, const std::string& field) {
@@ -50,7 +38,7 @@ Json json_of(CellType type, const std::string& field) {
 // The constant fields of every access, by line.
 std::expected<std::vector<ImportedRow>, TraceError> constants_in(
     const std::filesystem::path& path) {
-  const auto text = read_file(path);
+  const auto text = read_input(path, kMaxConstantsBytes);
   if (!text) return std::unexpected(text.error());
   if (text->empty()) return std::unexpected(damaged(path, 1, "The header line is missing."));
   std::string_view rest = *text;
@@ -103,11 +91,9 @@ class FolderImport {
     auto constants = constants_in(folder_ / kConstants);
     if (!constants) return std::unexpected(constants.error());
     constants_ = *std::move(constants);
-    records_.open(folder_ / kRecords, std::ios::binary);
-    if (!records_) {
-      return std::unexpected(TraceError{TraceError::Kind::NotFound,
-                                        (folder_ / kRecords).string() + " cannot be opened."});
-    }
+    auto records = InputFile::open(folder_ / kRecords);
+    if (!records) return std::unexpected(std::move(records.error()));
+    records_ = &records->stream();
     SessionInfo info = session_from(metadata->at("session"));
     info.id = safe_file_id(info.id, session_.stem().string());
     info.facts.emplace_back("trace.imported_from", "run folder");
@@ -119,6 +105,7 @@ class FolderImport {
       return add_step(*builder, step);
     });
     if (!steps) return std::unexpected(steps.error());
+    if (const Status read = records->finished(); !read) return std::unexpected(read.error());
     if (next_) {
       return std::unexpected(
           damaged(folder_ / kRecords, number_, "The step of this record is not in the metadata."));
@@ -138,7 +125,7 @@ class FolderImport {
  private:
   std::optional<AccessRecord> next_record() {
     std::array<char, kRecordBytes> bytes{};
-    if (!records_.read(bytes.data(), bytes.size())) return std::nullopt;
+    if (!records_->read(bytes.data(), bytes.size())) return std::nullopt;
     ++number_;
     return record_from(bytes, version_);
   }
@@ -200,7 +187,7 @@ class FolderImport {
 
   std::filesystem::path folder_, session_;
   std::vector<ImportedRow> constants_;
-  std::ifstream records_;
+  std::istream* records_ = nullptr;  // during run()
   std::uint64_t number_ = 0;
   std::uint32_t version_ = 1;
   std::optional<AccessRecord> next_;

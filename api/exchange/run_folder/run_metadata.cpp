@@ -1,11 +1,11 @@
 #include "api/exchange/run_folder/run_metadata.h"
 
 #include <format>
-#include <fstream>
 #include <string>
 #include <string_view>
 
 #include "api/exchange/import/imported_row.h"
+#include "tracer/format/file/input_file.h"
 
 namespace tt::exchange {
 namespace {
@@ -22,16 +22,14 @@ class MetadataScanner {
   MetadataScanner(const std::filesystem::path& path, const Take& take) : path_(path), take_(take) {}
 
   std::expected<std::string, TraceError> rest() {
-    std::ifstream file(path_, std::ios::binary);
-    if (!file) {
-      return std::unexpected(
-          TraceError{TraceError::Kind::NotFound, path_.string() + " cannot be opened."});
-    }
-    std::streambuf& text = *file.rdbuf();
+    auto file = InputFile::open(path_);
+    if (!file) return std::unexpected(std::move(file.error()));
+    std::streambuf& text = *file->stream().rdbuf();
     constexpr int kEnd = std::char_traits<char>::eof();
     for (int c = text.sbumpc(); c != kEnd; c = text.sbumpc())
       if (WriteResult taken = add(static_cast<char>(c)); !taken)
         return std::unexpected(taken.error());
+    if (const Status read = file->finished(); !read) return std::unexpected(read.error());
     if (in_steps_) return std::unexpected(invalid_metadata(path_));
     return std::move(rest_);
   }

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <format>
 
+#include "tracer/format/file/input_file.h"
+
 namespace tt {
 
 namespace {
@@ -122,6 +124,15 @@ std::expected<Database, TraceError> Database::open(const std::filesystem::path& 
     case Mode::Immutable:
       flags |= SQLITE_OPEN_READONLY;
       break;
+  }
+  // SQLite would wait for a writer if the journal were a FIFO.
+  for (const char* suffix : {"", "-journal", "-wal", "-shm"}) {
+    const std::filesystem::path file = path.string() + suffix;
+    std::error_code failed;
+    const std::string reason = not_regular_reason(std::filesystem::status(file, failed).type());
+    if (!reason.empty())
+      return std::unexpected(TraceError{
+          TraceError::Kind::Io, std::format("{} cannot be read: {}", file.string(), reason)});
   }
   const std::string uri = uri_of(path, mode == Mode::Immutable ? "immutable=1" : "");
   sqlite3* handle = nullptr;
