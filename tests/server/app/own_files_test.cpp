@@ -57,11 +57,13 @@ TEST(OwnFiles, TheServerStartsWithAnyFileInPlaceOfItsOwn) {
     client.set_read_timeout(20s);
     for (const char* target :
          {"/api/v1/health", "/api/v1/sessions", "/api/v1/models", "/api/v1/sessions/good",
-          "/api/v1/sessions/beside", "/api/v1/sessions/bad", "/api/v1/sessions/bad/file"}) {
+          "/api/v1/sessions/beside", "/api/v1/sessions/bad"}) {
       const auto answer = client.Get(target);
       ASSERT_TRUE(answer) << target;
       EXPECT_NE(answer->status, 503) << target << answer->body;
     }
+    // Without the content, which may have a terabyte.
+    ASSERT_TRUE(client.Head("/api/v1/sessions/bad/file"));
     EXPECT_EQ(client.Get("/api/v1/sessions/good")->status, 200);
     EXPECT_EQ(client.Get("/api/v1/sessions/bad")->status >= 400, true);
     server.program.signal(SIGTERM);
