@@ -65,7 +65,6 @@ TEST(OwnFiles, TheServerStartsWithAnyFileInPlaceOfItsOwn) {
     // Without the content, which may have a terabyte.
     ASSERT_TRUE(client.Head("/api/v1/sessions/bad/file"));
     EXPECT_EQ(client.Get("/api/v1/sessions/good")->status, 200);
-    EXPECT_EQ(client.Get("/api/v1/sessions/bad")->status >= 400, true);
     server.program.signal(SIGTERM);
     EXPECT_EQ(server.program.wait(), 0) << server.program.stderr_text();
   }
