@@ -1,5 +1,5 @@
 // An append-only list of byte strings in chunked storage: growing copies nothing and never
-// allocates a second, larger buffer. Value type.
+// allocates a second, larger buffer. Blocks double in size up to a limit. Value type.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,9 @@ class BlobList {
  public:
   void add(std::span<const std::byte> piece) {
     if (blocks_.empty() || blocks_.back().capacity() - blocks_.back().size() < piece.size()) {
+      const std::size_t doubled = blocks_.empty() ? kFirstBytes : 2 * blocks_.back().capacity();
       blocks_.emplace_back();
-      blocks_.back().reserve(std::max(kBlockBytes, piece.size()));
+      blocks_.back().reserve(std::max(std::min(doubled, kBlockBytes), piece.size()));
     }
     std::vector<std::byte>& block = blocks_.back();
     places_.push_back({.block = static_cast<std::uint32_t>(blocks_.size() - 1),
@@ -27,14 +28,9 @@ class BlobList {
     const Place& place = places_[i];
     return std::span(blocks_[place.block]).subspan(place.offset, place.size);
   }
-  std::size_t memory_bytes() const {
-    std::size_t bytes = places_.capacity() * sizeof(Place);
-    for (const std::vector<std::byte>& block : blocks_) bytes += block.capacity();
-    return bytes;
-  }
 
  private:
-  static constexpr std::size_t kBlockBytes = std::size_t{128} << 10;
+  static constexpr std::size_t kFirstBytes = std::size_t{2} << 10, kBlockBytes = kFirstBytes << 6;
   struct Place {
     std::uint32_t block, offset, size;
   };

@@ -34,11 +34,6 @@ void add_range(SessionIndex::BufferRanges& ranges, const std::string& buffer, st
   ranges[{buffer, begin}] = end;
 }
 
-template <class T>
-std::size_t bytes_of(const std::vector<T>& items) {
-  return items.capacity() * sizeof(T);
-}
-
 }  // namespace
 
 std::expected<SessionIndex, TraceError> SessionIndex::build(const SessionReader& reader,
@@ -294,17 +289,6 @@ void SessionIndex::add_allocation(const SessionReader& reader, AllocationId id) 
 std::span<const std::uint64_t> SessionIndex::addresses(AllocationId id) const {
   const auto known = allocations_.find(id);
   return known == allocations_.end() ? std::span<const std::uint64_t>() : known->second;
-}
-
-std::size_t SessionIndex::memory_bytes() const {
-  std::size_t bytes = bytes_of(steps_) + bytes_of(faults_);
-  for (const Series& s : series_)
-    bytes += sizeof(s) + bytes_of(s.steps) + s.parts.memory_bytes() + s.hits.memory_bytes() +
-             s.sets.memory_bytes() + bytes_of(s.number_ends) + bytes_of(s.numbers) +
-             s.packed_times.memory_bytes() + s.times.memory_bytes() + bytes_of(s.time_sum) +
-             bytes_of(s.per_part);
-  for (const auto& [id, addresses] : allocations_) bytes += bytes_of(addresses);
-  return bytes + row_.memory_bytes();
 }
 
 void OpTimes::move_to(std::uint32_t series, std::size_t place, Sum& sum) {

@@ -181,8 +181,6 @@ class SessionIndex {
   // Addresses of the tensors of an allocation; empty: not recorded.
   std::span<const std::uint64_t> addresses(AllocationId id) const;
 
-  std::size_t memory_bytes() const;  // estimate
-
  private:
   using Key = std::tuple<TemplateId, AllocationId, Phase, std::uint32_t>;
 

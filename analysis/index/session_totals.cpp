@@ -35,18 +35,6 @@ Status SessionTotals::extend(const SessionReader& reader, const ContinueCheck& k
       TraceError{TraceError::Kind::Damaged, std::format("step {} is damaged", next_)});
 }
 
-std::size_t SessionTotals::memory_bytes() const {
-  constexpr std::size_t kPerListed = 64;  // a map entry
-  std::size_t bytes = row_.memory_bytes();
-  for (const auto& [key, series] : series_) {
-    bytes +=
-        sizeof(key) + sizeof(series) + series.sets.memory_bytes() +
-        (series.op_ns.size() + series.parts.size() + series.hits.size()) * sizeof(std::uint64_t);
-    for (const auto& listed : series.listed) bytes += listed.size() * kPerListed;
-  }
-  return bytes;
-}
-
 std::expected<bool, TraceError> SessionTotals::take(const SessionReader& reader,
                                                     const SessionReader::StepRow& row) {
   const Step& head = row.head;

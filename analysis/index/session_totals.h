@@ -56,7 +56,6 @@ class SessionTotals {
   std::expected<void, TraceError> extend(const SessionReader& reader,
                                          const ContinueCheck& keep_going);
   const std::map<Key, SeriesTotals>& series() const { return series_; }
-  std::size_t memory_bytes() const;  // estimate
 
  private:
   // false: the step is damaged.

@@ -30,9 +30,6 @@ class SetTally {
     return totals_[number] +
            static_cast<std::uint32_t>(lanes_[number / 8] >> (8 * (number % 8)) & 0xFF);
   }
-  std::size_t memory_bytes() const {
-    return lanes_.size() * sizeof(std::uint64_t) + totals_.size() * sizeof(std::uint32_t);
-  }
 
  private:
   static constexpr std::size_t kMaxInLane = 255;

@@ -114,15 +114,4 @@ StepDecoder::Parts StepDecoder::parts_of(const OutlineRule& of) {
                                    : std::span<const std::int64_t>()};
 }
 
-std::size_t StepDecoder::memory_bytes() const {
-  constexpr std::size_t kPerName = 256;  // estimate, with strings and map entries
-  std::size_t bytes =
-      kPerName * (names_.tensors().size() + names_.views().size() + names_.ops().size());
-  for (const auto& [id, outline] : outlines_)
-    bytes += outline->ops.size() * sizeof(OutlineOp) +
-             outline->accesses.size() * sizeof(OutlineAccess) +
-             outline->rules.size() * sizeof(OutlineRule);
-  return bytes;
-}
-
 }  // namespace tt

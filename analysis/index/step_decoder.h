@@ -45,7 +45,6 @@ class StepDecoder {
   Parts parts_of(const OutlineRule& rule);
 
   const SessionNames& names() const { return names_; }
-  std::size_t memory_bytes() const;  // estimate, names and outlines
 
  private:
   std::expected<void, TraceError> find_outline(const SessionReader& reader, TemplateId id);

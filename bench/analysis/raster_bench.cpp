@@ -121,8 +121,7 @@ int main(int argc, char** argv) {
   const auto at_most = [](double figure, double budget) {
     return bench::compare_with_budget(figure, bench::Bound::AtMost, budget);
   };
-  std::println("index {:.0f} ms CPU, {:.0f} ms wall clock, {:.1f} MB", built.cpu_ms, built.wall_ms,
-               static_cast<double>(index->memory_bytes()) / 1e6);
+  std::println("index {:.0f} ms CPU, {:.0f} ms wall clock", built.cpu_ms, built.wall_ms);
   std::println("first raster including opening {:.0f} ms CPU, {:.0f} ms wall clock, {}",
                first.cpu_ms, first.wall_ms, at_most(first.cpu_ms, 500));
   std::println("memory of the open session {:.1f} MB, {}", memory, at_most(memory, 256));

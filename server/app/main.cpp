@@ -13,6 +13,7 @@
 #include "program/guarded_main.h"
 #include "program/installation.h"
 #include "server/app/api_key.h"
+#include "server/app/cache_limit.h"
 #include "server/app/frontend_options.h"
 #include "server/app/server_options.h"
 #include "server/app/service_manager.h"
@@ -170,8 +171,11 @@ int run(int argc, char** argv) {
   if (!prepare_folder(options->data_dir, log)) return 1;
 
   tt::SessionStore sessions(options->data_dir, options->sessions);
-  tt::IndexCache indexes;
-  tt::TotalsCache totals;
+  tt::CacheRoom caches;
+  tt::IndexCache indexes(caches);
+  tt::TotalsCache totals(caches);
+  const tt::CacheLimitFollower cache_limit(
+      caches, [reader = tt::MemoryLimitReader()] { return reader.read(); });
   tt::QueryQueue queue;
   tt::Sandbox sandbox(installation.worker);
   if (const std::string missing = tt::missing_confinement(); !missing.empty())
@@ -230,6 +234,7 @@ int run(int argc, char** argv) {
              .open = [&](const std::string& id) { return sessions.open(id); }});
   tt::add_all_routes(frontend.http(), {.recorded = {.sessions = sessions,
                                                     .retention = retention,
+                                                    .caches = caches,
                                                     .indexes = indexes,
                                                     .totals = totals,
                                                     .queue = queue,

@@ -220,6 +220,11 @@ std::string Metrics::text(const MetricsCallbacks& callbacks) const {
   out.counter("tt_expensive_queries_rejected_total",
               "Expensive queries rejected because too many were running and waiting",
               queries.rejected);
+  const CacheRoom::Stats caches = callbacks.caches();
+  out.gauge("tt_cache_entries", "Sessions of which an index or totals are in memory",
+            caches.entries);
+  out.gauge("tt_cache_bytes", "Memory that these take", caches.bytes);
+  out.gauge("tt_cache_limit_bytes", "Maximum of tt_cache_bytes now", caches.max_bytes);
   out.gauge("tt_live_clients", "Connected live clients", callbacks.live_clients());
   out.counter("tt_live_frames_lost_total", "Live messages dropped because a client queue was full",
               callbacks.live_frames_lost());

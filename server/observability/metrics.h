@@ -25,6 +25,7 @@
 #include <unordered_map>
 
 #include "server/http/query_queue.h"
+#include "server/sessions/cache_room.h"
 #include "tracer/engine/generation_queue.h"
 
 namespace tt {
@@ -32,6 +33,7 @@ namespace tt {
 // Values of other components, sampled on each read.
 struct MetricsCallbacks {
   std::function<QueryQueue::Stats()> queries;
+  std::function<CacheRoom::Stats()> caches;
   std::function<std::size_t()> live_clients;
   std::function<std::uint64_t()> live_frames_lost;
   std::function<std::uint64_t()> log_lines_lost;

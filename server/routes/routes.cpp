@@ -18,6 +18,7 @@ void add_all_routes(httplib::Server& http, const RouteServices& services) {
   });
   add_metrics_routes(http, metrics,
                      {.queries = [&queue = recorded.queue] { return queue.stats(); },
+                      .caches = [&caches = recorded.caches] { return caches.stats(); },
                       .live_clients = [&hub] { return hub.connected(); },
                       .live_frames_lost = [&hub] { return hub.stats().lost; },
                       .log_lines_lost = log_lines_lost,

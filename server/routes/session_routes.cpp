@@ -98,7 +98,7 @@ void add_session_list_routes(httplib::Server& http, SessionStore& sessions) {
 }
 
 void add_session_routes(httplib::Server& http, const SessionServices& services) {
-  const auto& [sessions, retention, indexes, totals, queue, statements] = services;
+  const auto& [sessions, retention, caches, indexes, totals, queue, statements] = services;
   add_session_list_routes(http, sessions);
   add_export_routes(http, sessions, retention);
   add_trace_routes(http, sessions, indexes);

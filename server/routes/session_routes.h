@@ -21,6 +21,7 @@ namespace tt {
 struct SessionServices {
   SessionStore& sessions;
   Retention& retention;
+  CacheRoom& caches;  // of the two caches below
   IndexCache& indexes;
   TotalsCache& totals;
   QueryQueue& queue;

@@ -1,16 +1,13 @@
 // Cache of per-session data that requires reading every step: the index for charts
 // (analysis/index/session_index.h) and the totals for SQL (analysis/index/session_totals.h).
-// An entry is built on first use, extended while the session grows, and evicted (least
-// recently used) when the total size exceeds the limit. Any thread.
+// An entry is built on first use, extended while the session grows, and removed by the CacheRoom
+// that all caches share. Any thread.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <format>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,6 +18,8 @@
 
 #include "analysis/index/session_index.h"
 #include "analysis/index/session_totals.h"
+#include "server/sessions/cache_room.h"
+#include "server/sessions/thread_heap.h"
 
 namespace tt {
 
@@ -29,17 +28,16 @@ namespace tt {
 template <class Data, auto... args>
 class SessionCache {
  public:
-  explicit SessionCache(std::size_t max_bytes) : max_bytes_(max_bytes) {}
+  // `room` must outlive the cache.
+  explicit SessionCache(CacheRoom& room) : room_(room) {}
 
  private:
-  struct Entry {
+  struct Entry final : CacheEntry {
     std::shared_timed_mutex mutex;  // shared: readers; exclusive: build and extend
     std::optional<Data> data;
     std::string session;                 // identity of the session: id and start time
     std::optional<std::string> tag;      // state of the file; nullopt: still being recorded
     std::optional<std::string> damaged;  // state of the file that cannot be read to its end
-    std::size_t bytes = 0;               // guarded by the cache's mutex, as is the next member
-    std::uint64_t used = 0;
   };
 
  public:
@@ -66,11 +64,9 @@ class SessionCache {
                                                  const std::optional<std::string>& tag,
                                                  const SessionReader& reader,
                                                  const ContinueCheck& keep_going);
-  std::size_t bytes() const;
 
  private:
   std::shared_ptr<Entry> entry_of(const std::string& id);
-  void evict(const std::shared_ptr<Entry>& entry);
   template <class Lock>
   static std::expected<Lock, TraceError> lock_entry(Entry& entry, const ContinueCheck& keep_going);
   std::expected<Handle, TraceError> build_uncached(const SessionReader& reader,
@@ -80,11 +76,8 @@ class SessionCache {
 
   static constexpr int kMaxBuilders = 2;
   static constexpr std::uint32_t kFewSteps = 2000;
-  const std::size_t max_bytes_;
+  CacheRoom& room_;
   std::counting_semaphore<kMaxBuilders> builders_{kMaxBuilders};
-  mutable std::mutex mutex_;  // guards the members below
-  std::map<std::string, std::shared_ptr<Entry>> entries_;
-  std::uint64_t clock_ = 0;
 };
 
 // The data of a handle, which is held as long as the pointer.
@@ -97,8 +90,7 @@ auto shared_data(Handle handle) {
 // The index of a session with 100 million accesses takes at most 120 MB.
 class IndexCache : public SessionCache<SessionIndex> {
  public:
-  explicit IndexCache(std::size_t max_bytes = std::size_t{512} << 20)
-      : SessionCache(max_bytes), undisturbed_(max_bytes / 4) {}
+  explicit IndexCache(CacheRoom& room) : SessionCache(room), undisturbed_(room) {}
   // As SessionCache::get_or_build(). The index does not change while the pointer is held.
   std::expected<std::shared_ptr<const SessionIndex>, TraceError> get_or_build(
       LeaveOut leave_out, const std::string& id, const std::optional<std::string>& tag,
@@ -109,7 +101,6 @@ class IndexCache : public SessionCache<SessionIndex> {
         .transform(shared_data<decltype(undisturbed_)::Handle>);
   }
   using SessionCache::get_or_build;
-  std::size_t bytes() const { return SessionCache::bytes() + undisturbed_.bytes(); }
 
  private:
   SessionCache<SessionIndex, LeaveOut::Disturbed> undisturbed_;  // most sessions need none
@@ -118,6 +109,7 @@ class IndexCache : public SessionCache<SessionIndex> {
 // The size of the totals depends on the templates, not on the length of the session: a few MB.
 class TotalsCache {
  public:
+  explicit TotalsCache(CacheRoom& room) : untimed_(room), timed_(room) {}
   // As SessionCache::get_or_build(). The totals do not change while the pointer is held.
   std::expected<std::shared_ptr<const SessionTotals>, TraceError> get_or_build(
       SessionTotals::Times times, const std::string& id, const std::optional<std::string>& tag,
@@ -128,46 +120,16 @@ class TotalsCache {
     return timed_.get_or_build(id, tag, reader, keep_going)
         .transform(shared_data<decltype(timed_)::Handle>);
   }
-  std::size_t bytes() const { return untimed_.bytes() + timed_.bytes(); }
 
  private:
-  static constexpr std::size_t kMaxBytes = std::size_t{64} << 20;  // for each of the two caches
-  SessionCache<SessionTotals, SessionTotals::Times::Skip> untimed_{kMaxBytes};
-  SessionCache<SessionTotals, SessionTotals::Times::Sum> timed_{kMaxBytes};
+  SessionCache<SessionTotals, SessionTotals::Times::Skip> untimed_;
+  SessionCache<SessionTotals, SessionTotals::Times::Sum> timed_;
 };
 
 template <class Data, auto... args>
 auto SessionCache<Data, args...>::entry_of(const std::string& id) -> std::shared_ptr<Entry> {
-  const std::scoped_lock lock(mutex_);
-  auto& entry = entries_[id];
-  if (!entry) entry = std::make_shared<Entry>();
-  entry->used = ++clock_;
-  return entry;
-}
-
-// Evicts old entries. The newest entry stays, whatever its size.
-template <class Data, auto... args>
-void SessionCache<Data, args...>::evict(const std::shared_ptr<Entry>& entry) {
-  const std::size_t bytes = entry->data->memory_bytes();
-  const std::scoped_lock lock(mutex_);
-  entry->bytes = bytes;
-  std::size_t all = 0;
-  for (const auto& [id, each] : entries_) all += each->bytes;
-  while (all > max_bytes_ && entries_.size() > 1) {
-    const auto oldest =
-        std::ranges::min_element(entries_, {}, [](const auto& each) { return each.second->used; });
-    if (oldest->second == entry) break;
-    all -= oldest->second->bytes;
-    entries_.erase(oldest);
-  }
-}
-
-template <class Data, auto... args>
-std::size_t SessionCache<Data, args...>::bytes() const {
-  const std::scoped_lock lock(mutex_);
-  std::size_t all = 0;
-  for (const auto& [id, entry] : entries_) all += entry->bytes;
-  return all;
+  return std::static_pointer_cast<Entry>(
+      room_.entry({this, id}, [] { return std::make_shared<Entry>(); }));
 }
 
 template <class Data, auto... args>
@@ -232,20 +194,23 @@ auto SessionCache<Data, args...>::get_or_build(const std::string& id,
     if (!alone) return std::unexpected(alone.error());
     const bool same = entry->data && entry->session == session;
     if (same && tag && entry->tag == tag) continue;  // another thread was faster
+    // What the entry holds is what this thread allocates and does not free here.
+    const std::int64_t before = thread_heap_bytes();
     // Data of another file state cannot be reused. A session that is being recorded is only
     // appended to.
     if (!same || entry->tag) entry->data.emplace(args...);
     entry->session = session;
     entry->tag.reset();
-    if (auto done = extend(*entry->data, reader, keep_going); !done) {
-      // A partial result must not be extended later from a different session with the same id.
-      if (tag) entry->data.reset();
+    const auto done = extend(*entry->data, reader, keep_going);
+    // A partial result must not be extended later from a different session with the same id.
+    if (!done && tag) entry->data.reset();
+    room_.grew(entry, thread_heap_bytes() - before);
+    if (!done) {
       if (tag && done.error().kind == TraceError::Kind::Damaged) entry->damaged = tag;
       return std::unexpected(done.error());
     }
     entry->tag = tag;
     extended = true;
-    evict(entry);
   }
 }
 

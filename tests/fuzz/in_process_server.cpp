@@ -116,6 +116,7 @@ struct InProcessServer::Impl {
     write_session(scratch / "", 4, "other");
     add_session_routes(http, {.sessions = sessions,
                               .retention = retention,
+                              .caches = caches,
                               .indexes = indexes,
                               .totals = totals,
                               .queue = queue,
@@ -127,8 +128,9 @@ struct InProcessServer::Impl {
   SessionStore sessions{scratch / ""};
   Retention retention{
       sessions, {.max_age = {}, .keep_bytes = {}, .disk_reserve = 0}, [](const RemovedSession&) {}};
-  IndexCache indexes;
-  TotalsCache totals;
+  CacheRoom caches;
+  IndexCache indexes{caches};
+  TotalsCache totals{caches};
   QueryQueue queue;
   Sandbox sandbox{kTestPaths.worker};
   StatementCheck statements{&sandbox};

@@ -33,6 +33,7 @@ class FakeClock {
 
 MetricsCallbacks ports() {
   return {.queries = [] { return QueryQueue::Stats{.running = 2, .waiting = 4, .rejected = 9}; },
+          .caches = [] { return CacheRoom::Stats{.entries = 4, .bytes = 11, .max_bytes = 12}; },
           .live_clients = [] { return 3; },
           .live_frames_lost = [] { return 7; },
           .log_lines_lost = [] { return 1; },
@@ -143,6 +144,9 @@ TEST(Metrics, CountsRecordingLosses) {
   EXPECT_EQ(value(all, R"(tt_steps_lost_total{what="times"})"), 2);
   EXPECT_EQ(value(all, R"(tt_steps_lost_total{what="step"})"), 5);
   EXPECT_EQ(value(all, "tt_session_bytes_written_total"), 1000);
+  EXPECT_EQ(value(all, "tt_cache_entries"), 4);
+  EXPECT_EQ(value(all, "tt_cache_bytes"), 11);
+  EXPECT_EQ(value(all, "tt_cache_limit_bytes"), 12);
   EXPECT_EQ(value(all, "tt_live_clients"), 3);
   EXPECT_EQ(value(all, "tt_live_frames_lost_total"), 7);
   EXPECT_EQ(value(all, "tt_log_lines_lost_total"), 1);

@@ -58,12 +58,13 @@ std::uint64_t steps_of(const SessionTotals& totals) {
 TEST(IndexCache, EvictsOldestWhenOverLimit) {
   const SmallSession session({small_step(0), small_step(1)});
   const SessionReader reader = session.reader();
-  IndexCache cache(1);
+  CacheRoom room(1);
+  IndexCache cache(room);
   for (const char* id : {"a", "b", "a"}) {
     const auto handle = cache.get_or_build(id, "tag", reader, never_cancel);
     ASSERT_TRUE(handle.has_value());
     EXPECT_EQ((**handle).steps().size(), 2U);
-    EXPECT_EQ(cache.bytes(), (**handle).memory_bytes()) << "only the newest is cached";
+    EXPECT_EQ(room.stats().entries, 1U) << "only the newest is cached";
   }
 }
 
@@ -71,7 +72,8 @@ TEST(IndexCache, IndexIsExtendedWithItsSession) {
   const TempFolder folder;
   GrowingSession session(folder / "s.ttrace");
   const SessionReader reader = session.reader();
-  IndexCache cache;
+  CacheRoom room;
+  IndexCache cache(room);
   for (std::uint32_t i = 0; i < 3; ++i) {
     session.add(small_step(i));
     const auto handle = cache.get_or_build("s", std::nullopt, reader, never_cancel);
@@ -86,7 +88,8 @@ TEST(IndexCache, IndexIsExtendedWithItsSession) {
 TEST(IndexCache, PartialIndexIsDiscardedWhenFileChanges) {
   const SmallSession first({small_step(0), small_step(1), small_step(2)}), next({small_step(0)});
   const SessionReader of_first = first.reader(), of_next = next.reader();
-  IndexCache cache;
+  CacheRoom room;
+  IndexCache cache(room);
   int calls = 0;
   ASSERT_FALSE(cache.get_or_build("s", "first", of_first, [&] { return ++calls < 3; }).has_value());
   const auto handle = cache.get_or_build("s", "next", of_next, never_cancel);
@@ -97,7 +100,8 @@ TEST(IndexCache, PartialIndexIsDiscardedWhenFileChanges) {
 TEST(IndexCache, CancelledCallerDoesNotWaitForBuild) {
   const SmallSession session({small_step(0)});
   const SessionReader reader = session.reader();
-  IndexCache cache;
+  CacheRoom room;
+  IndexCache cache(room);
   std::latch building(1), release_builder(1);
   std::thread builder([&] {
     const auto handle = cache.get_or_build("s", "tag", reader, [&] {
@@ -120,7 +124,8 @@ TEST(IndexCache, CancelledCallerDoesNotWaitForBuild) {
 TEST(TotalsCache, CachesTotalsWithAndWithoutTimes) {
   const SmallSession session({small_step(0), small_step(1)}), other({small_step(0)});
   const SessionReader reader = session.reader(), of_other = other.reader();
-  TotalsCache cache;
+  CacheRoom room;
+  TotalsCache cache(room);
   for (const Times times : {Times::Skip, Times::Sum}) {
     const auto built = cache.get_or_build(times, "s", "tag", reader, never_cancel);
     ASSERT_TRUE(built.has_value());
@@ -186,7 +191,8 @@ TEST(TotalsCache, DoesNotCacheDamagedSessions) {
   for (std::uint32_t i = 0; i < 2000; ++i) steps.push_back(small_step(i));
   const SmallSession session(steps);
   damage_last_quarter(session.path);
-  TotalsCache cache;
+  CacheRoom room;
+  TotalsCache cache(room);
   for (int i = 0; i < 2; ++i) {
     SCOPED_TRACE(i);
     SessionReader reader = session.reader();

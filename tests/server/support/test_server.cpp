@@ -58,6 +58,7 @@ TestServer::TestServer(const TestServerOptions& options)
             options.live);
   add_all_routes(frontend.http(), {.recorded = {.sessions = sessions,
                                                 .retention = retention,
+                                                .caches = caches,
                                                 .indexes = indexes,
                                                 .totals = totals,
                                                 .queue = queue,

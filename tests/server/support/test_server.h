@@ -73,8 +73,9 @@ class TestServer {
 
   TempFolder folder;
   const std::filesystem::path data;
-  IndexCache indexes;
-  TotalsCache totals;
+  CacheRoom caches;
+  IndexCache indexes{caches};
+  TotalsCache totals{caches};
   QueryQueue queue;
   SessionStore sessions;
   std::vector<std::string> removed;  // by retention
