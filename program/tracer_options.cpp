@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <format>
+#include <fstream>
+#include <iterator>
 #include <regex>
 #include <string>
 #include <string_view>
@@ -103,6 +105,23 @@ void add_model_options(CLI::App& app, ModelOptions& model) {
       ->delimiter(',')
       ->check(CLI::Validator(&override_error, ""))
       ->type_name("REGEX=BUFFER");
+  auto* jinja = app.add_option("--chat-template", model.chat_template,
+                               "Jinja template for conversations, instead of the model's")
+                    ->type_name("JINJA");
+  app.add_option_function<std::string>(
+         "--chat-template-file",
+         [&model](const std::string& path) {
+           std::ifstream file(path, std::ios::binary);
+           model.chat_template.assign(std::istreambuf_iterator<char>(file), {});
+           if (!file || model.chat_template.empty()) {
+             throw CLI::ValidationError(
+                 "--chat-template-file",
+                 path + ": the file is empty or cannot be read. Give a file with a Jinja template");
+           }
+         },
+         "File with such a template")
+      ->type_name("FILE")
+      ->excludes(jinja);
   auto* cpu_moe = app.add_flag_callback(
       "--cpu-moe", [&model] { model.cpu_moe_layers = INT32_MAX; },
       "With GPU layers: keep the experts of all layers on the CPU (also -cmoe)");

@@ -22,9 +22,11 @@ tt::JobKind statement_job(tt::sql::StatementPlanner& planner) {
 
 int run(int argc, char** argv) {
   if (argc == 1) {
-    // Opened once, before the children are forked: they only plan their statement.
+    // Made once, before the children are forked: they only plan their statement.
     tt::sql::StatementPlanner planner;
-    return tt::serve_jobs({tt::chat_template_job(), tt::model_check_job(), statement_job(planner)});
+    tt::JinjaEngine engine;
+    return tt::serve_jobs(
+        {tt::chat_template_job(engine), tt::model_check_job(), statement_job(planner)});
   }
   const auto model = tt::load_vocabulary(argv[1]);
   if (model == nullptr) return 1;

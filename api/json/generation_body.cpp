@@ -88,20 +88,86 @@ FieldError take_stop(const Json& value, std::vector<std::string>& out) {
   return {};
 }
 
-FieldError take_messages(const Json& value, std::vector<ChatMessage>& out) {
+// The text of `content`: a text, typed parts with a text each, or null; nullopt: something else.
+std::optional<std::string> content_text(const Json& content) {
+  if (content.is_null()) return "";
+  if (content.is_string()) return content.get<std::string>();
+  if (!content.is_array()) return {};
+  std::string text;
+  for (const Json& part : content) {
+    if (!part.is_object() || part.value("type", Json()) != "text" ||
+        !part.value("text", Json()).is_string())
+      return {};
+    if (!text.empty()) text += '\n';
+    text += part["text"].get<std::string>();
+  }
+  return text;
+}
+
+// Functions with a name each, as `tools` or, with `inside`, as `tool_calls`.
+bool are_functions(const Json& value) {
+  return value.is_array() && std::ranges::all_of(value, [](const Json& one) {
+           return one.is_object() && one.value("type", Json()) == "function" &&
+                  one.value("function", Json()).is_object() &&
+                  one["function"].value("name", Json()).is_string();
+         });
+}
+
+// Arguments of a call: an object, or the JSON text of one.
+bool has_arguments(const Json& call) {
+  const Json& function = call["function"];
+  if (!function.contains("arguments")) return false;
+  const Json& given = function["arguments"];
+  return given.is_object() ||
+         (given.is_string() && nlohmann::json::accept(given.get_ref<const std::string&>()));
+}
+
+FieldError take_messages(const Json& value, Conversation& out) {
   std::string expected = std::format(
-      "an array of at most {} objects {{\"role\": \"system\" | \"user\" | \"assistant\", "
-      "\"content\": \"text\"}}",
+      "an array of at most {} objects {{\"role\": \"system\" | \"developer\" | \"user\" | "
+      "\"assistant\" | \"tool\", \"content\": \"text\"}}; also possible: content as "
+      "[{{\"type\": \"text\", \"text\": \"...\"}}] or null, \"reasoning_content\", \"name\", "
+      "\"tool_call_id\" (texts) and \"tool_calls\" ([{{\"type\": \"function\", \"function\": "
+      "{{\"name\": \"...\", \"arguments\": an object or its JSON}}}}])",
       kMaxMessages);
   if (!value.is_array() || value.size() > kMaxMessages) return expected;
   for (const Json& item : value) {
-    if (!item.is_object() || item.size() != 2 || !item.contains("role") ||
-        !item.contains("content") || !item["role"].is_string() || !item["content"].is_string())
-      return expected;
+    if (!item.is_object() || !item.contains("role") || !item["role"].is_string()) return expected;
+    const bool calls = item.contains("tool_calls");
+    if (!item.contains("content") && !calls) return expected;
     auto role = item["role"].get<std::string>();
-    if (role != "system" && role != "user" && role != "assistant") return expected;
-    out.push_back({.role = std::move(role), .content = item["content"].get<std::string>()});
+    if (role != "system" && role != "developer" && role != "user" && role != "assistant" &&
+        role != "tool")
+      return expected;
+    auto text = content_text(item.value("content", Json()));
+    if (!text || (!calls && item["content"].is_null())) return expected;
+    if (calls && (!are_functions(item["tool_calls"]) ||
+                  !std::ranges::all_of(item["tool_calls"], has_arguments)))
+      return expected;
+    for (const auto& [name, field] : item.items()) {
+      if (name == "role" || name == "content" || name == "tool_calls") continue;
+      if (name != "reasoning_content" && name != "name" && name != "tool_call_id") return expected;
+      if (!field.is_string()) return expected;
+    }
+    const bool plain = item.size() == 2 && item.contains("content") && item["content"].is_string();
+    out.messages.push_back({.role = std::move(role),
+                            .content = *std::move(text),
+                            .json = plain ? std::string() : text_of(item)});
   }
+  return {};
+}
+
+FieldError take_tools(const Json& value, std::string& out) {
+  if (!are_functions(value))
+    return "an array of objects {\"type\": \"function\", \"function\": {\"name\": \"...\", "
+           "\"description\": \"...\", \"parameters\": a JSON schema}}";
+  out = value.empty() ? std::string() : text_of(value);
+  return {};
+}
+
+FieldError take_arguments(const Json& value, std::string& out) {
+  if (!value.is_object()) return "an object: variables of the chat template";
+  out = text_of(value);
   return {};
 }
 
@@ -253,6 +319,10 @@ constexpr std::array kFields = {
           [](const Json& v, GenerationBody& b) {
             return take_prompt(v, b.request.prompt, take_tokens);
           }},
+    Field{"tools", [](const Json& v, GenerationBody& b) { return take_tools(v, b.tools); }},
+    Field{
+        "chat_template_kwargs",
+        [](const Json& v, GenerationBody& b) { return take_arguments(v, b.chat_template_kwargs); }},
     Field{"model", [](const Json& v, GenerationBody& b) { return take_name(v, b.model); }},
     Field{"stream", [](const Json& v, GenerationBody& b) { return take_bool(v, b.stream); }},
     Field{"max_tokens",
@@ -339,6 +409,13 @@ std::expected<GenerationBody, Problem> parse_generation_body(std::string_view bo
   if (prompts != 1)
     return reject(ErrorCode::BadRequest,
                   R"(Set exactly one of "prompt", "messages" and "tokens".)");
+  if (auto* conversation = std::get_if<Conversation>(&out.request.prompt)) {
+    conversation->tools = std::move(out.tools);
+    conversation->arguments = std::move(out.chat_template_kwargs);
+  } else if (!out.tools.empty() || !out.chat_template_kwargs.empty()) {
+    return reject(ErrorCode::BadRequest,
+                  R"("tools" and "chat_template_kwargs" are for "messages" only.)");
+  }
   return out;
 }
 

@@ -13,8 +13,9 @@ namespace tt {
 
 struct GenerationBody {
   GenerationRequest request;
-  std::string model;    // model id; empty: the loaded model
-  bool stream = false;  // respond with server-sent events
+  std::string tools, chat_template_kwargs;  // moved into the conversation
+  std::string model;                        // model id; empty: the loaded model
+  bool stream = false;                      // respond with server-sent events
 };
 
 std::expected<GenerationBody, Problem> parse_generation_body(std::string_view body);

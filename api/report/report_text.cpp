@@ -1,11 +1,11 @@
 #include "api/report/report_text.h"
 
 #include <algorithm>
-#include <minja/minja.hpp>
 #include <string_view>
 
 #include "api/report/svg_chart.h"
 #include "templates.h"
+#include "tracer/text/jinja/jinja_engine.h"
 
 namespace tt {
 
@@ -57,13 +57,10 @@ Json to_json(const Report& report, ReportFormat format) {
 }  // namespace
 
 std::string text_of(const Report& report, ReportFormat format) {
-  // Converted through text to replace invalid UTF-8.
-  const std::string json = tt::text_of(to_json(report, format));
-  if (format == ReportFormat::JsonText) return json;
-  const auto page = minja::Parser::parse(
-      format == ReportFormat::Html ? kHtmlTemplate : kMarkdownTemplate,
-      {.trim_blocks = true, .lstrip_blocks = true, .keep_trailing_newline = true});
-  return page->render(minja::Context::make(minja::Value(Json::parse(json))));
+  const Json data = to_json(report, format);
+  if (format == ReportFormat::JsonText) return tt::text_of(data);
+  const char* page = format == ReportFormat::Html ? kHtmlTemplate : kMarkdownTemplate;
+  return JinjaEngine().call("fill", tt::text_of({{"template", page}, {"variables", data}}));
 }
 
 }  // namespace tt

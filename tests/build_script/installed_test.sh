@@ -75,7 +75,7 @@ esac
 exec /usr/bin/c++ "$@"
 BODY
 configure -DTT_WEBUI=OFF -DCMAKE_CXX_COMPILER="$work/old/c++"
-[[ $result == rejected && $message == *'requires minja/chat-template.hpp (Debian package libminja-dev)'*'./tt build'* ]] ||
+[[ $result == rejected && $message == *'requires qjs/quickjs.h (Debian package libqjs-dev)'*'./tt build'* ]] ||
   fail "$message"
 
 fake node <<<'echo v18.1.0'

@@ -538,8 +538,8 @@ test_old_program_leads_to_the_environment() {
 test_missing_header_leads_to_the_environment() {
   system_with_everything
   # shellcheck disable=SC2016  # expanded when it runs
-  program c++ <<<'[[ $* != *-E* ]] || ! grep -q minja'
-  without minja/chat-template.hpp
+  program c++ <<<'[[ $* != *-E* ]] || ! grep -q quickjs'
+  without qjs/quickjs.h
 }
 
 test_old_compiler_leads_to_the_environment() {

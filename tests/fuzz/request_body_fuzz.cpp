@@ -36,8 +36,8 @@ void expect_bounded(const GenerationRequest& request) {
                field.member);
   }
   if (request.stop.size() > kMaxStops) fuzz::report_finding("too many stop strings");
-  const auto* messages = std::get_if<std::vector<ChatMessage>>(&request.prompt);
-  if (messages != nullptr && messages->size() > kMaxMessages)
+  const auto* conversation = std::get_if<Conversation>(&request.prompt);
+  if (conversation != nullptr && conversation->messages.size() > kMaxMessages)
     fuzz::report_finding("too many messages");
 }
 

@@ -77,8 +77,11 @@ std::uint32_t learned_positions(const GgufIndex& index) {
 std::size_t text_bytes(const Prompt& prompt) {
   std::size_t bytes = 0;
   if (const auto* text = std::get_if<std::string>(&prompt)) bytes = text->size();
-  if (const auto* messages = std::get_if<std::vector<ChatMessage>>(&prompt))
-    for (const ChatMessage& message : *messages) bytes += message.content.size();
+  if (const auto* conversation = std::get_if<Conversation>(&prompt)) {
+    bytes = conversation->tools.size() + conversation->arguments.size();
+    for (const ChatMessage& message : conversation->messages)
+      bytes += std::max(message.content.size(), message.json.size());
+  }
   return bytes;
 }
 
@@ -262,20 +265,37 @@ std::expected<llama_context_params, EngineError> context_params(const ContextOpt
 
 namespace {
 
-// Why the template exceeds the limits of a child process; empty: it does not. Such a template is
-// not run again. One that rejects these conversations may accept others.
+// The template of models that have none, as in llama.cpp.
+constexpr const char* kChatMl =
+    "{%- for message in messages -%}\n"
+    "  {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' -}}\n"
+    "{%- endfor -%}\n"
+    "{%- if add_generation_prompt -%}\n"
+    "  {{- '<|im_start|>assistant\\n' -}}\n"
+    "{%- endif -%}";
+
+// Why no conversation is possible: the template exceeds the limits of a child process, or rejects
+// every conversation. Empty: one is. Such a template is not run again.
 std::string template_error(Sandbox& sandbox, const std::string& source, const ChatTokens& tokens,
                            const KeepGoing& keep_going) {
-  const std::vector<ChatMessage> conversation = {{"system", "Be brief."},
-                                                 {"user", "Hello"},
-                                                 {"assistant", "Hello."},
-                                                 {"user", "What is 2 + 2?"}};
-  for (const std::size_t first : {0UL, 1UL, 3UL}) {
-    const auto text =
-        render_chat(sandbox, source, std::span(conversation).subspan(first), tokens, keep_going);
+  const std::vector<ChatMessage> turns = {{"system", "Be brief."},
+                                          {"user", "Hello"},
+                                          {"assistant", "Hello."},
+                                          {"user", "What is 2 + 2?"}};
+  std::string fault;
+  bool passed = false;
+  for (const std::ptrdiff_t first : {0, 1, 3}) {
+    const Conversation conversation(std::vector(turns.begin() + first, turns.end()));
+    const auto text = render_chat(sandbox, source, conversation, tokens, keep_going);
     if (!text && text.error().kind == ChatError::Kind::Template) return text.error().message;
+    if (!text && text.error().kind == ChatError::Kind::Conversation) fault = text.error().reason;
+    passed = passed || text || text.error().kind == ChatError::Kind::Server;
   }
-  return "";
+  if (passed) return "";
+  return std::format(
+      "Chat is not possible: the model's chat template rejects every conversation: {}. Send plain "
+      "text, or load the model with another template (--chat-template-file).",
+      fault);
 }
 
 // The file of --access-pattern.
@@ -379,6 +399,7 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load_or_throw(
                                           .sandbox = sandbox,
                                           .vocabulary = {},
                                           .chat_template = {},
+                                          .own_chat_template = false,
                                           .chat_tokens = {},
                                           .template_error = {}});
   if (sandbox != nullptr) {
@@ -406,6 +427,15 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load_or_throw(
   impl->read_vocabulary();
   impl->make_memory_manager(std::move(pattern));
   if (template_check.valid()) impl->template_error = template_check.get();
+  if (impl->facts.has_vocabulary && !impl->own_chat_template && !impl->facts.embedding_only) {
+    impl->facts.warnings.emplace_back(
+        "The model has no chat template. Conversations are rendered as ChatML, as llama-server "
+        "does, which the model may not know.");
+  }
+  if (!impl->template_error.empty()) {
+    impl->facts.has_chat_template = false;
+    impl->facts.warnings.push_back(impl->template_error);
+  }
   record.end_part("vocabulary");
   impl->load = record.facts();
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
@@ -465,7 +495,7 @@ void Engine::Impl::read_facts() {
   facts.context_trained = number(llama_model_n_ctx_train(loaded));
   facts.ubatch = llama_n_ubatch(context.get());
   facts.threads = llama_n_threads(context.get());
-  facts.has_chat_template = !chat_template.empty();
+  facts.has_chat_template = own_chat_template;
   facts.has_encoder = llama_model_has_encoder(loaded) && !facts.embedding_only;
   facts.recurrent = llama_model_is_recurrent(loaded);
   facts.hybrid = llama_model_is_hybrid(loaded);
@@ -473,15 +503,20 @@ void Engine::Impl::read_facts() {
 
 void Engine::Impl::read_chat_template() {
   facts.has_vocabulary = llama_vocab_type(vocab()) != LLAMA_VOCAB_TYPE_NONE;
-  const char* source = llama_model_chat_template(model.get(), nullptr);
-  if (source == nullptr) return;
+  if (!facts.has_vocabulary) return;
+  // llama-server's choice: the option, the model's own template, or ChatML.
+  const char* own = llama_model_chat_template(model.get(), nullptr);
+  own_chat_template = !model_options.chat_template.empty() || own != nullptr;
+  chat_template = !model_options.chat_template.empty() ? model_options.chat_template
+                  : own != nullptr                     ? own
+                                                       : kChatMl;
   const auto text = [this](llama_token token) {
     return token == LLAMA_TOKEN_NULL ? std::string() : piece(token);
   };
-  chat_template = source;
   chat_tokens = {.begin = text(llama_vocab_bos(vocab())),
                  .end = text(llama_vocab_eos(vocab())),
-                 .adds_bos = llama_vocab_get_add_bos(vocab())};
+                 .adds_bos = llama_vocab_get_add_bos(vocab()),
+                 .adds_eos = llama_vocab_get_add_eos(vocab())};
 }
 
 // ---------------------------------------------------------------- text
@@ -659,18 +694,19 @@ std::expected<std::unique_ptr<GrammarRun>, GrammarError> Engine::Impl::start_gra
 
 std::expected<std::string, EngineError> Engine::text_of(const Prompt& prompt) const {
   if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
-  if (!impl_->facts.has_chat_template) {
+  if (impl_->chat_template.empty()) {
     return error(Kind::NoChatTemplate,
-                 "This model has no chat template. Send the conversation as plain text.");
+                 "This model has no vocabulary, so that a conversation is not possible. Send token "
+                 "ids.");
   }
-  const auto& messages = std::get<std::vector<ChatMessage>>(prompt);
-  if (messages.empty()) {
+  const auto& conversation = std::get<Conversation>(prompt);
+  if (conversation.messages.empty()) {
     return error(Kind::EmptyPrompt, "The conversation is empty. Send at least one message.");
   }
   if (!impl_->template_error.empty()) return error(Kind::BadTemplate, impl_->template_error);
   if (impl_->sandbox == nullptr)
     return error(Kind::BadTemplate, "This program does not render chat templates.");
-  auto text = render_chat(*impl_->sandbox, impl_->chat_template, messages, impl_->chat_tokens);
+  auto text = render_chat(*impl_->sandbox, impl_->chat_template, conversation, impl_->chat_tokens);
   if (text) return *std::move(text);
   const Kind kind = text.error().kind == ChatError::Kind::Conversation ? Kind::BadConversation
                     : text.error().kind == ChatError::Kind::Template   ? Kind::BadTemplate

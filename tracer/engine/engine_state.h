@@ -42,7 +42,8 @@ struct Engine::Impl {
   std::string cached_session;               // session that computed them; empty: not recorded
   Sandbox* sandbox = nullptr;
   std::unique_ptr<Sandbox> vocabulary;  // evaluates grammars; its process starts at the first one
-  std::string chat_template;            // empty: none
+  std::string chat_template;            // empty: the model has no vocabulary
+  bool own_chat_template = false;       // of the model or an option, not ChatML
   ChatTokens chat_tokens;
   std::string template_error;  // why the chat template cannot be used; empty: it can
 

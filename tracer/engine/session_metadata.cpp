@@ -38,8 +38,8 @@ std::string title_of(const Prompt& prompt) {
   std::string text;
   if (const auto* plain = std::get_if<std::string>(&prompt)) {
     text = *plain;
-  } else if (const auto* messages = std::get_if<std::vector<ChatMessage>>(&prompt)) {
-    for (const ChatMessage& message : *messages) {
+  } else if (const auto* conversation = std::get_if<Conversation>(&prompt)) {
+    for (const ChatMessage& message : conversation->messages) {
       if (message.role == "user") text = message.content;
     }
   } else {
@@ -85,10 +85,15 @@ SessionInfo Engine::describe(const GenerationRequest& request) const {
     add("trace.model_entries_not_recorded", std::to_string(entries - kMaxModelEntries));
   if (const auto* text = std::get_if<std::string>(&request.prompt)) {
     add("request.prompt", *text);
-  } else if (const auto* messages = std::get_if<std::vector<ChatMessage>>(&request.prompt)) {
-    for (std::size_t i = 0; i < messages->size(); ++i) {
-      add(std::format("request.messages.{}.{}", i, (*messages)[i].role), (*messages)[i].content);
+  } else if (const auto* conversation = std::get_if<Conversation>(&request.prompt)) {
+    for (std::size_t i = 0; i < conversation->messages.size(); ++i) {
+      const ChatMessage& message = conversation->messages[i];
+      add(std::format("request.messages.{}.{}", i, message.role), message.content);
+      if (!message.json.empty()) add(std::format("request.messages.{}.json", i), message.json);
     }
+    if (!conversation->tools.empty()) add("request.tools", conversation->tools);
+    if (!conversation->arguments.empty())
+      add("request.chat_template_kwargs", conversation->arguments);
   }
   add("request.max_tokens", std::to_string(request.max_tokens));
   for (auto& [name, value] : sampling_facts(request.sampling)) add("request." + name, value);

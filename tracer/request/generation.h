@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -15,13 +16,27 @@
 namespace tt {
 
 struct ChatMessage {
-  std::string role;  // "system", "user", "assistant"
-  std::string content;
+  std::string role;     // "system", "user", "assistant", "tool", ...
+  std::string content;  // its text; of typed content: the texts of the parts, one per line
+  // The whole message as JSON, if it has more than a role and a text: tool_calls, tool_call_id,
+  // name, reasoning_content, typed content. Empty: it does not.
+  std::string json = {};
   friend bool operator==(const ChatMessage&, const ChatMessage&) = default;
 };
 
-// Text, a conversation (the model's chat template is applied), or token ids.
-using Prompt = std::variant<std::string, std::vector<ChatMessage>, std::vector<std::int32_t>>;
+// What the model's chat template is applied to.
+struct Conversation {
+  std::vector<ChatMessage> messages;
+  std::string tools = {};      // JSON, an array of functions as in OpenAI's API; empty: none
+  std::string arguments = {};  // JSON, an object: chat_template_kwargs; empty: none
+
+  Conversation() = default;
+  Conversation(std::vector<ChatMessage> all) : messages(std::move(all)) {}  // NOLINT(*-explicit-*)
+  friend bool operator==(const Conversation&, const Conversation&) = default;
+};
+
+// Text, a conversation, or token ids.
+using Prompt = std::variant<std::string, Conversation, std::vector<std::int32_t>>;
 
 struct GenerationRequest {
   std::string id;  // session id; empty: a new id is generated

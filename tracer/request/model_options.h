@@ -27,6 +27,7 @@ struct ModelOptions {
   LazyMode lazy_mode = LazyMode::Auto;
   std::vector<std::string> tensor_overrides{};  // "REGEX=BUFFER TYPE"; the first match counts
   std::int32_t cpu_moe_layers = 0;              // keep the experts of the first layers on the CPU
+  std::string chat_template{};                  // Jinja, instead of the model's; empty: the model's
   MemoryOptions memory{};
   // Folder for the order in which the weights are read, with a memory budget; it is used after the
   // next start. Empty: the order is learned again.

@@ -95,7 +95,7 @@ TEST(GenerationBody, AcceptsThreeKindsOfPrompt) {
   const auto messages = parse_generation_body(
       R"({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]})");
   ASSERT_TRUE(messages.has_value());
-  EXPECT_EQ(std::get<std::vector<ChatMessage>>(messages->request.prompt),
+  EXPECT_EQ(std::get<Conversation>(messages->request.prompt).messages,
             (std::vector<ChatMessage>{{"system", "s"}, {"user", "u"}}));
   const auto tokens = parse_generation_body(R"({"tokens": [0, 5, 2147483647]})");
   ASSERT_TRUE(tokens.has_value());

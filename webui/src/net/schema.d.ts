@@ -1899,7 +1899,7 @@ export interface components {
             readonly context_trained?: number;
             /** @description false: prompts must be token ids */
             readonly has_vocabulary?: boolean;
-            /** @description false: `messages` is not supported */
+            /** @description false: the model has none (`messages` is rendered as ChatML), or none that works (see `warnings`) */
             readonly has_chat_template?: boolean;
             readonly has_encoder?: boolean;
             /** @description The model cannot generate text */
@@ -2060,10 +2060,32 @@ export interface components {
                 readonly plain_tokens_per_second: number | null;
             }[];
         };
+        /** @description A message as in OpenAI's API. The chat template decides what of it is used. If the last message is of the assistant and has no `tool_calls`, the answer continues it. */
         readonly Message: {
             /** @enum {unknown} */
-            readonly role: "system" | "user" | "assistant";
-            readonly content: string;
+            readonly role: "system" | "developer" | "user" | "assistant" | "tool";
+            /** @description A text, or parts of text; null or missing only with `tool_calls` */
+            readonly content?: string | readonly {
+                /** @enum {unknown} */
+                readonly type: "text";
+                readonly text: string;
+            }[] | null;
+            /** @description What the assistant thought */
+            readonly reasoning_content?: string;
+            /** @description The tool that answers */
+            readonly name?: string;
+            /** @description The call that this message answers */
+            readonly tool_call_id?: string;
+            readonly tool_calls?: readonly {
+                readonly id?: string;
+                /** @enum {unknown} */
+                readonly type: "function";
+                readonly function: {
+                    readonly name: string;
+                    /** @description An object or its JSON text */
+                    readonly arguments: unknown;
+                };
+            }[];
         };
         /** @description Exactly one of `prompt`, `messages` and `tokens` is required. Unknown fields are rejected. */
         readonly GenerateRequest: {
@@ -2076,8 +2098,20 @@ export interface components {
             readonly stream?: boolean;
             /** @description Plain text */
             readonly prompt?: string;
-            /** @description A conversation; the chat template of the model is applied */
+            /** @description A conversation; the chat template of the model is applied, or ChatML if it has none */
             readonly messages?: readonly components["schemas"]["Message"][];
+            /** @description Functions for the chat template to describe, with `messages` only. Calls in the answer are not parsed: the answer is text */
+            readonly tools?: readonly {
+                /** @enum {unknown} */
+                readonly type: "function";
+                readonly function: {
+                    readonly name: string;
+                    readonly description?: string;
+                    readonly parameters?: Record<string, never>;
+                };
+            }[];
+            /** @description Variables of the chat template, for example `{"enable_thinking": false}`; with `messages` only */
+            readonly chat_template_kwargs?: Record<string, never>;
             /** @description Token ids of the vocabulary of the model */
             readonly tokens?: readonly number[];
             /**

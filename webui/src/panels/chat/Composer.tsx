@@ -163,7 +163,7 @@ function Modes({ store }: { store: Store }) {
           hint: noText
             ? 'This model has no vocabulary'
             : noChat
-              ? 'This model has no chat template'
+              ? 'This model has no chat template that works'
               : 'A conversation; the model’s chat template is applied',
         },
         {
