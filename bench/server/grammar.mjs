@@ -51,10 +51,10 @@ function ours(file, grammar) {
     'record', '-m', file, ...settings, ...(grammar === '' ? [] : ['--grammar', grammar]), '-c', '2048',
     '-o', session, '--force', '-q',
   ], { stdio: ['ignore', 'ignore', 'inherit'] });
-  const [row] = JSON.parse(execFileSync(program('tt'), [
-    'sql', session, '--format', 'json', "SELECT sum(sample_ns) / 1e6 AS ms, count(*) AS n FROM step WHERE phase = 'generate'",
+  const { rows: [[ms, n]] } = JSON.parse(execFileSync(program('tt'), [
+    'sql', session, '--json', "SELECT sum(sample_ns) / 1e6, count(*) FROM step WHERE phase = 'generate'",
   ], { encoding: 'utf8' }));
-  return { ms: row.ms / row.n, tokens: row.n };
+  return { ms: ms / n, tokens: n };
 }
 
 function theirs(file, grammar) {
