@@ -1,7 +1,7 @@
 #include "api/json/generation_body.h"
 
-#include <array>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <format>
@@ -228,8 +228,8 @@ FieldError take_samplers(const Json& value, std::vector<SamplerKind>& out) {
 }
 
 FieldError take_breakers(const Json& value, std::vector<std::string>& out) {
-  auto expected = std::format("an array of 1 to {} strings of 1 to {} bytes", kMaxBreakers,
-                              kMaxBreakerBytes);
+  auto expected =
+      std::format("an array of 1 to {} strings of 1 to {} bytes", kMaxBreakers, kMaxBreakerBytes);
   if (!value.is_array() || value.empty() || value.size() > kMaxBreakers) return expected;
   out.clear();
   for (const Json& item : value) {
@@ -394,13 +394,12 @@ std::expected<GenerationBody, Problem> parse_generation_body(std::string_view bo
     const auto* field = std::ranges::find(kFields, std::string_view(name), &Field::name);
     if (field != kFields.end()) {
       expected = field->take(value, out);
-    } else if (const auto* number = std::ranges::find(kSamplingFields, std::string_view(name),
-                                                      &SamplingField::name);
+    } else if (const auto* number =
+                   std::ranges::find(kSamplingFields, std::string_view(name), &SamplingField::name);
                number != kSamplingFields.end()) {
       expected = take_sampling(value, out.request.sampling, *number);
     } else {
-      return reject(ErrorCode::BadRequest,
-                    unknown_name("field", shortened(name), field_names()));
+      return reject(ErrorCode::BadRequest, unknown_name("field", shortened(name), field_names()));
     }
     if (expected)
       return reject(ErrorCode::BadRequest, std::format("\"{}\" must be {}.", name, *expected));

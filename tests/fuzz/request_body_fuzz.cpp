@@ -32,8 +32,7 @@ void expect_within(double value, const NumberBounds& bounds) {
 void expect_bounded(const GenerationRequest& request) {
   const Sampling& sampling = request.sampling;
   for (const SamplingField& field : kSamplingFields) {
-    std::visit([&](auto member) { expect_within(sampling.*member, field.bounds()); },
-               field.member);
+    std::visit([&](auto member) { expect_within(sampling.*member, field.bounds()); }, field.member);
   }
   if (request.stop.size() > kMaxStops) fuzz::report_finding("too many stop strings");
   const auto* conversation = std::get_if<Conversation>(&request.prompt);

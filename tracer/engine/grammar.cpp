@@ -151,8 +151,8 @@ std::optional<std::string> GrammarRun::receive() {
 bool GrammarRun::ask(std::int32_t candidate) {
   if (error_) return false;
   const Question question{.accepted = std::exchange(accepted_, kNoToken), .candidate = candidate};
-  if (const auto sent = job_.send(
-          {reinterpret_cast<const char*>(&question), sizeof question}, keep_going_);
+  if (const auto sent =
+          job_.send({reinterpret_cast<const char*>(&question), sizeof question}, keep_going_);
       !sent) {
     fail(sent.error());
     return false;

@@ -71,7 +71,8 @@ bool changes_logits(SamplerKind kind, const Sampling& s) {
   }
 }
 
-// Logits of a block of set_likely_candidates(): many more blocks than top_k, and few maxima to sort.
+// Logits of a block of set_likely_candidates(): many more blocks than top_k, and few maxima to
+// sort.
 std::size_t block_size(std::size_t logits) { return logits < 16'384 ? kLanes : 4 * kLanes; }
 
 // The top_k of a chain in which top-k is the first sampler that has an effect; otherwise 0.
@@ -95,8 +96,7 @@ TokenSampler::TokenSampler(const Sampling& sampling, std::span<const std::int32_
   const auto add = [&](llama_sampler* link) { llama_sampler_chain_add(chain_.get(), link); };
   const std::int32_t tokens = llama_vocab_n_tokens(vocab);
   const auto keep = static_cast<std::size_t>(sampling.min_keep);
-  const float temperature =
-      sampling.temperature >= kMinTemperature ? sampling.temperature : 0.0F;
+  const float temperature = sampling.temperature >= kMinTemperature ? sampling.temperature : 0.0F;
 
   if (const auto biases = biases_of(sampling, never, vocab); !biases.empty()) {
     add(llama_sampler_init_logit_bias(tokens, static_cast<std::int32_t>(biases.size()),
@@ -124,10 +124,9 @@ TokenSampler::TokenSampler(const Sampling& sampling, std::span<const std::int32_
         std::vector<const char*> breakers;
         for (const std::string& text : sampling.dry_sequence_breakers)
           breakers.push_back(text.c_str());
-        add(llama_sampler_init_dry(vocab, sampling.dry_multiplier, sampling.dry_base,
-                                   sampling.dry_allowed_length,
-                                   window(sampling.dry_penalty_last_n, context), breakers.data(),
-                                   breakers.size()));
+        add(llama_sampler_init_dry(
+            vocab, sampling.dry_multiplier, sampling.dry_base, sampling.dry_allowed_length,
+            window(sampling.dry_penalty_last_n, context), breakers.data(), breakers.size()));
         break;
       }
       case SamplerKind::TopNSigma:

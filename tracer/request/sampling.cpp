@@ -61,11 +61,10 @@ std::expected<std::vector<SamplerKind>, std::string> parse_sampler_letters(std::
   for (const char letter : word) {
     const auto* const known = std::ranges::find(kSamplerNames, letter, &SamplerName::letter);
     if (known == kSamplerNames.end() || samplers.size() == kMaxSamplers) {
-      return std::unexpected(std::format(
-          "must have at most {} of these letters: {}", kMaxSamplers,
-          join(kSamplerNames, [](const SamplerName& each) {
-            return std::format("{} ({})", each.letter, each.name);
-          })));
+      return std::unexpected(std::format("must have at most {} of these letters: {}", kMaxSamplers,
+                                         join(kSamplerNames, [](const SamplerName& each) {
+                                           return std::format("{} ({})", each.letter, each.name);
+                                         })));
     }
     samplers.push_back(known->kind);
   }
@@ -95,9 +94,9 @@ std::expected<LogitBias, std::string> parse_logit_bias(std::string_view text) {
 std::vector<std::pair<std::string, std::string>> sampling_facts(const Sampling& sampling) {
   std::vector<std::pair<std::string, std::string>> facts;
   for (const SamplingField& field : kSamplingFields) {
-    facts.emplace_back(field.name,
-                       std::visit([&](auto member) { return std::format("{}", sampling.*member); },
-                                  field.member));
+    facts.emplace_back(
+        field.name,
+        std::visit([&](auto member) { return std::format("{}", sampling.*member); }, field.member));
   }
   facts.emplace_back("samplers", samplers_text(sampling.samplers));
   if (sampling.dry_multiplier != 0) {
@@ -107,8 +106,9 @@ std::vector<std::pair<std::string, std::string>> sampling_facts(const Sampling& 
   }
   for (const LogitBias& each : sampling.logit_bias) {
     const auto* id = std::get_if<std::int32_t>(&each.token);
-    facts.emplace_back("logit_bias." + (id ? std::to_string(*id) : std::get<std::string>(each.token)),
-                       std::format("{}", each.bias));
+    facts.emplace_back(
+        "logit_bias." + (id ? std::to_string(*id) : std::get<std::string>(each.token)),
+        std::format("{}", each.bias));
   }
   if (!sampling.grammar.empty()) facts.emplace_back("grammar", sampling.grammar);
   return facts;

@@ -54,9 +54,9 @@ struct Sampling {
   float mirostat_tau = 5, mirostat_eta = 0.1F;
   float adaptive_target = -1, adaptive_decay = 0.9F;
   std::vector<SamplerKind> samplers = {
-      SamplerKind::Penalties, SamplerKind::Dry,  SamplerKind::TopNSigma,
+      SamplerKind::Penalties, SamplerKind::Dry,      SamplerKind::TopNSigma,
       SamplerKind::TopK,      SamplerKind::TypicalP, SamplerKind::TopP,
-      SamplerKind::MinP,      SamplerKind::Xtc,  SamplerKind::Temperature};
+      SamplerKind::MinP,      SamplerKind::Xtc,      SamplerKind::Temperature};
   std::vector<LogitBias> logit_bias{};
   std::uint32_t seed = 0xFFFFFFFFu;  // 0xFFFFFFFF: random; the seed used is recorded
   std::string grammar{};             // GBNF; empty: none

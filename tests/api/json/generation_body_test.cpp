@@ -52,8 +52,7 @@ TEST(GenerationBody, AcceptsEverySamplingNumberAtItsBounds) {
         const bool whole = std::holds_alternative<std::int32_t Sampling::*>(field.member);
         const nlohmann::json json =
             whole ? nlohmann::json(static_cast<std::int64_t>(number)) : nlohmann::json(number);
-        return parse_generation_body(
-            nlohmann::json{{"prompt", "a"}, {field.name, json}}.dump());
+        return parse_generation_body(nlohmann::json{{"prompt", "a"}, {field.name, json}}.dump());
       };
       const auto taken = body(value);
       ASSERT_TRUE(taken.has_value()) << taken.error().detail;
@@ -76,8 +75,9 @@ TEST(GenerationBody, AcceptsSamplersBreakersAndBiases) {
     if (!body) ADD_FAILURE() << body.error().detail;
     return body ? body->request.sampling : Sampling{};
   };
-  EXPECT_EQ(samplers_text(sampling(R"("samplers": ["top_k", "min-p", "TEMP", "typ", "xtc"])").samplers),
-            "top_k;min_p;temperature;typ_p;xtc");
+  EXPECT_EQ(
+      samplers_text(sampling(R"("samplers": ["top_k", "min-p", "TEMP", "typ", "xtc"])").samplers),
+      "top_k;min_p;temperature;typ_p;xtc");
   EXPECT_EQ(samplers_text(sampling(R"("samplers": "edskypmxta")").samplers),
             "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature;adaptive_p");
   EXPECT_TRUE(sampling(R"("samplers": [])").samplers.empty());

@@ -45,7 +45,9 @@ class LlamaServer {
   }
 
   bool started() const { return started_; }
-  httplib::Client client() const { return http_client("http://127.0.0.1:" + std::to_string(port_)); }
+  httplib::Client client() const {
+    return http_client("http://127.0.0.1:" + std::to_string(port_));
+  }
   // The response to POST /completion; null if it is not 200.
   json completion(const json& body) const {
     const auto answer = client().Post("/completion", body.dump(), "application/json");
@@ -56,9 +58,10 @@ class LlamaServer {
  private:
   static std::vector<std::string> arguments(const std::filesystem::path& model, std::uint16_t port,
                                             std::vector<std::string> more) {
-    std::vector<std::string> all = {"-m",      model.string(), "--host", "127.0.0.1", "--port",
-                                    std::to_string(port), "--no-webui", "-t", "1", "-tb", "1",
-                                    "-np",     "1"};
+    std::vector<std::string> all = {
+        "-m",         model.string(), "--host", "127.0.0.1", "--port", std::to_string(port),
+        "--no-webui", "-t",           "1",      "-tb",       "1",      "-np",
+        "1"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }

@@ -67,7 +67,8 @@ std::vector<std::string> rows_of(const fs::path& path, const char* name) {
   if (const ggml_tensor* tensor = ggml_get_tensor(described, name); tensor != nullptr) {
     std::ifstream file(path, std::ios::binary);
     file.seekg(static_cast<std::streamoff>(
-        gguf_get_data_offset(header) + gguf_get_tensor_offset(header, gguf_find_tensor(header, name))));
+        gguf_get_data_offset(header) +
+        gguf_get_tensor_offset(header, gguf_find_tensor(header, name))));
     rows.resize(static_cast<std::size_t>(tensor->ne[1]), std::string(tensor->nb[1], '\0'));
     for (std::string& row : rows) file.read(row.data(), static_cast<std::streamsize>(row.size()));
   }
