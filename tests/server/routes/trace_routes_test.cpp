@@ -339,11 +339,11 @@ TEST(TraceRoutes, AccessesOfAllStepsArePaginated) {
 TEST(TraceRoutes, SparseMatchesUseTheIndex) {
   TraceServer server(400);
   EXPECT_EQ(server.ask("accesses?limit=10").body["accesses"].size(), 10u);
-  EXPECT_EQ(server.indexes.bytes(), 0u);
+  EXPECT_EQ(server.caches.stats().bytes, 0u);
   const json none = server.ask("accesses?expert=5").body;
   EXPECT_EQ(none["accesses"], json::array());
   EXPECT_TRUE(none["next"].is_null());
-  EXPECT_GT(server.indexes.bytes(), 0u);
+  EXPECT_GT(server.caches.stats().bytes, 0u);
   const json last = server.ask("accesses?phase=prompt&sort=-time").body;
   ASSERT_EQ(last["accesses"].size(), 16u) << last;
   for (const json& access : last["accesses"]) EXPECT_EQ(access["step"], 0);

@@ -100,7 +100,10 @@ TEST(CacheRoom, LowerLimitRemovesEntriesAtOnce) {
 TEST(CacheLimit, IsAPartOfTheMemoryAndLessUnderPressure) {
   constexpr std::uint64_t kMiB = 1U << 20;
   const auto limit = [](std::uint64_t all, std::uint64_t fixed) {
-    return MemoryLimit{.limit = all * kMiB, .used = all * kMiB, .fixed = fixed * kMiB};
+    MemoryLimit made;
+    made.limit = made.used = all * kMiB;
+    made.fixed = fixed * kMiB;
+    return made;
   };
   EXPECT_EQ(cache_limit(limit(400, 100), 0), 50 * kMiB);
   EXPECT_EQ(cache_limit(limit(64'000, 100), 0), CacheRoom::kDefaultBytes);

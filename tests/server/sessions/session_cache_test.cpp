@@ -162,10 +162,10 @@ TEST(TotalsCache, QueriesReflectCurrentSession) {
     session.finish();
   }
   EXPECT_EQ(accesses(), json({48, 15})) << "it has ended";
-  const std::size_t kept = server.totals.bytes();
+  const std::size_t kept = server.caches.stats().bytes;
   EXPECT_GT(kept, 0U);
   EXPECT_EQ(accesses(), json({48, 15}));
-  EXPECT_EQ(server.totals.bytes(), kept);
+  EXPECT_EQ(server.caches.stats().bytes, kept);
   std::filesystem::remove(file);
   std::filesystem::copy_file(SmallSession({small_step(0), small_step(1)}).path, file);
   EXPECT_EQ(accesses(), json({32, 10}));
@@ -205,7 +205,7 @@ TEST(TotalsCache, DoesNotCacheDamagedSessions) {
     ASSERT_TRUE(up_to_damage.has_value());
     EXPECT_EQ(steps_of(**up_to_damage), **end);
   }
-  EXPECT_EQ(cache.bytes(), 0U);
+  EXPECT_LT(room.stats().bytes, 1000U) << "its names, no totals";
 }
 
 }  // namespace
