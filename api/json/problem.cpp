@@ -34,7 +34,7 @@ constexpr std::array kRows = {
     Row{ErrorCode::SessionReadOnly, 409, "session_elsewhere", "The session is read-only"},
     Row{ErrorCode::QuotaReached, 507, "quota_reached", "The storage quota is reached"},
     Row{ErrorCode::ModelLoading, 503, "model_loading", "The model is still loading"},
-    Row{ErrorCode::ModelFailed, 422, "model_failed", "The model cannot be loaded"},
+    Row{ErrorCode::ModelFailed, 503, "model_failed", "The model cannot be loaded"},
     Row{ErrorCode::ModelDamaged, 422, "model_damaged", "The model files are damaged"},
     Row{ErrorCode::ModelNotLoaded, 409, "model_not_loaded", "The model is not loaded"},
     Row{ErrorCode::ModelBusy, 409, "model_busy", "The model is busy"},

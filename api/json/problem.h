@@ -30,14 +30,14 @@ enum class ErrorCode {
   SessionReadOnly,  // session_elsewhere: the file is outside the data directory, read-only
   QuotaReached,     // quota_reached: the data quota leaves no room for more sessions
   ModelLoading,     // model_loading: retry shortly
-  ModelFailed,      // model_failed: the model could not be loaded
-  ModelDamaged,     // model_damaged: not valid GGUF
-  ModelNotLoaded,   // model_not_loaded: load it first
-  ModelBusy,        // model_busy: in use by a running request
-  ModelChanged,     // model_changed: the file changed after loading
-  QueueFull,        // queue_full
-  Stopping,         // stopping
-  BadQuery,         // bad_query: SQL syntax or name error
+  ModelFailed,     // model_failed: the model could not be loaded; status 422 if the file is refused
+  ModelDamaged,    // model_damaged: not valid GGUF
+  ModelNotLoaded,  // model_not_loaded: load it first
+  ModelBusy,       // model_busy: in use by a running request
+  ModelChanged,    // model_changed: the file changed after loading
+  QueueFull,       // queue_full
+  Stopping,        // stopping
+  BadQuery,        // bad_query: SQL syntax or name error
   QueryNotAllowed,  // query_refused: the statement may only read the session
   QueryStopped,     // query_stopped: time or memory limit exceeded
   TooManyQueries,   // queries_busy: too many concurrent queries

@@ -1,6 +1,6 @@
 // tt gguf MODEL: lists metadata and tensors of a model with their file offsets, or the compression
-// of its weights. Reads only the file headers. Checks what the loader checks: what is wrong is
-// printed to stderr, after the list of what can be read.
+// of its weights. Reads only the file headers. Checks what the loader checks: why it would refuse
+// the file is printed to stderr, after the list of what can be read, and the exit code is 1.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -187,15 +187,16 @@ void print(const GgufOptions& options, const GgufIndex& index) {
 
 // Prints what is wrong with the file, or why it is not a model. Returns the exit code.
 int print_faults(const GgufIndex& index) {
-  int exit_code = 0;
+  bool is_refused = false;
   for (const GgufFault& fault : index.faults()) {
     print_message("tt gguf: {}", fault.message);
-    if (!fault.is_note()) exit_code = 1;
+    if (!fault.is_note()) is_refused = true;
   }
-  if (exit_code != 0) return exit_code;
-  if (const std::string why = not_a_model(index); !why.empty())
-    print_message("tt gguf: {}", why);
-  return 0;
+  if (is_refused) return 1;
+  const std::string why = not_a_model(index);
+  if (why.empty()) return 0;
+  print_message("tt gguf: {}", why);
+  return 1;
 }
 
 int run(const GgufOptions& options) {
@@ -224,7 +225,10 @@ RunVerb add_gguf_command(CLI::App& command) {
                    ->transform(choice(forms))
                    ->type_name("FORMAT");
   command.add_flag("--json", options->json, "Same as --format json")->excludes(form);
-  command.footer("Example: tt gguf model.gguf --format csv > structure.csv");
+  command.footer(
+      "If tt record would refuse the file, the reason is printed after what can be read, and the "
+      "exit\n"
+      "code is 1.\n\nExample: tt gguf model.gguf --format csv > structure.csv");
   return [options] { return run(*options); };
 }
 

@@ -293,11 +293,11 @@ std::expected<ModelEntry, Problem> ModelManager::load(const std::string& id) {
   const bool is_old = slot->queue && slot->queue->changed();
   if (slot->load_sequence != 0 && !is_old) return entry_of(id, *slot);
   if (!slot->listed || !slot->found.error.empty()) {
-    return std::unexpected(Problem{
-        ErrorCode::ModelFailed,
+    return std::unexpected(
         slot->listed
-            ? slot->found.error
-            : slot->found.path.string() + " does not exist any more. Choose another model."});
+            ? failed(slot->found.error, true)
+            : failed(slot->found.path.string() + " does not exist any more. Choose another model.",
+                     false));
   }
   if (is_old) {
     if (!slot->queue->close_if_idle()) return std::unexpected(busy(id));
@@ -318,6 +318,17 @@ std::expected<ModelEntry, Problem> ModelManager::unload(const std::string& id) {
     release(id, *slot);
   }
   return entry_of(id, *slot);
+}
+
+// Whether the model failed because of its file.
+bool ModelManager::is_refused(const Slot& slot) {
+  if (slot.queue) return slot.queue->load_state().is_refused;
+  return slot.error.empty() ? !slot.found.error.empty() : slot.is_refused;
+}
+
+Problem ModelManager::failed(std::string detail, bool is_refused) {
+  constexpr int kRefused = 422;
+  return {ErrorCode::ModelFailed, std::move(detail), is_refused ? kRefused : 0};
 }
 
 Problem ModelManager::no_such_model(const std::string& id) {
@@ -342,6 +353,7 @@ void ModelManager::load_ended(const std::string& id, std::uint64_t sequence,
     if (slot == nullptr || slot->load_sequence != sequence) return;  // released meanwhile
     if (state.phase == LoadPhase::Failed) {
       slot->error = state.error;
+      slot->is_refused = state.is_refused;
       slot->failed = sequence;
       release(id, *slot);
     }

@@ -118,6 +118,7 @@ class ModelManager {
     ModelOptions model{};                 // that the queue was created with
     std::optional<MemoryOptions> memory;  // set at run time
     std::string error;                    // of the last failed load
+    bool is_refused = false;              // that load failed because of the file
     std::uint64_t failed = 0;             // sequence number of that load request
   };
   struct PendingUnload {
@@ -134,6 +135,8 @@ class ModelManager {
   static std::filesystem::path real_path(const std::filesystem::path& path);
   std::string crash_reason(const std::string& id, const Slot& slot) const;
   static std::uint64_t failed_sequence(const Slot& slot);
+  static bool is_refused(const Slot& slot);
+  static Problem failed(std::string detail, bool is_refused);
   static Problem busy(const std::string& id);
   static Problem no_such_model(const std::string& id);
 

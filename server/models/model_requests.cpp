@@ -27,6 +27,7 @@ std::expected<ModelManager::QueuePtr, Problem> ModelManager::queue_for(
   std::vector<std::pair<std::string, QueuePtr>> loaded;
   std::optional<float> progress;
   std::string error;
+  bool refused = false;
   std::uint64_t last_failed = 0;
   for (const auto& [id, slot] : slots_) {
     if (!model_id.empty() && id != model_id) continue;
@@ -37,6 +38,7 @@ std::expected<ModelManager::QueuePtr, Problem> ModelManager::queue_for(
     const bool was_requested = sequence > 0 || !model_id.empty();
     if (entry.state == ModelState::Failed && was_requested && sequence >= last_failed) {
       error = entry.error;
+      refused = is_refused(slot);
       last_failed = sequence;
     }
   }
@@ -51,7 +53,7 @@ std::expected<ModelManager::QueuePtr, Problem> ModelManager::queue_for(
                   std::format("The model is still loading ({:.0f} %). Try again in a moment.",
                               100 * *progress));
   }
-  if (!error.empty()) return reject(ErrorCode::ModelFailed, "The model is not loaded: " + error);
+  if (!error.empty()) return std::unexpected(failed("The model is not loaded: " + error, refused));
   const std::string ids = known_ids();
   if (ids.empty()) {
     return reject(ErrorCode::ModelNotLoaded,
@@ -84,6 +86,8 @@ std::expected<JobStatus, Problem> ModelManager::submit(const std::string& id,
                                    "The model has just been unloaded. Load it again with POST "
                                    "/api/v1/models/ID/load."});
   }
+  if (status.error().kind == SubmitError::Kind::LoadFailed)
+    return std::unexpected(failed(status.error().message, queue->load_state().is_refused));
   if (status.error().kind == SubmitError::Kind::Changed)
     unload_changed(queue, status.error().message);
   return std::unexpected(problem_of(status.error()));
@@ -98,6 +102,7 @@ void ModelManager::unload_changed(const QueuePtr& queue, const std::string& reas
     const std::uint64_t sequence = slot.load_sequence;
     release(id, slot);
     slot.error = reason;
+    slot.is_refused = false;
     slot.failed = sequence;
   }
 }

@@ -9,6 +9,8 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "tracer/engine/backends.h"
@@ -102,10 +104,15 @@ std::uint32_t metadata_number(const GgufIndex& index, const std::string& key) {
 
 namespace {
 
+bool is_lack_of_memory(std::string_view cause) {
+  return cause.contains("allocate") || cause.contains("mmap failed") ||
+         cause.contains("out of memory");
+}
+
 // What to do about an error of llama.cpp at load. The file itself is sound: its header was checked.
 const char* advice_of(std::string_view cause) {
   const auto says = [&](std::string_view words) { return cause.contains(words); };
-  if (says("allocate") || says("mmap failed") || says("out of memory"))
+  if (is_lack_of_memory(cause))
     return "Free memory or raise the limit of this process, or choose a smaller model.";
   if (says("tokenizer") || says("vocab"))
     return "Its tokenizer is missing, or newer than this llama.cpp. Update llama.cpp, or convert "
@@ -151,7 +158,7 @@ std::expected<LlamaModel, EngineError> load_model(const ModelOptions& options,
   LlamaModel model(llama_model_load_from_file(options.path.c_str(), params));
   if (model) return model;
   if (watch.cancelled) return error(Kind::Cancelled, "Loading was cancelled.");
-  return error(Kind::Unsupported,
+  return error(is_lack_of_memory(errors.first()) ? Kind::OutOfMemory : Kind::Unsupported,
                std::format("{}: llama.cpp {} cannot load this model: {}. {} All messages of "
                            "llama.cpp are in the server log (--log-level debug) or shown by tt "
                            "record --verbose.",
@@ -328,6 +335,9 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
                  std::format("{}: not enough memory to load it. Free memory or raise the limit of "
                              "this process, or use a smaller context (-c) or model.",
                              options.path.string()));
+  } catch (const std::system_error& thrown) {
+    return error(Kind::Busy, std::format("{}: loading it failed: {}. Try again later.",
+                                         options.path.string(), thrown.what()));
   } catch (const std::exception& thrown) {
     return error(Kind::Unsupported,
                  std::format("{}: loading it failed: {}.", options.path.string(), thrown.what()));

@@ -45,7 +45,7 @@ struct EngineError {
     BadConversation,  // the chat template rejects it
     BadTemplate,      // the chat template exceeds a limit
     NoChatTemplate,
-    Busy  // a helper process cannot be run now
+    Busy  // a thread or a helper process cannot be started now
   };
   Kind kind;
   std::string message;  // what is wrong and what to do

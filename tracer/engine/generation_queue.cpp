@@ -47,7 +47,7 @@ struct GenerationQueue::Impl final : GenerationListener {
   void run();
   bool load();
   bool load_or_throw();
-  bool fail_load(std::string message);
+  bool fail_load(std::string message, bool is_refused = false);
   void run_job(Job& job);
   std::shared_ptr<Job> next_job();
   void finish_job(Job& job, const GenerationResult& result, const RecordingResult& recording);
@@ -100,10 +100,13 @@ void GenerationQueue::Impl::run() {
   while (const auto job = next_job()) run_job(*job);
 }
 
-bool GenerationQueue::Impl::fail_load(std::string message) {
+bool GenerationQueue::Impl::fail_load(std::string message, bool is_refused) {
   const std::lock_guard lock(mutex);
-  load_state = {
-      .phase = LoadState::Phase::Failed, .progress = 0, .error = std::move(message), .warning = {}};
+  load_state = {.phase = LoadState::Phase::Failed,
+                .progress = 0,
+                .error = std::move(message),
+                .warning = {},
+                .is_refused = is_refused};
   return false;
 }
 
@@ -121,7 +124,6 @@ bool GenerationQueue::Impl::load() {
 }
 
 bool GenerationQueue::Impl::load_or_throw() {
-  const auto fail = [this](std::string message) { return fail_load(std::move(message)); };
   faults = PageFaults::watch();
   machine = std::make_unique<MachineState>();
   // The child evaluates the model while this thread loads the weights.
@@ -132,7 +134,8 @@ bool GenerationQueue::Impl::load_or_throw() {
   if (options.check_model && (key.empty() || !options.checked_models->contains(key))) {
     check.emplace(*options.sandbox, options.model, options.context,
                   model_check_timeout(options.model.path), stop_loading.get_token());
-    if (const auto valid = check->loaded(); !valid) return fail(valid.error());
+    if (const auto valid = check->loaded(); !valid)
+      return fail_load(valid.error(), check->is_refused());
   }
   std::string warning;
   if (!options.self_check_model.empty()) {
@@ -146,6 +149,7 @@ bool GenerationQueue::Impl::load_or_throw() {
                             checked.error());
   }
   const CrashMarker::Evaluation evaluation(options.crash_marker, options.model.path);
+  bool check_failed = false, check_refuses = false;
   auto loaded = Engine::load(
       options.model, options.context,
       [this](float progress) {
@@ -157,11 +161,19 @@ bool GenerationQueue::Impl::load_or_throw() {
       [&]() -> std::expected<void, std::string> {
         if (!check) return {};
         auto valid = check->evaluated();
+        check_failed = !valid;
+        check_refuses = check->is_refused();
         check.reset();  // the child ends and frees its memory
         if (valid && !key.empty()) options.checked_models->add(key);
         return valid;
       });
-  if (!loaded) return fail(loaded.error().message);
+  if (!loaded) {
+    using Kind = EngineError::Kind;
+    const Kind kind = loaded.error().kind;
+    return fail_load(
+        loaded.error().message,
+        check_failed ? check_refuses : kind == Kind::NotAModel || kind == Kind::Unsupported);
+  }
   const auto warn = [&](std::string_view text) {
     warning += warning.empty() || text.empty() ? "" : " ";
     warning += text;
@@ -174,7 +186,7 @@ bool GenerationQueue::Impl::load_or_throw() {
   for (const ModelFile& file : (*loaded)->gguf().files()) {
     const FileStamp stamp = stamp_of(file.path);
     if (stamp.size != file.size || stamp.mtime_ns != file.mtime_ns)
-      return fail(file.path + " changed while it was loaded. Load it again.");
+      return fail_load(file.path + " changed while it was loaded. Load it again.");
     stamps.push_back(stamp);
   }
 

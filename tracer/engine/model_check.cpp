@@ -25,8 +25,10 @@ namespace tt {
 
 namespace {
 
-// The first byte of a message of the child, then an error. Loaded, Tokenized, Usable; or an error.
-constexpr char kLoaded = 'l', kTokenized = 't', kUsable = 'u', kUnusable = 'n', kAborted = 'a';
+// The first byte of a message of the child, then an error. Loaded, Tokenized, Usable; or an error:
+// of the file, of the machine (too little memory), or of an assertion of the library.
+constexpr char kLoaded = 'l', kTokenized = 't', kUsable = 'u';
+constexpr char kUnusable = 'n', kNoRoom = 'm', kAborted = 'a';
 // Before these: a line of llama.cpp's log, as kLogLine, '0' + LibraryLine, text.
 constexpr char kLogLine = 'g';
 constexpr std::size_t kMaxLogLines = 2000, kMaxLineBytes = 2000;
@@ -121,11 +123,14 @@ void send_log_line(JobChannel& channel, LibraryLine kind, std::string_view line)
   }
 }
 
-// The error; empty: the model is usable.
+// The last message.
 std::string try_model(const ModelOptions& model, const ContextOptions& context,
                       JobChannel& channel) {
   const auto loaded = Engine::load(model, context, {});
-  if (!loaded) return loaded.error().message;
+  if (!loaded) {
+    const bool no_room = loaded.error().kind == EngineError::Kind::OutOfMemory;
+    return (no_room ? kNoRoom : kUnusable) + loaded.error().message;
+  }
   Engine& engine = **loaded;
   // Four tokens: the kernels of matrix products differ from those of a single token.
   constexpr std::size_t kPromptTokens = 4;
@@ -134,10 +139,10 @@ std::string try_model(const ModelOptions& model, const ContextOptions& context,
   try {
     prompt = try_tokenizer(engine);
   } catch (const std::bad_alloc&) {
-    return std::format(
-        "{}: its tokenizer needs more than {} MiB of memory for a short text. The file is damaged: "
-        "download or convert it again.",
-        model.path.string(), kTokenizeMemory >> 20);
+    return kUnusable + std::format(
+                           "{}: its tokenizer needs more than {} MiB of memory for a short text. "
+                           "The file is damaged: download or convert it again.",
+                           model.path.string(), kTokenizeMemory >> 20);
   }
   channel.send({&kTokenized, 1});
   for (std::int32_t id = 0; prompt.size() < kPromptTokens; ++id)
@@ -152,8 +157,9 @@ std::string try_model(const ModelOptions& model, const ContextOptions& context,
   request.level = Level::Off;
   IgnoreOutput ignore;
   const GenerationResult result = engine.generate(request, nullptr, ignore);
-  if (result.reason != StopReason::Error) return "";
-  return std::format("{}: the model cannot be evaluated. {}", model.path.string(), result.error);
+  if (result.reason != StopReason::Error) return {kUsable};
+  return kUnusable +
+         std::format("{}: the model cannot be evaluated. {}", model.path.string(), result.error);
 }
 
 // The parts of the model, what describes this machine, and the graphics cards of loaded backends.
@@ -186,16 +192,16 @@ JobKind model_check_job() {
               if (++lines <= kMaxLogLines) send_log_line(channel, kind, line);
             });
             confine_to_files(files_of_check(model.path));
-            std::string error;
+            std::string verdict;
             try {
-              error = try_model(model, context, channel);
+              verdict = try_model(model, context, channel);
             } catch (const std::bad_alloc&) {
               throw;
             } catch (const std::exception& thrown) {
-              error = std::format("{}: llama.cpp cannot load it: {}", model.path.string(),
-                                  thrown.what());
+              verdict = kUnusable + std::format("{}: llama.cpp cannot load it: {}",
+                                                model.path.string(), thrown.what());
             }
-            channel.send((error.empty() ? kUsable : kUnusable) + error);
+            channel.send(verdict);
           }};
 }
 
@@ -249,9 +255,11 @@ std::expected<void, std::string> ModelCheck::wait_for(char expected_reply,
   const auto reply = receive(time);
   if (!reply) {
     error_ = reason(reply.error());
-  } else if (reply->starts_with(kUnusable)) {
+  } else if (reply->starts_with(kUnusable) || reply->starts_with(kNoRoom)) {
     error_ = reply->substr(1);
+    is_refused_ = reply->starts_with(kUnusable);
   } else if (!reply->starts_with(expected_reply)) {
+    is_refused_ = true;
     error_ = std::format("{}: llama.cpp crashed while loading or evaluating it ({}). {}", path_,
                          reply->empty() ? "" : reply->substr(1), kCrashAdvice);
   }
@@ -286,7 +294,7 @@ std::string ModelCheck::first_error() const {
   return "";
 }
 
-std::string ModelCheck::reason(const JobError& error) const {
+std::string ModelCheck::reason(const JobError& error) {
   switch (error.kind) {
     case JobError::Kind::Cancelled:
       return "The model check was cancelled.";
@@ -296,14 +304,15 @@ std::string ModelCheck::reason(const JobError& error) const {
     case JobError::Kind::Memory:
       return std::format(
           "{}: loading and evaluating it in llama.cpp {}. A smaller context (-c) or batch (-b, "
-          "-ub) "
-          "needs less memory. A damaged file can need any amount.",
+          "-ub) needs less memory. A damaged file can need any amount.",
           path_, error.reason);
     case JobError::Kind::Time:
     case JobError::Kind::Crash:
     case JobError::Kind::ResultSize:
       break;
   }
+  // A slow disk or a busy machine needs time, too.
+  is_refused_ = error.kind != JobError::Kind::Time;
   const std::string cause = first_error();
   return std::format("{}: loading and evaluating it in llama.cpp {}{}. {}", path_, error.reason,
                      cause.empty() ? "" : std::format(" ({})", cause), kCrashAdvice);

@@ -43,11 +43,14 @@ class ModelCheck {
   // to tokens at most 5 s and 256 MiB of it.
   std::expected<void, std::string> loaded();
   std::expected<void, std::string> evaluated();
+  // Whether the error is about the file. Otherwise the check was cancelled, could not be run now,
+  // lacked memory or took too long: another try may succeed.
+  bool is_refused() const { return is_refused_; }
 
  private:
   std::expected<void, std::string> wait_for(char expected_reply, std::chrono::milliseconds time);
   std::expected<std::string, JobError> receive(std::chrono::milliseconds time);
-  std::string reason(const JobError& error) const;
+  std::string reason(const JobError& error);
   std::string first_error() const;  // of llama.cpp in the child; empty: none
 
   const std::string path_;
@@ -55,6 +58,7 @@ class ModelCheck {
   const std::stop_token stop_;
   std::optional<SandboxJob> job_;
   std::optional<std::string> error_;
+  bool is_refused_ = false;
   std::vector<std::string> log_;  // the kind (LibraryLine), then the text
 };
 

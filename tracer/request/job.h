@@ -43,6 +43,8 @@ struct LoadState {
   float progress = 0;  // 0..1
   std::string error;
   std::string warning{};  // for the user; empty: none
+  // Failed because of the file: trying again does not help.
+  bool is_refused = false;
 };
 
 }  // namespace tt

@@ -144,8 +144,10 @@ TEST(ModelCheck, ReportsTheProblem) {
 TEST(ModelCheck, MissingOrSlowWorkerIsAnError) {
   const auto run = [](const std::filesystem::path& worker, const std::stop_token& stop = {}) {
     Sandbox sandbox(worker);
-    return ModelCheck(sandbox, {.path = kTestPaths.bundled_model}, small_context(), 60s, stop)
-        .loaded();
+    ModelCheck check(sandbox, {.path = kTestPaths.bundled_model}, small_context(), 60s, stop);
+    auto loaded = check.loaded();
+    EXPECT_FALSE(check.is_refused()) << "not because of the file";
+    return loaded;
   };
   const auto missing = run("/nonexistent/worker");
   ASSERT_FALSE(missing.has_value());
@@ -205,6 +207,25 @@ TEST(ModelCheck, RepacksOnlySamples) {
                  index->tensors().size(), repacked, all);
     EXPECT_TRUE(check(made->files.front()).has_value());
   }
+}
+
+TEST(ModelCheck, OnlyAFaultOfTheFileIsARefusal) {
+  const test::TempFolder folder;
+  Sandbox sandbox(kTestPaths.worker);
+  const auto is_refused = [&](const std::filesystem::path& model, const ContextOptions& context,
+                              std::chrono::milliseconds timeout) {
+    ModelCheck check(sandbox, {.path = model}, context, timeout);
+    EXPECT_FALSE(check.loaded() && check.evaluated());
+    return check.is_refused();
+  };
+  const auto bad =
+      test::with_changes(kTestPaths.bundled_model, folder / "key.gguf",
+                         [](gguf_context* file) { gguf_remove_key(file, "tokenizer.ggml.model"); });
+  EXPECT_TRUE(is_refused(bad, small_context(), 60s));
+  EXPECT_FALSE(is_refused(kTestPaths.bundled_model, small_context(), 1ms)) << "too slow";
+  ContextOptions large = small_context();
+  large.context = 1U << 30;
+  EXPECT_FALSE(is_refused(kTestPaths.bundled_model, large, 60s)) << "too little memory";
 }
 
 TEST(ModelCheck, EnforcesTheTimeLimit) {

@@ -418,7 +418,7 @@ TEST_F(Models, ChangedModelFileIsDetected) {
     ASSERT_TRUE(reaches_state(server, "a", "failed"));
     EXPECT_TRUE(entry(server, "a")["error"].get<std::string>().contains("since it was loaded"));
     const TestResponse next = server.post("/api/v1/generate", tokens({1}, 1).dump());
-    EXPECT_EQ(next.status, 422);
+    EXPECT_EQ(next.status, 503);
     EXPECT_TRUE(next.body["detail"].get<std::string>().contains("Load it again")) << next.body;
     const TestResponse again = load(server, "a");
     EXPECT_EQ(again.status == 202, c.can_load) << again.body;

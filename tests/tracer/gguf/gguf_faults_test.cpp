@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <format>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -174,6 +175,36 @@ TEST(GgufFaults, DuplicatesOverlapsAndGapsNameTheTensor) {
   const auto odd = inspect_gguf(write(folder / "odd.gguf", bytes)).faults.at(0);
   EXPECT_EQ(odd.kind, Kind::Misplaced);
   EXPECT_TRUE(odd.message.contains("expects it at byte")) << odd.message;
+}
+
+// As many as a header may have. Each of them would be compared with all others.
+TEST(GgufFaults, OnlyTheFirstOfManyMisplacedTensorsAreListed) {
+  const TempFolder folder;
+  constexpr std::uint64_t kTensors = 1U << 16;
+  std::string bytes = "GGUF";
+  const auto number = [&](auto value) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  number(std::uint32_t{3});
+  number(kTensors);
+  number(std::uint64_t{0});
+  for (std::uint64_t i = 0; i < kTensors; ++i) {
+    const std::string name = std::format("t{}", i);
+    number(std::uint64_t{name.size()});
+    bytes += name;
+    number(std::uint32_t{1});
+    number(std::int64_t{8});
+    number(std::int32_t{0});     // f32
+    number(std::uint64_t{512});  // all at one place
+  }
+  bytes.resize(bytes.size() + 4096);
+  const auto contents = inspect_gguf(write(folder / "many.gguf", bytes));
+  EXPECT_EQ(contents.header.tensors.size(), kTensors);
+  ASSERT_EQ(contents.faults.size(), GgufContents::kMaxFaults);
+  for (std::size_t i = 0; i < contents.faults.size(); ++i) {
+    EXPECT_EQ(contents.faults[i].kind, Kind::Misplaced);
+    EXPECT_EQ(contents.faults[i].tensor, std::format("t{}", i));
+  }
 }
 
 TEST(GgufFaults, BigEndianFileIsRecognised) {
