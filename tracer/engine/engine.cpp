@@ -10,7 +10,6 @@
 #include <optional>
 #include <span>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "tracer/engine/backends.h"

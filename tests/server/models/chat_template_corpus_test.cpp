@@ -116,12 +116,12 @@ class LlamaServer {
   // False: it ended, or does not answer.
   bool started() {
     bool healthy = false;
-    wait_until([&] {
+    static_cast<void>(wait_until([&] {
       const auto health = client_.Get("/health");
       healthy = health && health->status == 200;
       return healthy || kill(program_.pid(), 0) != 0 ||
              program_.stderr_text().contains("chat template is not supported");
-    });
+    }));
     return healthy;
   }
   // null: an error.
@@ -284,7 +284,7 @@ TEST(PromptTokens, EqualLlamaServer) {
   for (const TokenCase& c : cases) {
     SCOPED_TRACE(c.name);
     const auto model = with_changes(
-        two_layer_model("small"), models / (std::string(c.name) + ".gguf"), [&](auto* file) {
+        two_layer_model("small"), models.path() / (std::string(c.name) + ".gguf"), [&](auto* file) {
           if (*c.chat != 0)
             gguf_set_val_str(file, "tokenizer.chat_template", c.chat);
           else

@@ -240,6 +240,52 @@ TEST(ChatTemplate, PromptHasExactlyOneBos) {
   }
 }
 
+// A template that no conversation passes is a warning at load, with the construct and its line.
+TEST(ChatTemplate, WarnsAtLoadIfNoConversationPasses) {
+  struct Case {
+    const char *source, *says;
+  };
+  const TempFolder folder;
+  for (const Case& c :
+       {Case{"{% for m in messages %}\n{{ m.content | no_such_filter }}{% endfor %}",
+             "unknown filter 'no_such_filter' for String (line 2 of the template)"},
+        Case{"a\n\n{% if messages %}", "{% if %} is not closed with {% endif %} (line 3"},
+        Case{"{{ raise_exception('No chat.') }}", "No chat. (line 1 of the template)"}}) {
+    SCOPED_TRACE(c.source);
+    TracedModel traced(with_template(two_layer_model("small"), c.source, folder / "wrong.gguf"));
+    const ModelFacts& facts = traced.engine().facts();
+    EXPECT_FALSE(facts.has_chat_template);
+    ASSERT_EQ(facts.warnings.size(), 1U);
+    EXPECT_TRUE(facts.warnings[0].starts_with("Chat is not possible: ")) << facts.warnings[0];
+    EXPECT_TRUE(facts.warnings[0].contains(c.says)) << facts.warnings[0];
+    const auto tokens = traced.engine().tokens_of(kOne);
+    ASSERT_FALSE(tokens.has_value());
+    EXPECT_EQ(tokens.error().message, facts.warnings[0]);
+    EXPECT_TRUE(traced.engine().tokens_of("Once").has_value());
+  }
+  // One that passes some conversations is not.
+  TracedModel gemma(with_template(two_layer_model("small"), kGemma, folder / "gemma.gguf"));
+  EXPECT_TRUE(gemma.engine().facts().warnings.empty());
+}
+
+TEST(ChatTemplate, OptionReplacesTheTemplateAndMissingOneIsChatMl) {
+  const TempFolder folder;
+  TracedModel replaced(two_layer_model("small"), TracedModel::small_context(),
+                       {.chat_template = "{% for m in messages %}({{ m.content }}){% endfor %}"});
+  EXPECT_EQ(replaced.engine().tokens_of(kOne).value(),
+            replaced.engine().tokens_of("(Hello)").value());
+
+  TracedModel none(with_changes(two_layer_model("small"), folder / "none.gguf", [](auto* file) {
+    gguf_remove_key(file, "tokenizer.chat_template");
+  }));
+  EXPECT_EQ(none.engine().tokens_of(kOne).value(),
+            none.engine()
+                .tokens_of("<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n")
+                .value());
+  ASSERT_EQ(none.engine().facts().warnings.size(), 1U);
+  EXPECT_TRUE(none.engine().facts().warnings[0].contains("ChatML"));
+}
+
 TEST(ChatTemplate, TemplateErrorFailsOnlyTheRequest) {
   const TempFolder folder;
   TracedModel traced(
