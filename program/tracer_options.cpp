@@ -107,7 +107,7 @@ void add_model_options(CLI::App& app, ModelOptions& model) {
       ->type_name("REGEX=BUFFER");
   auto* jinja = app.add_option("--chat-template", model.chat_template,
                                "Jinja template for conversations, instead of the model's")
-                    ->type_name("JINJA");
+                    ->type_name("TEXT");
   app.add_option_function<std::string>(
          "--chat-template-file",
          [&model](const std::string& path) {
