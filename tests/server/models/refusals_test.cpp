@@ -2,6 +2,7 @@
 // list of models and the answer to a load; the messages of llama.cpp are in the log.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <format>
@@ -273,7 +274,7 @@ TEST(Refusals, PartOfAnotherModelIsRecognised) {
   const auto name = [&](int number) {
     return folder.path() / std::format("m-0000{}-of-00003.gguf", number);
   };
-  for (int number = 1; number <= 3; ++number) fs::copy(parts[number - 1], name(number));
+  for (std::size_t i = 0; i < 3; ++i) fs::copy(parts[i], name(static_cast<int>(i) + 1));
   ASSERT_TRUE(GgufIndex::open(name(1)).has_value());
   struct Case {
     fs::path part;
