@@ -162,7 +162,7 @@ TEST(Values, ValidatesNumbersSizesTextAndPaths) {
     std::string value;
     const char* error;  // empty: the value is valid
   };
-  const CLI::Validator share = number(bounds_of("top_p"));
+  const CLI::Validator share = number(NumberBounds{"share", 0, 1});
   const CLI::Validator days = number_above_zero(100'000);
   const CLI::Validator size = size_in_bytes();
   const Case cases[] = {
@@ -178,7 +178,7 @@ TEST(Values, ValidatesNumbersSizesTextAndPaths) {
       {days, "1e300", "must be a number above 0 and at most 100000, not '1e300'"},
       {whole_number(bounds_of("seed")), "4294967295", ""},
       {whole_number(bounds_of("seed")), "4294967296",
-       "must be a whole number from 0 to 4294967295, not '4294967296'"},
+       "must be a whole number from -1 to 4294967295, not '4294967296'"},
       {size, "20G", ""},
       {size, "500 MB", ""},
       {size, "16EiB", "must be a size like 500MB or 20GiB, not '16EiB'"},
