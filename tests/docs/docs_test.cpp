@@ -85,7 +85,7 @@ TEST(Documentation, NamedOptionsExist) {
   Words others = {"--all", "--quick", "--fuzz", "--install"};
   Words foreign = {"--args",          "--data-binary", "--gtest", "--now",
                    "--prefix",        "--privileged",  "--rm",    "--tmpfs",
-                   "--service-ports", "--nuisances",   "--cpus"};
+                   "--service-ports", "--nuisances",   "--cpus",  "--merge"};
   for (const auto& document : documents()) {
     SCOPED_TRACE(document);
     for (const std::string& option :
@@ -159,7 +159,7 @@ TEST(Documentation, EveryDocumentedRouteExists) {
 // `GET /api/v1/health`, or, relative to /api/v1/sessions/ID, `/hot`.
 TEST(Documentation, NamedRoutesExist) {
   const ContractTable contract(openapi_json());
-  const Words roots = {"proc", "usr", "etc", "var", "models"};  // of paths of files
+  const Words roots = {"proc", "sys", "usr", "etc", "var", "models"};  // of paths of files
   std::size_t named = 0;
   for (const auto& document : documents()) {
     SCOPED_TRACE(document);

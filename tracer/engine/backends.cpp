@@ -214,10 +214,15 @@ bool ask_library(const std::string& architecture) {
       file >= 0 && std::cmp_equal(::write(file, bytes.data(), bytes.size()), bytes.size());
   LibraryErrors errors(LibraryErrors::Log::Hidden);
   if (is_written) {
-    llama_log_set(&forward_log, nullptr);  // also in a program that has loaded no backends
+    // Also in a program that has loaded no backends, or that has a log of its own.
+    ggml_log_callback before = nullptr;
+    void* data = nullptr;
+    llama_log_get(&before, &data);
+    llama_log_set(&forward_log, nullptr);
     llama_model_params params = llama_model_default_params();
     params.vocab_only = true;
-    const LlamaModel none(llama_model_load_from_file(path.c_str(), params));
+    { const LlamaModel none(llama_model_load_from_file(path.c_str(), params)); }
+    llama_log_set(before, data);
   }
   if (file >= 0) ::close(file);
   if (!errors.first().contains("unknown model architecture")) return true;

@@ -182,27 +182,31 @@ JobChannel* abort_channel = nullptr;  // of this child, for the library's callba
 }  // namespace
 
 JobKind model_check_job() {
-  return {.name = "check_model", .run = [](JobChannel& channel) {
-            const auto [model, context] = unpack_options(channel.receive());
-            abort_channel = &channel;
-            ggml_set_abort_callback(
-                [](const char* message) { abort_channel->send(kAborted + std::string(message)); });
-            load_backends([&channel, lines = std::size_t{0}](LibraryLine kind,
-                                                             std::string_view line) mutable {
-              if (++lines <= kMaxLogLines) send_log_line(channel, kind, line);
-            });
-            confine_to_files(files_of_check(model.path));
-            std::string verdict;
-            try {
-              verdict = try_model(model, context, channel);
-            } catch (const std::bad_alloc&) {
-              throw;
-            } catch (const std::exception& thrown) {
-              verdict = kUnusable + std::format("{}: llama.cpp cannot load it: {}",
-                                                model.path.string(), thrown.what());
-            }
-            channel.send(verdict);
-          }};
+  return {.name = "check_model",
+          .run =
+              [](JobChannel& channel) {
+                const auto [model, context] = unpack_options(channel.receive());
+                abort_channel = &channel;
+                ggml_set_abort_callback([](const char* message) {
+                  abort_channel->send(kAborted + std::string(message));
+                });
+                load_backends([&channel, lines = std::size_t{0}](LibraryLine kind,
+                                                                 std::string_view line) mutable {
+                  if (++lines <= kMaxLogLines) send_log_line(channel, kind, line);
+                });
+                confine_to_files(files_of_check(model.path));
+                std::string verdict;
+                try {
+                  verdict = try_model(model, context, channel);
+                } catch (const std::bad_alloc&) {
+                  throw;
+                } catch (const std::exception& thrown) {
+                  verdict = kUnusable + std::format("{}: llama.cpp cannot load it: {}",
+                                                    model.path.string(), thrown.what());
+                }
+                channel.send(verdict);
+              },
+          .opens_files = true};
 }
 
 // ---------------------------------------------------------------- caller

@@ -94,7 +94,7 @@ TEST(Validation, EachDefectFailsItsCheck) {
        [](SessionInfo& i, auto&) { i.n_layers = 3; },
        {"layers", "hyper_parameters"}},
       {"all but two of the maximum number of layers are missing",
-       [](SessionInfo& i, auto&) { i.n_layers = 4'294'967'295; },
+       [](SessionInfo& i, auto&) { i.n_layers = 65'536; },
        {"layers"}},
       {"a weight ends after the end of the file",
        [](SessionInfo& i, auto&) { i.model_files[0].size = 5511; },
