@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analysis/common/valid_prefix.h"
+
 namespace tt {
 
 namespace {
@@ -81,6 +83,8 @@ std::expected<TokenSpeed, TraceError> token_speed(const SessionReader& reader) {
   const auto steps = reader.step_rows();
   if (!steps) return std::unexpected(steps.error());
   const auto begun = read_beginning(reader, *steps);
+  // A damaged file keeps its other answers.
+  if (is_damaged(begun)) return TokenSpeed{};
   if (!begun) return std::unexpected(begun.error());
   TokenSpeed speed;
   if (begun->first_prompt) {
@@ -99,6 +103,7 @@ std::expected<TokenSpeed, TraceError> token_speed(const SessionReader& reader) {
   const Step& first = *begun->first_generate;
   speed.first_token_ns = first.begin.v;
   const auto last = last_generate(reader, first.id, *steps);
+  if (is_damaged(last)) return speed;
   if (!last) return std::unexpected(last.error());
   if (!*last || (*last)->first_token <= first.first_token) return speed;
   speed.tokens = (*last)->first_token - first.first_token;

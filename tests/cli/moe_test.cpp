@@ -107,8 +107,8 @@ TEST(MoeCommand, CountsExpertsThatCarryTheUseAndSlotsOfABudget) {
     EXPECT_EQ(of["median"].get<double>(), (all[3] + all[4]) / 2.0);
   }
   const json bytes = run_json(folder,
-                              "sql a.ttrace \"SELECT sum(size_bytes) / 8 FROM (SELECT DISTINCT "
-                              "tensor_name, size_bytes FROM tensor WHERE tensor_name LIKE "
+                              "sql a.ttrace \"SELECT sum(tensor_bytes) / 8 FROM (SELECT DISTINCT "
+                              "tensor_name, tensor_bytes FROM tensor WHERE tensor_name LIKE "
                               "'%_exps.weight')\"");
   EXPECT_EQ(moe["budget"]["slots_per_layer"],
             (1U << 20U) / bytes["rows"][0][0].get<std::uint64_t>());

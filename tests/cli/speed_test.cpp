@@ -52,7 +52,7 @@ TEST(Speed, AdviceIsOnSamplingIfItTakesAFifthOfTheTime) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder,
                    "model small --layers 1 --embd 64 --ff 64 --heads 2 --kv-heads 2 "
-                   "--vocab 20000 -o m.gguf")
+                   "--vocab 20000 --quant f16 -o m.gguf")
                 .code,
             0);
   // Without top-k, all tokens of the vocabulary are sorted.
@@ -73,7 +73,7 @@ TEST(Speed, ShowSaysWhyTheSessionEnded) {
     const char* options;
     const char* ended;
   } cases[] = {{"-n 3 --ignore-eos", "the maximum number of tokens (3) was reached"},
-               {"-n 64 --ignore-eos -c 16", "the context was full"}};
+               {"-n 300 --ignore-eos -c 256", "the context was full"}};
   for (const auto& [options, ended] : cases) {
     SCOPED_TRACE(options);
     const Result record = run_tt(

@@ -237,12 +237,16 @@ std::optional<Lines> token_latency(const SessionContents& all) {
       if (std::abs(since) >= kMax) return std::nullopt;
       line.number(step.end.v - before->end.v);
     }
+    const auto rate = [&](std::int64_t ns) {
+      if (ns == 0) {
+        line.null();
+      } else {
+        line.real(1e9 * step.n_tokens / static_cast<double>(ns));
+      }
+    };
+    rate(before == nullptr ? duration_of(step) : step.end.v - before->end.v);
+    rate(duration_of(step));
     before = &step;
-    if (duration_of(step) == 0) {
-      line.null();
-    } else {
-      line.real(1e9 * step.n_tokens / static_cast<double>(duration_of(step)));
-    }
     lines.push_back(line.take());
   }
   return lines;

@@ -224,7 +224,7 @@ TEST(ModelCheck, OnlyAFaultOfTheFileIsARefusal) {
   EXPECT_TRUE(is_refused(bad, small_context(), 60s));
   EXPECT_FALSE(is_refused(kTestPaths.bundled_model, small_context(), 1ms)) << "too slow";
   ContextOptions large = small_context();
-  large.context = 1U << 30;
+  large.context = kMaxContext;
   EXPECT_FALSE(is_refused(kTestPaths.bundled_model, large, 60s)) << "too little memory";
 }
 

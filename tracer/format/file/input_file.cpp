@@ -102,7 +102,10 @@ InputFile::~InputFile() = default;
 
 Expected<InputFile> InputFile::open(const fs::path& path, InputKind kind) {
   // Without O_NONBLOCK, opening a FIFO waits for a writer.
-  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY;
+  int fd = ::open(path.c_str(), kFlags | O_NONBLOCK);
+  // Another program has a lease on a regular file, which it gives back within a time limit.
+  if (fd < 0 && errno == EAGAIN) fd = ::open(path.c_str(), kFlags);
   if (fd < 0) {
     const int error = errno;
     const bool missing = error == ENOENT || error == ENOTDIR;
