@@ -167,6 +167,8 @@ FileAccess files_of_check(const std::filesystem::path& model) {
   FileAccess access{.read = {model, "/proc", "/sys"}, .read_and_write = {"/dev/dri", "/dev/kfd"}};
   if (const auto index = GgufIndex::open(model)) {
     for (const ModelFile& file : index->files()) access.read.emplace_back(file.path);
+  } else {  // its other parts, to say which of them is wrong
+    access.read.push_back(std::filesystem::absolute(model).parent_path());
   }
   std::error_code failed;
   for (std::filesystem::directory_iterator entry("/dev", failed), end; !failed && entry != end;

@@ -403,7 +403,7 @@ describe('further responses', () => {
     await writeFile(join(server.data, 'junk.ttrace'), bad.subarray(4096));
     await writeFile(join(server.data, 'junk.ttrace-wal'), 'more');
     await expectRejected('download', { id: 'junk' }, [500]);
-    await expectRejected('load', { model: 'broken' }, [503]);
+    await expectRejected('load', { model: 'broken' }, [422]);
     await expectRejected('gguf', { model: 'broken' }, [422]);
     await expectRejected('setAccessPattern', { model: 'broken' }, [422]);
     await expectRejected('modelCompression', { model: 'broken' }, [422]);

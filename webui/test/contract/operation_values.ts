@@ -98,6 +98,8 @@ export const COVERED_ELSEWHERE: Readonly<Record<string, string>> = {
       'needs a large session: QueryQueue.ServerStaysResponsiveDuringManyExpensiveQueries',
     ]),
   ),
+  'load 503 application/problem+json':
+    'tests/server/models/refusals_test.cpp: a model that does not fit into the memory limit',
   'restore 500 application/problem+json':
     'needs a read-only disk: StorageLimits.ReadOnlyFolderIsServedAndWritesFail',
 };
