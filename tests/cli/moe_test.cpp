@@ -81,7 +81,7 @@ TEST(MoeCommand, CountsExpertsThatCarryTheUseAndSlotsOfABudget) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "model moe -o m.gguf").code, 0);
   record_story(folder, "-m m.gguf");
-  const json moe = run_json(folder, "moe a.ttrace --budget 1MiB");
+  const json moe = run_json(folder, "moe a.ttrace --budget 64MiB");
   std::map<int, std::vector<int>> uses;
   const json counts = run_json(folder,
                                "sql a.ttrace \"SELECT layer_id, count(*) FROM expert GROUP BY "
@@ -111,10 +111,10 @@ TEST(MoeCommand, CountsExpertsThatCarryTheUseAndSlotsOfABudget) {
                               "tensor_name, tensor_bytes FROM tensor WHERE tensor_name LIKE "
                               "'%_exps.weight')\"");
   EXPECT_EQ(moe["budget"]["slots_per_layer"],
-            (1U << 20U) / bytes["rows"][0][0].get<std::uint64_t>());
+            (64U << 20U) / bytes["rows"][0][0].get<std::uint64_t>());
   EXPECT_GT(moe["budget"]["slots_per_layer"], 0);
-  const Result table = run_tt(folder, "moe a.ttrace --budget 1MiB");
-  EXPECT_TRUE(table.out.contains("A budget of 1.00 MiB buys")) << table.out;
+  const Result table = run_tt(folder, "moe a.ttrace --budget 64MiB");
+  EXPECT_TRUE(table.out.contains("A budget of 64.0 MiB buys")) << table.out;
 }
 
 // A difference of two shares is in percentage points.
