@@ -1,12 +1,14 @@
 #include "tracer/request/sampling.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <format>
 #include <limits>
 #include <optional>
 #include <ranges>
+#include <string_view>
 
 #include "tracer/text/join.h"
 #include "tracer/text/parse_number.h"
@@ -92,13 +94,21 @@ std::expected<LogitBias, std::string> parse_logit_bias(std::string_view text) {
 }
 
 std::vector<std::pair<std::string, std::string>> sampling_facts(const Sampling& sampling) {
+  // Of the others, only what differs from the default: all of them take more than a page of the
+  // session file, and pages that are added when the session ends are lost if the file is cut off.
+  constexpr std::array<std::string_view, 4> kAlways = {"temperature", "top_k", "top_p", "min_p"};
+  const Sampling defaults;
   std::vector<std::pair<std::string, std::string>> facts;
   for (const SamplingField& field : kSamplingFields) {
-    facts.emplace_back(
-        field.name,
-        std::visit([&](auto member) { return std::format("{}", sampling.*member); }, field.member));
+    std::visit(
+        [&](auto member) {
+          if (sampling.*member != defaults.*member || std::ranges::contains(kAlways, field.name))
+            facts.emplace_back(field.name, std::format("{}", sampling.*member));
+        },
+        field.member);
   }
-  facts.emplace_back("samplers", samplers_text(sampling.samplers));
+  if (sampling.samplers != defaults.samplers)
+    facts.emplace_back("samplers", samplers_text(sampling.samplers));
   if (sampling.dry_multiplier != 0) {
     for (std::size_t i = 0; i < sampling.dry_sequence_breakers.size(); ++i)
       facts.emplace_back(std::format("dry_sequence_breakers.{}", i),

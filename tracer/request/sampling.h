@@ -169,7 +169,8 @@ std::expected<std::vector<SamplerKind>, std::string> parse_samplers(std::string_
 std::expected<std::vector<SamplerKind>, std::string> parse_sampler_letters(std::string_view word);
 std::expected<LogitBias, std::string> parse_logit_bias(std::string_view text);  // "15043-1.5"
 
-// The settings as text, by name: the numbers, the order, and what is not empty of the rest.
+// The settings as text, by name: temperature, top_k, top_p and min_p, and what differs from the
+// default of the rest.
 std::vector<std::pair<std::string, std::string>> sampling_facts(const Sampling& sampling);
 
 }  // namespace tt
