@@ -20,7 +20,7 @@ constexpr std::uint64_t kPart = 8;
 constexpr std::uint64_t kAtLeast = 4U << 20;
 
 void follow(CacheRoom& room, const std::function<MemoryLimit()>& read) {
-  // What was removed goes back to the kernel, also where it lies between blocks in use.
+  // Returns the freed memory to the kernel, including pages between blocks in use.
   if (room.set_limit(cache_limit(read(), room.stats().bytes))) malloc_trim(0);
 }
 

@@ -5906,7 +5906,6 @@ export interface operations {
             };
             readonly 401: components["responses"]["Problem"];
             readonly 405: components["responses"]["Problem"];
-            readonly 429: components["responses"]["Problem"];
         };
     };
     readonly openapi: {
