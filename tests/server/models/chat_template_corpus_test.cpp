@@ -7,9 +7,6 @@
 // all and records them again (about 2 minutes).
 #include <gtest/gtest.h>
 #include <httplib.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -25,12 +22,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/server/support/http_client.h"
-#include "tests/server/support/program.h"
+#include "tests/server/support/llama_server.h"
 #include "tests/support/models/model_edit.h"
 #include "tests/support/models/traced_model.h"
 #include "tests/support/test_paths.h"
-#include "tests/support/wait.h"
 #include "tracer/text/chat_template.h"
 
 namespace tt::test {
@@ -93,70 +88,27 @@ Json rendered(JinjaEngine& engine, const std::string& source, const Json& body) 
   return text ? Json(*text) : Json();
 }
 
-std::uint16_t free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  close(fd);
-  return ntohs(address.sin_port);
+// The response of llama-server as JSON; null: an error.
+Json post(const LlamaServer& server, const std::string& path, const Json& body) {
+  const auto answer = server.client().Post(path, body.dump(), "application/json");
+  if (!answer || answer->status != 200) return {};
+  return Json::parse(answer->body);
 }
 
-// llama-server with a model, and a template unless it is empty.
-class LlamaServer {
- public:
-  explicit LlamaServer(const std::filesystem::path& model, const std::filesystem::path& chat = {})
-      : port_(free_port()),
-        program_(arguments(model, chat, port_), {}, "llama-server"),
-        client_(http_client("http://127.0.0.1:" + std::to_string(port_))) {}
-
-  // False: it ended, or does not answer.
-  bool started() {
-    bool healthy = false;
-    static_cast<void>(wait_until([&] {
-      const auto health = client_.Get("/health");
-      healthy = health && health->status == 200;
-      return healthy || kill(program_.pid(), 0) != 0 ||
-             program_.stderr_text().contains("chat template is not supported");
-    }));
-    return healthy;
-  }
-  // null: an error.
-  Json post(const std::string& path, const Json& body) {
-    const auto answer = client_.Post(path, body.dump(), "application/json");
-    if (!answer || answer->status != 200) return {};
-    return Json::parse(answer->body);
-  }
-  std::string log() const { return program_.stderr_text(); }
-
- private:
-  static std::vector<std::string> arguments(const std::filesystem::path& model,
-                                            const std::filesystem::path& chat, std::uint16_t port) {
-    std::vector<std::string> all = {
-        "--jinja",   "-m",  model.string(), "--host", "127.0.0.1", "--port", std::to_string(port),
-        "-c",        "512", "-np",          "1",      "-t",        "1",      "--no-warmup",
-        "--no-webui"};
-    if (!chat.empty()) all.insert(all.end(), {"--chat-template-file", chat.string()});
-    return all;
-  }
-  std::uint16_t port_;
-  Program program_;
-  httplib::Client client_;
-};
+const std::vector<std::string> kOptions = {"--jinja", "-c", "512", "--no-warmup"};
 
 // What llama-server answers to `bodies`, null for an error. null: it refuses the template.
 Json ask_llama_server(const std::string& name, const std::vector<Json>& bodies) {
-  LlamaServer server(kTestPaths.bundled_model, folder() / (name + ".jinja"));
+  std::vector<std::string> options = kOptions;
+  options.insert(options.end(), {"--chat-template-file", (folder() / (name + ".jinja")).string()});
+  const LlamaServer server(kTestPaths.bundled_model, options, LlamaServer::Refusal::Allowed);
   if (!server.started()) {
     EXPECT_TRUE(server.log().contains("chat template is not supported")) << server.log();
     return {};
   }
   Json texts = Json::array();
   for (const Json& body : bodies) {
-    const Json answer = server.post("/apply-template", body);
+    const Json answer = post(server, "/apply-template", body);
     texts.push_back(answer.is_null() ? Json() : answer["prompt"]);
   }
   return texts;
@@ -292,20 +244,19 @@ TEST(PromptTokens, EqualLlamaServer) {
           gguf_set_val_bool(file, "tokenizer.ggml.add_bos_token", c.add_bos);
         });
     TracedModel traced(model);
-    LlamaServer server(model);
-    ASSERT_TRUE(server.started()) << server.log();
+    const LlamaServer server(model, kOptions);
+    ASSERT_TRUE(server.started());
     const auto tokens = [&](const Json& text) {
-      return server
-          .post("/tokenize",
-                {{"content", text}, {"add_special", true}, {"parse_special", true}})["tokens"]
+      return post(server, "/tokenize",
+                  {{"content", text}, {"add_special", true}, {"parse_special", true}})["tokens"]
           .get<std::vector<std::int32_t>>();
     };
     const auto chat = traced.engine().tokens_of(conversation_of({{"messages", messages}}));
     ASSERT_TRUE(chat.has_value()) << chat.error().message;
-    const Json prompt = server.post("/apply-template", {{"messages", messages}})["prompt"];
+    const Json prompt = post(server, "/apply-template", {{"messages", messages}})["prompt"];
     EXPECT_EQ(*chat, tokens(prompt)) << prompt;
     const Json answered =
-        server.post("/v1/chat/completions", {{"messages", messages}, {"max_tokens", 1}});
+        post(server, "/v1/chat/completions", {{"messages", messages}, {"max_tokens", 1}});
     EXPECT_EQ(Json(chat->size()), answered["usage"]["prompt_tokens"]);
 
     for (const std::string text : {"Once upon a time", "<s>Twice</s> upon", " space", ""}) {
@@ -314,7 +265,7 @@ TEST(PromptTokens, EqualLlamaServer) {
       const auto plain = traced.engine().tokens_of(text);
       ASSERT_TRUE(plain.has_value());
       EXPECT_EQ(*plain, tokens(text));
-      const Json completed = server.post("/completion", {{"prompt", text}, {"n_predict", 1}});
+      const Json completed = post(server, "/completion", {{"prompt", text}, {"n_predict", 1}});
       EXPECT_EQ(Json(plain->size()), completed["tokens_evaluated"]);
     }
   }

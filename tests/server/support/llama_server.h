@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -31,20 +32,28 @@ inline std::uint16_t free_port() {
   return ntohs(address.sin_port);
 }
 
-// Starts with one slot and one thread. A test failure if it does not start.
+// Starts with one slot and one thread.
 class LlamaServer {
  public:
-  explicit LlamaServer(const std::filesystem::path& model, std::vector<std::string> more = {})
+  // Whether it is a test failure if it does not start, as with a chat template that it rejects.
+  enum class Refusal : std::uint8_t { Fails, Allowed };
+
+  explicit LlamaServer(const std::filesystem::path& model, std::vector<std::string> more = {},
+                       Refusal refusal = Refusal::Fails)
       : port_(free_port()), program_(arguments(model, port_, std::move(more)), {}, "llama-server") {
     httplib::Client client = this->client();
-    started_ = wait_until([&] {
+    static_cast<void>(wait_until([&] {
       const auto health = client.Get("/health");
-      return health && health->status == 200;
-    });
-    EXPECT_TRUE(started_) << "llama-server does not start: " << program_.stderr_text();
+      started_ = health && health->status == 200;
+      return started_ || kill(program_.pid(), 0) != 0 ||
+             program_.stderr_text().contains("chat template is not supported");
+    }));
+    EXPECT_TRUE(started_ || refusal == Refusal::Allowed)
+        << "llama-server does not start: " << program_.stderr_text();
   }
 
   bool started() const { return started_; }
+  std::string log() const { return program_.stderr_text(); }
   httplib::Client client() const {
     return http_client("http://127.0.0.1:" + std::to_string(port_));
   }
