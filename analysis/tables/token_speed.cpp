@@ -80,10 +80,11 @@ std::optional<double> TokenSpeed::sample_share() const {
 std::expected<TokenSpeed, TraceError> token_speed(const SessionReader& reader) {
   const auto info = reader.info();
   if (!info) return std::unexpected(info.error());
+  // A damaged file keeps its other answers.
   const auto steps = reader.step_rows();
+  if (is_damaged(steps)) return TokenSpeed{};
   if (!steps) return std::unexpected(steps.error());
   const auto begun = read_beginning(reader, *steps);
-  // A damaged file keeps its other answers.
   if (is_damaged(begun)) return TokenSpeed{};
   if (!begun) return std::unexpected(begun.error());
   TokenSpeed speed;

@@ -38,6 +38,7 @@ struct TokenSpeed {
 // Of a session that runs, was interrupted or was recorded by an older version: up to the last token
 // whose evaluation began. A step begins just after the token that it evaluates was put out.
 // Reads the steps of the prompt, the first generating step and the last steps.
+// Of a damaged file the figures can be missing.
 std::expected<TokenSpeed, TraceError> token_speed(const SessionReader& reader);
 
 }  // namespace tt

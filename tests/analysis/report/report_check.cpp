@@ -218,6 +218,10 @@ void expect_advice(const ReportData& figures, const SessionReader& reader,
   const auto attention = parts.find("attention");
   double computed = 0;
   for (const auto& [device, times] : session.devices) computed += sum_of(times);
+  const auto sampled = figures.info.fact_number("result.next_sample_ns");
+  const auto generating = figures.info.fact_number("result.generate_ns");
+  const bool samples = sampled && generating &&
+                       static_cast<double>(*sampled) > 0.2 * static_cast<double>(*generating);
   struct Reason {
     const char* advice;
     bool is_there;
@@ -229,7 +233,9 @@ void expect_advice(const ReportData& figures, const SessionReader& reader,
        !scarce && figures.generated_tokens > 0 && waited >= figures.generated_tokens},
       {"Use a smaller quantization: generation",
        all.time_ns > 0 && products.time_ns >= 0.5 * all.time_ns && fastest > 0 &&
-           products.bytes_per_second() >= 0.6 * fastest},
+           products.bytes_per_second() >= 0.6 * fastest && !samples},
+      {"Use fewer samplers", samples && fact("request.grammar").empty()},
+      {"Use a simpler grammar", samples && !fact("request.grammar").empty()},
       {"Try flash attention", kinds.contains("SOFT_MAX") && !kinds.contains("FLASH_ATTN_EXT") &&
                                   attention != parts.end() &&
                                   attention->second.time_ns >= 0.3 * everything.time_ns},

@@ -4,7 +4,14 @@ import { exec } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { exactBytes, exactNs, formatBytes, formatSpeed, plural } from '../../src/format';
+import {
+  exactBytes,
+  exactNs,
+  formatBytes,
+  formatSpeed,
+  plural,
+  sourceName,
+} from '../../src/format';
 import type {
   Breakdown,
   Conditions,
@@ -73,9 +80,10 @@ async function memoryOfModel({ facts = {} }: Session): Promise<ModelMemory> {
 
 // The sentences of the shown session, from REST.
 async function expectedSummary(): Promise<readonly string[]> {
-  const [weights, all, order, pairs, reuse, machine, report, session, { steps }] =
+  const [weights, sources, all, order, pairs, reuse, machine, report, session, { steps }] =
     await Promise.all([
       fixture.get<Breakdown>('breakdown?by=all&kind=weight'),
+      fixture.get<Breakdown>('breakdown?by=source&kind=weight'),
       fixture.get<Breakdown>('breakdown?by=op_kind&sort=-time'),
       fixture.get<Sequentiality>('sequentiality'),
       fixture.get<Determinism>('determinism'),
@@ -88,9 +96,17 @@ async function expectedSummary(): Promise<readonly string[]> {
   const share = (part: number, whole: number) => `${percent(part, whole).toFixed(1)} %`;
   const bytes = (count: number) => formatBytes(Math.round(count));
   const generated = steps.filter(({ phase }) => phase === 'generate');
-  const ns = (generated.at(-1)?.end_ns ?? 0) - (generated[0]?.begin_ns ?? 0);
-  const speed = formatSpeed((generated.length * 1e9) / ns);
+  const speed = formatSpeed(session.speed?.tokens_per_second ?? 0);
   const ofWeights = weights.sums.generate.bytes_read / generated.length;
+  // Which weights are repacked depends on the processor.
+  const read = sources.rows
+    .filter(({ generate }) => generate.bytes_read > 0)
+    .toSorted((a, b) => b.generate.bytes_read - a.generate.bytes_read)
+    .map(
+      ({ name, generate }) =>
+        `${bytes(generate.bytes_read / generated.length)} ${sourceName(name)}`,
+    );
+  const from = read.length > 1 ? `: ${read.join(', ')}` : '';
 
   const isDisturbed = machine.verdict !== null && machine.verdict !== 'clean';
   const { rows } = await fixture.sql<[string, number, number, number]>(CLEAN_OPS);
@@ -138,7 +154,7 @@ async function expectedSummary(): Promise<readonly string[]> {
   expect(cliff).toBeGreaterThan(0);
   const memory = await memoryOfModel(session);
   return [
-    `A generated token reads ${bytes(all.sums.generate.bytes_read / generated.length)}, of which ${bytes(ofWeights)} are weights (${share(ofWeights, session.model?.size ?? 0)} of the model file).`,
+    `A generated token reads ${bytes(all.sums.generate.bytes_read / generated.length)}, of which ${bytes(ofWeights)} are weights (${share(ofWeights, session.model?.size ?? 0)} of the model file)${from}.`,
     isDisturbed
       ? machine.verdict === 'disk'
         ? `Reading from the disk limits the speed (${speed} without the prompt): the threads waited ${machine.blocked_percent?.toFixed(1)} % of their time. ${ofClean}`
