@@ -17,8 +17,9 @@ describe('a preset', () => {
     for (const { title, options } of own) {
       const { y, value } = options;
       await preset(title).click();
-      // The rows of the file are its tensors.
-      const axis = y === 'file' ? 'y=tensor&source=disk' : `y=${y}`;
+      // The rows of the file are its tensors, also those that are repacked: which ones depends on
+      // the processor.
+      const axis = y === 'file' ? 'y=tensor&kind=weight' : `y=${y}`;
       const picture = await heatmap(`x=all&${axis}&value=${value}&height=4096`);
       const named = picture.y.rows.map((row, i): [string, number] => [
         y === 'layer' && row === 'none' ? 'emb+out' : row,

@@ -117,9 +117,13 @@ describe('a mixture of experts', () => {
     await fixture.recorded();
     const accesses = fixture.inspector.locator('.figure[data-figure="accesses"] b');
     const rest = await fixture.get<Breakdown>('breakdown?by=expert&layers=1&limit=1000');
+    const chosen = await fixture.sql<[number]>(
+      'SELECT DISTINCT expert_id FROM expert WHERE layer_id = 1 ORDER BY expert_id LIMIT 2',
+    );
+    const [first, second] = chosen.rows.map(([expert]) => String(expert));
     for (const [expert, query] of [
-      ['3', 'expert 3 layer 1'],
-      ['2', 'layer 1 expert 2'],
+      [first, `expert ${first} layer 1`],
+      [second, `layer 1 expert ${second}`],
     ] as const) {
       await page.keyboard.press('Control+k');
       await page.keyboard.type(query);
