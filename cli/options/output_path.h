@@ -13,7 +13,8 @@ namespace tt::cli {
 enum class Target : char { File, FileOrPipe, Folder };
 
 // Returns the path to write, or an error message if `output` must not be written.
-// - If `output` is a link, its target is written, or created if it does not exist. The returned path
+// - If `output` is a link, its target is written, or created if it does not exist. The returned
+// path
 //   contains no links, so the link is kept.
 // - Without `force`, existing files are not allowed.
 // - One of the `inputs` is never allowed, also not through a link or another path: nor the journal

@@ -27,8 +27,7 @@ void follow(CacheRoom& room, const std::function<MemoryLimit()>& read) {
 }  // namespace
 
 std::size_t cache_limit(const MemoryLimit& limit, std::size_t held) {
-  const std::uint64_t part =
-      std::min<std::uint64_t>(limit.limit / kPart, CacheRoom::kDefaultBytes);
+  const std::uint64_t part = std::min<std::uint64_t>(limit.limit / kPart, CacheRoom::kDefaultBytes);
   const std::uint64_t usable = limit.limit / 10 * 9 + held;
   const std::uint64_t left = usable - std::min(usable, limit.fixed);
   return std::max(std::min(part, left), kAtLeast);

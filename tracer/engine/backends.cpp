@@ -221,7 +221,9 @@ bool ask_library(const std::string& architecture) {
     llama_log_set(&forward_log, nullptr);
     llama_model_params params = llama_model_default_params();
     params.vocab_only = true;
-    { const LlamaModel none(llama_model_load_from_file(path.c_str(), params)); }
+    {
+      const LlamaModel none(llama_model_load_from_file(path.c_str(), params));
+    }
     llama_log_set(before, data);
   }
   if (file >= 0) ::close(file);

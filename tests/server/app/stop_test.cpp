@@ -73,7 +73,8 @@ TEST(Stop, DuringLongPrompt) {
   // llama.cpp reports an aborted graph as an error; it must not be logged as a warning.
   std::istringstream log(server.program.stderr_text());
   for (std::string line; std::getline(log, line);)
-    EXPECT_FALSE(line.contains(" warning ") && !line.contains("the model was trained with")) << line;
+    EXPECT_FALSE(line.contains(" warning ") && !line.contains("the model was trained with"))
+        << line;
 }
 
 TEST(Stop, NotifiesLiveClientsAndCancelsQueuedRequests) {

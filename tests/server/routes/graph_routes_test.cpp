@@ -72,7 +72,8 @@ TEST(GraphRoutes, SizesHeadsAndKvCache) {
 
 TEST(GraphRoutes, AreEmptyForModelWithoutExperts) {
   GraphServer server;
-  EXPECT_EQ(server.ask("experts").body, (json{{"experts_for_percent", json::object()}, {"routers", json::array()}}));
+  EXPECT_EQ(server.ask("experts").body,
+            (json{{"experts_for_percent", json::object()}, {"routers", json::array()}}));
   const json tokens = server.ask("experts/tokens?limit=1").body;
   EXPECT_EQ(tokens["total"], 2);
   EXPECT_TRUE(tokens["tokens"][0]["experts"].empty());

@@ -103,11 +103,12 @@ describe('the chat', () => {
       run('x', { state: 'done', text: 'B' }),
     );
     expect(conversation?.system).toBe('S');
-    expect(
-      messagesOf(conversation?.turns ?? [])
-        .map(({ content }) => content)
-        .join(''),
-    ).toBe('aAbB');
+    expect(messagesOf(conversation?.turns ?? []).map(({ content }) => content)).toEqual([
+      'a',
+      'A',
+      'b',
+      'B',
+    ]);
     expect(conversationOf(session('x', { facts: { 'request.prompt': 'a' } }), run('x'))).toBeNull();
   });
 

@@ -19,7 +19,12 @@ describe('promptOf', () => {
       { role: 'assistant', content: 'b' },
     ] as const;
     const prompt = promptOf('chat', draft({ message: 'c', system: 'S' }), history, null);
-    expect(prompt.ok && prompt.value.messages?.map(({ content }) => content).join('')).toBe('Sabc');
+    expect(prompt.ok && prompt.value.messages?.map(({ content }) => content)).toEqual([
+      'S',
+      'a',
+      'b',
+      'c',
+    ]);
   });
   it('omits an empty system message', () => {
     const prompt = promptOf('chat', draft({ message: 'Hi', system: ' ' }), [], null);

@@ -33,7 +33,9 @@ describe('the limit of a run', () => {
     });
     const data = new TraceData();
     data.addStep(step(0, { begin_ns: 0, end_ns: 1e9 })); // 1 token/s
-    const left = figuresOf(data, null, RUN, limit, true, null).find(({ name }) => name === 'time left');
+    const left = figuresOf(data, null, RUN, limit, true, null).find(
+      ({ name }) => name === 'time left',
+    );
     expect(left).toMatchObject({ value: '66 min 40 s' });
     expect(left?.hint).toContain('context is full');
   });
