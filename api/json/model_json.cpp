@@ -85,6 +85,7 @@ Json to_json(const ModelEntry& model) {
                   {"context_trained", facts.context_trained},
                   {"has_vocabulary", facts.has_vocabulary},
                   {"has_chat_template", facts.has_chat_template},
+                  {"can_chat", facts.can_chat},
                   {"has_encoder", facts.has_encoder},
                   {"embedding_only", facts.embedding_only},
                   {"recurrent", facts.recurrent},

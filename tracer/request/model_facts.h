@@ -16,7 +16,9 @@ struct ModelFacts {
   std::uint32_t context_trained = 0;
   std::uint32_t ubatch = 0;
   std::int32_t threads = 0;
-  bool has_vocabulary = false, has_chat_template = false;
+  bool has_vocabulary = false;
+  bool has_chat_template = false;  // its own, or that of an option, which works
+  bool can_chat = false;           // conversations can be rendered, if not with these, as ChatML
   bool has_encoder = false;     // encoder-decoder (T5)
   bool embedding_only = false;  // no generation (BERT)
   bool recurrent = false, hybrid = false;

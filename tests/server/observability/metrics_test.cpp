@@ -12,6 +12,7 @@
 #include "tests/server/support/http_client.h"
 #include "tests/server/support/llama_server.h"
 #include "tests/server/support/program.h"
+#include "tests/support/command_output.h"
 #include "tests/support/test_paths.h"
 #include "tests/support/wait.h"
 
@@ -252,6 +253,39 @@ TEST(Metrics, MatchLlamaServerNamesTypesAndCounts) {
         "llamacpp:tokens_predicted_seconds_total", "llamacpp:predicted_tokens_seconds"}) {
     EXPECT_GT(value(ours, name), 0) << name;
   }
+}
+
+// The speed in /metrics, of the session, in its report, and as `tt show` prints it. (That the page
+// shows the session's: strip.e2e.ts, inspector.e2e.ts.)
+TEST(Metrics, SpeedIsThatOfTheSessionEverywhere) {
+  const test::TempFolder folder;
+  RunningServer server(folder.path(), {"-c", "256", "-t", "1", "-tb", "1"});
+  ASSERT_TRUE(server.wait_until_loaded());
+  httplib::Client client = http_client(server.url);
+  const auto accepted = client.Post(
+      "/api/v1/generate",
+      R"({"prompt": "Once upon a time", "max_tokens": 100, "ignore_eos": true})",
+      "application/json");
+  ASSERT_TRUE(accepted && accepted->status == 202);
+  const std::string id = json::parse(accepted->body)["id"];
+  server.wait_for_end(id);
+
+  const std::string path = "/api/v1/sessions/" + id;
+  const json speed = server.get(path)["speed"];
+  const double rate = speed["tokens_per_second"];
+  EXPECT_EQ(speed["tokens"], 99);
+  EXPECT_NEAR(rate, 99e9 / speed["ns"].get<double>(), 1e-6 * rate);
+  EXPECT_TRUE(wait_until([&] {
+    return body_of(client.Get("/metrics")).contains("tt_sessions_total{state=\"done\"} 1\n");
+  }));
+  const Exposition all = parse_exposition(body_of(client.Get("/metrics")));
+  EXPECT_NEAR(value(all, "llamacpp:predicted_tokens_seconds"), rate, 1e-6 * rate);
+  const std::string text = std::format("{:.1f} tokens/s", rate);
+  const json report = server.get(path + "/report");
+  EXPECT_TRUE(report["findings"].dump().contains(text + ".")) << report["findings"];
+  const std::string show = command_output(
+      std::format("{} show {}/{}.ttrace", kTestPaths.tt, folder.path().string(), id));
+  EXPECT_TRUE(show.contains("speed      " + text)) << show;
 }
 
 }  // namespace

@@ -254,7 +254,7 @@ TEST(ChatTemplate, WarnsAtLoadIfNoConversationPasses) {
     SCOPED_TRACE(c.source);
     TracedModel traced(with_template(two_layer_model("small"), c.source, folder / "wrong.gguf"));
     const ModelFacts& facts = traced.engine().facts();
-    EXPECT_FALSE(facts.has_chat_template);
+    EXPECT_FALSE(facts.has_chat_template || facts.can_chat);
     ASSERT_EQ(facts.warnings.size(), 1U);
     EXPECT_TRUE(facts.warnings[0].starts_with("Chat is not possible: ")) << facts.warnings[0];
     EXPECT_TRUE(facts.warnings[0].contains(c.says)) << facts.warnings[0];
@@ -284,6 +284,8 @@ TEST(ChatTemplate, OptionReplacesTheTemplateAndMissingOneIsChatMl) {
                 .value());
   ASSERT_EQ(none.engine().facts().warnings.size(), 1U);
   EXPECT_TRUE(none.engine().facts().warnings[0].contains("ChatML"));
+  EXPECT_TRUE(none.engine().facts().can_chat);
+  EXPECT_FALSE(none.engine().facts().has_chat_template);
 }
 
 TEST(ChatTemplate, TemplateErrorFailsOnlyTheRequest) {

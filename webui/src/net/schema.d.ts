@@ -1899,8 +1899,10 @@ export interface components {
             readonly context_trained?: number;
             /** @description false: prompts must be token ids */
             readonly has_vocabulary?: boolean;
-            /** @description false: the model has none (`messages` is rendered as ChatML), or none that works (see `warnings`) */
+            /** @description false: the model has none, or none that works (see `warnings`) */
             readonly has_chat_template?: boolean;
+            /** @description `messages` can be rendered: with the chat template, or as ChatML if the model has none */
+            readonly can_chat?: boolean;
             readonly has_encoder?: boolean;
             /** @description The model cannot generate text */
             readonly embedding_only?: boolean;

@@ -39,7 +39,11 @@ export function modelNotes(model: Model): readonly string[] {
     const range = model.n_vocab ? `0 to ${formatCount(model.n_vocab - 1)}` : 'whole numbers';
     notes.push(`Has no vocabulary: prompts are token IDs (${range}) and answers are shown as IDs.`);
   } else if (model.has_chat_template === false && !model.embedding_only) {
-    notes.push('Has no chat template that works: on this page it continues text.');
+    notes.push(
+      model.can_chat
+        ? 'Has no chat template: conversations are written as ChatML, which it may not know.'
+        : 'Has no chat template that works: on this page it continues text.',
+    );
   }
   if (model.recurrent) {
     notes.push('Recurrent: it has a state instead of a KV cache, and no attention heads.');

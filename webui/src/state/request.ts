@@ -106,10 +106,10 @@ export function requestOf(prompt: Prompt, settings: Settings): Result<GenerateRe
 // The selected mode if the model supports it. The default is chat for models with a chat template.
 export function promptMode(
   chosen: PromptMode | null,
-  model: Pick<Model, 'has_vocabulary' | 'has_chat_template'> | null,
+  model: Pick<Model, 'has_vocabulary' | 'has_chat_template' | 'can_chat'> | null,
 ): PromptMode {
   if (!model) return chosen ?? 'text';
   if (model.has_vocabulary === false) return 'tokens';
   const defaultMode = model.has_chat_template ? 'chat' : 'text';
-  return chosen === 'chat' ? defaultMode : (chosen ?? defaultMode);
+  return chosen === 'chat' && !model.can_chat ? defaultMode : (chosen ?? defaultMode);
 }

@@ -14,6 +14,7 @@ export const MODEL = {
   state: 'loaded',
   has_vocabulary: true,
   has_chat_template: true,
+  can_chat: true,
 } as Model;
 
 export const session = (id: string, part: Partial<Session> = {}): Session => ({

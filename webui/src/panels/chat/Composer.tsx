@@ -150,7 +150,7 @@ function Modes({ store }: { store: Store }) {
   const model = models.current.value;
   const loaded = model?.state === 'loaded' ? model : null;
   const noText = loaded?.has_vocabulary === false;
-  const noChat = noText || loaded?.has_chat_template === false;
+  const noChat = noText || loaded?.can_chat === false;
   return (
     <Segmented
       label="Prompt format"
@@ -164,7 +164,9 @@ function Modes({ store }: { store: Store }) {
             ? 'This model has no vocabulary'
             : noChat
               ? 'This model has no chat template that works'
-              : 'A conversation; the model’s chat template is applied',
+              : loaded?.has_chat_template === false
+                ? 'A conversation, written as ChatML: this model has no chat template'
+                : 'A conversation; the model’s chat template is applied',
         },
         {
           value: 'text',

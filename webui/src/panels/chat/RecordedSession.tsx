@@ -41,10 +41,10 @@ function TokensError({ session }: { session: OpenSession }) {
   return error && <Failed what="The tokens cannot be read." error={error} retry={again} />;
 }
 
-// The button that continues a recorded conversation; needs a model with a chat template.
+// The button that continues a recorded conversation; needs a model that can chat.
 function ContinueButton({ store, session }: { store: Store; session: Session }) {
   const model = store.models.current.value;
-  if (model?.state !== 'loaded' || model.has_chat_template !== true) return null;
+  if (model?.state !== 'loaded' || model.can_chat !== true) return null;
   if (session.state === 'running') return null;
   const conversation = (): ReturnType<typeof conversationOf> => {
     const data = store.open.peek()?.data;

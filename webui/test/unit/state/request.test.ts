@@ -86,14 +86,17 @@ describe('requestOf', () => {
 });
 
 describe('promptMode', () => {
-  const plain = { has_vocabulary: true, has_chat_template: false };
-  const chat = { has_vocabulary: true, has_chat_template: true };
-  const bare = { has_vocabulary: false, has_chat_template: false };
+  const chat = { has_vocabulary: true, has_chat_template: true, can_chat: true };
+  const chatMl = { ...chat, has_chat_template: false };
+  const plain = { ...chatMl, can_chat: false };
+  const bare = { ...plain, has_vocabulary: false };
   it.each([
     [null, null, 'text'],
     [null, plain, 'text'],
     [null, chat, 'chat'],
     ['chat', plain, 'text'],
+    [null, chatMl, 'text'],
+    ['chat', chatMl, 'chat'],
     ['text', chat, 'text'],
     ['tokens', chat, 'tokens'],
     ['text', bare, 'tokens'],
