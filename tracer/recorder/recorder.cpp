@@ -14,19 +14,20 @@
 namespace tt {
 
 namespace {
-constexpr std::size_t kBatchSteps = 8;  // steps; a full batch is written immediately
+constexpr std::size_t kBatchSteps = 8;  // a full batch is written immediately
+// After a delay more wait. Each commit frees their memory, and makes them safe from a kill.
+constexpr std::size_t kMaxBatchSteps = 128;
 constexpr std::chrono::milliseconds kCollectTime{4};
 constexpr std::chrono::milliseconds kFaultPollInterval{50};  // often enough for the kernel's rings
 }  // namespace
 
 Recorder::Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener,
-                   PageFaults* faults, MachineState* machine)
+                   PageFaults* faults, MachineState* machine, std::size_t max_waiting_bytes)
     : pool_(kBuffers, max_ops, slot_bytes),
+      max_waiting_bytes_(max_waiting_bytes),
       listener_(std::move(listener)),
       faults_(faults),
       machine_(machine) {
-  // Each step may have a tokens message before it, plus begin and finish.
-  messages_.reserve(2 * kMaxWaitingSteps + 4);
   thread_ = std::thread([this] { run(); });  // last: the thread uses all members
   if (machine_ != nullptr) machine_->set_recorder(thread_.native_handle());
 }
@@ -81,13 +82,14 @@ void Recorder::take_residency() {
   post(std::move(snapshot));
 }
 
-// Appends to the last message if it has tokens too, so that the number of messages is bounded
-// by the number of steps. A session's tokens are bounded by its context.
+// Appends to the last message if it has tokens too: when steps are merged, no message is added. A
+// session's tokens are bounded by its context.
 void Recorder::tokens(std::vector<Token> tokens) {
   {
     const std::lock_guard lock(mutex_);
     auto* last = messages_.empty() ? nullptr : std::get_if<std::vector<Token>>(&messages_.back());
     if (last != nullptr) {
+      bytes_waiting_ += bytes_of(tokens);
       last->insert(last->end(), std::move_iterator(tokens.begin()),
                    std::move_iterator(tokens.end()));
       return;
@@ -124,6 +126,10 @@ void Recorder::close_step(OpenStep step, bool complete) {
 
 StepBuffer* Recorder::acquire() {
   if (faults_ != nullptr && !faults_->records_addresses()) faults_before_ = PageFaults::count();
+  {
+    const std::lock_guard lock(mutex_);
+    if (bytes_waiting_ >= max_waiting_bytes_) return nullptr;
+  }
   return pool_.try_acquire();
 }
 
@@ -132,7 +138,10 @@ void Recorder::submit(StepBuffer* buffer) {
     buffer->page_faults = PageFaults::count() - faults_before_;
   take_conditions(buffer->header);
   ++next_step_.v;
-  post(buffer);
+  if (pool_.has_free()) return post(buffer);
+  Recorded recorded = take_from(*buffer);
+  pool_.release(buffer);
+  post(std::move(recorded));
 }
 
 void Recorder::submit_without_times(Step step) {
@@ -142,10 +151,10 @@ void Recorder::submit_without_times(Step step) {
   post(Untimed{std::move(step)});
 }
 
-// Returns true if too many steps wait and `step` was merged into the last of them.
+// Returns true if too much waits and `step` was merged into the last of them.
 bool Recorder::merge(const Step& step) {
   const std::lock_guard lock(mutex_);
-  if (steps_waiting_ < kBuffers) return false;
+  if (bytes_waiting_ < max_waiting_bytes_) return false;
   const auto newest = std::ranges::find_if(messages_ | std::views::reverse, is_step);
   if (newest == messages_.rend()) return false;
   auto* untimed = std::get_if<Untimed>(&*newest);
@@ -176,12 +185,36 @@ RecordingResult Recorder::finish(const SessionInfo& info) {
 }
 
 bool Recorder::is_step(const Message& message) {
-  return std::holds_alternative<StepBuffer*>(message) || std::holds_alternative<Untimed>(message);
+  return std::holds_alternative<StepBuffer*>(message) ||
+         std::holds_alternative<Recorded>(message) || std::holds_alternative<Untimed>(message);
 }
 
 bool Recorder::is_urgent(const Message& message) {
   return std::holds_alternative<Begin>(message) || std::holds_alternative<Finish>(message) ||
          std::holds_alternative<Flush>(message) || std::holds_alternative<Quit>(message);
+}
+
+std::size_t Recorder::bytes_of(const std::vector<Token>& tokens) {
+  std::size_t bytes = 0;
+  for (const Token& token : tokens) bytes += sizeof token + token.text.size();
+  return bytes;
+}
+
+// Memory that the message takes, except that of a StepBuffer, which is there anyway.
+std::size_t Recorder::bytes_of(const Message& message) {
+  std::size_t bytes = sizeof message;
+  if (const auto* tokens = std::get_if<std::vector<Token>>(&message)) {
+    bytes += bytes_of(*tokens);
+  } else if (const auto* residency = std::get_if<StepResidency>(&message)) {
+    bytes += residency->resident.size() * sizeof(FileRange);
+  } else if (const auto* recorded = std::get_if<Recorded>(&message)) {
+    const Step& step = recorded->step;
+    bytes += step.op_ends.size() * sizeof(Ns) + step.stats.size() * sizeof(ValueStats);
+    for (const SlotValues& slot : step.slots)
+      bytes += sizeof slot + slot.ints.size() * sizeof slot.ints[0] +
+               slot.floats.size() * sizeof slot.floats[0];
+  }
+  return bytes;
 }
 
 // Wakes the writer for the first message, and when it should stop collecting.
@@ -191,10 +224,8 @@ void Recorder::post(Message message) {
   {
     const std::lock_guard lock(mutex_);
     first = messages_.empty();
-    if (is_step(message)) {
-      ++steps_queued_;
-      ++steps_waiting_;
-    }
+    if (is_step(message)) ++steps_queued_;
+    bytes_waiting_ += bytes_of(message);
     urgent = is_urgent(message) || steps_queued_ == kBatchSteps;
     urgent_queued_ = urgent_queued_ || urgent;
     messages_.push_back(std::move(message));
@@ -208,8 +239,7 @@ void Recorder::post(Message message) {
 void Recorder::run() {
   // Not the name of the inference thread, by which its workers are found.
   pthread_setname_np(pthread_self(), "recorder");
-  std::vector<Message> batch;
-  batch.reserve(2 * kMaxWaitingSteps + 4);
+  std::deque<Message> batch;
   for (bool quit = false; !quit;) {
     {
       std::unique_lock lock(mutex_);
@@ -229,11 +259,13 @@ void Recorder::run() {
     }
     for (Message& message : batch) {
       quit = quit || std::holds_alternative<Quit>(message);
+      bytes_uncommitted_ += bytes_of(message);
       std::visit(
           [this](auto& what) {
             if constexpr (!std::is_same_v<std::decay_t<decltype(what)>, Quit>) handle(what);
           },
           message);
+      if (uncommitted_.size() >= kMaxBatchSteps) commit();
     }
     commit();
     batch.clear();
@@ -281,14 +313,16 @@ void Recorder::handle(std::vector<Token>& tokens) {
 void Recorder::handle(StepResidency& residency) { new_residency_ = std::move(residency); }
 
 void Recorder::handle(StepBuffer* buffer) {
-  Step step = step_from(*buffer);
-  const KnownGraphPtr graph = buffer->graph;
-  const AddressesPtr addresses = buffer->addresses;
-  losses_.slot_values_dropped += buffer->slots_lost;
-  losses_.count_mismatches += buffer->count_mismatch ? 1 : 0;
+  Recorded recorded = take_from(*buffer);
+  pool_.release(buffer);
+  handle(recorded);
+}
+
+void Recorder::handle(Recorded& recorded) {
+  auto& [step, graph, addresses, faults, slots_lost, count_mismatch] = recorded;
+  losses_.slot_values_dropped += slots_lost;
+  losses_.count_mismatches += count_mismatch ? 1 : 0;
   losses_.steps_without_times += step.dropped ? 1 : 0;
-  buffer->graph.reset();
-  buffer->addresses.reset();
 
   if (graph != nullptr && writing()) {
     const auto [known, fresh] = templates_.try_emplace(
@@ -310,28 +344,27 @@ void Recorder::handle(StepBuffer* buffer) {
       }
     }
   }
-  write({.step = std::move(step), .graph = graph, .buffer = buffer, .faults = buffer->page_faults});
+  write(std::move(step), std::move(graph), faults);
 }
 
 void Recorder::handle(Untimed& untimed) {
   if (untimed.step.dropped) losses_.steps_without_times += untimed.evaluations;
-  write({.step = std::move(untimed.step), .graph = nullptr, .buffer = nullptr, .faults = 0});
+  write(std::move(untimed.step), nullptr, 0);
 }
 
-void Recorder::write(Uncommitted step) {
+void Recorder::write(Step step, KnownGraphPtr graph, std::uint64_t faults) {
   if (writing()) {
-    if (auto added = writer_->add_step(step.step); !added) fail(added.error());
+    if (auto added = writer_->add_step(step); !added) fail(added.error());
   }
-  write_residency(step.step);
+  write_residency(step);
   if (faults_ != nullptr && faults_->records_addresses()) {
     faults_->take(new_faults_, new_minor_faults_);
-    write_faults(step.step, assign_to(step.step, new_faults_), FaultKind::Major);
-    write_faults(step.step, assign_to(step.step, new_minor_faults_), FaultKind::Minor);
+    write_faults(step, assign_to(step, new_faults_), FaultKind::Major);
+    write_faults(step, assign_to(step, new_minor_faults_), FaultKind::Minor);
   } else {
-    write_faults(step.step, {.step = step.step.id, .count = step.faults, .faults = {}},
-                 FaultKind::Major);
+    write_faults(step, {.step = step.id, .count = faults, .faults = {}}, FaultKind::Major);
   }
-  uncommitted_.push_back(std::move(step));
+  uncommitted_.push_back({.step = std::move(step), .graph = std::move(graph)});
 }
 
 void Recorder::write_residency(const Step& step) {
@@ -365,21 +398,16 @@ StepFaults Recorder::assign_to(const Step& step, std::vector<PageFault>& faults)
   return of_step;
 }
 
-// Listeners are called after a step is committed, or has failed to be written. Its buffer is
-// released only then, so that the number of uncommitted steps is bounded by the buffers.
+// Listeners are called after a step is committed, or has failed to be written.
 void Recorder::commit() {
   if (writing()) {
     if (auto committed = writer_->commit(); !committed) fail(committed.error());
   }
   (writing() ? steps_written_ : losses_.steps_not_written) += uncommitted_.size();
-  {
-    const std::lock_guard lock(mutex_);
-    steps_waiting_ -= uncommitted_.size();
-  }
-  for (const Uncommitted& done : uncommitted_)
-    if (done.buffer != nullptr) pool_.release(done.buffer);
   for (const Uncommitted& done : uncommitted_) listener_(session_, done.step, done.graph);
   uncommitted_.clear();
+  const std::lock_guard lock(mutex_);
+  bytes_waiting_ -= std::exchange(bytes_uncommitted_, 0);
 }
 
 void Recorder::fail(const TraceError& error) {
@@ -424,6 +452,16 @@ void Recorder::handle(Flush& /*flush*/) {
 }
 
 // ---------------------------------------------------------------- a step as a value
+
+// On the thread that owns the buffer.
+Recorder::Recorded Recorder::take_from(StepBuffer& buffer) {
+  return {.step = step_from(buffer),
+          .graph = std::move(buffer.graph),
+          .addresses = std::move(buffer.addresses),
+          .faults = buffer.page_faults,
+          .slots_lost = buffer.slots_lost,
+          .count_mismatch = buffer.count_mismatch};
+}
 
 Step step_from(const StepBuffer& buffer) {
   Step step = buffer.header;

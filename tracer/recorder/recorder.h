@@ -8,16 +8,20 @@
 // begin and end are assigned to the step. When the disk is full, the recording of the session
 // ends with an error message and generation continues. Every loss is counted.
 //
-// At most kMaxWaitingSteps steps are not yet in the file, kBuffers of them with times. A killed
-// process loses only these and the step in flight. When the writer cannot keep up, further
-// evaluations lose their times, not their tokens, and are merged into the last waiting step,
-// which is marked `dropped` and represents all of them in sequence. At most kMaxMergedSteps of
-// these can wait: two in the batch being written, one that came meanwhile, and one more for
-// each change of the phase (twice per session).
+// A writer thread that gets no processor for some seconds, or waits for a busy disk, costs nothing:
+// steps wait as buffers while some are free, and as copies of what they hold afterwards, up to
+// kMaxWaitingBytes. (Copied between graphs. The times of one step are small; a buffer is as large
+// as the largest step could be.) Beyond this limit, further evaluations lose their times, not
+// their tokens, and are merged into the last waiting step, which is marked `dropped` and represents
+// all of them in sequence. The inference thread never waits for the writer instead: a writer that
+// is so far behind does not catch up soon, and waiting would slow down what is measured. A killed
+// process loses what waits and the step in flight.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -47,16 +51,16 @@ using StepListener =
 
 class Recorder {
  public:
-  // A fast model runs 1,400 steps a second, and a busy disk or machine may delay the writer by
-  // 80 ms. A buffer takes 8 bytes per op of the largest supported graph (6,656 ops at 22 layers).
-  static constexpr std::size_t kMaxWaitingSteps = 128;
-  static constexpr std::size_t kMaxMergedSteps = 5;
-  static constexpr std::size_t kBuffers = kMaxWaitingSteps - kMaxMergedSteps;
+  // Two batches of the writer. The pages of a buffer that no step needs are never touched.
+  static constexpr std::size_t kBuffers = 16;
+  // The smallest models run 4,000 steps of 2 KB per second: for these, 8 s.
+  static constexpr std::size_t kMaxWaitingBytes = 64U << 20;
 
   // `faults` and `machine` must outlive the recorder, their only user; null: faults or conditions
   // are not recorded.
   Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener,
-           PageFaults* faults = nullptr, MachineState* machine = nullptr);
+           PageFaults* faults = nullptr, MachineState* machine = nullptr,
+           std::size_t max_waiting_bytes = kMaxWaitingBytes);
   ~Recorder();
 
   // Waits until the file has been created, so that no step is delayed by it. Sets the session's
@@ -77,9 +81,9 @@ class Recorder {
   // The step ends now. `complete`: false if it was cancelled or failed.
   void close_step(OpenStep step, bool complete);
   // The same in parts, for callers that fill the buffer themselves.
-  StepBuffer* acquire();  // null: record the step without times
+  StepBuffer* acquire();  // null: too much waits; record the step without times
   void submit(StepBuffer* buffer);
-  void submit_without_times(Step step);  // MINIMAL, or no buffer was free
+  void submit_without_times(Step step);  // MINIMAL, or too much waited
   // Waits until everything so far has been written, for measurements.
   void flush();
   // Waits until everything has been written. `info` is the final metadata.
@@ -101,19 +105,29 @@ class Recorder {
     Step step;
     std::uint32_t evaluations = 1;  // merged into this step
   };
-  using Message = std::variant<Begin, std::vector<Token>, StepResidency, StepBuffer*, Untimed,
-                               Finish, Flush, Quit>;
+  // What a StepBuffer holds.
+  struct Recorded {
+    Step step;
+    KnownGraphPtr graph;
+    AddressesPtr addresses;
+    std::uint64_t faults = 0;  // if only counted
+    std::uint32_t slots_lost = 0;
+    bool count_mismatch = false;
+  };
+  using Message = std::variant<Begin, std::vector<Token>, StepResidency, StepBuffer*, Recorded,
+                               Untimed, Finish, Flush, Quit>;
   struct Uncommitted {
     Step step;
-    KnownGraphPtr graph;       // null: no template
-    StepBuffer* buffer{};      // null: none was free
-    std::uint64_t faults = 0;  // if only counted
+    KnownGraphPtr graph;  // null: no template
   };
 
   Ns now() const;
   void post(Message message);
   static bool is_step(const Message& message);
   static bool is_urgent(const Message& message);
+  static std::size_t bytes_of(const Message& message);
+  static std::size_t bytes_of(const std::vector<Token>& tokens);
+  Recorded take_from(StepBuffer& buffer);
   bool merge(const Step& step);
   void take_conditions(Step& step);
   void take_residency();
@@ -123,10 +137,12 @@ class Recorder {
   void handle(std::vector<Token>& tokens);
   void handle(StepResidency& residency);
   void handle(StepBuffer* buffer);
+  void handle(Recorded& recorded);
   void handle(Untimed& untimed);
   void handle(Finish& finish);
   void handle(Flush& flush);
-  void write(Uncommitted step);
+  // `faults`: if only counted.
+  void write(Step step, KnownGraphPtr graph, std::uint64_t faults);
   void write_residency(const Step& step);
   void write_faults(const Step& step, const StepFaults& faults, FaultKind kind);
   StepFaults assign_to(const Step& step, std::vector<PageFault>& faults);
@@ -135,6 +151,7 @@ class Recorder {
   bool writing() const;
 
   StepPool pool_;
+  const std::size_t max_waiting_bytes_;
   StepListener listener_;
   PageFaults* const faults_;
   MachineState* const machine_;  // inference thread only
@@ -151,9 +168,9 @@ class Recorder {
   std::mutex mutex_;
   std::condition_variable wake_;    // messages_ is not empty
   std::condition_variable urgent_;  // write now, without collecting more
-  std::vector<Message> messages_;
+  std::deque<Message> messages_;
   std::size_t steps_queued_ = 0;   // in messages_
-  std::size_t steps_waiting_ = 0;  // in messages_, or taken and not yet committed
+  std::size_t bytes_waiting_ = 0;  // of messages_, and of what was taken and is not yet committed
   bool urgent_queued_ = false;
   std::condition_variable session_changed_;  // session_open_ or flushed_ changed
   bool session_open_ = false;
@@ -166,6 +183,7 @@ class Recorder {
   std::unordered_map<KnownGraphPtr, TemplateId> templates_;
   std::unordered_map<AddressesPtr, AllocationId> allocations_;
   std::vector<Uncommitted> uncommitted_;
+  std::size_t bytes_uncommitted_ = 0;
   // Not yet assigned to a step; steady_clock times.
   std::vector<PageFault> new_faults_, new_minor_faults_;
   std::optional<StepResidency> new_residency_;  // of the next step
@@ -177,7 +195,7 @@ class Recorder {
   std::thread thread_;
 };
 
-// Converts the buffer to a Step.
+// Converts the buffer to a Step. Any thread that owns the buffer.
 Step step_from(const StepBuffer& buffer);
 
 }  // namespace tt

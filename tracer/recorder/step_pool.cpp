@@ -35,6 +35,11 @@ StepBuffer* StepPool::try_acquire() {
   return buffer;
 }
 
+bool StepPool::has_free() {
+  const std::lock_guard lock(mutex_);
+  return !free_.empty();
+}
+
 void StepPool::release(StepBuffer* buffer) {
   const std::lock_guard lock(mutex_);
   free_.push_back(buffer);

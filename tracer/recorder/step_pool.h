@@ -1,6 +1,5 @@
 // Pool of the buffers that transfer steps from the inference thread to the writer thread,
-// allocated in advance. If none is free, the step's times are dropped (and counted in
-// LossCounters) but its tokens are kept: the inference thread never waits for the disk.
+// allocated in advance.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +16,7 @@ class StepPool {
   StepPool(std::size_t buffers, std::size_t max_ops, std::size_t arena_bytes);
 
   StepBuffer* try_acquire();         // inference thread, between steps; null when none is free
+  bool has_free();                   // inference thread: try_acquire() would not return null
   void release(StepBuffer* buffer);  // any thread
 
  private:

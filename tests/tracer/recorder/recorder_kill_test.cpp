@@ -38,15 +38,22 @@ struct CountSteps final : GenerationListener {
   KillProgress& progress;
 };
 
+// Memory of the steps that wait for the slow disk, in bytes.
+constexpr std::size_t kWaiting = 128 << 10;
+// The steps that may wait: each has the size of a Step at least, and some are merged ones.
+constexpr std::size_t kMaxWaitingSteps = kWaiting / sizeof(Step) + Recorder::kBuffers;
+
 // Simulates a disk that takes `stall` microseconds for each step of a batch.
 int record_until_killed(Engine& engine, Level level, useconds_t stall,
                         const std::filesystem::path& file, KillProgress& progress) {
   const RecorderSize size = engine.recorder_size();
-  Recorder recorder(size.max_ops, size.slot_bytes,
-                    [&](const std::string&, const Step&, const KnownGraphPtr&) {
-                      ++progress.committed;
-                      if (stall > 0) usleep(stall);  // the speed of the disk
-                    });
+  Recorder recorder(
+      size.max_ops, size.slot_bytes,
+      [&](const std::string&, const Step&, const KnownGraphPtr&) {
+        ++progress.committed;
+        if (stall > 0) usleep(stall);  // the speed of the disk
+      },
+      nullptr, nullptr, kWaiting);
   GenerationRequest request = greedy_tokens(8, 500);
   request.level = level;
   SessionInfo info = engine.describe(request);
@@ -118,7 +125,7 @@ TEST(KilledRecorder, LosesAtMostStepInFlightAndQueuedSteps) {
       const std::uint32_t found = recovered->front().steps;
       EXPECT_GE(found, progress->committed);
       lost.push_back(static_cast<int>(progress->steps) - static_cast<int>(found));
-      EXPECT_LE(lost.back(), static_cast<int>(Recorder::kMaxWaitingSteps));
+      EXPECT_LE(lost.back(), static_cast<int>(kMaxWaitingSteps));
       tokens_lost = std::max(tokens_lost, evaluated_tokens_missing(file, progress->evaluated));
       steps_found += found;
     }
@@ -127,7 +134,7 @@ TEST(KilledRecorder, LosesAtMostStepInFlightAndQueuedSteps) {
         "%s: %d kills, %llu steps found; beside the one in flight, lost at most %d steps "
         "(bound: %zu), half of the time at most %d; at most %d tokens\n",
         c.what, c.kills, static_cast<unsigned long long>(steps_found), std::max(lost.back(), 0),
-        Recorder::kMaxWaitingSteps, std::max(lost[lost.size() / 2], 0), tokens_lost);
+        kMaxWaitingSteps, std::max(lost[lost.size() / 2], 0), tokens_lost);
     EXPECT_GT(steps_found, static_cast<unsigned>(c.kills));
   }
 }

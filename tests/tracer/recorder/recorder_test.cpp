@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <latch>
+#include <memory>
+#include <stdexcept>
+#include <vector>
 
 #include "tests/support/models/traced_model.h"
 #include "tests/support/small_disk.h"
@@ -41,7 +45,6 @@ TEST(Recorder, FullDiskEndsRecordingButNotGeneration) {
 
   EXPECT_EQ(result.reason, StopReason::Length) << result.error;
   EXPECT_EQ(result.generated, 500U);
-  // On a busy machine some of the 500 may have been joined.
   const std::uint32_t handed = recorder.next_step().v;
   EXPECT_EQ(seen, handed) << "live listeners get every step, written or not";
   EXPECT_NE(recording.error.find("full"), std::string::npos) << recording.error;
@@ -87,53 +90,66 @@ TEST(Recorder, HasCapacityForCellsOfFullUbatch) {
   EXPECT_EQ(most, 510U * 16 * 64) << "cells times elements";
 }
 
-// The writer stalls from the first commit until 900 of 1,000 tokens are generated.
-TEST(Recorder, StalledWriterDropsTimesButNoTokens) {
-  constexpr std::uint32_t kTokens = 1000;
-  ensure_backends_loaded();
-  ModelOptions options;
-  options.path = kTestPaths.bundled_model;
-  ContextOptions context = TracedModel::small_context();
-  context.context = 1100;
-  auto engine = Engine::load(options, context, {});
-  ASSERT_TRUE(engine.has_value()) << engine.error().message;
-  for (const Level level : {Level::Detailed, Level::Minimal}) {
-    SCOPED_TRACE(to_text(level));
-    const TempFolder folder;
-    const auto file = folder / "s.ttrace";
+// A writer that gets no processor: it stalls from the first commit until the first 900 of 1,000
+// tokens are generated.
+class StalledWriter : public ::testing::Test {
+ protected:
+  static constexpr std::uint32_t kTokens = 1000;
+
+  struct Recorded {
+    TempFolder folder;
+    GenerationResult result;
+    RecordingResult recording;
+    std::vector<Step> delivered, steps;
+    std::uint32_t handed = 0;           // steps of the recorder
+    std::uint32_t handed_in_stall = 0;  // before the writer went on
+  };
+
+  StalledWriter() {
+    ensure_backends_loaded();
+    ModelOptions options;
+    options.path = kTestPaths.bundled_model;
+    ContextOptions context = TracedModel::small_context();
+    context.context = 1100;
+    auto engine = Engine::load(options, context, {});
+    if (!engine) throw std::runtime_error(engine.error().message);
+    engine_ = *std::move(engine);
+  }
+
+  void record(Level level, std::size_t max_waiting_bytes, Recorded& out) {
+    const auto file = out.folder / "s.ttrace";
     std::latch stalled(1);
-    std::vector<Step> delivered;
-    const RecorderSize size = (*engine)->recorder_size();
-    Recorder recorder(size.max_ops, size.slot_bytes,
-                      [&](const std::string&, const Step& step, const KnownGraphPtr&) {
-                        stalled.wait();
-                        delivered.push_back(step);
-                      });
+    const RecorderSize size = engine_->recorder_size();
+    Recorder recorder(
+        size.max_ops, size.slot_bytes,
+        [&](const std::string&, const Step& step, const KnownGraphPtr&) {
+          stalled.wait();
+          out.delivered.push_back(step);
+        },
+        nullptr, nullptr, max_waiting_bytes);
     GenerationRequest request = greedy_tokens(8, kTokens);
     request.level = level;
-    SessionInfo info = (*engine)->describe(request);
+    SessionInfo info = engine_->describe(request);
     recorder.begin(info, file);
     CapturedOutput captured;
-    std::uint32_t handed_in_the_stall = 0;
     captured.then = [&](std::uint32_t generated) {
       if (generated != 900) return;
-      handed_in_the_stall = recorder.next_step().v;
+      out.handed_in_stall = recorder.next_step().v;
       stalled.count_down();
     };
-    const GenerationResult result = (*engine)->generate(request, &recorder, captured);
-    (*engine)->complete(info, result);
-    const RecordingResult recording = recorder.finish(info);
-    ASSERT_EQ(result.reason, StopReason::Length) << result.error;
-    EXPECT_EQ(result.steps, kTokens) << "graphs that ran: the last token is not evaluated";
-    // The first batch is in the file; it had 8 steps or those of 4 ms.
-    EXPECT_LE(handed_in_the_stall, 2 * Recorder::kMaxWaitingSteps);
+    out.result = engine_->generate(request, &recorder, captured);
+    engine_->complete(info, out.result);
+    out.recording = recorder.finish(info);
+    out.handed = recorder.next_step().v;
+    ASSERT_EQ(out.result.reason, StopReason::Length) << out.result.error;
+    EXPECT_EQ(out.result.steps, kTokens) << "graphs that ran: the last token is not evaluated";
 
     ASSERT_EQ(check_session(file).value(), std::vector<std::string>{});
     const auto reader = SessionReader::open(file);
     ASSERT_TRUE(reader.has_value()) << reader.error().message;
     EXPECT_EQ(reader->token_count().value(), 8 + kTokens);
-    EXPECT_EQ(reader->step_count().value(), recorder.next_step().v);
-    std::uint32_t next_token = 0, dropped_tokens = 0, joined = 0;
+    EXPECT_EQ(reader->step_count().value(), out.handed);
+    std::uint32_t next_token = 0;
     Ns last_end{};
     const auto read = reader->for_each_step(StepId{0}, 1'000'000, [&](const Step& step) {
       EXPECT_EQ(step.first_token, next_token) << "every token is in a step";
@@ -141,18 +157,50 @@ TEST(Recorder, StalledWriterDropsTimesButNoTokens) {
       EXPECT_GT(step.end, step.begin);
       next_token += step.n_tokens;
       last_end = step.end;
-      if (step.dropped) dropped_tokens += step.n_tokens;
-      joined += step.phase == Phase::Generate && step.n_tokens > 1;
-      EXPECT_EQ(step, delivered[step.id.v]);
+      EXPECT_EQ(step, out.delivered.at(step.id.v));
+      out.steps.push_back(step);
       return true;
     });
     ASSERT_TRUE(read.has_value()) << read.error().message;
     EXPECT_EQ(next_token, 8 + kTokens - 1);
+  }
+
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(StalledWriter, LosesNothingWhileTheStepsFitTheMemory) {
+  for (const Level level : {Level::Detailed, Level::Minimal}) {
+    SCOPED_TRACE(to_text(level));
+    Recorded run;
+    ASSERT_NO_FATAL_FAILURE(record(level, Recorder::kMaxWaitingBytes, run));
+    EXPECT_EQ(run.recording.losses, LossCounters{});
+    EXPECT_EQ(run.handed_in_stall, 900U) << "one step per token: none was merged";
+    EXPECT_EQ(run.handed, kTokens);
+    EXPECT_EQ(std::ranges::count(run.steps, Phase::Generate, &Step::phase), kTokens - 1);
+    const auto with_times =
+        std::ranges::count_if(run.steps, [](const Step& s) { return !s.op_ends.empty(); });
+    EXPECT_EQ(with_times, level == Level::Detailed ? kTokens : 0U);
+  }
+}
+
+TEST_F(StalledWriter, DropsTimesButNoTokensBeyondTheMemory) {
+  constexpr std::size_t kBytes = 256 << 10;
+  for (const Level level : {Level::Detailed, Level::Minimal}) {
+    SCOPED_TRACE(to_text(level));
+    Recorded run;
+    ASSERT_NO_FATAL_FAILURE(record(level, kBytes, run));
+    // What waits has the size of a Step at least; the first batch is in the file.
+    EXPECT_LE(run.handed_in_stall, kBytes / sizeof(Step) + 2 * Recorder::kBuffers);
+    std::uint32_t dropped_tokens = 0, joined = 0;
+    for (const Step& step : run.steps) {
+      if (step.dropped) dropped_tokens += step.n_tokens;
+      joined += step.phase == Phase::Generate && step.n_tokens > 1;
+    }
     EXPECT_GT(joined, 0U);
     EXPECT_GT(dropped_tokens, 200U);
-    EXPECT_EQ(recording.losses, LossCounters{.steps_without_times = dropped_tokens});
+    EXPECT_EQ(run.recording.losses, LossCounters{.steps_without_times = dropped_tokens});
     std::printf("%s: %u evaluations became %u steps, %u of them joined; %u without times\n",
-                to_text(level), result.steps, recorder.next_step().v, joined, dropped_tokens);
+                to_text(level), run.result.steps, run.handed, joined, dropped_tokens);
   }
 }
 
