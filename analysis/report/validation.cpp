@@ -14,6 +14,7 @@
 
 #include "analysis/common/format_units.h"
 #include "analysis/report/layer_work.h"
+#include "tracer/text/join.h"
 
 namespace tt {
 
@@ -44,9 +45,14 @@ class CheckBuilder {
     if (result_.evidence.size() < kEvidence) result_.evidence.push_back(std::move(what));
   }
   void add_failures(std::uint64_t count) { result_.wrong += count; }
+  void missing(std::string what) {
+    wrong(std::move(what));
+    ++missing_;
+  }
   std::uint64_t items_checked() const { return result_.items_checked; }
   CheckResult done(std::string summary) && {
-    result_.status = result_.wrong > 0           ? CheckStatus::Failed
+    result_.status = result_.wrong > missing_    ? CheckStatus::Failed
+                     : missing_ > 0              ? CheckStatus::Incomplete
                      : result_.items_checked > 0 ? CheckStatus::Passed
                                                  : CheckStatus::NotApplicable;
     result_.summary = std::move(summary);
@@ -55,6 +61,7 @@ class CheckBuilder {
 
  private:
   CheckResult result_;
+  std::uint64_t missing_ = 0;  // of the failures: data that is counted as lost
 };
 
 CheckResult check_file(const std::vector<std::string>& problems) {
@@ -64,17 +71,26 @@ CheckResult check_file(const std::vector<std::string>& problems) {
   return std::move(check).done("the file, its row checksums and its blobs");
 }
 
+std::vector<std::string> missing_data(const LossCounters& losses) {
+  std::vector<std::string> missing;
+  const auto add = [&](std::uint64_t count, const char* noun, const char* of = "") {
+    if (count > 0) missing.push_back(of + counted(count, noun));
+  };
+  add(losses.steps_without_times, "step", "times of ");
+  add(losses.slot_values_dropped, "slot value");
+  add(losses.steps_not_written, "step");
+  add(losses.page_faults_lost, "page fault");
+  return missing;
+}
+
 CheckResult check_losses(const LossCounters& losses) {
   CheckBuilder check(Check::Losses);
   check.add_items();
-  const std::array<std::pair<const char*, std::uint64_t>, 5> counts{
-      {{"steps without times", losses.steps_without_times},
-       {"slot values dropped", losses.slot_values_dropped},
-       {"steps with a different number of ops than their template", losses.count_mismatches},
-       {"steps not written", losses.steps_not_written},
-       {"page faults lost", losses.page_faults_lost}}};
-  for (const auto& [what, count] : counts)
-    if (count > 0) check.wrong(std::format("{} {}", count, what));
+  for (const std::string& what : missing_data(losses)) check.missing(what + " missing");
+  // Not a loss: the recorder took the ops of these steps for those of another graph.
+  if (losses.count_mismatches > 0)
+    check.wrong(counted(losses.count_mismatches, "step") +
+                " with a different number of ops than their template");
   return std::move(check).done("losses reported by the recorder");
 }
 
@@ -509,6 +525,8 @@ const char* to_text(CheckStatus status) {
   switch (status) {
     case CheckStatus::Passed:
       return "passed";
+    case CheckStatus::Incomplete:
+      return "incomplete";
     case CheckStatus::Failed:
       return "failed";
     case CheckStatus::NotApplicable:
@@ -522,6 +540,11 @@ bool Validation::passed() const {
                               [](const CheckResult& c) { return c.status == CheckStatus::Failed; });
 }
 
+std::string Validation::verdict() const {
+  if (!passed()) return "NOT valid";
+  return missing.empty() ? "valid" : std::format("valid, {} missing", missing);
+}
+
 std::expected<Validation, TraceError> validate(const std::filesystem::path& file,
                                                const ContinueCheck& keep_going) {
   const auto problems = check_session(file, keep_going);
@@ -533,6 +556,7 @@ std::expected<Validation, TraceError> validate(const std::filesystem::path& file
   if (!info) return validation;
 
   const LossCounters losses = reader->losses().value_or(LossCounters{});
+  validation.missing = join(missing_data(losses));
   GraphChecks graphs;
   StepChecks steps(*info, losses);
   WorkCheck work(*info);

@@ -16,7 +16,7 @@ namespace tt {
 
 enum class Check : std::uint8_t {
   File,                     // SQLite integrity check, row checksums, blobs can be decoded
-  Losses,                   // nothing was lost during recording
+  Losses,                   // nothing was lost during recording; losses are counted in the file
   Steps,                    // steps do not overlap and are in time order
   Ops,                      // each step executed exactly the ops of its template
   OpTimes,                  // ops end in order and within their step
@@ -34,9 +34,10 @@ enum class Check : std::uint8_t {
 inline constexpr std::size_t kChecks = 14;
 const char* to_text(Check);  // "file", "losses"...
 
+// Incomplete: the recorder counted data that it lost; what is recorded is valid nevertheless.
 // NotApplicable: the session has no items to check, for example at a level without ops or
 // with a model without experts.
-enum class CheckStatus : std::uint8_t { Passed, Failed, NotApplicable };
+enum class CheckStatus : std::uint8_t { Passed, Incomplete, Failed, NotApplicable };
 const char* to_text(CheckStatus);
 
 struct CheckResult {
@@ -52,7 +53,11 @@ inline constexpr std::size_t kEvidence = 10;
 struct Validation {
   // One result per Check, in order; only File if nothing else could be read.
   std::vector<CheckResult> checks;
+  // What the recorder counted as lost, "times of 77 steps"; empty: nothing.
+  std::string missing;
   bool passed() const;  // no check failed
+  // Of the whole recording: "valid", "valid, times of 77 steps missing" or "NOT valid".
+  std::string verdict() const;
 };
 
 // A damaged file is a failed check, not an error; the other checks use what can be read.

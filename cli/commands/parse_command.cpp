@@ -88,16 +88,17 @@ void print_rows(const AccessPage& page) {
 
 void print_checks(const Validation& validation) {
   for (const CheckResult& check : validation.checks) {
-    const char* status = check.status == CheckStatus::Passed   ? "ok"
-                         : check.status == CheckStatus::Failed ? "FAILED"
-                                                               : "-";
+    const char* status = check.status == CheckStatus::Passed       ? "ok"
+                         : check.status == CheckStatus::Incomplete ? "missing"
+                         : check.status == CheckStatus::Failed     ? "FAILED"
+                                                                   : "-";
     print_line("{:<12} {:<7} {}", to_text(check.check), status, check.summary);
     for (const std::string& wrong : check.evidence)
       print_line("{:<20} {}", "", escape_control_chars(wrong));
     if (check.wrong > check.evidence.size())
       print_line("{:<20} and {} more", "", check.wrong - check.evidence.size());
   }
-  print_line("{}", validation.passed() ? "The recording is valid." : "The recording is NOT valid.");
+  print_line("The recording is {}.", validation.verdict());
 }
 
 int validate_file(const ParseOptions& options, Progress& progress) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analysis/common/format_units.h"
+#include "analysis/report/validation.h"
 #include "analysis/tables/session_conditions.h"
 #include "analysis/tables/session_overview.h"
 #include "analysis/tables/template_list.h"
@@ -43,6 +44,7 @@ struct SessionSummary {
   SessionConditions conditions;
   std::vector<TemplateRow> templates;
   std::string answer;
+  Validation validation;
 };
 
 std::expected<SessionSummary, TraceError> read_summary(const SessionReader& reader,
@@ -74,18 +76,6 @@ std::string utc_text(std::int64_t unix_ns) {
   using namespace std::chrono;
   const sys_time<seconds> time{seconds{unix_ns / 1'000'000'000}};
   return std::format("{:%F %T} UTC", time);
-}
-
-std::string losses_text(const LossCounters& losses) {
-  const std::uint64_t all = losses.steps_without_times + losses.slot_values_dropped +
-                            losses.count_mismatches + losses.steps_not_written +
-                            losses.page_faults_lost;
-  if (all == 0) return "nothing";
-  return std::format(
-      "times of {} steps, {} slot values, {} steps with a wrong op count, {} steps not written, "
-      "{} page faults",
-      losses.steps_without_times, losses.slot_values_dropped, losses.count_mismatches,
-      losses.steps_not_written, losses.page_faults_lost);
 }
 
 std::string disk_text(const std::optional<DiskUse>& disk) {
@@ -243,7 +233,8 @@ void print_session(const SessionSummary& summary, bool with_facts) {
                    info.exact_timing ? "exact" : "fast", to_text(info.state)));
   line("ended", end_text(info));
   line("file", format_bytes(static_cast<double>(summary.file_bytes)));
-  line("lost", losses_text(summary.overview.losses));
+  line("verdict", summary.validation.verdict() +
+                      (summary.validation.passed() ? "" : ": see tt parse --validate"));
   line("machine", summary.conditions.text);
   line("speed", speed_text(summary.overview.speed));
   line("time", spent_text(summary.conditions.spent));
@@ -264,7 +255,8 @@ void print_session(const SessionSummary& summary, bool with_facts) {
     print_line("{:<32} {}", escape_control_chars(name), escape_control_chars(value, "\n\t"));
 }
 
-// The fields of GET /sessions/{id}, plus phases, the templates of /templates, and the answer.
+// The fields of GET /sessions/{id}, plus phases, the templates of /templates, the answer, and the
+// verdict of /validation.
 Json json_of(const SessionSummary& summary) {
   Json out = to_json(SessionEntry{.id = summary.overview.info.id,
                                   .file_bytes = summary.file_bytes,
@@ -277,6 +269,7 @@ Json json_of(const SessionSummary& summary) {
   out["conditions"].erase("phases");
   out.update(to_json(summary.templates));
   out["answer"] = summary.answer;
+  out["verdict"] = summary.validation.verdict();
   return out;
 }
 
@@ -288,6 +281,9 @@ int run(const ShowOptions& options) {
     return read_summary(session, options, progress);
   });
   if (!summary) return progress.failed(summary.error());
+  auto validation = validate(options.file, progress.start("validating"));
+  if (!validation) return progress.failed(validation.error());
+  summary->validation = *std::move(validation);
   progress.end();
   progress.note_missing_accesses(*reader);
   if (options.json) {

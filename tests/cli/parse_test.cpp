@@ -230,11 +230,31 @@ TEST_F(Parse, DamagedRecordingFailsValidation) {
   EXPECT_TRUE(result.out.contains("file         FAILED")) << result.out;
 }
 
+// What the recorder lost is missing; the rest is valid.
+TEST(Show, NamesWhatIsMissingFromAValidRecording) {
+  SessionInfo info = SmallSession::small_info();
+  info.model_files = {{.path = "small.gguf", .size = 6000, .mtime_ns = 0, .header_hash = {}}};
+  const SmallSession session({small_step(0)}, info, small_graph(), {.steps_without_times = 77});
+  const std::filesystem::path folder = session.path.parent_path();
+  const std::string verdict = "valid, times of 77 steps missing";
+  const Result shown = run_tt(folder, "show small.ttrace");
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_TRUE(shown.out.contains("verdict    " + verdict + "\n")) << shown.out;
+  EXPECT_EQ(json::parse(run_tt(folder, "show small.ttrace --json").out)["verdict"], verdict);
+  const Result checked = run_tt(folder, "parse small.ttrace --validate");
+  EXPECT_EQ(checked.code, 0) << checked.err;
+  EXPECT_TRUE(checked.out.contains("losses       missing")) << checked.out;
+  EXPECT_TRUE(checked.out.contains("The recording is " + verdict + ".\n")) << checked.out;
+  const json checks = json::parse(run_tt(folder, "parse small.ttrace --validate --json").out);
+  EXPECT_EQ(checks["verdict"], verdict);
+  EXPECT_EQ(checks["checks"][1]["verdict"], "incomplete");
+}
+
 TEST_F(Parse, ShowPrintsSessionSummary) {
   const Result text_result = run_tt(folder, "show a.ttrace");
   ASSERT_EQ(text_result.code, 0) << text_result.err;
   for (const char* text :
-       {"Once upon a time", "pocket.gguf", "6 layers", "prompt", "generate", "lost       nothing"})
+       {"Once upon a time", "pocket.gguf", "6 layers", "prompt", "generate", "verdict    valid\n"})
     EXPECT_TRUE(text_result.out.contains(text)) << text << " is not in\n" << text_result.out;
   EXPECT_FALSE(text_result.out.contains("request.temperature"));
   EXPECT_TRUE(run_tt(folder, "show a.ttrace --facts").out.contains("request.temperature"));

@@ -12,7 +12,9 @@ Json to_json(const Validation& validation) {
                       {"summary", check.summary},
                       {"evidence", check.evidence}});
   }
-  return {{"passed", validation.passed()}, {"checks", std::move(checks)}};
+  return {{"passed", validation.passed()},
+          {"verdict", validation.verdict()},
+          {"checks", std::move(checks)}};
 }
 
 }  // namespace tt

@@ -83,7 +83,8 @@ inline Step small_step(std::uint32_t id) {
 class SmallSession {
  public:
   explicit SmallSession(const std::vector<Step>& steps, SessionInfo info = small_info(),
-                        const GraphTemplate& graph = small_graph()) {
+                        const GraphTemplate& graph = small_graph(),
+                        const LossCounters& losses = {.steps_without_times = 1}) {
     path = folder_.path() / "small.ttrace";
     auto writer = SessionWriter::create(path, info);
     EXPECT_TRUE(writer.has_value());
@@ -98,7 +99,7 @@ class SmallSession {
                     .has_value());
     for (const Step& step : steps) EXPECT_TRUE((*writer)->add_step(step).has_value());
     info.state = SessionState::Done;
-    EXPECT_TRUE((*writer)->finish(info, {.steps_without_times = 1}).has_value());
+    EXPECT_TRUE((*writer)->finish(info, losses).has_value());
   }
   static SessionInfo small_info() {
     SessionInfo info;

@@ -141,6 +141,8 @@ export function createApi(whileBusy: WhileBusy) {
       }),
     sequentiality: (session: string, query: wire.SequentialityQuery, signal?: AbortSignal) =>
       get(`sessions/${id(session)}/sequentiality`, wire.sequentiality, { query, signal }),
+    validation: (session: string, signal?: AbortSignal) =>
+      get(`sessions/${id(session)}/validation`, wire.validation, { signal }),
   };
 }
 export type Api = ReturnType<typeof createApi>;

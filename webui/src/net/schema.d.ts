@@ -2841,6 +2841,8 @@ export interface components {
         readonly Validation: {
             /** @description No check failed */
             readonly passed: boolean;
+            /** @description valid; NOT valid; or what the recorder counted as lost, for example: valid, times of 77 steps missing */
+            readonly verdict: string;
             readonly checks: readonly {
                 /**
                  * @description hyper_parameters: each layer of each step did the work that the metadata of the model lets expect. offsets_by_name_and_address: weights that were located by name and by address have the same file offset in both ways. The other checks: see `summary`
@@ -2848,10 +2850,10 @@ export interface components {
                  */
                 readonly check: "file" | "losses" | "steps" | "ops" | "op_times" | "tokens" | "token_ids" | "positions" | "cache_cells" | "layers" | "hyper_parameters" | "file_ranges" | "offsets_by_name_and_address" | "experts";
                 /**
-                 * @description not_applicable: the session has no data for this check
+                 * @description incomplete: data is missing, which the recorder counted; what is recorded is valid. not_applicable: the session has no data for this check
                  * @enum {unknown}
                  */
-                readonly verdict: "passed" | "failed" | "not_applicable";
+                readonly verdict: "passed" | "incomplete" | "failed" | "not_applicable";
                 /** @description Number of items checked */
                 readonly items_checked: number;
                 /** @description Number of items that failed the check */

@@ -57,6 +57,7 @@ export type BreakdownRow = Schemas['BreakdownRow'];
 export type Sequentiality = Schemas['Sequentiality'];
 export type Conditions = Schemas['Conditions'];
 export type Determinism = Schemas['Determinism'];
+export type Validation = Pick<Schemas['Validation'], 'passed' | 'verdict'>;
 export type Reuse = Schemas['Reuse'];
 export type Router = Schemas['Router'];
 export type Report = Schemas['Report'];
@@ -302,6 +303,7 @@ export const comparison = object<SessionComparison>({
 });
 
 export const conditions = object<Conditions>({ text: str });
+export const validation = object<Validation>({ passed: bool, verdict: str });
 export const determinism = object<Determinism>({
   pairs: num,
   same_weights: num,

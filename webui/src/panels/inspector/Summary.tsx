@@ -3,6 +3,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { formatCount } from '../../format';
 import type { ApiResult } from '../../net/api';
+import type { Validation } from '../../net/types';
 import { ok } from '../../result';
 import type { OpenSession } from '../../state/open_session';
 import { CLEAN_STEPS, parseFilter, toggleWord } from '../../state/filter';
@@ -161,6 +162,7 @@ export function Summary({ store, session }: { store: Store; session: OpenSession
         </p>
       ) : (
         <>
+          <Verdict session={session} />
           <p aria-label="Machine">
             <Line
               store={store}
@@ -180,6 +182,31 @@ export function Summary({ store, session }: { store: Store; session: OpenSession
         </>
       )}
     </details>
+  );
+}
+
+const validationOf = perSession(
+  (session) =>
+    new Resource<Validation>({
+      key: () => finishedSteps(session),
+      load: (signal) => session.context.api.validation(session.id, signal),
+      reconnects: session.context.reconnects,
+    }),
+);
+
+// Whether the recording is valid and complete, in the words of the server.
+function Verdict({ session }: { session: OpenSession }) {
+  const { value } = useResource(validationOf(session));
+  if (!value) return null;
+  const isComplete = value.verdict === 'valid';
+  return (
+    <p
+      aria-label="Verdict"
+      class={isComplete ? 'dim' : 'warn'}
+      title="validation: tt parse --validate lists the checks"
+    >
+      The recording is {value.verdict}.
+    </p>
   );
 }
 
