@@ -21,27 +21,26 @@ std::filesystem::path tiny_model(const char* shape, int layers) {
 struct TemplateCase {
   const char* kind;
   std::filesystem::path model;
+  std::uint32_t tokens;
 };
 
 TEST(Templates, AreFewForTwoThousandTokens) {
   const TemplateCase cases[] = {
-      {"dense", tiny_model("small", 3)},
-      {"sliding window", arch_model("gemma3-dense")},
-      {"mixture of experts", tiny_model("moe", 2)},
-      {"mamba", tiny_model("mamba", 2)},
-      {"hybrid", arch_model("jamba-dense")},
+      {"dense", tiny_model("small", 3), 2000},
+      {"sliding window", arch_model("gemma3-dense"), 800},
+      {"mixture of experts", tiny_model("moe", 2), 2000},
+      {"mamba", tiny_model("mamba", 2), 800},
+      {"hybrid", arch_model("jamba-dense"), 800},
   };
   for (const TemplateCase& c : cases) {
     SCOPED_TRACE(c.kind);
     ContextOptions context = TracedModel::small_context();
     context.context = 4096;
     TracedModel traced(c.model, context);
-    const auto run = traced.run(greedy_tokens(75, 2000));  // more than a ubatch
+    const auto run = traced.run(greedy_tokens(75, c.tokens));  // more than a ubatch
     ASSERT_EQ(run.result.reason, StopReason::Length) << run.result.error;
-    ASSERT_EQ(run.result.generated, 2000U);
-    LossCounters lost = run.recording.losses;
-    lost.steps_without_times = 0;  // a slow disk may cost times; this is counted
-    EXPECT_EQ(lost, LossCounters{});
+    ASSERT_EQ(run.result.generated, c.tokens);
+    EXPECT_EQ(run.recording.losses, LossCounters{});
     const auto reader = run.reader();
     const auto templates = reader.template_ids();
     ASSERT_TRUE(templates.has_value());
@@ -52,7 +51,6 @@ TEST(Templates, AreFewForTwoThousandTokens) {
     std::map<TemplateId, std::vector<Access>> known;
     const auto read = reader.for_each_step(StepId{0}, 1'000'000, [&](const Step& step) {
       ++timing[step.timing];
-      if (step.dropped) return true;
       const auto graph = reader.graph(step.graph);
       if (!graph) return false;
       const auto [of, fresh] = known.try_emplace(step.graph);

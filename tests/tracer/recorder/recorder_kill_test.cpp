@@ -87,9 +87,9 @@ TEST(KilledRecorder, LosesAtMostStepInFlightAndQueuedSteps) {
     int steps;  // killed during the first `steps` ones
   };
   const Case cases[] = {
-      {"a writer that keeps up", Level::Detailed, 0, 100, 150},
-      {"a writer that does not", Level::Detailed, 10'000, 25, 450},
-      {"the same without times", Level::Minimal, 10'000, 25, 450},
+      {"a writer that keeps up", Level::Detailed, 0, 40, 150},
+      {"a writer that does not", Level::Detailed, 10'000, 10, 450},
+      {"the same without times", Level::Minimal, 10'000, 10, 450},
   };
   ensure_backends_loaded();
   ModelOptions options;

@@ -90,11 +90,11 @@ TEST(Recorder, HasCapacityForCellsOfFullUbatch) {
   EXPECT_EQ(most, 510U * 16 * 64) << "cells times elements";
 }
 
-// A writer that gets no processor: it stalls from the first commit until the first 900 of 1,000
+// A writer that gets no processor: it stalls from the first commit until the first 300 of 400
 // tokens are generated.
 class StalledWriter : public ::testing::Test {
  protected:
-  static constexpr std::uint32_t kTokens = 1000;
+  static constexpr std::uint32_t kTokens = 400, kStalled = 300;
 
   struct Recorded {
     TempFolder folder;
@@ -110,7 +110,7 @@ class StalledWriter : public ::testing::Test {
     ModelOptions options;
     options.path = kTestPaths.bundled_model;
     ContextOptions context = TracedModel::small_context();
-    context.context = 1100;
+    context.context = 500;
     auto engine = Engine::load(options, context, {});
     if (!engine) throw std::runtime_error(engine.error().message);
     engine_ = *std::move(engine);
@@ -133,7 +133,7 @@ class StalledWriter : public ::testing::Test {
     recorder.begin(info, file);
     CapturedOutput captured;
     captured.then = [&](std::uint32_t generated) {
-      if (generated != 900) return;
+      if (generated != kStalled) return;
       out.handed_in_stall = recorder.next_step().v;
       stalled.count_down();
     };
@@ -174,7 +174,7 @@ TEST_F(StalledWriter, LosesNothingWhileTheStepsFitTheMemory) {
     Recorded run;
     ASSERT_NO_FATAL_FAILURE(record(level, Recorder::kMaxWaitingBytes, run));
     EXPECT_EQ(run.recording.losses, LossCounters{});
-    EXPECT_EQ(run.handed_in_stall, 900U) << "one step per token: none was merged";
+    EXPECT_EQ(run.handed_in_stall, kStalled) << "one step per token: none was merged";
     EXPECT_EQ(run.handed, kTokens);
     EXPECT_EQ(std::ranges::count(run.steps, Phase::Generate, &Step::phase), kTokens - 1);
     const auto with_times =
@@ -184,7 +184,7 @@ TEST_F(StalledWriter, LosesNothingWhileTheStepsFitTheMemory) {
 }
 
 TEST_F(StalledWriter, DropsTimesButNoTokensBeyondTheMemory) {
-  constexpr std::size_t kBytes = 256 << 10;
+  constexpr std::size_t kBytes = 64 << 10;
   for (const Level level : {Level::Detailed, Level::Minimal}) {
     SCOPED_TRACE(to_text(level));
     Recorded run;
@@ -197,7 +197,7 @@ TEST_F(StalledWriter, DropsTimesButNoTokensBeyondTheMemory) {
       joined += step.phase == Phase::Generate && step.n_tokens > 1;
     }
     EXPECT_GT(joined, 0U);
-    EXPECT_GT(dropped_tokens, 200U);
+    EXPECT_GT(dropped_tokens, 100U);
     EXPECT_EQ(run.recording.losses, LossCounters{.steps_without_times = dropped_tokens});
     std::printf("%s: %u evaluations became %u steps, %u of them joined; %u without times\n",
                 to_text(level), run.result.steps, run.handed, joined, dropped_tokens);
