@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { PATIENCE_MS, TEST_MS } from './test/patience';
 
 // tt-server serves the page from any path and without internet access: URLs are relative, and
 // nothing is inlined because the content security policy is `default-src 'self'`.
@@ -24,14 +25,14 @@ export default defineConfig({
   test: {
     slowTestThreshold: 10_000, // ms; the log shows failures, not every test
     projects: [
-      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 60_000 } },
-      { test: { name: 'layers', include: ['test/layers/**/*.test.ts'], testTimeout: 60_000 } },
+      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: TEST_MS } },
+      { test: { name: 'layers', include: ['test/layers/**/*.test.ts'], testTimeout: TEST_MS } },
       {
         test: {
           name: 'contract',
           include: ['test/contract/**/*.test.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
+          testTimeout: TEST_MS,
+          hookTimeout: TEST_MS,
         },
       },
       {
@@ -39,9 +40,9 @@ export default defineConfig({
           name: 'e2e',
           include: ['test/e2e/**/*.e2e.ts'],
           maxWorkers: 2, // each with a browser and a server
-          testTimeout: 60_000,
-          expect: { poll: { timeout: 10_000 } },
-          hookTimeout: 120_000,
+          testTimeout: TEST_MS,
+          expect: { poll: { timeout: PATIENCE_MS } },
+          hookTimeout: TEST_MS,
           // A busy CI machine may delay a frame by seconds. vitest reports each retry.
           retry: process.env.CI ? 1 : 0,
         },

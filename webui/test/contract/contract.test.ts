@@ -101,7 +101,7 @@ const until = (state: () => Promise<unknown>, expected: unknown) =>
     async () => {
       expect(await state()).toBe(expected);
     },
-    { timeout: 20_000, interval: 20 },
+    { interval: 20 },
   );
 
 async function recordSession(body: Body): Promise<string> {

@@ -197,10 +197,10 @@ describe('the memory budget', () => {
     await panel()
       .getByRole('button', { name: `Use ${formatBytes(chosen)}` })
       .click();
-    await expect.poll(() => decision().innerText(), { timeout: 20_000 }).toBe('Learning.');
+    await expect.poll(() => decision().innerText()).toBe('Learning.');
     const model = () => fixture.rest<{ state: string }>('models/small');
-    await expect.poll(async () => (await model()).state, { timeout: 20_000 }).toBe('loaded');
-    await expect.poll(() => fixture.run.isEnabled(), { timeout: 20_000 }).toBe(true);
+    await expect.poll(async () => (await model()).state).toBe('loaded');
+    await expect.poll(() => fixture.run.isEnabled()).toBe(true);
     await run('With a plan', 80);
     await expect.poll(() => decision().innerText()).toBe('Active.');
 

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { randomOf } from '../unit/make';
 import { proxyLive, typeOf, type LiveProxy, type Message } from './live_proxy';
 import { formatCount } from '../../src/format';
+import { fairShare, within } from './fair_time';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use(() => Promise.resolve(['-c', '16384']));
@@ -23,13 +24,17 @@ describe('a busy server', () => {
       const control = new AbortController();
       Object.assign(globalThis, { free: control });
       const sql = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c';
-      for (const timeout_ms of [60_000, 59_000])
-        void fetch(`api/v1/sessions/${session ?? ''}/query`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ sql, timeout_ms }),
-          signal: control.signal,
-        }).catch(() => null);
+      // Again when the time limit has ended one: the test may take longer.
+      const occupy = async (timeout_ms: number): Promise<void> => {
+        while (!control.signal.aborted)
+          await fetch(`api/v1/sessions/${session ?? ''}/query`, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify({ sql, timeout_ms }),
+            signal: control.signal,
+          }).catch(() => null);
+      };
+      for (const timeout_ms of [60_000, 59_000]) void occupy(timeout_ms);
     }, fixture.session); // prettier-ignore
     // A statement of the test is rejected: both are running.
     await expect
@@ -45,7 +50,7 @@ describe('a busy server', () => {
     const grid = page.getByRole('grid', { name: 'Accesses of the session' });
     await expect.poll(async () => Number(await grid.getAttribute('aria-rowcount'))).toBeGreaterThan(total); // prettier-ignore
     await expect.poll(() => busy().count()).toBe(0);
-    forgive(503);
+    forgive(422); // of a time limit
   });
 
   it('is asked again for the pictures of the map and for graphs', async () => {
@@ -79,7 +84,6 @@ describe('a busy server', () => {
     await page.getByRole('button', { name: 'Next layer' }).click();
     await answered(page.getByRole('application', { name: /^Layer 1: / }));
     expect(await page.getByText('cannot be shown').count()).toBe(0);
-    forgive(503);
   });
 });
 
@@ -96,7 +100,7 @@ async function runThrough(tokens: number, change: (proxy: LiveProxy) => void): P
 
 // The page shows the run as REST has it.
 async function expectComplete(): Promise<void> {
-  await fixture.progress.getByText(/^(Done|Stopped)/).waitFor({ timeout: 40_000 });
+  await fixture.progress.getByText(/^(Done|Stopped)/).waitFor();
   const rest = await fixture.rest<{ text: string; generated: number }>(
     `generate/${fixture.session ?? ''}`,
   );
@@ -186,10 +190,11 @@ describe('the live socket', () => {
     for (let cuts = 1; cuts <= 2; cuts += 1) {
       const shown = await fixture.shownTokens();
       await expect.poll(() => fixture.shownTokens(), { interval: 20 }).toBeGreaterThan(shown);
+      const share = fairShare();
       const cutMs = performance.now();
       proxy.cut();
       await expect.poll(() => connectedMs.length, { interval: 20 }).toBe(cuts + 1);
-      expect((connectedMs.at(-1) ?? 0) - cutMs).toBeLessThan(2000);
+      expect(((connectedMs.at(-1) ?? 0) - cutMs) * share()).toBeLessThan(2000);
       await fixture.page.locator('[data-reach=live]').waitFor();
     }
     await fixture.stop.click();
@@ -206,10 +211,7 @@ describe('the live socket', () => {
       .poll(() => fixture.errors.filter((text) => text.includes('ERR_CONNECTION')).length)
       .toBeGreaterThan(6); // two per attempt, or one: Chromium does not log each failed socket
     await server.resume();
-    const backMs = performance.now();
-    await page.locator('[data-reach=live]').waitFor();
-    expect(performance.now() - backMs).toBeLessThan(2000);
-    forgive(503); // while it stopped
+    await within(2000, () => page.locator('[data-reach=live]').isVisible());
     fixture.errors = fixture.errors.filter((text) => !text.includes('ERR_CONNECTION'));
     expect(fixture.errors).toEqual([]);
   });

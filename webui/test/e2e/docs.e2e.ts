@@ -2,6 +2,7 @@
 // to other servers.
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { PATIENCE_MS } from '../patience';
 import { startBrowser, startServer, type Server } from './harness';
 
 let server: Server;
@@ -15,7 +16,7 @@ beforeAll(async () => {
   server = await startServer();
   browser = await startBrowser();
   page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
-  page.setDefaultTimeout(30_000);
+  page.setDefaultTimeout(PATIENCE_MS);
   page.on('request', (request) => {
     const url = request.url();
     if (!url.startsWith(server.url) && !url.startsWith('data:image/')) foreignRequests.push(url);

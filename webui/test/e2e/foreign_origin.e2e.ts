@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { PATIENCE_MS } from '../patience';
 import { parse } from 'yaml';
 import { startBrowser, startServer, type Server } from './harness';
 
@@ -28,11 +29,11 @@ beforeAll(async () => {
   browser = await startBrowser([names, '--no-proxy-server']);
   context = await browser.newContext();
   page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(PATIENCE_MS);
   server = await startServer();
   const loaded = async () =>
     ((await jsonOf(`${server.url}/api/v1/health`)) as { status: string }).status === 'ok';
-  await vi.waitUntil(loaded, { timeout: 60_000, interval: 100 });
+  await vi.waitUntil(loaded, { timeout: PATIENCE_MS, interval: 100 });
 });
 afterAll(async () => {
   await browser.close();

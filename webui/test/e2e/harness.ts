@@ -7,6 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium, type Browser } from 'playwright-core';
+import { PATIENCE_MS } from '../patience';
 
 export interface Server {
   readonly url: string;
@@ -18,7 +19,6 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-const START_MS = 90_000;
 // Log lines of requests would hide the output of failed tests.
 const QUIET = ['--log-level', 'error'];
 
@@ -56,8 +56,10 @@ function addressOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let output = '';
     const timer = setTimeout(() => {
-      reject(new Error(`the server printed no address within ${START_MS} ms; output: ${output}`));
-    }, START_MS);
+      reject(
+        new Error(`the server printed no address within ${PATIENCE_MS} ms; output: ${output}`),
+      );
+    }, PATIENCE_MS);
     child.stdout?.on('data', (part: Buffer) => {
       output += part.toString();
       const address = /^(http:\/\/\S+)\n/.exec(output);

@@ -30,7 +30,7 @@ async function heapBytes(devtools: CDPSession): Promise<number> {
 
 // The heap of a session of 400 tokens is larger than that of the page: a session that was not
 // released, or a view that collects something with each update, shows after a few runs.
-it('the heap stays within 20 % over many watched runs', { timeout: 120_000 }, async () => {
+it('the heap stays within 20 % over many watched runs', async () => {
   const { page } = fixture;
   const devtools = await page.context().newCDPSession(page);
   let settled = 0;

@@ -186,16 +186,13 @@ describe('a mixture of experts', () => {
     if (!box) throw new Error('no map');
     const tip = map.locator('.tip');
     await expect
-      .poll(
-        async () => {
-          for (let y = 60; y < box.height; y += 9) {
-            await page.mouse.move(box.x + 300, box.y + y);
-            if (/expert\s+\d+/.test(await tip.innerText())) return true;
-          }
-          return false;
-        },
-        { timeout: 20_000 },
-      )
+      .poll(async () => {
+        for (let y = 60; y < box.height; y += 9) {
+          await page.mouse.move(box.x + 300, box.y + y);
+          if (/expert\s+\d+/.test(await tip.innerText())) return true;
+        }
+        return false;
+      })
       .toBe(true);
   });
 });
@@ -250,7 +247,7 @@ describe('a folder of models', () => {
     await page.locator('.model-button').click();
     const models = page.getByRole('dialog', { name: 'Models' });
     await models.getByRole('button', { name: 'Load mamba' }).click();
-    await models.getByRole('button', { name: 'Unload mamba' }).waitFor({ timeout: 40_000 });
+    await models.getByRole('button', { name: 'Unload mamba' }).waitFor();
     // Only one model is loaded at a time.
     await models.getByRole('button', { name: 'Load small' }).waitFor();
     await page.keyboard.press('Escape');
@@ -258,7 +255,7 @@ describe('a folder of models', () => {
     await fixture.runTextToEnd('With the other one', 4);
     await page.locator('.model-button').click();
     await models.getByRole('button', { name: 'Unload mamba' }).click();
-    await models.getByRole('button', { name: 'Load mamba' }).waitFor({ timeout: 40_000 });
+    await models.getByRole('button', { name: 'Load mamba' }).waitFor();
     await page.keyboard.press('Escape');
     await expect.poll(() => fixture.run.isDisabled()).toBe(true);
     // Sessions open without a model.
@@ -300,7 +297,7 @@ describe('an embedding model', () => {
     await page.getByText('Settings', { exact: true }).click();
     await page.getByRole('textbox', { name: 'Prompt' }).fill('embed me');
     await page.keyboard.press('Control+Enter');
-    await fixture.progress.getByText(/^Done: embedding of \d+ tokens/).waitFor({ timeout: 40_000 });
+    await fixture.progress.getByText(/^Done: embedding of \d+ tokens/).waitFor();
     await fixture.ops.waitFor();
     expect(await page.getByRole('radio', { name: 'Generate', exact: true }).isDisabled()).toBe(
       true,

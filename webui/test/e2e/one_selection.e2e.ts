@@ -2,6 +2,7 @@
 // new profile shows the same pixels; the gestures of the map that other tests do not use.
 import { describe, expect, it } from 'vitest';
 import type { Access, Op, StepSummary } from '../../src/net/types';
+import { fairShare } from './fair_time';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use();
@@ -192,8 +193,9 @@ describe('a brush', () => {
           }),
       );
       await page.evaluate(() => undefined); // the listener is there
+      const share = fairShare();
       await page.mouse.up();
-      times.push(await shown);
+      times.push((await shown) * share());
       await page.keyboard.press('Escape');
       await expect.poll(() => page.locator('.range-totals').count()).toBe(0);
     }

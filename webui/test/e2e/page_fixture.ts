@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import type { Node, Op, StepSummary, Tensor } from '../../src/net/types';
+import { PATIENCE_MS } from '../patience';
 import { startBrowser, startServer, type Server } from './harness';
 
 const VIEWPORT = { width: 1440, height: 900 };
@@ -88,7 +89,6 @@ export class PageFixture {
     await expect
       .poll(async () => (await this.rest<{ state: string }>(`generate/${id}`)).state, {
         interval: 20,
-        timeout: 60_000,
       })
       .toBe('done');
     return id;
@@ -104,6 +104,13 @@ export class PageFixture {
   // A REST route, without the page.
   async rest<T>(path: string, init?: RequestInit): Promise<T> {
     const answer = await fetch(`${this.server.url}/api/v1/${path}`, init);
+    if (answer.status === 503) {
+      // A busy server, of which every client asks again.
+      await new Promise((done) =>
+        setTimeout(done, 1000 * Number(answer.headers.get('retry-after') ?? 1)),
+      );
+      return this.rest<T>(path, init);
+    }
     if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
     return (await answer.json()) as T;
   }
@@ -141,7 +148,7 @@ export class PageFixture {
     if (!this.context) await this.newPage();
     await this.server.resume(); // a failed test may have left it paused
     await this.page.goto(this.server.url);
-    await expect.poll(() => this.run.isEnabled(), { timeout: 60_000 }).toBe(true);
+    await expect.poll(() => this.run.isEnabled()).toBe(true);
   }
 
   private async newPage(): Promise<void> {
@@ -151,7 +158,7 @@ export class PageFixture {
       permissions: ['clipboard-read', 'clipboard-write'],
     });
     const page = await this.context.newPage();
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(PATIENCE_MS);
     this.page = page;
     page.on('request', (request) => {
       const url = request.url();
@@ -162,6 +169,8 @@ export class PageFixture {
     page.on('console', (message) => {
       if (message.type() !== 'error') return;
       const text = `${message.text()} ${message.location().url}`;
+      // A busy server: the page asks again.
+      if (text.includes(' 503 ')) return;
       if (!this.is404Expected || !text.includes('404')) this.errors.push(text);
     });
   }
@@ -359,8 +368,8 @@ export class PageFixture {
     await settings.click();
   }
 
-  async waitDone(timeout = 40_000): Promise<void> {
-    await this.progress.getByText(/^Done: /).waitFor({ timeout });
+  async waitDone(): Promise<void> {
+    await this.progress.getByText(/^Done: /).waitFor();
   }
 
   async runTextToEnd(prompt: string, tokens: number): Promise<void> {

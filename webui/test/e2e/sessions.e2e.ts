@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { formatNs } from '../../src/format';
-import type { Session, StepSummary } from '../../src/net/types';
+import type { StepSummary } from '../../src/net/types';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use();
@@ -213,16 +213,8 @@ describe('a session', () => {
 describe('a damaged file', () => {
   it('is shown up to the damage, with a warning', async () => {
     const { page } = fixture;
-    // On a busy machine a recording may lose times, which the status line would also report.
-    const losses = async (): Promise<unknown> => {
-      const before = fixture.session;
-      await fixture.runText('A long story about a file', 120);
-      await expect.poll(() => fixture.session).not.toBe(before);
-      await fixture.waitDone();
-      const session = await fetch(`${fixture.server.url}/api/v1/sessions/${fixture.session ?? ''}`);
-      return ((await session.json()) as Session).losses;
-    };
-    await expect.poll(losses, { timeout: 30_000 }).toMatchObject({ steps_without_times: 0 });
+    await fixture.runText('A long story about a file', 120);
+    await fixture.waitDone();
     const whole = await readFile(join(fixture.server.data, `${fixture.session ?? ''}.ttrace`));
     // The file layout differs between runs: not every cut leaves readable steps.
     for (const left of [0.7, 0.75, 0.8, 0.85, 0.9]) {
@@ -268,10 +260,8 @@ describe('a server restart', () => {
     expect(await fixture.axeViolations()).toEqual([]);
     await fixture.server.resume();
     // The page also reconnects by itself, so the button may be gone.
-    await page
-      .getByRole('button', { name: 'Try now' })
-      .click({ timeout: 2000 })
-      .catch(() => null);
+    const tryNow = page.getByRole('button', { name: 'Try now' });
+    if (await tryNow.isVisible()) await tryNow.click({ timeout: 2000 }).catch(() => null);
     await page.getByRole('grid', { name: 'Ops of step 0' }).waitFor();
     await page.locator('[data-reach=live]').waitFor();
     await expect.poll(() => page.locator('.away').count()).toBe(0);
