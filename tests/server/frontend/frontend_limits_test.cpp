@@ -13,6 +13,7 @@
 #include "tests/server/frontend/raw_client.h"
 #include "tests/server/frontend/test_frontend.h"
 #include "tests/support/cpu_time.h"
+#include "tests/support/fair_clock.h"
 #include "tests/support/wait.h"
 
 namespace tt::test {
@@ -22,11 +23,11 @@ namespace {
 std::chrono::microseconds p99_of_new_connections(std::uint16_t port, int count) {
   std::vector<std::chrono::microseconds> times;
   for (int i = 0; i < count; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = FairClock::now();
     RawClient client(port);
     EXPECT_EQ(client.exchange(get_request("/hello")).body, "hello");
     times.push_back(std::chrono::duration_cast<std::chrono::microseconds>(
-        std::chrono::steady_clock::now() - start));
+        FairClock::now() - start));
   }
   std::ranges::sort(times);
   return times[times.size() * 99 / 100];
@@ -92,9 +93,9 @@ TEST(FrontendLimits, TimeoutsCloseStalledConnections) {
   body.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf");
   // Sending single bytes does not extend the deadline of the head.
   RawClient trickle(server.port);
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = FairClock::now();
   while (!trickle.closed_within(50ms)) {
-    ASSERT_LT(std::chrono::steady_clock::now() - start, 20s);
+    ASSERT_LT(FairClock::now() - start, 20s);
     trickle.send("x");
   }
   EXPECT_TRUE(silent.closed_within(20s));
@@ -180,8 +181,8 @@ TEST(FrontendLimits, SlowReaderIsDisconnected) {
   std::atomic<bool> served = false;
   std::thread waiting([&] { served = next.read_response().body == "hello"; });
   // 8 MiB at 10 KB/s would take 15 minutes; no single write waits for 500 ms.
-  const auto start = std::chrono::steady_clock::now();
-  while (!served && std::chrono::steady_clock::now() - start < 10s) {
+  const auto start = FairClock::now();
+  while (!served && FairClock::now() - start < 10s) {
     slow.read(200);
     std::this_thread::sleep_for(20ms);  // the rate of this reader
   }

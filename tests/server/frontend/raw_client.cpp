@@ -1,4 +1,5 @@
 #include "tests/server/frontend/raw_client.h"
+#include "tests/support/wait.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -19,7 +20,7 @@
 namespace tt::test {
 namespace {
 
-constexpr std::chrono::milliseconds kTimeout{10'000};
+constexpr std::chrono::milliseconds kTimeout{60'000};
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -170,15 +171,15 @@ bool RawClient::peer_has_read_all() const {
 }
 
 bool RawClient::closed_within(std::chrono::milliseconds time) {
-  const auto deadline = std::chrono::steady_clock::now() + time;
-  for (;;) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    pollfd entry{.fd = fd_, .events = POLLIN, .revents = 0};
-    if (left.count() < 0 || poll(&entry, 1, static_cast<int>(left.count())) <= 0) return false;
-    std::array<char, 65536> buffer;
-    if (recv(fd_, buffer.data(), buffer.size(), 0) <= 0) return true;
-  }
+  return wait_until(
+      [&] {
+        pollfd entry{.fd = fd_, .events = POLLIN, .revents = 0};
+        std::array<char, 65536> buffer;
+        while (poll(&entry, 1, 0) > 0)
+          if (recv(fd_, buffer.data(), buffer.size(), 0) <= 0) return true;
+        return false;
+      },
+      time);
 }
 
 void RawClient::shutdown_write() { shutdown(fd_, SHUT_WR); }

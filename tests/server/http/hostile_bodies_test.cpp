@@ -78,9 +78,9 @@ TEST(HostileBodies, AreRejectedInTime) {
   ServerWatch watch(server.program.pid(), server.url);
   for (const Body& body : bodies()) {
     SCOPED_TRACE(body.name);
-    const ResponseTimer timer(server.program.pid());
+    const auto began = Clock::now();
     const auto answer = client.Post(body.target, body.text, "application/json");
-    EXPECT_LT(timer.elapsed(), kMaxResponseTime);
+    EXPECT_LT(Clock::now() - began, kMaxResponseTime);
     ASSERT_TRUE(answer);
     EXPECT_GE(answer->status, 400);
     EXPECT_LT(answer->status, 500);
@@ -153,10 +153,10 @@ TEST(HostileBodies, GeneratedBodiesAreAnsweredInTime) {
     std::string body = random_body(mutator).dump();
     if (mutator.once_in(3)) body = mutator.expanded(body, 1 << 20);
     SCOPED_TRACE(json(body.substr(0, 300)).dump(-1, ' ', true, json::error_handler_t::replace));
-    const ResponseTimer timer(server.program.pid());
+    const auto began = Clock::now();
     const auto answer = client.Post("/api/v1/generate", body, "application/json");
     ASSERT_TRUE(answer);
-    EXPECT_LT(timer.elapsed(), kMaxResponseTime);
+    EXPECT_LT(Clock::now() - began, kMaxResponseTime);
     EXPECT_TRUE(answer->status == 202 || (answer->status >= 400 && answer->status < 500))
         << answer->status << answer->body.substr(0, 300);
     if (answer->status == 202) server.wait_for_end(json::parse(answer->body)["id"]);

@@ -227,11 +227,11 @@ TEST(QueryQueue, ServerStaysResponsiveDuringManyExpensiveQueries) {
   std::chrono::milliseconds slowest{0};
   for (const char* target :
        {"", "/steps", "/accesses?limit=10", "/breakdown", "/report", "/heads"}) {
-    const ResponseTimer timer(server.program.pid());
+    const auto began = Clock::now();
     const auto answer = other.Get(std::string("/api/v1/sessions/small") + target);
     ASSERT_TRUE(answer);
     EXPECT_EQ(answer->status, 200) << target;
-    slowest = std::max(slowest, timer.elapsed());
+    slowest = std::max(slowest, Clock::now() - began);
   }
   EXPECT_LT(slowest, kMaxResponseTime);
   int done = 0, rejected = 0;

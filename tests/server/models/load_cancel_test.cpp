@@ -63,12 +63,12 @@ TEST_F(CancelledLoad, EndsAtOnceAtAnyMoment) {
   std::map<std::string, int> states;
   Clock::duration longest{};
   for (const char* model : {"large", "loop", "growing"}) {
-    for (int moment = 0; moment < 16; ++moment) {
-      SCOPED_TRACE(std::format("{} after {} ms", model, 40 * moment));
+    for (int moment = 0; moment < 8; ++moment) {
+      SCOPED_TRACE(std::format("{} after {} ms", model, 80 * moment));
       forget_checks();
       ASSERT_EQ(start_load(server, model), 202);
       // The moment is arbitrary; this is not a wait for a condition.
-      std::this_thread::sleep_for(40ms * moment);
+      std::this_thread::sleep_for(80ms * moment);
       ++states[server.get(std::format("/api/v1/models/{}", model)).value("state", "")];
       const auto began = Clock::now();
       ASSERT_EQ(server.unload(model), 202);
@@ -78,7 +78,7 @@ TEST_F(CancelledLoad, EndsAtOnceAtAnyMoment) {
     }
   }
   EXPECT_LT(longest, kStopTime);
-  EXPECT_GE(states["loading"], 10);
+  EXPECT_GE(states["loading"], 5);
   std::println("{} loads cancelled, longest {} ms", states["loading"],
                std::chrono::duration_cast<std::chrono::milliseconds>(longest).count());
   EXPECT_EQ(server.load("large"), "");

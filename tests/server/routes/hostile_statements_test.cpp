@@ -142,9 +142,9 @@ TEST(HostileStatements, EndWithinTheLimits) {
   ServerWatch watch(server.program.pid(), server.url);
   for (const Statement& statement : statements()) {
     SCOPED_TRACE(statement.name);
-    const ResponseTimer timer(server.program.pid());
+    const auto began = Clock::now();
     const auto answer = server.query(statement.sql);
-    EXPECT_LT(timer.elapsed(), kMaxResponseTime);
+    EXPECT_LT(Clock::now() - began, kMaxResponseTime);
     ASSERT_TRUE(answer);
     EXPECT_TRUE(answer->status == 200 || (answer->status >= 400 && answer->status < 500))
         << answer->status << answer->body.substr(0, 300);
@@ -187,10 +187,10 @@ TEST(HostileStatements, GeneratedStatementsEndWithinTheLimits) {
     for (std::size_t times = 1 + mutator.below(3); times > 0; --times)
       sql = mutator.expanded(sql, 60'000);
     SCOPED_TRACE(sql.substr(0, 300));
-    const ResponseTimer timer(server.program.pid());
+    const auto began = Clock::now();
     const auto answer = server.query(sql);
     ASSERT_TRUE(answer);
-    EXPECT_LT(timer.elapsed(), kMaxResponseTime);
+    EXPECT_LT(Clock::now() - began, kMaxResponseTime);
     EXPECT_TRUE(answer->status == 200 || (answer->status >= 400 && answer->status < 500))
         << answer->status << answer->body.substr(0, 300);
   }

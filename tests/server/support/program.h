@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/fair_clock.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_paths.h"
 
@@ -18,7 +19,7 @@ namespace tt::test {
 
 using nlohmann::json;
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
+using Clock = FairClock;  // for bounds on times
 
 // A child process. stdout is a pipe, stderr goes to a file. The destructor kills it if it still
 // runs.

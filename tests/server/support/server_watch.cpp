@@ -10,6 +10,9 @@
 #include <print>
 
 #include "tests/server/support/http_client.h"
+#include "tests/support/fair_clock.h"
+#include "tests/support/process_tree.h"
+#include "tests/support/wait.h"
 
 namespace tt::test {
 
@@ -17,7 +20,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using WatchClock = std::chrono::steady_clock;
 
 std::uint64_t anonymous_bytes(pid_t process) {
   std::ifstream file(std::format("/proc/{}/status", process));
@@ -32,22 +34,6 @@ std::chrono::nanoseconds percentile_99(std::vector<std::chrono::nanoseconds> val
   return values[(values.size() - 1) * 99 / 100];
 }
 
-// Reads only these processes: looking through /proc takes a millisecond of a core, a hundred times
-// per second.
-std::vector<pid_t> process_tree(pid_t process) {
-  std::vector<pid_t> tree{process};
-  for (std::size_t i = 0; i < tree.size(); ++i) {
-    std::error_code ended;
-    const std::filesystem::path tasks = std::format("/proc/{}/task", tree[i]);
-    for (std::filesystem::directory_iterator task(tasks, ended), end; !ended && task != end;
-         task.increment(ended)) {
-      std::ifstream children(task->path() / "children");
-      for (pid_t child = 0; children >> child;) tree.push_back(child);
-    }
-  }
-  return tree;
-}
-
 }  // namespace
 
 std::uint64_t process_tree_bytes(pid_t process) {
@@ -57,23 +43,6 @@ std::uint64_t process_tree_bytes(pid_t process) {
 }
 
 std::size_t process_tree_size(pid_t process) { return process_tree(process).size(); }
-
-std::chrono::nanoseconds ResponseTimer::core_wait() const {
-  std::chrono::nanoseconds sum{};
-  std::error_code ignored;
-  const std::filesystem::path tasks = std::format("/proc/{}/task", server_);
-  for (const auto& task : std::filesystem::directory_iterator(tasks, ignored)) {
-    std::int64_t running = 0, waiting = 0;
-    if (std::ifstream(task.path() / "schedstat") >> running >> waiting)
-      sum += std::chrono::nanoseconds(waiting);
-  }
-  return sum;
-}
-
-std::chrono::milliseconds ResponseTimer::elapsed() const {
-  const auto own = WatchClock::now() - began_ - (core_wait() - waited_);
-  return std::max(0ms, std::chrono::duration_cast<std::chrono::milliseconds>(own));
-}
 
 ServerWatch::ServerWatch(pid_t server, const std::string& url)
     : server_(server), initial_(process_tree_bytes(server)), peak_(initial_) {
@@ -103,9 +72,9 @@ void ServerWatch::watch_health(const std::stop_token& stop, const std::string& u
   client.set_keep_alive(true);
   constexpr std::size_t kMinRequests = 5;
   while (!stop.stop_requested() || health_requests() < kMinRequests) {
-    const auto began = WatchClock::now();
+    const auto began = FairClock::now();
     const auto response = client.Get("/api/v1/health");
-    const auto took = response && response->status == 200 ? WatchClock::now() - began : 10s;
+    const auto took = response && response->status == 200 ? FairClock::now() - began : 10s;
     {
       const std::lock_guard lock(mutex_);
       health_.push_back(took);
@@ -116,10 +85,10 @@ void ServerWatch::watch_health(const std::stop_token& stop, const std::string& u
 
 void ServerWatch::watch_scheduler(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    const auto planned = WatchClock::now() + 5ms;
-    std::this_thread::sleep_until(planned);
+    const auto began = FairClock::now();
+    std::this_thread::sleep_for(5ms);
     const std::lock_guard lock(mutex_);
-    wakeups_.push_back(WatchClock::now() - planned);
+    wakeups_.push_back(std::max(0ns, FairClock::now() - began - 5ms));
   }
 }
 
@@ -129,12 +98,8 @@ std::uint64_t ServerWatch::memory_growth() const {
 }
 
 bool ServerWatch::memory_returns(std::uint64_t slack) const {
-  const auto deadline = WatchClock::now() + 10s * kTimeFactor;
-  while (process_tree_bytes(server_) > initial_ + slack) {
-    if (WatchClock::now() > deadline) return false;
-    std::this_thread::sleep_for(20ms);
-  }
-  return true;
+  return wait_until([&] { return process_tree_bytes(server_) <= initial_ + slack; },
+                    10s * kTimeFactor);
 }
 
 std::chrono::milliseconds ServerWatch::health_p99() const {

@@ -20,22 +20,8 @@ std::uint64_t process_tree_bytes(pid_t process);
 // The process and its descendants.
 std::size_t process_tree_size(pid_t process);
 
-inline constexpr std::chrono::seconds kMaxResponseTime{2 * kTimeFactor};  // of a hostile request
-
-// Time since construction, minus the time that the server's threads waited for a core: other
-// processes may keep the cores busy.
-class ResponseTimer {
- public:
-  explicit ResponseTimer(pid_t server) : server_(server), waited_(core_wait()) {}
-  std::chrono::milliseconds elapsed() const;
-
- private:
-  std::chrono::nanoseconds core_wait() const;
-
-  const pid_t server_;
-  const std::chrono::nanoseconds waited_;
-  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-};
+// Of a hostile request, in the time of FairClock.
+inline constexpr std::chrono::seconds kMaxResponseTime{2 * kTimeFactor};
 
 class ServerWatch {
  public:

@@ -14,13 +14,14 @@
 
 #include "analysis/common/op_info.h"
 #include "analysis/report/validation.h"
+#include "tests/support/fair_clock.h"
 #include "tests/support/models/traced_model.h"
 #include "tracer/format/access/access.h"
 
 namespace tt::test {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = FairClock;
 
 // Wide enough that one op takes little time compared with the four ubatches of the prompt.
 std::filesystem::path slow_model() {

@@ -1,4 +1,5 @@
 // Patterns from clients: the tensors that they match, and bounds on their cost.
+#include "tests/support/fair_clock.h"
 #include "tracer/probe/name_pattern.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ namespace tt::test {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
+using Clock = FairClock;
 
 std::string times(int n, const std::string& text) {
   std::string all;

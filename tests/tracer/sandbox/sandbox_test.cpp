@@ -1,3 +1,4 @@
+#include "tests/support/fair_clock.h"
 #include "tracer/sandbox/sandbox.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ namespace tt {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
+using Clock = FairClock;
 using Kind = JobError::Kind;
 using test::wait_until;
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/fair_clock.h"
 #include "tests/support/sessions/small_session.h"
 #include "tracer/format/file/session_edit.h"
 #include "tracer/format/file/session_tables.h"
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 using test::small_step;
 using test::SmallSession;
 using Kind = TraceError::Kind;
-using Clock = std::chrono::steady_clock;
+using Clock = FairClock;
 using namespace std::chrono_literals;
 
 // Runs SQL on a file, as another program could.
