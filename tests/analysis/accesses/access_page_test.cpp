@@ -34,7 +34,7 @@ TEST(AccessPage, MatchesReferenceOnRandomSessions) {
 // index; rows of an embedding; caches. Selective filters, from any row, in both directions.
 TEST(AccessPage, SkipsStepsWithoutMatches) {
   std::uint64_t compared = 0;
-  for (std::uint64_t seed = 0; seed < 16; ++seed) {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
     SCOPED_TRACE(seed);
     const test::TempFolder folder;
     const auto path = folder.path() / "plausible.ttrace";

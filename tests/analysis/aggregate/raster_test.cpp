@@ -17,7 +17,7 @@ namespace tt::test {
 namespace {
 
 TEST(Raster, MatchesReferenceOnRandomSessions) {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
     const auto session = open_session(plausible_session(seed));
     Dice dice(seed + 1000);
@@ -30,7 +30,7 @@ TEST(Raster, MatchesReferenceOnRandomSessions) {
 // More steps than the 8-bit counters of parts can count.
 TEST(Raster, PixelCoversManySteps) {
   std::uint32_t with_experts = 0;
-  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
     SCOPED_TRACE(seed);
     const auto session = open_session(plausible_session(seed, 700));
     const auto& series = session->index->series();
@@ -50,7 +50,7 @@ TEST(Raster, PixelCoversManySteps) {
 // Op counts and times divided among experts and bytes of files and buffers, over all steps and
 // over ranges that begin and end within steps.
 TEST(Raster, DividesOpTimeAmongParts) {
-  for (std::uint64_t seed = 0; seed < 7; ++seed) {
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
     SCOPED_TRACE(seed);
     const auto session = open_session(plausible_session(seed));
     Dice dice(seed);
