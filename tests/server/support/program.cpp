@@ -109,7 +109,7 @@ std::string Program::read_line() {
   std::string line;
   char c = 0;
   pollfd ready{.fd = out_, .events = POLLIN, .revents = 0};
-  while (poll(&ready, 1, 30'000) > 0 && read(out_, &c, 1) == 1 && c != '\n') line += c;
+  while (poll(&ready, 1, 120'000) > 0 && read(out_, &c, 1) == 1 && c != '\n') line += c;
   return line;
 }
 
