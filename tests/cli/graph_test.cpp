@@ -107,8 +107,8 @@ struct Point {
 
 // Graphviz places y = 0 at the bottom.
 TEST(CollapsedGraph, FitsAPageWithLayersInOrder) {
-  for (const char* model : {"small --layers 1", "small --layers 2",
-                            "small --layers 80", "moe --layers 8", "mamba --layers 24", "t5"}) {
+  for (const char* model : {"small --layers 1", "small --layers 2", "small --layers 80",
+                            "moe --layers 8", "mamba --layers 24", "t5"}) {
     SCOPED_TRACE(model);
     const test::TempFolder folder;
     ASSERT_EQ(run_tt(folder, std::string("model ") + model + " -o m.gguf -q").code, 0);

@@ -14,6 +14,7 @@
 
 #include "analysis/common/format_units.h"
 #include "tests/cli/tt_program.h"
+#include "tests/support/sessions/small_session.h"
 
 namespace tt {
 namespace {
@@ -232,10 +233,12 @@ TEST_F(Parse, DamagedRecordingFailsValidation) {
 
 // What the recorder lost is missing; the rest is valid.
 TEST(Show, NamesWhatIsMissingFromAValidRecording) {
-  SessionInfo info = SmallSession::small_info();
+  SessionInfo info = test::SmallSession::small_info();
   info.model_files = {{.path = "small.gguf", .size = 6000, .mtime_ns = 0, .header_hash = {}}};
-  const SmallSession session({small_step(0)}, info, small_graph(), {.steps_without_times = 77});
-  const std::filesystem::path folder = session.path.parent_path();
+  const test::SmallSession session({test::small_step(0)}, info, test::small_graph(),
+                                   {.steps_without_times = 77});
+  const test::TempFolder folder;
+  std::filesystem::copy_file(session.path, folder / "small.ttrace");
   const std::string verdict = "valid, times of 77 steps missing";
   const Result shown = run_tt(folder, "show small.ttrace");
   EXPECT_EQ(shown.code, 0) << shown.err;

@@ -123,9 +123,7 @@ TEST(Validation, MissingDataIsNamedAndDoesNotMakeARecordingInvalid) {
   };
   const Case cases[] = {
       {{}, CheckStatus::Passed, "valid"},
-      {{.steps_without_times = 77},
-       CheckStatus::Incomplete,
-       "valid, times of 77 steps missing"},
+      {{.steps_without_times = 77}, CheckStatus::Incomplete, "valid, times of 77 steps missing"},
       {{.steps_without_times = 1}, CheckStatus::Incomplete, "valid, times of 1 step missing"},
       {{.slot_values_dropped = 2, .steps_not_written = 3, .page_faults_lost = 4},
        CheckStatus::Incomplete,

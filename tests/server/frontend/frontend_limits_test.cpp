@@ -26,8 +26,8 @@ std::chrono::microseconds p99_of_new_connections(std::uint16_t port, int count) 
     const auto start = FairClock::now();
     RawClient client(port);
     EXPECT_EQ(client.exchange(get_request("/hello")).body, "hello");
-    times.push_back(std::chrono::duration_cast<std::chrono::microseconds>(
-        FairClock::now() - start));
+    times.push_back(
+        std::chrono::duration_cast<std::chrono::microseconds>(FairClock::now() - start));
   }
   std::ranges::sort(times);
   return times[times.size() * 99 / 100];

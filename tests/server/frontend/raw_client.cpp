@@ -1,5 +1,4 @@
 #include "tests/server/frontend/raw_client.h"
-#include "tests/support/wait.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -16,6 +15,8 @@
 #include <fstream>
 #include <stdexcept>
 #include <utility>
+
+#include "tests/support/wait.h"
 
 namespace tt::test {
 namespace {

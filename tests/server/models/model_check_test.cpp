@@ -1,6 +1,5 @@
 // Damaged models are first loaded in a child process, so that a crash ends only the child.
 // Every model that passes there also loads here.
-#include "tests/support/fair_clock.h"
 #include "tracer/engine/model_check.h"
 
 #include <gtest/gtest.h>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "tests/server/models/damaged_model.h"
+#include "tests/support/fair_clock.h"
 #include "tests/support/models/model_edit.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_paths.h"
@@ -165,9 +165,9 @@ TEST(ModelCheck, MissingOrSlowWorkerIsAnError) {
     EXPECT_TRUE(test::wait_until([&] { return std::filesystem::exists(folder / "started"); }));
     stop.request_stop();
   });
-  const auto began = FairClock::now();
+  const auto began = test::FairClock::now();
   EXPECT_FALSE(run(slow, stop.get_token()).has_value());
-  EXPECT_LT(FairClock::now() - began, 10s);
+  EXPECT_LT(test::FairClock::now() - began, 10s);
 }
 
 // The tokenizer lacks bytes of the text; llama.cpp's then appends tokens without end.

@@ -20,7 +20,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-
 std::uint64_t anonymous_bytes(pid_t process) {
   std::ifstream file(std::format("/proc/{}/status", process));
   for (std::string line; std::getline(file, line);)

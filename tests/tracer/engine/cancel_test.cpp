@@ -14,14 +14,13 @@
 
 #include "analysis/common/op_info.h"
 #include "analysis/report/validation.h"
-#include "tests/support/fair_clock.h"
 #include "tests/support/models/traced_model.h"
 #include "tracer/format/access/access.h"
 
 namespace tt::test {
 namespace {
 
-using Clock = FairClock;
+using Clock = std::chrono::steady_clock;
 
 // Wide enough that one op takes little time compared with the four ubatches of the prompt.
 std::filesystem::path slow_model() {

@@ -1,5 +1,4 @@
 // Request order, queue positions and session files, in success, cancellation and failure.
-#include "tests/support/fair_clock.h"
 #include "tracer/engine/generation_queue.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +13,7 @@
 #include <mutex>
 #include <vector>
 
+#include "tests/support/fair_clock.h"
 #include "tests/support/models/traced_model.h"
 #include "tests/support/wait.h"
 

@@ -1,4 +1,3 @@
-#include "tests/support/fair_clock.h"
 #include "tracer/sandbox/sandbox.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/fair_clock.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/wait.h"
 #include "tracer/sandbox/confinement.h"
@@ -22,7 +22,6 @@ namespace tt {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = FairClock;
 using Kind = JobError::Kind;
 using test::wait_until;
 
@@ -65,19 +64,19 @@ TEST_F(SandboxTest, EachJobRunsInItsOwnProcess) {
 
 TEST_F(SandboxTest, AJobTakesAFewMilliseconds) {
   ASSERT_TRUE(sandbox_.run("echo", "").has_value());
-  const auto began = Clock::now();
+  const auto began = test::FairClock::now();
   constexpr int kJobs = 50;
   for (int i = 0; i < kJobs; ++i) ASSERT_TRUE(sandbox_.run("echo", "x").has_value());
-  EXPECT_LT((Clock::now() - began) / kJobs, 20ms);
+  EXPECT_LT((test::FairClock::now() - began) / kJobs, 20ms);
 }
 
 TEST_F(SandboxTest, EnforcesTheTimeLimit) {
-  const auto began = Clock::now();
+  const auto began = test::FairClock::now();
   const auto result = sandbox_.run("loop", "", {.time = 200ms});
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().kind, Kind::Time);
   EXPECT_EQ(result.error().reason, "took more than 0.2 s");
-  EXPECT_LT(Clock::now() - began, 2s);
+  EXPECT_LT(test::FairClock::now() - began, 2s);
 }
 
 TEST_F(SandboxTest, EnforcesTheCpuLimitWithoutTheCaller) {
@@ -122,12 +121,12 @@ TEST_F(SandboxTest, ReportsCrashes) {
 
 TEST_F(SandboxTest, CancelsWithinMilliseconds) {
   int checks = 0;
-  const auto began = Clock::now();
+  const auto began = test::FairClock::now();
   const auto result =
       sandbox_.run("loop", "", {.time = 60s, .cpu_time = 60s}, [&] { return ++checks < 10; });
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().kind, Kind::Cancelled);
-  EXPECT_LT(Clock::now() - began, 2s);
+  EXPECT_LT(test::FairClock::now() - began, 2s);
 }
 
 TEST_F(SandboxTest, ExchangesMessages) {

@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 using test::small_step;
 using test::SmallSession;
 using Kind = TraceError::Kind;
-using Clock = FairClock;
 using namespace std::chrono_literals;
 
 // Runs SQL on a file, as another program could.
@@ -92,7 +91,7 @@ TEST(SessionSchema, AnyOtherSchemaIsRejected) {
     SCOPED_TRACE(c.name);
     const SmallSession session({small_step(0)});
     run_sql(session.path, c.sql);
-    const auto began = Clock::now();
+    const auto began = test::FairClock::now();
     const auto opened = SessionReader::open(session.path);
     EXPECT_FALSE(opened.has_value());
     if (opened) continue;
@@ -106,7 +105,7 @@ TEST(SessionSchema, AnyOtherSchemaIsRejected) {
                                      [](std::uint64_t) { return Status(); });
     EXPECT_FALSE(copied.has_value());
     EXPECT_FALSE(recover_session(session.path).has_value());
-    EXPECT_LT(Clock::now() - began, 1s);
+    EXPECT_LT(test::FairClock::now() - began, 1s);
   }
 }
 
@@ -127,14 +126,14 @@ void add_rows(const fs::path& file, const std::string& insert, std::size_t count
 }
 
 void expect_damaged_info(const fs::path& file, const char* why) {
-  const auto began = Clock::now();
+  const auto began = test::FairClock::now();
   const auto reader = SessionReader::open(file);
   ASSERT_TRUE(reader.has_value());
   const auto info = reader->info();
   ASSERT_FALSE(info.has_value());
   EXPECT_EQ(info.error().kind, Kind::Damaged);
   EXPECT_TRUE(info.error().message.contains(why)) << info.error().message;
-  EXPECT_LT(Clock::now() - began, 1s);
+  EXPECT_LT(test::FairClock::now() - began, 1s);
 }
 
 TEST(SessionSchema, NumberOfRowsIsLimited) {
