@@ -1,5 +1,6 @@
 #include "tracer/text/chat_template.h"
 
+#include <chrono>
 #include <format>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -13,6 +14,10 @@ namespace {
 
 // Keeps the order of keys, which templates print.
 using Json = nlohmann::ordered_json;
+
+// The processor's time is limited: on a busy machine a good template may wait for seconds.
+constexpr JobLimits kTemplateLimits{.time = std::chrono::seconds(15),
+                                    .cpu_time = std::chrono::seconds(2)};
 
 // The request of render() in dialect.js.
 std::string render_request(std::string_view source, const Conversation& conversation,
@@ -66,7 +71,8 @@ std::expected<std::string, ChatError> render_chat(Sandbox& sandbox, std::string_
                                                   const KeepGoing& keep_going) {
   using Kind = ChatError::Kind;
   const auto result =
-      sandbox.run("chat_template", render_request(source, conversation, marks), {}, keep_going);
+      sandbox.run("chat_template", render_request(source, conversation, marks),
+                                  kTemplateLimits, keep_going);
   if (result) {
     const auto fields = unpack_fields(*result);
     if (fields.at(0) == "1") return std::string(fields.at(1));

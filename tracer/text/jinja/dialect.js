@@ -786,7 +786,8 @@ Object.assign(Interpreter.prototype, {
       scope.setVariable("loop", loop);
       bind(chosen[i], scope);
       try {
-        out += this.evaluateBlock(node.body, scope).value;
+        // What the statements before a break or continue printed stays.
+        for (const statement of node.body) out += this.evaluateBlock([statement], scope).value;
       } catch (error) {
         if (error instanceof ContinueControl) continue;
         if (error instanceof BreakControl) break;
