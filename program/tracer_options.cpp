@@ -2,14 +2,13 @@
 
 #include <cstdint>
 #include <format>
-#include <fstream>
-#include <iterator>
 #include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "program/validators.h"
+#include "tracer/format/file/input_file.h"
 #include "tracer/text/parse_number.h"
 
 namespace tt {
@@ -51,6 +50,28 @@ CLI::Validator memory_size() {
       "");
 }
 
+constexpr std::uint64_t kMaxTemplateBytes = 1U << 20;
+
+// Refuses the names of the templates that llama-server has built in, which are not Jinja, except
+// chatml. A text without a block or an expression is no template. Empty: valid.
+std::string template_error(const std::string& text) {
+  if (text == kChatMlName || text.contains("{{") || text.contains("{%")) return "";
+  return "must be a Jinja template or chatml, not '" + text +
+         "'. llama-server's other built-in templates are not Jinja: give the template of the model "
+         "with --chat-template-file";
+}
+
+// A number of layers, or "all".
+CLI::Validator layer_count() {
+  return CLI::Validator(
+      [](std::string& text) {
+        if (text == "all") text = std::to_string(kMaxInt32);
+        const std::string error = whole_number(0, kMaxInt32)(text);
+        return error.empty() ? "" : error + ", or all";
+      },
+      "");
+}
+
 // Validates host:port, the format of llama.cpp's RPC backend. Empty: valid.
 std::string endpoint_error(const std::string& endpoint) {
   const std::size_t colon = endpoint.rfind(':');
@@ -65,8 +86,9 @@ void add_model_options(CLI::App& app, ModelOptions& model) {
   app.add_option("-m,--model", model.path, "GGUF file to load (default: the small bundled model)")
       ->type_name("FILE");
   app.add_option("--n-gpu-layers,--gpu-layers", model.gpu_layers,
-                 "Number of layers to run on a GPU, if llama.cpp has a GPU backend (also -ngl)")
-      ->check(whole_number(0, kMaxInt32))
+                 "Number of layers to run on a GPU, or all, if llama.cpp has a GPU backend (also "
+                 "-ngl)")
+      ->transform(layer_count())
       ->capture_default_str();
   app.add_flag("--mmap,!--no-mmap", model.mmap,
                "Map the model file into memory (default), or read it into a buffer (--no-mmap)");
@@ -105,19 +127,24 @@ void add_model_options(CLI::App& app, ModelOptions& model) {
       ->delimiter(',')
       ->check(CLI::Validator(&override_error, ""))
       ->type_name("REGEX=BUFFER");
+  app.add_flag("--jinja", "For command lines of llama-server: templates are always rendered");
   auto* jinja = app.add_option("--chat-template", model.chat_template,
-                               "Jinja template for conversations, instead of the model's")
+                               "Jinja template for conversations, instead of the model's; chatml: "
+                               "that of models that have none")
+                    ->check(CLI::Validator(&template_error, ""))
                     ->type_name("TEXT");
   app.add_option_function<std::string>(
          "--chat-template-file",
          [&model](const std::string& path) {
-           std::ifstream file(path, std::ios::binary);
-           model.chat_template.assign(std::istreambuf_iterator<char>(file), {});
-           if (!file || model.chat_template.empty()) {
-             throw CLI::ValidationError(
-                 "--chat-template-file",
-                 path + ": the file is empty or cannot be read. Give a file with a Jinja template");
+           auto text = read_input(path, kMaxTemplateBytes);
+           const std::string error = !text           ? text.error().message
+                                     : text->empty() ? path + " is empty"
+                                                     : "";
+           if (!error.empty()) {
+             throw CLI::ValidationError("--chat-template-file",
+                                        error + ". Give a file with a Jinja template");
            }
+           model.chat_template = *std::move(text);
          },
          "File with such a template")
       ->type_name("FILE")

@@ -518,9 +518,11 @@ void Engine::Impl::read_chat_template() {
   // llama-server's choice: the option, the model's own template, or ChatML.
   const char* own = llama_model_chat_template(model.get(), nullptr);
   own_chat_template = !model_options.chat_template.empty() || own != nullptr;
-  chat_template = !model_options.chat_template.empty() ? model_options.chat_template
-                  : own != nullptr                     ? own
-                                                       : kChatMl;
+  const std::string& given = model_options.chat_template;
+  chat_template = given == kChatMlName ? kChatMl
+                  : !given.empty()     ? given
+                  : own != nullptr     ? own
+                                       : kChatMl;
   const auto text = [this](llama_token token) {
     return token == LLAMA_TOKEN_NULL ? std::string() : piece(token);
   };

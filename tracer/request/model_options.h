@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tracer/request/memory.h"
@@ -14,6 +15,8 @@ enum class FlashAttention : std::uint8_t { Auto, On, Off };
 
 // llama.cpp's llama_lazy_mode: whether rows of some large tensors are read when they are used.
 enum class LazyMode : std::uint8_t { Off, Auto, On };
+
+inline constexpr std::string_view kChatMlName = "chatml";
 
 struct ModelOptions {
   std::filesystem::path path{};
@@ -27,7 +30,8 @@ struct ModelOptions {
   LazyMode lazy_mode = LazyMode::Auto;
   std::vector<std::string> tensor_overrides{};  // "REGEX=BUFFER TYPE"; the first match counts
   std::int32_t cpu_moe_layers = 0;              // keep the experts of the first layers on the CPU
-  std::string chat_template{};                  // Jinja, instead of the model's; empty: the model's
+  // Jinja, instead of the model's; kChatMlName: that of models that have none; empty: the model's.
+  std::string chat_template{};
   MemoryOptions memory{};
   // Folder for the order in which the weights are read, with a memory budget; it is used after the
   // next start. Empty: the order is learned again.
