@@ -73,38 +73,43 @@ bool is_left_out(LeaveOut leave_out, const StepConditions& conditions, std::uint
 
 ThreadRoom thread_room(const SessionInfo& info) {
   ThreadRoom room{.threads = info.fact_number("context.threads").value_or(0),
-                  .processors = info.fact_number("host.cores").value_or(0)};
+                  .processors = info.fact_number("host.cores").value_or(0),
+                  .cpu_limit = std::strtod(std::string(info.fact("host.cpu_limit")).c_str(), nullptr)};
   if (room.processors == 0) return room;
   const auto at_most = [&](double processors) {
     if (processors > 0 && processors < static_cast<double>(room.processors))
       room.processors = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(processors));
   };
   at_most(static_cast<double>(info.fact_number("host.allowed_processors").value_or(0)));
-  at_most(std::strtod(std::string(info.fact("host.cpu_limit")).c_str(), nullptr));
+  at_most(room.cpu_limit);
   return room;
 }
 
 std::string advice_on(Verdict verdict, const ThreadTime& time, const ThreadRoom& room) {
   const auto share = [&](double ns) { return format_percent(ns, time.total_ns); };
-  const std::string crowd = !room.is_crowded()
-                                ? ""
-                                : std::format("{} threads on {} allowed processor{}", room.threads,
-                                              room.processors, room.processors == 1 ? "" : "s");
+  const std::string crowd =
+      !room.is_crowded()
+          ? ""
+          : std::format("{} on {}", counted(room.threads, "thread"),
+                        room.is_below_one_thread()
+                            ? std::format("{:.2f} of an allowed processor", room.cpu_limit)
+                            : counted(room.processors, "allowed processor"));
+  const std::string fewer =
+      room.has_too_many_threads() ? std::format("Use -t {}, or allow", room.processors) : "Allow";
   switch (verdict) {
     case Verdict::Clean:
       return "clean: nothing else held up the evaluation.";
     case Verdict::Contended:
       if (!crowd.empty()) {
         return std::format(
-            "contended: {}: they waited for each other for {} of their time. Use -t {}, or allow "
-            "more processors (taskset, docker --cpuset-cpus or --cpus), and record again.",
-            crowd, share(time.wait_ns), room.processors);
+            "contended: {}: they waited for {} of their time. {} more processors (taskset, docker "
+            "--cpuset-cpus or --cpus), and record again.",
+            crowd, share(time.wait_ns), fewer);
       }
       return std::format(
           "contended: the threads waited for a processor for {} of their time. The times are not "
-          "those of the model alone: stop other programs, or use fewer threads (-t), and record "
-          "again.",
-          share(time.wait_ns));
+          "those of the model alone: stop other programs{}, and record again.",
+          share(time.wait_ns), room.threads == 1 ? "" : ", or use fewer threads (-t)");
     case Verdict::Throttled:
       if (time.hot_ns > time.throttled_ns) {
         return std::format(
@@ -114,10 +119,9 @@ std::string advice_on(Verdict verdict, const ThreadTime& time, const ThreadRoom&
       }
       if (!crowd.empty()) {
         return std::format(
-            "throttled: {}: the CPU limit (cgroup) stopped them for {} of their time. Use -t {}, "
-            "or "
-            "raise the limit (docker --cpus, systemd CPUQuota), and record again.",
-            crowd, share(time.throttled_ns), room.processors);
+            "throttled: {}: the CPU limit (cgroup) stopped them for {} of their time. {} more "
+            "processors (docker --cpus, systemd CPUQuota), and record again.",
+            crowd, share(time.throttled_ns), fewer);
       }
       return std::format(
           "throttled: a CPU limit (cgroup) stopped the threads for {} of their time. Raise the "

@@ -54,8 +54,11 @@ bool is_left_out(LeaveOut leave_out, const StepConditions& conditions, std::uint
 // of the machine, of its affinity and of its CPU limit (rounded down). 0: not known.
 struct ThreadRoom {
   std::uint64_t threads = 0, processors = 0;
-  // The threads wait for each other, whatever else runs.
-  bool is_crowded() const { return processors > 0 && threads > processors; }
+  double cpu_limit = 0;  // in processors; 0: none, or not known
+  // More threads than processors, or than the limit allows: they wait, whatever else runs.
+  bool is_crowded() const { return has_too_many_threads() || is_below_one_thread(); }
+  bool has_too_many_threads() const { return processors > 0 && threads > processors; }
+  bool is_below_one_thread() const { return cpu_limit > 0 && cpu_limit < 1 && threads > 0; }
 };
 ThreadRoom thread_room(const SessionInfo& info);
 

@@ -184,8 +184,9 @@ void advise_validity(const ReportData& f, std::vector<Advice>& out) {
 
 void advise_machine(const ReportData& f, std::vector<Advice>& out) {
   const std::string& because = f.conditions.text;
-  if (const ThreadRoom room = thread_room(f.info);
-      room.is_crowded() &&
+  const ThreadRoom room = thread_room(f.info);
+  const bool below_one = room.is_below_one_thread(), one_thread = room.threads == 1;
+  if (room.has_too_many_threads() &&
       (f.conditions.verdict == Verdict::Contended || f.conditions.verdict == Verdict::Throttled)) {
     out.push_back(
         {.advice = std::format("Use no more threads than processors (-t {}), and record again.",
@@ -194,7 +195,10 @@ void advise_machine(const ReportData& f, std::vector<Advice>& out) {
     return;
   }
   if (f.conditions.verdict == Verdict::Contended) {
-    out.push_back({.advice = "Stop other programs, or use fewer threads (-t), and record again.",
+    out.push_back({.advice = below_one     ? "Raise the CPU limit, and record again."
+                             : one_thread ? "Stop other programs, and record again."
+                                          : "Stop other programs, or use fewer threads (-t), and "
+                                            "record again.",
                    .because = "The session is " + because});
   }
   if (f.conditions.verdict == Verdict::Throttled) {
@@ -272,9 +276,12 @@ void advise_faults(const ReportData& f, std::vector<Advice>& out) {
 
 void advise_threads(const ReportData& f, std::vector<Advice>& out) {
   const ThreadRoom room = thread_room(f.info);
-  const auto& [threads, cores] = room;
+  const auto [threads, cores] = std::pair(room.threads, room.processors);
   if (threads == 0 || cores == 0 || threads == cores) return;
-  if (room.is_crowded()) {
+  const auto verdict = f.conditions.verdict;
+  const bool is_held_up = verdict == Verdict::Contended || verdict == Verdict::Throttled;
+  if (room.has_too_many_threads()) {
+    if (is_held_up) return;  // advise_machine() says it
     out.push_back({.advice = std::format("Use fewer threads (-t {}).", cores),
                    .because = std::format(
                        "The session used {} threads on {} allowed processor{}: they wait for each "
@@ -283,8 +290,7 @@ void advise_threads(const ReportData& f, std::vector<Advice>& out) {
     return;
   }
   // More threads would wait for processors, too.
-  const auto verdict = f.conditions.verdict;
-  if (verdict == Verdict::Contended || verdict == Verdict::Throttled) return;
+  if (is_held_up) return;
   out.push_back({.advice = std::format("Try more threads (-t {}).", cores),
                  .because = std::format(
                      "The session used {} threads on {} processors. The gain is at most a "

@@ -224,10 +224,13 @@ TEST(SessionConditions, MoreThreadsThanProcessorsIsSaid) {
   };
   const Case cases[] = {
       {info("2", "2", "1", nullptr), Verdict::Contended,
-       "contended: 2 threads on 1 allowed processor: they waited for each other for 40"},
+       "contended: 2 threads on 1 allowed processor: they waited for 40"},
       {info("8", "16", "4", "8.00"), Verdict::Contended, "contended: 8 threads on 4 allowed proc"},
       {info("8", "16", "16", "2.50"), Verdict::Throttled, "throttled: 8 threads on 2 allowed proc"},
-      {info("8", "16", "16", "0.50"), Verdict::Throttled, "throttled: 8 threads on 1 allowed proc"},
+      {info("8", "16", "16", "0.50"), Verdict::Throttled, "throttled: 8 threads on 0.50 of an all"},
+      {info("1", "2", "2", "0.50"), Verdict::Contended,
+       "contended: 1 thread on 0.50 of an allowed processor: they waited for 40"},
+      {info("1", "2", "2", nullptr), Verdict::Contended, "contended: the threads waited for a"},
       {info("4", "16", "4", nullptr), Verdict::Contended, "contended: the threads waited for a"},
       {info("4", "16", nullptr, nullptr), Verdict::Contended, "contended: the threads waited for"},
   };
@@ -236,7 +239,11 @@ TEST(SessionConditions, MoreThreadsThanProcessorsIsSaid) {
     const std::string text = advice_on(c.verdict, time, room);
     EXPECT_TRUE(text.starts_with(c.text)) << text;
     EXPECT_EQ(text.contains("stop other programs"), !room.is_crowded()) << text;
-    EXPECT_EQ(text.contains(std::format("-t {}", room.processors)), room.is_crowded()) << text;
+    EXPECT_EQ(text.contains(std::format("-t {}", room.processors)), room.has_too_many_threads())
+        << text;
+    if (room.threads == 1) {
+      EXPECT_FALSE(text.contains("fewer threads")) << text;
+    }
   }
 }
 
