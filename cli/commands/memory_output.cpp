@@ -190,8 +190,9 @@ void print_outlook(const Outlook& outlook) {
     line("faults",
          std::format("a page fault reads {}, {}/s one at a time", bytes_text(speeds.faults.bytes),
                      bytes_text(speeds.faults.bytes_per_second)));
-  std::string now =
-      std::format("{} tokens/s", rate_text(demand.seconds > 0 ? 1 / demand.seconds : 0));
+  // Not the session's tokens per second, which sampling and output belong to.
+  std::string now = std::format("{} tokens evaluated/s in the median step",
+                                rate_text(demand.seconds > 0 ? 1 / demand.seconds : 0));
   if (demand.disk_recorded) {
     const double all = static_cast<double>(dense + demand.expert_bytes_per_token);
     now += std::format(", {} read per token ({:.2f} times what it uses)", bytes_text(demand.bytes),
@@ -273,7 +274,7 @@ Json json_of(const Outlook& outlook) {
           {"fault_bytes_per_second", known(speeds.faults.bytes_per_second)},
           {"compute_seconds", demand.compute_seconds},
           {"recorded",
-           {{"tokens_per_second", demand.seconds > 0 ? Json(1 / demand.seconds) : Json()},
+           {{"evaluated_per_second", demand.seconds > 0 ? Json(1 / demand.seconds) : Json()},
             {"bytes_per_token", demand.disk_recorded ? Json(demand.bytes) : Json()},
             {"faults_per_token", demand.disk_recorded ? Json(demand.faults) : Json()}}},
           {"least", figures_json(outlook.least)},

@@ -164,6 +164,7 @@ int run(int argc, char** argv) {
     return 2;
   }
   if (!key->notice.empty()) log.info(key->notice);
+  if (!options->notice.empty()) log.warn(options->notice);
   options->api_key.key = key->key;
   tt::load_backends([library = log.of("llama.cpp")](tt::LibraryLine kind, std::string_view line) {
     library.write(level_of(kind), line);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <format>
 #include <map>
 #include <string>
 #include <string_view>
@@ -18,7 +19,8 @@ namespace {
 
 constexpr double kMaxDays = 100'000;  // converted to ns, it fits in 64 bits
 
-// $XDG_DATA_HOME/tensor-trace/sessions, or its fallback from the XDG specification.
+// $XDG_DATA_HOME/tensor-trace/sessions, or its fallback from the XDG specification; relative if
+// neither variable is set.
 std::filesystem::path default_data_dir() {
   const char* data = std::getenv("XDG_DATA_HOME");
   if (data != nullptr && *data == '/')
@@ -185,6 +187,13 @@ std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
   const auto exit_code = parse(*app, arguments_of(argc, argv));
   hide_key(argc, argv);
   if (exit_code) return std::unexpected(*exit_code);
+  if (app->get_option("--data-dir")->count() == 0 && options.data_dir.is_relative()) {
+    options.data_dir = std::filesystem::absolute(options.data_dir);
+    options.notice = std::format(
+        "HOME is not set, so that sessions are recorded in {}. Set HOME, or choose a folder with "
+        "--data-dir.",
+        options.data_dir.string());
+  }
   const bool others = !options.models_dir.empty() || !options.sessions.empty();
   if (options.model.path.empty() && !others && !options.no_model)
     options.model.path = installation.bundled_model;

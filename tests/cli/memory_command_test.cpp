@@ -79,7 +79,7 @@ TEST(MemoryCommand, PredictsEveryWayForASession) {
   } else {
     EXPECT_TRUE(outlook["fault_bytes"].is_null());
   }
-  EXPECT_GT(outlook["recorded"]["tokens_per_second"], 0);
+  EXPECT_GT(outlook["recorded"]["evaluated_per_second"], 0);
   EXPECT_EQ(outlook["advice"], "Use --memory-budget 20MiB.");
   // A prompt: compute time hides what must be read, but no more than plain waits.
   const json& prompt = outlook["prompt"];
@@ -231,7 +231,7 @@ TEST(MemoryCommand, ModelIsRecordedFirst) {
   ASSERT_EQ(run_tt(folder, "model small -o m.gguf").code, 0);
   const json outlook = outlook_of(folder, "--model m.gguf -n 3 -t 1");
   EXPECT_GT(outlook["weights_bytes"], 0);
-  EXPECT_GT(outlook["recorded"]["tokens_per_second"], 0);
+  EXPECT_GT(outlook["recorded"]["evaluated_per_second"], 0);
 }
 
 TEST(MemoryCommand, ErrorsHaveDistinctExitCodes) {
