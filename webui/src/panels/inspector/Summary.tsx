@@ -162,7 +162,6 @@ export function Summary({ store, session }: { store: Store; session: OpenSession
         </p>
       ) : (
         <>
-          <Verdict session={session} />
           <p aria-label="Machine">
             <Line
               store={store}
@@ -179,6 +178,7 @@ export function Summary({ store, session }: { store: Store; session: OpenSession
               </li>
             ))}
           </ol>
+          <Verdict session={session} />
         </>
       )}
     </details>
