@@ -19,11 +19,6 @@ constexpr std::uint64_t kPart = 8;
 // The index of the session that is open.
 constexpr std::uint64_t kAtLeast = 4U << 20;
 
-void follow(CacheRoom& room, const std::function<MemoryLimit()>& read) {
-  // Returns the freed memory to the kernel, including pages between blocks in use.
-  if (room.set_limit(cache_limit(read(), room.stats().bytes))) malloc_trim(0);
-}
-
 }  // namespace
 
 std::size_t cache_limit(const MemoryLimit& limit, std::size_t held) {
@@ -33,15 +28,21 @@ std::size_t cache_limit(const MemoryLimit& limit, std::size_t held) {
   return std::max(std::min(part, left), kAtLeast);
 }
 
-CacheLimitFollower::CacheLimitFollower(CacheRoom& room, std::function<MemoryLimit()> read) {
-  follow(room, read);
-  thread_ = std::jthread([&room, read = std::move(read)](const std::stop_token& stop) {
+CacheLimitFollower::CacheLimitFollower(CacheRoom& room, std::function<MemoryLimit()> read)
+    : room_(room), read_(std::move(read)) {
+  follow();
+  thread_ = std::jthread([this](const std::stop_token& stop) {
     std::mutex mutex;
     std::condition_variable_any wake;
     std::unique_lock lock(mutex);
-    while (!wake.wait_for(lock, stop, kInterval, [&] { return stop.stop_requested(); }))
-      follow(room, read);
+    while (!wake.wait_for(lock, stop, kInterval, [&] { return stop.stop_requested(); })) follow();
   });
+}
+
+void CacheLimitFollower::follow() {
+  const bool removed = room_.set_limit(cache_limit(read_(), room_.stats().bytes));
+  // Including pages between blocks in use.
+  if (freed_.exchange(false) || removed) malloc_trim(0);
 }
 
 }  // namespace tt

@@ -2,6 +2,7 @@
 // less when others need the memory.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <thread>
@@ -16,13 +17,22 @@ namespace tt {
 // that the kernel cannot take back.
 std::size_t cache_limit(const MemoryLimit& limit, std::size_t held);
 
-// Sets the limit of a room at once and every second, on a thread of its own.
+// Sets the limit of a room at once and every second, on a thread of its own, and returns memory
+// that was freed to the kernel.
 class CacheLimitFollower {
  public:
   // `read` is called on this thread and then on the other one.
   CacheLimitFollower(CacheRoom& room, std::function<MemoryLimit()> read);
 
+  // Something large was freed: it goes back to the kernel within a second. Any thread.
+  void memory_was_freed() { freed_ = true; }
+
  private:
+  void follow();
+
+  CacheRoom& room_;
+  const std::function<MemoryLimit()> read_;
+  std::atomic<bool> freed_ = false;
   std::jthread thread_;
 };
 

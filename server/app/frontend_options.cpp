@@ -1,9 +1,25 @@
 #include "server/app/frontend_options.h"
 
+#include <algorithm>
+#include <string_view>
+#include <thread>
+
 #include "server/frontend/origin_policy.h"
 #include "server/http/rejections.h"
 
 namespace tt {
+
+namespace {
+
+bool is_urgent(const RequestRecord& request) {
+  const std::string_view path = request.path;
+  if (request.method == "GET" || request.method == "HEAD")
+    return path == "/api/v1/health" || path == "/metrics";
+  // Inference and memory budget start threads and child processes.
+  return path.starts_with("/api/v1/generate") || path.starts_with("/api/v1/models");
+}
+
+}  // namespace
 
 HttpFrontendOptions frontend_options(const ServerOptions& options) {
   HttpFrontendOptions frontend;
@@ -15,6 +31,8 @@ HttpFrontendOptions frontend_options(const ServerOptions& options) {
     frontend.rules.body_rules.push_back(
         {.path = "/api/v1/sessions", .type = type, .max_bytes = options.max_import});
   }
+  frontend.is_urgent = &is_urgent;
+  frontend.max_computing = std::max(2U, std::thread::hardware_concurrency());
   frontend.renderer = &render_rejection;
   frontend.key = options.api_key.key;
   frontend.allowed_hosts = options.allowed_hosts;

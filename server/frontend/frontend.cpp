@@ -1,15 +1,19 @@
 #include "server/frontend/frontend.h"
 
+#include <pthread.h>
+
 #include <cassert>
 #include <format>
 #include <utility>
 
+#include "server/frontend/background_thread.h"
 #include "server/frontend/detail/authenticator.h"
 #include "server/frontend/detail/connection_acceptor.h"
 #include "server/frontend/detail/http_server.h"
 #include "server/frontend/detail/listener.h"
 #include "server/frontend/detail/websocket_service.h"
 #include "server/frontend/detail/worker_pool.h"
+#include "server/frontend/handler_slot.h"
 #include "server/frontend/origin_policy.h"
 #include "server/frontend/secret.h"
 
@@ -46,12 +50,20 @@ struct HttpFrontend::Parts {
       : options(std::move(from)),
         http(http_timeouts(options), options.renderer, options.on_status, options.on_complete),
         websockets(websocket_options(options), handler),
-        workers(options.max_workers, options.max_workers_per_peer) {}
+        slots(options.max_computing),
+        workers(options.max_workers, options.max_workers_per_peer,
+                [] {
+                  pthread_setname_np(pthread_self(), "http-worker");
+                  run_in_background();
+                }),
+        urgent_workers(options.max_workers, options.max_workers_per_peer,
+                       [] { pthread_setname_np(pthread_self(), "http-urgent"); }) {}
 
   HttpFrontendOptions options;
   frontend::HttpServer http;
   frontend::WebSocketService websockets;
-  frontend::WorkerPool workers;
+  HandlerSlots slots;
+  frontend::WorkerPool workers, urgent_workers;
   std::unique_ptr<frontend::Authenticator>
       authenticator;  // created by start(), as is the next member
   std::unique_ptr<frontend::ConnectionAcceptor> acceptor;
@@ -92,8 +104,12 @@ std::expected<BoundAddress, HttpFrontendError> HttpFrontend::start(const std::st
       .on_request =
           [&parts](frontend::AcceptedRequest request) {
             std::string peer = request.connection->slot.peer();
-            parts.workers.run(std::move(peer), [&parts, request = std::move(request)]() mutable {
-              const frontend::ConnectionAction after = parts.http.serve(request);
+            const auto& is_urgent = parts.options.is_urgent;
+            const bool urgent = is_urgent && is_urgent(request.record);
+            auto& workers = urgent ? parts.urgent_workers : parts.workers;
+            HandlerSlots* const slots = urgent ? nullptr : &parts.slots;
+            workers.run(std::move(peer), [&parts, slots, request = std::move(request)]() mutable {
+              const frontend::ConnectionAction after = parts.http.serve(request, slots);
               parts.acceptor->return_connection(std::move(request.connection), after);
             });
           },
@@ -140,9 +156,11 @@ void HttpFrontend::stop(std::chrono::milliseconds grace) {
   parts.acceptor->stop();  // no new connections or requests after this
   parts.http.begin_stop();
   parts.websockets.begin_stop();
-  if (!parts.workers.wait_idle(deadline)) parts.http.abort_requests();
+  const bool idle = parts.workers.wait_idle(deadline);
+  if (!parts.urgent_workers.wait_idle(deadline) || !idle) parts.http.abort_requests();
   parts.websockets.finish_stop(deadline);
   parts.workers.join();
+  parts.urgent_workers.join();
 }
 
 bool HttpFrontend::send(ClientId client, Opcode opcode, std::span<const std::byte> message) {

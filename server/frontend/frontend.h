@@ -62,9 +62,16 @@ struct HttpFrontendOptions {
   std::size_t max_connections = 512;
   std::size_t max_connections_per_peer = 256;
   // Maximum number of requests served at a time, in total and per peer; further ones wait. A
-  // streaming response occupies a worker. Threads are started on demand.
+  // streaming response occupies a worker. Threads are started on demand. They run at low priority
+  // (background_thread.h), so that many clients do not slow down the inference.
   std::size_t max_workers = 128;
   std::size_t max_workers_per_peer = 64;
+  // Maximum number of their handlers that compute at a time (handler_slot.h).
+  std::size_t max_computing = 128;
+  // Requests that have as many workers of normal priority: those that must be answered at once
+  // whatever other clients do, and those that start threads, which inherit the priority. Path and
+  // method of the record are set. Must not block; empty: none.
+  std::function<bool(const RequestRecord&)> is_urgent;
 
   std::chrono::milliseconds idle_timeout{60'000};  // no byte of a (next) request
   std::chrono::milliseconds head_timeout{10'000};  // from a head's first byte to its last

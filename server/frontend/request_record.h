@@ -8,8 +8,9 @@
 namespace tt {
 
 struct RequestRecord {
-  std::string request_id;            // also in the X-Request-Id response header
-  std::string peer;                  // numeric address
+  std::chrono::steady_clock::time_point arrival{};  // of the complete head
+  std::string request_id;                           // also in the X-Request-Id response header
+  std::string peer;                                 // numeric address
   std::string method;                // empty, as is the path, when the request was not HTTP
   std::string path;                  // as sent, without the query, which may contain a secret
   std::string route;                 // matched pattern; empty: none, or answered by the front end

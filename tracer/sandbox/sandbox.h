@@ -115,6 +115,10 @@ class Sandbox {
 
   const std::filesystem::path& program() const { return program_; }
 
+  // Starts the helper now, so that it does not inherit the low priority of a thread whose job is
+  // the first. If this fails, the first job tries again.
+  void prepare() { static_cast<void>(ensure_helper({})); }
+
   // Runs the handler `kind` (worker/main.cpp lists them) on `input` and returns its result.
   std::expected<std::string, JobError> run(std::string_view kind, std::string_view input,
                                            const JobLimits& limits = {},

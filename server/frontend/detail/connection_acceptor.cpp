@@ -49,6 +49,7 @@ bool fills_receive_buffer(int fd) {
 
 RequestRecord record_of(const RequestHead& head, const Connection& connection) {
   RequestRecord record;
+  record.arrival = std::chrono::steady_clock::now();
   record.request_id = request_id_of(head);
   record.peer = connection.peer.host;
   record.method = head.method;

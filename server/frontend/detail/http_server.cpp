@@ -15,10 +15,12 @@
 #include <string_view>
 #include <utility>
 
+#include "server/frontend/arrival.h"
 #include "server/frontend/detail/chunk_framing.h"
 #include "server/frontend/detail/request_head.h"
 #include "server/frontend/detail/request_id.h"
 #include "server/frontend/frontend.h"
+#include "server/frontend/handler_slot.h"
 #include "server/frontend/range_field.h"
 
 namespace tt::frontend {
@@ -84,6 +86,7 @@ void set_request_id(httplib::Request& request, const std::string& id) {
 // The request that this worker thread serves now; a worker serves one at a time. cpp-httplib
 // reports the matched route in a callback without context.
 thread_local RequestRecord* current_record = nullptr;
+thread_local HandlerSlots* current_slots = nullptr;  // null: the request needs none
 
 // A request without Content-Length and Transfer-Encoding has no body. cpp-httplib waits for
 // the body of a DELETE nevertheless and then does not keep the connection open.
@@ -324,8 +327,18 @@ HttpServer::HttpServer(HttpTimeouts timeouts, RejectionRenderer renderer,
       renderer_(std::move(renderer)),
       on_status_(std::move(on_status)),
       on_complete_(std::move(on_complete)) {
-  // Called before the head of each response is written.
+  set_pre_routing_handler([](const httplib::Request& request, httplib::Response&) {
+    constexpr std::chrono::seconds kPatience{3};
+    // Reading a body may take long.
+    const bool has_body = request.has_header("Transfer-Encoding") ||
+                          request.get_header_value_u64("Content-Length") > 0;
+    if (current_slots != nullptr && !has_body)
+      current_slots->take(current_record->arrival + kPatience);
+    return HandlerResponse::Unhandled;
+  });
+  // Called before the head of each response is written, when its body is compressed.
   set_post_routing_handler([](const httplib::Request& request, httplib::Response& response) {
+    HandlerSlots::give_back();
     if (current_record == nullptr) return;
     current_record->route = request.matched_route;
     if (const auto* note = response.user_data.get<std::string>(kLogNote))
@@ -343,19 +356,21 @@ void HttpServer::abort_requests() {
   for (const int fd : serving_) shutdown(fd, SHUT_RDWR);
 }
 
-ConnectionAction HttpServer::serve(const AcceptedRequest& request) {
+ConnectionAction HttpServer::serve(const AcceptedRequest& request, HandlerSlots* slots) {
   const int fd = request.connection->fd.get();
   {
     const std::scoped_lock lock(serving_mutex_);
     if (aborted_) return ConnectionAction::Close;
     serving_.insert(fd);
   }
-  const auto began = Clock::now();
   RequestRecord record = request.record;
+  current_slots = slots;
   const ConnectionAction after = respond(request, record);
+  HandlerSlots::give_back();
   if (record.status == 0 && on_status_) on_status_(record);  // no response was sent
   if (on_complete_) {
-    record.time = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
+    record.time =
+        std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - record.arrival);
     on_complete_(record);
   }
   const std::scoped_lock lock(serving_mutex_);
@@ -392,6 +407,7 @@ ConnectionAction HttpServer::respond(const AcceptedRequest& request, RequestReco
                           remove_content_encoding(parsed);
                           remove_credentials(parsed);
                           set_request_id(parsed, record.request_id);
+                          set_arrival(parsed, record.arrival);
                           if (request.decision.unauthenticated)
                             parsed.set_header(kUnauthenticatedHeader, "1");
                         });

@@ -13,6 +13,7 @@
 
 #include "server/frontend/detail/connection.h"
 #include "server/frontend/detail/connection_acceptor.h"
+#include "server/frontend/handler_slot.h"
 
 namespace tt::frontend {
 
@@ -46,8 +47,8 @@ class HttpServer final : public httplib::Server {
 
   // Serves the request whose head is Connection::head_begin and the next `head_bytes` of its
   // socket. Consumes that
-  // request and nothing after it.
-  ConnectionAction serve(const AcceptedRequest& request);
+  // request and nothing after it. `slots`: null for a request whose handler is not limited.
+  ConnectionAction serve(const AcceptedRequest& request, HandlerSlots* slots);
 
  private:
   ConnectionAction respond(const AcceptedRequest& request, RequestRecord& record);

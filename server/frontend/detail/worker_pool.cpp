@@ -1,7 +1,5 @@
 #include "server/frontend/detail/worker_pool.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <system_error>
 #include <utility>
@@ -32,7 +30,7 @@ std::deque<WorkerPool::Waiting>::iterator WorkerPool::next() {
 // A worker that ends a task looks for the next one itself, so a task that waits for its peer's
 // limit needs no wake-up: while a thread is idle, all queued tasks wait for such a limit.
 void WorkerPool::work() {
-  pthread_setname_np(pthread_self(), "http-worker");
+  begin_();
   std::unique_lock lock(mutex_);
   for (;;) {
     ++idle_;

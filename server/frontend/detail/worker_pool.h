@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace tt::frontend {
@@ -21,8 +22,9 @@ class WorkerPool {
  public:
   using Task = std::move_only_function<void()>;
 
-  WorkerPool(std::size_t max_threads, std::size_t max_per_peer)
-      : max_threads_(max_threads), max_per_peer_(max_per_peer) {}
+  // `begin` is called on each thread when it starts.
+  WorkerPool(std::size_t max_threads, std::size_t max_per_peer, std::function<void()> begin)
+      : max_threads_(max_threads), max_per_peer_(max_per_peer), begin_(std::move(begin)) {}
   ~WorkerPool() { join(); }
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
@@ -46,6 +48,7 @@ class WorkerPool {
 
   const std::size_t max_threads_;
   const std::size_t max_per_peer_;
+  const std::function<void()> begin_;
   std::mutex mutex_;
   std::condition_variable task_ready_;
   std::condition_variable all_done_;

@@ -201,6 +201,25 @@ TEST(FrontendLimits, StreamsDoNotBlockOtherRequests) {
   EXPECT_LT(p99_of_new_connections(server.port, 100), 5s);  // streams never end by themselves
 }
 
+TEST(FrontendLimits, UrgentRequestsAreAnsweredWhenWorkersAreBusy) {
+  HttpFrontendOptions options;
+  options.max_workers = 2;
+  options.is_urgent = [](const RequestRecord& request) {
+    return request.method == "GET" && request.path == "/hello";
+  };
+  TestFrontend server(options);
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 6; ++i) {
+    clients.emplace_back(server.port);
+    clients.back().send(get_request("/slow"));
+  }
+  EXPECT_TRUE(wait_until([&] { return server.slow == 2; }));
+  EXPECT_EQ(RawClient(server.port).exchange(get_request("/hello")).body, "hello");
+  EXPECT_EQ(server.slow, 2);
+  server.end_slow = true;
+  for (auto& client : clients) EXPECT_EQ(client.read_response().body, "slow");
+}
+
 TEST(FrontendLimits, RequestsAreQueuedWhenWorkersAreBusy) {
   HttpFrontendOptions options;
   options.max_workers = 2;
