@@ -175,10 +175,11 @@ int run(int argc, char** argv) {
   tt::CacheRoom caches;
   tt::IndexCache indexes(caches);
   tt::TotalsCache totals(caches);
-  const tt::CacheLimitFollower cache_limit(
-      caches, [reader = tt::MemoryLimitReader()] { return reader.read(); });
-  tt::QueryQueue queue;
+  tt::CacheLimitFollower cache_limit(caches,
+                                     [reader = tt::MemoryLimitReader()] { return reader.read(); });
+  tt::QueryQueue queue(caches);
   tt::Sandbox sandbox(installation.worker);
+  sandbox.prepare();
   if (const std::string missing = tt::missing_confinement(); !missing.empty())
     log.info("child processes are less confined (docs/limits.md)", {{"reason", missing}});
   tt::StatementCheck statements(&sandbox);
@@ -198,11 +199,10 @@ int run(int argc, char** argv) {
   frontend_options.on_status = [&metrics](const tt::RequestRecord& record) {
     metrics.count_request(record.method, tt::route_label(record), record.status);
   };
-  frontend_options.on_complete = [&log](const tt::RequestRecord& record) {
+  frontend_options.on_complete = [&log, &cache_limit](const tt::RequestRecord& record) {
     tt::log_access(log, record);
-    // What an expensive request freed goes back to the kernel, also between blocks in use.
     constexpr auto kExpensive = 10ms;
-    if (record.time >= kExpensive && !record.route.empty()) malloc_trim(0);
+    if (record.time >= kExpensive && !record.route.empty()) cache_limit.memory_was_freed();
   };
   frontend_options.websocket_message_bytes = tt::kMaxCommandBytes;
   tt::HttpFrontend frontend(frontend_options, hub);
@@ -270,6 +270,7 @@ int run(int argc, char** argv) {
   hub.stop();            // queues its last messages for the clients
   frontend.stop(2s);     // shorter than the 5 s above, so that the file can be finished
   retention.stop();
+  queue.join();
   sessions.finish_files();  // no reader is left
   return 0;
 }

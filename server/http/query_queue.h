@@ -1,15 +1,20 @@
-// Bounded queue for expensive queries: those that read every step of a session and can take a
-// minute. Equal queries share one computation. A few are computed at a time, and some wait for
-// their turn, in order; beyond that, clients get a 503 with Retry-After. Queries of small sessions
-// have a queue of their own, so that they do not wait for those of large sessions.
+// Computes the queries of sessions on a few threads of low priority, and answers every client in
+// time.
 //
-//   queue.respond(request, response, {sessions.tag(id), size}, [&](auto& out, auto& keep_going) {
+//   queue.respond(request, response, {sessions.tag(id), is_small}, [=](auto& out, auto& keep_going)
+//   {
 //     ...
 //     respond(out, to_json(found));
 //   });
 //
-// A query is computed at low priority, while the worker threads of its clients wait. It continues
-// while any of them is connected.
+// A query that is not computed in time (Limits::patience) is answered with 503 and Retry-After, and
+// computed further: a client that repeats its request finds it again, and gets the result at once
+// when it is ready. If no client repeats it, it is cancelled. Results that a client was told to
+// come back for are kept for a minute, in the CacheRoom.
+//
+// Equal queries share one computation. A few are computed at a time, and some wait for their turn,
+// in order; beyond that, clients get a 503 at once. Small queries, which take less than a second,
+// have threads of their own, so that they do not wait for large ones.
 //
 // Any thread.
 #pragma once
@@ -17,6 +22,7 @@
 #include <httplib.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -28,72 +34,123 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "analysis/common/page.h"
+#include "server/sessions/cache_room.h"
 
 namespace tt {
 
 class QueryQueue {
  public:
+  struct LaneLimits {
+    std::size_t running = 0;  // computations at a time
+    std::size_t waiting = 0;  // computations that wait for their turn
+    std::size_t clients = 0;  // that wait for an answer; each occupies a worker thread
+  };
   struct Limits {
-    std::size_t running = 2;  // of large and of small sessions each
-    std::size_t waiting = 8;  // likewise
-    // Clients that wait for a computation of another client; each occupies a worker thread.
-    std::size_t sharing = 32;
+    LaneLimits large{.running = 2, .waiting = 8, .clients = 40};
+    LaneLimits small{.running = 4, .waiting = 64, .clients = 64};
+    std::chrono::milliseconds patience{3000};  // from the arrival of a request to its answer
+    // How long a query is computed for clients that were told to come back.
+    std::chrono::milliseconds until_return{15'000};
+    std::chrono::milliseconds kept{60'000};  // results for such clients
   };
   // The data of a query.
   struct Subject {
     // Of the session files. Requests are equal if they have the same version and target. Without
-    // a version (the session is being recorded) they are never equal.
+    // a version (the session is being recorded) a result is shared only by clients that were told
+    // to come back, and given once: a later request wants the steps recorded since.
     std::optional<std::string> version;
     bool small = false;
   };
   struct Stats {
-    std::size_t running = 0, waiting = 0, sharing = 0;
-    std::uint64_t rejected = 0;  // in total
+    std::size_t running = 0, waiting = 0;  // computations
+    std::size_t clients = 0;               // that wait for an answer
+    std::uint64_t rejected = 0;            // in total, because too many were waiting
   };
+  // Owns what it needs: it may run after the request was answered.
   using Compute = std::function<void(httplib::Response&, const ContinueCheck& keep_going)>;
 
-  QueryQueue() : QueryQueue(Limits()) {}
-  explicit QueryQueue(const Limits& limits) : limits_(limits) {}
+  // `room` must outlive the queue.
+  explicit QueryQueue(CacheRoom& room) : QueryQueue(room, Limits()) {}
+  QueryQueue(CacheRoom& room, const Limits& limits);
+  ~QueryQueue() { join(); }
+  QueryQueue(const QueryQueue&) = delete;
+  QueryQueue& operator=(const QueryQueue&) = delete;
 
-  // Sends what `compute` responds; it gets a copy of `response` as it is now.
+  // Sends what `compute` responds; it gets a copy of `response` as it is now. Throws what
+  // `compute` throws.
   void respond(const httplib::Request& request, httplib::Response& response, const Subject& subject,
-               const Compute& compute);
+               Compute compute);
 
   // Cancels all queries, also later ones: their clients get a 503.
   void stop();
+  // stop(), and waits until no query is computed.
+  void join();
 
   Stats stats() const;
 
  private:
-  // One computation and its clients.
-  struct Flight {
-    std::atomic<std::size_t> sharing = 0;  // clients except the one that computes
-    bool ended = false;
-    bool complete = false;  // `response` is valid for every client
-    httplib::Response response;
-  };
-  struct Lane {
-    std::deque<const Flight*> queue;
-    std::size_t running = 0;
-  };
+  using Clock = std::chrono::steady_clock;
   using Lock = std::unique_lock<std::mutex>;
+  struct Lane;
+  // One computation and its clients.
+  struct Flight final : CacheEntry {
+    Flight(Lane& of, std::string version_and_target, httplib::Response begun, Compute work)
+        : lane(of),
+          key(std::move(version_and_target)),
+          response(std::move(begun)),
+          compute(std::move(work)) {}
+    Lane& lane;
+    const std::string key;
+    httplib::Response response;  // not changed when `ended`
+    Compute compute;
+    std::condition_variable changed;
+    // Read by the computation without the mutex.
+    std::atomic<std::size_t> clients = 0;
+    std::atomic<Clock::time_point> wanted_until = Clock::time_point::min();
+    std::atomic<bool> cancelled = false;
+    bool told = false;  // a client was told to come back
+    bool ended = false;
+    bool complete = false;  // `response` or `thrown` is valid for every client
+    std::exception_ptr thrown;
+  };
+  using FlightPtr = std::shared_ptr<Flight>;
+  struct Lane {
+    explicit Lane(const LaneLimits& of) : limits(of) {}
+    const LaneLimits limits;
+    std::deque<FlightPtr> queue;
+    std::condition_variable ready;
+    std::size_t running = 0, clients = 0;
+    std::vector<std::thread> threads;  // started on demand, idle until stop()
+  };
+  enum class Outcome : std::uint8_t { Ended, Disconnected, Late };
 
-  // Called with mutex_ locked. Both return false when the clients have disconnected.
-  bool wait_for_turn(Lock& lock, Lane& lane, const Flight& flight, const ContinueCheck& keep_going);
-  bool wait_for_end(Lock& lock, Flight& flight, const ContinueCheck& connected);
-  // Waits for its turn and computes. Returns the exception that `compute` threw.
-  std::exception_ptr run(Lock& lock, Lane& lane, Flight& flight, const ContinueCheck& connected,
-                         const Compute& compute);
+  bool is_wanted(const Flight& flight) const;
+  void work(Lane& lane);
+  // The functions below require mutex_.
+  FlightPtr find(const std::string& key);
+  // Null when too many are running and waiting.
+  FlightPtr begin(Lane& lane, const std::string& key, const httplib::Response& response,
+                  const Compute& compute);
+  bool start_thread(Lane& lane);
+  Outcome wait(Lock& lock, const FlightPtr& flight, Clock::time_point deadline,
+               const ContinueCheck& connected);
+  void cancel_unwanted(Lane& lane);  // those that wait for their turn
+  void end(const FlightPtr& flight);
+  void remove_expired();
 
+  CacheRoom& room_;
   const Limits limits_;
   std::atomic<bool> stopping_ = false;
   mutable std::mutex mutex_;  // guards the members below and those of all flights
-  std::condition_variable changed_;
-  std::map<std::string, std::shared_ptr<Flight>> shared_;  // not ended yet, by version and target
   Lane large_, small_;
-  std::size_t sharing_ = 0;
+  // Not ended, by key (version and target); those that can be found.
+  std::map<std::string, FlightPtr> flights_;
+  std::deque<std::pair<Clock::time_point, std::string>> kept_;  // ended, in the room; oldest first
   std::uint64_t rejected_ = 0;
 };
 

@@ -59,21 +59,26 @@ TensorFilter tensor_filter(const Request& request, ParameterReader& read, const 
           .component = read.take(enum_parameter(request, "component", Component::Input))};
 }
 
-Status check_layer_parameter(const Request& request, const SessionReader& reader) {
-  const auto layer = layer_parameter(request);
-  if (!layer || !*layer) return {};
-  return validate_layers(reader, LayerSet::one(**layer));
+std::optional<LayerId> detail::layer_of(const Request& request) {
+  return layer_parameter(request).value_or(std::nullopt);
+}
+
+Status detail::check_layer(std::optional<LayerId> layer, const SessionReader& reader) {
+  return layer ? validate_layers(reader, LayerSet::one(*layer)) : Status();
 }
 
 void set_damage_header(httplib::Response& response, std::optional<std::uint32_t> readable_steps) {
   if (readable_steps) response.set_header("X-Whole-Steps", std::to_string(*readable_steps));
 }
 
-QueryQueue::Subject query_subject(SessionStore& sessions, const std::string& id) {
+QueryQueue::Subject query_subject(SessionStore& sessions, const std::string& id, Work work) {
   // About 5 million accesses: less than a second for each of the queries.
   constexpr std::uint64_t kSmallBytes = 4u << 20;
-  const auto entry = sessions.entry(id);
-  return {.version = sessions.tag(id), .small = entry && entry->file_bytes <= kSmallBytes};
+  const auto is_small = [&] {
+    const auto entry = sessions.entry(id);
+    return entry && entry->file_bytes <= kSmallBytes;
+  };
+  return {.version = sessions.tag(id), .small = work == Work::Small || is_small()};
 }
 
 ContinueCheck while_connected(const Request& request) {

@@ -2,7 +2,7 @@
 // problem, open the session, run the query, send the response with an ETag. A handler reads
 // its parameters and returns the function of analysis/ to run:
 //
-//   handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+//   handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
 //     const PageRange range = read.take(page_parameters(request, kDefaultRows));
 //     return [=](const SessionReader& reader) { return node_table(reader, range); };
 //   });
@@ -64,64 +64,72 @@ ContinueCheck while_connected(const httplib::Request& request);
 // before the damage.
 void set_damage_header(httplib::Response& response, std::optional<std::uint32_t> readable_steps);
 
-// NotFound when the session's model does not have the layer of the parameter "layer".
-Status check_layer_parameter(const httplib::Request& request, const SessionReader& reader);
+// Which queries are small: they do not wait for those that can take a minute
+// (QueryQueue::Subject::small).
+enum class Work : std::uint8_t {
+  Small,     // reads a part of the session, or little of each step
+  AllSteps,  // reads every step: small only if the session is
+};
+QueryQueue::Subject query_subject(SessionStore& sessions, const std::string& id, Work work);
 
-// Runs a query on the session of the path parameter "id" and sends the result.
-template <class Query>
-void run_session_query(SessionStore& sessions, const httplib::Request& request,
-                       httplib::Response& response, const Query& query,
-                       const ContinueCheck& keep_going) {
-  auto reader = sessions.open(request.path_params.at("id"));
-  if (!reader) return respond(response, problem_of(reader.error()));
-  if (const auto there = check_layer_parameter(request, *reader); !there)
-    return respond(response, problem_of(there.error()));
-  const auto found = query_valid_prefix(*reader, query, keep_going);
-  if (!found) return respond(response, problem_of(found.error()));
-  set_damage_header(response, reader->readable_steps());
-  using Found = std::remove_cvref_t<decltype(*found)>;
-  if constexpr (std::is_same_v<Found, Json> || std::is_same_v<Found, TextResponse>) {
-    respond(response, *found);
-  } else {
-    respond(response, to_json(*found));
-  }
-}
+namespace detail {
 
-// Runs a query on the session of the path parameter "id" and sends the result. For a damaged
-// file the query covers the steps before the damage. `make_query(read)` converts the request into
-// the query: a function of a SessionReader that returns Json, a TextResponse or a type with
-// to_json(), or a TraceError.
+// The parameter "layer" if it is valid.
+std::optional<LayerId> layer_of(const httplib::Request& request);
+// NotFound when the session's model does not have this layer.
+Status check_layer(std::optional<LayerId> layer, const SessionReader& reader);
+
+}  // namespace detail
+
+// Runs a query on the session of the path parameter "id", through the queue, and sends the result.
+// For a damaged file the query covers the steps before the damage. `make_query(read)` converts the
+// request into the query: a function of a SessionReader and, if it may take long, a ContinueCheck.
+// It returns Json, a TextResponse or a type with to_json(), or a TraceError. The query may outlive
+// the request: it owns what it needs.
 template <class MakeQuery>
-void handle_session_query(SessionStore& sessions, const httplib::Request& request,
-                          httplib::Response& response, MakeQuery make_query) {
+void handle_session_query(SessionStore& sessions, QueryQueue& queue,
+                          const httplib::Request& request, httplib::Response& response,
+                          MakeQuery make_query, Work work = Work::Small) {
   ParameterReader read;
-  const auto query = make_query(read);
+  auto query = make_query(read);
   if (read.problem()) return respond(response, *read.problem());
   const std::string& id = request.path_params.at("id");
-  if (not_modified(request, response, sessions.tag(id))) return;
-  run_session_query(sessions, request, response, query, while_connected(request));
+  const QueryQueue::Subject subject = query_subject(sessions, id, work);
+  if (not_modified(request, response, subject.version)) return;
+  queue.respond(
+      request, response, subject,
+      [&sessions, id, query = std::move(query), layer = detail::layer_of(request)](
+          httplib::Response& out, const ContinueCheck& keep_going) {
+        auto reader = sessions.open(id);
+        if (!reader) return respond(out, problem_of(reader.error()));
+        if (const auto there = detail::check_layer(layer, *reader); !there)
+          return respond(out, problem_of(there.error()));
+        const auto run = [&](const SessionReader& of) {
+          if constexpr (std::is_invocable_v<decltype(query), const SessionReader&,
+                                            const ContinueCheck&>) {
+            return query(of, keep_going);
+          } else {
+            return query(of);
+          }
+        };
+        const auto found = query_valid_prefix(*reader, run, keep_going);
+        if (!found) return respond(out, problem_of(found.error()));
+        set_damage_header(out, reader->readable_steps());
+        using Found = std::remove_cvref_t<decltype(*found)>;
+        if constexpr (std::is_same_v<Found, Json> || std::is_same_v<Found, TextResponse>) {
+          respond(out, *found);
+        } else {
+          respond(out, to_json(*found));
+        }
+      });
 }
 
-// The session as the subject of an expensive query.
-QueryQueue::Subject query_subject(SessionStore& sessions, const std::string& id);
-
-// The same for queries that read every step of the session, through the queue. The query is a
-// function of a SessionReader and a ContinueCheck, which includes the other clients of the query.
+// The same for queries that read every step of the session.
 template <class MakeQuery>
 void handle_expensive_query(SessionStore& sessions, QueryQueue& queue,
                             const httplib::Request& request, httplib::Response& response,
                             MakeQuery make_query) {
-  ParameterReader read;
-  const auto query = make_query(read);
-  if (read.problem()) return respond(response, *read.problem());
-  const QueryQueue::Subject subject = query_subject(sessions, request.path_params.at("id"));
-  if (not_modified(request, response, subject.version)) return;
-  queue.respond(
-      request, response, subject, [&](httplib::Response& out, const ContinueCheck& keep_going) {
-        run_session_query(
-            sessions, request, out,
-            [&](const SessionReader& reader) { return query(reader, keep_going); }, keep_going);
-      });
+  handle_session_query(sessions, queue, request, response, std::move(make_query), Work::AllSteps);
 }
 
 }  // namespace tt

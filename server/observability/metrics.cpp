@@ -214,11 +214,11 @@ std::string Metrics::text(const MetricsCallbacks& callbacks) const {
   out.labelled_counter("what", "step", of.steps_not_written);
   out.counter("tt_session_bytes_written_total", "Size of the files of ended sessions", of.bytes);
   const QueryQueue::Stats queries = callbacks.queries();
-  out.gauge("tt_expensive_queries_running", "Expensive queries being computed", queries.running);
-  out.gauge("tt_expensive_queries_waiting", "Expensive queries waiting for their turn",
+  out.gauge("tt_expensive_queries_running", "Queries of sessions being computed", queries.running);
+  out.gauge("tt_expensive_queries_waiting", "Queries of sessions waiting for their turn",
             queries.waiting);
   out.counter("tt_expensive_queries_rejected_total",
-              "Expensive queries rejected because too many were running and waiting",
+              "Queries of sessions rejected because too many were running and waiting",
               queries.rejected);
   const CacheRoom::Stats caches = callbacks.caches();
   out.gauge("tt_cache_entries", "Sessions of which an index or totals are in memory",

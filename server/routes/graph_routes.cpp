@@ -38,10 +38,10 @@ GraphForm graph_form(const Request& request, ParameterReader& read) {
 
 }  // namespace
 
-void add_graph_routes(httplib::Server& http, SessionStore& sessions) {
+void add_graph_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue) {
   http.Get("/api/v1/sessions/:id/steps/:step/layers/:layer",
-           [&sessions](const Request& request, Response& response) {
-             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+           [&](const Request& request, Response& response) {
+             handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
                const StepId step = read.take(step_in_path(request));
                const LayerId layer = read.take(layer_in_path(request));
                return [=](const SessionReader& reader) {
@@ -56,8 +56,8 @@ void add_graph_routes(httplib::Server& http, SessionStore& sessions) {
            });
 
   http.Get("/api/v1/sessions/:id/steps/:step/graph",
-           [&sessions](const Request& request, Response& response) {
-             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+           [&](const Request& request, Response& response) {
+             handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
                const StepId step = read.take(step_in_path(request));
                const LayerSet layers = read.take(layers_parameter(request));
                const GraphForm form = graph_form(request, read);
@@ -69,9 +69,9 @@ void add_graph_routes(httplib::Server& http, SessionStore& sessions) {
              });
            });
 
-  http.Get("/api/v1/sessions/:id/templates/:template/graph", [&sessions](const Request& request,
-                                                                         Response& response) {
-    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+  http.Get("/api/v1/sessions/:id/templates/:template/graph", [&](const Request& request,
+                                                                 Response& response) {
+    handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
       const TemplateId graph = read.take(template_in_path(request));
       const LayerSet layers = read.take(layers_parameter(request));
       const GraphForm form = graph_form(request, read);
@@ -83,14 +83,13 @@ void add_graph_routes(httplib::Server& http, SessionStore& sessions) {
     });
   });
 
-  http.Get("/api/v1/sessions/:id/compression",
-           [&sessions](const Request& request, Response& response) {
-             handle_session_query(sessions, request, response, [&](ParameterReader&) {
-               return [&request](const SessionReader& reader) {
-                 return session_weights(reader, while_connected(request)).transform(compression);
-               };
-             });
-           });
+  http.Get("/api/v1/sessions/:id/compression", [&](const Request& request, Response& response) {
+    handle_session_query(sessions, queue, request, response, [&](ParameterReader&) {
+      return [](const SessionReader& reader, const ContinueCheck& keep_going) {
+        return session_weights(reader, keep_going).transform(compression);
+      };
+    });
+  });
 }
 
 }  // namespace tt

@@ -22,11 +22,11 @@ void add_head_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& 
                            [&](ParameterReader&) { return head_table; });
   });
 
-  http.Get("/api/v1/sessions/:id/kv", [&sessions](const Request& request, Response& response) {
-    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+  http.Get("/api/v1/sessions/:id/kv", [&](const Request& request, Response& response) {
+    handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
       const PageRange range = read.take(page_parameters(request, kDefaultKvSteps));
-      return [range, &request](const SessionReader& reader) {
-        return kv_use(reader, range, while_connected(request));
+      return [range](const SessionReader& reader, const ContinueCheck& keep_going) {
+        return kv_use(reader, range, keep_going);
       };
     });
   });

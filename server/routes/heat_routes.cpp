@@ -91,35 +91,55 @@ Axis location_axis(const Request& request, ParameterReader& read, Axis default_v
   return axis;
 }
 
-// Adds the session index to a query of handle_session_query(). `form` converts the result to JSON
-// or bytes.
+LeaveOut leave_out_of(const Request& request, ParameterReader& read) {
+  return read.take(flag_parameter(request, "clean")).value_or(false) ? LeaveOut::Disturbed
+                                                                     : LeaveOut::Nothing;
+}
+
+// What the routes of this file use.
+struct Services {
+  SessionStore& sessions;
+  IndexCache& indexes;
+  QueryQueue& queue;
+};
+
+// Runs a query that uses the index of the session, which is built at the first query.
+template <class MakeQuery>
+void handle_index_query(const Services& services, const Request& request, Response& response,
+                        const MakeQuery& make_query) {
+  const auto& [sessions, indexes, queue] = services;
+  ParameterReader read;  // make_query reports its problem
+  const LeaveOut leave_out = leave_out_of(request, read);
+  const std::string& id = request.path_params.at("id");
+  const bool is_built = indexes.is_built(leave_out, id, sessions.tag(id));
+  handle_session_query(sessions, queue, request, response, make_query,
+                       is_built ? Work::Small : Work::AllSteps);
+}
+
+// Adds the session index to a query of handle_index_query(). `form` converts the result to
+// JSON or bytes.
 class IndexQuery {
  public:
-  IndexQuery(SessionStore& sessions, IndexCache& indexes, const Request& request,
-             ParameterReader& read)
-      : sessions_(sessions),
-        indexes_(indexes),
-        request_(request),
+  IndexQuery(const Services& services, const Request& request, ParameterReader& read)
+      : sessions_(services.sessions),
+        indexes_(services.indexes),
+        id_(request.path_params.at("id")),
         layers_(read.take(layers_parameter(request))),
-        leave_out_(read.take(flag_parameter(request, "clean")).value_or(false)
-                       ? LeaveOut::Disturbed
-                       : LeaveOut::Nothing) {}
+        leave_out_(leave_out_of(request, read)) {}
 
   // `compute(index, query, keep_going)` computes the result, `form(found)` converts it to Json or
   // TextResponse. The layers of the query filter are set here.
   template <class Query, class Compute, class Form>
   auto make_query(const Query& parsed, const Compute& compute, const Form& form) const {
-    return [=, *this](const SessionReader& reader) {
+    return [=, *this](const SessionReader& reader, const ContinueCheck& keep_going) {
       using Found = decltype(compute(std::declval<const SessionIndex&>(), parsed, ContinueCheck()));
       using Formed = std::expected<decltype(form(*std::declval<Found>())), TraceError>;
-      const std::string& id = request_.path_params.at("id");
-      const ContinueCheck keep_going = while_connected(request_);
       Query query = parsed;
       auto layers = resolve_layers(reader, layers_);
       if (!layers) return Formed(std::unexpected(layers.error()));
       query.filter.layers = *std::move(layers);
       const auto index =
-          indexes_.get_or_build(leave_out_, id, sessions_.tag(id), reader, keep_going);
+          indexes_.get_or_build(leave_out_, id_, sessions_.tag(id_), reader, keep_going);
       if (!index) return Formed(std::unexpected(index.error()));
       auto found = compute(**index, query, keep_going);
       if (!found) return Formed(std::unexpected(found.error()));
@@ -130,7 +150,7 @@ class IndexQuery {
  private:
   SessionStore& sessions_;
   IndexCache& indexes_;
-  const Request& request_;
+  std::string id_;
   LayerSet layers_;
   LeaveOut leave_out_;
 };
@@ -165,35 +185,36 @@ auto raster_query(const IndexQuery& index_query, const Request& request, Paramet
       });
 }
 
-void add_raster_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes) {
-  http.Get("/api/v1/sessions/:id/heatmap", [&](const Request& request, Response& response) {
-    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+void add_raster_routes(httplib::Server& http, const Services& services) {
+  http.Get("/api/v1/sessions/:id/heatmap", [services](const Request& request, Response& response) {
+    handle_index_query(services, request, response, [&](ParameterReader& read) {
       const RasterQuery query{.x = axis(axis_of(request, read, "x", Axis::Token), request, read,
                                         "width", kDefaultWidth, "x_from", "x_to"),
                               .y = axis(location_axis(request, read, Axis::Layer), request, read,
                                         "height", kDefaultHeight, "y_from", "y_to"),
                               .value = value_of(request, read),
                               .filter = trace_filter(request, read)};
-      return raster_query(IndexQuery(sessions, indexes, request, read), request, read, query);
+      return raster_query(IndexQuery(services, request, read), request, read, query);
     });
   });
 
-  http.Get("/api/v1/sessions/:id/memory-map", [&](const Request& request, Response& response) {
-    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
-      static constexpr std::string_view kMemories[] = {"file", "buffer"};
-      const bool buffer =
-          read.take(enum_parameter(request, "memory", kMemories, "file")) == "buffer";
-      const RasterQuery query{.x = axis(buffer ? Axis::Buffer : Axis::File, request, read, "width",
-                                        kDefaultWidth, "from", "to"),
-                              .y = {.axis = Axis::All, .pixels = 1},
-                              .value = value_of(request, read),
-                              .filter = trace_filter(request, read)};
-      return raster_query(IndexQuery(sessions, indexes, request, read), request, read, query);
-    });
-  });
+  http.Get("/api/v1/sessions/:id/memory-map",
+           [services](const Request& request, Response& response) {
+             handle_index_query(services, request, response, [&](ParameterReader& read) {
+               static constexpr std::string_view kMemories[] = {"file", "buffer"};
+               const bool buffer =
+                   read.take(enum_parameter(request, "memory", kMemories, "file")) == "buffer";
+               const RasterQuery query{.x = axis(buffer ? Axis::Buffer : Axis::File, request, read,
+                                                 "width", kDefaultWidth, "from", "to"),
+                                       .y = {.axis = Axis::All, .pixels = 1},
+                                       .value = value_of(request, read),
+                                       .filter = trace_filter(request, read)};
+               return raster_query(IndexQuery(services, request, read), request, read, query);
+             });
+           });
 
-  http.Get("/api/v1/sessions/:id/timeline", [&](const Request& request, Response& response) {
-    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+  http.Get("/api/v1/sessions/:id/timeline", [services](const Request& request, Response& response) {
+    handle_index_query(services, request, response, [&](ParameterReader& read) {
       RasterQuery query{.x = {.axis = Axis::Time},
                         .y = axis(location_axis(request, read, Axis::File), request, read, "height",
                                   kDefaultHeight, "y_from", "y_to"),
@@ -201,7 +222,7 @@ void add_raster_routes(httplib::Server& http, SessionStore& sessions, IndexCache
                         .filter = trace_filter(request, read)};
       query.x.pixels = pixels_of(request, read, "width", kDefaultWidth);
       query.x.range = std::exchange(query.filter.time, std::nullopt);
-      return raster_query(IndexQuery(sessions, indexes, request, read), request, read, query);
+      return raster_query(IndexQuery(services, request, read), request, read, query);
     });
   });
 }
@@ -273,15 +294,16 @@ WithinQuery within_query(const Request& request, ParameterReader& read) {
   return query;
 }
 
-void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes) {
-  http.Get("/api/v1/sessions/:id/breakdown", [&](const Request& request, Response& response) {
-    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+void add_sum_routes(httplib::Server& http, const Services& services) {
+  http.Get("/api/v1/sessions/:id/breakdown", [services](const Request& request,
+                                                        Response& response) {
+    handle_index_query(services, request, response, [&](ParameterReader& read) {
       const BreakdownQuery query{.by = read.take(by_parameter(request, Axis::Layer)),
                                  .filter = trace_filter(request, read),
                                  .order = read.take(row_order(request)),
                                  .page = read.take(page_parameters(request, kDefaultRows)),
                                  .step_times = step_times_of(request, read)};
-      return IndexQuery(sessions, indexes, request, read)
+      return IndexQuery(services, request, read)
           .make_query(
               query,
               [](const SessionIndex& index, const BreakdownQuery& parsed,
@@ -290,8 +312,8 @@ void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexCache& i
     });
   });
 
-  http.Get("/api/v1/sessions/:id/hot", [&](const Request& request, Response& response) {
-    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+  http.Get("/api/v1/sessions/:id/hot", [services](const Request& request, Response& response) {
+    handle_index_query(services, request, response, [&](ParameterReader& read) {
       const auto hot = read.take(percent_parameter(request, "hot_percent"));
       const auto cold = read.take(percent_parameter(request, "cold_percent"));
       HotQuery query{.by = read.take(by_parameter(request, Axis::Tensor)),
@@ -306,7 +328,7 @@ void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexCache& i
                     "\"hot_percent\" and \"cold_percent\" overlap: together they must be at most "
                     "100."})));
       }
-      return IndexQuery(sessions, indexes, request, read)
+      return IndexQuery(services, request, read)
           .make_query(
               query,
               [](const SessionIndex& index, const HotQuery& parsed,
@@ -315,30 +337,32 @@ void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexCache& i
     });
   });
 
-  http.Get("/api/v1/sessions/:id/comparison", [&](const Request& request, Response& response) {
-    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
-      WithinQuery query = within_query(request, read);
-      query.value = value_of(request, read, Value::Time);
-      query.filter = trace_filter(request, read);
-      query.page = read.take(page_parameters(request, kDefaultRows));
-      return IndexQuery(sessions, indexes, request, read)
-          .make_query(
-              query,
-              [](const SessionIndex& index, const WithinQuery& parsed,
-                 const ContinueCheck& keep_going) {
-                return compare_within(index, parsed, keep_going);
-              },
-              [](const WithinComparison& found) { return to_json(found); });
-    });
-  });
+  http.Get("/api/v1/sessions/:id/comparison",
+           [services](const Request& request, Response& response) {
+             handle_index_query(services, request, response, [&](ParameterReader& read) {
+               WithinQuery query = within_query(request, read);
+               query.value = value_of(request, read, Value::Time);
+               query.filter = trace_filter(request, read);
+               query.page = read.take(page_parameters(request, kDefaultRows));
+               return IndexQuery(services, request, read)
+                   .make_query(
+                       query,
+                       [](const SessionIndex& index, const WithinQuery& parsed,
+                          const ContinueCheck& keep_going) {
+                         return compare_within(index, parsed, keep_going);
+                       },
+                       [](const WithinComparison& found) { return to_json(found); });
+             });
+           });
 
-  http.Get("/api/v1/sessions/:id/sequentiality", [&](const Request& request, Response& response) {
-    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+  http.Get("/api/v1/sessions/:id/sequentiality", [services](const Request& request,
+                                                            Response& response) {
+    handle_index_query(services, request, response, [&](ParameterReader& read) {
       const OrderQuery query{
           .filter = trace_filter(request, read),
           .gap = read.take(number_parameter(request, "gap", kMaxJsonInteger)).value_or(kDefaultGap),
           .page = read.take(page_parameters(request, kDefaultRows))};
-      return IndexQuery(sessions, indexes, request, read)
+      return IndexQuery(services, request, read)
           .make_query(
               query,
               [](const SessionIndex& index, const OrderQuery& parsed,
@@ -352,9 +376,11 @@ void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexCache& i
 
 }  // namespace
 
-void add_heat_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes) {
-  add_raster_routes(http, sessions, indexes);
-  add_sum_routes(http, sessions, indexes);
+void add_heat_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
+                     QueryQueue& queue) {
+  const Services services{.sessions = sessions, .indexes = indexes, .queue = queue};
+  add_raster_routes(http, services);
+  add_sum_routes(http, services);
 }
 
 }  // namespace tt

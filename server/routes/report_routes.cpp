@@ -162,34 +162,38 @@ void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexCache
                        QueryQueue& queue) {
   http.Get("/api/v1/sessions/:id/validation", [&](const Request& request, Response& response) {
     const std::string& id = request.path_params.at("id");
-    const QueryQueue::Subject subject = query_subject(sessions, id);
+    const QueryQueue::Subject subject = query_subject(sessions, id, Work::AllSteps);
     if (not_modified(request, response, subject.version)) return;
-    queue.respond(request, response, subject, [&](Response& out, const ContinueCheck& keep_going) {
-      respond_validation(sessions, id, out, keep_going);
-    });
+    queue.respond(request, response, subject,
+                  [&sessions, id](Response& out, const ContinueCheck& keep_going) {
+                    respond_validation(sessions, id, out, keep_going);
+                  });
   });
-  http.Get("/api/v1/sessions/:id/comparison/:other", [&](const Request& request,
-                                                         Response& response) {
-    ParameterReader read;
-    const PageRange tokens = read.take(page_parameters(request, kDefaultTokens));
-    if (read.problem()) return respond(response, *read.problem());
-    const std::string &left = request.path_params.at("id"),
-                      &right = request.path_params.at("other");
-    const auto subject = both(query_subject(sessions, left), query_subject(sessions, right));
-    if (not_modified(request, response, subject.version)) return;
-    queue.respond(request, response, subject, [&](Response& out, const ContinueCheck& keep_going) {
-      respond_comparison(sessions, indexes, left, right, tokens, out, keep_going);
-    });
-  });
+  http.Get(
+      "/api/v1/sessions/:id/comparison/:other", [&](const Request& request, Response& response) {
+        ParameterReader read;
+        const PageRange tokens = read.take(page_parameters(request, kDefaultTokens));
+        if (read.problem()) return respond(response, *read.problem());
+        const std::string& left = request.path_params.at("id");
+        const std::string& right = request.path_params.at("other");
+        const auto subject = both(query_subject(sessions, left, Work::AllSteps),
+                                  query_subject(sessions, right, Work::AllSteps));
+        if (not_modified(request, response, subject.version)) return;
+        queue.respond(request, response, subject,
+                      [&, left, right, tokens](Response& out, const ContinueCheck& keep_going) {
+                        respond_comparison(sessions, indexes, left, right, tokens, out, keep_going);
+                      });
+      });
   http.Get("/api/v1/sessions/:id/report", [&](const Request& request, Response& response) {
     const auto format = format_of(request);
     if (!format) return respond(response, format.error());
     const std::string& id = request.path_params.at("id");
-    const QueryQueue::Subject subject = query_subject(sessions, id);
+    const QueryQueue::Subject subject = query_subject(sessions, id, Work::AllSteps);
     if (not_modified(request, response, subject.version)) return;
-    queue.respond(request, response, subject, [&](Response& out, const ContinueCheck& keep_going) {
-      respond_report(sessions, indexes, id, *format, out, keep_going);
-    });
+    queue.respond(request, response, subject,
+                  [&, id, format](Response& out, const ContinueCheck& keep_going) {
+                    respond_report(sessions, indexes, id, *format, out, keep_going);
+                  });
   });
 }
 

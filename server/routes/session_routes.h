@@ -37,14 +37,16 @@ void add_session_list_routes(httplib::Server& http, SessionStore& sessions);
 // Export in the formats of other tools.
 void add_export_routes(httplib::Server& http, SessionStore& sessions, Retention& retention);
 // Recorded data: tokens, templates, nodes, tensors, steps, ops, accesses.
-void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes);
+void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
+                      QueryQueue& queue);
 // Aggregates: heat maps, breakdowns, hot and cold data, sequentiality.
-void add_heat_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes);
+void add_heat_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
+                     QueryQueue& queue);
 // SQL queries on a session.
 void add_query_routes(httplib::Server& http, SessionStore& sessions, TotalsCache& totals,
                       StatementCheck& statements);
 // Graphs of layers, steps and templates as JSON and DOT; compressibility of the weights.
-void add_graph_routes(httplib::Server& http, SessionStore& sessions);
+void add_graph_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue);
 // Expert usage.
 void add_expert_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue);
 // Attention heads and the KV cache.

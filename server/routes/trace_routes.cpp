@@ -106,19 +106,15 @@ std::expected<Page<StepSummary>, TraceError> step_page(const SessionReader& read
   return step_summaries(reader, range, keep_going);
 }
 
-void add_template_routes(httplib::Server& http, SessionStore& sessions) {
-  http.Get("/api/v1/sessions/:id/templates",
-           [&sessions](const Request& request, Response& response) {
-             handle_session_query(sessions, request, response, [&](ParameterReader&) {
-               return [&](const SessionReader& reader) {
-                 return template_list(reader, while_connected(request));
-               };
-             });
-           });
+void add_template_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue) {
+  http.Get("/api/v1/sessions/:id/templates", [&](const Request& request, Response& response) {
+    handle_session_query(sessions, queue, request, response,
+                         [&](ParameterReader&) { return template_list; });
+  });
 
   http.Get("/api/v1/sessions/:id/templates/:template/nodes",
-           [&sessions](const Request& request, Response& response) {
-             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+           [&](const Request& request, Response& response) {
+             handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
                const TemplateId graph = read.take(template_in_path(request));
                const PageRange range = read.take(page_parameters(request, kDefaultRows));
                return [=](const SessionReader& reader) { return node_table(reader, graph, range); };
@@ -126,8 +122,8 @@ void add_template_routes(httplib::Server& http, SessionStore& sessions) {
            });
 
   http.Get("/api/v1/sessions/:id/templates/:template/tensors",
-           [&sessions](const Request& request, Response& response) {
-             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+           [&](const Request& request, Response& response) {
+             handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
                const TemplateId graph = read.take(template_in_path(request));
                const TensorFilter filter = tensor_filter(request, read);
                const auto order = read.take(tensor_order(request));
@@ -139,23 +135,23 @@ void add_template_routes(httplib::Server& http, SessionStore& sessions) {
            });
 }
 
-void add_step_routes(httplib::Server& http, SessionStore& sessions) {
-  http.Get("/api/v1/sessions/:id/tokens", [&sessions](const Request& request, Response& response) {
-    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+void add_step_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue) {
+  http.Get("/api/v1/sessions/:id/tokens", [&](const Request& request, Response& response) {
+    handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
       const PageRange range = read.take(page_parameters(request, kDefaultRows));
       return [=](const SessionReader& reader) { return token_page(reader, range); };
     });
   });
 
-  http.Get("/api/v1/sessions/:id/steps", [&sessions](const Request& request, Response& response) {
-    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+  http.Get("/api/v1/sessions/:id/steps", [&](const Request& request, Response& response) {
+    handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
       const PageRange range = read.take(page_parameters(request, kDefaultSteps));
       const auto last = read.take(number_parameter(request, "last", kMaxRows));
       static constexpr std::string_view kFormats[] = {"json", "columns"};
       const bool columns =
           read.take(enum_parameter(request, "format", kFormats, "json")) == "columns";
-      return [&request, range, last, columns](const SessionReader& reader) {
-        return step_page(reader, range, last, while_connected(request))
+      return [=](const SessionReader& reader, const ContinueCheck& keep_going) {
+        return step_page(reader, range, last, keep_going)
             .transform([&](const Page<StepSummary>& page) {
               return columns ? TextResponse{columns_of(page), kColumnsType}
                              : TextResponse{text_of(to_json(page)), "application/json"};
@@ -165,31 +161,30 @@ void add_step_routes(httplib::Server& http, SessionStore& sessions) {
   });
 
   http.Get("/api/v1/sessions/:id/steps/:step/residency",
-           [&sessions](const Request& request, Response& response) {
-             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+           [&](const Request& request, Response& response) {
+             handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
                const StepId step = read.take(step_in_path(request));
                return [step](const SessionReader& reader) { return residency_at(reader, step); };
              });
            });
 
-  http.Get("/api/v1/sessions/:id/steps/:step/ops",
-           [&sessions](const Request& request, Response& response) {
-             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
-               const StepId step = read.take(step_in_path(request));
-               const OpFilter filter = op_filter(request, read);
-               const auto order = read.take(op_order(request));
-               const PageRange range = read.take(page_parameters(request, kDefaultRows));
-               return [=](const SessionReader& reader) {
-                 return op_table(reader, step, filter, order, range);
-               };
-             });
-           });
+  http.Get("/api/v1/sessions/:id/steps/:step/ops", [&](const Request& request, Response& response) {
+    handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
+      const StepId step = read.take(step_in_path(request));
+      const OpFilter filter = op_filter(request, read);
+      const auto order = read.take(op_order(request));
+      const PageRange range = read.take(page_parameters(request, kDefaultRows));
+      return
+          [=](const SessionReader& reader) { return op_table(reader, step, filter, order, range); };
+    });
+  });
 }
 
-void add_access_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes) {
+void add_access_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
+                       QueryQueue& queue) {
   http.Get("/api/v1/sessions/:id/steps/:step/accesses",
-           [&sessions](const Request& request, Response& response) {
-             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+           [&](const Request& request, Response& response) {
+             handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
                const StepId step = read.take(step_in_path(request));
                AccessFilter filter = access_filter(request, read);
                if (const auto op = read.take(number_parameter(request, "op", kMaxId)))
@@ -203,15 +198,15 @@ void add_access_routes(httplib::Server& http, SessionStore& sessions, IndexCache
            });
 
   http.Get("/api/v1/sessions/:id/accesses", [&](const Request& request, Response& response) {
-    handle_session_query(sessions, request, response, [&](ParameterReader& read) {
+    handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
       const std::string id = request.path_params.at("id");
       const AccessQuery query = access_query(request, read);
       const auto limit = read.take(number_parameter(request, "limit", kMaxRows));
       std::optional<AccessId> after;
       const auto cursor = read.take(text_parameter(request, "cursor"));
       if (!cursor.empty()) after = read.take(parse_cursor(cursor, id, query));
-      return [=, &request, &sessions, &indexes](const SessionReader& reader) {
-        const ContinueCheck keep_going = while_connected(request);
+      return [=, &sessions, &indexes](const SessionReader& reader,
+                                      const ContinueCheck& keep_going) {
         std::optional<IndexCache::Handle> handle;
         const auto index = [&]() -> std::expected<const SessionIndex*, TraceError> {
           auto cached = indexes.get_or_build(id, sessions.tag(id), reader, keep_going);
@@ -227,21 +222,21 @@ void add_access_routes(httplib::Server& http, SessionStore& sessions, IndexCache
 
 }  // namespace
 
-void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes) {
-  http.Get("/api/v1/sessions/:id/conditions",
-           [&sessions](const Request& request, Response& response) {
-             handle_session_query(sessions, request, response, [&](ParameterReader& read) {
-               const bool clean = read.take(flag_parameter(request, "clean")).value_or(false);
-               const LeaveOut leave_out = clean ? LeaveOut::Disturbed : LeaveOut::Nothing;
-               return [leave_out, &request](const SessionReader& reader) {
-                 return session_conditions(reader, leave_out, while_connected(request));
-               };
-             });
-           });
+void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
+                      QueryQueue& queue) {
+  http.Get("/api/v1/sessions/:id/conditions", [&](const Request& request, Response& response) {
+    handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
+      const bool clean = read.take(flag_parameter(request, "clean")).value_or(false);
+      const LeaveOut leave_out = clean ? LeaveOut::Disturbed : LeaveOut::Nothing;
+      return [leave_out](const SessionReader& reader, const ContinueCheck& keep_going) {
+        return session_conditions(reader, leave_out, keep_going);
+      };
+    });
+  });
 
-  add_template_routes(http, sessions);
-  add_step_routes(http, sessions);
-  add_access_routes(http, sessions, indexes);
+  add_template_routes(http, sessions, queue);
+  add_step_routes(http, sessions, queue);
+  add_access_routes(http, sessions, indexes, queue);
 }
 
 }  // namespace tt

@@ -13,6 +13,19 @@ std::shared_ptr<CacheEntry> CacheRoom::entry(
   return entry;
 }
 
+std::shared_ptr<CacheEntry> CacheRoom::find(const Key& key) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return nullptr;
+  found->second->used_ = ++clock_;
+  return found->second;
+}
+
+void CacheRoom::remove(const Key& key) {
+  const std::scoped_lock lock(mutex_);
+  entries_.erase(key);
+}
+
 void CacheRoom::grew(const std::shared_ptr<CacheEntry>& entry, std::int64_t bytes) {
   const std::scoped_lock lock(mutex_);
   entry->bytes_ += bytes;

@@ -31,10 +31,13 @@ class CacheRoom {
   static constexpr std::size_t kDefaultBytes = std::size_t{512} << 20;
   explicit CacheRoom(std::size_t max_bytes = kDefaultBytes) : max_bytes_(max_bytes) {}
 
-  using Key = std::pair<const void*, std::string>;  // the cache, and the session in it
+  using Key = std::pair<const void*, std::string>;  // the cache, and the session or query in it
   // The entry of `key`, which now is the most recently used one. Made if there is none.
   std::shared_ptr<CacheEntry> entry(const Key& key,
                                     const std::function<std::shared_ptr<CacheEntry>()>& make);
+  // The same; null if there is none.
+  std::shared_ptr<CacheEntry> find(const Key& key);
+  void remove(const Key& key);
   // `entry` holds so many bytes more. Removes others if the room is too small for all; `entry`
   // stays, whatever its size. An entry that is in use is freed when its last user ends.
   void grew(const std::shared_ptr<CacheEntry>& entry, std::int64_t bytes);

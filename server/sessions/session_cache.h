@@ -65,6 +65,10 @@ class SessionCache {
                                                  const SessionReader& reader,
                                                  const ContinueCheck& keep_going);
 
+  // Whether get_or_build() has little to do: it built the entry before, and the file is the same or
+  // is being recorded.
+  bool is_built(const std::string& id, const std::optional<std::string>& tag) const;
+
  private:
   std::shared_ptr<Entry> entry_of(const std::string& id);
   template <class Lock>
@@ -101,6 +105,11 @@ class IndexCache : public SessionCache<SessionIndex> {
         .transform(shared_data<decltype(undisturbed_)::Handle>);
   }
   using SessionCache::get_or_build;
+  bool is_built(LeaveOut leave_out, const std::string& id,
+                const std::optional<std::string>& tag) const {
+    return leave_out == LeaveOut::Nothing ? is_built(id, tag) : undisturbed_.is_built(id, tag);
+  }
+  using SessionCache::is_built;
 
  private:
   SessionCache<SessionIndex, LeaveOut::Disturbed> undisturbed_;  // most sessions need none
@@ -130,6 +139,15 @@ template <class Data, auto... args>
 auto SessionCache<Data, args...>::entry_of(const std::string& id) -> std::shared_ptr<Entry> {
   return std::static_pointer_cast<Entry>(
       room_.entry({this, id}, [] { return std::make_shared<Entry>(); }));
+}
+
+template <class Data, auto... args>
+bool SessionCache<Data, args...>::is_built(const std::string& id,
+                                           const std::optional<std::string>& tag) const {
+  const auto entry = std::static_pointer_cast<Entry>(room_.find({this, id}));
+  if (!entry) return false;
+  const std::shared_lock lock(entry->mutex, std::try_to_lock);
+  return lock && entry->data && entry->tag == tag;
 }
 
 template <class Data, auto... args>

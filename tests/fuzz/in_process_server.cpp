@@ -131,7 +131,7 @@ struct InProcessServer::Impl {
   CacheRoom caches;
   IndexCache indexes{caches};
   TotalsCache totals{caches};
-  QueryQueue queue;
+  QueryQueue queue{caches};
   Sandbox sandbox{kTestPaths.worker};
   StatementCheck statements{&sandbox};
   StaticFiles page{"/nonexistent"};

@@ -3,7 +3,9 @@
 
 #include <httplib.h>
 
+#include <chrono>
 #include <string>
+#include <thread>
 
 namespace tt::test {
 
@@ -15,6 +17,17 @@ inline httplib::Client http_client(const std::string& url) {
   client.set_connection_timeout(0, 999'999);
   client.set_read_timeout(300, 0);  // long: only delays failures
   return client;
+}
+
+// Repeats the request while the server says that it still computes the query, or others.
+inline httplib::Result get_when_computed(httplib::Client client, const std::string& path) {
+  for (;;) {
+    auto answer = client.Get(path);
+    if (!answer || answer->status != 503 || !answer->body.contains("\"queries_busy\""))
+      return answer;
+    std::this_thread::sleep_for(
+        std::chrono::seconds(answer->get_header_value_u64("Retry-After", 1)));
+  }
 }
 
 }  // namespace tt::test

@@ -141,7 +141,7 @@ std::vector<std::string> RunningServer::arguments(const std::filesystem::path& d
 }
 
 json RunningServer::get(const std::string& path) {
-  const auto result = http_client(url).Get(path);
+  const auto result = get_when_computed(http_client(url), path);
   return result ? json::parse(result->body, nullptr, false) : json::object();
 }
 

@@ -82,10 +82,11 @@ void TestServer::stop() {
   model_manager.stop();
   hub.stop();
   frontend.stop();
+  queue.join();
 }
 
 TestResponse TestServer::get(const std::string& path) {
-  return to_test_response(client().Get(path));
+  return to_test_response(get_when_computed(client(), path));
 }
 
 TestResponse TestServer::del(const std::string& path) {

@@ -76,7 +76,7 @@ class TestServer {
   CacheRoom caches;
   IndexCache indexes{caches};
   TotalsCache totals{caches};
-  QueryQueue queue;
+  QueryQueue queue{caches};
   SessionStore sessions;
   std::vector<std::string> removed;  // by retention
   Retention retention;

@@ -694,8 +694,9 @@ export interface paths {
          * Run one SELECT over the tables of a session
          * @description Tables, columns, units and views are described in docs/sql.md. Only SELECT over these tables
          *     is allowed. Limits: 64 KiB per statement, 256 KiB per value, 160 MiB of memory, two
-         *     statements at a time. Long responses are streamed. An error after the start of the response
-         *     is reported in `error` (json) or in a last line (ndjson), or aborts the response (csv).
+         *     statements at a time. Long responses are streamed, and the response of a statement that has no
+         *     rows after 4 s is begun without them. An error after the start of the response is reported in
+         *     `error` (json) or in a last line (ndjson), or aborts the response (csv).
          */
         readonly post: operations["query"];
         readonly delete?: never;
@@ -3481,7 +3482,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description Too many expensive queries, statements or exports are running or waiting, or the server is stopping */
+        /** @description The query is still being computed, and a repeated request gets its result; or too many queries, statements or exports are running or waiting; or the server is stopping */
         readonly Busy: {
             headers: {
                 readonly "Retry-After"?: string;
@@ -4394,6 +4395,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly templates: {
@@ -4423,6 +4425,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly nodes: {
@@ -4460,6 +4463,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly tensors: {
@@ -4508,6 +4512,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly steps: {
@@ -4547,6 +4552,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly residency: {
@@ -4576,6 +4582,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly ops: {
@@ -4621,6 +4628,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly stepAccesses: {
@@ -4676,6 +4684,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly accesses: {
@@ -4735,6 +4744,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly query: {
@@ -4872,6 +4882,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly memoryMap: {
@@ -4942,6 +4953,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly timeline: {
@@ -5013,6 +5025,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly breakdown: {
@@ -5080,6 +5093,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly hot: {
@@ -5151,6 +5165,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly sequentiality: {
@@ -5215,6 +5230,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly layerSubgraph: {
@@ -5245,6 +5261,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly validation: {
@@ -5345,6 +5362,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly comparison: {
@@ -5450,6 +5468,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly templateGraph: {
@@ -5487,6 +5506,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly compression: {
@@ -5514,6 +5534,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly experts: {
@@ -5757,6 +5778,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly kv: {
@@ -5792,6 +5814,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
         };
     };
     readonly reuse: {

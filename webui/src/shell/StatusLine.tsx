@@ -25,7 +25,7 @@ export function StatusLine({ store }: { store: Store }) {
         <span
           class="warn busy"
           role="status"
-          title="The server computes other queries. The page repeats its request until it is answered."
+          title="The server still computes this query or others. The page repeats its request until it is answered."
         >
           The server is busy, retrying
         </span>
