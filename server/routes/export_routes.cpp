@@ -1,10 +1,12 @@
 // Exports a session in the formats of other tools. A single file is generated while it is
-// sent; a folder is created first and sent as a tar archive.
+// sent; a folder is created first and sent as a tar archive. If that takes long, the response is
+// begun meanwhile.
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <format>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +15,8 @@
 #include "api/exchange/export.h"
 #include "api/exchange/run_folder/run_folder.h"
 #include "api/exchange/run_folder/tar.h"
+#include "server/frontend/arrival.h"
+#include "server/frontend/handler_slot.h"
 #include "server/http/concurrency_limit.h"
 #include "server/http/session_query_handler.h"
 #include "server/routes/session_routes.h"
@@ -156,25 +160,44 @@ std::expected<void, Problem> make_folder(const Request& request, Retention& rete
 }
 
 void send_folder(const Request& request, Response& response, ExportSlot slot,
-                 SessionStore& sessions, Retention& retention, const SessionReader& reader,
+                 SessionStore& sessions, Retention& retention,
+                 const std::shared_ptr<const SessionReader>& reader,
                  const ExportRequest& export_request) {
   constexpr std::string_view kTar = "application/x-tar";
+  constexpr std::chrono::seconds kPatience{4};  // from the arrival of a request to its response
   const std::string& id = request.path_params.at("id");
   if (request.method == "HEAD") {  // do not create an archive
     const auto nothing = [](const ByteSink&, const ContinueCheck&) { return WriteResult{}; };
     return send(response, std::move(slot), id + ".tar", kTar, nothing);
   }
-  const auto info = reader.info();
+  const auto info = reader->info();
   if (!info) return respond(response, problem_of(info.error()));
   auto work = WorkFolder::make(sessions.folder());
   if (!work) return respond(response, problem_of(work.error()));
   const auto kept = std::make_shared<const WorkFolder>(*std::move(work));  // kept until sent
   const fs::path folder = kept->path() / "folder";
-  if (const auto made = make_folder(request, retention, reader, export_request, folder); !made)
-    return respond(response, made.error());
+  // The request outlives its response. Deferred only if no thread can be started.
+  const auto making = std::make_shared<std::future<std::expected<void, Problem>>>(
+      std::async(std::launch::async | std::launch::deferred,
+                 [&request, &retention, kept, reader, export_request, folder] {
+                   return make_folder(request, retention, *reader, export_request, folder);
+                 }));
+  const auto is_made = [&] {
+    const HandlerWait wait;
+    return making->wait_until(arrival_of(request) + kPatience) != std::future_status::timeout;
+  };
+  if (is_made()) {
+    if (const auto made = making->get(); !made) return respond(response, made.error());
+  }
   const std::int64_t changed_utc_s = info->start_utc_ns / 1'000'000'000;
   send(response, std::move(slot), id + ".tar", kTar,
-       [kept, folder, id, changed_utc_s](const ByteSink& sink, const ContinueCheck& keep_going) {
+       [making, kept, folder, id, changed_utc_s](const ByteSink& sink,
+                                                 const ContinueCheck& keep_going) -> WriteResult {
+         constexpr std::chrono::milliseconds kDisconnectCheckInterval{200};
+         while (making->valid() &&
+                making->wait_for(kDisconnectCheckInterval) == std::future_status::timeout)
+           if (!keep_going()) return std::unexpected(cancelled_error());
+         if (making->valid() && !making->get()) return std::unexpected(cancelled_error());
          return write_tar(folder, id, changed_utc_s, sink, keep_going);
        });
 }
@@ -207,7 +230,7 @@ void send_export(const Request& request, Response& response, SessionStore& sessi
   if (const WriteResult possible = check_export(*reader, options); !possible)
     return respond(response, problem_of(possible.error()));
   if (export_request->is_folder())
-    return send_folder(request, response, std::move(slot), sessions, retention, *reader,
+    return send_folder(request, response, std::move(slot), sessions, retention, reader,
                        *export_request);
   const FormatInfo& facts = format_info(options.format);
   send(response, std::move(slot), id + std::string(facts.extension), facts.media_type,

@@ -1,11 +1,15 @@
 // SQL queries on a session. A statement occupies a worker while it runs, so only a few run
-// concurrently; its time and memory are limited (statement_check.h, analysis/sql/query.h).
+// concurrently; its time and memory are limited (statement_check.h, analysis/sql/query.h). If it
+// has no rows in time, its response is begun without them.
+#include <chrono>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "api/json/query_json.h"
+#include "server/frontend/arrival.h"
 #include "server/http/concurrency_limit.h"
 #include "server/http/responses.h"
 #include "server/http/session_query_handler.h"
@@ -22,6 +26,8 @@ constexpr int kMaxQueries = 2;
 // Checked between instructions, each of which can allocate a few values of 256 KiB more.
 constexpr std::uint64_t kMaxQueryMemory = 160u << 20;
 constexpr std::size_t kChunkBytes = 64u << 10;  // response buffer size
+constexpr std::chrono::seconds kPatience{4};    // from the arrival of a request to its response
+constexpr std::chrono::milliseconds kDisconnectCheckInterval{200};
 
 // Streams the rows of a query in chunks.
 class Rows {
@@ -31,6 +37,36 @@ class Rows {
     writer_.begin(buffer_);
   }
 
+  // Fills the buffer for the first time, on a thread of its own. Returns whether it is full or the
+  // query has ended by `deadline`; the functions below except send() are called only then.
+  bool fill_until(std::chrono::steady_clock::time_point deadline) {
+    // Deferred (until first_error()) only if no thread can be started.
+    first_ = std::async(std::launch::async | std::launch::deferred, [this] { return fill(); });
+    return first_.wait_until(deadline) != std::future_status::timeout;
+  }
+  std::optional<sql::QueryError> first_error() { return first_.get(); }
+  bool ended() const { return ended_; }
+  std::optional<std::uint32_t> readable_steps() const { return query_.readable_steps(); }
+  std::string take() { return std::exchange(buffer_, {}); }
+
+  // Returns false when the client has disconnected, or when an error cannot be represented in
+  // the format.
+  bool send(httplib::DataSink& sink) {
+    if (first_.valid()) {
+      if (first_.wait_for(kDisconnectCheckInterval) == std::future_status::timeout)
+        return sink.is_writable();
+      if (const auto error = first_.get()) complete_ = writer_.end(false, &*error, buffer_);
+    }
+    sent_ = true;
+    fill();
+    const std::string chunk = take();
+    if (!chunk.empty() && !sink.write(chunk.data(), chunk.size())) return false;
+    if (!ended_) return true;
+    if (complete_) sink.done();
+    return complete_;
+  }
+
+ private:
   // Fills the buffer until it is full or the query has ended. Returns an error only before
   // anything was sent.
   std::optional<sql::QueryError> fill() {
@@ -46,28 +82,13 @@ class Rows {
     }
     return std::nullopt;
   }
-  bool ended() const { return ended_; }
-  std::optional<std::uint32_t> readable_steps() const { return query_.readable_steps(); }
-  std::string take() { return std::exchange(buffer_, {}); }
 
-  // Returns false when the client has disconnected, or when an error cannot be represented in
-  // the format.
-  bool send(httplib::DataSink& sink) {
-    sent_ = true;
-    fill();
-    const std::string chunk = take();
-    if (!chunk.empty() && !sink.write(chunk.data(), chunk.size())) return false;
-    if (!ended_) return true;
-    if (complete_) sink.done();
-    return complete_;
-  }
-
- private:
   ConcurrencyLimit::Slot slot_;
   sql::Query query_;
   QueryWriter writer_;
   std::string buffer_;
   bool sent_ = false, ended_ = false, complete_ = true;
+  std::future<std::optional<sql::QueryError>> first_;  // last: its thread uses the others
 };
 
 void run(SessionStore& sessions, TotalsCache& totals, StatementCheck& statements,
@@ -98,11 +119,13 @@ void run(SessionStore& sessions, TotalsCache& totals, StatementCheck& statements
       });
   if (!query) return respond(response, problem_of(query.error()));
   const auto rows = std::make_shared<Rows>(*std::move(query), body->format, *std::move(slot));
-  if (const auto error = rows->fill()) return respond(response, problem_of(*error));
-  set_damage_header(response, rows->readable_steps());
   response.set_header("Cache-Control", "no-store");
   const char* type = content_type_of(body->format);
-  if (rows->ended()) return response.set_content(rows->take(), type);
+  if (rows->fill_until(arrival_of(request) + kPatience)) {
+    if (const auto error = rows->first_error()) return respond(response, problem_of(*error));
+    set_damage_header(response, rows->readable_steps());
+    if (rows->ended()) return response.set_content(rows->take(), type);
+  }
   response.set_chunked_content_provider(
       type, [rows](std::size_t, httplib::DataSink& sink) { return rows->send(sink); });
 }
