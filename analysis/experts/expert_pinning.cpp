@@ -101,7 +101,7 @@ std::expected<ExpertPinning, TraceError> expert_pinning(const ReadSequence& sequ
   }
   const auto distances = reuse_distances(experts, keep_going);
   if (!distances) return std::unexpected(distances.error());
-  const auto lru = lru_curve(experts, *distances, capacities, keep_going);
+  const auto lru = lru_reuse(experts, capacities, keep_going);
   if (!lru) return std::unexpected(lru.error());
   const auto pinned = pin_curve(experts, capacities, keep_going);
   if (!pinned) return std::unexpected(pinned.error());
@@ -111,7 +111,7 @@ std::expected<ExpertPinning, TraceError> expert_pinning(const ReadSequence& sequ
   const auto by_half = most_read_first(in_first_half);
   for (std::size_t i = 0; i < capacities.size(); ++i) {
     PinPoint point{.capacity = capacities[i],
-                   .lru = (*lru)[i].bytes,
+                   .lru = lru->curve[i].bytes,
                    .pinned = (*pinned)[i].bytes,
                    .best = (*best)[i].bytes,
                    .slices = how_many_fit(experts, by_all, capacities[i])};

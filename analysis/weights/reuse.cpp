@@ -1,14 +1,16 @@
 #include "analysis/weights/reuse.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <functional>
-#include <map>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "analysis/common/cancel.h"
+#include "analysis/weights/optimal_caches.h"
+#include "analysis/weights/read_blocks.h"
+#include "analysis/weights/recency_order.h"
 
 namespace tt {
 
@@ -31,48 +33,117 @@ class PrefixSums {
   std::vector<std::uint64_t> tree_;
 };
 
-// Per read, the index of the next read of the same item; the number of reads if there is none.
-std::expected<std::vector<std::uint32_t>, TraceError> next_reads(const ReadSequence& sequence,
-                                                                 const ContinueCheck& keep_going) {
-  CancelCheck cancel_check(keep_going);
-  const auto count = static_cast<std::uint32_t>(sequence.reads.size());
-  std::vector<std::uint32_t> next(count), seen(sequence.items.size(), count);
-  for (std::uint32_t i = count; i-- > 0;) {
-    if (!cancel_check.may_continue()) return std::unexpected(cancelled_error());
-    next[i] = std::exchange(seen[sequence.reads[i]], i);
+// Numbered items in the order of their last reads, with their sizes.
+class LruStack {
+ public:
+  explicit LruStack(std::size_t items) : order_(items), sizes_(order_.places()), size_of_(items) {}
+
+  // Returns the reuse distance of this read.
+  Bytes read(std::uint32_t item, std::uint64_t size) {
+    order_.make_room([](std::uint32_t, std::uint32_t) {},
+                     [&](std::uint32_t used) {
+                       sizes_ = PrefixSums(order_.places());
+                       for (std::uint32_t at = 0; at < used; ++at)
+                         sizes_.add(at, size_of_[order_.item_at(at)]);
+                     });
+    Bytes distance = kNever;
+    if (const std::uint32_t place = order_.place_of(item); place != kNone) {
+      distance = Bytes{total_ - sizes_.before(place)};
+      sizes_.add(place, ~size + 1);
+    } else {
+      total_ += size;
+      size_of_[item] = size;
+    }
+    sizes_.add(order_.move_to_end(item), size);
+    return distance;
   }
-  return next;
+
+ private:
+  RecencyOrder order_;
+  PrefixSums sizes_;                    // of the items, at their places
+  std::vector<std::uint64_t> size_of_;  // per item that was read
+  std::uint64_t total_ = 0;
+};
+
+// Ascending and distinct.
+std::vector<Bytes> ascending(std::span<const Bytes> capacities) {
+  std::vector<Bytes> out(capacities.begin(), capacities.end());
+  std::ranges::sort(out);
+  const auto repeated = std::ranges::unique(out);
+  out.erase(repeated.begin(), repeated.end());
+  return out;
 }
 
-std::expected<CachePoint, TraceError> belady(const ReadSequence& sequence,
-                                             std::span<const std::uint32_t> next, Bytes capacity,
-                                             const ContinueCheck& keep_going) {
-  CancelCheck cancel_check(keep_going);
-  CachePoint point{.capacity = capacity};
-  std::set<std::pair<std::uint32_t, std::uint32_t>> held_by_next;  // (next read, item)
-  std::vector<std::uint64_t> held(sequence.items.size());
-  std::uint64_t free = capacity.v;
-  for (std::uint32_t i = 0; i < sequence.reads.size(); ++i) {
-    if (!cancel_check.may_continue()) return std::unexpected(cancelled_error());
-    const std::uint32_t item = sequence.reads[i];
-    const std::uint64_t size = sequence.size(item);
-    point.reads += held[item] == size;
-    point.bytes.v += held[item];
-    if (held[item] > 0) held_by_next.erase({i, item});
-    free += std::exchange(held[item], 0);
-    if (next[i] == sequence.reads.size()) continue;
-    while (free < size && !held_by_next.empty() && held_by_next.rbegin()->first > next[i]) {
-      const auto farthest = std::prev(held_by_next.end());
-      const std::uint64_t taken = std::min(held[farthest->second], size - free);
-      held[farthest->second] -= taken;
-      free += taken;
-      if (held[farthest->second] == 0) held_by_next.erase(farthest);
-    }
-    held[item] = std::min(size, free);
-    free -= held[item];
-    if (held[item] > 0) held_by_next.emplace(next[i], item);
+// The points of `sorted` at these capacities.
+std::vector<CachePoint> points_at(std::span<const Bytes> capacities,
+                                  const std::vector<CachePoint>& sorted) {
+  std::vector<CachePoint> out;
+  for (const Bytes capacity : capacities)
+    out.push_back(*std::ranges::lower_bound(sorted, capacity, {}, &CachePoint::capacity));
+  return out;
+}
+
+std::expected<LruReuse, TraceError> lru_reuse(const ReadSequence& sequence,
+                                              const ReadBlocks& blocks,
+                                              std::span<const Bytes> capacities,
+                                              const ContinueCheck& keep_going) {
+  LruReuse out;
+  // The last bucket: first reads.
+  std::array<ReuseHistogram::Bucket, 65> buckets{};
+  // The reads that each capacity saves in addition to the next smaller one; the last: none saves.
+  const std::vector<Bytes> sorted = ascending(capacities);
+  std::vector<CachePoint> points(sorted.size() + 1);
+  LruStack stack(blocks.blocks.size());
+  const auto read = blocks.for_each(sequence, keep_going, [&](std::uint32_t number) {
+    const ReadBlock& block = blocks.blocks[number];
+    const Bytes distance = stack.read(number, block.size);
+    // The distance is 0 only if the sizes in a damaged file overflow.
+    const int width = std::bit_width(std::max<std::uint64_t>(distance.v, 1));
+    auto& bucket = buckets[distance == kNever ? 64 : static_cast<std::size_t>(width - 1)];
+    auto& point = points[distance == kNever ? sorted.size()
+                                            : static_cast<std::size_t>(
+                                                  std::ranges::lower_bound(sorted, distance) -
+                                                  sorted.begin())];
+    bucket.reads += block.items;
+    bucket.bytes.v += block.size;
+    point.reads += block.items;
+    point.bytes.v += block.size;
+  });
+  if (!read) return std::unexpected(read.error());
+  out.histogram.first = buckets.back();
+  std::size_t used = 64;
+  while (used > 0 && buckets[used - 1].reads == 0) --used;
+  out.histogram.buckets.assign(buckets.begin(), buckets.begin() + static_cast<std::ptrdiff_t>(used));
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    points[i].capacity = sorted[i];
+    if (i == 0) continue;
+    points[i].reads += points[i - 1].reads;
+    points[i].bytes += points[i - 1].bytes;
   }
-  return point;
+  points.pop_back();
+  out.curve = points_at(capacities, points);
+  return out;
+}
+
+std::expected<std::vector<CachePoint>, TraceError> belady_curve(const ReadSequence& sequence,
+                                                                const ReadBlocks& blocks,
+                                                                std::span<const Bytes> capacities,
+                                                                const ContinueCheck& keep_going) {
+  const std::vector<Bytes> sorted = ascending(capacities);
+  std::vector<CachePoint> points;
+  while (points.size() < sorted.size()) {
+    const auto some = std::span(sorted).subspan(points.size()).first(
+        std::min(sorted.size() - points.size(), OptimalCaches::kMax));
+    OptimalCaches caches(blocks, some);
+    const auto read = blocks.for_each(sequence, keep_going,
+                                      [&](std::uint32_t block) { caches.read(block); });
+    if (!read) return std::unexpected(read.error());
+    const auto saved = caches.saved();
+    for (std::size_t i = 0; i < some.size(); ++i)
+      points.push_back(
+          {.capacity = some[i], .reads = saved[i].reads, .bytes = Bytes{saved[i].bytes}});
+  }
+  return points_at(capacities, points);
 }
 
 }  // namespace
@@ -80,87 +151,30 @@ std::expected<CachePoint, TraceError> belady(const ReadSequence& sequence,
 std::expected<std::vector<Bytes>, TraceError> reuse_distances(const ReadSequence& sequence,
                                                               const ContinueCheck& keep_going) {
   CancelCheck cancel_check(keep_going);
-  constexpr std::size_t kUnread = std::numeric_limits<std::size_t>::max();
-  std::vector<std::size_t> last(sequence.items.size(), kUnread);
   std::vector<Bytes> distances;
   distances.reserve(sequence.reads.size());
-  // The size of each item at the index of its last read; 0 elsewhere.
-  PrefixSums sizes(sequence.reads.size());
-  for (std::size_t i = 0; i < sequence.reads.size(); ++i) {
+  LruStack stack(sequence.items.size());
+  for (const std::uint32_t item : sequence.reads) {
     if (!cancel_check.may_continue()) return std::unexpected(cancelled_error());
-    const std::uint32_t item = sequence.reads[i];
-    const std::uint64_t size = sequence.size(item);
-    if (last[item] == kUnread) {
-      distances.push_back(kNever);
-    } else {
-      distances.push_back(Bytes{sizes.before(i) - sizes.before(last[item])});
-      sizes.add(last[item], ~size + 1);
-    }
-    sizes.add(i, size);
-    last[item] = i;
+    distances.push_back(stack.read(item, sequence.size(item)));
   }
   return distances;
 }
 
-std::expected<ReuseHistogram, TraceError> reuse_histogram(const ReadSequence& sequence,
-                                                          std::span<const Bytes> distances,
-                                                          const ContinueCheck& keep_going) {
-  CancelCheck cancel_check(keep_going);
-  ReuseHistogram histogram;
-  for (std::size_t i = 0; i < distances.size(); ++i) {
-    if (!cancel_check.may_continue()) return std::unexpected(cancelled_error());
-    ReuseHistogram::Bucket* bucket = &histogram.first;
-    if (distances[i] != kNever) {
-      // 0 only if the sizes in a damaged file overflow.
-      const auto at =
-          static_cast<std::size_t>(std::bit_width(std::max<std::uint64_t>(distances[i].v, 1)) - 1);
-      if (histogram.buckets.size() <= at) histogram.buckets.resize(at + 1);
-      bucket = &histogram.buckets[at];
-    }
-    ++bucket->reads;
-    bucket->bytes.v += sequence.size(sequence.reads[i]);
-  }
-  return histogram;
-}
-
-std::expected<std::vector<CachePoint>, TraceError> lru_curve(const ReadSequence& sequence,
-                                                             std::span<const Bytes> distances,
-                                                             std::span<const Bytes> capacities,
-                                                             const ContinueCheck& keep_going) {
-  CancelCheck cancel_check(keep_going);
-  // First the reads that each capacity saves in addition to the next smaller one, then
-  // cumulative sums.
-  std::map<Bytes, CachePoint> saved;
-  for (const Bytes capacity : capacities) saved[capacity].capacity = capacity;
-  for (std::size_t i = 0; i < distances.size(); ++i) {
-    if (!cancel_check.may_continue()) return std::unexpected(cancelled_error());
-    const auto enough = saved.lower_bound(distances[i]);
-    if (distances[i] == kNever || enough == saved.end()) continue;
-    ++enough->second.reads;
-    enough->second.bytes.v += sequence.size(sequence.reads[i]);
-  }
-  CachePoint sum;
-  for (auto& [capacity, point] : saved) {
-    point.reads = sum.reads += point.reads;
-    point.bytes.v = sum.bytes.v += point.bytes.v;
-  }
-  std::vector<CachePoint> curve;
-  for (const Bytes capacity : capacities) curve.push_back(saved[capacity]);
-  return curve;
+std::expected<LruReuse, TraceError> lru_reuse(const ReadSequence& sequence,
+                                              std::span<const Bytes> capacities,
+                                              const ContinueCheck& keep_going) {
+  const auto blocks = read_blocks(sequence, keep_going);
+  if (!blocks) return std::unexpected(blocks.error());
+  return lru_reuse(sequence, *blocks, capacities, keep_going);
 }
 
 std::expected<std::vector<CachePoint>, TraceError> belady_curve(const ReadSequence& sequence,
                                                                 std::span<const Bytes> capacities,
                                                                 const ContinueCheck& keep_going) {
-  const auto next = next_reads(sequence, keep_going);
-  if (!next) return std::unexpected(next.error());
-  std::vector<CachePoint> curve;
-  for (const Bytes capacity : capacities) {
-    const auto point = belady(sequence, *next, capacity, keep_going);
-    if (!point) return std::unexpected(point.error());
-    curve.push_back(*point);
-  }
-  return curve;
+  const auto blocks = read_blocks(sequence, keep_going);
+  if (!blocks) return std::unexpected(blocks.error());
+  return belady_curve(sequence, *blocks, capacities, keep_going);
 }
 
 std::vector<std::uint32_t> most_read_first(const ReadSequence& sequence) {
@@ -221,18 +235,16 @@ std::expected<Reuse, TraceError> reuse(const ReadSequence& sequence, const Reuse
     const std::uint64_t all = found.distinct.v, n = query.points;
     capacities.push_back(Bytes{all / n * i + all % n * i / n});
   }
-  const auto distances = reuse_distances(sequence, keep_going);
-  if (!distances) return std::unexpected(distances.error());
-  auto histogram = reuse_histogram(sequence, *distances, keep_going);
-  if (!histogram) return std::unexpected(histogram.error());
-  found.histogram = *std::move(histogram);
-  auto lru = lru_curve(sequence, *distances, capacities, keep_going);
+  const auto blocks = read_blocks(sequence, keep_going);
+  if (!blocks) return std::unexpected(blocks.error());
+  auto lru = lru_reuse(sequence, *blocks, capacities, keep_going);
   if (!lru) return std::unexpected(lru.error());
-  found.lru = *std::move(lru);
+  found.histogram = std::move(lru->histogram);
+  found.lru = std::move(lru->curve);
   auto pin = pin_curve(sequence, capacities, keep_going);
   if (!pin) return std::unexpected(pin.error());
   found.pin = *std::move(pin);
-  auto belady = belady_curve(sequence, capacities, keep_going);
+  auto belady = belady_curve(sequence, *blocks, capacities, keep_going);
   if (!belady) return std::unexpected(belady.error());
   found.belady = *std::move(belady);
   return found;

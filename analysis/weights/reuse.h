@@ -17,7 +17,7 @@ namespace tt {
 
 // Per read, the minimum capacity of an LRU cache that saves it: the total size of the
 // distinct items read since the previous read of this item, including the item itself.
-// kNever: a first read. Mattson's stack algorithm, O(log n) per read.
+// kNever: a first read. Mattson's stack algorithm, O(log n) per read for n items.
 inline constexpr Bytes kNever{std::numeric_limits<std::uint64_t>::max()};
 std::expected<std::vector<Bytes>, TraceError> reuse_distances(
     const ReadSequence& sequence, const ContinueCheck& keep_going = never_cancel);
@@ -32,9 +32,6 @@ struct ReuseHistogram {
   std::vector<Bucket> buckets;  // without trailing empty buckets
   Bucket first;                 // first reads, which no cache can save
 };
-std::expected<ReuseHistogram, TraceError> reuse_histogram(
-    const ReadSequence& sequence, std::span<const Bytes> distances,
-    const ContinueCheck& keep_going = never_cancel);
 
 // The reads of the sequence that a cache of `capacity`, initially empty, saves.
 struct CachePoint {
@@ -46,12 +43,17 @@ struct CachePoint {
 
 // LRU: the least recently used item is evicted first. Items are held completely; an item
 // larger than the cache evicts everything. Exact at every capacity, in one pass.
-std::expected<std::vector<CachePoint>, TraceError> lru_curve(
-    const ReadSequence& sequence, std::span<const Bytes> distances,
-    std::span<const Bytes> capacities, const ContinueCheck& keep_going = never_cancel);
+struct LruReuse {
+  ReuseHistogram histogram;
+  std::vector<CachePoint> curve;  // at the given capacities
+};
+std::expected<LruReuse, TraceError> lru_reuse(const ReadSequence& sequence,
+                                              std::span<const Bytes> capacities,
+                                              const ContinueCheck& keep_going = never_cancel);
 
 // Optimal replacement (Belady), which knows all future reads: the bytes with the farthest
-// next read are evicted first. Items may be held in part. O(n log n) per capacity.
+// next read are evicted first. Items may be held in part. One pass for all capacities
+// (optimal_caches.h).
 std::expected<std::vector<CachePoint>, TraceError> belady_curve(
     const ReadSequence& sequence, std::span<const Bytes> capacities,
     const ContinueCheck& keep_going = never_cancel);

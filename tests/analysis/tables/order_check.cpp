@@ -270,7 +270,7 @@ void expect_distances(const ReadSequence& sequence) {
     of.bytes.v += sequence.size(item);
   }
   EXPECT_EQ(wrong, 0U);
-  const ReuseHistogram histogram = reuse_histogram(sequence, distances).value();
+  const ReuseHistogram histogram = lru_reuse(sequence, {}).value().histogram;
   EXPECT_EQ(histogram.first, first);
   EXPECT_EQ(histogram.buckets.size(), buckets.empty() ? 0 : buckets.rbegin()->first + 1);
   for (std::size_t i = 0; i < histogram.buckets.size(); ++i)
@@ -311,8 +311,7 @@ std::uint64_t expect_reuse(const SessionReader& reader, std::uint64_t sizes) {
     std::vector<Bytes> capacities;
     for (std::uint64_t i = 1; i <= sizes; ++i)
       capacities.push_back(Bytes{sequence->distinct_bytes().v * i / sizes});
-    const auto distances = reuse_distances(*sequence).value();
-    const auto lru = lru_curve(*sequence, distances, capacities).value();
+    const auto [histogram, lru] = lru_reuse(*sequence, capacities).value();
     const auto belady = belady_curve(*sequence, capacities).value();
     const auto pinned = pin_curve(*sequence, capacities).value();
     for (std::size_t i = 0; i < capacities.size(); ++i) {
@@ -332,7 +331,7 @@ std::uint64_t expect_reuse(const SessionReader& reader, std::uint64_t sizes) {
     EXPECT_EQ(result->lru, lru);
     EXPECT_EQ(result->belady, belady);
     EXPECT_EQ(result->pin, pinned);
-    EXPECT_EQ(result->histogram.buckets, reuse_histogram(*sequence, distances)->buckets);
+    EXPECT_EQ(result->histogram.buckets, histogram.buckets);
   }
   return parts;
 }
