@@ -99,17 +99,20 @@ StepDecoder::Parts StepDecoder::parts_of(const OutlineRule& of) {
   if (of.batched()) {
     if (slot.values == 0) return {};
     list(runs, listed_);
-    return {.count = tt::parts_of(*graph_, of.example, listed_)};
+    return {.count = tt::parts_of(*graph_, of.example, listed_), .listed = slot.values};
   }
-  if (slot.words != 0) return {.count = slot.distinct, .set = step_.words_of(slot).first(of.words)};
+  if (slot.words != 0) return {.count = slot.distinct,
+            .listed = slot.values,
+            .set = step_.words_of(slot).first(of.words)};
   if (!rule.separate && is_ascending(runs)) {
     std::uint64_t count = 0;
     for (const StepOutline::Run& run : runs) count += below(run, rule.limit) - below(run, 0);
-    return {.count = count};
+    return {.count = count, .listed = slot.values};
   }
   list(runs, listed_);
   keep_parts(listed_, rule.limit);
   return {.count = listed_.size(),
+          .listed = slot.values,
           .numbers = rule.separate ? std::span<const std::int64_t>(listed_)
                                    : std::span<const std::int64_t>()};
 }

@@ -3,6 +3,7 @@
 // one outline per template is shared by all of its steps.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -37,6 +38,7 @@ class StepDecoder {
   // The parts that the step's list selects for a rule of its template.
   struct Parts {
     std::uint64_t count = 0;
+    std::size_t listed = 0;  // numbers in the list
     // Only if the parts are separate accesses: a bit set, or an ascending list (see
     // OutlineRule). Valid until the next call.
     std::span<const std::uint64_t> set{};
@@ -57,5 +59,14 @@ class StepDecoder {
   std::uint32_t ran_ = 0;
   std::vector<std::int64_t> listed_;
 };
+
+// Calls `each(number)` for the parts that are separate accesses, ascending.
+template <class Each>
+void for_each_part(const StepDecoder::Parts& parts, Each each) {
+  for (const std::int64_t number : parts.numbers) each(static_cast<std::uint64_t>(number));
+  for (std::size_t w = 0; w < parts.set.size(); ++w)
+    for (std::uint64_t word = parts.set[w]; word != 0; word &= word - 1)
+      each(w * 64 + static_cast<std::uint64_t>(std::countr_zero(word)));
+}
 
 }  // namespace tt

@@ -1,33 +1,18 @@
 #include "analysis/weights/pattern.h"
 
 #include <algorithm>
-#include <functional>
-#include <optional>
 #include <span>
+#include <unordered_map>
 #include <utility>
 
 #include "analysis/common/derived_graphs.h"
 #include "analysis/common/op_info.h"
-#include "analysis/common/walk_steps.h"
+#include "analysis/index/walk_outlines.h"
+#include "tracer/format/file/blob_codec.h"
 
 namespace tt {
 
 namespace {
-
-// Calls `visit` for each GENERATE step from `first` on that has a template.
-std::expected<void, TraceError> each_generated(
-    const SessionReader& reader, StepId first, const ContinueCheck& keep_going,
-    const std::function<void(const DerivedPtr&, const Step&)>& visit) {
-  DerivedGraphCache graphs(reader);
-  return walk_steps(reader, {.from = first.v, .limit = UINT64_MAX}, keep_going,
-                    [&](const Step& step) -> std::expected<void, TraceError> {
-                      if (step.phase != Phase::Generate || step.graph.v == 0) return {};
-                      const auto derived = graphs.of(step.graph);
-                      if (!derived) return std::unexpected(derived.error());
-                      visit(*derived, step);
-                      return {};
-                    });
-}
 
 // What one access of a template touched in one step.
 struct Touched {
@@ -36,43 +21,29 @@ struct Touched {
   friend bool operator==(const Touched&, const Touched&) = default;
 };
 
-std::vector<Touched> touched_in(const GraphTemplate& graph, std::span<const Access> accesses,
-                                const Step& step) {
-  std::vector<Touched> touched(accesses.size());
-  for_each_access(graph, accesses, step, [&](const StepAccess& access) {
+std::vector<Touched> touched_in(const DerivedGraph& derived, const Step& step) {
+  std::vector<Touched> touched(derived.accesses.size());
+  for_each_access(*derived.graph, derived.accesses, step, [&](const StepAccess& access) {
     Touched& one = touched[access.access];
     one.bytes += access.touched;
     if (access.range.length > 0) one.ranges.push_back(access.range);
   });
   return touched;
 }
-std::vector<Touched> touched_in(const DerivedGraph& derived, const Step& step) {
-  return touched_in(*derived.graph, derived.accesses, step);
+
+// The ranges of a file that an access which depends on a list reads.
+void ranges_of(const OutlineAccess& access, const OutlineRule& rule,
+               const StepDecoder::Parts& parts, std::vector<FileRange>& out) {
+  out.clear();
+  if (!rule.rule.separate) {
+    if (parts.count > 0 && access.unit.v > 0 && !access.file.empty()) out.push_back(access.file);
+    return;
+  }
+  for_each_part(parts, [&](std::uint64_t part) {
+    const FileRange range = access.part_in_file(part);
+    if (range.length > 0) out.push_back(range);
+  });
 }
-
-// A subset of the accesses of a template. Expanding lists of cache cells is expensive, so
-// accesses that are not needed are left out.
-struct AccessSubset {
-  DerivedPtr of;
-  std::vector<Access> accesses;
-  std::vector<std::size_t> places;  // indices in of->accesses
-
-  template <class Wanted>
-  void select(const DerivedPtr& derived, Wanted wanted) {
-    if (of == derived) return;
-    of = derived;
-    accesses.clear();
-    places.clear();
-    for (std::size_t i = 0; i < derived->accesses.size(); ++i) {
-      if (!wanted(derived->accesses[i])) continue;
-      accesses.push_back(derived->accesses[i]);
-      places.push_back(i);
-    }
-  }
-  std::vector<Touched> touched_in(const Step& step) const {
-    return tt::touched_in(*of->graph, accesses, step);
-  }
-};
 
 // ---------------------------------------------------------------- determinism
 
@@ -92,121 +63,281 @@ Cause cause_of(const DerivedGraph& derived, const Access& access) {
   return Cause::KvWindow;
 }
 
-class Comparison {
- public:
-  void add(const DerivedPtr& derived, const Step& step) {
-    // Two steps of a template with the same number of executed ops differ only in accesses
-    // that depend on a list.
-    listed_.select(derived, [](const Access& access) { return access.slot != kNoSlot; });
-    auto touched = listed_.touched_in(step);
-    if (derived_ != nullptr) compare(derived, step, touched);
-    derived_ = derived;
-    before_ = step;
-    touched_ = std::move(touched);
-  }
-  Determinism take() { return std::move(result_); }
+// Whether distinct parts of an access have distinct ranges in the file.
+bool has_distinct_ranges(const OutlineAccess& access, const OutlineRule& rule) {
+  constexpr std::uint64_t kMax = std::uint64_t{1} << 40;  // no product overflows
+  const auto limit = static_cast<std::uint64_t>(rule.rule.limit);
+  return access.stride > 0 && access.stride < kMax && limit > 0 && limit < (kMax >> 20) &&
+         access.part_in_file(limit - 1).length == access.unit.v;
+}
 
- private:
-  // `touched` and, if the template is the same, touched_ are indexed like listed_.accesses.
-  void compare(const DerivedPtr& now, const Step& step, std::span<const Touched> touched) {
-    const DerivedGraph& derived = *now;
-    const std::size_t accesses = derived.accesses.size();
-    ++result_.pairs;
-    result_.accesses += accesses;
-    const auto before = result_.differing;
-    if (step.aborted || before_.aborted) {
-      differs(Cause::Unfinished, accesses, derived, step, 0);
-    } else if (derived_ == now && before_.op_ends.size() == step.op_ends.size()) {
-      for (std::size_t i = 0; i < touched.size(); ++i) {
-        if (touched[i] != touched_[i])
-          differs(cause_of(derived, listed_.accesses[i]), 1, derived, step, listed_.places[i]);
+// Whether an access touches other bytes with the parts `a` than with `b`.
+bool touch_differs(const OutlineAccess& access, const OutlineRule& rule,
+                   const StepDecoder::Parts& a, const StepDecoder::Parts& b) {
+  if (access.unit.v == 0) return false;
+  if (a.count != b.count) return true;
+  if (!rule.rule.separate || access.file.empty()) return false;
+  if (std::ranges::equal(a.set, b.set) && std::ranges::equal(a.numbers, b.numbers)) return false;
+  if (has_distinct_ranges(access, rule)) return true;
+  std::vector<FileRange> of_a, of_b;
+  ranges_of(access, rule, a, of_a);
+  ranges_of(access, rule, b, of_b);
+  return of_a != of_b;
+}
+
+}  // namespace
+
+struct DeterminismTally::Impl {
+  // The parts that the lists of a step select, per rule of its template.
+  class StepParts {
+   public:
+    void take(StepDecoder& decoder) {
+      rules_.clear();
+      words_.clear();
+      numbers_.clear();
+      for (const OutlineRule& rule : decoder.outline()->rules) {
+        const StepDecoder::Parts parts = decoder.parts_of(rule);
+        rules_.push_back({.count = parts.count, .word = words_.size(), .number = numbers_.size()});
+        words_.insert(words_.end(), parts.set.begin(), parts.set.end());
+        numbers_.insert(numbers_.end(), parts.numbers.begin(), parts.numbers.end());
       }
-    } else if (derived_ != now && !same_order(*derived_, derived)) {
-      differs(Cause::Graph, accesses, derived, step, 0);
-    } else {
-      const auto was = touched_in(*derived_, before_), is = touched_in(derived, step);
-      for (std::size_t i = 0; i < accesses; ++i)
-        if (is[i] != was[i]) differs(cause_of(derived, derived.accesses[i]), 1, derived, step, i);
+    }
+    StepDecoder::Parts of(std::uint32_t rule) const {
+      const OfRule& from = rules_[rule];
+      const bool last = rule + 1 == rules_.size();
+      return {.count = from.count,
+              .set = std::span(words_).subspan(
+                  from.word, (last ? words_.size() : rules_[rule + 1].word) - from.word),
+              .numbers = std::span(numbers_).subspan(
+                  from.number, (last ? numbers_.size() : rules_[rule + 1].number) - from.number)};
+    }
+
+   private:
+    struct OfRule {
+      std::uint64_t count = 0;
+      std::size_t word = 0, number = 0;  // the first one
+    };
+    std::vector<OfRule> rules_;
+    std::vector<std::uint64_t> words_;
+    std::vector<std::int64_t> numbers_;
+  };
+
+  explicit Impl(const SessionReader& reader) : graphs(reader) {}
+
+  // A generated step. Its blob is kept: where the template changes, all accesses are compared.
+  struct Generated {
+    DerivedPtr derived;
+    Step head;
+    std::uint64_t ops = 0;
+    std::vector<std::byte> packed{};
+    StepParts parts{};
+  };
+
+  std::expected<void, TraceError> add(const SessionReader::StepRow& row, StepDecoder& decoder) {
+    const auto derived = graphs.of(row.head.graph);
+    if (!derived) return std::unexpected(derived.error());
+    std::swap(before, now);
+    now.derived = *derived;
+    now.head = row.head;
+    now.ops = row.ops;
+    now.packed.assign(row.packed.begin(), row.packed.end());
+    now.parts.take(decoder);
+    return before.derived == nullptr ? std::expected<void, TraceError>() : compare(decoder);
+  }
+
+  std::expected<void, TraceError> compare(const StepDecoder& decoder) {
+    const std::size_t accesses = now.derived->accesses.size();
+    ++result.pairs;
+    result.accesses += accesses;
+    const auto differing = result.differing;
+    if (now.head.aborted || before.head.aborted) {
+      differs(Cause::Unfinished, accesses, 0);
+    } else if (before.derived == now.derived && before.ops == now.ops) {
+      compare_lists(*decoder.outline());
+    } else if (!have_same_order()) {
+      differs(Cause::Graph, accesses, 0);
+    } else if (const auto compared = compare_all(); !compared) {
+      return compared;
     }
     const auto grew = [&](Cause cause) {
       const auto at = static_cast<std::size_t>(cause);
-      return result_.differing[at] > before[at];
+      return result.differing[at] > differing[at];
     };
-    result_.identical += result_.differing == before;
-    result_.same_weights +=
+    result.identical += result.differing == differing;
+    result.same_weights +=
         !grew(Cause::Experts) && !grew(Cause::Graph) && !grew(Cause::Unfinished);
+    return {};
   }
 
-  void differs(Cause cause, std::uint64_t accesses, const DerivedGraph& derived, const Step& step,
-               std::size_t at) {
-    std::uint64_t& sum = result_.differing[static_cast<std::size_t>(cause)];
-    if (sum == 0 && at < derived.accesses.size()) {
-      const Access& access = derived.accesses[at];
-      result_.firsts.push_back({.step = step.id,
-                                .before = before_.id,
-                                .op = access.op,
-                                .tensor = derived.graph->tensor(access.tensor).name,
-                                .cause = cause});
+  // Two steps of a template with the same number of executed ops differ only in accesses
+  // that depend on a list.
+  void compare_lists(const TemplateOutline& outline) {
+    const std::vector<Access>& accesses = now.derived->accesses;
+    if (listed_of != now.derived) {
+      listed_of = now.derived;
+      listed.clear();
+      for (std::uint32_t i = 0; i < accesses.size(); ++i)
+        if (outline.accesses[i].rule != kNone) listed.push_back(i);
+    }
+    const std::size_t ran = now.ops == 0 ? now.derived->graph->ops.size() : now.ops;
+    for (const std::uint32_t i : listed) {
+      if (accesses[i].op.v >= ran) break;
+      const OutlineAccess& access = outline.accesses[i];
+      if (touch_differs(access, outline.rules[access.rule], now.parts.of(access.rule),
+                        before.parts.of(access.rule)))
+        differs(cause_of(*now.derived, accesses[i]), 1, i);
+    }
+  }
+
+  bool have_same_order() {
+    if (before.derived == now.derived) return true;
+    const std::pair pair(before.derived, now.derived);
+    if (ordered != pair) {
+      ordered = pair;
+      in_same_order = same_order(*before.derived, *now.derived);
+    }
+    return in_same_order;
+  }
+
+  std::expected<void, TraceError> compare_all() {
+    const auto was = touched_in(before), is = touched_in(now);
+    if (!was || !is) return std::unexpected(was ? is.error() : was.error());
+    for (std::size_t i = 0; i < is->size(); ++i)
+      if ((*is)[i] != (*was)[i]) differs(cause_of(*now.derived, now.derived->accesses[i]), 1, i);
+    return {};
+  }
+
+  static std::expected<std::vector<Touched>, TraceError> touched_in(const Generated& of) {
+    Step step = of.head;
+    if (!unpack_step(of.packed, step)) return std::unexpected(damaged_step(step.id));
+    return tt::touched_in(*of.derived, step);
+  }
+
+  void differs(Cause cause, std::uint64_t accesses, std::size_t at) {
+    std::uint64_t& sum = result.differing[static_cast<std::size_t>(cause)];
+    if (sum == 0 && at < now.derived->accesses.size()) {
+      const Access& access = now.derived->accesses[at];
+      result.firsts.push_back({.step = now.head.id,
+                               .before = before.head.id,
+                               .op = access.op,
+                               .tensor = now.derived->graph->tensor(access.tensor).name,
+                               .cause = cause});
     }
     sum += accesses;
   }
 
-  Determinism result_;
-  DerivedPtr derived_;  // of the previous step
-  Step before_;
-  AccessSubset listed_;
-  std::vector<Touched> touched_;  // in before_
+  DerivedGraphCache graphs;
+  Determinism result;
+  Generated before, now;
+  DerivedPtr listed_of;
+  std::vector<std::uint32_t> listed;  // accesses of listed_of that depend on a list
+  std::pair<DerivedPtr, DerivedPtr> ordered;
+  bool in_same_order = false;  // of `ordered`
 };
+
+DeterminismTally::DeterminismTally(const SessionReader& reader)
+    : impl_(std::make_unique<Impl>(reader)) {}
+DeterminismTally::~DeterminismTally() = default;
+
+std::expected<void, TraceError> DeterminismTally::add(const SessionReader::StepRow& row,
+                                                      StepDecoder& decoder) {
+  if (row.head.phase != Phase::Generate) return {};
+  return impl_->add(row, decoder);
+}
+Determinism DeterminismTally::take() { return std::move(impl_->result); }
 
 // ---------------------------------------------------------------- pattern
 
-bool is_weight_read(const Access& access, const Touched& touched) {
-  return !access.write && !touched.ranges.empty();
-}
+struct PatternTally::Impl {
+  // One access to a weight in the steps of a template.
+  struct WeightRead {
+    const OutlineAccess* access = nullptr;
+    const OutlineRule* rule = nullptr;  // null: reads access->file in each step
+    std::uint32_t tensor = 0;           // number of its name
+    PatternEntry entry{};               // without the ranges
+  };
 
-PatternEntry entry_of(const GraphTemplate& graph, const Access& access, const Touched& touched) {
-  const Tensor& tensor = graph.tensor(graph.root(access.tensor));
-  PatternEntry entry{.kind = access.extent == Extent::Experts ? PatternEntry::Kind::Routed
+  Impl(const SessionReader& reader, std::uint64_t steps) : graphs(reader) {
+    Prediction& prediction = pattern.prediction;
+    prediction.steps_learned = (steps + 1) / 2;
+    prediction.steps_tried = steps - prediction.steps_learned;
+  }
+
+  // The pattern is taken from the last step of the first half and tested on the second half.
+  std::expected<void, TraceError> add(const SessionReader::StepRow& row, StepDecoder& decoder) {
+    const std::uint64_t learned = pattern.prediction.steps_learned;
+    if (++seen < learned || learned == 0) return {};
+    const auto derived = graphs.of(row.head.graph);
+    if (!derived) return std::unexpected(derived.error());
+    if (reads_of != *derived) select_reads(*derived, decoder.outline());
+    if (seen == learned) {
+      learn(decoder);
+      follow(decoder, nullptr);
+    } else {
+      follow(decoder, &pattern.prediction);
+    }
+    return {};
+  }
+
+  void select_reads(const DerivedPtr& derived, const std::shared_ptr<const TemplateOutline>& of) {
+    reads_of = derived;
+    outline = of;
+    reads.clear();
+    const GraphTemplate& graph = *derived->graph;
+    for (std::size_t i = 0; i < derived->accesses.size(); ++i) {
+      const Access& access = derived->accesses[i];
+      if (!may_read_file(graph, access)) continue;
+      const OutlineAccess& at = outline->accesses[i];
+      const Tensor& tensor = graph.tensor(graph.root(access.tensor));
+      reads.push_back(
+          {.access = &at,
+           .rule = at.rule == kNone ? nullptr : &outline->rules[at.rule],
+           .tensor = names.try_emplace(tensor.name, static_cast<std::uint32_t>(names.size()))
+                         .first->second,
+           .entry = {.kind = access.extent == Extent::Experts ? PatternEntry::Kind::Routed
                              : access.extent == Extent::Rows  ? PatternEntry::Kind::Row
                                                               : PatternEntry::Kind::Fixed,
                      .tensor = tensor.name,
                      .op = access.op,
                      .file = tensor.file,
                      .part_bytes = access.unit,
-                     .parts = static_cast<std::uint32_t>(touched.ranges.size()),
                      .layer = tensor.layer,
-                     .component = tensor.component};
-  if (entry.kind == PatternEntry::Kind::Fixed) entry.file = touched.ranges.front();
-  return entry;
-}
-
-std::vector<PatternEntry> entries_of(const AccessSubset& reads, const Step& step) {
-  std::vector<PatternEntry> entries;
-  const auto touched = reads.touched_in(step);
-  for (std::size_t i = 0; i < touched.size(); ++i) {
-    if (is_weight_read(reads.accesses[i], touched[i]))
-      entries.push_back(entry_of(*reads.of->graph, reads.accesses[i], touched[i]));
+                     .component = tensor.component}});
+    }
   }
-  return entries;
-}
 
-// Follows a step's reads along the pattern and predicts each read.
-class Predictor {
- public:
-  explicit Predictor(std::span<const PatternEntry> entries)
-      : entries_(entries), last_(entries.size()) {}
+  // Calls `each(read, ranges)` for the accesses of the step that read anything.
+  template <class Each>
+  void for_each_read(StepDecoder& decoder, Each each) {
+    for (const WeightRead& read : reads) {
+      if (read.entry.op.v >= decoder.ran()) break;
+      if (read.rule != nullptr) {
+        ranges_of(*read.access, *read.rule, decoder.parts_of(*read.rule), ranges);
+      } else {
+        ranges.assign(read.access->file.empty() ? 0 : 1, read.access->file);
+      }
+      if (!ranges.empty()) each(read);
+    }
+  }
 
-  // If `count` is null, only remembers the routed parts and rows for the next step.
-  void follow(const AccessSubset& reads, const Step& step, Prediction* count) {
-    const auto touched = reads.touched_in(step);
-    const GraphTemplate& graph = *reads.of->graph;
+  void learn(StepDecoder& decoder) {
+    for_each_read(decoder, [&](const WeightRead& read) {
+      PatternEntry& entry = pattern.entries.emplace_back(read.entry);
+      entry.parts = static_cast<std::uint32_t>(ranges.size());
+      if (entry.kind == PatternEntry::Kind::Fixed) entry.file = ranges.front();
+      tensors.push_back(read.tensor);
+    });
+    last.resize(tensors.size());
+  }
+
+  // Follows the reads along the pattern and predicts each one. If `count` is null, only remembers
+  // the routed parts and rows for the next step.
+  void follow(StepDecoder& decoder, Prediction* count) {
     std::size_t at = 0;
-    for (std::size_t i = 0; i < touched.size(); ++i) {
-      if (!is_weight_read(reads.accesses[i], touched[i])) continue;
-      const Tensor& tensor = graph.tensor(graph.root(reads.accesses[i].tensor));
-      const bool expected = at < entries_.size() && entries_[at].tensor == tensor.name;
+    for_each_read(decoder, [&](const WeightRead& read) {
+      const bool expected = at < tensors.size() && tensors[at] == read.tensor;
       if (count != nullptr) {
-        for (const FileRange& range : touched[i].ranges) {
+        for (const FileRange& range : ranges) {
           const bool right = expected && predicts(at, range);
           ++count->reads;
           count->right += right;
@@ -216,24 +347,45 @@ class Predictor {
       }
       // On a misprediction, continue after the next entry that reads this tensor.
       std::size_t found = at;
-      while (found < entries_.size() && entries_[found].tensor != tensor.name) ++found;
-      if (found == entries_.size()) continue;
-      last_[found] = touched[i].ranges;
+      while (found < tensors.size() && tensors[found] != read.tensor) ++found;
+      if (found == tensors.size()) return;
+      if (pattern.entries[found].kind != PatternEntry::Kind::Fixed) last[found].swap(ranges);
       at = found + 1;
-    }
+    });
   }
 
- private:
   bool predicts(std::size_t at, const FileRange& range) const {
-    if (entries_[at].kind == PatternEntry::Kind::Fixed) return entries_[at].file == range;
-    return std::ranges::find(last_[at], range) != last_[at].end();
+    const PatternEntry& entry = pattern.entries[at];
+    if (entry.kind == PatternEntry::Kind::Fixed) return entry.file == range;
+    return std::ranges::find(last[at], range) != last[at].end();
   }
 
-  std::span<const PatternEntry> entries_;
-  std::vector<std::vector<FileRange>> last_;  // per entry, of the previous step
+  DerivedGraphCache graphs;
+  AccessPattern pattern;
+  std::uint64_t seen = 0;
+  DerivedPtr reads_of;
+  std::shared_ptr<const TemplateOutline> outline;  // of reads_of
+  std::vector<WeightRead> reads;
+  std::unordered_map<std::string, std::uint32_t> names;
+  std::vector<FileRange> ranges;             // of one read
+  std::vector<std::uint32_t> tensors;        // per entry
+  std::vector<std::vector<FileRange>> last;  // per entry, of the previous step
 };
 
-}  // namespace
+PatternTally::PatternTally(const SessionReader& reader, std::uint64_t steps)
+    : impl_(std::make_unique<Impl>(reader, steps)) {}
+PatternTally::~PatternTally() = default;
+
+std::expected<void, TraceError> PatternTally::add(const SessionReader::StepRow& row,
+                                                  StepDecoder& decoder) {
+  if (!is_complete_token(row.head)) return {};
+  return impl_->add(row, decoder);
+}
+AccessPattern PatternTally::take() { return std::move(impl_->pattern); }
+
+bool PatternTally::is_complete_token(const Step& head) {
+  return head.phase == Phase::Generate && head.graph.v != 0 && !head.aborted;
+}
 
 const char* to_text(Cause cause) {
   switch (cause) {
@@ -253,52 +405,38 @@ const char* to_text(Cause cause) {
 
 std::expected<Determinism, TraceError> determinism(const SessionReader& reader,
                                                    const ContinueCheck& keep_going) {
-  Comparison comparison;
-  const auto walked = each_generated(
-      reader, StepId{0}, keep_going,
-      [&](const DerivedPtr& derived, const Step& step) { comparison.add(derived, step); });
+  DeterminismTally tally(reader);
+  const auto walked = walk_outlines(
+      reader, kAllRows, keep_going,
+      [&](const SessionReader::StepRow& row, StepDecoder& step) { return tally.add(row, step); });
   if (!walked) return std::unexpected(walked.error());
-  return comparison.take();
+  return tally.take();
 }
 
-std::expected<AccessPattern, TraceError> access_pattern(const SessionReader& reader,
-                                                        const ContinueCheck& keep_going) {
-  // Step rows are enough to select the steps; only the second half is decoded.
-  std::vector<StepId> steps;
+std::expected<std::uint64_t, TraceError> complete_tokens(const SessionReader& reader,
+                                                         const ContinueCheck& keep_going) {
+  std::uint64_t steps = 0;
   bool wanted = true;
   const auto listed =
       reader.for_each_step_row(StepId{0}, kNone, [&](const SessionReader::StepRow& row) {
-        const Step& step = row.head;
-        if (step.phase == Phase::Generate && step.graph.v != 0 && !step.aborted)
-          steps.push_back(step.id);
+        steps += PatternTally::is_complete_token(row.head);
         return wanted = keep_going();
       });
   if (!wanted) return std::unexpected(cancelled_error());
   if (!listed) return std::unexpected(listed.error());
-  AccessPattern pattern;
-  Prediction& prediction = pattern.prediction;
-  prediction.steps_learned = (steps.size() + 1) / 2;
-  prediction.steps_tried = steps.size() - prediction.steps_learned;
-  if (steps.empty()) return pattern;
+  return steps;
+}
 
-  // The pattern is taken from the last step of the first half and tested on the second half.
-  std::optional<Predictor> predictor;
-  AccessSubset reads;
-  const auto walked = each_generated(reader, steps[prediction.steps_learned - 1], keep_going,
-                                     [&](const DerivedPtr& derived, const Step& step) {
-                                       if (step.aborted) return;
-                                       reads.select(derived, [&](const Access& access) {
-                                         return may_read_file(*derived->graph, access);
-                                       });
-                                       Prediction* const count = predictor ? &prediction : nullptr;
-                                       if (!predictor) {
-                                         pattern.entries = entries_of(reads, step);
-                                         predictor.emplace(pattern.entries);
-                                       }
-                                       predictor->follow(reads, step, count);
-                                     });
+std::expected<AccessPattern, TraceError> access_pattern(const SessionReader& reader,
+                                                        const ContinueCheck& keep_going) {
+  const auto steps = complete_tokens(reader, keep_going);
+  if (!steps) return std::unexpected(steps.error());
+  PatternTally tally(reader, *steps);
+  const auto walked = walk_outlines(
+      reader, kAllRows, keep_going,
+      [&](const SessionReader::StepRow& row, StepDecoder& step) { return tally.add(row, step); });
   if (!walked) return std::unexpected(walked.error());
-  return pattern;
+  return tally.take();
 }
 
 }  // namespace tt

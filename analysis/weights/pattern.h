@@ -8,10 +8,12 @@
 #include <array>
 #include <cstdint>
 #include <expected>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "analysis/common/page.h"
+#include "analysis/index/step_decoder.h"
 #include "tracer/format/access/access.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -45,6 +47,22 @@ struct Determinism {
   std::uint64_t accesses = 0;                      // accesses compared
   std::array<std::uint64_t, kCauses> differing{};  // accesses, by cause
   std::vector<FirstDifference> firsts;             // the first difference of each cause
+};
+// Compares the steps that a walk visits (analysis/index/walk_outlines.h), in order.
+class DeterminismTally {
+ public:
+  // The reader must outlive this object.
+  explicit DeterminismTally(const SessionReader& reader);
+  DeterminismTally(const DeterminismTally&) = delete;
+  DeterminismTally& operator=(const DeterminismTally&) = delete;
+  ~DeterminismTally();
+
+  std::expected<void, TraceError> add(const SessionReader::StepRow& row, StepDecoder& decoder);
+  Determinism take();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 std::expected<Determinism, TraceError> determinism(const SessionReader& reader,
                                                    const ContinueCheck& keep_going = never_cancel);
@@ -83,6 +101,27 @@ struct AccessPattern {
   std::vector<PatternEntry> entries;  // in op order
   Prediction prediction;
 };
+// Learns and tests the pattern of the steps that a walk visits, in order.
+class PatternTally {
+ public:
+  // `steps`: complete_tokens(reader). The reader must outlive this object.
+  PatternTally(const SessionReader& reader, std::uint64_t steps);
+  PatternTally(const PatternTally&) = delete;
+  PatternTally& operator=(const PatternTally&) = delete;
+  ~PatternTally();
+
+  // Whether a step counts for the pattern.
+  static bool is_complete_token(const Step& head);
+  std::expected<void, TraceError> add(const SessionReader::StepRow& row, StepDecoder& decoder);
+  AccessPattern take();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+// Number of steps that count for the pattern.
+std::expected<std::uint64_t, TraceError> complete_tokens(
+    const SessionReader& reader, const ContinueCheck& keep_going = never_cancel);
 // Empty if there is no step of phase GENERATE with a template.
 std::expected<AccessPattern, TraceError> access_pattern(
     const SessionReader& reader, const ContinueCheck& keep_going = never_cancel);

@@ -10,10 +10,12 @@
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "analysis/common/page.h"
+#include "analysis/index/step_decoder.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
@@ -44,6 +46,23 @@ struct ReadSequence {
 std::expected<ReadSequence, TraceError> reads_of(const ReadSequence& sequence,
                                                  const std::function<bool(const ReuseItem&)>& keep,
                                                  const ContinueCheck& keep_going = never_cancel);
+
+// Collects the reads of the steps that a walk visits (analysis/index/walk_outlines.h), in order.
+class ReadSequenceBuilder {
+ public:
+  // The reader must outlive this object.
+  ReadSequenceBuilder(const SessionReader& reader, Grain grain);
+  ReadSequenceBuilder(const ReadSequenceBuilder&) = delete;
+  ReadSequenceBuilder& operator=(const ReadSequenceBuilder&) = delete;
+  ~ReadSequenceBuilder();
+
+  std::expected<void, TraceError> add(const SessionReader::StepRow& row, StepDecoder& decoder);
+  ReadSequence take();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 // The reads of the steps `steps`. With Grain::Part, overlapping ranges are separate items: the
 // row that an embedding reads, and the complete tensor that a tied output reads.
