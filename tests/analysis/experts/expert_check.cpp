@@ -10,6 +10,8 @@
 
 #include "analysis/experts/expert_pinning.h"
 #include "analysis/experts/experts.h"
+#include "analysis/experts/turnover.h"
+#include "analysis/index/walk_outlines.h"
 #include "tests/analysis/tables/order_check.h"
 #include "tracer/format/access/access.h"
 
@@ -328,6 +330,21 @@ void expect_pinning(const SessionReader& reader) {
   }
 }
 
+// The sums of `generated`, from a walk over outlines.
+void expect_turnover(const SessionReader& reader, const std::vector<RouterUse>& generated) {
+  Turnover expected;
+  for (const RouterUse& use : generated) {
+    expected.followed += use.followed;
+    expected.turned += use.turned;
+  }
+  TurnoverTally tally(reader);
+  const auto walked = walk_outlines(
+      reader, kAllRows, never_cancel,
+      [&](const SessionReader::StepRow& row, StepDecoder& step) { return tally.add(row, step); });
+  EXPECT_TRUE(walked.has_value());
+  EXPECT_EQ(tally.result(), expected);
+}
+
 }  // namespace
 
 std::uint64_t expect_experts(const SessionReader& reader) {
@@ -357,6 +374,7 @@ std::uint64_t expect_experts(const SessionReader& reader) {
   for (const Phase phase : {Phase::Prompt, Phase::Generate}) {
     const auto of_phase = expert_use(reader, phase);
     EXPECT_TRUE(of_phase.has_value());
+    if (phase == Phase::Generate) expect_turnover(reader, *of_phase);
     for (const RouterUse& use : *of_phase) {
       std::vector<Chosen> own = of_router(all, {use.layer, use.router});
       std::erase_if(own, [&](const Chosen& chosen) { return chosen.phase != phase; });
