@@ -296,10 +296,39 @@ class WorkCheck {
   std::map<TemplateId, OfGraph> graphs_;
 };
 
-struct StepChecks {
+// The tokens of steps. They are read many at a time: a query per step takes longer than the checks.
+class TokenRows {
+ public:
+  explicit TokenRows(const SessionReader& reader) : reader_(reader) {}
+
+  // As reader.tokens(). Valid until the next call.
+  std::expected<std::span<const Token>, TraceError> of(std::uint32_t first, std::uint32_t count) {
+    constexpr std::uint32_t kAtOnce = 1024;
+    if (first < first_ || first - first_ > rows_.size() || rows_.size() - (first - first_) < count) {
+      auto rows = reader_.tokens(first, std::max(count, kAtOnce));
+      if (!rows) rows = reader_.tokens(first, count);  // tokens of later steps may be damaged
+      if (!rows) return std::unexpected(rows.error());
+      first_ = first;
+      rows_ = *std::move(rows);
+    }
+    const auto from = std::span<const Token>(rows_).subspan(first - first_);
+    return from.first(std::min<std::size_t>(count, from.size()));
+  }
+
+ private:
+  const SessionReader& reader_;
+  std::uint32_t first_ = 0;
+  std::vector<Token> rows_;
+};
+
+class StepChecks {
+ public:
   // An imported session may begin in the middle, and may not have the token counts of steps.
-  StepChecks(const SessionInfo& info, const LossCounters& losses)
-      : allow_gaps_(losses.steps_not_written > 0 ||
+  StepChecks(const SessionReader& reader, const SessionInfo& info, const LossCounters& losses)
+      : reader_(reader),
+        info_(info),
+        tokens_(reader),
+        allow_gaps_(losses.steps_not_written > 0 ||
                     !info.fact("trace.steps_without_token_count").empty()),
         allow_next_gap_(!info.fact("trace.imported_from").empty()) {}
 
@@ -312,13 +341,12 @@ struct StepChecks {
   CheckBuilder cells{Check::CacheCells};
   CheckBuilder experts{Check::Experts};
 
-  void check(const SessionReader& reader, const SessionInfo& info, const Step& step,
-             const GraphTemplate* graph) {
+  void check(const Step& step, const GraphTemplate* graph) {
     check_order(step);
-    check_tokens(reader, step);
+    check_tokens(step);
     if (graph != nullptr) {
-      check_ops(info, step, *graph);
-      check_slots(reader, info, step, *graph);
+      check_ops(step, *graph);
+      check_slots(step, *graph);
     }
     end_ = step.end;
   }
@@ -332,13 +360,13 @@ struct StepChecks {
       steps.wrong(std::format("step {} begins before the previous step ended", step.id.v));
   }
 
-  void check_tokens(const SessionReader& reader, const Step& step) {
+  void check_tokens(const Step& step) {
     if (step.n_tokens == 0) return;
     tokens.add_items(step.n_tokens);
     if (step.first_token < next_token_) {
       tokens.wrong(std::format("step {} evaluates token {} again", step.id.v, step.first_token));
     } else if (!allow_gaps_ && !allow_next_gap_) {
-      check_gap(reader, step);
+      check_gap(step);
     }
     allow_next_gap_ = false;
     next_token_ = std::max(next_token_, std::uint64_t{step.first_token} + step.n_tokens);
@@ -346,13 +374,13 @@ struct StepChecks {
 
   // A step must begin at the token after the previous step, a decoder after the tokens of its
   // encoder. Only tokens that an earlier request left in the cache may be skipped.
-  void check_gap(const SessionReader& reader, const Step& step) {
+  void check_gap(const Step& step) {
     constexpr std::uint64_t kAtOnce = 1024;
     std::uint64_t missing = 0, first = step.first_token;
     for (std::uint64_t at = next_token_; at < step.first_token;) {
       const std::uint64_t count = std::min(kAtOnce, step.first_token - at);
       const auto rows =
-          reader.tokens(static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(count));
+          reader_.tokens(static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(count));
       if (!rows) break;  // reported by the file check
       for (const Token& token : *rows) {
         if (token.reused) continue;
@@ -373,8 +401,8 @@ struct StepChecks {
     tokens.add_failures(missing - 1);
   }
 
-  void check_ops(const SessionInfo& info, const Step& step, const GraphTemplate& graph) {
-    if (step.dropped || info.level < Level::Detailed) return;
+  void check_ops(const Step& step, const GraphTemplate& graph) {
+    if (step.dropped || info_.level < Level::Detailed) return;
     // An imported log without times does not say which ops ran.
     if (step.timing == Timing::None && step.op_ends.empty()) return;
     ops.add_items();
@@ -392,14 +420,13 @@ struct StepChecks {
       times.wrong(std::format("step {}: its ops ran outside of the step", step.id.v));
   }
 
-  void check_slots(const SessionReader& reader, const SessionInfo& info, const Step& step,
-                   const GraphTemplate& graph) {
+  void check_slots(const Step& step, const GraphTemplate& graph) {
     std::vector<std::span<const std::int64_t>> listed;
     for (std::size_t i = 0; i < graph.slots.size() && i < step.slots.size(); ++i) {
       const std::vector<std::int64_t>& values = step.slots[i].ints;
       switch (graph.slots[i].kind) {
         case SlotKind::TokenIds:
-          check_ids(reader, step, values);
+          check_ids(step, values);
           break;
         case SlotKind::Positions:
           if (values.size() == step.n_tokens) listed.emplace_back(values);
@@ -408,21 +435,20 @@ struct StepChecks {
           check_cells(step, graph, graph.slots[i], values);
           break;
         case SlotKind::Experts:
-          check_experts(info, step, graph, graph.slots[i], values);
+          check_experts(step, graph, graph.slots[i], values);
           break;
         default:
           break;
       }
     }
-    check_positions(reader, step, listed);
+    check_positions(step, listed);
   }
 
   // Not checked if the graph reads the ids of only some of its tokens, or none (if the input
   // is embeddings).
-  void check_ids(const SessionReader& reader, const Step& step,
-                 const std::vector<std::int64_t>& values) {
+  void check_ids(const Step& step, const std::vector<std::int64_t>& values) {
     if (values.size() != step.n_tokens) return;
-    const auto rows = reader.tokens(step.first_token, step.n_tokens);
+    const auto rows = tokens_.of(step.first_token, step.n_tokens);
     if (!rows) return;  // reported by the file check
     ids.add_items(rows->size());
     for (std::size_t i = 0; i < rows->size(); ++i) {
@@ -435,10 +461,10 @@ struct StepChecks {
   // `listed`: the lists with a position for each token. Some models read several positions for each
   // token, and some also lists of other positions, such as those of a compressed cache. So one of
   // the lists must be that of the tokens.
-  void check_positions(const SessionReader& reader, const Step& step,
+  void check_positions(const Step& step,
                        const std::vector<std::span<const std::int64_t>>& listed) {
     if (listed.empty()) return;
-    const auto rows = reader.tokens(step.first_token, step.n_tokens);
+    const auto rows = tokens_.of(step.first_token, step.n_tokens);
     if (!rows) return;  // reported by the file check
     positions.add_items(rows->size());
     const auto of_tokens = [&](std::span<const std::int64_t> values) {
@@ -470,19 +496,20 @@ struct StepChecks {
     }
   }
 
-  void check_experts(const SessionInfo& info, const Step& step, const GraphTemplate& graph,
-                     const Slot& slot, const std::vector<std::int64_t>& values) {
+  void check_experts(const Step& step, const GraphTemplate& graph, const Slot& slot,
+                     const std::vector<std::int64_t>& values) {
     const auto per_token =
         static_cast<std::size_t>(std::max<std::int64_t>(graph.tensor(slot.tensor).ne[0], 1));
     for (std::size_t at = 0; at < values.size(); at += per_token) {
       const std::size_t end = std::min(at + per_token, values.size());
       experts.add_items(end - at);
-      std::set<std::int64_t> seen;
+      few_.clear();
+      many_.clear();
       for (std::size_t i = at; i < end; ++i) {
-        if (values[i] < 0 || (info.n_experts > 0 && values[i] >= info.n_experts)) {
+        if (values[i] < 0 || (info_.n_experts > 0 && values[i] >= info_.n_experts)) {
           experts.wrong(std::format("step {}: {} routes to expert {} of {}", step.id.v,
-                                    graph.tensor(slot.tensor).name, values[i], info.n_experts));
-        } else if (!seen.insert(values[i]).second) {
+                                    graph.tensor(slot.tensor).name, values[i], info_.n_experts));
+        } else if (is_repeated(values[i])) {
           experts.wrong(std::format("step {}: {} routes a token to expert {} twice", step.id.v,
                                     graph.tensor(slot.tensor).name, values[i]));
         }
@@ -490,32 +517,25 @@ struct StepChecks {
     }
   }
 
+  // Whether the expert was chosen before for the same token. Only a damaged file has many.
+  bool is_repeated(std::int64_t expert) {
+    constexpr std::size_t kFew = 64;
+    if (std::ranges::contains(few_, expert)) return true;
+    if (few_.size() == kFew) return !many_.insert(expert).second;
+    few_.push_back(expert);
+    return false;
+  }
+
+  const SessionReader& reader_;
+  const SessionInfo& info_;
+  TokenRows tokens_;
+  std::vector<std::int64_t> few_;  // experts of the token
+  std::set<std::int64_t> many_;    // the rest of them
   Ns end_{};
   std::uint64_t next_token_ = 0;
   // Whether gaps in the evaluated tokens are allowed, because a step is missing.
   bool allow_gaps_ = false, allow_next_gap_ = false;
 };
-
-// Skips what cannot be read; the file check reports it. Returns false if cancelled.
-bool walk(const SessionReader& reader, const SessionInfo& info, const ContinueCheck& keep_going,
-          GraphChecks& graphs, StepChecks& steps, WorkCheck& work) {
-  const std::uint32_t n_steps =
-      std::min(reader.step_count().value_or(0), reader.step_rows().value_or(UINT32_MAX));
-  for (std::uint32_t i = 0; i < n_steps; ++i) {
-    if (!keep_going()) return false;
-    const auto step = reader.step(StepId{i});
-    if (!step) {
-      steps.skip_step();
-      continue;
-    }
-    const auto graph = step->graph.v != 0 ? reader.graph(step->graph).value_or(nullptr)
-                                          : std::shared_ptr<const GraphTemplate>();
-    if (graph) graphs.check(info, *step, *graph);
-    steps.check(reader, info, *step, graph.get());
-    if (graph) work.check(*step, *graph);
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -547,21 +567,31 @@ std::string Validation::verdict() const {
 
 std::expected<Validation, TraceError> validate(const std::filesystem::path& file,
                                                const ContinueCheck& keep_going) {
-  const auto problems = check_session(file, keep_going);
-  if (!problems) return std::unexpected(problems.error());
-  Validation validation;
-  validation.checks.push_back(check_file(*problems));
   const auto reader = SessionReader::open(file);
   const auto info = reader ? reader->info() : std::unexpected(reader.error());
-  if (!info) return validation;
-
+  Validation validation;
+  if (!info) {
+    const auto problems = check_session(file, keep_going);
+    if (!problems) return std::unexpected(problems.error());
+    validation.checks.push_back(check_file(*problems));
+    return validation;
+  }
   const LossCounters losses = reader->losses().value_or(LossCounters{});
   validation.missing = join(missing_data(losses));
   GraphChecks graphs;
-  StepChecks steps(*info, losses);
+  StepChecks steps(*reader, *info, losses);
   WorkCheck work(*info);
-  if (!walk(*reader, *info, keep_going, graphs, steps, work))
-    return std::unexpected(cancelled_error());
+  // Skips what cannot be read; the file check reports it.
+  const auto problems = check_session(file, keep_going, [&](StepId, const Step* step) {
+    if (step == nullptr) return steps.skip_step();
+    const auto graph = step->graph.v != 0 ? reader->graph(step->graph).value_or(nullptr)
+                                          : std::shared_ptr<const GraphTemplate>();
+    if (graph) graphs.check(*info, *step, *graph);
+    steps.check(*step, graph.get());
+    if (graph) work.check(*step, *graph);
+  });
+  if (!problems) return std::unexpected(problems.error());
+  validation.checks.push_back(check_file(*problems));
   const auto add = [&](CheckBuilder& check, const char* noun, const char* rest = "") {
     const std::string summary = counted(check.items_checked(), noun) + rest;
     validation.checks.push_back(std::move(check).done(summary));

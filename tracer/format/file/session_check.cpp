@@ -46,7 +46,8 @@ void check_database(const std::filesystem::path& path, ContinueCheck& keep_going
 }  // namespace
 
 std::expected<std::vector<std::string>, TraceError> check_session(
-    const std::filesystem::path& path, const std::function<bool()>& continue_check) {
+    const std::filesystem::path& path, const std::function<bool()>& continue_check,
+    const std::function<void(StepId, const Step*)>& step_read) {
   bool active = true;
   ContinueCheck keep_going = [&] {
     return active = active && (!continue_check || continue_check());
@@ -88,18 +89,37 @@ std::expected<std::vector<std::string>, TraceError> check_session(
   const auto n_steps = reader->step_count();
   if (!n_steps) report(n_steps.error());
   std::set<AllocationId> seen;
-  for (std::uint32_t i = 0; n_steps && i < *n_steps && problems.size() < kMaxProblems; ++i) {
-    if (!keep_going()) return std::unexpected(cancelled_error());
-    const auto step = reader->step(StepId{i});
-    if (!step) {
-      report(step.error());
-      continue;
-    }
-    if (step->allocation.v != 0 && seen.insert(step->allocation).second)
-      if (const auto allocation = reader->allocation(step->allocation); !allocation)
+  const auto check = [&](const Step& step) {
+    if (step.allocation.v != 0 && seen.insert(step.allocation).second)
+      if (const auto allocation = reader->allocation(step.allocation); !allocation)
         report(allocation.error());
-    if (n_tokens && std::uint64_t{step->first_token} + step->n_tokens > *n_tokens)
-      problems.push_back(std::format("step {} refers to tokens that do not exist", i));
+    if (n_tokens && std::uint64_t{step.first_token} + step.n_tokens > *n_tokens)
+      report({TraceError::Kind::Damaged,
+              std::format("step {} refers to tokens that do not exist", step.id.v)});
+    if (step_read) step_read(step.id, &step);
+  };
+  // Reading ends at each step that cannot be read, and goes on after it. The count of steps in the
+  // file is untrusted.
+  const std::uint64_t with_rows = reader->step_rows().value_or(UINT32_MAX);
+  for (std::uint64_t next = 0; n_steps && next < *n_steps;) {
+    if (problems.size() >= kMaxProblems && (!step_read || next >= with_rows)) break;
+    const auto read = reader->for_each_step(StepId{static_cast<std::uint32_t>(next)},
+                                            static_cast<std::uint32_t>(*n_steps - next),
+                                            [&](const Step& step) {
+                                              if (!keep_going()) return false;
+                                              check(step);
+                                              next = std::uint64_t{step.id.v} + 1;
+                                              return true;
+                                            });
+    if (!keep_going()) return std::unexpected(cancelled_error());
+    if (read) break;
+    const StepId id{static_cast<std::uint32_t>(next++)};
+    if (const auto step = reader->step(id)) {
+      check(*step);
+    } else {
+      report(step.error());
+      if (step_read) step_read(id, nullptr);
+    }
   }
   const auto check_step = [&](const char* what, StepId step) {
     // A writer may have added both after the steps were counted.

@@ -96,9 +96,11 @@ class SessionReader {
 
 // Full check: application id, version, SQLite integrity, every blob decodes, every step's
 // template and allocation exist, counts agree. Returns the problems; empty: the file is valid.
-// Error Cancelled when `keep_going`, called every few milliseconds, returns false.
+// Error Cancelled when `keep_going`, called every few milliseconds, returns false. `step_read` gets
+// each step in order, for further checks in the same pass; null: it cannot be read.
 std::expected<std::vector<std::string>, TraceError> check_session(
-    const std::filesystem::path& path, const std::function<bool()>& keep_going = {});
+    const std::filesystem::path& path, const std::function<bool()>& keep_going = {},
+    const std::function<void(StepId, const Step*)>& step_read = {});
 
 // Merges the WAL of a session that a dead process left Running, and marks it Recovered.
 // Returns nullopt if there is nothing to recover: the session has ended, its writer is
