@@ -1,12 +1,17 @@
 // Gathers the data of a report.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <functional>
+#include <future>
 #include <map>
+#include <ranges>
 #include <utility>
 
 #include "analysis/aggregate/step_shares.h"
 #include "analysis/common/op_info.h"
-#include "analysis/experts/experts.h"
+#include "analysis/experts/turnover.h"
+#include "analysis/index/walk_outlines.h"
 #include "analysis/report/report.h"
 
 namespace tt {
@@ -81,13 +86,15 @@ std::optional<Bytes> available_memory(const SessionInfo& info) {
 
 std::expected<void, TraceError> gather_mapped(const ReadSequence& sequence, ReportData& data,
                                               const ContinueCheck& keep_going) {
-  const auto mapped = reads_of(
-      sequence, [](const ReuseItem& item) { return item.source == Source::Disk; }, keep_going);
-  if (!mapped) return std::unexpected(mapped.error());
-  data.mapped_read = mapped->bytes();
-  data.mapped_distinct = mapped->distinct_bytes();
+  const auto is_mapped = [](const ReuseItem& item) { return item.source == Source::Disk; };
+  for (const ReuseItem& item : sequence.items | std::views::filter(is_mapped)) {
+    data.mapped_read += Bytes{item.reads * item.file.length};
+    data.mapped_distinct += Bytes{item.file.length};
+  }
   data.available = available_memory(data.info);
   if (!data.available || *data.available >= data.mapped_distinct) return {};
+  const auto mapped = reads_of(sequence, is_mapped, keep_going);
+  if (!mapped) return std::unexpected(mapped.error());
   const ReuseQuery query{.grain = Grain::Part, .capacities = {*data.available}};
   const auto found = reuse(*mapped, query, keep_going);
   if (!found) return std::unexpected(found.error());
@@ -97,15 +104,40 @@ std::expected<void, TraceError> gather_mapped(const ReadSequence& sequence, Repo
   return {};
 }
 
-std::expected<void, TraceError> gather_reuse(const SessionReader& reader, ReportData& data,
+// What one pass over the steps finds: the order of reads, and how tokens differ in it.
+std::expected<ReadSequence, TraceError> gather_reads(const SessionReader& reader, ReportData& data,
+                                                     const ContinueCheck& keep_going) {
+  const auto tokens = complete_tokens(reader, keep_going);
+  if (!tokens) return std::unexpected(tokens.error());
+  DeterminismTally determinism(reader);
+  PatternTally pattern(reader, *tokens);
+  TurnoverTally turnover(reader);
+  ReadSequenceBuilder reads(reader, Grain::Part);
+  const auto walked = walk_outlines(
+      reader, kAllRows, keep_going,
+      [&](const SessionReader::StepRow& row,
+          StepDecoder& decoder) -> std::expected<void, TraceError> {
+        if (auto added = determinism.add(row, decoder); !added) return added;
+        if (auto added = pattern.add(row, decoder); !added) return added;
+        if (data.info.n_experts > 0)
+          if (auto added = turnover.add(row, decoder); !added) return added;
+        return reads.add(row, decoder);
+      });
+  if (!walked) return std::unexpected(walked.error());
+  data.determinism = determinism.take();
+  data.prediction = pattern.take().prediction;
+  data.experts_followed = turnover.result().followed;
+  data.experts_turned = turnover.result().turned;
+  return reads.take();
+}
+
+std::expected<void, TraceError> gather_reuse(const ReadSequence& sequence, ReportData& data,
                                              const ContinueCheck& keep_going) {
-  const auto sequence = weight_reads(reader, kAllRows, Grain::Part, keep_going);
-  if (!sequence) return std::unexpected(sequence.error());
-  const std::uint64_t all = sequence->distinct_bytes().v;
+  const std::uint64_t all = sequence.distinct_bytes().v;
   ReuseQuery query{.grain = Grain::Part};
   for (std::uint64_t i = 0; i <= kCapacities; ++i)
     query.capacities.push_back(Bytes{all / kCapacities * i + all % kCapacities * i / kCapacities});
-  auto found = reuse(*sequence, query, keep_going);
+  auto found = reuse(sequence, query, keep_going);
   if (!found) return std::unexpected(found.error());
   data.weights_read = found->bytes;
   data.weights_distinct = found->distinct;
@@ -113,20 +145,30 @@ std::expected<void, TraceError> gather_reuse(const SessionReader& reader, Report
   data.lru = std::move(found->lru);
   data.pin = std::move(found->pin);
   data.belady = std::move(found->belady);
-  return gather_mapped(*sequence, data, keep_going);
+  return gather_mapped(sequence, data, keep_going);
 }
 
-std::expected<void, TraceError> gather_experts(const SessionReader& reader, ReportData& data,
-                                               const ContinueCheck& keep_going) {
-  if (data.info.n_experts == 0) return {};
-  const auto routers = expert_use(reader, Phase::Generate, keep_going);
-  if (!routers) return std::unexpected(routers.error());
-  for (const RouterUse& router : *routers) {
-    data.experts_followed += router.followed;
-    data.experts_turned += router.turned;
+// Validates on a thread of its own: this takes as long as all other figures together.
+class Validating {
+ public:
+  explicit Validating(const std::filesystem::path& file)
+      : validation_(
+            std::async([this, file] { return validate(file, [this] { return !stopped_; }); })) {}
+  ~Validating() { stopped_ = true; }  // and the future waits for the thread
+  Validating(const Validating&) = delete;
+  Validating& operator=(const Validating&) = delete;
+
+  std::expected<Validation, TraceError> result(const ContinueCheck& keep_going) {
+    do {
+      if (!keep_going()) return std::unexpected(cancelled_error());
+    } while (validation_.wait_for(std::chrono::milliseconds(10)) == std::future_status::timeout);
+    return validation_.get();
   }
-  return {};
-}
+
+ private:
+  std::atomic<bool> stopped_ = false;
+  std::future<std::expected<Validation, TraceError>> validation_;
+};
 
 std::expected<Breakdown, TraceError> by(Axis axis, const SessionIndex& index,
                                         const ContinueCheck& keep_going) {
@@ -140,6 +182,7 @@ std::expected<ReportData, TraceError> gather_report_data(const std::filesystem::
                                                          const SessionReader& reader,
                                                          const ContinueCheck& keep_going,
                                                          const ProgressCallback& progress) {
+  Validating validating(file);
   ReportData data;
   data.info = index.info();
   data.left_out = index.left_out();
@@ -154,7 +197,6 @@ std::expected<ReportData, TraceError> gather_report_data(const std::filesystem::
     place = *std::move(answer);
     return true;
   };
-  AccessPattern pattern;
   Sequentiality order;
   const auto stop = [&]() -> std::expected<ReportData, TraceError> {
     return std::unexpected(error);
@@ -172,21 +214,17 @@ std::expected<ReportData, TraceError> gather_report_data(const std::filesystem::
   if (!got(sequentiality(index, {}, kDefaultGap, {.from = 0, .limit = 0}, keep_going), order))
     return stop();
   data.read_order = order.total;
-  progress("comparing tokens");
-  if (!got(determinism(reader, keep_going), data.determinism)) return stop();
-  if (const auto experts = gather_experts(reader, data, keep_going); !experts)
-    return std::unexpected(experts.error());
-  progress("learning the order of reads");
-  if (!got(access_pattern(reader, keep_going), pattern)) return stop();
-  data.prediction = pattern.prediction;
   gather_steps(index, data);
   if (const auto devices = gather_devices(index, reader, data); !devices)
     return std::unexpected(devices.error());
+  progress("comparing tokens");
+  const auto reads = gather_reads(reader, data, keep_going);
+  if (!reads) return std::unexpected(reads.error());
   progress("replaying reads");
-  if (const auto read = gather_reuse(reader, data, keep_going); !read)
-    return std::unexpected(read.error());
+  if (const auto replayed = gather_reuse(*reads, data, keep_going); !replayed)
+    return std::unexpected(replayed.error());
   progress("validating");
-  if (!got(validate(file, keep_going), data.validation)) return stop();
+  if (!got(validating.result(keep_going), data.validation)) return stop();
   return data;
 }
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <format>
+#include <map>
 #include <tuple>
 #include <utility>
 
 #include "analysis/common/file_bytes.h"
+#include "analysis/common/op_info.h"
 #include "analysis/common/walk_steps.h"
 
 namespace tt {
@@ -110,16 +112,29 @@ std::uint64_t SpentTime::other_ns() const {
 
 namespace {
 
-// Sets `mapped`.
+// Sets `mapped`. Steps of a template read the same bytes, except where a list selects them.
 std::expected<void, TraceError> add_mapped(const SessionReader& reader, std::uint32_t steps,
                                            DiskUse& disk, const ContinueCheck& keep_going) {
+  struct OfTemplate {
+    std::vector<Access> listed{};
+    std::size_t ran = 0;  // the most ops that a step so far executed
+  };
   FileBytes mapped;
+  std::map<TemplateId, OfTemplate> templates;
   const auto read = walk_derived_steps(
       reader, {.from = 0, .limit = steps}, keep_going,
       [&](const DerivedPtr& derived, const Step& step) {
         if (derived == nullptr) return;
         const GraphTemplate& graph = *derived->graph;
-        for_each_access(graph, derived->accesses, step,
+        const auto [at, fresh] = templates.try_emplace(step.graph);
+        OfTemplate& of = at->second;
+        for (std::size_t i = 0; fresh && i < derived->accesses.size(); ++i)
+          if (const Access& access = derived->accesses[i];
+              access.slot != kNoSlot && may_read_file(graph, access))
+            of.listed.push_back(access);
+        const std::size_t ran = step.ops_run(graph.ops.size());
+        const bool more = ran > std::exchange(of.ran, std::max(ran, of.ran));
+        for_each_access(graph, more ? derived->accesses : of.listed, step,
                         [&](const StepAccess& access) { mapped.add_reads(graph, access); });
       });
   disk.mapped = mapped.size().v;
