@@ -8,14 +8,11 @@
 // session of the benchmarks (big_session.h).
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <format>
-#include <fstream>
 #include <functional>
 #include <print>
 #include <random>
@@ -27,41 +24,14 @@
 #include "analysis/aggregate/raster.h"
 #include "analysis/weights/sequentiality.h"
 #include "bench/analysis/big_session.h"
+#include "bench/analysis/stopwatch.h"
 #include "bench/budget.h"
 
 namespace {
 
-// Elapsed time and CPU time of this process, in milliseconds. On a machine with other load
-// only the CPU time is meaningful.
-struct Elapsed {
-  double wall_ms = 0, cpu_ms = 0;
-};
-
-class Stopwatch {
- public:
-  Elapsed elapsed() const {
-    return {std::chrono::duration<double, std::milli>(Clock::now() - begin_).count(),
-            process_cpu_ms() - cpu_start_};
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  static double process_cpu_ms() {
-    timespec t{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
-  }
-  Clock::time_point begin_ = Clock::now();
-  double cpu_start_ = process_cpu_ms();
-};
-
-double anonymous_mb() {
-  std::ifstream in("/proc/self/status");
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("RssAnon:")) return std::stod(line.substr(8)) / 1024;
-  }
-  return 0;
-}
+using tt::bench::anonymous_mb;
+using tt::bench::Elapsed;
+using tt::bench::Stopwatch;
 
 void report(const std::string& name, const std::vector<Elapsed>& times, double budget) {
   const auto at = [&](double Elapsed::* of, double share) {
