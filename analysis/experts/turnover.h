@@ -1,5 +1,5 @@
-// How many experts of a token its predecessor had, too. The same figures as the sums of expert_use()
-// (experts.h), without a walk of their own. Any thread.
+// How many experts of a token its predecessor had, too. The same figures as the sums of
+// expert_use() (experts.h), without a walk of their own. Any thread.
 #pragma once
 
 #include <cstdint>

@@ -101,9 +101,9 @@ StepDecoder::Parts StepDecoder::parts_of(const OutlineRule& of) {
     list(runs, listed_);
     return {.count = tt::parts_of(*graph_, of.example, listed_), .listed = slot.values};
   }
-  if (slot.words != 0) return {.count = slot.distinct,
-            .listed = slot.values,
-            .set = step_.words_of(slot).first(of.words)};
+  if (slot.words != 0)
+    return {
+        .count = slot.distinct, .listed = slot.values, .set = step_.words_of(slot).first(of.words)};
   if (!rule.separate && is_ascending(runs)) {
     std::uint64_t count = 0;
     for (const StepOutline::Run& run : runs) count += below(run, rule.limit) - below(run, 0);

@@ -113,16 +113,18 @@ std::expected<ReadSequence, TraceError> gather_reads(const SessionReader& reader
   PatternTally pattern(reader, *tokens);
   TurnoverTally turnover(reader);
   ReadSequenceBuilder reads(reader, Grain::Part);
-  const auto walked = walk_outlines(
-      reader, kAllRows, keep_going,
-      [&](const SessionReader::StepRow& row,
-          StepDecoder& decoder) -> std::expected<void, TraceError> {
-        if (auto added = determinism.add(row, decoder); !added) return added;
-        if (auto added = pattern.add(row, decoder); !added) return added;
-        if (data.info.n_experts > 0)
-          if (auto added = turnover.add(row, decoder); !added) return added;
-        return reads.add(row, decoder);
-      });
+  const auto walked = walk_outlines(reader, kAllRows, keep_going,
+                                    [&](const SessionReader::StepRow& row,
+                                        StepDecoder& decoder) -> std::expected<void, TraceError> {
+                                      if (auto added = determinism.add(row, decoder); !added)
+                                        return added;
+                                      if (auto added = pattern.add(row, decoder); !added)
+                                        return added;
+                                      if (data.info.n_experts > 0)
+                                        if (auto added = turnover.add(row, decoder); !added)
+                                          return added;
+                                      return reads.add(row, decoder);
+                                    });
   if (!walked) return std::unexpected(walked.error());
   data.determinism = determinism.take();
   data.prediction = pattern.take().prediction;

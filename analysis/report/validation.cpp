@@ -304,7 +304,8 @@ class TokenRows {
   // As reader.tokens(). Valid until the next call.
   std::expected<std::span<const Token>, TraceError> of(std::uint32_t first, std::uint32_t count) {
     constexpr std::uint32_t kAtOnce = 1024;
-    if (first < first_ || first - first_ > rows_.size() || rows_.size() - (first - first_) < count) {
+    if (first < first_ || first - first_ > rows_.size() ||
+        rows_.size() - (first - first_) < count) {
       auto rows = reader_.tokens(first, std::max(count, kAtOnce));
       if (!rows) rows = reader_.tokens(first, count);  // tokens of later steps may be damaged
       if (!rows) return std::unexpected(rows.error());
@@ -461,8 +462,7 @@ class StepChecks {
   // `listed`: the lists with a position for each token. Some models read several positions for each
   // token, and some also lists of other positions, such as those of a compressed cache. So one of
   // the lists must be that of the tokens.
-  void check_positions(const Step& step,
-                       const std::vector<std::span<const std::int64_t>>& listed) {
+  void check_positions(const Step& step, const std::vector<std::span<const std::int64_t>>& listed) {
     if (listed.empty()) return;
     const auto rows = tokens_.of(step.first_token, step.n_tokens);
     if (!rows) return;  // reported by the file check

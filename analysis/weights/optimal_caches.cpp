@@ -80,8 +80,7 @@ std::uint64_t OptimalCaches::take_from_older(std::size_t cache, std::uint32_t pl
   while (taken < needed) {
     place = last_with_bytes(bit, place);
     const bool of_block = place != kNone;
-    std::uint64_t& bytes =
-        of_block ? bytes_of(order_.item_at(place), cache) : of_no_block_[cache];
+    std::uint64_t& bytes = of_block ? bytes_of(order_.item_at(place), cache) : of_no_block_[cache];
     const std::uint64_t some = std::min(bytes, needed - taken);
     bytes -= some;
     taken += some;
@@ -121,8 +120,8 @@ std::vector<OptimalCaches::Saved> OptimalCaches::saved() const {
   for (std::size_t cache = 0; cache < in_part_.size(); ++cache) {
     whole.reads += whole_from_[cache].reads;
     whole.bytes += whole_from_[cache].bytes;
-    out.push_back(
-        {.reads = whole.reads + in_part_[cache].reads, .bytes = whole.bytes + in_part_[cache].bytes});
+    out.push_back({.reads = whole.reads + in_part_[cache].reads,
+                   .bytes = whole.bytes + in_part_[cache].bytes});
   }
   return out;
 }

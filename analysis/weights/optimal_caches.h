@@ -66,7 +66,7 @@ class OptimalCaches {
   // places, and for each kGroup of these groups; these may have too many bits.
   static constexpr std::uint32_t kGroup = 16;
   std::array<std::vector<Caches>, 3> with_bytes_;
-  std::vector<Saved> in_part_;  // per cache: of blocks that were not saved completely
+  std::vector<Saved> in_part_;     // per cache: of blocks that were not saved completely
   std::vector<Saved> whole_from_;  // per cache: of blocks saved completely in it and larger ones
 };
 

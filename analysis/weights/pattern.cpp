@@ -164,8 +164,7 @@ struct DeterminismTally::Impl {
       return result.differing[at] > differing[at];
     };
     result.identical += result.differing == differing;
-    result.same_weights +=
-        !grew(Cause::Experts) && !grew(Cause::Graph) && !grew(Cause::Unfinished);
+    result.same_weights += !grew(Cause::Experts) && !grew(Cause::Graph) && !grew(Cause::Unfinished);
     return {};
   }
 

@@ -21,8 +21,8 @@
 namespace tt {
 
 struct ReadBlock {
-  std::uint64_t size = 0;                 // total of the items
-  std::uint32_t first_end = 0, items = 0; // in ReadBlocks::ends
+  std::uint64_t size = 0;                  // total of the items
+  std::uint32_t first_end = 0, items = 0;  // in ReadBlocks::ends
 };
 
 struct ReadBlocks {

@@ -100,10 +100,10 @@ std::expected<LruReuse, TraceError> lru_reuse(const ReadSequence& sequence,
     // The distance is 0 only if the sizes in a damaged file overflow.
     const int width = std::bit_width(std::max<std::uint64_t>(distance.v, 1));
     auto& bucket = buckets[distance == kNever ? 64 : static_cast<std::size_t>(width - 1)];
-    auto& point = points[distance == kNever ? sorted.size()
-                                            : static_cast<std::size_t>(
-                                                  std::ranges::lower_bound(sorted, distance) -
-                                                  sorted.begin())];
+    auto& point = points[distance == kNever
+                             ? sorted.size()
+                             : static_cast<std::size_t>(std::ranges::lower_bound(sorted, distance) -
+                                                        sorted.begin())];
     bucket.reads += block.items;
     bucket.bytes.v += block.size;
     point.reads += block.items;
@@ -113,7 +113,8 @@ std::expected<LruReuse, TraceError> lru_reuse(const ReadSequence& sequence,
   out.histogram.first = buckets.back();
   std::size_t used = 64;
   while (used > 0 && buckets[used - 1].reads == 0) --used;
-  out.histogram.buckets.assign(buckets.begin(), buckets.begin() + static_cast<std::ptrdiff_t>(used));
+  out.histogram.buckets.assign(buckets.begin(),
+                               buckets.begin() + static_cast<std::ptrdiff_t>(used));
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     points[i].capacity = sorted[i];
     if (i == 0) continue;
@@ -132,11 +133,12 @@ std::expected<std::vector<CachePoint>, TraceError> belady_curve(const ReadSequen
   const std::vector<Bytes> sorted = ascending(capacities);
   std::vector<CachePoint> points;
   while (points.size() < sorted.size()) {
-    const auto some = std::span(sorted).subspan(points.size()).first(
-        std::min(sorted.size() - points.size(), OptimalCaches::kMax));
+    const auto some = std::span(sorted)
+                          .subspan(points.size())
+                          .first(std::min(sorted.size() - points.size(), OptimalCaches::kMax));
     OptimalCaches caches(blocks, some);
-    const auto read = blocks.for_each(sequence, keep_going,
-                                      [&](std::uint32_t block) { caches.read(block); });
+    const auto read =
+        blocks.for_each(sequence, keep_going, [&](std::uint32_t block) { caches.read(block); });
     if (!read) return std::unexpected(read.error());
     const auto saved = caches.saved();
     for (std::size_t i = 0; i < some.size(); ++i)

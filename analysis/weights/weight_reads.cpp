@@ -21,8 +21,8 @@ struct ReadSequenceBuilder::Impl {
     OpId op{};                              // of the access
     // Of the access; its range is that of the view, and with Grain::Tensor that of the tensor.
     ReuseItem item{};
-    bool whole = false;                   // of the access: all its parts are this item
-    std::vector<std::uint32_t> items{};   // the run; of an access per part, kNone: not known yet
+    bool whole = false;                  // of the access: all its parts are this item
+    std::vector<std::uint32_t> items{};  // the run; of an access per part, kNone: not known yet
     std::vector<std::pair<OpId, ReuseItem>> unknown{};  // the run, before the first step
   };
 
@@ -33,7 +33,8 @@ struct ReadSequenceBuilder::Impl {
     std::uint64_t steps = 0;
   };
 
-  static TemplateReads reads_of_template(const DerivedGraph& derived, const StepDecoder& decoder, Grain grain) {
+  static TemplateReads reads_of_template(const DerivedGraph& derived, const StepDecoder& decoder,
+                                         Grain grain) {
     const GraphTemplate& graph = *derived.graph;
     TemplateReads out{.outline = decoder.outline(), .pieces = {}};
     const auto all = std::span(derived.accesses);
@@ -221,11 +222,10 @@ std::expected<ReadSequence, TraceError> reads_of(const ReadSequence& sequence,
 std::expected<ReadSequence, TraceError> weight_reads(const SessionReader& reader, PageRange steps,
                                                      Grain grain, const ContinueCheck& keep_going) {
   ReadSequenceBuilder builder(reader, grain);
-  const auto walked =
-      walk_outlines(reader, steps, keep_going,
-                    [&](const SessionReader::StepRow& row, StepDecoder& decoder) {
-                      return builder.add(row, decoder);
-                    });
+  const auto walked = walk_outlines(reader, steps, keep_going,
+                                    [&](const SessionReader::StepRow& row, StepDecoder& decoder) {
+                                      return builder.add(row, decoder);
+                                    });
   if (!walked) return std::unexpected(walked.error());
   return builder.take();
 }

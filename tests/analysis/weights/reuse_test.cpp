@@ -80,9 +80,9 @@ TEST(Reuse, BeladyAndPinCurvesMatchSimulation) {
   }
 }
 
-// Steps as of a model: the row of a token, layers whose weights are always read together, one weight
-// that every layer reads, and routed experts. Some steps are cancelled, prompts read many rows, and
-// two kinds of graphs order the weights differently.
+// Steps as of a model: the row of a token, layers whose weights are always read together, one
+// weight that every layer reads, and routed experts. Some steps are cancelled, prompts read many
+// rows, and two kinds of graphs order the weights differently.
 ReadSequence decoded_sequence(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t n) { return static_cast<std::uint32_t>(random() % n); };
@@ -104,7 +104,8 @@ ReadSequence decoded_sequence(std::uint64_t seed) {
       for (std::uint32_t e = 0; e < experts; ++e)
         if (below(2) == 0) routed.push_back(e);
       for (const std::uint32_t half : {0U, 1U})
-        for (const std::uint32_t e : routed) weights.push_back(from + per_layer + half * experts + e);
+        for (const std::uint32_t e : routed)
+          weights.push_back(from + per_layer + half * experts + e);
       if (prompt && seed % 3 == 0 && weights.size() > 1) std::swap(weights.front(), weights.back());
     }
     if (below(6) == 0) weights.resize(below(weights.size() + 1));
@@ -293,8 +294,7 @@ TEST(Reuse, BeladyMatchesExhaustiveSearchOfUnequalSizes) {
 TEST(Reuse, OverflowingSizesHaveABucket) {
   constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
   const ReadSequence sequence = sequence_of({kHalf, kHalf}, {0, 1, 0});
-  const ReuseHistogram histogram =
-      lru_reuse(sequence, {}).value().histogram;
+  const ReuseHistogram histogram = lru_reuse(sequence, {}).value().histogram;
   ASSERT_EQ(histogram.buckets.size(), 1U);
   EXPECT_EQ(histogram.buckets[0].reads, 1U);
   EXPECT_EQ(histogram.first.reads, 2U);

@@ -103,14 +103,14 @@ std::expected<std::vector<std::string>, TraceError> check_session(
   const std::uint64_t with_rows = reader->step_rows().value_or(UINT32_MAX);
   for (std::uint64_t next = 0; n_steps && next < *n_steps;) {
     if (problems.size() >= kMaxProblems && (!step_read || next >= with_rows)) break;
-    const auto read = reader->for_each_step(StepId{static_cast<std::uint32_t>(next)},
-                                            static_cast<std::uint32_t>(*n_steps - next),
-                                            [&](const Step& step) {
-                                              if (!keep_going()) return false;
-                                              check(step);
-                                              next = std::uint64_t{step.id.v} + 1;
-                                              return true;
-                                            });
+    const auto read =
+        reader->for_each_step(StepId{static_cast<std::uint32_t>(next)},
+                              static_cast<std::uint32_t>(*n_steps - next), [&](const Step& step) {
+                                if (!keep_going()) return false;
+                                check(step);
+                                next = std::uint64_t{step.id.v} + 1;
+                                return true;
+                              });
     if (!keep_going()) return std::unexpected(cancelled_error());
     if (read) break;
     const StepId id{static_cast<std::uint32_t>(next++)};
