@@ -5,6 +5,7 @@
 #include "cli/terminal/standard_output.h"
 #include "program/command_line.h"
 #include "program/guarded_main.h"
+#include "tracer/format/file/shared_memory_guard.h"
 
 namespace {
 
@@ -21,5 +22,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return tt::guarded_main("tt", [&] { return run(argc, argv); });
+  return tt::guarded_main("tt", [&] {
+    tt::guard_shared_memory();
+    return run(argc, argv);
+  });
 }

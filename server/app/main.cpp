@@ -34,6 +34,7 @@
 #include "server/sessions/work_folder.h"
 #include "tracer/engine/backends.h"
 #include "tracer/format/file/session_reader.h"
+#include "tracer/format/file/shared_memory_guard.h"
 #include "tracer/sandbox/confinement.h"
 #include "tracer/sandbox/sandbox.h"
 
@@ -169,6 +170,10 @@ int run(int argc, char** argv) {
   tt::load_backends([library = log.of("llama.cpp")](tt::LibraryLine kind, std::string_view line) {
     library.write(level_of(kind), line);
   });
+  tt::CrashMarker crash_marker(options->data_dir / "crashed-models");
+  crash_marker.install();
+  tt::guard_shared_memory();
+  // From here on sessions are opened.
   if (!prepare_folder(options->data_dir, log)) return 1;
 
   tt::SessionStore sessions(options->data_dir, options->sessions);
@@ -206,8 +211,6 @@ int run(int argc, char** argv) {
   };
   frontend_options.websocket_message_bytes = tt::kMaxCommandBytes;
   tt::HttpFrontend frontend(frontend_options, hub);
-  tt::CrashMarker crash_marker(options->data_dir / "crashed-models");
-  crash_marker.install();
   tt::CheckedModels checked_models(options->data_dir / "checked-models");
   tt::SessionLog session_log(log);
   tt::GenerationStreams streams;

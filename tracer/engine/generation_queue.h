@@ -3,7 +3,7 @@
 //
 // The model's files are mapped. They are checked (size, mtime, inode) when a request is submitted
 // and before it runs, and the request is rejected if a file has changed since it was loaded. If one
-// is truncated while a step runs, the request fails (tracer/gguf/mapping_guard.h).
+// is truncated while a step runs, the request fails (tracer/format/file/mapping_guard.h).
 //
 // All public functions may be called from any thread.
 #pragma once

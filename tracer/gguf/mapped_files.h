@@ -9,7 +9,7 @@
 
 #include "tracer/format/model/ids.h"
 #include "tracer/format/model/session.h"
-#include "tracer/gguf/mapping_guard.h"
+#include "tracer/format/file/mapping_guard.h"
 
 namespace tt {
 

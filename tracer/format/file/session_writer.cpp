@@ -7,9 +7,11 @@
 #include <atomic>
 #include <cassert>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <format>
 #include <optional>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -117,6 +119,10 @@ struct SessionWriter::Impl {
   void fail(const TraceError& error);
   Status write_final_state(const SessionInfo& info, const LossCounters& losses);
   Status merge_wal();
+  // Finalizes the statements before it closes the connection: the last close removes the WAL.
+  void disconnect();
+  // A new connection, after an error that the old one keeps (shared_memory_guard.h).
+  Status reconnect();
 };
 
 Status SessionWriter::Impl::prepare() {
@@ -207,6 +213,21 @@ Status SessionWriter::Impl::merge_wal() {
   // Fails while a reader has the file open; the file then stays in WAL mode, complete and with
   // an empty WAL.
   (void)db->run("PRAGMA journal_mode=DELETE");
+  return {};
+}
+
+void SessionWriter::Impl::disconnect() {
+  for (Statement* s : {&begin, &commit, &add_template, &add_allocation, &add_token, &add_step,
+                       &add_faults, &add_minor_faults, &add_residency, &page_count})
+    *s = Statement();
+  db.reset();
+}
+
+Status SessionWriter::Impl::reconnect() {
+  disconnect();
+  auto opened = Database::open(path, Database::Mode::ReadWrite);
+  if (!opened) return std::unexpected(opened.error());
+  db = *std::move(opened);
   return {};
 }
 
@@ -380,16 +401,18 @@ Status SessionWriter::finish(const SessionInfo& info, const LossCounters& losses
     (void)impl.db->run("PRAGMA wal_checkpoint(TRUNCATE)");
     done = impl.write_final_state(info, losses);
   }
+  // Readers of the lost shared memory get errors, too, and end.
+  constexpr int kReconnects = 100;
+  constexpr std::chrono::milliseconds kPause{20};
+  for (int i = 0; i < kReconnects && !done && done.error().kind == TraceError::Kind::Io; ++i) {
+    if (i > 0) std::this_thread::sleep_for(kPause);
+    if (auto again = impl.reconnect(); !again) return again;
+    done = impl.write_final_state(info, losses);
+  }
   if (!done) impl.fail(done.error());
   const Status merged = impl.merge_wal();
   if (done && !merged) done = merged;
-
-  // Finalize statements before closing the connection: the last close removes the WAL.
-  for (Statement* s : {&impl.begin, &impl.commit, &impl.add_template, &impl.add_allocation,
-                       &impl.add_token, &impl.add_step, &impl.add_faults, &impl.add_minor_faults,
-                       &impl.add_residency, &impl.page_count})
-    *s = Statement();
-  impl.db.reset();
+  impl.disconnect();
   return done;
 }
 

@@ -9,6 +9,7 @@
 #include <format>
 
 #include "tracer/format/file/input_file.h"
+#include "tracer/format/file/shared_memory_guard.h"
 
 namespace tt {
 
@@ -43,11 +44,19 @@ TraceError disk_full(const std::string& path) {
 
 TraceError error_of(int code, int system_errno, const std::string& path, const char* detail) {
   using Kind = TraceError::Kind;
+  if (code == kSharedMemoryLost)
+    return {Kind::Io,
+            std::format("another program truncated {}-shm, which SQLite needs while a session is "
+                        "recorded. What was recorded until then is kept.",
+                        path)};
   switch (code & 0xff) {
     case SQLITE_FULL:
       return disk_full(path);
     case SQLITE_IOERR:
       if (out_of_space(system_errno) || disk_is_full(path)) return disk_full(path);
+      // Deleted while it was opened.
+      if (system_errno == ENOENT && access(path.c_str(), F_OK) != 0)
+        return {Kind::NotFound, path + " does not exist any more"};
       if (code == SQLITE_IOERR_SHMOPEN || code == SQLITE_IOERR_SHMSIZE ||
           code == SQLITE_IOERR_SHMMAP || code == SQLITE_IOERR_SHMLOCK)
         return {Kind::WalUnsupported,

@@ -1,5 +1,5 @@
-// A model file that is truncated while it is mapped and read.
-#include "tracer/gguf/mapping_guard.h"
+// A file that is truncated while it is mapped and read.
+#include "tracer/format/file/mapping_guard.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
