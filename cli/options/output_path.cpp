@@ -8,6 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "tracer/format/file/session_edit.h"
+
 namespace tt::cli {
 
 namespace fs = std::filesystem;
@@ -29,14 +31,18 @@ fs::path without_links(fs::path path) {
   return failed ? path : real;
 }
 
-// The input that is the same file as `output`, by device and inode.
+// The input that is the same file as `output`, by device and inode; a journal also by its name: it
+// need not exist, and SQLite would use the output as one.
 std::optional<fs::path> same_input(const fs::path& output, const std::vector<fs::path>& inputs) {
   std::error_code none;
+  const fs::path written = without_links(fs::absolute(output));
   const auto is_output = [&](const fs::path& file) { return fs::equivalent(output, file, none); };
   for (const fs::path& input : inputs) {
     if (is_output(input)) return input;
+    const fs::path read = without_links(fs::absolute(input));
     for (const char* journal : kJournals)
-      if (const fs::path file = fs::path(input) += journal; is_output(file)) return file;
+      if (const fs::path file = fs::path(read) += journal; is_output(file) || file == written)
+        return fs::path(input) += journal;
     // A run folder has no folders in it.
     if (!fs::is_directory(input, none)) continue;
     std::error_code failed;
@@ -77,6 +83,8 @@ std::expected<fs::path, std::string> output_path(const fs::path& output, Target 
   }
   if (fs::exists(status) && !force)
     return wrong("already exists. Choose another name or use --force.");
+  if (fs::exists(status) && is_being_recorded(output).value_or(false))
+    return wrong("is being recorded. Choose another name or wait until it has ended.");
   const fs::path file =
       fs::exists(status) ? fs::canonical(output, none) : without_links(fs::absolute(output));
   const fs::path folder = file.parent_path();

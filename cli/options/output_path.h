@@ -16,7 +16,7 @@ enum class Target : char { File, FileOrPipe, Folder };
 // - If `output` is a link, its target is written, or created if it does not exist. The returned
 // path
 //   contains no links, so the link is kept.
-// - Without `force`, existing files are not allowed.
+// - Without `force`, existing files are not allowed; a session that is being recorded never is.
 // - One of the `inputs` is never allowed, also not through a link or another path: nor the journal
 //   files of an input, nor a file in an input that is a folder.
 // - "-" is not allowed: commands that can write to standard output check for it before the call.

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "tests/cli/tt_program.h"
+#include "tests/support/sessions/small_session.h"
+#include "tracer/format/file/session_writer.h"
 
 namespace tt {
 namespace {
@@ -60,6 +62,37 @@ TEST(Output, RejectsInputFiles) {
     EXPECT_TRUE(result.err.contains(". Choose another name")) << result.err;
     EXPECT_EQ(contents(folder / c.input), before);
   }
+  // A journal that does not exist yet: SQLite would take the output for one.
+  for (const char* arguments : {"report s.ttrace --format md -o s.ttrace-journal",
+                                "export soft --format csv -o ./s.ttrace-journal"}) {
+    SCOPED_TRACE(arguments);
+    const Result result = run_tt(folder, arguments);
+    EXPECT_EQ(result.code, 1);
+    EXPECT_TRUE(result.err.contains("is the same file as the input ")) << result.err;
+    EXPECT_FALSE(fs::exists(folder / "s.ttrace-journal"));
+  }
+}
+
+TEST(Output, NeverReplacesASessionThatIsBeingRecorded) {
+  const test::TempFolder folder;
+  record_session(folder);
+  ASSERT_EQ(run_tt(folder, "export s.ttrace -o s.ndjson").code, 0);
+  auto writer = SessionWriter::create(folder / "live.ttrace", test::SmallSession::small_info());
+  ASSERT_TRUE(writer.has_value()) << writer.error().message;
+  fs::create_symlink("live.ttrace", folder / "link");
+  for (const char* arguments :
+       {"import s.ndjson -o live.ttrace --force", "record -p a -n 1 -t 1 -o link --force",
+        "report s.ttrace --format md -o live.ttrace --force",
+        "export s.ttrace --format csv -o link --force"}) {
+    SCOPED_TRACE(arguments);
+    const Result result = run_tt(folder, arguments);
+    EXPECT_EQ(result.code, 1);
+    EXPECT_TRUE(result.err.contains("is being recorded")) << result.err;
+  }
+  SessionInfo info = test::SmallSession::small_info();
+  info.state = SessionState::Done;
+  EXPECT_TRUE((*writer)->finish(info, {}).has_value());
+  EXPECT_EQ(run_tt(folder, "show live.ttrace").code, 0);
 }
 
 TEST(Output, ReplacesExistingFilesOnlyWithForce) {
