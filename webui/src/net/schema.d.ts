@@ -304,7 +304,12 @@ export interface paths {
         readonly get: operations["session"];
         readonly put?: never;
         readonly post?: never;
-        /** Delete a session. It can be restored until `restore_until_utc_ns` */
+        /**
+         * Delete a session. It can be restored until `restore_until_utc_ns`
+         * @description Needs no free disk space. On a full disk the file is removed at once: `restore_until_utc_ns`
+         *     has then passed. Requests that read the session meanwhile are completed. 409: the session is
+         *     being recorded.
+         */
         readonly delete: operations["delete"];
         readonly options?: never;
         readonly head?: never;
