@@ -110,50 +110,24 @@ void send(Response& response, ExportSlot slot, const std::string& name, std::str
       });
 }
 
-std::uint64_t folder_bytes(const fs::path& folder) {
-  std::uint64_t bytes = 0;
-  std::error_code none;
-  for (fs::recursive_directory_iterator at(folder, none), end; !none && at != end;
-       at.increment(none)) {
-    std::error_code no_file;
-    const std::uint64_t size = at->file_size(no_file);
-    if (!no_file) bytes += size;
-  }
-  return bytes;
-}
-
-// Creates `folder`, which must not exist. Stops when the disk or the quota is full or the
-// client disconnects.
+// Creates `folder`, which must not exist. Stops when the disk is full or the client disconnects.
 std::expected<void, Problem> make_folder(const Request& request, Retention& retention,
                                          const SessionReader& reader,
                                          const ExportRequest& export_request,
                                          const fs::path& folder) {
-  using Clock = std::chrono::steady_clock;
-  const fs::path work = folder.parent_path();
+  auto claim = retention.claim(Retention::kBetweenChecks);
+  if (!claim) return std::unexpected(claim.error());
   std::optional<Problem> rejected;
-  const auto check_space = [&] {
-    const std::uint64_t bytes = folder_bytes(work);
-    rejected = retention.check_file_size(bytes);
-  };
   const ContinueCheck connected = while_connected(request);
-  Clock::time_point next = Clock::now();
   const ContinueCheck keep_going = [&] {
-    if (!connected()) return false;
-    if (!rejected) rejected = retention.check_writing();
-    if (rejected) return false;
-    if (const auto begun = Clock::now(); begun >= next) {
-      check_space();
-      const auto looked = Clock::now();  // spend most of the time writing, not checking
-      next = looked + std::chrono::milliseconds(100) + 10 * (looked - begun);
-    }
-    return !rejected;
+    if (!rejected) rejected = claim->check();
+    return !rejected && connected();
   };
   const ExportRange& range = export_request.options.range;
   const WriteResult made = export_request.run_folder
                                ? export_run_folder(reader, range, folder, keep_going)
                                : export_parts(reader, range, export_request.parts, folder,
                                               export_request.part_rows, keep_going);
-  if (made && !rejected) check_space();
   if (rejected) return std::unexpected(*std::move(rejected));
   if (!made) return std::unexpected(problem_of(made.error()));
   return {};

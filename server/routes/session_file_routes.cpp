@@ -120,13 +120,11 @@ void send_ended(const Request& request, Response& response, const SessionFile& s
 // Sends a snapshot of a session that is being recorded, or that still has a WAL.
 void send_snapshot(Response& response, const SessionFile& session, SessionStore& sessions,
                    Retention& retention, std::uint64_t bytes) {
-  if (const auto large = retention.check_file_size(bytes)) return respond(response, *large);
   auto claim = retention.claim(bytes);
   if (!claim) return respond(response, claim.error());
   std::uint64_t copied_bytes = 0;
   const auto room = [&](std::uint64_t written) -> std::expected<void, TraceError> {
-    auto rejected = claim->before_write(written - std::exchange(copied_bytes, written));
-    if (!rejected) rejected = retention.check_file_size(written);
+    const auto rejected = claim->before_write(written - std::exchange(copied_bytes, written));
     if (!rejected) return {};
     return std::unexpected(TraceError{TraceError::Kind::DiskFull, rejected->detail});
   };

@@ -100,6 +100,11 @@ std::optional<Problem> Retention::check_session_space() {
   return std::nullopt;
 }
 
+void Retention::make_room(std::uint64_t bytes) {
+  const std::scoped_lock lock(sweep_mutex_);
+  enforce_quota(bytes);
+}
+
 std::optional<Problem> Retention::check_file_size(std::uint64_t bytes) const {
   if (!options_.keep_bytes || bytes <= *options_.keep_bytes) return std::nullopt;
   return Problem{ErrorCode::QuotaReached,
@@ -116,11 +121,6 @@ std::expected<Retention::Claim, Problem> Retention::claim(std::uint64_t bytes) {
   }
   claim.left_ = bytes;
   return claim;
-}
-
-std::optional<Problem> Retention::check_writing() {
-  auto some = claim(kBlockBytes);
-  return some ? std::nullopt : std::optional(std::move(some.error()));
 }
 
 Retention::Claim::Claim(Claim&& other) noexcept
@@ -147,6 +147,12 @@ std::optional<Problem> Retention::Claim::before_write(std::uint64_t bytes) {
   left_ -= bytes;
   writing_ = bytes;
   return std::nullopt;
+}
+
+std::optional<Problem> Retention::Claim::check() {
+  if (retention_->try_claim(0)) return std::nullopt;
+  const std::scoped_lock lock(retention_->sweep_mutex_);
+  return retention_->claim_space(0);
 }
 
 bool Retention::try_claim(std::uint64_t bytes) {

@@ -62,6 +62,8 @@ class Retention {
   // write, by removing old sessions to below the quota; returns a problem only when the limit is
   // exceeded and nothing more can be removed.
   std::optional<Problem> check_session_space();
+  // Call before a session file of `bytes` is added: removes old sessions as for a new recording.
+  void make_room(std::uint64_t bytes);
   // Whether a session file of `bytes` fits into the quota.
   std::optional<Problem> check_file_size(std::uint64_t bytes) const;
 
@@ -75,6 +77,9 @@ class Retention {
     ~Claim();
     // Call before each block is written. More than what was claimed is claimed now.
     std::optional<Problem> before_write(std::uint64_t bytes);
+    // For files whose blocks pass through other hands: call at least once per claimed bytes
+    // written. Whether what was claimed is still free after what was written.
+    std::optional<Problem> check();
 
    private:
     friend class Retention;
@@ -84,9 +89,8 @@ class Retention {
   };
   // Frees space only by purging deleted sessions.
   std::expected<Claim, Problem> claim(std::uint64_t bytes);
-  // Call frequently while files are written whose blocks pass through other hands: whether there is
-  // still space for the next blocks.
-  std::optional<Problem> check_writing();
+  // What an export or a conversion writes at most between two calls of Claim::check().
+  static constexpr std::uint64_t kBetweenChecks = 1u << 20;
 
   DataUsage room() const;
   const RetentionOptions& options() const { return options_; }

@@ -188,6 +188,8 @@ void SessionStore::finish_files() {
     name.resize(name.size() - std::string_view("-wal").size());
     open.emplace_back(name);
   }
+  // Deleted while they were read, or while they waited for this.
+  for (const DeletedSession& deleted : trash_.all()) open.push_back(deleted.path);
   for (const fs::path& path : open) readers_->finish(path);
 }
 

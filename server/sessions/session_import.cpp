@@ -145,9 +145,11 @@ std::expected<void, Problem> SessionImport::add(std::span<const char> bytes) {
 
 // Converts a log or run folder to a session file; path_ is the session file afterwards.
 std::expected<void, Problem> SessionImport::convert(const ContinueCheck& wanted) {
+  auto claim = retention_.claim(Retention::kBetweenChecks);
+  if (!claim) return std::unexpected(claim.error());
   std::optional<Problem> full;
   const ContinueCheck keep_going = [&] {
-    if (!full) full = retention_.check_writing();
+    if (!full) full = claim->check();
     return !full && wanted();
   };
   // `full` is the reason why a conversion that it stopped has failed.
@@ -159,7 +161,7 @@ std::expected<void, Problem> SessionImport::convert(const ContinueCheck& wanted)
     const auto made = exchange::import_log(path_, session, keep_going);
     if (!made) return failed_with(problem_of_upload(made.error(), path_));
   } else {
-    const auto run = unpack(keep_going);
+    const auto run = unpack(*claim, keep_going);
     if (!run) return failed_with(run.error());
     auto made = exchange::import_run_folder(*run, session, keep_going);
     if (!made) {
@@ -176,7 +178,7 @@ std::expected<void, Problem> SessionImport::convert(const ContinueCheck& wanted)
 
 // Unpacks the archive, deletes it, and returns the folder.
 std::expected<std::filesystem::path, Problem> SessionImport::unpack(
-    const ContinueCheck& keep_going) {
+    Retention::Claim& claim, const ContinueCheck& keep_going) {
   auto run = folder_.path() / "run";
   std::error_code failed;
   std::filesystem::create_directory(run, failed);
@@ -185,7 +187,7 @@ std::expected<std::filesystem::path, Problem> SessionImport::unpack(
   const auto read = exchange::read_tar(
       path_, exchange::kImportedFiles, run,
       [&](std::uint64_t) -> std::expected<void, TraceError> {
-        room = to_expected(retention_.check_writing());
+        room = to_expected(claim.check());
         if (room) return {};
         return std::unexpected(TraceError{TraceError::Kind::DiskFull, room.error().detail});
       },
@@ -215,6 +217,9 @@ std::expected<SessionStore::ImportResult, Problem> SessionImport::finish(
       told.push_back(problem_of_upload({TraceError::Kind::Damaged, problem}, path_).detail);
     return std::unexpected(damaged(told));
   }
+  std::error_code failed;
+  if (const auto bytes = std::filesystem::file_size(path_, failed); !failed)
+    retention_.make_room(bytes);
   auto taken = sessions_.take(path_);
   if (!taken) return std::unexpected(problem_of_upload(taken.error(), path_));
   return *std::move(taken);

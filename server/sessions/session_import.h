@@ -41,7 +41,8 @@ class SessionImport {
   SessionImport(SessionStore& sessions, Retention& retention, Retention::Claim claim,
                 WorkFolder folder, int file, ImportForm form);
   std::expected<void, Problem> convert(const ContinueCheck& keep_going);
-  std::expected<std::filesystem::path, Problem> unpack(const ContinueCheck& keep_going);
+  std::expected<std::filesystem::path, Problem> unpack(Retention::Claim& claim,
+                                                       const ContinueCheck& keep_going);
 
   SessionStore& sessions_;
   Retention& retention_;

@@ -43,7 +43,8 @@ class SessionStore {
   // WAL mode, and the end of the last lease makes it a single file.
   using Lease = std::shared_ptr<const void>;
   Lease lease(const SessionFile& file) const;
-  // The same for all sessions without leases: once a second, and when the server stops.
+  // The same for all sessions without leases, deleted ones included: once a second, and when the
+  // server stops.
   void finish_files();
   // Identifies the state of the session file and the build of this program: results are the
   // same as long as the tag is the same. nullopt while the session is being recorded, and when

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "tests/support/sessions/small_session.h"
 #include "tests/support/small_disk.h"
 #include "tests/support/wait.h"
+#include "tracer/format/file/session_edit.h"
 
 namespace tt::test {
 namespace {
@@ -84,7 +87,7 @@ TEST(SessionEnd, OneFileWhenReadMeanwhile) {
     });
   }
   WsClient page(server.port());
-  page.send(kText, R"({"type": "subscribe", "session": "*", "kinds": ["steps", "tokens"]})");
+  page.send(kText, R"({"type": "subscribe", "session": "*", "kinds": ["step", "token"]})");
   std::vector<std::string> ids;
   httplib::Client client = http_client(server.url);
   for (int i = 0; i < 12; ++i) {
@@ -135,6 +138,23 @@ struct Unfinished {
   std::string id;
   std::unique_ptr<SessionReader> reader;
 };
+
+// Deleted sessions can be restored, so their files are finished, too.
+TEST(SessionEnd, DeletedWhileItIsReadBecomesOneFile) {
+  ensure_backends_loaded();
+  TestServer server;
+  ASSERT_TRUE(server.wait_until_loaded());
+  Unfinished session(server, "Once");
+  ASSERT_EQ(server.del("/api/v1/sessions/" + session.id).status, 200);
+  const fs::path file = server.sessions.trash().all().at(0).path;
+  EXPECT_TRUE(in_wal_mode(file));
+  server.sessions.finish_files();
+  EXPECT_TRUE(session.reader->step(StepId{0}).has_value()) << "the reader is not disturbed";
+  session.reader.reset();
+  server.sessions.finish_files();
+  EXPECT_FALSE(in_wal_mode(file));
+  EXPECT_EQ(journals(file.parent_path()), std::vector<std::string>{});
+}
 
 TEST(SessionEnd, DeletedAndRestoredWhileItIsRead) {
   ensure_backends_loaded();
@@ -206,58 +226,178 @@ TEST(SessionEnd, FullDiskAllowsToDelete) {
   }
 }
 
-// Uploads, snapshots and exports together leave the reserve alone, to the byte.
+// Uploads, snapshots, exports of folders and conversions together leave the reserve to the recording
+// that runs, and the recording loses nothing.
 TEST(SessionEnd, ReserveIsHeldAgainstAllWritersTogether) {
-  constexpr std::uint64_t kReserve = 8u << 20;
-  const SmallDisk disk(16);
+  ensure_backends_loaded();
+  constexpr std::uint64_t kReserve = 12u << 20;
+  const SmallDisk disk(24);
   ASSERT_EQ(disk.problem(), "");
-  TestServer server({.model = {},
-                     .data = disk.path(),
+  TestServer server({.data = disk.path(),
                      .retention = {.max_age = {}, .keep_bytes = {}, .disk_reserve = kReserve}});
+  ASSERT_TRUE(server.wait_until_loaded());
+  const std::string ended = record(server);
   const SmallSession session({small_step(0)});
   std::string upload = read_bytes(session.path);
   upload.resize(3u << 20);  // rejected when it is complete
+  const std::string url = "http://127.0.0.1:" + std::to_string(server.port);
+  const auto exported = http_client(url).Get("/api/v1/sessions/" + ended + "/export?format=ndjson");
+  ASSERT_TRUE(exported && exported->status == 200);
+  const std::string log = exported->body;
+  const std::string running = start_long_request(server);
+  const auto recorded_bytes = [&] {
+    std::uint64_t bytes = 0;
+    for (const char* suffix : {"", "-wal", "-shm", "-reserve"}) {
+      std::error_code none;
+      const auto size = fs::file_size(disk.path() / (running + ".ttrace" + suffix), none);
+      if (!none) bytes += size;
+    }
+    return bytes;
+  };
   std::atomic<bool> stop = false;
   std::uint64_t fewest_free = UINT64_MAX;
   std::thread watch([&] {
-    while (!stop) fewest_free = std::min(fewest_free, fs::space(disk.path()).available);
+    while (!stop) {
+      // The recording may use the reserve.
+      const std::uint64_t free = fs::space(disk.path()).available;
+      fewest_free = std::min(fewest_free, free + recorded_bytes());
+    }
   });
-  std::atomic<int> full = 0, other = 0;
+  std::mutex mutex;
+  std::map<std::string, std::map<int, int>> answers;  // kind, status: how many
+  const auto count = [&](const std::string& kind, const httplib::Result& answer) {
+    const std::scoped_lock lock(mutex);
+    // No answer: the server has answered before it read everything.
+    ++answers[kind][answer ? answer->status : 0];
+    if (!answer) return;
+    if (answer->status == 507) {
+      EXPECT_NE(answer->body.find("--disk-reserve"), std::string::npos) << answer->body;
+    } else {
+      EXPECT_TRUE(answer->status < 500 || answer->status == 503) << answer->body;
+    }
+  };
+  const auto in_blocks = [&](std::size_t offset, httplib::DataSink& sink) {
+    const std::size_t bytes = std::min<std::size_t>(64u << 10, upload.size() - offset);
+    if (bytes > 0) return sink.write(upload.data() + offset, bytes);
+    sink.done();
+    return true;
+  };
+  constexpr const char* kUploads = "/api/v1/sessions";
+  using Client = httplib::Client;
+  const std::pair<std::string, std::function<httplib::Result(Client&)>> kinds[] = {
+      {"upload",
+       [&](Client& client) { return client.Post(kUploads, upload, "application/octet-stream"); }},
+      {"upload of unknown size",
+       [&](Client& client) { return client.Post(kUploads, in_blocks, "application/octet-stream"); }},
+      {"log",
+       [&](Client& client) { return client.Post(kUploads, log, "application/x-ndjson"); }},
+      {"folder",
+       [&](Client& client) {
+         return client.Get("/api/v1/sessions/" + ended + "/export?format=folder");
+       }},
+      {"parts",
+       [&](Client& client) {
+         return client.Get("/api/v1/sessions/" + ended + "/export?format=parquet&part_rows=1000");
+       }},
+      {"snapshot",
+       [&](Client& client) { return client.Get("/api/v1/sessions/" + running + "/file"); }}};
   std::vector<std::thread> clients;
-  for (int i = 0; i < 8; ++i) {
-    clients.emplace_back([&, i] {
-      httplib::Client client = http_client("http://127.0.0.1:" + std::to_string(server.port));
-      for (int round = 0; round < 5; ++round) {
-        // With the size announced, and without.
-        const auto answer =
-            i % 2 == 0 ? client.Post("/api/v1/sessions", upload, "application/octet-stream")
-                       : client.Post(
-                             "/api/v1/sessions",
-                             [&](std::size_t offset, httplib::DataSink& sink) {
-                               const std::size_t bytes =
-                                   std::min<std::size_t>(64u << 10, upload.size() - offset);
-                               if (bytes == 0) {
-                                 sink.done();
-                                 return true;
-                               }
-                               return sink.write(upload.data() + offset, bytes);
-                             },
-                             "application/octet-stream");
-        if (!answer) continue;  // the server has answered before it read everything
-        ++(answer->status == 507 ? full : other);
-        if (answer->status == 507)
-          EXPECT_NE(answer->body.find("--disk-reserve"), std::string::npos) << answer->body;
-        else
-          EXPECT_LT(answer->status, 500) << answer->body;
-      }
-    });
+  for (const auto& [kind, send] : kinds) {
+    for (int i = 0; i < 2; ++i) {
+      clients.emplace_back([&] {
+        Client client = http_client(url);
+        for (int round = 0; round < 5; ++round) count(kind, send(client));
+      });
+    }
   }
   for (std::thread& client : clients) client.join();
   stop = true;
   watch.join();
+  cancel_and_wait(server, running);
   EXPECT_GE(fewest_free, kReserve);
-  EXPECT_GT(full.load(), 0);
-  EXPECT_GT(other.load(), 0);
+  int full = 0;
+  for (const auto& [kind, statuses] : answers) {
+    for (const auto& [status, times] : statuses) {
+      RecordProperty(kind + " " + std::to_string(status), times);
+      if (status == 507) full += times;
+    }
+  }
+  EXPECT_GT(full, 0);
+  const auto losses = SessionReader::open(disk.path() / (running + ".ttrace")).value().losses();
+  EXPECT_EQ(losses.value().steps_not_written, 0u);
+  EXPECT_TRUE(check_session(disk.path() / (running + ".ttrace")).value().empty());
+}
+
+// Another program truncates -shm, the index of the WAL that SQLite maps, while a session is recorded
+// and read: this recording ends with the reason, the server and its next recordings do not.
+TEST(SessionEnd, TruncatedSharedMemoryEndsOnlyItsRecording) {
+  const TempFolder folder;
+  RunningServer server(folder.path(), {"-t", "1", "-tb", "1", "-c", "2048"});
+  ASSERT_TRUE(server.wait_until_loaded());
+  WsClient page(server.port());
+  page.send(kText, R"({"type": "subscribe", "session": "*", "kinds": ["step", "token", "op"]})");
+  httplib::Client client = http_client(server.url);
+  std::vector<std::string> ids;
+  for (const std::uintmax_t bytes : {0U, 100U, 20'000U}) {
+    SCOPED_TRACE(bytes);
+    const std::string id = server.start_long_request();
+    ASSERT_FALSE(id.empty());
+    ids.push_back(id);
+    std::atomic<bool> stop = false;
+    std::vector<std::thread> readers;
+    for (const char* kind : {"/hot", "/steps", ""}) {
+      readers.emplace_back([&, kind] {
+        httplib::Client get = http_client(server.url);
+        while (!stop) {
+          const auto answer = get.Get("/api/v1/sessions/" + id + kind);
+          ASSERT_TRUE(answer) << "the server has ended";
+          if (answer->status == 500) {
+            EXPECT_NE(answer->body.find("-shm"), std::string::npos) << answer->body;
+          }
+        }
+      });
+    }
+    const int steps = server.get("/api/v1/sessions/" + id)["steps"];
+    fs::resize_file(folder.path() / (id + ".ttrace-shm"), bytes);
+    const auto generated = [&] {
+      return server.get("/api/v1/generate/" + id).value("generated", 0);
+    };
+    const int before = generated();
+    EXPECT_TRUE(wait_until([&] { return generated() >= before + 20; })) << "generation goes on";
+    EXPECT_EQ(client.Delete("/api/v1/generate/" + id)->status, 202);
+    const json ended = server.wait_for_end(id);
+    stop = true;
+    for (std::thread& reader : readers) reader.join();
+    EXPECT_NE(ended.value("error", "").find("truncated"), std::string::npos) << ended;
+    const json session = server.get("/api/v1/sessions/" + id);
+    EXPECT_EQ(session["state"], "failed") << session;
+    EXPECT_GE(session["steps"], steps);
+  }
+  const std::string next = server.start_long_request();
+  ASSERT_FALSE(next.empty());
+  EXPECT_EQ(client.Delete("/api/v1/generate/" + next)->status, 202);
+  EXPECT_EQ(server.wait_for_end(next)["state"], "cancelled");
+  ids.push_back(next);
+  server.program.signal(SIGTERM);
+  EXPECT_EQ(server.program.wait(), 0);
+  expect_single_valid_files(folder.path(), ids);
+}
+
+// Sessions that are uploaded faster than the server sweeps.
+TEST(SessionEnd, QuotaMakesRoomForUploads) {
+  const SmallSession session({small_step(0)});
+  const std::uint64_t quota = 5 * fs::file_size(session.path);
+  TestServer server({.model = {}, .retention = {.max_age = {}, .keep_bytes = quota, .disk_reserve = 0}});
+  const TempFolder folder;
+  for (int i = 0; i < 20; ++i) {
+    const fs::path copy = folder / "s.ttrace";
+    fs::copy_file(session.path, copy, fs::copy_options::overwrite_existing);
+    ASSERT_TRUE(rename_session(copy, "title " + std::to_string(i)).has_value());
+    const TestResponse taken = import_session(server, read_bytes(copy));
+    EXPECT_EQ(taken.status, 201) << taken.body;
+    EXPECT_LE(server.retention.room().data_bytes, quota);
+    EXPECT_TRUE(std::ranges::contains(session_ids(server), taken.body["id"].get<std::string>()));
+  }
 }
 
 // Requests with a quota that holds few sessions: none is rejected while others can be removed.
