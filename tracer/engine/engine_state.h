@@ -8,10 +8,10 @@
 
 #include "tracer/engine/engine.h"
 #include "tracer/engine/grammar.h"
+#include "tracer/format/file/mapping_guard.h"
 #include "tracer/gguf/gguf_index.h"
 #include "tracer/gguf/llama_handles.h"
 #include "tracer/gguf/mapped_files.h"
-#include "tracer/format/file/mapping_guard.h"
 #include "tracer/memory/memory_manager.h"
 #include "tracer/probe/probe.h"
 #include "tracer/recorder/step_pool.h"

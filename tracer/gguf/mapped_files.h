@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "tracer/format/file/mapping_guard.h"
 #include "tracer/format/model/ids.h"
 #include "tracer/format/model/session.h"
-#include "tracer/format/file/mapping_guard.h"
 
 namespace tt {
 

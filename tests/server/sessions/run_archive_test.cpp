@@ -139,9 +139,10 @@ TEST_F(RunArchive, RespectsFreeDiskSpace) {
   for (const char* query : {"format=folder", "part_rows=1000"}) {
     const std::string path = "/api/v1/sessions/" + id + "/export?" + query;
     {
-      TestServer server({.model = {},
-                         .data = data.path(),
-                         .retention = {.max_age = {}, .keep_bytes = {}, .disk_reserve = 1ULL << 60}});
+      TestServer server(
+          {.model = {},
+           .data = data.path(),
+           .retention = {.max_age = {}, .keep_bytes = {}, .disk_reserve = 1ULL << 60}});
       const TestResponse rejected = server.get(path);
       EXPECT_EQ(rejected.status, 507) << rejected.body;
       EXPECT_EQ(rejected.body["code"], "quota_reached");

@@ -226,8 +226,8 @@ TEST(SessionEnd, FullDiskAllowsToDelete) {
   }
 }
 
-// Uploads, snapshots, exports of folders and conversions together leave the reserve to the recording
-// that runs, and the recording loses nothing.
+// Uploads, snapshots, exports of folders and conversions together leave the reserve to the
+// recording that runs, and the recording loses nothing.
 TEST(SessionEnd, ReserveIsHeldAgainstAllWritersTogether) {
   ensure_backends_loaded();
   constexpr std::uint64_t kReserve = 12u << 20;
@@ -288,9 +288,10 @@ TEST(SessionEnd, ReserveIsHeldAgainstAllWritersTogether) {
       {"upload",
        [&](Client& client) { return client.Post(kUploads, upload, "application/octet-stream"); }},
       {"upload of unknown size",
-       [&](Client& client) { return client.Post(kUploads, in_blocks, "application/octet-stream"); }},
-      {"log",
-       [&](Client& client) { return client.Post(kUploads, log, "application/x-ndjson"); }},
+       [&](Client& client) {
+         return client.Post(kUploads, in_blocks, "application/octet-stream");
+       }},
+      {"log", [&](Client& client) { return client.Post(kUploads, log, "application/x-ndjson"); }},
       {"folder",
        [&](Client& client) {
          return client.Get("/api/v1/sessions/" + ended + "/export?format=folder");
@@ -328,8 +329,9 @@ TEST(SessionEnd, ReserveIsHeldAgainstAllWritersTogether) {
   EXPECT_TRUE(check_session(disk.path() / (running + ".ttrace")).value().empty());
 }
 
-// Another program truncates -shm, the index of the WAL that SQLite maps, while a session is recorded
-// and read: this recording ends with the reason, the server and its next recordings do not.
+// Another program truncates -shm, the index of the WAL that SQLite maps, while a session is
+// recorded and read: this recording ends with the reason, the server and its next recordings do
+// not.
 TEST(SessionEnd, TruncatedSharedMemoryEndsOnlyItsRecording) {
   const TempFolder folder;
   RunningServer server(folder.path(), {"-t", "1", "-tb", "1", "-c", "2048"});
@@ -387,7 +389,8 @@ TEST(SessionEnd, TruncatedSharedMemoryEndsOnlyItsRecording) {
 TEST(SessionEnd, QuotaMakesRoomForUploads) {
   const SmallSession session({small_step(0)});
   const std::uint64_t quota = 5 * fs::file_size(session.path);
-  TestServer server({.model = {}, .retention = {.max_age = {}, .keep_bytes = quota, .disk_reserve = 0}});
+  TestServer server(
+      {.model = {}, .retention = {.max_age = {}, .keep_bytes = quota, .disk_reserve = 0}});
   const TempFolder folder;
   for (int i = 0; i < 20; ++i) {
     const fs::path copy = folder / "s.ttrace";

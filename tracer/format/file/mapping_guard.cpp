@@ -34,8 +34,9 @@ void MappingGuardHandler::on_sigbus(int number, siginfo_t* info, void*) {
     const std::uint64_t end = slot.end.load();
     if (guard == nullptr || address < slot.begin.load() || address >= end) continue;
     const std::uint64_t page = address / kPage * kPage;
-    void* mapped = ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ | PROT_WRITE,  // NOLINT
-                          MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* mapped =
+        ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ | PROT_WRITE,  // NOLINT
+               MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) break;
     guard->lost_.store(true);
     guard->stop_.store(true);

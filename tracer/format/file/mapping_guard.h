@@ -23,8 +23,8 @@ class MappingGuard {
  public:
   // Guards the ranges while it exists. `stop` is set to true together with lost(), so that the
   // running graph ends soon; it must outlive the guard. The first guard is created after
-  // CrashMarker::install(): the handler that was installed last is asked first. At most kMaxRanges ranges of all guards of
-  // the process are guarded. The first guard installs the handler.
+  // CrashMarker::install(): the handler that was installed last is asked first. At most kMaxRanges
+  // ranges of all guards of the process are guarded. The first guard installs the handler.
   MappingGuard(std::span<const MappedRange> ranges, std::atomic<bool>& stop);
   ~MappingGuard();
   MappingGuard(const MappingGuard&) = delete;
