@@ -497,8 +497,30 @@ const char* to_text(Heat heat) {
   return kWords[std::to_underlying(heat)];
 }
 
-std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const HotQuery& query,
+// Sums of the tensors that are not weights.
+std::expected<std::map<TensorKind, TraceSums>, TraceError> other_kinds(
+    const SessionIndex& index, TraceFilter filter, const ContinueCheck& keep_going) {
+  std::map<TensorKind, TraceSums> others;
+  for (const TensorKind kind : {TensorKind::Input, TensorKind::Kv, TensorKind::Intermediate}) {
+    filter.kind = kind;
+    const auto sums = breakdown(index, {.by = Axis::All, .filter = filter, .order = {}}, keep_going);
+    if (!sums) return std::unexpected(sums.error());
+    if (sums->total.all != TraceSums{}) others[kind] = sums->total.all;
+  }
+  return others;
+}
+
+std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const HotQuery& question,
                                             const ContinueCheck& keep_going) {
+  HotQuery query = question;
+  std::map<TensorKind, TraceSums> others;
+  if (query.by == Axis::Tensor && !query.filter.kind && !query.filter.source &&
+      query.filter.tensor.empty()) {
+    auto sums = other_kinds(index, query.filter, keep_going);
+    if (!sums) return std::unexpected(sums.error());
+    others = *std::move(sums);
+    query.filter.kind = TensorKind::Weight;
+  }
   const BreakdownQuery all{.by = query.by, .filter = query.filter};
   auto rows = rows_of(index, all, keep_going);
   if (!rows) return std::unexpected(rows.error());
@@ -508,6 +530,8 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
               .rows = {},
               .classes = {},
               .left_out_steps = index.left_out(),
+              .kind = query.filter.kind,
+              .other_kinds = std::move(others),
               .note = {}};
   if (query.value) {
     out.value = *query.value;

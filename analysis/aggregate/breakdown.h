@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <expected>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -70,6 +71,8 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
 enum class Heat : std::uint8_t { Hot, Warm, Cold };
 const char* to_text(Heat);
 
+// Rows of tensors are weights, unless the filter says which tensors: by kind, source or name. Masks
+// and positions are read in every op and would be above all weights.
 struct HotQuery {
   Axis by = Axis::Tensor;
   // None: accesses, unless more than half of the rows have equally many; then bytes touched;
@@ -104,6 +107,9 @@ struct HotCold {
   };
   std::array<Class, 3> classes;      // indexed by Heat
   std::uint64_t left_out_steps = 0;  // as in Breakdown
+  std::optional<TensorKind> kind;    // of the tensors that are rows; none: any
+  // If the rows are weights because the filter does not say which tensors: sums of the others.
+  std::map<TensorKind, TraceSums> other_kinds;
   // A sentence for each surprise: which equal values decided the value that rows are sorted
   // by, and which groups of equal rows a limit would have divided. Empty: none.
   std::string note;

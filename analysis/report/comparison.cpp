@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "analysis/common/op_info.h"
-#include "analysis/report/comparison_causes.h"
 #include "analysis/tables/session_conditions.h"
 #include "analysis/tables/template_list.h"
 #include "tracer/format/names/names.h"

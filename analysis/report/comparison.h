@@ -14,6 +14,7 @@
 #include "analysis/aggregate/breakdown.h"
 #include "analysis/common/page.h"
 #include "analysis/common/spread.h"
+#include "analysis/findings/comparison_causes.h"
 #include "analysis/index/session_index.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -58,13 +59,6 @@ struct ComparedTemplate {
   friend bool operator==(const ComparedTemplate&, const ComparedTemplate&) = default;
 };
 
-// A metadata entry (settings, model, host) that differs.
-struct ComparedFact {
-  std::string name;
-  std::optional<std::string> left, right;  // none: not recorded
-  friend bool operator==(const ComparedFact&, const ComparedFact&) = default;
-};
-
 // Durations of the steps of a phase; none: the session has no such step.
 struct ComparedTimes {
   std::optional<Spread> left, right;
@@ -73,7 +67,7 @@ struct ComparedTimes {
 
 struct Comparison {
   TraceSums left, right;
-  std::vector<std::string> causes;  // of differences: comparison_causes.h
+  std::vector<Cause> causes;        // of differences
   std::vector<ComparedFact> facts;  // sorted by name; without result.* and trace.*
   // Durations of the normal steps (analysis/tables/session_conditions.h); without the steps that
   // the index left out.

@@ -14,6 +14,7 @@
 #include "analysis/common/format_units.h"
 #include "analysis/report/comparison.h"
 #include "api/json/analysis/comparison_json.h"
+#include "api/text/cause_text.h"
 #include "api/text/escape_control_chars.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/filter_options.h"
@@ -70,12 +71,12 @@ void print_facts(const std::vector<ComparedFact>& facts) {
   put("\n");
 }
 
-void print_causes(const std::vector<std::string>& causes) {
+void print_causes(const std::vector<Cause>& causes) {
   if (causes.empty()) {
     print_line("No cause of a difference is recorded: same model, settings, request and machine.");
   } else {
     print_line("Causes of differences:");
-    for (const std::string& cause : causes) print_line("- {}", escape_control_chars(cause));
+    for (const Cause& cause : causes) print_line("- {}", escape_control_chars(cause_line(cause)));
   }
   put("\n");
 }

@@ -38,10 +38,6 @@ struct HotOptions {
   bool json = false;
 };
 
-// Sums of the tensors that are not weights, by kind: inputs such as masks and positions, caches,
-// intermediate results.
-using OtherKinds = std::map<TensorKind, TraceSums>;
-
 TextTable make_table(const char* rows) {
   constexpr Align kRight = Align::Right;
   return TextTable({{rows},
@@ -70,7 +66,7 @@ void add_sums(TextTable& table, std::string name, const char* heat, const TraceS
              sums.faults > 0 ? std::format("{:.0f}", sums.faults) : ""});
 }
 
-void print_tables(const HotCold& hot, const Breakdown& all, const OtherKinds& others) {
+void print_tables(const HotCold& hot, const Breakdown& all) {
   TextTable sums = make_table("session");
   add_sums(sums, "total", "", all.total.all);
   add_sums(sums, "prompt", "", all.total.prompt);
@@ -89,32 +85,18 @@ void print_tables(const HotCold& hot, const Breakdown& all, const OtherKinds& ot
   }
   if (!hot.note.empty()) print_line("{}", hot.note);
   put("\n");
-  TextTable rows = make_table(others.empty() ? to_text(hot.by) : "weight");
+  TextTable rows = make_table(hot.by == Axis::Tensor && hot.kind == TensorKind::Weight ? "weight" : to_text(hot.by));
   for (const HotCold::Row& row : hot.rows)
     add_sums(rows, row.row.name, to_text(row.heat), row.row.all, row.row.step);
   rows.print();
   if (hot.row_count > hot.rows.size())
     print_line("... {} more (use --limit N)", hot.row_count - hot.rows.size());
-  if (others.empty()) return;
+  if (hot.other_kinds.empty()) return;
   put("\n");
   TextTable kinds = make_table("not weights");
-  for (const auto& [kind, of_kind] : others) add_sums(kinds, to_text(kind), "", of_kind);
+  for (const auto& [kind, of_kind] : hot.other_kinds) add_sums(kinds, to_text(kind), "", of_kind);
   kinds.print();
   print_line("Their tensors: --kind input, kv or intermediate.");
-}
-
-// What remains if rows are weights only.
-std::expected<OtherKinds, TraceError> sum_other_kinds(const SessionIndex& index, TraceFilter filter,
-                                                      const ContinueCheck& keep_going) {
-  OtherKinds others;
-  for (const TensorKind kind : {TensorKind::Input, TensorKind::Kv, TensorKind::Intermediate}) {
-    filter.kind = kind;
-    const auto sums =
-        breakdown(index, {.by = Axis::All, .filter = filter, .order = {}}, keep_going);
-    if (!sums) return std::unexpected(sums.error());
-    if (sums->total.all != TraceSums{}) others[kind] = sums->total.all;
-  }
-  return others;
 }
 
 int run(const HotOptions& options) {
@@ -142,14 +124,6 @@ int run(const HotOptions& options) {
   const auto all = breakdown(
       *index, {.by = Axis::All, .filter = query.filter, .order = {}, .step_times = true}, summing);
   if (!all) return progress.failed(all.error());
-  OtherKinds others;
-  const TraceFilter& only = query.filter;
-  if (query.by == Axis::Tensor && !only.kind && !only.source && only.tensor.empty()) {
-    auto sums = sum_other_kinds(*index, query.filter, summing);
-    if (!sums) return progress.failed(sums.error());
-    others = *std::move(sums);
-    query.filter.kind = TensorKind::Weight;
-  }
   const auto hot = hot_cold(*index, query, summing);
   if (!hot) return progress.failed(hot.error());
   progress.end();
@@ -160,12 +134,9 @@ int run(const HotOptions& options) {
     Json out = to_json(*hot), whole = to_json(*all);
     for (const char* sums : {"sums", "disk", "buffer", "damaged_steps"})
       out[sums] = std::move(whole[sums]);
-    if (query.by == Axis::Tensor)
-      out["kind"] = query.filter.kind ? Json(to_text(*query.filter.kind)) : Json();
-    for (const auto& [kind, sums] : others) out["other_kinds"][to_text(kind)] = to_json(sums);
     put_line(text_of(out));
   } else {
-    print_tables(*hot, *all, others);
+    print_tables(*hot, *all);
     if (index->left_out() > 0)
       print_line("{}", left_out_text(index->left_out(), index->steps().size(), "the sums"));
   }

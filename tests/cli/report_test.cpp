@@ -106,8 +106,11 @@ TEST(CompareCommand, ComparesTwoPrompts) {
   EXPECT_TRUE(text_result.out.contains("Causes of differences:")) << text_result.out;
   bool request = false;
   for (const json& cause : both["causes"]) {
-    request |= cause.get<std::string>().starts_with("Other request: max_tokens 12 and 20, prompt");
-    EXPECT_TRUE(text_result.out.contains("- " + cause.get<std::string>())) << cause;
+    EXPECT_TRUE(text_result.out.contains("- " + cause["title"].get<std::string>())) << cause;
+    for (const json& fact : cause["facts"]) {
+      request |= cause["kind"] == "request" && fact["label"] == "max tokens" &&
+                 fact["left"] == "12" && fact["right"] == "20";
+    }
   }
   EXPECT_TRUE(request) << both["causes"];
 

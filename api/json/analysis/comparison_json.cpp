@@ -4,6 +4,7 @@
 
 #include "api/json/analysis/conditions_json.h"
 #include "api/json/trace_json.h"
+#include "api/text/cause_text.h"
 
 namespace tt {
 
@@ -90,6 +91,28 @@ Json template_json(const ComparedTemplate& row) {
           {"right", side(row.right, row.right_steps, row.right_ops)}};
 }
 
+Json facts_json(const std::vector<ComparedFact>& facts) {
+  Json rows = Json::array();
+  for (const ComparedFact& fact : facts) {
+    rows.push_back({{"name", fact.name},
+                    {"label", fact_label(fact.name)},
+                    {"left", optional_json(fact.left)},
+                    {"right", optional_json(fact.right)}});
+  }
+  return rows;
+}
+
+Json to_json(const std::vector<Cause>& causes) {
+  Json rows = Json::array();
+  for (const Cause& cause : causes) {
+    rows.push_back({{"kind", to_text(cause.kind)},
+                    {"title", cause_title(cause.kind)},
+                    {"reason", cause_reason(cause.kind)},
+                    {"facts", facts_json(cause.facts)}});
+  }
+  return rows;
+}
+
 }  // namespace
 
 Json to_json(const Comparison& comparison, const SessionInfo& left, const SessionInfo& right) {
@@ -106,16 +129,10 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
     step_times[to_text(phase)] = {{"left", of.left ? to_json(*of.left) : Json()},
                                   {"right", of.right ? to_json(*of.right) : Json()}};
   }
-  Json facts = Json::array();
-  for (const ComparedFact& fact : comparison.facts) {
-    facts.push_back({{"name", fact.name},
-                     {"left", optional_json(fact.left)},
-                     {"right", optional_json(fact.right)}});
-  }
   return {{"left", session_json(left)},
           {"right", session_json(right)},
-          {"causes", comparison.causes},
-          {"facts", std::move(facts)},
+          {"causes", to_json(comparison.causes)},
+          {"facts", facts_json(comparison.facts)},
           {"total", sums_json(comparison.left, comparison.right)},
           {"step_ns", std::move(step_times)},
           {"tokens", tokens_json(comparison.tokens)},

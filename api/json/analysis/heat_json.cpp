@@ -158,8 +158,12 @@ Json to_json(const HotCold& hot) {
     classes[to_text(static_cast<Heat>(i))] = {
         {"rows", of.rows}, {"size_bytes", of.size.v}, {"sums", to_json(of.sums)}};
   }
+  Json others = Json::object();
+  for (const auto& [kind, sums] : hot.other_kinds) others[to_text(kind)] = to_json(sums);
   return {{"by", to_text(hot.by)},
           {"value", to_text(hot.value)},
+          {"kind", hot.kind ? Json(to_text(*hot.kind)) : Json()},
+          {"other_kinds", std::move(others)},
           {"note", text_or_null(hot.note)},
           {"total", hot.row_count},
           {"classes", std::move(classes)},

@@ -154,9 +154,19 @@ void expect_breakdown(const SessionReader& reader, const SessionIndex& index, Ax
   }
 }
 
-void expect_hot_cold(const SessionIndex& index, const HotQuery& query) {
+void expect_hot_cold(const SessionIndex& index, const HotQuery& question) {
+  HotQuery query = question;
   const auto found = hot_cold(index, query);
   ASSERT_TRUE(found.has_value()) << found.error().message;
+  const TraceFilter asked = query.filter;
+  query.filter.kind = found->kind;
+  // What is left out is in the sums of the other kinds.
+  const auto rows = breakdown(index, {.by = Axis::All, .filter = query.filter});
+  const auto everything = breakdown(index, {.by = Axis::All, .filter = asked});
+  ASSERT_TRUE(rows && everything);
+  double bytes = rows->total.all.bytes();
+  for (const auto& [kind, sums] : found->other_kinds) bytes += sums.bytes();
+  EXPECT_NEAR(bytes, everything->total.all.bytes(), 1e-9 * std::max(1.0, bytes));
   const auto whole = breakdown(index, {.by = query.by, .filter = query.filter});
   ASSERT_TRUE(whole.has_value());
   ASSERT_EQ(found->rows.size(), whole->rows.size());

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/report/comparison_causes.h"
 #include "tests/analysis/report/comparison_check.h"
 #include "tests/support/sessions/plausible_session.h"
 #include "tests/support/sessions/small_session.h"
@@ -109,59 +108,6 @@ TEST(Comparison, CanBeCancelled) {
   const OpenedSide one(session.path);
   EXPECT_EQ(compare(one.side(), one.side(), kAllTokens, [] { return false; }).error().kind,
             TraceError::Kind::Cancelled);
-}
-
-SessionInfo described(std::vector<std::pair<std::string, std::string>> facts) {
-  SessionInfo info = SmallSession::small_info();
-  info.facts = std::move(facts);
-  return info;
-}
-
-TEST(ComparisonCauses, NamesEachDifference) {
-  SessionConditions clean, contended;
-  clean.verdict = Verdict::Clean;
-  clean.phases[Phase::Prompt].learned = 1;
-  contended.verdict = Verdict::Contended;
-  contended.text = "contended: ...";
-  const SessionInfo a = described({{"model.description", "llama 1B Q4_K"},
-                                   {"context.threads", "2"},
-                                   {"context.repack", "on"},
-                                   {"request.prompt", "Once upon a time there was a tiny house"},
-                                   {"request.seed", "1"},
-                                   {"result.prompt_tokens", "30"},
-                                   {"result.reused_tokens", "0"},
-                                   {"host.cpu", "x"},
-                                   {"host.memory_available_bytes", "1"},
-                                   {"library.llama", "1"}});
-  SessionInfo b = described({{"model.description", "llama 1B Q8_0"},
-                             {"context.threads", "4"},
-                             {"context.repack", "on"},
-                             {"request.prompt", "Once"},
-                             {"request.seed", "1"},
-                             {"result.prompt_tokens", "30"},
-                             {"result.reused_tokens", "29"},
-                             {"result.reused_from", "S1"},
-                             {"host.cpu", "y"},
-                             {"host.memory_available_bytes", "2"},
-                             {"library.llama", "2"}});
-  b.exact_timing = !a.exact_timing;
-  EXPECT_EQ(causes_of({.info = a, .conditions = clean}, {.info = a, .conditions = clean}),
-            std::vector<std::string>());
-  const std::string file = a.model_files.empty() ? "" : a.model_files.front().path;
-  const std::string name = file.substr(file.rfind('/') + 1);
-  EXPECT_EQ(
-      causes_of({.info = a, .conditions = clean}, {.info = b, .conditions = contended}),
-      (std::vector<std::string>{
-          "Other model: " + name + " (llama 1B Q4_K) and " + name + " (llama 1B Q8_0).",
-          "Other settings: threads 2 and 4.",
-          "Exact timing in the right session only: it makes every op slower.",
-          "Other request: prompt.",
-          "Reused prefix: the left session reused none, the right session reused 29 of its 30 "
-          "prompt tokens from session S1. Reused tokens are not evaluated.",
-          "New graphs: 1 step on the left and 0 on the right had a graph for the first time, which "
-          "the recording slows down.",
-          "The machine held up the right session: contended: ...", "Other machine: cpu x and y.",
-          "Other version of llama.cpp: llama 1 and 2."}));
 }
 
 }  // namespace

@@ -281,7 +281,7 @@ TEST(Metrics, SpeedIsThatOfTheSessionEverywhere) {
   const Exposition all = parse_exposition(body_of(client.Get("/metrics")));
   EXPECT_NEAR(value(all, "llamacpp:predicted_tokens_seconds"), rate, 1e-6 * rate);
   const std::string text = std::format("{:.1f} tokens/s", rate);
-  const json report = server.get(path + "/report");
+  const json report = server.get(path + "/report?format=json");
   EXPECT_TRUE(report["findings"].dump().contains(text + ".")) << report["findings"];
   const std::string show = command_output(
       std::format("{} show {}/{}.ttrace", kTestPaths.tt, folder.path().string(), id));

@@ -292,7 +292,7 @@ export const comparison = object<SessionComparison>({
   left: comparedSession,
   right: comparedSession,
   tokens: object<SessionComparison['tokens']>({ left: num, right: num }),
-  causes: list(str),
+  causes: list(object<SessionComparison['causes'][number]>({ kind: str, title: str, reason: str })),
   total: object<ComparedSums>(comparedSums),
   by: object<SessionComparison['by']>({
     layer: comparedRows,

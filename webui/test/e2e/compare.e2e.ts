@@ -26,9 +26,16 @@ async function medianOf(id: string): Promise<string> {
 
 async function expectComparison(other: string): Promise<void> {
   const rest = await found(other);
-  const causes = comparison().getByRole('list', { name: 'Causes of differences' });
-  await expect.poll(() => causes.locator('li').count()).toBe(rest.causes.length);
-  expect(await causes.innerText()).not.toMatch(/left session|right session|on the left|_/);
+  // The page shows the facts and the words of the server.
+  const causes = comparison().getByRole('table', { name: 'Causes of differences' });
+  await expect.poll(() => causes.locator('tbody').count()).toBe(rest.causes.length);
+  expect(await causes.locator('th[scope=rowgroup]').allInnerTexts()).toEqual(
+    rest.causes.map(({ title }) => title),
+  );
+  const facts = rest.causes.flatMap((cause) => cause.facts);
+  expect(await causes.locator('th[scope=row]').allInnerTexts()).toEqual(
+    facts.map(({ label }) => label),
+  );
   const names = await comparison().locator('dd').allInnerTexts();
   expect(names).toEqual([
     `“${rest.left.title}”, ${rest.tokens.left} tokens`,
@@ -78,8 +85,13 @@ describe('another session', () => {
     await expectComparison(first);
     // The second of two equal requests reuses the prompt of the first.
     const rest = await found(first);
-    expect(rest.causes.join()).toMatch(/reused/);
-    await comparison().getByText('Reused prefix: this session reused').waitFor();
+    const reuse = rest.causes.find(({ kind }) => kind === 'reuse');
+    const reused = reuse?.facts.find(({ name }) => name === 'result.reused_tokens');
+    expect(Number(reused?.left)).toBeGreaterThan(0);
+    const row = comparison().getByRole('row', { name: /^reused tokens/ });
+    expect(await row.locator('td').allInnerTexts()).toEqual([reused?.left, '0']);
+    // The session that it came from, by its name on the page.
+    expect(await comparison().getByRole('row', { name: /^from session/ }).locator('td').first().innerText()).toBe('other session'); // prettier-ignore
     // The end of the panel is scrolled to what was asked for.
     const panel = await fixture.inspector.locator('.inspection-body').boundingBox();
     const titles = await comparison().locator('dl').boundingBox();

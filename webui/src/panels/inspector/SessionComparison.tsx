@@ -24,7 +24,6 @@ import {
   type ComparedValue,
   type Pair,
 } from './compare';
-import { causeHead, causeText } from './comparison_causes';
 import { DifferenceTable, SidesHead, TotalRow, type Sides } from './DifferenceTable';
 import { generatedMedians } from './generated_medians';
 import { setComparison } from './set_comparison';
@@ -209,32 +208,55 @@ function Titles({ found }: { found: Found }) {
 const rowText = (axis: ComparedAxis, name: string): string =>
   axis === 'layer' ? layerName(name) : axis === 'component' ? componentName(name) : name;
 
+// What differs of both, as the server says it. A session is named as everywhere on the page.
 function Causes({ store, found }: { store: Store; found: Found }) {
   const page = store.sessions.page.value;
   const { causes, left, right } = found;
   const sessionName = (id: string): string => {
-    if (id === left.id) return 'this session';
-    if (id === right.id) return 'the other session';
+    if (id === left.id) return SIDES.names[0];
+    if (id === right.id) return SIDES.names[1];
     const listed = page.is === 'ready' ? page.value.sessions.find((one) => one.id === id) : null;
-    return `session ${quoted(listed ?? { title: '', id })}`;
+    return quoted(listed ?? { title: '', id });
   };
   if (causes.length === 0) {
     return <p>No cause of a difference is recorded: same model, settings, request and machine.</p>;
   }
   return (
-    <>
-      <p>Causes of differences (of this and the other session):</p>
-      <ul class="causes" aria-label="Causes of differences">
-        {causes.map((cause) => {
-          const text = causeText(cause, sessionName);
-          return (
-            <li key={cause} title={text}>
-              {causeHead(text)}
-            </li>
-          );
-        })}
-      </ul>
-    </>
+    <table class="differences causes" aria-label="Causes of differences">
+      <thead>
+        <tr>
+          <th scope="col">causes of differences</th>
+          {SIDES.names.map((name) => (
+            <th key={name} scope="col">
+              {name}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      {causes.map(({ kind, title, reason, facts }) => (
+        <tbody key={kind}>
+          <tr>
+            <th colSpan={3} scope="rowgroup" title={reason}>
+              {title}
+            </th>
+          </tr>
+          {facts.map(({ name, label, left: mine, right: other }) => (
+            <tr key={name}>
+              <th scope="row">{label}</th>
+              {[mine, other].map((value, side) => {
+                const text =
+                  value !== null && name === 'result.reused_from' ? sessionName(value) : value;
+                return (
+                  <td key={side} title={text ?? ''}>
+                    {text === null || text === '' ? '–' : text}
+                  </td>
+                );
+              })}
+            </tr>
+          ))}
+        </tbody>
+      ))}
+    </table>
   );
 }
 

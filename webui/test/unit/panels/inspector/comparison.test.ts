@@ -10,7 +10,6 @@ import {
   relativeName,
   rowsThatMatter,
 } from '../../../../src/panels/inspector/compare';
-import { causeHead, causeText } from '../../../../src/panels/inspector/comparison_causes';
 import { rowMedians } from '../../../../src/panels/inspector/generated_medians';
 
 describe('a comparison', () => {
@@ -68,24 +67,6 @@ describe('a comparison', () => {
   ])('names a tensor of another layer: %s', (name, text) => {
     expect(relativeName(name)).toBe(text);
   });
-
-  it.each([
-    ['Other request: max_tokens 12 and 24, messages.0.user, prompt.', 'Other request: max tokens 12 and 24, prompt text (user message 1), prompt text.'],
-    ['Other request: stop.0 none and END, 3 more.', 'Other request: stop text 1 none and END, 3 more.'],
-    ['Other settings: cache_type_k f16 and q8_0, threads 2 and 4.', 'Other settings: type of K in the KV cache f16 and q8_0, threads 2 and 4.'],
-    ['Other machine: ram_bytes 1 and 2.', 'Other machine: memory (bytes) 1 and 2.'],
-    ['New graphs: 0 steps on the left and 1 on the right had a graph.', 'New graphs: 0 steps in this session and 1 in the other session had a graph.'],
-    ['Reused prefix: the left session reused 4 of its 9 prompt tokens from session 20260102-030405-abcdef, the right session reused none.', 'Reused prefix: this session reused 4 of its 9 prompt tokens from session “A”, the other session reused none.'],
-  ])('names the cause: %s', (cause, text) => {
-    expect(causeText(cause, () => 'session “A”')).toBe(text);
-  }); // prettier-ignore
-
-  it.each([
-    ['The machine held up this session: contended: the threads waited for 3.5 % of their time. The times are not those of the model alone.', 'The machine held up this session: contended: the threads waited for 3.5 % of their time.'],
-    ['Other model: a.gguf and b.gguf.', 'Other model: a.gguf and b.gguf.'],
-  ])('shows the first sentence of a cause: %s', (cause, text) => {
-    expect(causeHead(cause)).toBe(text);
-  }); // prettier-ignore
 
   it('has the medians of the steps with a value', () => {
     const range = { from: 0, to: 4 };

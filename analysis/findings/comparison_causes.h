@@ -1,0 +1,48 @@
+// What the recordings of two sessions know about the causes of their differences. Data; the words
+// are in api/text/cause_text.h. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analysis/findings/compared_fact.h"
+#include "analysis/tables/session_conditions.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt {
+
+enum class CauseKind : std::uint8_t {
+  Model,
+  Settings,   // of the context: facts "context.*"
+  Recording,  // level, timing
+  Request,    // facts "request.*"
+  Reuse,      // a reused prefix: the second of two equal requests evaluates almost nothing of it
+  NewGraphs,  // steps that the recording slowed down
+  Disturbed,  // a machine that was not clean
+  Machine,    // facts "host.*"
+  Library,    // facts "library.*"
+};
+const char* to_text(CauseKind);
+
+// A cause: what differs, on both sides. `facts` is not empty. Names that are not those of metadata:
+//   model.file                         name of the first file
+//   model.bytes                        of all files
+//   recording.level, recording.timing
+//   steps.new_graph                    number of steps with a graph for the first time
+//   machine                            what SessionConditions::text says; none: clean, or not known
+struct Cause {
+  CauseKind kind = CauseKind::Model;
+  std::vector<ComparedFact> facts;  // sorted by name
+  friend bool operator==(const Cause&, const Cause&) = default;
+};
+
+// A session's metadata and conditions; both must outlive the call.
+struct CauseSide {
+  const SessionInfo& info;
+  const SessionConditions& conditions;
+};
+
+// At most one of each kind. Empty: no cause is recorded.
+std::vector<Cause> causes_of(const CauseSide& left, const CauseSide& right);
+
+}  // namespace tt

@@ -1,0 +1,21 @@
+// The words for the causes of differences between two sessions, the only ones: tt compare prints
+// them, REST returns them, the page shows them. Pure functions.
+#pragma once
+
+#include <string>
+
+#include "analysis/findings/comparison_causes.h"
+
+namespace tt {
+
+// "Other settings".
+const char* cause_title(CauseKind kind);
+// Why it makes a difference, a sentence; "": the title says it.
+const char* cause_reason(CauseKind kind);
+// "context size" of "context.size"; of a name that is not known, its last part without underscores.
+std::string fact_label(const std::string& name);
+// All in one line: "Other settings: context size 512 and 1024, threads 2 and 4." Of long values only
+// the label, of many facts only the first.
+std::string cause_line(const Cause& cause);
+
+}  // namespace tt
