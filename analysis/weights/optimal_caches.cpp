@@ -11,6 +11,7 @@ OptimalCaches::OptimalCaches(const ReadBlocks& blocks, std::span<const Bytes> ca
       order_(blocks.blocks.size()),
       bytes_(blocks.blocks.size() * capacities.size()),
       whole_(blocks.blocks.size()),
+      first_(capacities.size()),
       in_part_(capacities.size()),
       whole_from_(capacities.size()) {
   assert(capacities.size() <= kMax && std::ranges::is_sorted(capacities));
@@ -30,6 +31,7 @@ void OptimalCaches::read(std::uint32_t block) {
                      std::fill(places.begin() + used, places.end(), 0);
                      std::ranges::fill(groups, 0);
                      std::ranges::fill(all, 0);
+                     std::ranges::fill(first_, 0);
                      for (std::uint32_t place = 0; place < used; ++place)
                        set_bytes_at(place, places[place]);
                    });
@@ -78,7 +80,7 @@ std::uint64_t OptimalCaches::take_from_older(std::size_t cache, std::uint32_t pl
   const Caches bit = Caches{1} << cache;
   std::uint64_t taken = 0;
   while (taken < needed) {
-    place = last_with_bytes(bit, place);
+    place = last_with_bytes(cache, place);
     const bool of_block = place != kNone;
     std::uint64_t& bytes = of_block ? bytes_of(order_.item_at(place), cache) : of_no_block_[cache];
     const std::uint64_t some = std::min(bytes, needed - taken);
@@ -92,25 +94,28 @@ std::uint64_t OptimalCaches::take_from_older(std::size_t cache, std::uint32_t pl
 }
 
 // The last place before `end` whose block has bytes in the cache; kNone: none.
-std::uint32_t OptimalCaches::last_with_bytes(Caches cache, std::uint32_t end) {
+std::uint32_t OptimalCaches::last_with_bytes(std::size_t cache, std::uint32_t end) {
   auto& [places, groups, all] = with_bytes_;
+  const Caches bit = Caches{1} << cache;
   // Whether a group has none; bits of it that are no longer true are removed.
   const auto has_none = [&](std::vector<Caches>& of, const std::vector<Caches>& below,
                             std::uint32_t group) {
-    if ((of[group] & cache) == 0) return true;
+    if ((of[group] & bit) == 0) return true;
     Caches bits = 0;
     for (std::uint32_t i = group * kGroup; i < (group + 1) * kGroup; ++i) bits |= below[i];
-    return ((of[group] = bits) & cache) == 0;
+    return ((of[group] = bits) & bit) == 0;
   };
-  while (end > 0) {
+  const std::uint32_t before = end;
+  while (end > first_[cache]) {
     if (end % (kGroup * kGroup) == 0 && has_none(all, groups, end / (kGroup * kGroup) - 1)) {
       end -= kGroup * kGroup;
     } else if (end % kGroup == 0 && has_none(groups, places, end / kGroup - 1)) {
       end -= kGroup;
-    } else if ((places[--end] & cache) != 0) {
+    } else if ((places[--end] & bit) != 0) {
       return end;
     }
   }
+  first_[cache] = std::max(first_[cache], before);  // only the newest places get bytes
   return kNone;
 }
 

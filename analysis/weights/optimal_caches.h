@@ -51,7 +51,7 @@ class OptimalCaches {
 
   void save(std::uint32_t block, std::uint32_t place);
   std::uint64_t take_from_older(std::size_t cache, std::uint32_t place, std::uint64_t needed);
-  std::uint32_t last_with_bytes(Caches cache, std::uint32_t end);
+  std::uint32_t last_with_bytes(std::size_t cache, std::uint32_t end);
   void set_bytes_at(std::uint32_t place, Caches caches);
   std::uint64_t& bytes_of(std::uint32_t block, std::size_t cache) {
     return bytes_[block * of_no_block_.size() + cache];
@@ -66,8 +66,9 @@ class OptimalCaches {
   // places, and for each kGroup of these groups; these may have too many bits.
   static constexpr std::uint32_t kGroup = 16;
   std::array<std::vector<Caches>, 3> with_bytes_;
-  std::vector<Saved> in_part_;     // per cache: of blocks that were not saved completely
-  std::vector<Saved> whole_from_;  // per cache: of blocks saved completely in it and larger ones
+  std::vector<std::uint32_t> first_;  // per cache: no place before this one has bytes
+  std::vector<Saved> in_part_;        // per cache: of blocks that were not saved completely
+  std::vector<Saved> whole_from_;     // per cache: of blocks saved completely in it and larger ones
 };
 
 }  // namespace tt
