@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <functional>
+#include <future>
 #include <numeric>
 #include <utility>
 
@@ -239,15 +241,21 @@ std::expected<Reuse, TraceError> reuse(const ReadSequence& sequence, const Reuse
   }
   const auto blocks = read_blocks(sequence, keep_going);
   if (!blocks) return std::unexpected(blocks.error());
-  auto lru = lru_reuse(sequence, *blocks, capacities, keep_going);
+  // Both simulations take about as long. LRU has a thread of its own, which ends with the other
+  // one.
+  std::atomic<bool> stopped = false;
+  auto beside = std::async(
+      [&] { return lru_reuse(sequence, *blocks, capacities, [&] { return !stopped; }); });
+  auto pin = pin_curve(sequence, capacities, keep_going);
+  auto belady =
+      pin ? belady_curve(sequence, *blocks, capacities, keep_going) : std::unexpected(pin.error());
+  stopped = !belady;
+  auto lru = beside.get();
+  if (!belady) return std::unexpected(belady.error());
   if (!lru) return std::unexpected(lru.error());
   found.histogram = std::move(lru->histogram);
   found.lru = std::move(lru->curve);
-  auto pin = pin_curve(sequence, capacities, keep_going);
-  if (!pin) return std::unexpected(pin.error());
   found.pin = *std::move(pin);
-  auto belady = belady_curve(sequence, *blocks, capacities, keep_going);
-  if (!belady) return std::unexpected(belady.error());
   found.belady = *std::move(belady);
   return found;
 }
