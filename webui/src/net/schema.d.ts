@@ -1799,6 +1799,12 @@ export interface components {
         readonly HotCold: {
             readonly by: components["schemas"]["RowAxis"];
             readonly value: components["schemas"]["TraceValue"];
+            /** @description Of the tensors that are rows. With `by=tensor` and no condition on kind, source or name of tensors: weight. null: any */
+            readonly kind: components["schemas"]["TensorKind"] | null;
+            /** @description Sums by kind of the tensors that are not rows, if the rows are weights because no condition says otherwise */
+            readonly other_kinds: {
+                readonly [key: string]: components["schemas"]["TraceSums"];
+            };
             /** @description Which equal values decided the value that rows are sorted by, and which groups of equal rows a limit would have divided */
             readonly note: string | null;
             readonly total: components["schemas"]["Total"];
@@ -2904,17 +2910,29 @@ export interface components {
         readonly ComparedRows: readonly ({
             readonly name: string;
         } & components["schemas"]["ComparedSums"])[];
+        readonly ComparedFact: {
+            /** @description As in the facts of a session, or of the cause */
+            readonly name: string;
+            /** @description The name in words */
+            readonly label: string;
+            readonly left: string | null;
+            readonly right: string | null;
+        };
         readonly Comparison: {
             readonly left: components["schemas"]["ComparedSession"];
             readonly right: components["schemas"]["ComparedSession"];
-            /** @description What the recordings know about the causes of the differences, one sentence each: other model, settings, request, machine or library; a reused prefix; steps with a new graph; a machine that was not clean */
-            readonly causes: readonly string[];
-            /** @description Facts of the request, model and machine that differ; null: not recorded */
-            readonly facts: readonly {
-                readonly name: string;
-                readonly left: string | null;
-                readonly right: string | null;
+            /** @description What the recordings know about the causes of the differences, at most one of each kind; empty: same model, settings, request and machine */
+            readonly causes: readonly {
+                /** @enum {string} */
+                readonly kind: "model" | "settings" | "recording" | "request" | "reuse" | "new_graphs" | "disturbed" | "machine" | "library";
+                /** @description "Other settings" */
+                readonly title: string;
+                /** @description Why it makes a difference, one sentence; empty: the title says it */
+                readonly reason: string;
+                readonly facts: readonly components["schemas"]["ComparedFact"][];
             }[];
+            /** @description Facts of the request, model and machine that differ; null: not recorded */
+            readonly facts: readonly components["schemas"]["ComparedFact"][];
             readonly total: components["schemas"]["ComparedSums"];
             /** @description By phase: durations of the steps on each side, without steps with a new graph; null: there are none */
             readonly step_ns: {
