@@ -356,7 +356,8 @@ TEST(QueryQueue, ServerAnswersInTimeDuringManyExpensiveQueries) {
     }
   }
   std::printf(
-      "%d done, %d told to come back, %d rejected, slowest small query %d ms\n", done, told, rejected,
+      "%d done, %d told to come back, %d rejected, slowest small query %d ms\n", done, told,
+      rejected,
       static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(slowest).count()));
   EXPECT_GE(rejected, 1);
   // No client waited until everything was computed.
