@@ -35,11 +35,11 @@ fs::path without_links(fs::path path) {
 // need not exist, and SQLite would use the output as one.
 std::optional<fs::path> same_input(const fs::path& output, const std::vector<fs::path>& inputs) {
   std::error_code none;
-  const fs::path written = without_links(fs::absolute(output));
+  const fs::path written = without_links(fs::absolute(output, none));
   const auto is_output = [&](const fs::path& file) { return fs::equivalent(output, file, none); };
   for (const fs::path& input : inputs) {
     if (is_output(input)) return input;
-    const fs::path read = without_links(fs::absolute(input));
+    const fs::path read = without_links(fs::absolute(input, none));  // empty: no input
     for (const char* journal : kJournals)
       if (const fs::path file = fs::path(read) += journal; is_output(file) || file == written)
         return fs::path(input) += journal;
@@ -83,10 +83,10 @@ std::expected<fs::path, std::string> output_path(const fs::path& output, Target 
   }
   if (fs::exists(status) && !force)
     return wrong("already exists. Choose another name or use --force.");
-  if (fs::exists(status) && is_being_recorded(output).value_or(false))
-    return wrong("is being recorded. Choose another name or wait until it has ended.");
   const fs::path file =
       fs::exists(status) ? fs::canonical(output, none) : without_links(fs::absolute(output));
+  if (fs::exists(status) && is_being_recorded(file).value_or(false))
+    return wrong("is being recorded. Choose another name or wait until it has ended.");
   const fs::path folder = file.parent_path();
   if (!fs::is_directory(folder, none))
     return std::unexpected(

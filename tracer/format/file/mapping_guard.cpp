@@ -42,8 +42,9 @@ void MappingGuardHandler::on_sigbus(int number, siginfo_t* info, void*) {
     guard->stop_.store(true);
     return;
   }
-  // The instruction runs again and gets the earlier action.
+  // The instruction runs again and gets the earlier action; a signal that was sent is sent again.
   ::sigaction(number, &handler.earlier, nullptr);
+  if (info->si_code <= 0) ::raise(number);
 }
 
 MappingGuard::MappingGuard(std::span<const MappedRange> ranges, std::atomic<bool>& stop)

@@ -60,20 +60,24 @@ TEST(MappingGuard, LostPagesAreZeroAndReported) {
   EXPECT_FALSE(other_stop);
 }
 
-TEST(MappingGuard, OtherMappingsEndTheProcessAsBefore) {
-  const TempFolder folder;
-  ChildProcess child([&] {
-    const MappedFile file(folder / "a"), other(folder / "b");
-    std::atomic<bool> stop{false};
-    const std::vector ranges = {file.range()};
-    struct sigaction earlier{};
-    earlier.sa_handler = [](int) { ::_exit(42); };
-    ::sigaction(SIGBUS, &earlier, nullptr);
-    const MappingGuard guard(ranges, stop);
-    fs::resize_file(other.path, 0);
-    return static_cast<int>(other.bytes[0]);
-  });
-  EXPECT_EQ(child.wait(), 42);
+TEST(MappingGuard, OtherSignalsEndTheProcessAsBefore) {
+  for (const bool sent : {false, true}) {
+    SCOPED_TRACE(sent ? "sent by a process" : "of another mapping");
+    const TempFolder folder;
+    ChildProcess child([&] {
+      const MappedFile file(folder / "a"), other(folder / "b");
+      std::atomic<bool> stop{false};
+      const std::vector ranges = {file.range()};
+      struct sigaction earlier{};
+      earlier.sa_handler = [](int) { ::_exit(42); };
+      ::sigaction(SIGBUS, &earlier, nullptr);
+      const MappingGuard guard(ranges, stop);
+      if (sent) return ::raise(SIGBUS);
+      fs::resize_file(other.path, 0);
+      return static_cast<int>(other.bytes[0]);
+    });
+    EXPECT_EQ(child.wait(), 42);
+  }
 }
 
 // Truncated between two steps; the next one reads missing pages. The process goes on, also while a
