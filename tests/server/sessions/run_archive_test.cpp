@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -11,6 +13,8 @@
 
 #include "tests/api/exchange/invalid_archives.h"
 #include "tests/api/exchange/round_trip_check.h"
+#include "tests/server/support/http_client.h"
+#include "tests/server/support/program.h"
 #include "tests/server/support/recorded_sessions.h"
 #include "tests/support/command_output.h"
 #include "tests/support/small_disk.h"
@@ -264,6 +268,32 @@ TEST_F(RunArchive, AbortedUploadLeavesNoFiles) {
     EXPECT_TRUE(wait_until([&] { return list_files(server.data).size() == 1; }));
   }
   EXPECT_TRUE(wait_until([&] { return list_files(server.data).empty(); }));
+}
+
+// What an export needed goes back to the kernel.
+TEST(ExportMemory, IsReturned) {
+  const TempFolder folder;
+  RunningServer server(folder.path(), {"-t", "1", "-tb", "1", "-c", "1024"});
+  ASSERT_TRUE(server.wait_until_loaded());
+  const std::string id = server.start_long_request();
+  server.wait_for_end(id);
+  const auto anonymous_bytes = [&] {
+    std::ifstream status("/proc/" + std::to_string(server.program.pid()) + "/status");
+    std::uint64_t kib = 0;
+    for (std::string word; status >> word && word != "RssAnon:";) {
+    }
+    status >> kib;
+    return kib << 10;
+  };
+  const std::uint64_t before = anonymous_bytes();
+  ASSERT_GT(before, 0u);
+  for (int i = 0; i < 6; ++i) {
+    const auto answer =
+        http_client(server.url).Get("/api/v1/sessions/" + id + "/export?format=parquet");
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 200) << answer->body;
+  }
+  EXPECT_LT(anonymous_bytes(), before + (40u << 20));
 }
 
 }  // namespace
