@@ -64,6 +64,23 @@ TEST(Recovery, IgnoresSessionsOfLiveWriters) {
   EXPECT_TRUE(recover_sessions(folder.path())->empty());
 }
 
+// Killed after a journal was created, before its first page was in it: SQLite leaves it there.
+TEST(Recovery, RemovesJournalsThatAreNotUsed) {
+  TempFolder folder;
+  const fs::path file = folder / "s.ttrace", journal = folder / "s.ttrace-journal";
+  const RandomSession session = random_session(34);
+  auto writer = begin_session(file, session);
+  ASSERT_TRUE(add_all(*writer, session).has_value());
+  ASSERT_TRUE(writer->finish(session.info, session.losses).has_value());
+  for (const std::size_t bytes : {0U, 512U}) {
+    SCOPED_TRACE(bytes);
+    std::ofstream(journal, std::ios::binary) << std::string(bytes, '\0');
+    EXPECT_TRUE(recover_sessions(folder.path())->empty());
+    EXPECT_FALSE(fs::exists(journal));
+    EXPECT_EQ(test::read_session(file).value(), session);
+  }
+}
+
 // A session whose rows cannot be counted must not be marked as done with 0 of them.
 TEST(Recovery, WritesTotalsMissingFromFailedFinish) {
   TempFolder folder;
