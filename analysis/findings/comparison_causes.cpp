@@ -79,32 +79,32 @@ std::vector<ComparedFact> differing(const Facts& left, const Facts& right) {
 
 }  // namespace
 
-const char* to_text(CauseKind kind) {
+const char* to_text(DifferenceKind kind) {
   constexpr std::array kWords = {"model",      "settings",  "recording", "request", "reuse",
                                  "new_graphs", "disturbed", "machine",   "library"};
   return kWords[std::to_underlying(kind)];
 }
 
-std::vector<Cause> causes_of(const CauseSide& left, const CauseSide& right) {
-  std::vector<Cause> causes;
-  const auto add = [&](CauseKind kind, const Facts& of_left, const Facts& of_right) {
+std::vector<DifferenceCause> causes_of(const CauseSide& left, const CauseSide& right) {
+  std::vector<DifferenceCause> causes;
+  const auto add = [&](DifferenceKind kind, const Facts& of_left, const Facts& of_right) {
     if (auto facts = differing(of_left, of_right); !facts.empty())
       causes.push_back({.kind = kind, .facts = std::move(facts)});
   };
-  const auto add_group = [&](CauseKind kind, std::string_view group) {
+  const auto add_group = [&](DifferenceKind kind, std::string_view group) {
     add(kind, facts_of(left.info, group), facts_of(right.info, group));
   };
-  add(CauseKind::Model, model_facts(left.info), model_facts(right.info));
-  add_group(CauseKind::Settings, "context.");
-  add(CauseKind::Recording, recording_facts(left.info), recording_facts(right.info));
-  add_group(CauseKind::Request, "request.");
+  add(DifferenceKind::Model, model_facts(left.info), model_facts(right.info));
+  add_group(DifferenceKind::Settings, "context.");
+  add(DifferenceKind::Recording, recording_facts(left.info), recording_facts(right.info));
+  add_group(DifferenceKind::Request, "request.");
   if (left.info.fact_number("result.reused_tokens").value_or(0) !=
       right.info.fact_number("result.reused_tokens").value_or(0))
-    add(CauseKind::Reuse, reuse_facts(left.info), reuse_facts(right.info));
-  add(CauseKind::NewGraphs, graph_facts(left.conditions), graph_facts(right.conditions));
-  add(CauseKind::Disturbed, disturbance(left.conditions), disturbance(right.conditions));
-  add_group(CauseKind::Machine, "host.");
-  add_group(CauseKind::Library, "library.");
+    add(DifferenceKind::Reuse, reuse_facts(left.info), reuse_facts(right.info));
+  add(DifferenceKind::NewGraphs, graph_facts(left.conditions), graph_facts(right.conditions));
+  add(DifferenceKind::Disturbed, disturbance(left.conditions), disturbance(right.conditions));
+  add_group(DifferenceKind::Machine, "host.");
+  add_group(DifferenceKind::Library, "library.");
   return causes;
 }
 

@@ -11,7 +11,7 @@
 
 namespace tt {
 
-enum class CauseKind : std::uint8_t {
+enum class DifferenceKind : std::uint8_t {
   Model,
   Settings,   // of the context: facts "context.*"
   Recording,  // level, timing
@@ -22,7 +22,7 @@ enum class CauseKind : std::uint8_t {
   Machine,    // facts "host.*"
   Library,    // facts "library.*"
 };
-const char* to_text(CauseKind);
+const char* to_text(DifferenceKind);
 
 // A cause: what differs, on both sides. `facts` is not empty. Names that are not those of metadata:
 //   model.file                         name of the first file
@@ -30,10 +30,10 @@ const char* to_text(CauseKind);
 //   recording.level, recording.timing
 //   steps.new_graph                    number of steps with a graph for the first time
 //   machine                            what SessionConditions::text says; none: clean, or not known
-struct Cause {
-  CauseKind kind = CauseKind::Model;
+struct DifferenceCause {
+  DifferenceKind kind = DifferenceKind::Model;
   std::vector<ComparedFact> facts;  // sorted by name
-  friend bool operator==(const Cause&, const Cause&) = default;
+  friend bool operator==(const DifferenceCause&, const DifferenceCause&) = default;
 };
 
 // A session's metadata and conditions; both must outlive the call.
@@ -43,6 +43,6 @@ struct CauseSide {
 };
 
 // At most one of each kind. Empty: no cause is recorded.
-std::vector<Cause> causes_of(const CauseSide& left, const CauseSide& right);
+std::vector<DifferenceCause> causes_of(const CauseSide& left, const CauseSide& right);
 
 }  // namespace tt

@@ -19,7 +19,7 @@ struct Words {
   const char* title;
   const char* reason;
 };
-// In the order of CauseKind.
+// In the order of DifferenceKind.
 constexpr std::array kWords = {
     Words{"Other model", ""},
     Words{"Other settings", ""},
@@ -87,8 +87,8 @@ std::optional<std::string> short_value(const std::optional<std::string>& value) 
 
 }  // namespace
 
-const char* cause_title(CauseKind kind) { return kWords[std::to_underlying(kind)].title; }
-const char* cause_reason(CauseKind kind) { return kWords[std::to_underlying(kind)].reason; }
+const char* cause_title(DifferenceKind kind) { return kWords[std::to_underlying(kind)].title; }
+const char* cause_reason(DifferenceKind kind) { return kWords[std::to_underlying(kind)].reason; }
 
 std::string fact_label(const std::string& name) {
   const auto known = std::ranges::find(kLabels, name, &std::pair<std::string_view, const char*>::first);
@@ -102,7 +102,7 @@ std::string fact_label(const std::string& name) {
   return label;
 }
 
-std::string cause_line(const Cause& cause) {
+std::string cause_line(const DifferenceCause& cause) {
   constexpr std::size_t kFacts = 6;
   std::vector<std::string> parts;
   for (const ComparedFact& fact : cause.facts) {

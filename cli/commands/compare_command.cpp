@@ -71,12 +71,12 @@ void print_facts(const std::vector<ComparedFact>& facts) {
   put("\n");
 }
 
-void print_causes(const std::vector<Cause>& causes) {
+void print_causes(const std::vector<DifferenceCause>& causes) {
   if (causes.empty()) {
     print_line("No cause of a difference is recorded: same model, settings, request and machine.");
   } else {
     print_line("Causes of differences:");
-    for (const Cause& cause : causes) print_line("- {}", escape_control_chars(cause_line(cause)));
+    for (const DifferenceCause& cause : causes) print_line("- {}", escape_control_chars(cause_line(cause)));
   }
   put("\n");
 }

@@ -102,9 +102,9 @@ Json facts_json(const std::vector<ComparedFact>& facts) {
   return rows;
 }
 
-Json to_json(const std::vector<Cause>& causes) {
+Json to_json(const std::vector<DifferenceCause>& causes) {
   Json rows = Json::array();
-  for (const Cause& cause : causes) {
+  for (const DifferenceCause& cause : causes) {
     rows.push_back({{"kind", to_text(cause.kind)},
                     {"title", cause_title(cause.kind)},
                     {"reason", cause_reason(cause.kind)},

@@ -47,9 +47,9 @@ TEST(ComparisonCauses, NamesEachDifference) {
                              {"library.llama", "2"}});
   b.exact_timing = !a.exact_timing;
   EXPECT_EQ(causes_of({.info = a, .conditions = clean}, {.info = a, .conditions = clean}),
-            std::vector<Cause>());
+            std::vector<DifferenceCause>());
   std::vector<std::string> lines;
-  for (const Cause& cause :
+  for (const DifferenceCause& cause :
        causes_of({.info = a, .conditions = clean}, {.info = b, .conditions = contended}))
     lines.push_back(cause_line(cause));
   EXPECT_EQ(lines,
