@@ -127,7 +127,9 @@ Status checkpoint_session(const fs::path& file) {
   const auto meta = read_meta(*db);
   if (!meta) return std::unexpected(meta.error());
   if (is_running(*meta)) return std::unexpected(running(file));
-  return leave_wal(file, *db);
+  if (auto left = leave_wal(file, *db); !left) return left;
+  remove_unused_files(*db, file);
+  return {};
 }
 
 std::expected<bool, TraceError> is_being_recorded(const fs::path& file) {

@@ -18,16 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A kill between the creation of a journal and its first page leaves one that SQLite ignores.
-// It applies a journal that matters before it gives the lock.
-void remove_unused_journal(const fs::path& path, const Database& db) {
-  const fs::path journal = path.string() + "-journal";
-  std::error_code ignored;
-  if (!fs::exists(journal, ignored) || !db.run("BEGIN EXCLUSIVE")) return;
-  fs::remove(journal, ignored);
-  (void)db.run("COMMIT");
-}
-
 // Returns whether the session was Running and is now Recovered. A file that is in use,
 // damaged or not a session is not changed.
 bool recover(const fs::path& path) {
@@ -56,7 +46,7 @@ bool recover(const fs::path& path) {
   }
   if (!mode || *mode != "delete") return false;
   remove_reserve();
-  remove_unused_journal(path, *db);
+  remove_unused_files(*db, path);
   return running && mark_recovered(*db).has_value();
 }
 

@@ -200,6 +200,24 @@ std::expected<std::string, TraceError> Database::query_value(const char* sql) co
   return std::string(text ? text : "");
 }
 
+void remove_unused_files(const Database& db, const fs::path& path) {
+  const fs::path journal = path.string() + "-journal", wal = path.string() + "-wal";
+  std::error_code ignored;
+  if (!fs::exists(journal, ignored) && !fs::exists(wal, ignored)) return;
+  db.busy_timeout(0);
+  // A journal that matters is applied before this lock is given, and who has the file open in WAL
+  // mode keeps it from being given.
+  if (db.run("BEGIN EXCLUSIVE")) {
+    fs::remove(journal, ignored);
+    if (fs::file_size(wal, ignored) == 0) {
+      fs::remove(wal, ignored);
+      fs::remove(path.string() + "-shm", ignored);
+    }
+    (void)db.run("COMMIT");
+  }
+  db.busy_timeout(kBusyTimeoutMs);
+}
+
 RowWriter& RowWriter::integer(std::int64_t v) {
   sqlite3_bind_int64(statement_.get(), ++column_, v);
   crc_.add_u64(static_cast<std::uint64_t>(v));

@@ -65,6 +65,12 @@ class Database {
   std::unique_ptr<sqlite3, Close> handle_;
 };
 
+// Removes files beside `path` that SQLite ignores and leaves there: the journal of a writer that
+// was killed before its first page was in it, and an empty WAL with its -shm, which a reader
+// created that opened the file while it left WAL mode. `db` has left WAL mode. Does nothing while
+// another connection uses the file.
+void remove_unused_files(const Database& db, const std::filesystem::path& path);
+
 // Binds the columns of one row in table order, then its crc, and inserts it.
 // Texts and blobs must stay valid until insert().
 class RowWriter {

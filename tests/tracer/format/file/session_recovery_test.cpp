@@ -11,6 +11,7 @@
 #include "tests/support/sessions/random_session.h"
 #include "tests/support/temp_folder.h"
 #include "tests/tracer/format/file/running_session.h"
+#include "tracer/format/file/session_edit.h"
 #include "tracer/format/file/session_reader.h"
 #include "tracer/format/file/session_writer.h"
 
@@ -64,8 +65,9 @@ TEST(Recovery, IgnoresSessionsOfLiveWriters) {
   EXPECT_TRUE(recover_sessions(folder.path())->empty());
 }
 
-// Killed after a journal was created, before its first page was in it: SQLite leaves it there.
-TEST(Recovery, RemovesJournalsThatAreNotUsed) {
+// Files that SQLite ignores and leaves: of a writer killed before the first page of its journal,
+// and of a reader that opened the file while it left WAL mode.
+TEST(Recovery, RemovesFilesThatAreNotUsed) {
   TempFolder folder;
   const fs::path file = folder / "s.ttrace", journal = folder / "s.ttrace-journal";
   const RandomSession session = random_session(34);
@@ -79,6 +81,17 @@ TEST(Recovery, RemovesJournalsThatAreNotUsed) {
     EXPECT_FALSE(fs::exists(journal));
     EXPECT_EQ(test::read_session(file).value(), session);
   }
+  const auto leave_empty_wal = [&] {
+    std::ofstream(folder / "s.ttrace-wal").flush();
+    std::ofstream(folder / "s.ttrace-shm") << std::string(32768, '\0');
+  };
+  leave_empty_wal();
+  EXPECT_TRUE(recover_sessions(folder.path())->empty());
+  EXPECT_FALSE(fs::exists(folder / "s.ttrace-wal") || fs::exists(folder / "s.ttrace-shm"));
+  leave_empty_wal();
+  EXPECT_TRUE(checkpoint_session(file).has_value());
+  EXPECT_FALSE(fs::exists(folder / "s.ttrace-wal") || fs::exists(folder / "s.ttrace-shm"));
+  EXPECT_EQ(test::read_session(file).value(), session);
 }
 
 // A session whose rows cannot be counted must not be marked as done with 0 of them.
