@@ -503,7 +503,8 @@ std::expected<std::map<TensorKind, TraceSums>, TraceError> other_kinds(
   std::map<TensorKind, TraceSums> others;
   for (const TensorKind kind : {TensorKind::Input, TensorKind::Kv, TensorKind::Intermediate}) {
     filter.kind = kind;
-    const auto sums = breakdown(index, {.by = Axis::All, .filter = filter, .order = {}}, keep_going);
+    const auto sums =
+        breakdown(index, {.by = Axis::All, .filter = filter, .order = {}}, keep_going);
     if (!sums) return std::unexpected(sums.error());
     if (sums->total.all != TraceSums{}) others[kind] = sums->total.all;
   }

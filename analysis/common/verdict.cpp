@@ -72,9 +72,10 @@ bool is_left_out(LeaveOut leave_out, const StepConditions& conditions, std::uint
 }
 
 ThreadRoom thread_room(const SessionInfo& info) {
-  ThreadRoom room{.threads = info.fact_number("context.threads").value_or(0),
-                  .processors = info.fact_number("host.cores").value_or(0),
-                  .cpu_limit = std::strtod(std::string(info.fact("host.cpu_limit")).c_str(), nullptr)};
+  ThreadRoom room{
+      .threads = info.fact_number("context.threads").value_or(0),
+      .processors = info.fact_number("host.cores").value_or(0),
+      .cpu_limit = std::strtod(std::string(info.fact("host.cpu_limit")).c_str(), nullptr)};
   if (room.processors == 0) return room;
   const auto at_most = [&](double processors) {
     if (processors > 0 && processors < static_cast<double>(room.processors))

@@ -67,8 +67,8 @@ struct ComparedTimes {
 
 struct Comparison {
   TraceSums left, right;
-  std::vector<DifferenceCause> causes;        // of differences
-  std::vector<ComparedFact> facts;  // sorted by name; without result.* and trace.*
+  std::vector<DifferenceCause> causes;  // of differences
+  std::vector<ComparedFact> facts;      // sorted by name; without result.* and trace.*
   // Durations of the normal steps (analysis/tables/session_conditions.h); without the steps that
   // the index left out.
   std::map<Phase, ComparedTimes> step_times;

@@ -195,7 +195,7 @@ void advise_machine(const ReportData& f, std::vector<Advice>& out) {
     return;
   }
   if (f.conditions.verdict == Verdict::Contended) {
-    out.push_back({.advice = below_one     ? "Raise the CPU limit, and record again."
+    out.push_back({.advice = below_one    ? "Raise the CPU limit, and record again."
                              : one_thread ? "Stop other programs, and record again."
                                           : "Stop other programs, or use fewer threads (-t), and "
                                             "record again.",

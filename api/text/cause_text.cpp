@@ -91,7 +91,8 @@ const char* cause_title(DifferenceKind kind) { return kWords[std::to_underlying(
 const char* cause_reason(DifferenceKind kind) { return kWords[std::to_underlying(kind)].reason; }
 
 std::string fact_label(const std::string& name) {
-  const auto known = std::ranges::find(kLabels, name, &std::pair<std::string_view, const char*>::first);
+  const auto known =
+      std::ranges::find(kLabels, name, &std::pair<std::string_view, const char*>::first);
   if (known != std::end(kLabels)) return known->second;
   if (const auto message = numbered(name, "request.messages."))
     return std::format("prompt text ({} message {})", message->second, message->first);

@@ -76,7 +76,8 @@ void print_causes(const std::vector<DifferenceCause>& causes) {
     print_line("No cause of a difference is recorded: same model, settings, request and machine.");
   } else {
     print_line("Causes of differences:");
-    for (const DifferenceCause& cause : causes) print_line("- {}", escape_control_chars(cause_line(cause)));
+    for (const DifferenceCause& cause : causes)
+      print_line("- {}", escape_control_chars(cause_line(cause)));
   }
   put("\n");
 }

@@ -85,7 +85,8 @@ void print_tables(const HotCold& hot, const Breakdown& all) {
   }
   if (!hot.note.empty()) print_line("{}", hot.note);
   put("\n");
-  TextTable rows = make_table(hot.by == Axis::Tensor && hot.kind == TensorKind::Weight ? "weight" : to_text(hot.by));
+  TextTable rows = make_table(
+      hot.by == Axis::Tensor && hot.kind == TensorKind::Weight ? "weight" : to_text(hot.by));
   for (const HotCold::Row& row : hot.rows)
     add_sums(rows, row.row.name, to_text(row.heat), row.row.all, row.row.step);
   rows.print();

@@ -441,8 +441,8 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load_or_throw(
         "The model has no chat template. Conversations are rendered as ChatML, as llama-server "
         "does, which the model may not know.");
   }
-  impl->facts.can_chat = !impl->chat_template.empty() && impl->template_error.empty() &&
-                         !impl->facts.embedding_only;
+  impl->facts.can_chat =
+      !impl->chat_template.empty() && impl->template_error.empty() && !impl->facts.embedding_only;
   if (!impl->template_error.empty()) {
     impl->facts.has_chat_template = false;
     impl->facts.warnings.push_back(impl->template_error);

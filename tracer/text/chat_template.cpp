@@ -70,8 +70,7 @@ std::expected<std::string, ChatError> render_chat(Sandbox& sandbox, std::string_
                                                   const ChatTokens& marks,
                                                   const KeepGoing& keep_going) {
   using Kind = ChatError::Kind;
-  const auto result =
-      sandbox.run("chat_template", render_request(source, conversation, marks),
+  const auto result = sandbox.run("chat_template", render_request(source, conversation, marks),
                                   kTemplateLimits, keep_going);
   if (result) {
     const auto fields = unpack_fields(*result);

@@ -52,21 +52,21 @@ TEST(ComparisonCauses, NamesEachDifference) {
   for (const DifferenceCause& cause :
        causes_of({.info = a, .conditions = clean}, {.info = b, .conditions = contended}))
     lines.push_back(cause_line(cause));
-  EXPECT_EQ(lines,
-            (std::vector<std::string>{
-                "Other model: description llama 1B Q4_K and llama 1B Q8_0.",
-                "Other settings: threads 2 and 4.",
-                "Other recording: timing fast and exact. Exact timing and higher levels make every "
-                "op slower.",
-                "Other request: prompt text Once upon a time there was a tiny house and Once.",
-                "Reused prefix: tokens of the prompt none and 30, from session none and S1, reused "
-                "tokens 0 and 29. Reused tokens are not evaluated.",
-                "New graphs: steps with a new graph 1 and 0. The recording slows down the step in "
-                "which a graph appears first.",
-                "The machine held up a session: machine none and contended: .... Its times are not "
-                "those of the model alone.",
-                "Other machine: processor x and y.",
-                "Other version of llama.cpp: llama 1 and 2."}));
+  EXPECT_EQ(
+      lines,
+      (std::vector<std::string>{
+          "Other model: description llama 1B Q4_K and llama 1B Q8_0.",
+          "Other settings: threads 2 and 4.",
+          "Other recording: timing fast and exact. Exact timing and higher levels make every "
+          "op slower.",
+          "Other request: prompt text Once upon a time there was a tiny house and Once.",
+          "Reused prefix: tokens of the prompt none and 30, from session none and S1, reused "
+          "tokens 0 and 29. Reused tokens are not evaluated.",
+          "New graphs: steps with a new graph 1 and 0. The recording slows down the step in "
+          "which a graph appears first.",
+          "The machine held up a session: machine none and contended: .... Its times are not "
+          "those of the model alone.",
+          "Other machine: processor x and y.", "Other version of llama.cpp: llama 1 and 2."}));
 }
 
 // The user's own text is never changed into words.

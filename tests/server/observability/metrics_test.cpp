@@ -262,10 +262,10 @@ TEST(Metrics, SpeedIsThatOfTheSessionEverywhere) {
   RunningServer server(folder.path(), {"-c", "256", "-t", "1", "-tb", "1"});
   ASSERT_TRUE(server.wait_until_loaded());
   httplib::Client client = http_client(server.url);
-  const auto accepted = client.Post(
-      "/api/v1/generate",
-      R"({"prompt": "Once upon a time", "max_tokens": 100, "ignore_eos": true})",
-      "application/json");
+  const auto accepted =
+      client.Post("/api/v1/generate",
+                  R"({"prompt": "Once upon a time", "max_tokens": 100, "ignore_eos": true})",
+                  "application/json");
   ASSERT_TRUE(accepted && accepted->status == 202);
   const std::string id = json::parse(accepted->body)["id"];
   server.wait_for_end(id);
