@@ -25,8 +25,8 @@ int run(int argc, char** argv) {
     // Made once, before the children are forked: they only plan their statement.
     tt::sql::StatementPlanner planner;
     tt::JinjaEngine engine;
-    return tt::serve_jobs(
-        {tt::chat_template_job(engine), tt::model_check_job(), statement_job(planner)});
+    return tt::serve_jobs({tt::chat_template_job(engine), tt::model_check_job(),
+                           tt::metadata_check_job(), statement_job(planner)});
   }
   const auto model = tt::load_vocabulary(argv[1]);
   if (model == nullptr) return 1;

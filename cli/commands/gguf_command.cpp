@@ -1,6 +1,7 @@
 // tt gguf MODEL: lists metadata and tensors of a model with their file offsets, or the compression
 // of its weights. Reads only the file headers. Checks what the loader checks: why it would refuse
-// the file is printed to stderr, after the list of what can be read, and the exit code is 1.
+// the file is printed to stderr, after the list of what can be read, and the exit code is 1. A
+// sound file is loaded by llama.cpp without its weights, in a child process.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -18,7 +19,9 @@
 #include "cli/commands/verbs.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
+#include "program/installation.h"
 #include "program/validators.h"
+#include "tracer/engine/model_check.h"
 #include "tracer/engine/model_kind.h"
 #include "tracer/format/names/names.h"
 #include "tracer/gguf/gguf_index.h"
@@ -186,14 +189,18 @@ void print(const GgufOptions& options, const GgufIndex& index) {
 }
 
 // Prints what is wrong with the file, or why it is not a model. Returns the exit code.
-int print_faults(const GgufIndex& index) {
+int print_faults(const GgufIndex& index, const std::string& model) {
   bool is_refused = false;
   for (const GgufFault& fault : index.faults()) {
     print_message("tt gguf: {}", fault.message);
     if (!fault.is_note()) is_refused = true;
   }
   if (is_refused) return 1;
-  const std::string why = not_a_model(index);
+  std::string why = not_a_model(index);
+  if (why.empty()) {
+    Sandbox sandbox(current_installation().worker);
+    why = metadata_error(sandbox, model);
+  }
   if (why.empty()) return 0;
   print_message("tt gguf: {}", why);
   return 1;
@@ -203,7 +210,7 @@ int run(const GgufOptions& options) {
   const GgufIndex index = GgufIndex::inspect(options.model);
   if (!index.files().empty()) print(options, index);
   flush_output();
-  return print_faults(index);
+  return print_faults(index, options.model);
 }
 
 }  // namespace

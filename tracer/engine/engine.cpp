@@ -16,6 +16,7 @@
 #include "tracer/engine/engine_state.h"
 #include "tracer/engine/generation_run.h"
 #include "tracer/engine/host_facts.h"
+#include "tracer/engine/load_metadata.h"
 #include "tracer/engine/load_record.h"
 #include "tracer/engine/memory_map.h"
 #include "tracer/engine/model_kind.h"
@@ -122,10 +123,14 @@ const char* advice_of(std::string_view cause) {
          "convert it again, or take it from another source.";
 }
 
+enum class LoadPart : bool { All, Metadata };
+
 std::expected<LlamaModel, EngineError> load_model(const ModelOptions& options,
                                                   const GgufIndex& index,
-                                                  const LoadProgress& progress) {
+                                                  const LoadProgress& progress,
+                                                  LoadPart part = LoadPart::All) {
   llama_model_params params = llama_model_default_params();
+  params.no_alloc = part == LoadPart::Metadata;
   std::array<ggml_backend_dev_t, 1> no_devices = {nullptr};
   if (options.gpu_layers == 0) params.devices = no_devices.data();
   params.n_gpu_layers = options.gpu_layers;
@@ -316,6 +321,19 @@ std::expected<StoredPattern, std::string> given_pattern(const std::filesystem::p
 }
 
 }  // namespace
+
+std::expected<void, EngineError> load_metadata(const std::filesystem::path& model) {
+  const auto index = GgufIndex::open(model);
+  if (!index) return error(Kind::NotAModel, index.error());
+  if (std::string why = not_a_model(*index); !why.empty())
+    return error(Kind::NotAModel, std::move(why));
+  ModelOptions options;
+  options.path = model;
+  options.mmap = options.repack = false;
+  const auto loaded = load_model(options, *index, {}, LoadPart::Metadata);
+  if (!loaded) return std::unexpected(loaded.error());
+  return {};
+}
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;

@@ -16,6 +16,7 @@
 
 #include "tracer/engine/backends.h"
 #include "tracer/engine/engine.h"
+#include "tracer/engine/load_metadata.h"
 #include "tracer/gguf/gguf_index.h"
 #include "tracer/sandbox/confinement.h"
 #include "tracer/sandbox/fields.h"
@@ -181,22 +182,37 @@ FileAccess files_of_check(const std::filesystem::path& model) {
 
 JobChannel* abort_channel = nullptr;  // of this child, for the library's callback
 
+void begin_check(JobChannel& channel, const std::filesystem::path& model) {
+  abort_channel = &channel;
+  ggml_set_abort_callback(
+      [](const char* message) { abort_channel->send(kAborted + std::string(message)); });
+  load_backends(
+      [&channel, lines = std::size_t{0}](LibraryLine kind, std::string_view line) mutable {
+        if (++lines <= kMaxLogLines) send_log_line(channel, kind, line);
+      });
+  confine_to_files(files_of_check(model));
+}
+
 }  // namespace
+
+JobKind metadata_check_job() {
+  return {.name = "check_metadata",
+          .run =
+              [](JobChannel& channel) {
+                const std::filesystem::path model = channel.receive();
+                begin_check(channel, model);
+                const auto loaded = load_metadata(model);
+                channel.send(loaded ? std::string{kUsable} : kUnusable + loaded.error().message);
+              },
+          .opens_files = true};
+}
 
 JobKind model_check_job() {
   return {.name = "check_model",
           .run =
               [](JobChannel& channel) {
                 const auto [model, context] = unpack_options(channel.receive());
-                abort_channel = &channel;
-                ggml_set_abort_callback([](const char* message) {
-                  abort_channel->send(kAborted + std::string(message));
-                });
-                load_backends([&channel, lines = std::size_t{0}](LibraryLine kind,
-                                                                 std::string_view line) mutable {
-                  if (++lines <= kMaxLogLines) send_log_line(channel, kind, line);
-                });
-                confine_to_files(files_of_check(model.path));
+                begin_check(channel, model.path);
                 std::string verdict;
                 try {
                   verdict = try_model(model, context, channel);
@@ -225,6 +241,29 @@ std::chrono::milliseconds model_check_timeout(const std::filesystem::path& model
     for (const ModelFile& file : index->files()) bytes += file.size;
   }
   return std::chrono::minutes(2) + std::chrono::milliseconds(bytes / kBytesPerMs);
+}
+
+std::string metadata_error(Sandbox& sandbox, const std::filesystem::path& model) {
+  const JobLimits limits{.time = std::chrono::minutes(2),
+                         .cpu_time = std::chrono::seconds(30),
+                         .memory_bytes = std::min(ram_bytes() / 4 * 3, left_by_limits()),
+                         .stack_bytes = 8U << 20,
+                         .counts = false};
+  auto job = sandbox.start("check_metadata", limits);
+  if (!job || !job->send(model.native())) return "";
+  for (;;) {
+    const auto message = job->receive();
+    if (!message) {
+      if (message.error().kind != JobError::Kind::Crash) return "";
+      return std::format("{}: loading its metadata in llama.cpp {}. {}", model.string(),
+                         message.error().reason, kCrashAdvice);
+    }
+    if (message->starts_with(kLogLine)) continue;
+    if (message->starts_with(kUsable)) return "";
+    if (message->starts_with(kUnusable)) return message->substr(1);
+    return std::format("{}: llama.cpp crashed while loading its metadata ({}). {}", model.string(),
+                       message->empty() ? "" : message->substr(1), kCrashAdvice);
+  }
 }
 
 ModelCheck::ModelCheck(Sandbox& sandbox, const ModelOptions& model, const ContextOptions& context,

@@ -16,8 +16,13 @@
 
 namespace tt {
 
-// The handler "check_model" of tt-worker.
+// The handlers "check_model" and "check_metadata" of tt-worker.
 JobKind model_check_job();
+JobKind metadata_check_job();
+
+// Why llama.cpp refuses the model, as Engine::load() says it; empty: it does not, or this could not
+// be tried. Only the metadata is loaded (load_metadata.h), in a child process. One thread.
+std::string metadata_error(Sandbox& sandbox, const std::filesystem::path& model);
 
 // Timeout of a model check: a fixed time plus the time to read all files of the model from a
 // slow disk.

@@ -122,6 +122,33 @@ TEST(Refusals, HeaderFaultsAreTheSameEverywhere) {
   }
 }
 
+// What only llama.cpp knows: `tt gguf` lets it load the metadata, and says the same as a load.
+TEST(Refusals, FaultsOfTheMetadataAreSaidByTtGguf) {
+  const TempFolder folder;
+  const fs::path path = folder.path() / "m.gguf";
+  for (const auto& [words, change] :
+       {std::pair<const char*, Change>{
+            "unknown tokenizer",
+            [](gguf_context* file) { gguf_set_val_str(file, "tokenizer.ggml.model", "newtok"); }},
+        {"key not found in model: llama.embedding_length",
+         [](gguf_context* file) { gguf_remove_key(file, "llama.embedding_length"); }},
+        {"missing tensor",
+         [](gguf_context* file) { gguf_set_val_u32(file, "llama.block_count", 14); }},
+        {"wrong shape",
+         [](gguf_context* file) { gguf_set_val_u32(file, "llama.feed_forward_length", 96); }}}) {
+    SCOPED_TRACE(words);
+    with_changes(model_files("small").front(), path, change);
+    const std::string recorded = record(path);
+    EXPECT_TRUE(recorded.contains(words)) << recorded;
+    const CommandResult listed =
+        run_command(std::format("'{}' gguf '{}'", kTestPaths.tt, path.string()));
+    EXPECT_NE(listed.status, 0);
+    EXPECT_TRUE(listed.output.contains("tt gguf: " + recorded.substr(std::size("tt record: ") - 1)))
+        << listed.output << recorded;
+    EXPECT_TRUE(listed.output.contains("output.weight")) << "what can be read is listed";
+  }
+}
+
 TEST(Refusals, PartsWithSwappedNamesAreRecognised) {
   const TempFolder folder;
   const std::vector<fs::path> parts = model_files("small", 3);
