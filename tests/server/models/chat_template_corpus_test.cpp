@@ -80,7 +80,7 @@ Conversation conversation_of(const Json& body) {
 }
 
 // The tokens of the bundled model.
-const ChatTokens kMarks{.begin = "<s>", .end = "</s>", .adds_bos = true};
+const ChatTokens kMarks{.begin = "<s>", .end = "</s>"};
 
 // A text, or null: rejected.
 Json rendered(JinjaEngine& engine, const std::string& source, const Json& body) {
