@@ -1,5 +1,6 @@
 // What the operations of the contract are requested with, and the responses that no request of the
 // test can produce.
+import { readContract } from './document';
 import type { TextByName, ValuesByName } from './probes';
 
 export const DENSE = 'pocket';
@@ -73,29 +74,20 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
   rename: { title: ['x', 'x'.repeat(200), 'ä'.repeat(200), '%_\\"\''] },
 };
 
-// Operations whose queries wait in the queue of expensive queries.
-const QUEUED = [
-  'comparison',
-  'determinism',
-  'expertLayer',
-  'expertCaches',
-  'expertPinning',
-  'expertTokens',
-  'experts',
-  'export',
-  'heads',
-  'pattern',
-  'report',
-  'reuse',
-  'validation',
-];
+// Operations whose queries wait in the queue: all that read a session and can answer 503.
+const QUEUED = readContract()
+  .operations.filter(
+    ({ method, path, responses }) =>
+      method === 'GET' && path.startsWith('/api/v1/sessions/{id}/') && responses.has(503),
+  )
+  .map(({ id }) => id);
 
 // Responses that cannot be produced from outside, with the C++ test that covers them.
 export const COVERED_ELSEWHERE: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     QUEUED.map((operation) => [
       `${operation} 503 application/problem+json`,
-      'needs a large session: QueryQueue.ServerStaysResponsiveDuringManyExpensiveQueries',
+      'needs a large session: QueryQueue.ServerAnswersInTimeDuringManyExpensiveQueries',
     ]),
   ),
   'load 503 application/problem+json':

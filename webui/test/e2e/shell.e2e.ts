@@ -285,7 +285,7 @@ describe('accessibility', () => {
     await press('Home', 'ArrowDown');
     const tip = page.locator('.tip');
     await tip.getByText('token 0').waitFor();
-    expect(await tip.innerText()).toMatch(/layer\s+1/);
+    await expect.poll(() => tip.innerText()).toMatch(/layer\s+1/);
     await press('Enter');
     await page.getByRole('grid', { name: 'Ops of step 0' }).waitFor();
     await expect.poll(() => Object.fromEntries(fixture.hash)).toMatchObject({ sel: 'k:0', l: '1' });

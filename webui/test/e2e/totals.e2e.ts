@@ -51,7 +51,7 @@ function totalsOf(fixture: PageFixture) {
       await expect
         .poll(() => figure('accesses'), { message: what })
         .toBe(formatCount(reads + writes));
-      expect(await figure('op time'), what).toBe(exactNs(time));
+      await expect.poll(() => figure('op time'), { message: what }).toBe(exactNs(time));
       if (by === 'all') {
         expect(await figure('read'), what).toBe(exactBytes(read));
         expect(await figure('written'), what).toBe(exactBytes(written));
