@@ -277,7 +277,7 @@ int run(int argc, char** argv) {
   frontend.stop(2s);     // shorter than the 5 s above, so that the file can be finished
   retention.stop();
   queue.join();
-  sessions.finish_files();  // no reader is left
+  sessions.finish_files(tt::SessionStore::FinishFiles::All);  // no reader is left
   return 0;
 }
 

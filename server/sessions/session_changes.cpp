@@ -159,6 +159,18 @@ SessionStore::Lease SessionStore::lease(const SessionFile& file) const {
   return std::make_shared<const Hold>(readers_, file);
 }
 
+namespace {
+
+// By the header of the file: the last reader may have removed the WAL, but not left its mode.
+bool is_in_wal_mode(const fs::path& path) {
+  constexpr std::streamoff kReadVersion = 19;  // 2: WAL
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(kReadVersion);
+  return file.get() == 2;
+}
+
+}  // namespace
+
 // One at a time: two connections would keep each other from leaving WAL mode.
 void SessionStore::Readers::finish(const fs::path& path) {
   const std::scoped_lock one(finish_mutex);
@@ -168,7 +180,7 @@ void SessionStore::Readers::finish(const fs::path& path) {
   }
   std::error_code none;
   const fs::path wal = path.string() + "-wal";
-  if (!fs::exists(wal, none)) return;
+  if (!fs::exists(wal, none) && !is_in_wal_mode(path)) return;
   if (fs::exists(path, none)) {
     (void)checkpoint_session(path);  // not while it is being recorded
   } else if (fs::file_size(wal, none) == 0 && !none) {
@@ -178,15 +190,18 @@ void SessionStore::Readers::finish(const fs::path& path) {
   }
 }
 
-void SessionStore::finish_files() {
+void SessionStore::finish_files(FinishFiles which) {
   std::vector<fs::path> open;
   std::error_code failed;
   for (fs::directory_iterator file(folder(), failed), end; !failed && file != end;
        file.increment(failed)) {
     std::string name = file->path().string();
-    if (!name.ends_with(".ttrace-wal")) continue;
-    name.resize(name.size() - std::string_view("-wal").size());
-    open.emplace_back(name);
+    if (name.ends_with(".ttrace-wal")) {
+      name.resize(name.size() - std::string_view("-wal").size());
+      open.emplace_back(name);
+    } else if (which == FinishFiles::All && name.ends_with(".ttrace")) {
+      open.emplace_back(name);
+    }
   }
   // Deleted while they were read, or while they waited for this.
   for (const DeletedSession& deleted : trash_.all()) open.push_back(deleted.path);

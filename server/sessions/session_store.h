@@ -43,9 +43,10 @@ class SessionStore {
   // WAL mode, and the end of the last lease makes it a single file.
   using Lease = std::shared_ptr<const void>;
   Lease lease(const SessionFile& file) const;
-  // The same for all sessions without leases, deleted ones included: once a second, and when the
-  // server stops.
-  void finish_files();
+  // The same for all sessions without leases, deleted ones included. WithWal, once a second: those
+  // with a WAL beside them. All, when the server stops: also those whose WAL a reader removed.
+  enum class FinishFiles : bool { WithWal, All };
+  void finish_files(FinishFiles which = FinishFiles::WithWal);
   // Identifies the state of the session file and the build of this program: results are the
   // same as long as the tag is the same. nullopt while the session is being recorded, and when
   // it does not exist or cannot be read. Uses the size and time of the file, not its content.
