@@ -85,7 +85,8 @@ TEST(Documentation, NamedOptionsExist) {
   Words others = {"--all", "--quick", "--fuzz", "--install"};
   Words foreign = {"--args",          "--data-binary", "--gtest", "--now",
                    "--prefix",        "--privileged",  "--rm",    "--tmpfs",
-                   "--service-ports", "--nuisances",   "--cpus",  "--merge"};
+                   "--service-ports", "--nuisances",   "--cpus",  "--merge",
+                   "--retry"};
   for (const auto& document : documents()) {
     SCOPED_TRACE(document);
     for (const std::string& option :

@@ -421,7 +421,9 @@ TEST(QueryQueue, OnlyAnswersAreGivenAtLowPriority) {
   expect(client.Post(session + "/query", R"({"sql": "SELECT count(*) FROM step"})",
                      "application/json"));
   expect(client.Get("/metrics"));
-  EXPECT_EQ(in_background(server.program.pid()), std::set<std::string>({"http-worker", "query"}));
+  auto names = in_background(server.program.pid());
+  names.erase("memory");  // lowers its own priority
+  EXPECT_EQ(names, std::set<std::string>({"http-worker", "query"}));
 }
 
 }  // namespace

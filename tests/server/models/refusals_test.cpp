@@ -132,7 +132,7 @@ TEST(Refusals, FaultsOfTheMetadataAreSaidByTtGguf) {
             [](gguf_context* file) { gguf_set_val_str(file, "tokenizer.ggml.model", "newtok"); }},
         {"key not found in model: llama.embedding_length",
          [](gguf_context* file) { gguf_remove_key(file, "llama.embedding_length"); }},
-        {"missing tensor",
+        {"attn_norm.weight' not found",
          [](gguf_context* file) { gguf_set_val_u32(file, "llama.block_count", 14); }},
         {"wrong shape",
          [](gguf_context* file) { gguf_set_val_u32(file, "llama.feed_forward_length", 96); }}}) {

@@ -22,9 +22,9 @@ struct Question {
 // Below "/sessions/{id}".
 constexpr Question kQuestions[] = {
     {"show {}", ""},
-    {"hot {}", "/hot?limit=20"},
-    {"hot {} --by layer --value time", "/hot?by=layer&value=time&limit=20"},
-    {"hot {} --tensor ffn --phase prompt", "/hot?tensor=ffn&phase=prompt&limit=20"},
+    {"hot {}", "/hot?limit=20&step_times=true"},
+    {"hot {} --by layer --value time", "/hot?by=layer&value=time&limit=20&step_times=true"},
+    {"hot {} --tensor ffn --phase prompt", "/hot?tensor=ffn&phase=prompt&limit=20&step_times=true"},
     {"moe {}", "/experts"},
     {"heads {}", "/heads"},
     {"reuse {}", "/reuse"},

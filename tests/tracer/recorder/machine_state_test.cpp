@@ -365,7 +365,7 @@ TEST(MachineState, TheRecordersTimeIsNotTimeOfWaiting) {
   EXPECT_GE(*without.cpu_wait_ns, kRecorderNs / 2);
   const std::uint64_t left_out = *without.cpu_wait_ns - *with.cpu_wait_ns;
   EXPECT_GE(left_out, std::min(*without.cpu_wait_ns, kRecorderNs) - 1'000'000);
-  EXPECT_LE(left_out, recorder_ran);
+  EXPECT_LE(left_out, recorder_ran + recorder_ran / 10);
 }
 
 std::uint64_t sum_of(const std::vector<Step>& steps,
