@@ -14,8 +14,8 @@ const char* cause_title(DifferenceKind kind);
 const char* cause_reason(DifferenceKind kind);
 // "context size" of "context.size"; of a name that is not known, its last part without underscores.
 std::string fact_label(const std::string& name);
-// All in one line: "Other settings: context size 512 and 1024, threads 2 and 4." Of long values only
-// the label, of many facts only the first.
+// All in one line: "Other settings: context size 512 and 1024, threads 2 and 4." Of long values
+// only the label, of many facts only the first.
 std::string cause_line(const DifferenceCause& cause);
 
 }  // namespace tt

@@ -83,10 +83,9 @@ TEST(Documentation, NamedOptionsExist) {
   const Options options;
   // Options of ./tt, and of programs of others that the documents use.
   Words others = {"--all", "--quick", "--fuzz", "--install"};
-  Words foreign = {"--args",          "--data-binary", "--gtest", "--now",
-                   "--prefix",        "--privileged",  "--rm",    "--tmpfs",
-                   "--service-ports", "--nuisances",   "--cpus",  "--merge",
-                   "--retry"};
+  Words foreign = {"--args",       "--data-binary", "--gtest", "--now",           "--prefix",
+                   "--privileged", "--rm",          "--tmpfs", "--service-ports", "--nuisances",
+                   "--cpus",       "--merge",       "--retry"};
   for (const auto& document : documents()) {
     SCOPED_TRACE(document);
     for (const std::string& option :

@@ -19,8 +19,8 @@ struct ModelFacts {
   bool has_vocabulary = false;
   bool has_chat_template = false;  // its own, or that of an option, which works
   bool can_chat = false;           // conversations can be rendered, if not with these, as ChatML
-  bool has_encoder = false;     // encoder-decoder (T5)
-  bool embedding_only = false;  // no generation (BERT)
+  bool has_encoder = false;        // encoder-decoder (T5)
+  bool embedding_only = false;     // no generation (BERT)
   bool recurrent = false, hybrid = false;
   std::string mlock_error;  // why mlock failed although it was requested; empty: no failure
   // What the load did not do as requested: one sentence or more each, for the user.
