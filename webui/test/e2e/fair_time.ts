@@ -23,7 +23,7 @@ function ownMs(): number {
   const times = new Map<number, number>();
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue;
-    let text = '';
+    let text: string;
     try {
       text = readFileSync(`/proc/${name}/stat`, 'utf8');
     } catch {

@@ -220,7 +220,8 @@ describe('the summary', () => {
     const missing = 'valid, times of 77 steps missing';
     await page.route('**/validation', async (route) => {
       const answer = await route.fetch();
-      await route.fulfill({ json: { ...(await answer.json()), verdict: missing } });
+      const body = (await answer.json()) as Readonly<Record<string, unknown>>;
+      await route.fulfill({ json: { ...body, verdict: missing } });
     });
     await page.reload();
     await expect.poll(() => verdict.innerText()).toBe(`The recording is ${missing}.`);
