@@ -45,7 +45,6 @@ Facts recording_facts(const SessionInfo& info) {
 
 Facts reuse_facts(const SessionInfo& info) {
   const auto reused = info.fact_number("result.reused_tokens").value_or(0);
-  if (reused == 0) return {{"result.reused_tokens", "0"}};
   Facts facts = {{"result.reused_tokens", std::to_string(reused)}};
   for (const char* name : {"result.prompt_tokens", "result.reused_from"})
     if (const auto value = info.fact(name); !value.empty()) facts[name] = value;
