@@ -2,8 +2,6 @@
 
 #include <array>
 #include <format>
-#include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,7 +10,7 @@ namespace tt {
 
 namespace {
 
-using Facts = std::map<std::string, std::string>;
+using Facts = FactsByName;
 
 // The facts "GROUP.*", without those that change from session to session.
 Facts facts_of(const SessionInfo& info, std::string_view group) {
@@ -39,8 +37,8 @@ Facts model_facts(const SessionInfo& info) {
 }
 
 Facts recording_facts(const SessionInfo& info) {
-  return {{"recording.level", to_text(info.level)},
-          {"recording.timing", info.exact_timing ? "exact" : "fast"}};
+  return {{"record.level", to_text(info.level)},
+          {"record.timing", info.exact_timing ? "exact" : "fast"}};
 }
 
 Facts reuse_facts(const SessionInfo& info) {
@@ -62,20 +60,6 @@ Facts disturbance(const SessionConditions& conditions) {
   return {{"machine", conditions.text}};
 }
 
-// What differs of both.
-std::vector<ComparedFact> differing(const Facts& left, const Facts& right) {
-  std::map<std::string, ComparedFact> both;
-  for (const auto& [name, value] : left) both[name].left = value;
-  for (const auto& [name, value] : right) both[name].right = value;
-  std::vector<ComparedFact> out;
-  for (auto& [name, fact] : both) {
-    if (fact.left == fact.right) continue;
-    fact.name = name;
-    out.push_back(std::move(fact));
-  }
-  return out;
-}
-
 }  // namespace
 
 const char* to_text(DifferenceKind kind) {
@@ -87,7 +71,7 @@ const char* to_text(DifferenceKind kind) {
 std::vector<DifferenceCause> causes_of(const CauseSide& left, const CauseSide& right) {
   std::vector<DifferenceCause> causes;
   const auto add = [&](DifferenceKind kind, const Facts& of_left, const Facts& of_right) {
-    if (auto facts = differing(of_left, of_right); !facts.empty())
+    if (auto facts = differing_facts(of_left, of_right); !facts.empty())
       causes.push_back({.kind = kind, .facts = std::move(facts)});
   };
   const auto add_group = [&](DifferenceKind kind, std::string_view group) {

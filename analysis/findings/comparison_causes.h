@@ -27,7 +27,7 @@ const char* to_text(DifferenceKind);
 // A cause: what differs, on both sides. `facts` is not empty. Names that are not those of metadata:
 //   model.file                         name of the first file
 //   model.bytes                        of all files
-//   recording.level, recording.timing
+//   record.level, record.timing
 //   steps.new_graph                    number of steps with a graph for the first time
 //   machine                            what SessionConditions::text says; none: clean, or not known
 struct DifferenceCause {

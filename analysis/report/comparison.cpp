@@ -270,10 +270,9 @@ std::vector<ComparedTemplate> pair_up(const std::vector<Shape>& left,
   return pairs;
 }
 
-std::map<std::string, std::string> settings_of(const SessionInfo& info) {
-  std::map<std::string, std::string> settings = {
-      {"record.level", to_text(info.level)},
-      {"record.timing", info.exact_timing ? "exact" : "fast"}};
+FactsByName settings_of(const SessionInfo& info) {
+  FactsByName settings = {{"record.level", to_text(info.level)},
+                          {"record.timing", info.exact_timing ? "exact" : "fast"}};
   if (!info.model_files.empty()) settings["model.file"] = info.model_files.front().path;
   for (const auto& [name, value] : info.facts)
     if (!name.starts_with("result.") && !name.starts_with("trace.") &&
@@ -281,19 +280,6 @@ std::map<std::string, std::string> settings_of(const SessionInfo& info) {
         name != "host.memory_available_bytes")
       settings[name] = value;
   return settings;
-}
-
-std::vector<ComparedFact> differing_facts(const SessionInfo& left, const SessionInfo& right) {
-  std::map<std::string, ComparedFact> facts;
-  for (auto& [name, value] : settings_of(left)) facts[name].left = value;
-  for (auto& [name, value] : settings_of(right)) facts[name].right = value;
-  std::vector<ComparedFact> differing;
-  for (auto& [name, fact] : facts) {
-    if (fact.left == fact.right) continue;
-    fact.name = name;
-    differing.push_back(std::move(fact));
-  }
-  return differing;
 }
 
 }  // namespace
@@ -307,7 +293,8 @@ std::expected<Comparison, TraceError> compare(const ComparedSession& left,
                                               const ComparedSession& right, PageRange tokens,
                                               const ContinueCheck& keep_going) {
   Comparison comparison;
-  comparison.facts = differing_facts(left.index.info(), right.index.info());
+  comparison.facts =
+      differing_facts(settings_of(left.index.info()), settings_of(right.index.info()));
   const auto left_conditions = session_conditions(left.reader, left.index.leave_out(), keep_going);
   if (!left_conditions) return std::unexpected(left_conditions.error());
   const auto right_conditions =

@@ -9,8 +9,8 @@
 //
 // A query that is not computed in time (Limits::patience) is answered with 503 and Retry-After, and
 // computed further: a client that repeats its request finds it again, and gets the result at once
-// when it is ready. If no client repeats it, it is cancelled. Results that a client was told to
-// come back for are kept for a minute, in the CacheRoom.
+// when it is ready. If no client repeats it, it is cancelled. Results that such a client has not
+// received yet are kept for a minute, in the CacheRoom.
 //
 // Equal queries share one computation. A few are computed at a time, and some wait for their turn,
 // in order; beyond that, clients get a 503 at once. Small queries, which take less than a second,
@@ -54,15 +54,15 @@ class QueryQueue {
     LaneLimits large{.running = 2, .waiting = 8, .clients = 40};
     LaneLimits small{.running = 4, .waiting = 64, .clients = 64};
     std::chrono::milliseconds patience{3000};  // from the arrival of a request to its answer
-    // How long a query is computed for clients that were told to come back.
+    // How long a query is computed for clients that got a 503 and may repeat their request.
     std::chrono::milliseconds until_return{15'000};
     std::chrono::milliseconds kept{60'000};  // results for such clients
   };
   // The data of a query.
   struct Subject {
     // Of the session files. Requests are equal if they have the same version and target. Without
-    // a version (the session is being recorded) a result is shared only by clients that were told
-    // to come back, and given once: a later request wants the steps recorded since.
+    // a version (the session is being recorded) a result is shared only by clients that got
+    // a 503, and given once: a later request wants the steps recorded since.
     std::optional<std::string> version;
     bool small = false;
   };
@@ -113,7 +113,7 @@ class QueryQueue {
     std::atomic<std::size_t> clients = 0;
     std::atomic<Clock::time_point> wanted_until = Clock::time_point::min();
     std::atomic<bool> cancelled = false;
-    bool told = false;  // a client was told to come back
+    bool told = false;  // a client got a 503
     bool ended = false;
     bool complete = false;  // `response` or `thrown` is valid for every client
     std::exception_ptr thrown;

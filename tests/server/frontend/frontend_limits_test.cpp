@@ -201,6 +201,26 @@ TEST(FrontendLimits, StreamsDoNotBlockOtherRequests) {
   EXPECT_LT(p99_of_new_connections(server.port, 100), 5s);  // streams never end by themselves
 }
 
+// More slow requests than the server's two workers answer at a time.
+class SlowRequests {
+ public:
+  explicit SlowRequests(TestFrontend& server) : server_(server) {
+    for (int i = 0; i < 6; ++i) {
+      clients_.emplace_back(server.port);
+      clients_.back().send(get_request("/slow"));
+    }
+    EXPECT_TRUE(wait_until([&] { return server_.slow == 2; }));
+  }
+  void expect_answers() {
+    server_.end_slow = true;
+    for (auto& client : clients_) EXPECT_EQ(client.read_response().body, "slow");
+  }
+
+ private:
+  TestFrontend& server_;
+  std::vector<RawClient> clients_;
+};
+
 TEST(FrontendLimits, UrgentRequestsAreAnsweredWhenWorkersAreBusy) {
   HttpFrontendOptions options;
   options.max_workers = 2;
@@ -208,30 +228,18 @@ TEST(FrontendLimits, UrgentRequestsAreAnsweredWhenWorkersAreBusy) {
     return request.method == "GET" && request.path == "/hello";
   };
   TestFrontend server(options);
-  std::vector<RawClient> clients;
-  for (int i = 0; i < 6; ++i) {
-    clients.emplace_back(server.port);
-    clients.back().send(get_request("/slow"));
-  }
-  EXPECT_TRUE(wait_until([&] { return server.slow == 2; }));
+  SlowRequests requests(server);
   EXPECT_EQ(RawClient(server.port).exchange(get_request("/hello")).body, "hello");
   EXPECT_EQ(server.slow, 2);
-  server.end_slow = true;
-  for (auto& client : clients) EXPECT_EQ(client.read_response().body, "slow");
+  requests.expect_answers();
 }
 
 TEST(FrontendLimits, RequestsAreQueuedWhenWorkersAreBusy) {
   HttpFrontendOptions options;
   options.max_workers = 2;
   TestFrontend server(options);
-  std::vector<RawClient> clients;
-  for (int i = 0; i < 6; ++i) {
-    clients.emplace_back(server.port);
-    clients.back().send(get_request("/slow"));
-  }
-  EXPECT_TRUE(wait_until([&] { return server.slow == 2; }));
-  server.end_slow = true;
-  for (auto& client : clients) EXPECT_EQ(client.read_response().body, "slow");
+  SlowRequests requests(server);
+  requests.expect_answers();
 }
 
 TEST(FrontendLimits, WorkersPerPeerAreLimited) {

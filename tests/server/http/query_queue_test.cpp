@@ -90,7 +90,7 @@ class Clients {
     EXPECT_EQ(client.status, 200) << client.body;
     return json::parse(client.body);
   }
-  // Sends a query whose client is told to come back.
+  // Sends a query that is answered with 503 and Retry-After.
   void send_and_leave(const std::string& target, std::optional<std::string> version = "1") {
     const Client& early = send(target, std::move(version));
     ASSERT_TRUE(answered(early));
@@ -356,7 +356,7 @@ TEST(QueryQueue, ServerAnswersInTimeDuringManyExpensiveQueries) {
     }
   }
   std::printf(
-      "%d done, %d told to come back, %d rejected, slowest small query %d ms\n", done, told,
+      "%d done, %d still being computed, %d rejected, slowest small query %d ms\n", done, told,
       rejected,
       static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(slowest).count()));
   EXPECT_GE(rejected, 1);
