@@ -162,7 +162,10 @@ SessionStore::Lease SessionStore::lease(const SessionFile& file) const {
 namespace {
 
 // By the header of the file: the last reader may have removed the WAL, but not left its mode.
+// Opening a FIFO would wait for a writer.
 bool is_in_wal_mode(const fs::path& path) {
+  std::error_code none;
+  if (!fs::is_regular_file(path, none)) return false;
   constexpr std::streamoff kReadVersion = 19;  // 2: WAL
   std::ifstream file(path, std::ios::binary);
   file.seekg(kReadVersion);

@@ -45,8 +45,10 @@ TEST(OwnFiles, TheServerStartsWithAnyFileInPlaceOfItsOwn) {
     const SmallSession session({small_step(0), small_step(1)});
     fs::copy_file(session.path, folder / "good.ttrace");
     fs::copy_file(session.path, folder / "beside.ttrace");
+    fs::copy_file(session.path, folder / "walled.ttrace");
     for (const char* name :
-         {"crashed-models", "checked-models", "bad.ttrace", "beside.ttrace-journal"})
+         {"crashed-models", "checked-models", "bad.ttrace", "beside.ttrace-journal",
+          "walled.ttrace-wal"})
       bad.make(folder / name);
     bad.make(models / "bad.gguf");
     fs::copy_file(kTestPaths.bundled_model, models / "good.gguf");
