@@ -5,8 +5,10 @@
 //
 // Generations with and without clients alternate. A client sends one request after the other, as
 // fast as it is answered: the requests of the page for a session, and /health in between. All
-// clients share a thread, and another one measures /health every 20 ms, so their own time is part
-// of the figures. The heavy queries are asked of a session of --accesses accesses.
+// clients share a thread, and another one measures /health every 20 ms. Clients of a real server
+// compute elsewhere; here they take the processors of the server. So there is a third kind of
+// round: instead of the clients, a thread computes as much as they did. What the server costs is
+// the ratio to these rounds. The heavy queries are asked of a session of --accesses accesses.
 import { execFileSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { Agent, get } from 'node:http';
@@ -39,6 +41,7 @@ async function clients({ url, paths, count }) {
   const agent = new Agent({ keepAlive: true });
   const stop = untilMessage();
   const measured = { answers: {}, ms: [] };
+  const idle = performance.eventLoopUtilization();
   await Promise.all(
     Array.from({ length: count }, async (_, client) => {
       for (let i = client; !stop.now; ++i) {
@@ -50,7 +53,19 @@ async function clients({ url, paths, count }) {
     }),
   );
   agent.destroy();
-  parentPort.postMessage(measured);
+  const { utilization: busy } = performance.eventLoopUtilization(idle);
+  parentPort.postMessage({ ...measured, busy });
+}
+
+// Computes for a share of the time, as the clients do, and sends nothing.
+async function burn({ busy }) {
+  const stop = untilMessage();
+  while (!stop.now) {
+    const until = performance.now() + 5 * busy;
+    while (performance.now() < until);
+    await sleep(5 * (1 - busy));
+  }
+  parentPort.postMessage({});
 }
 
 async function health({ url }) {
@@ -108,29 +123,37 @@ async function main() {
     '/api/v1/health', `${of}/heatmap?width=400&height=22`, `${of}/breakdown?by=layer`,
     `${of}/steps/1/ops?limit=50`, `${of}/accesses?limit=50`, '/api/v1/models', `${of}/hot`,
   ];
-  const speeds = { without: [], with: [] };
-  const healthMs = { without: [], with: [] };
+  const kinds = ['without', 'with', 'burn'];
+  const speeds = Object.fromEntries(kinds.map((kind) => [kind, []]));
+  const healthMs = Object.fromEntries(kinds.map((kind) => [kind, []]));
+  const busy = [];
   const answers = {};
   const ms = [];
   for (let round = 0; round < o.rounds; ++round) {
-    for (const kind of ['without', 'with']) {
-      const load = kind === 'with' ? start('clients', { url: server.url, paths, count: o.clients }) : null;
+    for (const kind of kinds) {
+      const load =
+        kind === 'with' ? start('clients', { url: server.url, paths, count: o.clients })
+        : kind === 'burn' ? start('burn', { busy: median(busy) })
+        : null;
       const probe = start('health', { url: server.url });
       await sleep(500);
       speeds[kind].push((await generate(server.url, body)).tokensPerSecond);
       healthMs[kind].push(...(await probe.stop()).ms);
       if (!load) continue;
       const measured = await load.stop();
+      if (kind === 'burn') continue;
+      busy.push(measured.busy);
       ms.push(...measured.ms);
       for (const [status, n] of Object.entries(measured.answers)) answers[status] = (answers[status] ?? 0) + n;
     }
   }
   await server.stop();
-  const ratio = median(speeds.with.map((with_, i) => with_ / speeds.without[i]));
+  const ratio = (to) => median(speeds.with.map((with_, i) => with_ / speeds[to][i])).toFixed(2);
   const p99 = (list) => quantile(list, 0.99).toFixed(1);
   console.log(`${machine()}; ${o.clients} clients, ${o.rounds} rounds`);
-  console.log(`tokens per second: ${median(speeds.without).toFixed(0)} without, ${median(speeds.with).toFixed(0)} with clients: ratio ${ratio.toFixed(2)} (budget 0.5)`);
-  console.log(`/health: p99 ${p99(healthMs.without)} ms without, ${p99(healthMs.with)} ms with clients (budget 10 ms), ${healthMs.with.length} requests`);
+  console.log(`tokens per second: ${median(speeds.without).toFixed(0)} without, ${median(speeds.with).toFixed(0)} with clients: ratio ${ratio('without')} (budget 0.5)`);
+  console.log(`the clients computed ${(100 * median(busy)).toFixed(0)} % of the time of a processor; with only that, ${median(speeds.burn).toFixed(0)} tokens per second: ratio ${ratio('burn')}`);
+  console.log(`/health: p99 ${p99(healthMs.without)} ms without, ${p99(healthMs.with)} ms with clients, ${p99(healthMs.burn)} ms beside a computing thread (budget 10 ms), ${healthMs.with.length} requests`);
   console.log(`answers to the clients: ${JSON.stringify(answers)}, median ${median(ms).toFixed(0)} ms, p99 ${p99(ms)} ms`);
   if (o.accesses > 0) await heavy(o);
 }
@@ -167,4 +190,4 @@ async function heavy(o) {
 }
 
 if (isMainThread) await main();
-else await { clients, health }[workerData.role](workerData);
+else await { clients, health, burn }[workerData.role](workerData);

@@ -39,7 +39,12 @@ void wait_until_unique(const std::shared_ptr<GenerationQueue>& queue) {
 }  // namespace
 
 ModelManager::ModelManager(Options options, SessionListener& listener)
-    : options_(std::move(options)), listener_(listener), folder_(options_.folder) {
+    : options_(std::move(options)),
+      listener_(listener),
+      folder_(options_.folder),
+      metadata_checks_({.sandbox = options_.check_models ? options_.sandbox : nullptr,
+                        .may_run = [this] { return is_idle(); },
+                        .on_refused = [this](const auto& model) { metadata_refused(model); }}) {
   rescan();
   if (!options_.model.path.empty()) {
     const std::string& id = ids_.at(real_path(options_.model.path));
@@ -72,6 +77,7 @@ std::string ModelManager::crash_reason(const std::string& id, const Slot& slot) 
 }
 
 void ModelManager::stop() {
+  metadata_checks_.stop();
   {
     const std::scoped_lock lock(mutex_);
     stopping_ = true;
@@ -128,9 +134,38 @@ void ModelManager::rescan() {
       const auto& [id, slot] = entry;
       return !slot.listed && slot.load_sequence == 0 && !is_unloading(id);
     });
+    check_metadata();
   }
   if (!options_.on_change) return;
   for (const ModelEntry& entry : outside) options_.on_change(entry);
+}
+
+// Those that look valid; a load that has begun says itself what it finds.
+void ModelManager::check_metadata() {
+  std::vector<MetadataChecks::Model> models;
+  for (const auto& [id, slot] : slots_) {
+    if (slot.listed && slot.found.error.empty())
+      models.push_back({.path = slot.found.path, .files = slot.found.files});
+  }
+  metadata_checks_.set_models(std::move(models));
+}
+
+bool ModelManager::is_idle() const {
+  const std::scoped_lock lock(mutex_);
+  return std::ranges::none_of(slots_, [](const auto& entry) {
+    const Slot& slot = entry.second;
+    return slot.load_sequence != 0 && (!slot.queue || !slot.queue->idle_since());
+  });
+}
+
+void ModelManager::metadata_refused(const std::filesystem::path& model) {
+  std::optional<ModelEntry> refused;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [id, slot] : slots_)
+      if (slot.found.path == model && slot.load_sequence == 0) refused = entry_of(id, slot);
+  }
+  if (refused && options_.on_change) options_.on_change(*refused);
 }
 
 ModelManager::Slot* ModelManager::slot_of(const std::string& id) {
@@ -153,7 +188,8 @@ ModelEntry ModelManager::entry_of(const std::string& id, const Slot& slot) const
                    .path = slot.found.path.string(),
                    .bytes = slot.found.bytes(),
                    .files = slot.found.files.size()};
-  const std::string& error = slot.error.empty() ? slot.found.error : slot.error;
+  std::string error = slot.error.empty() ? slot.found.error : slot.error;
+  if (error.empty()) error = metadata_checks_.error_of(slot.found.path);
   if (slot.load_sequence != 0) {
     entry.state = ModelState::Loading;
     if (!slot.queue) return entry;

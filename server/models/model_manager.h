@@ -28,6 +28,7 @@
 
 #include "api/json/model_json.h"
 #include "api/json/problem.h"
+#include "server/models/metadata_checks.h"
 #include "server/models/model_folder.h"
 #include "tracer/engine/generation_queue.h"
 
@@ -48,8 +49,8 @@ class ModelManager {
     CheckedModels* checked_models = nullptr;   //
     CrashMarker* crash_marker = nullptr;       // its models are loaded only on request
     std::size_t max_queued = 64;               // queued requests per model
-    // Called when a model was loaded, failed to load, or was unloaded, and when a model outside
-    // the folder was found. Any thread; must not block.
+    // Called when a model was loaded, failed to load, or was unloaded, and when a model was found
+    // that is outside the folder or whose metadata llama.cpp refuses. Any thread; must not block.
     std::function<void(const ModelEntry&)> on_change{};
   };
   // `listener` must outlive this object.
@@ -131,6 +132,9 @@ class ModelManager {
   void load_one(std::unique_lock<std::mutex>& lock, const std::string& id);
   void load_ended(const std::string& id, std::uint64_t sequence, const LoadState& state);
   void rescan();
+  void check_metadata();  // requires mutex_
+  bool is_idle() const;   // no model loads or runs
+  void metadata_refused(const std::filesystem::path& model);
   std::string id_for(const FoundModel& found);  // requires mutex_
   static std::filesystem::path real_path(const std::filesystem::path& path);
   std::string crash_reason(const std::string& id, const Slot& slot) const;
@@ -162,6 +166,7 @@ class ModelManager {
 
   std::mutex scan_mutex_;  // locked before mutex_
   ModelFolder folder_;
+  MetadataChecks metadata_checks_;  // never calls while it holds its own lock
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

@@ -34,6 +34,8 @@ constexpr char kUnusable = 'n', kNoRoom = 'm', kAborted = 'a';
 constexpr char kLogLine = 'g';
 constexpr std::size_t kMaxLogLines = 2000, kMaxLineBytes = 2000;
 
+constexpr int kLowestPriority = 19;
+
 // For texts of a few hundred bytes. A tokenizer without a token that it needs may never end.
 constexpr std::chrono::seconds kTokenizeTime{5};
 constexpr std::uint64_t kTokenizeMemory = 256U << 20;
@@ -200,6 +202,7 @@ JobKind metadata_check_job() {
           .run =
               [](JobChannel& channel) {
                 const std::filesystem::path model = channel.receive();
+                ::setpriority(PRIO_PROCESS, 0, kLowestPriority);
                 begin_check(channel, model);
                 const auto loaded = load_metadata(model);
                 channel.send(loaded ? std::string{kUsable} : kUnusable + loaded.error().message);
@@ -243,16 +246,17 @@ std::chrono::milliseconds model_check_timeout(const std::filesystem::path& model
   return std::chrono::minutes(2) + std::chrono::milliseconds(bytes / kBytesPerMs);
 }
 
-std::string metadata_error(Sandbox& sandbox, const std::filesystem::path& model) {
+std::string metadata_error(Sandbox& sandbox, const std::filesystem::path& model,
+                           const KeepGoing& keep_going) {
   const JobLimits limits{.time = std::chrono::minutes(2),
                          .cpu_time = std::chrono::seconds(30),
                          .memory_bytes = std::min(ram_bytes() / 4 * 3, left_by_limits()),
                          .stack_bytes = 8U << 20,
                          .counts = false};
-  auto job = sandbox.start("check_metadata", limits);
-  if (!job || !job->send(model.native())) return "";
+  auto job = sandbox.start("check_metadata", limits, keep_going);
+  if (!job || !job->send(model.native(), keep_going)) return "";
   for (;;) {
-    const auto message = job->receive();
+    const auto message = job->receive(keep_going);
     if (!message) {
       if (message.error().kind != JobError::Kind::Crash) return "";
       return std::format("{}: loading its metadata in llama.cpp {}. {}", model.string(),

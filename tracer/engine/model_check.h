@@ -21,8 +21,10 @@ JobKind model_check_job();
 JobKind metadata_check_job();
 
 // Why llama.cpp refuses the model, as Engine::load() says it; empty: it does not, or this could not
-// be tried. Only the metadata is loaded (load_metadata.h), in a child process. One thread.
-std::string metadata_error(Sandbox& sandbox, const std::filesystem::path& model);
+// be tried. Only the metadata is loaded (load_metadata.h), in a child process of the lowest
+// priority. Any thread.
+std::string metadata_error(Sandbox& sandbox, const std::filesystem::path& model,
+                           const KeepGoing& keep_going = {});
 
 // Timeout of a model check: a fixed time plus the time to read all files of the model from a
 // slow disk.

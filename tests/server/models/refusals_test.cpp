@@ -223,9 +223,19 @@ TEST(Refusals, FirstErrorOfLlamaCppIsTheReason) {
 
   RunningServer server(data.path(), {"--no-model", "--models-dir", folder.path().string(),
                                      "--log-level", "trace", "-c", "256"});
+  // Each is in the list before anybody loads it.
+  const auto listed = [&](const char* id) { return entry_of(server, id); };
+  std::vector<std::string> errors;
   for (const Case& c : cases) {
     SCOPED_TRACE(c.id);
+    EXPECT_TRUE(wait_until([&] { return listed(c.id)["state"] == "failed"; })) << listed(c.id);
+    errors.push_back(listed(c.id).value("error", ""));
+  }
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Case& c = cases[i];
+    SCOPED_TRACE(c.id);
     const std::string error = server.load(c.id);
+    EXPECT_EQ(errors[i], error);
     EXPECT_TRUE(error.contains(c.words)) << error;
     EXPECT_TRUE(error.contains(path_of(c.id).string())) << error;
     EXPECT_FALSE(error.contains("Download")) << error;
@@ -249,6 +259,43 @@ TEST(Refusals, FirstErrorOfLlamaCppIsTheReason) {
   const std::string brief = record(path_of("key"));
   EXPECT_TRUE(brief.contains("key not found in model: llama.block_count")) << brief;
   EXPECT_FALSE(brief.contains("llama_model_loader")) << brief;
+}
+
+// The check of the models folder: not of models that llama.cpp accepts, again if a file is replaced,
+// not while another model runs.
+TEST(Refusals, TheModelsFolderIsCheckedInTheBackground) {
+  const TempFolder folder, data;
+  const fs::path model = model_files("small").front(), changing = folder.path() / "changing.gguf";
+  const Change break_it = [](gguf_context* file) {
+    gguf_remove_key(file, "tokenizer.ggml.model");
+  };
+  const std::string words = "key not found in model: tokenizer.ggml.model";
+  fs::copy_file(model, folder.path() / "good.gguf");
+  with_changes(model, changing, break_it);
+  RunningServer server(data.path(), {"--no-model", "--models-dir", folder.path().string()});
+  const auto state = [&](const std::string& id) {
+    for (const json& entry : server.get("/api/v1/models")["models"])
+      if (entry["id"] == id) return entry["state"].get<std::string>();
+    return std::string();
+  };
+  ASSERT_TRUE(wait_until([&] { return state("changing") == "failed"; }));
+  EXPECT_TRUE(server.program.stderr_text().contains(words)) << server.program.stderr_text();
+  // Sorted by path: all models before the last one are checked.
+  fs::copy_file(model, changing, fs::copy_options::overwrite_existing);
+  with_changes(model, folder.path() / "last.gguf", break_it);
+  ASSERT_TRUE(wait_until([&] { return state("last") == "failed"; }));
+  EXPECT_EQ(state("changing"), "available");
+  EXPECT_EQ(state("good"), "available");
+
+  ASSERT_EQ(server.load("good"), "");
+  const std::string session = server.start_long_request();
+  ASSERT_NE(session, "");
+  with_changes(model, changing, break_it);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (std::chrono::steady_clock::now() < until) EXPECT_EQ(state("changing"), "available");
+  (void)http_client(server.url).Delete("/api/v1/generate/" + session);
+  EXPECT_TRUE(wait_until([&] { return state("changing") == "failed"; }))
+      << "checked when nothing runs any more";
 }
 
 // --model, not only the models folder: the same words in the list of models; all lines in the log.

@@ -32,8 +32,8 @@ export function Grid<Row>(props: GridProps<Row>) {
     () => (isArray(props.rows) ? arrayRows(props.rows) : props.rows),
     [props.rows, props.version],
   );
-  // A row that was reached before it was loaded.
-  const awaited = useRef<number | null>(null);
+  // A row that was reached, or opened, before it was loaded.
+  const awaited = useRef<{ readonly index: number; readonly opened: boolean } | null>(null);
   const order = props.sort && sortText(props.sort);
   const shownOrder = useRef(order);
   const latest = useRef({ ...props, rows });
@@ -49,7 +49,7 @@ export function Grid<Row>(props: GridProps<Row>) {
       },
       activate: (index, by) => {
         const row = latest.current.rows.at(index);
-        awaited.current = row === undefined ? index : null;
+        awaited.current = row === undefined ? { index, opened: false } : null;
         if (row !== undefined) latest.current.onActivate(row, by, index);
       },
       ...(onMove && {
@@ -59,6 +59,7 @@ export function Grid<Row>(props: GridProps<Row>) {
       ...(onEnter && {
         enter: (index: number) => {
           const row = latest.current.rows.at(index);
+          awaited.current = row === undefined ? { index, opened: true } : null;
           if (row !== undefined) latest.current.onEnter?.(row);
         },
       }),
@@ -71,12 +72,13 @@ export function Grid<Row>(props: GridProps<Row>) {
   }, []);
 
   useLayoutEffect(() => {
-    const index = awaited.current;
+    const { index, opened } = awaited.current ?? { index: null, opened: false };
     grid.current?.show(index === null ? latest.current : { ...latest.current, active: index });
     const row = index === null ? undefined : rows.at(index);
     if (index !== null && row !== undefined) {
       awaited.current = null;
       latest.current.onActivate(row, 'key', index);
+      if (opened) latest.current.onEnter?.(row);
     }
     // The first rows of a new order are what it was chosen for.
     const isSorted = shownOrder.current !== order;

@@ -101,7 +101,7 @@ const until = (state: () => Promise<unknown>, expected: unknown) =>
     async () => {
       expect(await state()).toBe(expected);
     },
-    { interval: 20 },
+    { interval: 20, timeout: PATIENCE_MS },
   );
 
 async function recordSession(body: Body): Promise<string> {
