@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <format>
 #include <fstream>
-#include <iterator>
 #include <mutex>
 #include <sstream>
 #include <string>
@@ -84,7 +83,8 @@ class FairClock {
     std::int64_t ticks = 0;
     for (const pid_t process : process_tree(getpid())) {
       std::ifstream file(std::format("/proc/{}/stat", process));
-      const std::string text((std::istreambuf_iterator<char>(file)), {});
+      std::string text;
+      std::getline(file, text, '\0');  // an iterator of the buffer would throw if it ends now
       const std::size_t name_end = text.rfind(')');
       if (name_end == std::string::npos) continue;  // it has ended
       std::istringstream fields(text.substr(name_end + 1));

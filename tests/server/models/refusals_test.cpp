@@ -279,7 +279,7 @@ TEST(Refusals, TheModelsFolderIsCheckedInTheBackground) {
     return std::string();
   };
   ASSERT_TRUE(wait_until([&] { return state("changing") == "failed"; }));
-  EXPECT_TRUE(server.program.stderr_text().contains(words)) << server.program.stderr_text();
+  EXPECT_TRUE(wait_until([&] { return server.program.stderr_text().contains(words); }));
   // Sorted by path: all models before the last one are checked.
   fs::copy_file(model, changing, fs::copy_options::overwrite_existing);
   with_changes(model, folder.path() / "last.gguf", break_it);

@@ -3,16 +3,20 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <iterator>
 #include <sstream>
+#include <string>
 
 namespace tt {
 
 namespace {
 
+// Of a file in /proc. Empty if its process ends before it is read: iterators of the buffer would
+// throw then.
 std::string text_of(const std::string& path) {
   std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::string text;
+  std::getline(in, text, '\0');
+  return text;
 }
 
 std::string boot_id() {
