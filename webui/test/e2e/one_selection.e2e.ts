@@ -68,6 +68,9 @@ describe('a click on an access', () => {
       await page.keyboard.press('PageDown'); // prettier-ignore
     const row = grid.locator(`.vgrid-row[data-index="${index}"]`);
     await row.getByText(access?.tensor_name ?? '').waitFor(); // its values are loaded
+    // The keys may have selected this very row.
+    await page.keyboard.press('Escape');
+    await expect.poll(() => fixture.hash.get('sel')).toBeNull();
     const before = await fixture.pixels('.plane-rows');
     await row.click();
     await expect.poll(() => fixture.pixels('.plane-rows')).not.toBe(before);
