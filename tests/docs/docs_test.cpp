@@ -7,7 +7,9 @@
 #include <cctype>
 #include <cstdlib>
 #include <format>
+#include <filesystem>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -185,6 +187,33 @@ TEST(Documentation, NamedRoutesExist) {
     }
   }
   EXPECT_GT(named, 25u);
+}
+
+// `tracer/gguf/gguf_index.h`, `bench/`, and the targets of links. NAME and * stand for any name.
+TEST(Documentation, NamedPathsExist) {
+  const auto exists = [](const std::string& path) {
+    return std::filesystem::exists(source_path(path));
+  };
+  std::size_t named = 0;
+  for (const auto& document : documents()) {
+    SCOPED_TRACE(document);
+    const std::string text = text_of_file(document);
+    for (const std::string& span : code_spans(text)) {
+      // The run folder has a folder "analysis", too.
+      if (document.filename() == "exports.md" && span.starts_with("analysis/")) continue;
+      for (const std::string& path :
+           matches_in(span, "(?:^| )([a-z]+(?:/[A-Za-z0-9_.-]+)+)(?![A-Za-z0-9_.*/-])")) {
+        const std::string folder = path.substr(0, path.find('/'));
+        if (!exists(folder) || folder == "build") continue;
+        if (std::regex_search(path, std::regex("(^|/)[A-Z]{4}"))) continue;
+        ++named;
+        EXPECT_TRUE(exists(path)) << path;
+      }
+    }
+    for (const std::string& target : matches_in(text, "\\]\\(([^)#:]+)(?:#[^)]*)?\\)"))
+      EXPECT_TRUE(std::filesystem::exists(document.parent_path() / target)) << target;
+  }
+  EXPECT_GT(named, 50U);
 }
 
 // The sections "### NAME" of docs/sql.md.
