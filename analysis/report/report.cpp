@@ -6,6 +6,7 @@
 #include <ranges>
 
 #include "analysis/common/format_units.h"
+#include "analysis/findings/session_findings.h"
 #include "tracer/format/model/quantile.h"
 
 namespace tt {
@@ -232,13 +233,23 @@ std::string when(std::int64_t unix_ns) {
 
 }  // namespace
 
+std::vector<Advice> advice_of(const ReportData& data) {
+  std::optional<FailedCheck> failed;
+  for (const CheckResult& check : data.validation.checks) {
+    if (check.status != CheckStatus::Failed) continue;
+    failed = {.check = to_text(check.check), .evidence = check.evidence.front()};
+    break;
+  }
+  return session_advice(data, failed);
+}
+
 Report report_of(const ReportData& data) {
   const SessionInfo& info = data.info;
   Report report{.title = info.title.empty() ? info.id : info.title,
                 .subtitle = std::format("Session {}, {}, level {}, {}, {}", info.id,
                                         when(info.start_utc_ns), to_text(info.level),
                                         counted(info.n_layers, "layer"), to_text(info.state)),
-                .findings = findings_of(data),
+                .findings = session_findings(data),
                 .advice = advice_of(data),
                 .sections = {}};
   if (!data.token_ms.empty()) report.sections.push_back(latency_section(data));

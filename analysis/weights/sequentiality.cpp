@@ -70,7 +70,11 @@ class ReadPlan {
       if (!matcher.op(op)) continue;
       for (const OutlineAccess& access :
            std::span(outline.accesses).subspan(op.first_access, op.accesses)) {
-        if (access.write || access.file.empty() || !matcher.access(access)) continue;
+        // Copies of weights (repacked, --no-mmap, devices) have a range in the file, too, but are
+        // not read from it.
+        if (access.write || access.source != Source::Disk || access.file.empty() ||
+            !matcher.access(access))
+          continue;
         if (access.rule == kNone) {
           add_to_run(access, op.layer, gap);
         } else if (rules_[access.rule].rule.separate) {  // otherwise not in a file

@@ -1,5 +1,6 @@
-// Sequentiality of the reads of the model files, as a disk with readahead would see them if
-// every weight read went to the disk.
+// Sequentiality of the reads of the mapped model files, as a disk with readahead would see them if
+// every such read went to the disk. Copies of weights in memory (repacked, --no-mmap, devices) are
+// not read from the files.
 //
 // A read is sequential if it begins in the same file, 0 to `gap` bytes after the end of the
 // previous read; otherwise it is random (the disk must seek). Reads are in op order; within
@@ -23,7 +24,7 @@ inline constexpr std::uint64_t kDefaultGap = std::uint64_t{128}
 
 struct ReadOrder {
   std::uint64_t reads = 0, sequential = 0;
-  Bytes bytes{}, sequential_bytes{};  // only bytes that are in a model file
+  Bytes bytes{}, sequential_bytes{};  // only bytes of a mapped model file
   void add(const ReadOrder& more);
   friend bool operator==(const ReadOrder&, const ReadOrder&) = default;
 };

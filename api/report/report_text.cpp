@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "api/report/svg_chart.h"
+#include "api/text/finding_text.h"
 #include "templates.h"
 #include "tracer/text/jinja/jinja_engine.h"
 
@@ -45,11 +46,15 @@ Json to_json(const Report& report, ReportFormat format) {
     sections.push_back(std::move(section_json));
   }
   Json advice = Json::array();
-  for (const Advice& one : report.advice)
-    advice.push_back({{"advice", one.advice}, {"because", one.because}});
+  for (const Advice& one : report.advice) {
+    const AdviceText words = advice_text(one);
+    advice.push_back({{"advice", words.advice}, {"because", words.because}});
+  }
+  Json findings = Json::array();
+  for (const Finding& one : report.findings) findings.push_back(finding_text(one));
   return {{"title", cell_text(report.title)},
           {"subtitle", cell_text(report.subtitle)},
-          {"findings", report.findings},
+          {"findings", std::move(findings)},
           {"advice", std::move(advice)},
           {"sections", std::move(sections)}};
 }

@@ -1,4 +1,4 @@
-// Whole-session results: validation of a recording, comparison of two sessions, report.
+// Whole-session results: validation of a recording, comparison of two sessions, findings, report.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -6,10 +6,13 @@
 #include <string_view>
 #include <utility>
 
+#include "analysis/findings/session_findings.h"
+#include "analysis/findings/session_figures.h"
 #include "analysis/report/comparison.h"
 #include "analysis/report/report.h"
 #include "analysis/report/validation.h"
 #include "api/json/analysis/comparison_json.h"
+#include "api/json/analysis/findings_json.h"
 #include "api/json/analysis/validation_json.h"
 #include "api/report/report_text.h"
 #include "server/http/session_query_handler.h"
@@ -136,6 +139,24 @@ QueryQueue::Subject both(const QueryQueue::Subject& left, const QueryQueue::Subj
   return subject;
 }
 
+// Without a validation, which takes as long as everything else.
+void respond_findings(SessionStore& sessions, IndexCache& indexes, const std::string& id,
+                      Response& response, const ContinueCheck& keep_going) {
+  auto opened = open_indexed(sessions, indexes, id, keep_going);
+  if (!opened) return respond(response, problem_of(opened.error()));
+  const auto compute = [&] {
+    return gather_session_figures(opened->index(), opened->reader, keep_going);
+  };
+  auto figures = compute();
+  if (is_damaged(figures) && opened->truncate_at_damage(keep_going)) {
+    figures = compute();
+    set_damage_header(response, opened->reader.readable_steps());
+  }
+  if (!figures) return respond(response, problem_of(figures.error()));
+  respond(response, findings_json(session_findings(*figures), session_advice(*figures),
+                                  figures->info.n_experts > 0));
+}
+
 void respond_report(SessionStore& sessions, IndexCache& indexes, const std::string& id,
                     const FormatName& format, Response& response, const ContinueCheck& keep_going) {
   const auto file = sessions.file(id);
@@ -184,6 +205,15 @@ void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexCache
                         respond_comparison(sessions, indexes, left, right, tokens, out, keep_going);
                       });
       });
+  http.Get("/api/v1/sessions/:id/findings", [&](const Request& request, Response& response) {
+    const std::string& id = request.path_params.at("id");
+    const QueryQueue::Subject subject = query_subject(sessions, id, Work::AllSteps);
+    if (not_modified(request, response, subject.version)) return;
+    queue.respond(request, response, subject,
+                  [&sessions, &indexes, id](Response& out, const ContinueCheck& keep_going) {
+                    respond_findings(sessions, indexes, id, out, keep_going);
+                  });
+  });
   http.Get("/api/v1/sessions/:id/report", [&](const Request& request, Response& response) {
     const auto format = format_of(request);
     if (!format) return respond(response, format.error());

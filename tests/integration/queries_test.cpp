@@ -14,6 +14,7 @@
 #include "analysis/attention/kv_use.h"
 #include "analysis/report/validation.h"
 #include "api/json/analysis/compression_json.h"
+#include "api/text/finding_text.h"
 #include "tests/analysis/accesses/access_check.h"
 #include "tests/analysis/aggregate/raster_check.h"
 #include "tests/analysis/aggregate/statistics_check.h"
@@ -198,11 +199,11 @@ TEST_P(Questions, ReportWithLessMemoryThanWeights) {
     expect_report(folder / "s.ttrace", index, reader);
     const auto figures = gather_report_data(folder / "s.ttrace", index, reader).value();
     const auto advice = advice_of(figures);
-    const auto pin = std::ranges::find_if(
-        advice, [](const Advice& one) { return one.advice.starts_with("Pin "); });
+    const auto pin = std::ranges::find(advice, AdviceKind::PinWeights, &Advice::kind);
     ASSERT_NE(pin, advice.end());
-    EXPECT_TRUE(pin->advice.contains(".weight")) << pin->advice;
-    experts += pin->advice.contains("expert") && pin->advice.contains("_exps.weight");
+    const std::string text = advice_text(*pin).advice;
+    EXPECT_TRUE(text.contains(".weight")) << text;
+    experts += text.contains("expert") && text.contains("_exps.weight");
   }
   EXPECT_EQ(experts > 0, GetParam().experts);
 }

@@ -239,7 +239,7 @@ void expect_hot_cold(const SessionIndex& index, const HotQuery& question) {
   }
 }
 
-// Walks every file read in order.
+// Walks every read of the mapped files in order.
 std::uint64_t expect_read_order(const SessionReader& reader, const SessionIndex& index,
                                 const TraceFilter& filter, std::uint64_t gap) {
   ReadOrder total;
@@ -252,6 +252,7 @@ std::uint64_t expect_read_order(const SessionReader& reader, const SessionIndex&
     Sequentiality::OfStep row{step.id, step.first_token, step.n_tokens, {}};
     for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
       if (access.write || access.range.empty() ||
+          graph->tensor(graph->root(access.tensor)).source != Source::Disk ||
           !op_passes(filter, *graph, access.op.v, kernel_rules_of(index.info())))
         return;
       const std::uint64_t end = last ? last->offset + last->length : 0;

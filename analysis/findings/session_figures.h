@@ -1,0 +1,99 @@
+// The figures from which the findings of a session are decided. Gathered once, for a report and
+// for REST. Pure functions, any thread.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/aggregate/breakdown.h"
+#include "analysis/common/page.h"
+#include "analysis/index/session_index.h"
+#include "analysis/tables/session_conditions.h"
+#include "analysis/tables/token_speed.h"
+#include "analysis/weights/pattern.h"
+#include "analysis/weights/pin_plan.h"
+#include "analysis/weights/reuse.h"
+#include "analysis/weights/sequentiality.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt {
+
+// The op time of one device.
+struct DeviceTime {
+  std::string name;
+  double ns = 0;
+  std::string slowest{};  // the op kind with the most time
+  double slowest_ns = 0;
+};
+
+// Bytes of the tensors of the last graph, each once, without views.
+struct ModelMemory {
+  Bytes file{}, repacked{}, kv{}, recurrent{};  // `file`: and weights in plain memory
+  Bytes touched_compute{};                      // the part of the compute buffers that ops touched
+  std::optional<Bytes> compute;                 // reserved by llama.cpp; nullopt: not recorded
+  std::optional<std::uint64_t> cache_tokens;    // for which `kv` has room
+  bool is_empty() const { return file.v + repacked.v + kv.v + recurrent.v == 0; }
+};
+ModelMemory model_memory(const GraphTemplate& graph, const SessionInfo& info);
+
+struct SessionFigures {
+  SessionInfo info;
+  LossCounters losses;
+  std::optional<std::uint32_t> readable_steps;  // damaged file: number of steps reported on
+  std::uint32_t prompt_tokens = 0, generated_tokens = 0;
+  Ns prompt_time{}, generate_time{};  // total duration of the steps of the phase: evaluation alone
+  TokenSpeed speed;                   // of the whole session
+  std::vector<double> token_ms;  // per generated token of a step that was not learned, in order
+  SessionConditions conditions;
+  std::uint64_t steps = 0, left_out = 0;  // left_out: not in the times and sums
+  Breakdown by_op_kind, by_component, by_layer, by_tensor;
+  Breakdown by_source;         // of weights
+  BreakdownRow kv, recurrent;  // sums of KV caches, and of recurrent states; `all` and `generate`
+  // The times by kind of op and by layer without the steps that the machine disturbed; nullopt: it
+  // disturbed none, or all.
+  struct CleanTimes {
+    Breakdown by_op_kind, by_layer;
+  };
+  std::optional<CleanTimes> clean;
+  std::uint64_t clean_steps = 0;  // of the phase that is examined
+  // Bytes read per second of op time of each generating step that nothing disturbed, ascending.
+  std::vector<double> step_read_rates;
+  Bytes weights_read{}, weights_distinct{};
+  // The part of both in the mapped file. The rest are copies in memory (repacked weights,
+  // --no-mmap, devices), which no cache or pinning of the file can serve faster.
+  Bytes mapped_read{}, mapped_distinct{};
+  // At ascending capacities from 0 to weights_distinct; empty: no weight was read.
+  std::vector<CachePoint> lru;
+  // The memory that was available to the process, by its facts; nullopt: unknown.
+  std::optional<Bytes> available;
+  // A cache of this size for the mapped weights; empty if they fit into it.
+  struct AvailableCache {
+    PinPlan pins;
+    CachePoint lru, belady;  // at pins.memory
+  };
+  AvailableCache room;
+  Determinism determinism;
+  // Choices of experts for generated tokens, as in RouterUse, of all routers; 0: no experts.
+  std::uint64_t experts_followed = 0, experts_turned = 0;
+  Prediction prediction;
+  ReadOrder read_order;             // of reads of the mapped model files, with the default gap
+  std::vector<DeviceTime> devices;  // most time first
+  ModelMemory memory;
+};
+
+// Progress callback: called with the name of each stage, such as "replaying reads". A stage
+// may take a minute.
+using ProgressCallback = std::function<void(const char* what)>;
+inline void no_progress(const char*) {}
+
+// `reads`: if given, receives the sequence of weight reads.
+std::expected<SessionFigures, TraceError> gather_session_figures(
+    const SessionIndex& index, const SessionReader& reader,
+    const ContinueCheck& keep_going = never_cancel, const ProgressCallback& progress = no_progress,
+    ReadSequence* reads = nullptr);
+
+}  // namespace tt

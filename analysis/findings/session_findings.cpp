@@ -1,0 +1,678 @@
+#include "analysis/findings/session_findings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "analysis/tables/session_overview.h"
+#include "tracer/text/join.h"
+
+namespace tt {
+
+namespace {
+
+using enum FigureUnit;
+
+double number(Bytes bytes) { return static_cast<double>(bytes.v); }
+double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+const BreakdownRow* row_of(const Breakdown& breakdown, std::string_view name) {
+  const auto row = std::ranges::find(breakdown.rows, name, &BreakdownRow::name);
+  return row == breakdown.rows.end() ? nullptr : &*row;
+}
+
+// What is examined: generated tokens, or all steps of a session that generated none.
+bool has_generated(const SessionFigures& f) { return f.generated_tokens > 0; }
+const TraceSums& examined(const BreakdownRow& row, bool generated) {
+  return generated ? row.generate : row.all;
+}
+FindingBasis basis_of(const SessionFigures& f) {
+  if (!has_generated(f)) return {.phase = std::nullopt, .steps = f.steps - f.left_out};
+  const auto of = f.conditions.phases.find(Phase::Generate);
+  const std::uint64_t steps = of == f.conditions.phases.end() ? 0 : of->second.steps;
+  return {.phase = Phase::Generate, .steps = steps};
+}
+FindingBasis all_steps(const SessionFigures& f) {
+  return {.phase = std::nullopt, .steps = f.steps - f.left_out, .clean_only = f.left_out > 0};
+}
+
+bool is_held_up(const SessionFigures& f) {
+  return f.conditions.verdict == Verdict::Contended || f.conditions.verdict == Verdict::Throttled;
+}
+bool is_disturbed(const SessionFigures& f) {
+  return f.conditions.verdict && *f.conditions.verdict != Verdict::Clean;
+}
+bool is_scarce(const SessionFigures& f) { return f.available && *f.available < f.mapped_distinct; }
+
+// The memory budget that keeps a part of the weights on the disk; nullopt: none does. 0: its size
+// is not known.
+std::optional<double> active_budget(const SessionInfo& info) {
+  const std::string_view set = info.fact("context.memory_budget"),
+                         state = info.fact("memory.state");
+  if (set.empty() || set == "off" || state == "fits" || state == "unavailable")
+    return std::nullopt;
+  const auto used = info.fact_number("memory.budget");
+  return static_cast<double>(
+      used ? *used : info.fact_number("context.memory_budget").value_or(0));
+}
+
+// --- recording and machine ------------------------------------------------------
+
+void find_damage(const SessionFigures& f, std::vector<Finding>& out) {
+  if (!f.readable_steps) return;
+  Finding found{.topic = FindingTopic::Recording,
+                .kind = FindingKind::DamagedFile,
+                .role = FindingRole::Warning,
+                .basis = all_steps(f)};
+  found.figures.add("readable_steps", Count, *f.readable_steps);
+  out.push_back(std::move(found));
+}
+
+void find_reused_prefix(const SessionFigures& f, std::vector<Finding>& out) {
+  const auto reused = f.info.fact_number("result.reused_tokens").value_or(0);
+  if (reused == 0) return;
+  Finding found{.topic = FindingTopic::Recording, .kind = FindingKind::ReusedPrefix};
+  found.figures.add("reused_tokens", Count, static_cast<double>(reused))
+      .add("prompt_tokens", Count,
+           static_cast<double>(f.info.fact_number("result.prompt_tokens").value_or(reused)))
+      .add("from_session", std::string(f.info.fact("result.reused_from")));
+  out.push_back(std::move(found));
+}
+
+void find_warning(const SessionFigures& f, std::vector<Finding>& out) {
+  const std::string_view warning = f.info.fact("load.warning");
+  if (warning.empty()) return;
+  Finding found{.topic = FindingTopic::Recording,
+                .kind = FindingKind::LoadWarning,
+                .role = FindingRole::Warning};
+  found.figures.add("warning", std::string(warning));
+  out.push_back(std::move(found));
+}
+
+void find_conditions(const SessionFigures& f, std::vector<Finding>& out) {
+  const SessionConditions& conditions = f.conditions;
+  if (!conditions.text.empty()) {
+    Finding found{.topic = FindingTopic::Machine,
+                  .kind = FindingKind::MachineVerdict,
+                  .role = is_disturbed(f) ? FindingRole::Warning : FindingRole::Main,
+                  .basis = {.phase = std::nullopt, .steps = f.steps}};
+    found.figures.add("verdict", conditions.verdict ? to_text(*conditions.verdict) : "unknown")
+        .add("text", conditions.text);
+    for (const auto& [verdict, steps] : conditions.steps)
+      found.figures.add(std::string("steps_") + to_text(verdict), Count, steps);
+    found.figures.add("steps_unknown", Count, conditions.unknown);
+    if (conditions.time.total_ns > 0)
+      found.figures.add("blocked", Share, conditions.time.blocked_ns / conditions.time.total_ns);
+    if (conditions.verdict == Verdict::Disk) {
+      found.figures.add("memory_budget", FigureUnit::Size, active_budget(f.info));
+      if (conditions.disk)
+        found.figures.add("read_from_disks", FigureUnit::Size,
+                          static_cast<double>(conditions.disk->read));
+      found.figures.add("major_faults", Count, conditions.time.faults);
+    }
+    out.push_back(std::move(found));
+  }
+  if (f.left_out > 0) {
+    Finding found{.topic = FindingTopic::Machine,
+                  .kind = FindingKind::LeftOutSteps,
+                  .role = FindingRole::Warning,
+                  .basis = all_steps(f)};
+    found.figures.add("left_out", Count, static_cast<double>(f.left_out))
+        .add("steps", Count, static_cast<double>(f.steps));
+    out.push_back(std::move(found));
+  }
+}
+
+// --- bytes ----------------------------------------------------------------------
+
+struct Part {
+  std::string name;
+  double bytes = 0;
+};
+
+// What is read, by what it is; the largest first. Weights by where their bytes are.
+std::vector<Part> parts_read(const SessionFigures& f) {
+  const bool generated = has_generated(f);
+  std::vector<Part> parts;
+  double weights = 0;
+  for (const BreakdownRow& row : f.by_source.rows) {
+    const double bytes = examined(row, generated).bytes_read;
+    weights += bytes;
+    parts.push_back({.name = std::string("weights_") + row.name, .bytes = bytes});
+  }
+  const double kv = examined(f.kv, generated).bytes_read;
+  const double state = examined(f.recurrent, generated).bytes_read;
+  parts.push_back({.name = "kv_cache", .bytes = kv});
+  parts.push_back({.name = "recurrent_state", .bytes = state});
+  const double all = examined(f.by_op_kind.total, generated).bytes_read;
+  parts.push_back({.name = "intermediate", .bytes = std::max(0.0, all - weights - kv - state)});
+  std::erase_if(parts, [](const Part& part) { return part.bytes < 0.5; });
+  std::ranges::stable_sort(parts, std::greater{}, &Part::bytes);
+  return parts;
+}
+
+void find_bytes(const SessionFigures& f, std::vector<Finding>& out) {
+  const bool generated = has_generated(f);
+  const TraceSums& sums = examined(f.by_op_kind.total, generated);
+  const FindingBasis basis = basis_of(f);
+  const double count = generated ? f.generated_tokens : static_cast<double>(basis.steps);
+  if (sums.bytes_read > 0 && count > 0) {
+    Finding found{.topic = FindingTopic::BytesRead,
+                  .kind = FindingKind::TokenBytes,
+                  .role = FindingRole::Main,
+                  .basis = basis};
+    found.figures.add("bytes_read", FigureUnit::Size, sums.bytes_read / count)
+        .add("bytes_touched", FigureUnit::Size, sums.bytes() / count)
+        .add("accesses", Count, sums.accesses() / count)
+        .add("rate", Rate, sums.bytes_per_second());
+    double weights = 0, file = 0;
+    for (const Part& part : parts_read(f)) {
+      found.figures.add(part.name, FigureUnit::Size, part.bytes / count);
+      if (part.name.starts_with("weights_")) weights += part.bytes / count;
+    }
+    for (const ModelFile& model : f.info.model_files) file += static_cast<double>(model.size);
+    if (file > 0) found.figures.add("weights_of_model_file", Share, weights / file);
+    out.push_back(std::move(found));
+  }
+  const double mapped = f.by_op_kind.disk.bytes();
+  const double all = mapped + f.by_op_kind.buffer.bytes();
+  if (all > 0) {
+    Finding found{.topic = FindingTopic::BytesRead,
+                  .kind = FindingKind::MappedShare,
+                  .basis = all_steps(f)};
+    found.figures.add("mapped", Share, mapped / all);
+    out.push_back(std::move(found));
+  }
+}
+
+// --- speed ----------------------------------------------------------------------
+
+// What the user got, and then what of it was evaluation.
+void find_speeds(const SessionFigures& f, std::vector<Finding>& out) {
+  const auto add = [&](FindingKind kind, FindingBasis basis) -> Figures& {
+    out.push_back({.topic = FindingTopic::Speed, .kind = kind, .basis = basis});
+    return out.back().figures;
+  };
+  const FindingBasis prompt{.phase = Phase::Prompt, .steps = f.steps};
+  if (const auto rate = f.speed.prompt_per_second()) {
+    add(FindingKind::PromptSpeed, prompt)
+        .add("tokens", Count, static_cast<double>(f.speed.prompt_tokens))
+        .add("time", FigureUnit::Duration, static_cast<double>(f.speed.prompt_ns))
+        .add("speed", TokensPerSecond, *rate);
+  }
+  if (f.speed.first_token_ns)
+    add(FindingKind::FirstToken, prompt)
+        .add("time", FigureUnit::Duration, static_cast<double>(*f.speed.first_token_ns));
+  if (const auto rate = f.speed.per_second()) {
+    add(FindingKind::GenerationSpeed, basis_of(f))
+        .add("tokens", Count, static_cast<double>(f.speed.tokens))
+        .add("time", FigureUnit::Duration, static_cast<double>(f.speed.ns))
+        .add("speed", TokensPerSecond, *rate);
+  }
+  if (has_generated(f)) {
+    add(FindingKind::EvaluationTime, basis_of(f))
+        .add("per_token", FigureUnit::Duration, static_cast<double>(f.generate_time.v) / f.generated_tokens)
+        .add("sampling", Share, f.speed.sample_share());
+  }
+}
+
+// From this share of the time on, a faster evaluation helps less than simpler sampling.
+constexpr double kMuchSampling = 0.2;
+bool is_sampling_slow(const SessionFigures& f) {
+  return f.speed.sample_share().value_or(0) > kMuchSampling;
+}
+
+// From one wait per token on, the disk is the limit.
+double waits_per_token(const SessionFigures& f) {
+  return ratio(f.by_tensor.total.generate.faults, f.generated_tokens);
+}
+
+const char* speed_limit(const SessionFigures& f, const BandwidthFinding& bandwidth) {
+  if (f.conditions.verdict == Verdict::Disk || waits_per_token(f) >= 1) return "disk";
+  if (is_held_up(f)) return "disturbed";
+  if (is_sampling_slow(f)) return "sampling";
+  switch (bandwidth.use) {
+    case BandwidthUse::Near:
+      return "bandwidth";
+    case BandwidthUse::Below:
+    case BandwidthUse::FromCache:
+      return "computation";
+    case BandwidthUse::Unclear:
+    case BandwidthUse::Unknown:
+      break;
+  }
+  return "unknown";
+}
+
+const char* to_text(BandwidthUse use) {
+  switch (use) {
+    case BandwidthUse::Unknown:
+      return "unknown";
+    case BandwidthUse::Below:
+      return "below";
+    case BandwidthUse::Near:
+      return "near";
+    case BandwidthUse::Unclear:
+      return "unclear";
+    case BandwidthUse::FromCache:
+      return "from_cache";
+  }
+  return "unknown";
+}
+
+// Two layers with times so near are equally slow.
+constexpr double kEquallySlow = 1.05;
+
+void add_layers(const Breakdown& layers, bool generated, Figures& figures) {
+  const double whole = examined(layers.total, generated).time_ns;
+  const BreakdownRow *first = nullptr, *second = nullptr;
+  const auto time = [&](const BreakdownRow* row) {
+    return row == nullptr ? 0 : examined(*row, generated).time_ns;
+  };
+  for (const BreakdownRow& row : layers.rows) {
+    if (row.key == kNoLayer.v || time(&row) <= 0) continue;
+    if (time(&row) > time(first)) {
+      second = std::exchange(first, &row);
+    } else if (time(&row) > time(second)) {
+      second = &row;
+    }
+  }
+  if (first == nullptr || whole <= 0) return;
+  figures.add("slowest_layer", first->name).add("slowest_layer_time", Share, time(first) / whole);
+  if (second == nullptr) return;
+  figures.add("second_layer", second->name)
+      .add("second_layer_time", Share, time(second) / whole)
+      .add("layers_differ", time(first) >= kEquallySlow * time(second) ? "yes" : "no");
+}
+
+void find_limit(const SessionFigures& f, std::vector<Finding>& out) {
+  const bool generated = has_generated(f);
+  // Of a disturbed session, the times of the steps that were not disturbed.
+  const bool only_clean = f.clean.has_value();
+  const Breakdown& ops = only_clean ? f.clean->by_op_kind : f.by_op_kind;
+  const Breakdown& layers = only_clean ? f.clean->by_layer : f.by_layer;
+  if (f.by_op_kind.rows.empty()) return;
+  Finding found{.topic = FindingTopic::Speed,
+                .kind = FindingKind::SpeedLimit,
+                .role = FindingRole::Main,
+                .basis = basis_of(f)};
+  found.basis.clean_only = only_clean || f.left_out > 0;
+  const BandwidthFinding bandwidth = bandwidth_use(f);
+  Figures& figures = found.figures;
+  figures.add("limit", speed_limit(f, bandwidth))
+      .add("speed", TokensPerSecond, f.speed.per_second())
+      .add("bandwidth_use", to_text(bandwidth.use));
+  if (bandwidth.bandwidth > 0) figures.add("read_bandwidth", Rate, bandwidth.bandwidth);
+  if (bandwidth.median > 0) figures.add("read_rate", Rate, bandwidth.median);
+  if (bandwidth.low > 0)
+    figures.add("read_rate_low", Rate, bandwidth.low).add("read_rate_high", Rate, bandwidth.high);
+  if (is_sampling_slow(f)) figures.add("sampling", Share, f.speed.sample_share());
+  figures.add("memory_budget", FigureUnit::Size, active_budget(f.info));
+  if (is_disturbed(f)) {
+    figures.add("verdict", to_text(*f.conditions.verdict))
+        .add("clean_steps", Count, static_cast<double>(f.clean_steps));
+    if (f.conditions.time.total_ns > 0)
+      figures.add("blocked", Share, f.conditions.time.blocked_ns / f.conditions.time.total_ns);
+  }
+  const auto slowest = std::ranges::max_element(
+      ops.rows, {}, [&](const BreakdownRow& row) { return examined(row, generated).time_ns; });
+  if (slowest != ops.rows.end() && examined(*slowest, generated).time_ns > 0 &&
+      (!is_disturbed(f) || f.clean_steps > 0)) {
+    const TraceSums& sums = examined(*slowest, generated);
+    figures.add("slowest_op", slowest->name)
+        .add("slowest_op_time", Share, ratio(sums.time_ns, examined(ops.total, generated).time_ns))
+        .add("slowest_op_rate", Rate, sums.bytes_per_second());
+  }
+  add_layers(layers, generated, figures);
+  out.push_back(std::move(found));
+}
+
+// --- order and repetition -------------------------------------------------------
+
+void find_order(const SessionFigures& f, std::vector<Finding>& out) {
+  double all = 0;
+  for (const BreakdownRow& row : f.by_source.rows) all += row.all.bytes_read;
+  if (all <= 0) return;
+  Finding found{.topic = FindingTopic::Order,
+                .kind = FindingKind::ReadInOrder,
+                .role = FindingRole::Main,
+                .basis = all_steps(f)};
+  const double mapped = number(f.read_order.bytes);
+  found.figures.add("mapped_bytes", FigureUnit::Size, mapped)
+      .add("mapped_of_weight_bytes", Share, std::min(1.0, mapped / all))
+      .add("gap", FigureUnit::Size, static_cast<double>(kDefaultGap));
+  if (mapped > 0)
+    found.figures.add("in_order", Share, number(f.read_order.sequential_bytes) / mapped);
+  out.push_back(std::move(found));
+}
+
+void find_repeat(const SessionFigures& f, std::vector<Finding>& out) {
+  if (has_generated(f) && f.weights_read.v > 0) {
+    Finding found{.topic = FindingTopic::Repeat,
+                  .kind = FindingKind::SameWeights,
+                  .role = FindingRole::Main,
+                  .basis = basis_of(f)};
+    const auto differing = [&](Cause cause) {
+      return static_cast<double>(f.determinism.differing[std::to_underlying(cause)]);
+    };
+    found.figures.add("pairs", Count, static_cast<double>(f.determinism.pairs))
+        .add("same_weights", Count, static_cast<double>(f.determinism.same_weights))
+        .add("accesses_of_other_experts", Count, differing(Cause::Experts))
+        .add("accesses_of_other_graph", Count, differing(Cause::Graph));
+    if (f.experts_followed > 0)
+      found.figures.add("experts_again", Share,
+                        1 - static_cast<double>(f.experts_turned) /
+                                static_cast<double>(f.experts_followed));
+    out.push_back(std::move(found));
+  }
+  if (f.prediction.reads > 0) {
+    Finding found{.topic = FindingTopic::Repeat,
+                  .kind = FindingKind::PatternPrediction,
+                  .basis = basis_of(f)};
+    found.figures.add("predicted", Share, f.prediction.accuracy());
+    out.push_back(std::move(found));
+  }
+}
+
+// --- waits and memory -----------------------------------------------------------
+
+const BreakdownRow* most_faults(const Breakdown& breakdown) {
+  const auto most = std::ranges::max_element(
+      breakdown.rows, {}, [](const BreakdownRow& row) { return row.all.faults; });
+  return most == breakdown.rows.end() || most->all.faults == 0 ? nullptr : &*most;
+}
+
+void find_waits(const SessionFigures& f, std::vector<Finding>& out) {
+  if (f.by_op_kind.rows.empty()) return;
+  const BreakdownRow& total = f.by_tensor.total;
+  Finding found{.topic = FindingTopic::Waits,
+                .kind = FindingKind::DiskWaits,
+                .role = FindingRole::Main,
+                .basis = all_steps(f)};
+  const bool recorded = total.all.faults > 0 || !f.info.fact("trace.page_faults").empty();
+  if (recorded) {
+    found.figures.add("waits", Count, total.all.faults)
+        .add("waits_generating", Count, total.generate.faults);
+    if (const BreakdownRow* most = most_faults(f.by_tensor))
+      found.figures.add("most_for", most->name)
+          .add("most_share", Share, ratio(most->all.faults, total.all.faults));
+  }
+  out.push_back(std::move(found));
+}
+
+// The cache size at which the bytes that the kernel's cache saves grow most, and the size before.
+void add_cliff(const SessionFigures& f, Figures& figures) {
+  double most = 0;
+  const CachePoint* below = nullptr;
+  for (const auto& [before, at] : f.lru | std::views::adjacent<2>) {
+    const double gain = number(at.bytes) - number(before.bytes);
+    if (gain <= most) continue;
+    most = gain;
+    below = &before;
+  }
+  figures.add("reread_ever", most > 0 ? "yes" : "no");
+  if (below == nullptr) return;
+  figures.add("less_memory", FigureUnit::Size, number(below->capacity))
+      .add("reread_with_less", Share, 1 - ratio(number(below->bytes), number(f.weights_read)));
+}
+
+void find_enough_memory(const SessionFigures& f, std::vector<Finding>& out) {
+  if (f.memory.is_empty()) return;
+  const ModelMemory& memory = f.memory;
+  Finding found{.topic = FindingTopic::Memory,
+                .kind = FindingKind::EnoughMemory,
+                .role = FindingRole::Main,
+                .basis = all_steps(f)};
+  const Bytes compute = memory.compute.value_or(memory.touched_compute);
+  const double all = number(memory.file) + number(memory.repacked) + number(memory.kv) +
+                     number(memory.recurrent) + number(compute);
+  found.figures.add("enough", FigureUnit::Size, all)
+      .add("exact", memory.compute ? "yes" : "no")
+      .add("file", FigureUnit::Size, number(memory.file))
+      .add("repacked", FigureUnit::Size, number(memory.repacked))
+      .add("kv_cache", FigureUnit::Size, number(memory.kv))
+      .add("recurrent_state", FigureUnit::Size, number(memory.recurrent))
+      .add("compute", FigureUnit::Size, number(compute))
+      .add("cache_tokens", Count, memory.cache_tokens);
+  if (!f.lru.empty()) add_cliff(f, found.figures);
+  out.push_back(std::move(found));
+}
+
+void find_memory(const SessionFigures& f, std::vector<Finding>& out) {
+  if (const std::string budget = memory_budget_text(f.info); !budget.empty()) {
+    Finding found{.topic = FindingTopic::Memory, .kind = FindingKind::MemoryBudget};
+    found.figures.add("text", budget);
+    out.push_back(std::move(found));
+  }
+  find_enough_memory(f, out);
+  if (f.weights_read.v == 0 || (f.mapped_distinct.v > 0 && !f.available)) return;
+  Finding found{.topic = FindingTopic::Memory,
+                .kind = FindingKind::WeightsFit,
+                .role = is_scarce(f) ? FindingRole::Warning : FindingRole::Detail,
+                .basis = all_steps(f)};
+  found.figures.add("mapped", FigureUnit::Size, number(f.mapped_distinct))
+      .add("copies", FigureUnit::Size, number(f.weights_distinct) - number(f.mapped_distinct));
+  if (f.available) found.figures.add("available", FigureUnit::Size, number(*f.available));
+  out.push_back(std::move(found));
+}
+
+// --- advice -------------------------------------------------------------------
+
+using AdviceList = std::vector<Advice>;
+
+Figures& advise(AdviceList& out, AdviceKind kind, std::optional<double> gain = {}) {
+  out.push_back({.kind = kind, .figures = {}, .estimated_gain = gain});
+  return out.back().figures;
+}
+
+void advise_validity(const std::optional<FailedCheck>& failed, AdviceList& out) {
+  if (!failed) return;
+  advise(out, AdviceKind::DoNotTrust).add("check", failed->check).add("evidence", failed->evidence);
+}
+
+void advise_machine(const SessionFigures& f, AdviceList& out) {
+  const ThreadRoom room = thread_room(f.info);
+  const auto add = [&](AdviceKind kind) {
+    advise(out, kind)
+        .add("conditions", f.conditions.text)
+        .add("threads", Count, static_cast<double>(room.threads))
+        .add("processors", Count, static_cast<double>(room.processors))
+        .add("below_one_processor", room.is_below_one_thread() ? "yes" : "no");
+  };
+  if (!is_held_up(f)) return;
+  if (room.has_too_many_threads()) return add(AdviceKind::ThreadsAboveProcessors);
+  add(f.conditions.verdict == Verdict::Contended ? AdviceKind::StopOtherPrograms
+                                                 : AdviceKind::RaiseCpuLimit);
+}
+
+// Only where the weights do not fit: else they are in memory after their first read.
+void advise_memory(const SessionFigures& f, AdviceList& out) {
+  if (!is_scarce(f)) return;
+  const std::string_view budget = f.info.fact("context.memory_budget");
+  if (!budget.empty() && budget != "off") return;
+  const PinPlan& pins = f.room.pins;
+  const bool helps = !pins.weights.empty() && pins.saved > f.room.lru.bytes;
+  const double read = number(f.mapped_read);
+  Figures& figures =
+      advise(out, helps ? AdviceKind::PinWeights : AdviceKind::LessWeightsOrMoreMemory);
+  figures.add("mapped", FigureUnit::Size, number(f.mapped_distinct))
+      .add("available", FigureUnit::Size, number(*f.available))
+      .add("saved_by_lru", Share, ratio(number(f.room.lru.bytes), read))
+      .add("saved_by_pinning", Share, ratio(number(pins.saved), read))
+      .add("saved_at_most", Share, ratio(number(f.room.belady.bytes), read));
+  if (!helps) return;
+  figures.add("pinned", FigureUnit::Size, number(pins.held))
+      .add("less_read", FigureUnit::Size, number(pins.saved) - number(f.room.lru.bytes))
+      .add("generated_tokens", Count, f.generated_tokens)
+      .add("repacked", f.info.fact("context.repack") == "on" ? "yes" : "no");
+  // The first names of what to pin; the complete list is in the table of the report.
+  constexpr std::size_t kNames = 8;
+  const auto names = names_of(pins);
+  for (const std::string& name : names | std::views::take(kNames)) figures.add("weights", name);
+  if (names.size() > kNames)
+    figures.add("more_weights", Count, static_cast<double>(names.size() - kNames));
+}
+
+// Reading weights once at the start of a prompt is unavoidable. Page faults in every token
+// mean that weights were evicted from memory. If they do not fit, locking them fails.
+void advise_faults(const SessionFigures& f, AdviceList& out) {
+  if (!has_generated(f) || waits_per_token(f) < 1 || is_scarce(f)) return;
+  Figures& figures = advise(out, AdviceKind::KeepWeights);
+  figures.add("waits_per_token", Count, waits_per_token(f));
+  if (const BreakdownRow* most = most_faults(f.by_tensor)) figures.add("most_for", most->name);
+  if (f.available) figures.add("available", FigureUnit::Size, number(*f.available));
+  figures.add("locked", f.info.fact("context.mlock") == "on" ? "yes" : "no");
+}
+
+void advise_threads(const SessionFigures& f, AdviceList& out) {
+  const ThreadRoom room = thread_room(f.info);
+  const auto threads = static_cast<double>(room.threads),
+             processors = static_cast<double>(room.processors);
+  // With the machine busy, more threads would wait, too, and advise_machine() says when to use
+  // fewer.
+  if (threads == 0 || processors == 0 || threads == processors || is_held_up(f)) return;
+  const bool more = threads < processors;
+  advise(out, more ? AdviceKind::MoreThreads : AdviceKind::FewerThreads,
+         more ? std::optional(1 - threads / processors) : std::nullopt)
+      .add("threads", Count, threads)
+      .add("processors", Count, processors);
+}
+
+// Without a memory budget, which excludes repacking, and with memory for the copies.
+void advise_repacking(const SessionFigures& f, AdviceList& out) {
+  const std::string_view budget = f.info.fact("context.memory_budget");
+  if (f.info.fact("context.repack") != "off" || f.weights_read.v == 0 ||
+      (!budget.empty() && budget != "off") || is_scarce(f))
+    return;
+  advise(out, AdviceKind::Repack)
+      .add("weights_read", FigureUnit::Size, number(f.weights_read))
+      .add("copies", FigureUnit::Size, number(f.weights_distinct));
+}
+
+void advise_sampling(const SessionFigures& f, AdviceList& out) {
+  if (!is_sampling_slow(f)) return;
+  const double share = *f.speed.sample_share();
+  advise(out, AdviceKind::SimplerSampling, share)
+      .add("sampling", Share, share)
+      .add("per_token", FigureUnit::Duration,
+           ratio(static_cast<double>(*f.speed.sample_ns), static_cast<double>(f.speed.tokens)))
+      .add("grammar", f.info.fact("request.grammar").empty() ? "no" : "yes");
+}
+
+// Half the bytes need at least half the time. That a quantization with half the bytes has kernels
+// that are as fast is not known, so none is named.
+void advise_bandwidth(const SessionFigures& f, AdviceList& out) {
+  if (is_sampling_slow(f) || is_disturbed(f)) return;
+  const BandwidthFinding bandwidth = bandwidth_use(f);
+  if (bandwidth.use != BandwidthUse::Near) return;
+  advise(out, AdviceKind::FewerBytes, 0.5)
+      .add("read_rate_low", Rate, bandwidth.low)
+      .add("read_rate_high", Rate, bandwidth.high)
+      .add("read_bandwidth", Rate, bandwidth.bandwidth);
+}
+
+void advise_attention(const SessionFigures& f, AdviceList& out) {
+  constexpr double kMuchAttention = 0.3;
+  const BreakdownRow* softmax = row_of(f.by_op_kind, "SOFT_MAX");
+  const BreakdownRow* attention = row_of(f.by_component, to_text(Component::Attention));
+  if (softmax == nullptr || attention == nullptr ||
+      row_of(f.by_op_kind, "FLASH_ATTN_EXT") != nullptr)
+    return;
+  const double share = ratio(attention->all.time_ns, f.by_op_kind.total.all.time_ns);
+  if (share < kMuchAttention) return;
+  advise(out, AdviceKind::FlashAttention, share).add("attention", Share, share);
+}
+
+// Some ops always run on the CPU, so a few per cent of the time are not a fallback.
+void advise_devices(const SessionFigures& f, AdviceList& out) {
+  constexpr double kFallback = 0.05;
+  const std::string_view present = f.info.fact("host.devices");
+  const auto cpu = std::ranges::find(f.devices, "CPU", &DeviceTime::name);
+  if (cpu == f.devices.end()) return;
+  double all = 0;
+  std::vector<std::string> others;
+  for (const DeviceTime& device : f.devices) {
+    all += device.ns;
+    if (device.name != "CPU") others.push_back(device.name);
+  }
+  if (others.empty() && !present.empty())
+    advise(out, AdviceKind::UseDevice).add("devices", std::string(present));
+  if (others.empty() || cpu->ns < kFallback * all || all <= 0) return;
+  advise(out, AdviceKind::MoreLayersOnDevice, cpu->ns / all)
+      .add("on_cpu", Share, cpu->ns / all)
+      .add("slowest_op", cpu->slowest)
+      .add("slowest_op_of_cpu", Share, ratio(cpu->slowest_ns, cpu->ns))
+      .add("devices", join(others));
+}
+
+void advise_nothing(const SessionFigures& f, AdviceList& out) {
+  if (!out.empty() || f.weights_read.v == 0) return;
+  advise(out, AdviceKind::ChangeNothing).add("bandwidth_use", to_text(bandwidth_use(f).use));
+}
+
+}  // namespace
+
+BandwidthFinding bandwidth_use(const SessionFigures& f) {
+  BandwidthFinding found;
+  found.bandwidth =
+      static_cast<double>(f.info.fact_number("host.read_bandwidth").value_or(0));
+  const std::vector<double>& rates = f.step_read_rates;
+  if (!rates.empty()) found.median = rates[rates.size() / 2];
+  // Order statistics: the median is between these ranks in 95 % of all samples.
+  constexpr std::size_t kLeastSteps = 8;
+  if (rates.size() >= kLeastSteps) {
+    const auto n = static_cast<double>(rates.size());
+    const double half = 0.98 * std::sqrt(n);
+    found.low = rates[static_cast<std::size_t>(std::max(0.0, std::floor(n / 2 - half)))];
+    found.high = rates[std::min(rates.size() - 1, static_cast<std::size_t>(std::ceil(n / 2 + half)))];
+  }
+  const bool only_cpu = f.devices.size() == 1 && f.devices.front().name == "CPU";
+  if (found.bandwidth <= 0 || found.low <= 0 || !only_cpu) return found;
+  // Measured with buffers that are larger than the last cache. Weights that fit into it are not
+  // read from memory.
+  const auto cache = f.info.fact_number("host.last_cache_bytes").value_or(0);
+  const double threshold = kNearBandwidth * found.bandwidth;
+  found.use = f.weights_distinct.v <= cache ? BandwidthUse::FromCache
+              : found.low >= threshold      ? BandwidthUse::Near
+              : found.high < threshold      ? BandwidthUse::Below
+                                            : BandwidthUse::Unclear;
+  return found;
+}
+
+std::vector<Finding> session_findings(const SessionFigures& figures) {
+  std::vector<Finding> findings;
+  find_damage(figures, findings);
+  find_limit(figures, findings);
+  find_speeds(figures, findings);
+  find_reused_prefix(figures, findings);
+  find_conditions(figures, findings);
+  find_bytes(figures, findings);
+  find_order(figures, findings);
+  find_repeat(figures, findings);
+  find_waits(figures, findings);
+  find_memory(figures, findings);
+  find_warning(figures, findings);
+  return findings;
+}
+
+std::vector<Advice> session_advice(const SessionFigures& figures,
+                                   const std::optional<FailedCheck>& failed) {
+  std::vector<Advice> advice;
+  advise_validity(failed, advice);
+  advise_machine(figures, advice);
+  advise_sampling(figures, advice);
+  advise_memory(figures, advice);
+  advise_faults(figures, advice);
+  advise_bandwidth(figures, advice);
+  advise_attention(figures, advice);
+  advise_threads(figures, advice);
+  advise_repacking(figures, advice);
+  advise_devices(figures, advice);
+  advise_nothing(figures, advice);
+  return advice;
+}
+
+}  // namespace tt

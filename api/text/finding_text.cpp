@@ -1,0 +1,568 @@
+#include "api/text/finding_text.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <format>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "analysis/common/format_units.h"
+#include "tracer/text/join.h"
+
+namespace tt {
+
+namespace {
+
+std::string bytes(const Figures& f, std::string_view name) {
+  return format_bytes(f.number_or(name, 0));
+}
+std::string rate(const Figures& f, std::string_view name) { return bytes(f, name) + "/s"; }
+std::string duration(const Figures& f, std::string_view name) {
+  return format_duration(f.number_or(name, 0));
+}
+std::string share(const Figures& f, std::string_view name) {
+  return format_percent(f.number_or(name, 0), 1);
+}
+std::uint64_t count(const Figures& f, std::string_view name) {
+  return static_cast<std::uint64_t>(std::llround(f.number_or(name, 0)));
+}
+bool is_yes(const Figures& f, std::string_view name) { return f.word(name) == "yes"; }
+bool has(const Figures& f, std::string_view name) { return f.number_or(name, 0) > 0; }
+
+std::string capitalised(std::string text) {
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+std::string speed_of(double tokens_per_second) {
+  return std::format("{:.{}f} tokens/s", tokens_per_second, tokens_per_second < 100 ? 1 : 0);
+}
+
+// "a", "a and b", "a, b and c".
+std::string listed(const std::vector<std::string>& parts) {
+  if (parts.size() < 2) return parts.empty() ? "" : parts.front();
+  return join(std::vector(parts.begin(), parts.end() - 1)) + " and " + parts.back();
+}
+
+// " because of the memory budget of 8.00 MiB"; "": none is active.
+std::string because_of_budget(const Figures& f) {
+  if (!f.number("memory_budget")) return "";
+  return has(f, "memory_budget")
+             ? std::format(" because of the memory budget of {}", bytes(f, "memory_budget"))
+             : " because of the memory budget";
+}
+
+// --- machine ----------------------------------------------------------------------
+
+std::string disturbed_kinds(const Figures& f) {
+  std::vector<std::string> kinds;
+  const auto add = [&](const char* name, const char* was, const char* were, const char* what) {
+    const std::uint64_t n = count(f, name);
+    if (n > 0) kinds.push_back(std::format("{} {}{}", n, n == 1 ? was : were, what));
+  };
+  add("steps_contended", "was", "were", " contended");
+  add("steps_throttled", "was", "were", " throttled");
+  add("steps_disk", "waited", "waited", " for the disk");
+  return listed(kinds);
+}
+
+std::string machine_text(const Finding& finding) {
+  const Figures& f = finding.figures;
+  const std::uint64_t disturbed =
+      count(f, "steps_contended") + count(f, "steps_throttled") + count(f, "steps_disk");
+  if (f.word("verdict") == "clean" && disturbed > 0) {
+    return std::format(
+        "{} clean; of {}, {}.",
+        10 * disturbed <= finding.basis.steps ? "Nearly all steps are" : "The session as a whole is",
+        counted(finding.basis.steps, "step"), disturbed_kinds(f));
+  }
+  // What is usually advised, to keep all weights in memory, is what a budget rules out.
+  if (f.word("verdict") == "disk" && f.number("memory_budget")) {
+    return std::format(
+        "Disk: the threads waited{}{}. The reason is the memory budget{}: the weights that it does "
+        "not keep are read again. {} of {} are not clean.",
+        f.number("blocked") ? std::format(" for {} of their time", share(f, "blocked")) : "",
+        f.number("read_from_disks")
+            ? std::format(" in steps with {}; {} were read",
+                          counted(count(f, "major_faults"), "major page fault"),
+                          bytes(f, "read_from_disks"))
+            : "",
+        has(f, "memory_budget") ? " of " + bytes(f, "memory_budget") : "",
+        finding.basis.steps - std::min(finding.basis.steps, count(f, "steps_clean")),
+        counted(finding.basis.steps, "step"));
+  }
+  return capitalised(std::string(f.word("text")));
+}
+
+// --- bytes ------------------------------------------------------------------------
+
+// "3.00 MiB of weights in the mapped file" of "weights_disk".
+std::optional<std::string> part_name(std::string_view name) {
+  static constexpr std::pair<std::string_view, const char*> kParts[] = {
+      {"weights_disk", "weights in the mapped file"},
+      {"weights_repacked", "repacked weights"},
+      {"weights_device", "weights on a device"},
+      {"weights_buffer", "weights that were copied into memory"},
+      {"kv_cache", "KV cache"},
+      {"recurrent_state", "recurrent state"},
+      {"intermediate", "intermediate results"}};
+  const auto known =
+      std::ranges::find(kParts, name, &std::pair<std::string_view, const char*>::first);
+  if (known != std::end(kParts)) return known->second;
+  if (name.starts_with("weights_") && name != "weights_of_model_file")
+    return std::format("weights in memory of type {}", name.substr(8));
+  return std::nullopt;
+}
+
+// The parts are in the order of their size.
+std::string bytes_text(const Finding& finding) {
+  const Figures& f = finding.figures;
+  std::vector<std::string> parts;
+  for (const Figure& figure : f.all()) {
+    const auto name = part_name(figure.name);
+    if (name && figure.unit == FigureUnit::Size)
+      parts.push_back(std::format("{} of {}", format_bytes(std::get<double>(figure.value)), *name));
+  }
+  return std::format(
+      "{} reads {}: {}.{}",
+      finding.basis.phase == Phase::Generate ? "A generated token" : "A step",
+      bytes(f, "bytes_read"), listed(parts),
+      f.number("weights_of_model_file")
+          ? std::format(" The weights are {} of the model file.", share(f, "weights_of_model_file"))
+          : "");
+}
+
+// --- speed ------------------------------------------------------------------------
+
+std::string layers_text(const Finding& finding, const std::string& of_steps) {
+  const Figures& f = finding.figures;
+  const std::string_view first = f.word("slowest_layer"), second = f.word("second_layer");
+  if (first.empty()) return "";
+  if (second.empty())
+    return std::format(" Layer {} takes {} of the time{}.", first, share(f, "slowest_layer_time"),
+                       of_steps);
+  if (!is_yes(f, "layers_differ"))
+    return std::format(" No layer is clearly the slowest{}: layers {} and {} take {} and {}.",
+                       of_steps, first, second, share(f, "slowest_layer_time"),
+                       share(f, "second_layer_time"));
+  return std::format(" Layer {} is the slowest{}: {}, then layer {}: {}.", first, of_steps,
+                     share(f, "slowest_layer_time"), second, share(f, "second_layer_time"));
+}
+
+// "10.0 to 11.0 GiB/s of the 12.0 GiB/s that this machine can read".
+std::string bandwidth_text(const Figures& f) {
+  return std::format("{} to {} of the {} that this machine can read", rate(f, "read_rate_low"),
+                     rate(f, "read_rate_high"), rate(f, "read_bandwidth"));
+}
+
+std::string limit_text(const Finding& finding) {
+  const Figures& f = finding.figures;
+  const std::string basis =
+      f.number("speed") ? std::format(" ({} without the prompt)", speed_of(*f.number("speed"))) : "";
+  const std::string_view limit = f.word("limit"), use = f.word("bandwidth_use");
+  std::string text;
+  if (limit == "disk") {
+    text = std::format("Reading from the disk limits the speed{}{}", because_of_budget(f), basis);
+    if (f.word("verdict") == "disk" && f.number("blocked"))
+      text += std::format(": the threads waited {} of their time", share(f, "blocked"));
+  } else if (limit == "disturbed") {
+    text = std::format(
+        "What limits the speed{} is unknown, because the run was {}", basis,
+        f.word("verdict") == "contended" ? "contended (other programs used the processors)"
+                                         : "throttled (a CPU limit or heat slowed it down)");
+  } else if (limit == "sampling") {
+    text = std::format("Sampling limits the speed{}: it takes {} of the time of generation", basis,
+                       share(f, "sampling"));
+  } else if (limit == "bandwidth") {
+    text = std::format("Memory bandwidth limits the speed{}: {}", basis, bandwidth_text(f));
+  } else if (limit == "computation") {
+    text = std::format("Computation limits the speed{}: ", basis);
+    text += use == "from_cache" ? "the weights fit into the last cache of the processor"
+                                : "the ops read " + bandwidth_text(f);
+  } else {
+    text = std::format("What limits the speed{} is unknown: ", basis);
+    text += use == "unclear" ? "the ops read " + bandwidth_text(f) + ", which is near the limit"
+            : has(f, "read_bandwidth")
+                ? "there are too few steps, or not only the CPU computed"
+                : "the read bandwidth of the machine was not measured";
+  }
+  text += '.';
+  std::string of_steps;
+  if (!f.word("verdict").empty()) {
+    constexpr std::uint64_t kFewSteps = 16;
+    const std::uint64_t clean = count(f, "clean_steps");
+    if (clean == 0) {
+      text += " No step was clean.";
+      of_steps = " in all steps, waiting included";
+    } else if (clean < kFewSteps) {
+      of_steps = std::format(" in {} of {}", counted(clean, "clean step"), finding.basis.steps);
+    }
+  }
+  if (!f.word("slowest_op").empty()) {
+    const std::string of_clean =
+        f.word("verdict").empty()
+            ? ""
+            : std::format("In the {}, ", counted(count(f, "clean_steps"), "clean step"));
+    text += std::format(" {}{} takes {} of the time, at {}.", of_clean, f.word("slowest_op"),
+                        share(f, "slowest_op_time"), rate(f, "slowest_op_rate"));
+  }
+  return text + layers_text(finding, of_steps);
+}
+
+// --- order and repetition ---------------------------------------------------------
+
+std::string order_text(const Figures& f) {
+  if (!f.number("in_order"))
+    return "No weights are read from the mapped model file: they are copies in memory.";
+  return std::format(
+      "{} of the bytes that are read from the mapped model file are read in its order{}.",
+      share(f, "in_order"),
+      f.number_or("mapped_of_weight_bytes", 1) < 0.9995
+          ? std::format("; these are {} of the bytes of weights that are read",
+                        share(f, "mapped_of_weight_bytes"))
+          : "");
+}
+
+std::string repeat_text(const Figures& f) {
+  const std::uint64_t pairs = count(f, "pairs"), same = count(f, "same_weights");
+  if (pairs == 0) return "There are no two generated tokens to compare.";
+  const bool has_experts = f.number("experts_again").has_value();
+  const bool other_graph = has(f, "accesses_of_other_graph");
+  if (same == pairs)
+    return std::format("In all {} of consecutive generated tokens, both read the same weights.",
+                       counted(pairs, "pair"));
+  if (has_experts && !other_graph)
+    return std::format(
+        "Each generated token reads the same weights as the previous token, except experts: {} of "
+        "its experts were also used by the previous token, in the same layer.",
+        share(f, "experts_again"));
+  std::vector<std::string> causes;
+  if (has(f, "accesses_of_other_experts")) causes.emplace_back("other experts");
+  if (other_graph) causes.emplace_back("other ops");
+  return std::format(
+      "In {} of {} of consecutive generated tokens, both read the same weights{}.{}", same,
+      counted(pairs, "pair"),
+      causes.empty() ? "" : "; in the others, the second used " + listed(causes),
+      has_experts ? std::format(" Of the experts of a token, {} were also used by the previous "
+                                "token, in the same layer.",
+                                share(f, "experts_again"))
+                  : "");
+}
+
+// --- waits and memory -------------------------------------------------------------
+
+std::string waits_text(const Figures& f) {
+  if (!f.number("waits")) return "Waits for the disk were not recorded.";
+  const std::uint64_t waits = count(f, "waits"), generating = count(f, "waits_generating");
+  if (waits == 0) return "No op waited for the disk.";
+  const std::string most =
+      f.word("most_for").empty()
+          ? ""
+          : std::format(", most often for {} ({})", f.word("most_for"), share(f, "most_share"));
+  if (waits == 1)
+    return std::format("Ops waited for the disk once (page fault), {}while tokens were generated{}.",
+                       generating == 1 ? "" : "not ", most);
+  return std::format(
+      "Ops waited for the disk {} times (page faults), {} of these while tokens were generated{}.",
+      waits, generating, most);
+}
+
+std::string enough_text(const Figures& f) {
+  std::vector<std::string> parts = {bytes(f, "file") + " for the weights in the file"};
+  if (has(f, "repacked")) parts.push_back(bytes(f, "repacked") + " of repacked weights");
+  if (has(f, "kv_cache"))
+    parts.push_back(std::format(
+        "{} of KV cache{}", bytes(f, "kv_cache"),
+        has(f, "cache_tokens")
+            ? std::format(" (reserved for {})", counted(count(f, "cache_tokens"), "token"))
+            : ""));
+  if (has(f, "recurrent_state")) parts.push_back(bytes(f, "recurrent_state") + " of recurrent state");
+  const bool exact = is_yes(f, "exact");
+  parts.push_back(exact ? bytes(f, "compute") + " of compute buffers"
+                        : std::format("at least {} of compute buffers, whose size was not recorded",
+                                      bytes(f, "compute")));
+  std::string text = std::format(
+      "{}{} of RAM in all {} to read no weight from the disk twice: {}.", exact ? "" : "At least ",
+      bytes(f, "enough"), exact ? "are enough" : "are needed", listed(parts));
+  if (f.word("reread_ever") == "no") return text + " No weight is read twice, so less is enough.";
+  if (!f.number("less_memory")) return text;
+  return text +
+         std::format(
+             " With less memory for the weights{} they are read again from the disk: with {} and "
+             "no memory budget, {}.",
+             has(f, "repacked") ? ", which then cannot be repacked," : ",", bytes(f, "less_memory"),
+             f.number_or("reread_with_less", 0) >= 1
+                 ? "all of them for each token"
+                 : share(f, "reread_with_less") + " of what the ops read of them");
+}
+
+std::string fit_text(const Figures& f) {
+  const double mapped = f.number_or("mapped", 0);
+  if (mapped <= 0)
+    return std::format(
+        "Memory: the {} of weights that were read are copies in memory, made at load (repacked, or "
+        "not mapped). Pinning or caching parts of the model file would gain nothing.",
+        bytes(f, "copies"));
+  const std::string copies =
+      has(f, "copies")
+          ? std::format("; {} more are copies in memory, made at load", bytes(f, "copies"))
+          : "";
+  if (f.number_or("available", 0) < mapped)
+    return std::format(
+        "Memory: the {} of mapped weights that were read do not fit into the {} of available "
+        "memory{}.",
+        bytes(f, "mapped"), bytes(f, "available"), copies);
+  return std::format(
+      "Memory: the {} of mapped weights that were read fit into the {} of available memory{}. "
+      "Pinning or caching them would gain nothing after their first read.",
+      bytes(f, "mapped"), bytes(f, "available"), copies);
+}
+
+// " An estimate: at most 50 % of the time of generation." "": no gain is known.
+std::string gain_text(const Advice& advice) {
+  if (!advice.estimated_gain) return "";
+  return std::format(" Estimate, not measured: this saves at most {} of the time.",
+                     format_percent(*advice.estimated_gain, 1));
+}
+
+std::string pin_reason(const Figures& f) {
+  return std::format(
+      "The session reads {} of mapped weights and {} of memory are available. The kernel's cache "
+      "(LRU) can serve {} of the bytes read, pinned weights {}; no policy serves more than {}.",
+      bytes(f, "mapped"), bytes(f, "available"), share(f, "saved_by_lru"),
+      share(f, "saved_by_pinning"), share(f, "saved_at_most"));
+}
+
+AdviceText pin_text(const Figures& f) {
+  std::string names;
+  for (const Figure& figure : f.all())
+    if (figure.name == "weights")
+      names += (names.empty() ? "" : "; ") + std::get<std::string>(figure.value);
+  if (has(f, "more_weights")) names += std::format("; and {} more", count(f, "more_weights"));
+  std::string because = pin_reason(f);
+  because += std::format(
+      " The gain is {} less to read from the disk{}, by simulation. --memory-budget is an option of "
+      "tt-server and tt record; llama.cpp has none that pins chosen weights: its --load-mode "
+      "mmap+mlock locks the file from its start.",
+      bytes(f, "less_read"),
+      has(f, "generated_tokens")
+          ? std::format(" in {} and the prompt", counted(count(f, "generated_tokens"),
+                                                         "generated token"))
+          : "");
+  if (is_yes(f, "repacked")) because += " The budget switches repacking off.";
+  return {.advice = std::format("Pin {} with --memory-budget auto: {}.", bytes(f, "pinned"),
+                                names),
+          .because = std::move(because)};
+}
+
+AdviceText faults_text(const Figures& f) {
+  std::string because = std::format(
+      "Each generated token waited for the disk {:.1f} times (page faults): bytes that it reads "
+      "were not in memory",
+      f.number_or("waits_per_token", 0));
+  if (const auto most = f.word("most_for"); !most.empty())
+    because += std::format(", most often bytes of {}", most);
+  because += has(f, "available")
+                 ? std::format(", although {} of memory were available.", bytes(f, "available"))
+                 : ".";
+  return {.advice = is_yes(f, "locked")
+                        ? "Keep the weights in memory: run fewer other programs."
+                        : "Keep the weights in memory: use --load-mode mmap+mlock (older "
+                          "llama.cpp: --mlock), or run fewer other programs.",
+          .because = std::move(because)};
+}
+
+AdviceText sampling_text(const Figures& f) {
+  const bool grammar = is_yes(f, "grammar");
+  const double part = f.number_or("sampling", 0);
+  return {.advice = grammar ? "Use a simpler grammar: sampling limits the speed of generation."
+                            : "Use fewer samplers, or a smaller top-k first: sampling limits the "
+                              "speed of generation.",
+          .because = std::format(
+              "Choosing the tokens after the first took {} of the time of generation{}, {} per "
+              "token. Without it, generation would be {:.1f} times as fast; a faster evaluation "
+              "(more threads, fewer bytes) cannot save more than the other {}.",
+              share(f, "sampling"), grammar ? ", with a grammar" : "", duration(f, "per_token"),
+              1 / std::max(0.01, 1 - part), format_percent(1 - part, 1))};
+}
+
+AdviceText words_of(const Advice& advice) {
+  const Figures& f = advice.figures;
+  const std::string session_is = "The session is " + std::string(f.word("conditions"));
+  const std::uint64_t threads = count(f, "threads"), processors = count(f, "processors");
+  switch (advice.kind) {
+    case AdviceKind::DoNotTrust:
+      return {"Do not trust this recording until its failed checks are explained.",
+              std::format("{}: {}", f.word("check"), f.word("evidence"))};
+    case AdviceKind::ThreadsAboveProcessors:
+      return {std::format("Use no more threads than processors (-t {}), and record again.",
+                          processors),
+              session_is};
+    case AdviceKind::StopOtherPrograms:
+      return {is_yes(f, "below_one_processor") ? "Raise the CPU limit, and record again."
+              : threads == 1                   ? "Stop other programs, and record again."
+                             : "Stop other programs, or use fewer threads (-t), and record again.",
+              session_is};
+    case AdviceKind::RaiseCpuLimit:
+      return {"Raise the CPU limit, or use no more threads (-t) than it allows.", session_is};
+    case AdviceKind::SimplerSampling:
+      return sampling_text(f);
+    case AdviceKind::PinWeights:
+      return pin_text(f);
+    case AdviceKind::LessWeightsOrMoreMemory:
+      return {"Use a smaller quantization, or more memory: no option would help.", pin_reason(f)};
+    case AdviceKind::KeepWeights:
+      return faults_text(f);
+    case AdviceKind::FewerBytes:
+      return {"Read fewer bytes per token: memory bandwidth limits the speed.",
+              std::format("The ops read {}, so more compute does not help. Half the bytes need at "
+                          "least half the time. Whether the kernels of another quantization reach "
+                          "the same rate is not known: record it, too, and compare (tt compare).",
+                          bandwidth_text(f))};
+    case AdviceKind::FlashAttention:
+      return {"Try flash attention (-fa on).",
+              std::format("Attention takes {} of the time, and without flash attention each token "
+                          "reads the whole padded window of the cache.",
+                          share(f, "attention"))};
+    case AdviceKind::FewerThreads:
+      return {std::format("Use fewer threads (-t {}).", processors),
+              std::format("The session used {} threads on {}: they wait for each other at the end "
+                          "of every op.",
+                          threads, counted(processors, "allowed processor"))};
+    case AdviceKind::MoreThreads:
+      return {std::format("Try more threads (-t {}).", processors),
+              std::format("The session used {} on {}. The gain is less where memory bandwidth is "
+                          "the limit.",
+                          counted(threads, "thread"), counted(processors, "processor"))};
+    case AdviceKind::Repack:
+      return {"Let weights be repacked (remove --no-repack).",
+              std::format("The weights ({} read) were used in the file's layout. Kernels for "
+                          "repacked weights are faster on most processors, and need up to {} of "
+                          "memory for the copies; record once more and compare (tt compare) to see "
+                          "the gain.",
+                          bytes(f, "weights_read"), bytes(f, "copies"))};
+    case AdviceKind::UseDevice:
+      return {"Let the device compute (-ngl 99).",
+              std::format("The host has {}, but all ops ran on the CPU. The gain depends on the "
+                          "device: compare a recording of each.",
+                          f.word("devices"))};
+    case AdviceKind::MoreLayersOnDevice:
+      return {"Give the device more layers (-ngl) if its memory allows it.",
+              std::format("Ops on the CPU took {} of the time, {} of it {}, although the session "
+                          "used {}.",
+                          share(f, "on_cpu"), share(f, "slowest_op_of_cpu"), f.word("slowest_op"),
+                          f.word("devices"))};
+    case AdviceKind::ChangeNothing:
+      return {"Change nothing: no option is known to make this session faster.",
+              std::format("Checked: memory and page faults, threads, repacking, flash attention, "
+                          "devices{}.",
+                          f.word("bandwidth_use") == "unknown"
+                              ? ". Not checked: whether memory bandwidth is the limit"
+                              : ", and whether memory bandwidth is the limit")};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string finding_text(const Finding& finding) {
+  const Figures& f = finding.figures;
+  switch (finding.kind) {
+    case FindingKind::DamagedFile:
+      return std::format("The file is damaged: only the {} before the damage can be read.",
+                         counted(count(f, "readable_steps"), "step"));
+    case FindingKind::ReusedPrefix:
+      return std::format("{} of the {} prompt tokens were reused{} and not evaluated.",
+                         count(f, "reused_tokens"), count(f, "prompt_tokens"),
+                         f.word("from_session").empty()
+                             ? ""
+                             : std::format(" from session {}", f.word("from_session")));
+    case FindingKind::LoadWarning:
+      return std::format("Warning of the load: {}", f.word("warning"));
+    case FindingKind::MachineVerdict:
+      return machine_text(finding);
+    case FindingKind::LeftOutSteps:
+      return std::format("Times and sums are without {} of {} steps, which were not clean.",
+                         count(f, "left_out"), count(f, "steps"));
+    case FindingKind::TokenBytes:
+      return bytes_text(finding);
+    case FindingKind::MappedShare:
+      return std::format(
+          "{} of all bytes touched are in the mapped model file, {} in other memory.",
+          share(f, "mapped"), format_percent(1 - f.number_or("mapped", 0), 1));
+    case FindingKind::SpeedLimit:
+      return limit_text(finding);
+    case FindingKind::PromptSpeed:
+      return std::format("Prompt: {} in {}, {}.", counted(count(f, "tokens"), "token"),
+                         duration(f, "time"), speed_of(f.number_or("speed", 0)));
+    case FindingKind::FirstToken:
+      return std::format("First token after {}.", duration(f, "time"));
+    case FindingKind::GenerationSpeed:
+      return std::format("Generation: {} after the first in {}, {}.",
+                         counted(count(f, "tokens"), "token"), duration(f, "time"),
+                         speed_of(f.number_or("speed", 0)));
+    case FindingKind::EvaluationTime:
+      return std::format("Evaluation took {} per generated token{}.", duration(f, "per_token"),
+                         f.number("sampling")
+                             ? std::format("; sampling took {} of the time of generation",
+                                           share(f, "sampling"))
+                             : "");
+    case FindingKind::ReadInOrder:
+      return order_text(f);
+    case FindingKind::SameWeights:
+      return repeat_text(f);
+    case FindingKind::PatternPrediction:
+      return std::format(
+          "The access pattern of the first half predicts {} of the reads of the second half.",
+          share(f, "predicted"));
+    case FindingKind::DiskWaits:
+      return waits_text(f);
+    case FindingKind::EnoughMemory:
+      return enough_text(f);
+    case FindingKind::WeightsFit:
+      return fit_text(f);
+    case FindingKind::MemoryBudget:
+      return std::format("Memory budget {}", f.word("text"));
+  }
+  return "";
+}
+
+AdviceText advice_text(const Advice& advice) {
+  AdviceText words = words_of(advice);
+  words.because += gain_text(advice);
+  return words;
+}
+
+std::vector<HeadlineFigure> headline_of(std::span<const Finding> findings) {
+  std::vector<HeadlineFigure> headline;
+  for (const Finding& finding : findings) {
+    const Figures& f = finding.figures;
+    if (finding.kind == FindingKind::SpeedLimit) {
+      if (f.number("speed"))
+        headline.push_back({.name = "speed, no prompt", .value = speed_of(*f.number("speed"))});
+      static constexpr std::pair<std::string_view, const char*> kLimits[] = {
+          {"disk", "the disk"},
+          {"sampling", "sampling"},
+          {"bandwidth", "memory bandwidth"},
+          {"computation", "computation"}};
+      const auto known = std::ranges::find(kLimits, f.word("limit"),
+                                           &std::pair<std::string_view, const char*>::first);
+      headline.push_back(
+          {.name = "limited by", .value = known == std::end(kLimits) ? "unknown" : known->second});
+    }
+    if (finding.kind == FindingKind::TokenBytes)
+      headline.push_back({.name = finding.basis.phase == Phase::Generate ? "read per token"
+                                                                         : "read per step",
+                          .value = bytes(f, "bytes_read"),
+                          .topic = FindingTopic::BytesRead});
+  }
+  // The speed, the bytes, the limit.
+  std::ranges::stable_sort(headline, {}, [](const HeadlineFigure& one) {
+    return one.name == "limited by";
+  });
+  return headline;
+}
+
+}  // namespace tt
