@@ -20,6 +20,8 @@
 #include "analysis/experts/expert_pinning.h"
 #include "analysis/experts/experts.h"
 #include "analysis/graph/graph_part.h"
+#include "analysis/findings/session_figures.h"
+#include "analysis/findings/session_findings.h"
 #include "analysis/report/comparison.h"
 #include "analysis/report/report.h"
 #include "analysis/report/validation.h"
@@ -246,6 +248,11 @@ class QueryRunner {
     run_query("sequentiality", [&] { return sequentiality(index, {}, kDefaultGap, kPage); });
     const ComparedSession self{.index = index, .reader = reader_};
     run_query("comparison", [&] { return compare(self, self, kPage); });
+    run_query("findings", [&] {
+      const auto figures = gather_session_figures(index, reader_);
+      if (figures) succeeded_ += session_findings(*figures).empty() ? 0 : 1;
+      return figures;
+    });
     run_query("report", [&] {
       auto figures = gather_report_data(file_, index, reader_);
       if (figures) succeeded_ += !report_of(*figures).title.empty();

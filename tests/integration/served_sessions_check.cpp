@@ -126,6 +126,7 @@ int expect_served_sessions(const std::filesystem::path& folder) {
                                  "hot",
                                  "sequentiality",
                                  "validation",
+                                 "findings",
                                  "report?format=json",
                                  "steps/0/layers/0",
                                  "steps/0/graph",

@@ -50,18 +50,28 @@ export const layerName = (name: string): string =>
   name === 'none' || name === 'outside' ? 'emb+out' : name;
 
 // Memory sources, kinds and components as the page names them (docs/glossary.md has the values of
-// the data, which filters use). "KV cache" is a part of the model, "KV cache memory" where its bytes are.
+// the data, which filters use). A model has a KV cache or, as Mamba and RWKV, a recurrent state; hybrid
+// models have both. "KV cache or state memory" is where their bytes are.
 export const sourceName = (source: string): string =>
-  source === 'disk' ? 'file (mapped)' : source === 'kv' ? 'KV cache memory' : source;
-export const kindName = (kind: string): string => (kind === 'kv' ? 'KV cache' : kind);
+  source === 'disk' ? 'file (mapped)' : source === 'kv' ? 'KV cache or state memory' : source;
+// `role`: of the tensor; absent: not known.
+export function kindName(kind: string, role?: string): string {
+  if (kind !== 'kv') return kind;
+  if (role === undefined) return 'KV cache or state';
+  return role === 'state' ? 'recurrent state' : 'KV cache';
+}
 export const componentName = (component: string): string =>
-  component === 'kv-cache' ? 'KV cache' : component;
+  component === 'kv-cache' ? 'KV cache or state' : component;
 
 // A component and the purpose inside it: "attention, Q".
 export const partName = (component: string, role: string, between = ', '): string =>
-  role === '' || role === component
-    ? componentName(component)
-    : `${componentName(component)}${between}${role}`;
+  component === 'kv-cache' && role !== ''
+    ? role === 'state'
+      ? 'recurrent state'
+      : `KV cache${between}${role}`
+    : role === '' || role === component
+      ? componentName(component)
+      : `${componentName(component)}${between}${role}`;
 
 // How the op times of a step were measured, beside the name "op times". Not the values of the data:
 // "fast" beside a slow step would read as a verdict on the step.

@@ -199,7 +199,11 @@ export const CATEGORIES: readonly {
   readonly name: string;
   readonly hint: string;
 }[] = [
-  { category: 'layer', name: 'layer', hint: 'Ops, weights and KV cache of this layer' },
+  {
+    category: 'layer',
+    name: 'layer',
+    hint: 'Ops, weights and KV cache or recurrent state of this layer',
+  },
   {
     category: 'infrastructure',
     name: 'shared',

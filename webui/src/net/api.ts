@@ -128,17 +128,8 @@ export function createApi(whileBusy: WhileBusy) {
       }),
     conditions: (session: string, signal?: AbortSignal) =>
       get(`sessions/${id(session)}/conditions`, wire.conditions, { signal }),
-    determinism: (session: string, signal?: AbortSignal) =>
-      get(`sessions/${id(session)}/determinism`, wire.determinism, { signal }),
-    experts: (session: string, query: wire.ExpertsQuery, signal?: AbortSignal) =>
-      get(`sessions/${id(session)}/experts`, wire.experts, { query, signal }),
-    reuse: (session: string, signal?: AbortSignal) =>
-      get(`sessions/${id(session)}/reuse`, wire.reuse, { signal }),
-    report: (session: string, signal?: AbortSignal) =>
-      get(`sessions/${id(session)}/report`, wire.report, {
-        query: { format: 'json' },
-        signal,
-      }),
+    findings: (session: string, signal?: AbortSignal) =>
+      get(`sessions/${id(session)}/findings`, wire.findings, { signal }),
     sequentiality: (session: string, query: wire.SequentialityQuery, signal?: AbortSignal) =>
       get(`sessions/${id(session)}/sequentiality`, wire.sequentiality, { query, signal }),
     validation: (session: string, signal?: AbortSignal) =>

@@ -1523,6 +1523,26 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/v1/sessions/{id}/findings": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** What is true of the session, and what to do: figures, sentences, and where to check them. The sentences are those of the report */
+        readonly get: operations["findings"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/v1/sessions/{id}/kv": {
         readonly parameters: {
             readonly query?: {
@@ -3403,6 +3423,83 @@ export interface components {
                 readonly tensor_bytes: components["schemas"]["Bytes"];
                 readonly layer_id: number | null;
                 readonly component: components["schemas"]["Component"];
+            }[];
+        };
+        /** @enum {string} */
+        readonly FindingTopic: "recording" | "machine" | "bytes" | "speed" | "order" | "repeat" | "waits" | "memory";
+        readonly Figure: {
+            readonly name: string;
+            readonly value: number | string;
+            /**
+             * @description share: 0 to 1. word: the value is a string
+             * @enum {string}
+             */
+            readonly unit: "count" | "bytes" | "ns" | "share" | "bytes/s" | "tokens/s" | "word";
+        };
+        /** @description Where the figures of a finding can be checked */
+        readonly Evidence: {
+            /**
+             * @description View of the page
+             * @enum {string}
+             */
+            readonly view: "table" | "map" | "memory_budget";
+            /** @description What the view shows then */
+            readonly shows: string;
+            /** @description Axis of the rows */
+            readonly rows: string | null;
+            /** @description Axis from left to right of a map; null: tokens */
+            readonly across: string | null;
+            /** @description Value of a map, or the column by which a table is sorted */
+            readonly value: string | null;
+            /** @description Filter of the page */
+            readonly filter: string;
+            /** @description Of the generated tokens, if there are some */
+            readonly generated: boolean;
+            /** @description Of the clean steps, if the machine disturbed the session */
+            readonly undisturbed: boolean;
+            /** @description Request for the figures, below /api/v1/sessions/{id}/ */
+            readonly rest: string;
+            /** @description Query for the figures or what they are computed from */
+            readonly sql: string;
+        };
+        readonly Findings: {
+            /** @description At most three figures: the speed, the bytes of a token, what limits the speed */
+            readonly headline: readonly {
+                readonly name: string;
+                readonly value: string;
+                readonly topic: components["schemas"]["FindingTopic"];
+            }[];
+            readonly findings: readonly {
+                readonly topic: components["schemas"]["FindingTopic"];
+                /** @enum {string} */
+                readonly kind: "damaged_file" | "reused_prefix" | "load_warning" | "machine_verdict" | "left_out_steps" | "token_bytes" | "mapped_share" | "speed_limit" | "prompt_speed" | "first_token" | "generation_speed" | "evaluation_time" | "read_in_order" | "same_weights" | "pattern_prediction" | "disk_waits" | "enough_memory" | "weights_fit" | "memory_budget";
+                /**
+                 * @description main: at most one of each topic, for a summary. warning: the other figures need it to be understood
+                 * @enum {string}
+                 */
+                readonly role: "main" | "detail" | "warning";
+                readonly text: string;
+                readonly figures: readonly components["schemas"]["Figure"][];
+                /** @description The steps from which the figures were computed */
+                readonly basis: {
+                    /** @description null: all phases */
+                    readonly phase: null | components["schemas"]["Phase"];
+                    readonly steps: number;
+                    /** @description Without the steps that the machine disturbed */
+                    readonly clean_only: boolean;
+                };
+                readonly evidence: components["schemas"]["Evidence"];
+            }[];
+            /** @description The most important first */
+            readonly advice: readonly {
+                /** @enum {string} */
+                readonly kind: "do_not_trust" | "threads_above_processors" | "stop_other_programs" | "raise_cpu_limit" | "simpler_sampling" | "pin_weights" | "less_weights_or_more_memory" | "keep_weights" | "fewer_bytes" | "flash_attention" | "fewer_threads" | "more_threads" | "repack" | "use_device" | "more_layers_on_device" | "change_nothing";
+                /** @description What to do */
+                readonly text: string;
+                readonly because: string;
+                readonly figures: readonly components["schemas"]["Figure"][];
+                /** @description Share of the time that it saves at most, estimated from the recording; null: not known */
+                readonly estimated_gain: number | null;
             }[];
         };
         readonly Conditions: {
@@ -5795,6 +5892,34 @@ export interface operations {
                 };
                 content: {
                     readonly "application/json": components["schemas"]["Conditions"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
+        };
+    };
+    readonly findings: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Findings and advice */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Findings"];
                 };
             };
             readonly 400: components["responses"]["Problem"];

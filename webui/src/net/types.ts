@@ -56,6 +56,10 @@ export type Breakdown = Schemas['Breakdown'];
 export type BreakdownRow = Schemas['BreakdownRow'];
 export type Sequentiality = Schemas['Sequentiality'];
 export type Conditions = Schemas['Conditions'];
+export type Findings = Schemas['Findings'];
+export type Finding = Findings['findings'][number];
+export type FindingTopic = Schemas['FindingTopic'];
+export type Evidence = Schemas['Evidence'];
 export type Determinism = Schemas['Determinism'];
 export type Validation = Pick<Schemas['Validation'], 'passed' | 'verdict'>;
 export type Reuse = Schemas['Reuse'];
@@ -303,26 +307,18 @@ export const comparison = object<SessionComparison>({
 });
 
 export const conditions = object<Conditions>({ text: str });
+export const findings = object<Findings>({
+  headline: list(object<Findings['headline'][number]>({ name: str, value: str })),
+  findings: list(
+    object<Finding>({
+      text: str,
+      role: str,
+      evidence: object<Evidence>({ view: str, shows: str, filter: str, rest: str }),
+    }),
+  ),
+  advice: list(object<Findings['advice'][number]>({ text: str, because: str })),
+});
 export const validation = object<Validation>({ passed: bool, verdict: str });
-export const determinism = object<Determinism>({
-  pairs: num,
-  same_weights: num,
-  differing: object<Determinism['differing']>({ experts: num, graph: num }),
-});
-export const experts = object<{ readonly routers: readonly Router[] }>({
-  routers: list(object<Router>({ followed: num, turnover: nullable(num) })),
-});
-const saved = object<Schemas['SavedReads']>({ bytes_saved: num });
-export const reuse = object<Reuse>({
-  bytes_read: num,
-  distinct_bytes: num,
-  curve: list(object<Reuse['curve'][number]>({ capacity_bytes: num, lru: saved })),
-});
-export const report = object<Report>({
-  findings: list(str),
-  advice: list(object<Report['advice'][number]>({ advice: str, because: str })),
-});
-
 // The rows of an SQL statement: text, number or null by column.
 export interface QueryRows {
   readonly columns: readonly string[];

@@ -25,7 +25,7 @@ export interface Answer {
 export type Topic = 'machine' | 'bytes' | 'speed' | 'order' | 'repeat' | 'waits' | 'memory';
 
 // The totals of the session, with the columns that answer at the left end.
-const totalsBy = (by: string, ...columns: readonly string[]): string =>
+export const totalsBy = (by: string, ...columns: readonly string[]): string =>
   `all,by:${by},cols:name.${columns.join('.')}`;
 
 // What a generated token reads, from each memory.

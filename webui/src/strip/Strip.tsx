@@ -114,7 +114,7 @@ function SessionStrip({ store, session }: { store: Store; session: OpenSession }
 }
 
 const KEY_HINT =
-  'Colour of weights: the time of their layer in this step, logarithmic. Grey: the KV cache, whose own time is not known, and the compute buffers, which all layers share. A frame marks what the selected op touches, or the layer of the selected weight in the file; while the model runs, what the running op touches glows.';
+  'Colour of weights: the time of their layer in this step, logarithmic. Grey: the KV cache or recurrent state, whose own time is not known, and the compute buffers, which all layers share. A frame marks what the selected op touches, or the layer of the selected weight in the file; while the model runs, what the running op touches glows.';
 
 // What the colours mean.
 function Key({ session }: { session: OpenSession }) {

@@ -1,8 +1,8 @@
-// The bands of the memory strip: the model file, repacked weights, the KV cache and the compute
-// buffers, each divided by layer. Pure functions.
+// The bands of the memory strip: the model file, repacked weights, the KV cache, recurrent states and
+// the compute buffers, each divided by layer. Pure functions.
 import type { Node, Tensor } from '../net/types';
 
-export type Memory = 'file' | 'repacked' | 'kv' | 'compute';
+export type Memory = 'file' | 'repacked' | 'kv' | 'recurrent' | 'compute';
 
 export interface Band {
   readonly memory: Memory;
@@ -24,23 +24,7 @@ export interface Bands {
   readonly bands: readonly Band[];
 }
 
-// Bytes of each memory of the model as it was loaded. Weights that were repacked are not in `file`:
-// their bytes in the file are not read any more. `tokens`: for which the KV cache has room; 0: not
-// known.
-export type ModelMemory = Readonly<Record<Memory | 'tokens', number>>;
-
-// The one rule for how much memory a model has, for all panels. `facts`: of the session. llama.cpp
-// reserves larger compute buffers than the recorded graphs use.
-export function modelMemory(tensors: readonly Tensor[], facts: Facts = {}): ModelMemory {
-  const memory = { file: 0, repacked: 0, kv: 0, compute: 0 };
-  for (const group of bandsOf(tensors).groups) memory[group.memory] = group.bytes;
-  const compute = Number(facts['result.compute_bytes'] ?? memory.compute);
-  return { ...memory, compute, tokens: Number(facts['context.size'] ?? 0) };
-}
-
-type Facts = Readonly<Record<string, string>>;
-
-const MEMORIES: readonly Memory[] = ['file', 'repacked', 'kv', 'compute'];
+const MEMORIES: readonly Memory[] = ['file', 'repacked', 'kv', 'recurrent', 'compute'];
 const LEAST = 0.07; // share of the strip of a group, so that its name has room
 const GAP = 0.004; // between groups
 
@@ -48,8 +32,9 @@ const GAP = 0.004; // between groups
 export function memoryOf({
   tensor_kind: kind,
   memory_source: source,
-}: Pick<Tensor, 'tensor_kind' | 'memory_source'>): Memory | null {
-  if (kind === 'kv' || source === 'kv') return 'kv';
+  role,
+}: Pick<Tensor, 'tensor_kind' | 'memory_source' | 'role'>): Memory | null {
+  if (kind === 'kv' || source === 'kv') return role === 'state' ? 'recurrent' : 'kv';
   if (kind === 'weight')
     return source === 'repacked' ? 'repacked' : source === 'device' ? null : 'file';
   return source === 'device' ? null : 'compute';

@@ -26,7 +26,7 @@ export function figuresOf(
     figures.push({
       name: 'read per token',
       value: formatBytes(Math.round(bytesRead / tokens)),
-      hint: 'Bytes read per generated token: weights, KV cache and intermediate results',
+      hint: 'Bytes read per generated token: weights, KV cache or recurrent state, and intermediate results',
     });
   }
   if (ns > 0) {

@@ -15,10 +15,11 @@ export const MEMORY_NAMES = {
   file: 'file (mapped)',
   repacked: 'repacked',
   kv: 'KV cache',
+  recurrent: 'recurrent state',
   compute: 'compute',
 } as const;
 
-// The time of a layer is that of its weights: reading its part of the KV cache takes little of it.
+// The time of a layer is that of its weights: reading its part of the KV cache or its state takes little of it.
 export const isTimed = (memory: Memory): boolean => memory === 'file' || memory === 'repacked';
 
 export class StripChart {

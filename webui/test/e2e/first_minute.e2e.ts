@@ -30,7 +30,7 @@ describe('without a session', () => {
       .poll(() =>
         fixture.inspector.getByRole('list', { name: 'Summary' }).getByRole('button').count(),
       )
-      .toBe(6);
+      .toBeGreaterThanOrEqual(6);
   });
 
   it('three prompts are offered, and a click runs one', async () => {

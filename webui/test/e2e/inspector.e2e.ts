@@ -4,36 +4,20 @@ import { exec } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import {
-  exactBytes,
-  exactNs,
-  formatBytes,
-  formatSpeed,
-  plural,
-  sourceName,
-} from '../../src/format';
-import type {
-  Breakdown,
-  Conditions,
-  Determinism,
-  Report,
-  Reuse,
-  Sequentiality,
-  Session,
-  StepSummary,
-} from '../../src/net/types';
-import { enoughText } from '../../src/panels/budget/sizes';
-import type { ModelMemory } from '../../src/strip/bands';
+import { exactBytes, exactNs } from '../../src/format';
+import type { Breakdown, Session } from '../../src/net/types';
 import { fairShare } from './fair_time';
+import { expectFindingsOfServer } from './findings_of_server';
 import { PageFixture } from './page_fixture';
+import { asOnPage } from './server_text';
 
 const fixture = PageFixture.use();
-const summary = () => fixture.inspector.getByRole('list', { name: 'Summary' });
+const line = (topic: string) => fixture.inspector.locator(`.sentence[data-topic="${topic}"]`);
 const figure = (name: string) => fixture.inspector.locator(`.figure[data-figure="${name}"]`);
 const percent = (part: number, whole: number) => (100 * part) / whole;
 
-// Runs in the page: the milliseconds from the last live message of the next run until its six
-// sentences are shown.
+// Runs in the page: the milliseconds from the last live message of the next run until its findings
+// are shown.
 function timeOfSummary() {
   const frame = () => new Promise((next) => requestAnimationFrame(next));
   const shown = () => [...document.querySelectorAll('ol[aria-label="Summary"] button')];
@@ -60,136 +44,8 @@ function timeOfSummary() {
   return { done: measure() };
 }
 
-// Bytes of the tensors of the last step, without views, and what llama.cpp reserved.
-async function memoryOfModel({ facts = {} }: Session): Promise<ModelMemory> {
-  const { rows } = await fixture.sql<[string, number]>(
-    `SELECT memory, sum(bytes) FROM (
-       SELECT CASE WHEN tensor_kind = 'kv' THEN 'kv' WHEN tensor_kind <> 'weight' THEN 'compute'
-           WHEN memory_source = 'repacked' THEN 'repacked' ELSE 'file' END AS memory,
-         tensor_name, max(tensor_bytes) AS bytes
-       FROM tensor WHERE view_of IS NULL
-         AND template = (SELECT template FROM step ORDER BY step DESC LIMIT 1)
-       GROUP BY 1, 2)
-     GROUP BY 1`,
-  );
-  return {
-    ...{ file: 0, repacked: 0, kv: 0, ...Object.fromEntries(rows) },
-    compute: Number(facts['result.compute_bytes']),
-    tokens: Number(facts['context.size']),
-  };
-}
-
-// The sentences of the shown session, from REST.
-async function expectedSummary(): Promise<readonly string[]> {
-  const [weights, sources, all, order, pairs, reuse, machine, report, session, { steps }] =
-    await Promise.all([
-      fixture.get<Breakdown>('breakdown?by=all&kind=weight'),
-      fixture.get<Breakdown>('breakdown?by=source&kind=weight'),
-      fixture.get<Breakdown>('breakdown?by=op_kind&sort=-time'),
-      fixture.get<Sequentiality>('sequentiality'),
-      fixture.get<Determinism>('determinism'),
-      fixture.get<Reuse>('reuse'),
-      fixture.get<Conditions>('conditions'),
-      fixture.get<Report>('report?format=json'),
-      fixture.get<Session>(''),
-      fixture.get<{ steps: StepSummary[] }>('steps?limit=1000'),
-    ]);
-  const share = (part: number, whole: number) => `${percent(part, whole).toFixed(1)} %`;
-  const bytes = (count: number) => formatBytes(Math.round(count));
-  const generated = steps.filter(({ phase }) => phase === 'generate');
-  const speed = formatSpeed(session.speed?.tokens_per_second ?? 0);
-  const ofWeights = weights.sums.generate.bytes_read / generated.length;
-  // Which weights are repacked depends on the processor.
-  const read = sources.rows
-    .filter(({ generate }) => generate.bytes_read > 0)
-    .toSorted((a, b) => b.generate.bytes_read - a.generate.bytes_read)
-    .map(
-      ({ name, generate }) =>
-        `${bytes(generate.bytes_read / generated.length)} ${sourceName(name)}`,
-    );
-  const from = read.length > 1 ? `: ${read.join(', ')}` : '';
-
-  const isDisturbed = machine.verdict !== null && machine.verdict !== 'clean';
-  const { rows } = await fixture.sql<[string, number, number, number]>(CLEAN_OPS);
-  const [name, time, moved, clean] = rows[0] ?? ['', 0, 0, 0];
-  const cleanNs = rows.reduce((sum, row) => sum + row[1], 0);
-  const layers = await fixture.get<Breakdown>(
-    `breakdown?by=layer&sort=-time&limit=1000&clean=${isDisturbed && time > 0}`,
-  );
-  const [first, second] = layers.rows
-    .filter(({ name }) => name !== 'none')
-    .toSorted((a, b) => b.generate.time_ns - a.generate.time_ns);
-  const timeOf = (row?: Breakdown['rows'][number]) => row?.generate.time_ns ?? 0;
-  const ofTime = (row?: Breakdown['rows'][number]) =>
-    share(timeOf(row), layers.sums.generate.time_ns);
-  const inSteps = !isDisturbed
-    ? ''
-    : time === 0
-      ? ' in all steps, waiting included'
-      : clean < 16
-        ? ` in ${plural(clean, 'clean step')} of ${generated.length}`
-        : '';
-  const ofLayers =
-    timeOf(first) === 0
-      ? ''
-      : timeOf(first) < 1.05 * timeOf(second)
-        ? ` No layer is clearly the slowest${inSteps}: layers ${first?.name} and ${second?.name} take ${ofTime(first)} and ${ofTime(second)}.`
-        : ` Layer ${first?.name} is the slowest${inSteps}: ${ofTime(first)}, then layer ${second?.name}: ${ofTime(second)}.`;
-  const ofClean =
-    time > 0
-      ? `In the ${plural(clean, 'clean step')}, ${name} takes ${cleanNs === time ? '100 %' : share(time, cleanNs)} of the time, at ${bytes((moved * 1e9) / time)}/s.${ofLayers}`
-      : `No step with the usual times was clean.${ofLayers}`;
-  const [slowest] = all.rows;
-  const isMemory = report.advice.some(({ advice }) => advice.includes('memory-bound'));
-  const faults = all.sums.generate.faults;
-  const cause =
-    faults >= generated.length
-      ? 'Reading from the disk'
-      : isMemory
-        ? 'Memory bandwidth'
-        : 'Computation';
-
-  const saved = reuse.curve.map(({ lru }) => lru.bytes_saved);
-  const gains = saved.map((one, i) => one - (saved[i - 1] ?? 0));
-  const cliff = gains.indexOf(Math.max(...gains));
-  expect(cliff).toBeGreaterThan(0);
-  const memory = await memoryOfModel(session);
-  return [
-    `A generated token reads ${bytes(all.sums.generate.bytes_read / generated.length)}, of which ${bytes(ofWeights)} are weights (${share(ofWeights, session.model?.size ?? 0)} of the model file)${from}.`,
-    isDisturbed
-      ? machine.verdict === 'disk'
-        ? `Reading from the disk limits the speed (${speed} without the prompt): the threads waited ${machine.blocked_percent?.toFixed(1)} % of their time. ${ofClean}`
-        : `What limits the speed (${speed} without the prompt) cannot be told, because the run was ${DISTURBED[machine.verdict]}. ${ofClean}`
-      : `${cause} limits the speed (${speed} without the prompt): ${slowest?.name} takes ${share(slowest?.generate.time_ns ?? 0, all.sums.generate.time_ns)} of the time, at ${bytes(slowest?.generate.bytes_per_second ?? 0)}/s.${ofLayers}`,
-    `${share(order.sums.sequential_bytes, order.sums.bytes)} of the bytes are read in the order of the file.`,
-    pairs.same_weights === pairs.pairs
-      ? `In all ${pairs.pairs} pairs of consecutive generated tokens, both read the same weights.`
-      : `In ${pairs.same_weights} of ${pairs.pairs} pairs of consecutive generated tokens, both read the same weights.`,
-    all.sums.all.faults === 1
-      ? `Ops waited for the disk once, ${faults === 1 ? '' : 'not '}while tokens were generated.`
-      : all.sums.all.faults > 0
-        ? `Ops waited for the disk ${all.sums.all.faults} times, ${faults} of them while tokens were generated.`
-        : session.facts?.['trace.page_faults']
-          ? 'No op waited for the disk.'
-          : 'Disk waits were not recorded.',
-    `${enoughText(memory, null)} ${memory.repacked > 0 ? 'With less memory for the weights, which then cannot be repacked,' : 'With less memory for the weights,'} they are read again from the disk: with ${formatBytes(reuse.curve[cliff - 1]?.capacity_bytes ?? 0)} and no memory budget, ${(saved[cliff - 1] ?? 0) === 0 ? 'all of them for each token' : `${share(reuse.bytes_read - (saved[cliff - 1] ?? 0), reuse.bytes_read)} of what the ops read of them`}.`,
-  ];
-}
-
-// Op types of the generating steps that nothing disturbed, the slowest first.
-const CLEAN_OPS = `SELECT o.operation_type, sum(o.duration_ns),
-    sum(o.bytes_read + o.bytes_written), count(DISTINCT o.step)
-  FROM op o JOIN step s ON s.step = o.step
-  WHERE s.verdict = 'clean' AND s.timing <> 'learned' AND s.phase = 'generate'
-  GROUP BY 1 ORDER BY 2 DESC`;
-
-const DISTURBED: Readonly<Record<string, string>> = {
-  contended: 'contended (other programs used the processors)',
-  throttled: 'throttled (a CPU limit stopped it)',
-};
-
 describe('the summary', () => {
-  it('has six sentences within a second of the end, whose figures are those of REST', async () => {
+  it('has the findings of the server within a second of the end', async () => {
     const { page } = fixture;
     let ms = Infinity;
     // Other programs may delay one run.
@@ -201,11 +57,11 @@ describe('the summary', () => {
     }
     expect(ms, 'ms from the last live message until the sentences are shown').toBeLessThan(1000);
     await fixture.waitDone();
-    expect(await summary().getByRole('button').allInnerTexts()).toEqual(await expectedSummary());
+    await expectFindingsOfServer(fixture);
     // The strip has the same figure.
     const perToken = page.locator('.strip-figures div', { hasText: 'read per token' });
-    expect(await summary().getByRole('button').first().innerText()).toContain(
-      ` reads ${await perToken.locator('dd').innerText()}, `,
+    expect(asOnPage(await line('bytes').innerText())).toContain(
+      ` reads ${await perToken.locator('dd').innerText()}: `,
     );
     expect(await fixture.axeViolations()).toEqual([]);
   });
@@ -231,50 +87,48 @@ describe('the summary', () => {
   it('leads to the evidence of each sentence', async () => {
     const { page } = fixture;
     await fixture.recorded(6);
-    const sentences = summary().getByRole('button');
-    await expect.poll(() => sentences.count()).toBe(6);
-    await sentences.nth(0).click();
+    await line('memory').waitFor();
+    await line('bytes').click();
     await page.getByRole('grid', { name: 'Totals by memory source' }).waitFor();
     expect(await fixture.filter.inputValue()).toBe('');
-    await sentences.nth(1).click();
+    await line('speed').click();
     await page.getByRole('grid', { name: 'Totals by op type' }).waitFor();
-    await sentences.nth(2).click();
+    await line('order').click();
     await expect.poll(() => fixture.hash.get('p.map')).toBe('y:file,x:time,v:bytes');
-    await sentences.nth(3).click();
+    await line('repeat').click();
     await expect.poll(() => fixture.hash.get('p.map')).toBe('y:tensor,v:bytes');
     // The clean steps of a sentence about times are not kept.
     expect(await fixture.filter.inputValue()).toBe('kind:weight');
-    await sentences.nth(4).click();
+    await line('waits').click();
     await page.getByRole('grid', { name: 'Totals by tensor' }).waitFor();
     expect(fixture.hash.get('o.table')).toBe('-faults');
-    await sentences.nth(5).click();
+    await line('memory').click();
     await page.getByRole('tabpanel', { name: 'Memory budget' }).waitFor();
   });
 
   it('says what a sentence changed, marks the sentence of a question, and undoes it', async () => {
     const { page, inspector } = fixture;
     await fixture.recorded(6);
-    const sentences = summary().getByRole('button');
-    await expect.poll(() => sentences.count()).toBe(6);
+    await line('memory').waitFor();
     const before = page.url();
-    await sentences.nth(0).click();
+    await line('bytes').click();
     await fixture.toasts
       .getByText('Table: totals by memory source, sorted by bytes read, generated tokens only.')
       .waitFor();
     const marked = inspector.locator('.sentence[aria-current=true]');
-    expect(await marked.allInnerTexts()).toEqual([await sentences.nth(0).innerText()]);
+    expect(await marked.allInnerTexts()).toEqual([await line('bytes').innerText()]);
     await fixture.toasts.getByRole('button', { name: 'Undo' }).click();
     await expect.poll(() => page.url()).toBe(before);
     expect(await marked.count()).toBe(0);
     // A selection folds the summary, a question opens it at its sentence.
     await fixture.show(fixture.session ?? '', 'sel=k:3');
-    await expect.poll(() => sentences.nth(3).isVisible()).toBe(false);
+    await expect.poll(() => line('repeat').isVisible()).toBe(false);
     const { tokens } = await fixture.get<{ tokens: { index: number; text: string }[] }>('tokens');
     expect(await inspector.locator('.inspection > header').innerText()).toContain('Token 3');
     expect(tokens[3]?.index).toBe(3);
     await page.getByRole('button', { name: 'Questions' }).click();
     await page.getByRole('button', { name: 'Do tokens read the same weights?' }).click();
-    await expect.poll(() => marked.allInnerTexts()).toEqual([await sentences.nth(3).innerText()]);
+    await expect.poll(() => marked.allInnerTexts()).toEqual([await line('repeat').innerText()]);
     expect(await marked.isVisible()).toBe(true);
     expect(await fixture.axeViolations()).toEqual([]);
   });
@@ -282,7 +136,7 @@ describe('the summary', () => {
   it('is not cut, and has lines of readable length in full screen', async () => {
     const { page, inspector } = fixture;
     await fixture.recorded(6);
-    await expect.poll(() => summary().getByRole('button').count()).toBe(6);
+    await line('memory').waitFor();
     const { hidden, width } = await inspector.locator('.summary').evaluate((box) => ({
       hidden: box.scrollHeight - box.clientHeight,
       width: box.clientWidth,

@@ -8,6 +8,7 @@ import type { Breakdown, MemoryPlan } from '../../src/net/types';
 import { LEAST_BUDGET } from '../../src/panels/budget/sizes';
 import { makeModel } from './models';
 import { PageFixture } from './page_fixture';
+import { asOnPage } from './server_text';
 
 let folder = '';
 afterAll(() => rm(folder, { recursive: true }));
@@ -83,7 +84,7 @@ async function comparesMemory(of: PageFixture, isRepacked: boolean): Promise<voi
 
   const summary = of.inspector.getByRole('list', { name: 'Summary' });
   const ram = summary.getByText(/of RAM in all are enough/);
-  await expect.poll(() => ram.innerText()).toContain(enough);
+  await expect.poll(async () => asOnPage(await ram.innerText())).toContain(enough);
   if (!isRepacked) expect(await ram.innerText()).not.toContain('repacked');
 
   await of.tab('Memory budget').click();
@@ -95,7 +96,7 @@ async function comparesMemory(of: PageFixture, isRepacked: boolean): Promise<voi
         : ` of ${total}, all weights`,
     );
   const sentence = await budget(of).locator('.budget-enough').innerText();
-  expect(sentence).toContain(enough);
+  expect(asOnPage(sentence)).toContain(enough);
   const copiesNote = budget(of).getByText(`${copies} of the weights are repacked copies`);
   expect(await copiesNote.count()).toBe(isRepacked ? 1 : 0);
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { makeModelWithoutVocabulary, makeModel } from './models';
 import type { Breakdown } from '../../src/net/types';
+import { expectFindingsOfServer } from './findings_of_server';
 import { PageFixture } from './page_fixture';
 
 const folders: string[] = [];
@@ -53,6 +54,7 @@ describe('a mixture of experts', () => {
     expect(await fixture.axeViolations()).toEqual([]);
     await page.keyboard.press('Escape');
     await fixture.recorded(6);
+    await expectFindingsOfServer(fixture);
     await fixture.filter.fill('op:mul_mat_id');
     await fixture.ops.locator('.vgrid-row').first().click();
     await fixture.inspector
@@ -276,6 +278,11 @@ describe('a recurrent model', () => {
       .waitFor();
     await page.keyboard.press('Escape');
     await fixture.recorded(6);
+    await expectFindingsOfServer(fixture);
+    // Its state is not called a KV cache, in summary, strip and graph.
+    expect(await fixture.inspector.locator('.summary').innerText()).toContain('of recurrent state');
+    expect(await fixture.inspector.locator('.summary').innerText()).not.toContain('KV cache');
+    expect(await page.locator('.strip').innerText()).not.toContain('KV cache');
     await fixture.filter.fill('component:ssm');
     await fixture.ops.locator('.vgrid-row').first().waitFor();
     const rows = page.getByRole('combobox', { name: 'Rows' });

@@ -71,8 +71,13 @@ describe('text', () => {
   it('names the KV cache as a component and as memory', () => {
     expect(partName('kv-cache', 'K')).toBe('KV cache, K');
     expect(partName('ffn', 'ffn', ' · ')).toBe('ffn');
-    expect(sourceName('kv')).toBe('KV cache memory');
+    expect(sourceName('kv')).toBe('KV cache or state memory');
     expect(kindName('weight')).toBe('weight');
+  });
+  it('does not call a recurrent state a KV cache', () => {
+    expect(partName('kv-cache', 'state')).toBe('recurrent state');
+    expect(kindName('kv', 'state')).toBe('recurrent state');
+    expect(kindName('kv', 'K')).toBe('KV cache');
   });
   it('replaces whitespace by visible symbols', () => {
     expect(visibleText(' a\n\t')).toBe('␣a⏎⇥');

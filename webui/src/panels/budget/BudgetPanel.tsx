@@ -3,12 +3,13 @@
 import { useComputed } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { exactBytes, formatBytes, formatNs, formatSpeed, plural } from '../../format';
-import type { Memory, MemoryOptions } from '../../net/types';
+import type { Memory, MemoryOptions, Session } from '../../net/types';
+import { findingsOf } from '../../state/findings';
 import { MemoryBudget } from '../../state/memory_budget';
 import { graphOf } from '../../state/per_session';
 import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
-import { modelMemory, type ModelMemory } from '../../strip/bands';
+import { bandsOf } from '../../strip/bands';
 import { Check } from '../../ui/Check';
 import { usePart, useResource } from '../../ui/hooks';
 import { Empty, Failed, Loading } from '../../ui/States';
@@ -57,6 +58,7 @@ function OfModel({ store, model }: { store: Store; model: string }) {
     return error ? <Failed what="The budget cannot be read." error={error} /> : <Loading />;
   return (
     <div class="budget">
+      <Subject store={store} />
       <Decision state={state} />
       <Choice store={store} budget={budget} state={state} />
       <WeightMap plan={budget.plan.value} />
@@ -66,6 +68,32 @@ function OfModel({ store, model }: { store: Store; model: string }) {
     </div>
   );
 }
+
+// Whose budget this is: the model that runs next need not be that of the open session.
+function Subject({ store }: { store: Store }) {
+  const model = store.models.current.value;
+  const info = store.open.value?.info.value;
+  if (!model) return null;
+  const isOther = info?.is === 'ready' && !isModelOf(info.value, model);
+  return (
+    <p class="budget-subject">
+      Model <b>{model.name}</b>
+      {isOther && (
+        <span class="warn">
+          {' '}
+          This is not the model of the open session ({modelName(info.value)}): everything below is
+          about {model.name}.
+        </span>
+      )}
+    </p>
+  );
+}
+
+const modelName = ({ model }: Session): string =>
+  model?.path
+    .split('/')
+    .at(-1)
+    ?.replace(/\.gguf$/, '') ?? 'unknown';
 
 const PHASES: Readonly<Record<Memory['phase'], string>> = {
   off: 'No plan',
@@ -114,31 +142,39 @@ function Choice({ store, budget, state }: SliderProps & { store: Store }) {
   return session && isOfModel ? (
     <OfSession key={session.id} budget={budget} state={state} session={session} />
   ) : (
-    <Slider budget={budget} state={state} memory={null} sampleNs={0} />
+    <Slider budget={budget} state={state} repacked={0} enough={null} sampleNs={0} />
   );
 }
 
 function OfSession({ session, ...props }: SliderProps & { session: OpenSession }) {
   const graph = useResource(graphOf(session)).value;
   const isPlanned = props.state.budget !== 'off';
-  const info = session.info.value;
-  const memory = useMemo(() => {
-    if (!graph) return null;
-    const memory = modelMemory(graph.tensors, info.is === 'ready' ? info.value.facts : {});
-    // With a budget the model is loaded without repacking, other than in an older session of it.
-    return isPlanned ? { ...memory, file: memory.file + memory.repacked, repacked: 0 } : memory;
-  }, [graph, isPlanned, info]);
+  const found = useResource(findingsOf(session)).value;
+  const repacked = useMemo(
+    () =>
+      // With a budget the model is loaded without repacking, other than in an older session of it.
+      !graph || isPlanned
+        ? 0
+        : (bandsOf(graph.tensors).groups.find(({ memory }) => memory === 'repacked')?.bytes ?? 0),
+    [graph, isPlanned],
+  );
+  const enough = isPlanned
+    ? null
+    : (found?.findings.find(({ kind }) => kind === 'enough_memory')?.text ?? null);
   const sampleNs = usePart(() => {
     void session.feed.version.value;
     const { tokens, sampleNs: sum } = session.data.stepTotals.generated;
     return tokens > 0 ? Math.round(sum / tokens) : 0;
   });
-  return <Slider {...props} memory={memory} sampleNs={sampleNs} />;
+  return <Slider {...props} repacked={repacked} enough={enough} sampleNs={sampleNs} />;
 }
 
+// `repacked`: bytes, now. `enough`: how much memory is, from the open session; null: predicted.
 // `sampleNs`: per token of the open session; 0: not known.
-function Slider(props: SliderProps & { memory: ModelMemory | null; sampleNs: number }) {
-  const { budget, state, memory, sampleNs } = props;
+function Slider(
+  props: SliderProps & { repacked: number; enough: string | null; sampleNs: number },
+) {
+  const { budget, state, repacked, sampleNs } = props;
   const plan = budget.plan.value;
   const total = plan?.tensors.reduce((sum, { size_bytes }) => sum + size_bytes, 0) ?? 0;
   const now = typeof state.budget === 'number' ? state.budget : state.plan.budget_bytes;
@@ -148,8 +184,8 @@ function Slider(props: SliderProps & { memory: ModelMemory | null; sampleNs: num
   const least = Math.min(total, LEAST_BUDGET);
   const isTooSmall = total > 0 && total <= LEAST_BUDGET;
   const fits = at !== null && at.plain_bytes_per_token < 1;
-  const isRepacked = memory !== null && memory.repacked > 0 && state.budget === 'off';
-  const enough = enoughText(memory, enoughOf(curve));
+  const isRepacked = repacked > 0 && state.budget === 'off';
+  const enough = props.enough ?? enoughText(enoughOf(curve));
   const change = (options: MemoryOptions): void => {
     void budget.change(options);
   };
@@ -158,9 +194,9 @@ function Slider(props: SliderProps & { memory: ModelMemory | null; sampleNs: num
       {enough !== '' && <p class="budget-enough">{enough}</p>}
       {isRepacked && (
         <p class="dim">
-          {formatBytes(memory.repacked)} of the weights are repacked copies, which must stay in
-          memory. A budget loads the model again without them; the figures below are predictions for
-          that, from the speed with them.
+          {formatBytes(repacked)} of the weights are repacked copies, which must stay in memory. A
+          budget loads the model again without them; the figures below are predictions for that,
+          from the speed with them.
         </p>
       )}
       {isTooSmall ? (
@@ -196,7 +232,7 @@ function Slider(props: SliderProps & { memory: ModelMemory | null; sampleNs: num
           />
           <span>
             Memory for weights: <output title={exactBytes(bytes)}>{formatBytes(bytes)}</output> of{' '}
-            {weightsText(total, memory)}
+            {weightsText(total, repacked)}
           </span>
         </label>
       )}

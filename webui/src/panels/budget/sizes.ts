@@ -1,6 +1,5 @@
-// How the memory of a model is made up, and how much of it is enough. Pure functions.
-import { formatBytes, formatCount } from '../../format';
-import type { ModelMemory } from '../../strip/bands';
+// How much memory is enough for the weights of a model. Pure functions.
+import { formatBytes } from '../../format';
 import type { CurvePoint } from './curve';
 
 // The least budget that the server can act on (docs/memory.md, "The least budget").
@@ -13,30 +12,14 @@ export function enoughOf(curve: readonly CurvePoint[]): number | null {
   return enough.length === 0 ? null : Math.min(...enough.map((point) => point.budget_bytes));
 }
 
-// How much RAM is enough, in one sentence: the same in the summary and in the budget panel.
-// `predicted`: enoughOf(), for a model of which no session is open.
-export function enoughText(memory: ModelMemory | null, predicted: number | null): string {
-  if (!memory) {
-    return predicted === null
-      ? ''
-      : `Enough memory to read no weight twice: ${formatBytes(predicted)} for the weights in the file, besides the KV cache and the compute buffers.`;
-  }
-  const { file, repacked, kv, compute, tokens } = memory;
-  const reserved = tokens > 0 ? ` (reserved for ${formatCount(tokens)} tokens)` : '';
-  const parts = [
-    `${formatBytes(file)} for the weights in the file`,
-    repacked > 0 ? `${formatBytes(repacked)} of repacked weights` : '',
-    kv > 0 ? `${formatBytes(kv)} of KV cache${reserved}` : '',
-    `${formatBytes(compute)} of compute buffers`,
-  ].filter(Boolean);
-  const last = parts.pop() ?? '';
-  const all = formatBytes(file + repacked + kv + compute);
-  return `${all} of RAM in all are enough to read no weight from the disk twice: ${parts.join(', ')} and ${last}.`;
-}
+// How much memory is enough for a model of which no session is open; the server says it of a session.
+export const enoughText = (predicted: number | null): string =>
+  predicted === null
+    ? ''
+    : `Enough memory to read no weight twice: ${formatBytes(predicted)} for the weights in the file, besides the KV cache or recurrent state and the compute buffers.`;
 
 // What the size of all weights consists of.
-export function weightsText(total: number, memory: ModelMemory | null): string {
-  if (!memory || memory.repacked === 0) return `${formatBytes(total)}, all weights`;
-  const { repacked } = memory;
-  return `${formatBytes(total)}: ${formatBytes(Math.max(0, total - repacked))} in the file and ${formatBytes(repacked)} that are repacked now`;
-}
+export const weightsText = (total: number, repacked: number): string =>
+  repacked === 0
+    ? `${formatBytes(total)}, all weights`
+    : `${formatBytes(total)}: ${formatBytes(Math.max(0, total - repacked))} in the file and ${formatBytes(repacked)} that are repacked now`;

@@ -82,7 +82,7 @@ function sorted(rows: readonly Row[], sort: Sort): readonly Row[] {
 // prettier-ignore
 const COLUMNS: readonly Column<Row>[] = [
   { key: 'order', title: '#', width: 46, align: 'right', text: (row) => String(row.order) },
-  { key: 'op', title: 'op', width: 120, mono: true, text: ({ item }) => item.node.op ?? kindName(item.node.kind) },
+  { key: 'op', title: 'op', width: 120, mono: true, text: ({ item }) => item.node.op ?? kindName(item.node.kind, item.node.role) },
   { key: 'name', title: 'name', width: 150, mono: true, text: ({ item }) => item.node.name, exact: ({ item }) => (item.node.label ? `${item.node.name}: ${item.node.label}` : item.node.name) },
   { key: 'category', title: 'category', width: 120, text: ({ item }) => item.node.category.replaceAll('_', ' ') },
   { key: 'component', title: 'component · role', width: 120, text: ({ item: { node } }) => partName(node.component, node.role, ' · ') },

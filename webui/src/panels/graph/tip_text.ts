@@ -16,7 +16,7 @@ export function tipText({ node }: Item, ns: number): TipText {
   const layer = node.layer === null ? 'none (embedding or output)' : String(node.layer);
   return {
     title: node.name,
-    head: node.op ?? kindName(node.kind),
+    head: node.op ?? kindName(node.kind, node.role),
     lines: [
       ...(node.label === '' ? [] : [['meaning', node.label] as const]),
       ['shape', `${node.type} ${formatShape(node.shape)}`],

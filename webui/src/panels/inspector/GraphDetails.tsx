@@ -172,7 +172,7 @@ function whereOf(access: Access): string {
     expert === null
       ? ''
       : `expert ${expert}${rank === null ? '' : `, rank ${rank}`}${score === null ? '' : `, score ${score.toFixed(3)}`}`;
-  return [kindName(access.tensor_kind), sourceName(access.memory_source), routed]
+  return [kindName(access.tensor_kind, access.role), sourceName(access.memory_source), routed]
     .filter(Boolean)
     .join(', ');
 }

@@ -1,143 +1,19 @@
-// The summary of the session in six sentences. Each appears as soon as its route has answered, and
-// leads to its evidence.
+// The summary of a session: its findings, as the server words them, each with a link to its
+// evidence.
 import { useEffect, useRef } from 'preact/hooks';
 import { formatCount } from '../../format';
-import type { ApiResult } from '../../net/api';
 import type { Validation } from '../../net/types';
-import { ok } from '../../result';
 import type { OpenSession } from '../../state/open_session';
 import { CLEAN_STEPS, parseFilter, toggleWord } from '../../state/filter';
-import {
-  answeredTopic,
-  finishedSteps,
-  isDisturbed,
-  machineOf,
-  showAnswer,
-} from '../../state/answer';
+import { answeredTopic, finishedSteps, machineOf, showAnswer } from '../../state/answer';
+import { findingsOf } from '../../state/findings';
 import { perSession } from '../../state/per_session';
 import { Resource } from '../../state/resource';
-import { generationSpeed } from '../../state/speed';
 import type { Store } from '../../state/store';
-import { modelMemory } from '../../strip/bands';
 import { Check } from '../../ui/Check';
 import { usePart, useResource } from '../../ui/hooks';
 import { isPartShown } from './Figures';
-import {
-  bytesSentence,
-  cleanOpsSql,
-  cleanSteps,
-  disturbedSpeedSentence,
-  layersText,
-  layerSteps,
-  machineSentence,
-  memorySentence,
-  orderSentence,
-  repeatSentence,
-  sharedExperts,
-  speedSentence,
-  waitSentence,
-  type Sentence,
-  type StepCounts,
-} from './summary';
-
-const infoOf = (session: OpenSession) => {
-  const info = session.info.peek();
-  return info.is === 'ready' ? info.value : null;
-};
-
-// Generated tokens are those whose step has times, as in the strip.
-function countsOf(session: OpenSession): StepCounts {
-  const totals = session.data.stepTotals;
-  return { generate: totals.generated.tokens, all: totals.steps };
-}
-
-// A sentence of a session that is no longer running.
-const sentence = (load: (session: OpenSession, signal: AbortSignal) => ApiResult<Sentence>) =>
-  perSession(
-    (session) =>
-      new Resource<Sentence>({
-        key: () => finishedSteps(session),
-        load: (signal) => load(session, signal),
-        reconnects: session.context.reconnects,
-      }),
-  );
-
-const SENTENCES = [
-  sentence(async (session, signal) => {
-    const { api } = session.context;
-    const [all, weights] = await Promise.all([
-      api.breakdown(session.id, { by: 'all', limit: 0 }, signal),
-      api.breakdown(session.id, { by: 'source', kind: 'weight', limit: 20 }, signal),
-    ]);
-    if (!all.ok) return all;
-    return weights.ok
-      ? ok(bytesSentence(all.value, weights.value, countsOf(session), infoOf(session)))
-      : weights;
-  }),
-  sentence(async (session, signal) => {
-    const { api } = session.context;
-    const counts = countsOf(session);
-    const speed = generationSpeed(session.data, infoOf(session), false);
-    const machine = await api.conditions(session.id, signal);
-    if (!machine.ok) return machine;
-    const phase = counts.generate > 0 ? 'generate' : 'all';
-    const facts = infoOf(session)?.facts;
-    const layersOf = (clean: boolean) =>
-      api.breakdown(session.id, { by: 'layer', sort: '-time', clean }, signal);
-    if (isDisturbed(machine.value)) {
-      const ops = await api.query(session.id, cleanOpsSql(counts.generate > 0), 100, signal);
-      if (!ops.ok) return ops;
-      const clean = cleanSteps(ops.value);
-      // Without a clean step there are still layers to compare.
-      const layers = await layersOf(clean.steps > 0);
-      if (!layers.ok) return layers;
-      const slowest = layersText(layers.value, phase, layerSteps(clean.steps, counts[phase]));
-      return ok(disturbedSpeedSentence(machine.value, clean, speed, slowest, facts));
-    }
-    const layers = await layersOf(false);
-    if (!layers.ok) return layers;
-    const slowest = layersText(layers.value, phase);
-    const [ops, report] = await Promise.all([
-      api.breakdown(session.id, { by: 'op_kind', sort: '-time', limit: 1 }, signal),
-      api.report(session.id, signal),
-    ]);
-    return ops.ok
-      ? ok(speedSentence(ops.value, report.ok ? report.value : null, counts, speed, slowest, facts))
-      : ops;
-  }),
-  sentence(async (session, signal) => {
-    const order = await session.context.api.sequentiality(session.id, { limit: 0 }, signal);
-    return order.ok ? ok(orderSentence(order.value)) : order;
-  }),
-  sentence(async (session, signal) => {
-    const { api } = session.context;
-    const hasExperts = (infoOf(session)?.n_experts ?? 0) > 0;
-    const [pairs, experts] = await Promise.all([
-      api.determinism(session.id, signal),
-      hasExperts ? api.experts(session.id, { phase: 'generate' }, signal) : null,
-    ]);
-    if (!pairs.ok) return pairs;
-    if (experts && !experts.ok) return experts;
-    const shared = experts ? sharedExperts(experts.value.routers) : null;
-    return ok(repeatSentence(pairs.value, hasExperts, shared));
-  }),
-  sentence(async (session, signal) => {
-    const all = await session.context.api.breakdown(session.id, { by: 'all', limit: 0 }, signal);
-    return all.ok ? ok(waitSentence(all.value, infoOf(session))) : all;
-  }),
-  sentence(async (session, signal) => {
-    const { api } = session.context;
-    const template = session.data.latestTemplate();
-    const [reuse, tensors] = await Promise.all([
-      api.reuse(session.id, signal),
-      api.tensors(session.id, template, signal),
-    ]);
-    if (!reuse.ok) return reuse;
-    if (!tensors.ok) return tensors;
-    const memory = modelMemory(tensors.value, infoOf(session)?.facts);
-    return ok(memorySentence(reuse.value, memory));
-  }),
-];
+import { linesOf, type Line } from './summary';
 
 export function Summary({ store, session }: { store: Store; session: OpenSession }) {
   // An answer that is shown opens it: one of its sentences is that answer.
@@ -162,22 +38,8 @@ export function Summary({ store, session }: { store: Store; session: OpenSession
         </p>
       ) : (
         <>
-          <p aria-label="Machine">
-            <Line
-              store={store}
-              session={session}
-              resource={machineOf(session)}
-              text={(machine) => machineSentence(machine, infoOf(session)?.facts)}
-            />
-          </p>
+          <Found store={store} session={session} />
           <CleanOnly store={store} session={session} />
-          <ol aria-label="Summary">
-            {SENTENCES.map((of, i) => (
-              <li key={i}>
-                <Line store={store} session={session} resource={of(session)} text={asIs} />
-              </li>
-            ))}
-          </ol>
           <Verdict session={session} />
         </>
       )}
@@ -233,41 +95,11 @@ function CleanOnly({ store, session }: { store: Store; session: OpenSession }) {
   );
 }
 
-const asIs = (one: Sentence): Sentence => one;
-
-function Line<T>(props: {
-  store: Store;
-  session: OpenSession;
-  resource: Resource<T>;
-  text: (value: T) => Sentence;
-}) {
-  const { store, session, resource } = props;
+// The figures that the session comes down to, then a line for each topic, then the warnings.
+function Found({ store, session }: { store: Store; session: OpenSession }) {
+  const resource = findingsOf(session);
   const { value, error } = useResource(resource);
-  const topic = usePart(() => answeredTopic(store, session));
-  const button = useRef<HTMLButtonElement>(null);
-  const shown = value && props.text(value);
-  const isCurrent = shown !== null && shown.evidence.topic === topic;
-  useEffect(() => {
-    if (isCurrent) button.current?.scrollIntoView({ block: 'nearest' });
-  }, [isCurrent]);
-  if (shown) {
-    const { text, hint, evidence } = shown;
-    return (
-      <button
-        ref={button}
-        type="button"
-        class="sentence"
-        aria-current={isCurrent ? 'true' : undefined}
-        title={`${hint}. Click for the evidence.`}
-        onClick={() => {
-          void showAnswer(store, evidence);
-        }}
-      >
-        {text}
-      </button>
-    );
-  }
-  if (error) {
+  if (!value && error)
     return (
       <button
         type="button"
@@ -276,9 +108,68 @@ function Line<T>(props: {
           resource.reload();
         }}
       >
-        This figure cannot be read. Try again
+        The findings cannot be read. Try again
       </button>
     );
-  }
-  return <span class="sentence dim">…</span>;
+  if (!value) return <p class="sentence dim">…</p>;
+  const warnings = linesOf(value, 'warning');
+  const advice = value.advice[0];
+  return (
+    <>
+      <dl class="headline" aria-label="Headline">
+        {value.headline.map(({ name, value: figure, topic }) => (
+          <div key={name} data-topic={topic}>
+            <dt>{name}</dt>
+            <dd>{figure}</dd>
+          </div>
+        ))}
+      </dl>
+      <ol aria-label="Summary">
+        {linesOf(value, 'main').map((line) => (
+          <li key={line.topic}>
+            <Sentence store={store} session={session} line={line} />
+          </li>
+        ))}
+      </ol>
+      {advice && (
+        <p aria-label="Advice" title={advice.because}>
+          {advice.text}
+        </p>
+      )}
+      {warnings.length > 0 && (
+        <ul class="warnings" aria-label="Warnings">
+          {warnings.map((line) => (
+            <li key={line.text}>
+              <Sentence store={store} session={session} line={line} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+function Sentence({ store, session, line }: { store: Store; session: OpenSession; line: Line }) {
+  const topic = usePart(() => answeredTopic(store, session));
+  const button = useRef<HTMLButtonElement>(null);
+  const { text, hint, evidence } = line;
+  const isCurrent = evidence.topic !== null && evidence.topic === topic;
+  useEffect(() => {
+    if (isCurrent) button.current?.scrollIntoView({ block: 'nearest' });
+  }, [isCurrent]);
+  return (
+    <button
+      ref={button}
+      type="button"
+      class="sentence"
+      data-topic={line.topic}
+      aria-current={isCurrent ? 'true' : undefined}
+      title={`${hint}. Click for the evidence.`}
+      onClick={() => {
+        void showAnswer(store, evidence);
+      }}
+    >
+      {text}
+    </button>
+  );
 }

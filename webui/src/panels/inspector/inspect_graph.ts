@@ -192,7 +192,7 @@ export function inspectTensor(
   const node = graph.producers.get(tensor.tensor);
   const reader = graph.readers.get(tensor.tensor)?.[0];
   return {
-    kind: KINDS[tensor.tensor_kind],
+    kind: tensor.role === 'state' ? 'Recurrent state' : KINDS[tensor.tensor_kind],
     title: tensor.tensor_name,
     figures: sizeFigures(tensor, session),
     place: { axis: 'tensor', name: tensor.tensor_name, index: null },
@@ -224,7 +224,7 @@ function tensorFacts(tensor: Tensor, session: Session | null): readonly Fact[] {
     ...fact('meaning', tensor.input),
     ...fact('shape', `${tensor.tensor_type} ${formatShape(shapeOf(tensor))}`),
     ...fact('size', formatBytes(tensor.tensor_bytes), { exact: exactBytes(tensor.tensor_bytes) }),
-    ...fact('kind', kindName(tensor.tensor_kind)),
+    ...fact('kind', kindName(tensor.tensor_kind, tensor.role)),
     ...fact('source', sourceName(tensor.memory_source)),
     ...locationFacts(tensor.layer_id, tensor),
     ...fact('category', tensor.category),
@@ -346,7 +346,7 @@ export function inspectAccess(
     copy: ofAccess(access.step, access.op, access.access, access.part),
     facts: [
       ...fact('bytes', formatBytes(access.size_bytes), { exact: exactBytes(access.size_bytes) }),
-      ...fact('kind', kindName(access.tensor_kind)),
+      ...fact('kind', kindName(access.tensor_kind, access.role)),
       ...fact('source', sourceName(access.memory_source)),
       ...locationFacts(access.layer_id, access),
       ...fact('category', access.category),
@@ -372,7 +372,7 @@ export function inspectAccess(
         jumps: [
           {
             text: access.tensor_name,
-            detail: kindName(access.tensor_kind),
+            detail: kindName(access.tensor_kind, access.role),
             to: { kind: 'tensor', name: keys?.[access.tensor] ?? access.tensor_name },
           },
         ],

@@ -335,14 +335,11 @@ describe('how much memory is enough', () => {
     expect(enoughOf(same)).toBe(2 * MIB);
     expect(enoughOf([at(1, 900, 10, 10)])).toBeNull();
   });
-  it('names everything that needs memory', () => {
-    const memory = { file: 3 * MIB, repacked: 4 * MIB, kv: 16 * MIB, compute: MIB, tokens: 0 };
-    expect(enoughText(memory, 2 * MIB)).toBe(
-      '24 MiB of RAM in all are enough to read no weight from the disk twice: 3 MiB for the weights in the file, 4 MiB of repacked weights, 16 MiB of KV cache and 1 MiB of compute buffers.',
-    );
-    expect(weightsText(7 * MIB, memory)).toBe(
+  it('says what it is of', () => {
+    expect(enoughText(2 * MIB)).toMatch(/^Enough memory to read no weight twice: 2 MiB for the/);
+    expect(enoughText(null)).toBe('');
+    expect(weightsText(7 * MIB, 4 * MIB)).toBe(
       '7 MiB: 3 MiB in the file and 4 MiB that are repacked now',
     );
-    expect(enoughText(null, null)).toBe('');
   });
 });

@@ -346,7 +346,7 @@ describe('the names of rows', () => {
 
   it('of memory sources are those of the page', () => {
     const axis = axisFrom({ ...picture, rows: ['disk', 'kv'] } as unknown as PictureAxis);
-    expect(axis.names).toEqual(['file (mapped)', 'KV cache memory']);
+    expect(axis.names).toEqual(['file (mapped)', 'KV cache or state memory']);
   });
 
   it('of unnamed outputs have the type of their op', () => {
