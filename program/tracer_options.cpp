@@ -1,6 +1,8 @@
 #include "program/tracer_options.h"
 
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <format>
 #include <regex>
 #include <string>
@@ -80,9 +82,21 @@ std::string endpoint_error(const std::string& endpoint) {
   return valid ? "" : "must be host:port, not '" + endpoint + "'";
 }
 
+// $XDG_CACHE_HOME/tensor-trace/read_bandwidth, or its fallback from the XDG specification. Empty:
+// there is no home folder.
+std::filesystem::path default_bandwidth_file() {
+  const char* name = "tensor-trace/read_bandwidth";
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache == '/') return std::filesystem::path(cache) / name;
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home != '/') return {};
+  return std::filesystem::path(home) / ".cache" / name;
+}
+
 }  // namespace
 
 void add_model_options(CLI::App& app, ModelOptions& model) {
+  model.bandwidth_file = default_bandwidth_file();
   app.add_option("-m,--model", model.path, "GGUF file to load (default: the small bundled model)")
       ->type_name("FILE");
   app.add_option("--n-gpu-layers,--gpu-layers", model.gpu_layers,

@@ -18,6 +18,8 @@ Facts facts_of(const SessionInfo& info, std::string_view group) {
   for (const auto& [name, value] : info.facts)
     if (name.starts_with(group)) facts[name] = value;
   facts.erase("host.memory_available_bytes");
+  facts.erase("host.read_bandwidth");  // measured or not
+  facts.erase("host.read_bandwidth_threads");
   // The most likely token needs no chance.
   if (info.fact("request.temperature") == "0") facts.erase("request.seed");
   return facts;

@@ -36,7 +36,7 @@ constexpr std::array kTopicEvidence = {
              .value = "bytes_read",
              .generated = true,
              .rest = "breakdown?by=source&sort=-bytes_read",
-             .sql = "SELECT memory_source, sum(bytes) FROM access WHERE direction = 'read' AND step "
+             .sql = "SELECT memory_source, sum(size_bytes) FROM access WHERE NOT write AND step "
                     "IN (SELECT step FROM step WHERE phase = 'generate') GROUP BY memory_source"},
     Evidence{.topic = FindingTopic::Speed,
              .view = EvidenceView::Table,
@@ -55,8 +55,8 @@ constexpr std::array kTopicEvidence = {
              .across = "time",
              .value = "bytes",
              .rest = "sequentiality?limit=0",
-             .sql = "SELECT step, op, file_offset, bytes FROM access WHERE memory_source = 'disk' "
-                    "AND direction = 'read' LIMIT 1000"},
+             .sql = "SELECT step, op, file_offset, file_bytes FROM access WHERE memory_source = "
+                    "'disk' AND NOT write LIMIT 1000"},
     Evidence{.topic = FindingTopic::Repeat,
              .view = EvidenceView::Map,
              .shows = "token × tensor, bytes",

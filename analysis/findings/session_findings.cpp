@@ -617,8 +617,10 @@ void advise_nothing(const SessionFigures& f, AdviceList& out) {
 
 BandwidthFinding bandwidth_use(const SessionFigures& f) {
   BandwidthFinding found;
-  found.bandwidth =
-      static_cast<double>(f.info.fact_number("host.read_bandwidth").value_or(0));
+  // Measured with the threads of this session.
+  const auto measured_with = f.info.fact_number("host.read_bandwidth_threads");
+  if (measured_with && measured_with == f.info.fact_number("context.threads"))
+    found.bandwidth = static_cast<double>(f.info.fact_number("host.read_bandwidth").value_or(0));
   const std::vector<double>& rates = f.step_read_rates;
   if (!rates.empty()) found.median = rates[rates.size() / 2];
   // Order statistics: the median is between these ranks in 95 % of all samples.
@@ -630,15 +632,18 @@ BandwidthFinding bandwidth_use(const SessionFigures& f) {
     found.high = rates[std::min(rates.size() - 1, static_cast<std::size_t>(std::ceil(n / 2 + half)))];
   }
   const bool only_cpu = f.devices.size() == 1 && f.devices.front().name == "CPU";
-  if (found.bandwidth <= 0 || found.low <= 0 || !only_cpu) return found;
-  // Measured with buffers that are larger than the last cache. Weights that fit into it are not
-  // read from memory.
+  if (!only_cpu) return found;
+  // Weights that fit into the last cache are not read from memory.
   const auto cache = f.info.fact_number("host.last_cache_bytes").value_or(0);
+  if (f.weights_distinct.v > 0 && f.weights_distinct.v <= cache) {
+    found.use = BandwidthUse::FromCache;
+    return found;
+  }
+  if (found.bandwidth <= 0 || found.low <= 0) return found;
   const double threshold = kNearBandwidth * found.bandwidth;
-  found.use = f.weights_distinct.v <= cache ? BandwidthUse::FromCache
-              : found.low >= threshold      ? BandwidthUse::Near
-              : found.high < threshold      ? BandwidthUse::Below
-                                            : BandwidthUse::Unclear;
+  found.use = found.low >= threshold   ? BandwidthUse::Near
+              : found.high < threshold ? BandwidthUse::Below
+                                       : BandwidthUse::Unclear;
   return found;
 }
 

@@ -26,7 +26,7 @@ std::vector<Advice> session_advice(const SessionFigures& figures,
 // that was measured on the machine, with the number of threads of the session.
 inline constexpr double kNearBandwidth = 0.7;
 enum class BandwidthUse : std::uint8_t {
-  Unknown,    // bandwidth not measured, too few steps, or a device other than the CPU computes
+  Unknown,    // not measured with these threads, too few steps, or a device other than the CPU computes
   Below,      // the interval does not reach the threshold
   Near,       // the whole interval is above the threshold
   Unclear,    // the threshold is in the interval

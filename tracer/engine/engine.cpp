@@ -16,6 +16,7 @@
 #include "tracer/engine/engine_state.h"
 #include "tracer/engine/generation_run.h"
 #include "tracer/engine/host_facts.h"
+#include "tracer/engine/read_bandwidth.h"
 #include "tracer/engine/load_metadata.h"
 #include "tracer/engine/load_record.h"
 #include "tracer/engine/memory_map.h"
@@ -66,6 +67,26 @@ std::uint64_t widest_values(const GgufIndex& index) {
       maximum = std::max(maximum, tensor.ne[1]);
   }
   return static_cast<std::uint64_t>(maximum);
+}
+
+// "host.last_cache_bytes", and "host.read_bandwidth" (bytes per second) with the number of threads
+// that generate. Only before the model is in memory, and only of a model that is larger than the
+// cache: a smaller one is hardly read from memory.
+std::vector<std::pair<std::string, std::string>> bandwidth_facts(const ModelOptions& options,
+                                                                 const ContextOptions& context) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  const std::uint64_t cache = last_cache_bytes();
+  if (cache > 0) facts.emplace_back("host.last_cache_bytes", std::to_string(cache));
+  std::error_code error;
+  const std::uint64_t size = std::filesystem::file_size(options.path, error);
+  if (options.bandwidth_file.empty() || error || size <= cache) return facts;
+  const auto threads =
+      static_cast<unsigned>(context.threads > 0 ? context.threads : usable_processors());
+  if (const auto bandwidth = read_bandwidth(options.bandwidth_file, threads)) {
+    facts.emplace_back("host.read_bandwidth", std::to_string(*bandwidth));
+    facts.emplace_back("host.read_bandwidth_threads", std::to_string(threads));
+  }
+  return facts;
 }
 
 // Number of learned position embeddings, beyond which ggml aborts. Unlimited for computed
@@ -371,6 +392,8 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load_or_throw(
                  std::format("{}: no such file. Give the path of a GGUF model with -m.",
                              options.path.string()));
   }
+  auto host = host_facts(options.path);
+  for (auto& fact : bandwidth_facts(options, context)) host.push_back(std::move(fact));
   LoadRecord record;
   auto index = GgufIndex::open(options.path);
   if (!index) return error(Kind::NotAModel, index.error());
@@ -417,7 +440,7 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load_or_throw(
                                           .context = {},
                                           .memory = {},
                                           .unrecorded = {},
-                                          .host = host_facts(options.path),
+                                          .host = std::move(host),
                                           .load = {},
                                           .control_tokens = {},
                                           .eog_tokens = {},

@@ -20,8 +20,6 @@
 
 namespace tt {
 
-namespace {
-
 std::string cpu_name() {
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);) {
@@ -29,6 +27,8 @@ std::string cpu_name() {
   }
   return {};
 }
+
+namespace {
 
 // The block device that holds the file: "vda", or "vda (rotational)".
 std::string disk_of(const std::filesystem::path& file) {

@@ -16,6 +16,9 @@ namespace tt {
 // omitted.
 std::vector<std::pair<std::string, std::string>> host_facts(const std::filesystem::path& model);
 
+// "Intel(R) Xeon(R) Processor"; empty: not known.
+std::string cpu_name();
+
 // The processors that the CPU limits of this process's cgroups allow, such as 1.5; nullopt: no
 // limit. `root` contains /proc and the mounts; tests replace it.
 std::optional<double> cpu_limit(const std::filesystem::path& root = "/");

@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "analysis/findings/session_findings.h"
 #include "api/text/finding_text.h"
@@ -78,6 +79,7 @@ std::vector<std::string> findings_of(const ReportData& data) {
 // Steps that read 6 to 7 GB/s, on a machine that reads `bandwidth` bytes per second.
 void set_bandwidth(ReportData& f, std::uint64_t bandwidth) {
   f.info.facts.emplace_back("host.read_bandwidth", std::to_string(bandwidth));
+  f.info.facts.emplace_back("host.read_bandwidth_threads", "8");
   for (int i = 0; i < 20; ++i) f.step_read_rates.push_back(6e9 + 5e7 * i);
 }
 
@@ -332,6 +334,66 @@ TEST(Report, SaysWhatMemoryWouldGain) {
             "Memory: the 10.0 MiB of weights that were read are copies in memory, made at load "
             "(repacked, or not mapped). Pinning or caching parts of the model file would gain "
             "nothing.");
+}
+
+std::string text_of(const ReportData& f, FindingKind kind) {
+  for (const Finding& one : session_findings(f))
+    if (one.kind == kind) return finding_text(one);
+  return "";
+}
+
+TEST(Report, SaysAtLeastWhereTheComputeBuffersAreNotKnown) {
+  ReportData f = default_figures();
+  f.memory = {.file = Bytes{10 << 20},
+              .repacked = {},
+              .kv = Bytes{4 << 20},
+              .recurrent = {},
+              .touched_compute = Bytes{253 << 10},
+              .compute = Bytes{14 << 20},
+              .cache_tokens = 512};
+  EXPECT_TRUE(text_of(f, FindingKind::EnoughMemory)
+                  .starts_with("28.0 MiB of RAM in all are enough to read no weight from the disk "
+                               "twice: 10.0 MiB for the weights in the file, 4.00 MiB of KV cache "
+                               "(reserved for 512 tokens) and 14.0 MiB of compute buffers."));
+  // Recovered, imported and old sessions.
+  f.memory.compute.reset();
+  const std::string text = text_of(f, FindingKind::EnoughMemory);
+  EXPECT_TRUE(text.starts_with("At least 14.2 MiB of RAM in all are needed")) << text;
+  EXPECT_TRUE(text.contains("at least 253 KiB of compute buffers, whose size was not recorded"));
+  // Mamba has a state, which does not depend on the context.
+  f.memory.recurrent = std::exchange(f.memory.kv, Bytes{});
+  const std::string recurrent = text_of(f, FindingKind::EnoughMemory);
+  EXPECT_TRUE(recurrent.contains("4.00 MiB of recurrent state and")) << recurrent;
+  EXPECT_FALSE(recurrent.contains("KV cache"));
+}
+
+TEST(Report, SaysWhatPartOfTheBytesIsReadFromTheFile) {
+  ReportData f = default_figures();
+  f.by_source.rows = {row("disk", 25, 0), row("repacked", 75, 0)};
+  f.read_order = {
+      .reads = 9, .sequential = 1, .bytes = Bytes{25}, .sequential_bytes = Bytes{20}};
+  EXPECT_EQ(text_of(f, FindingKind::ReadInOrder),
+            "80 % of the bytes that are read from the mapped model file are read in its order; "
+            "these are 25 % of the bytes of weights that are read.");
+  f.read_order = {};
+  EXPECT_EQ(text_of(f, FindingKind::ReadInOrder),
+            "No weights are read from the mapped model file: they are copies in memory.");
+}
+
+TEST(Report, SaysThatItDoesNotKnowWhatLimitsTheSpeed) {
+  ReportData f = default_figures();
+  EXPECT_TRUE(text_of(f, FindingKind::SpeedLimit)
+                  .starts_with("What limits the speed (1000 tokens/s without the prompt) is unknown: "
+                               "the read bandwidth of the machine was not measured. GLU takes 90 %"))
+      << text_of(f, FindingKind::SpeedLimit);
+  set_bandwidth(f, 7'000'000'000);
+  EXPECT_TRUE(text_of(f, FindingKind::SpeedLimit).starts_with("Memory bandwidth limits the speed"));
+  // Measured with another number of threads.
+  f.info.facts.back().second = "1";
+  EXPECT_TRUE(text_of(f, FindingKind::SpeedLimit).contains("is unknown"));
+  f.conditions.verdict = Verdict::Contended;
+  EXPECT_TRUE(text_of(f, FindingKind::SpeedLimit)
+                  .contains("is unknown, because the run was contended (other programs used"));
 }
 
 TEST(Report, SaysHowManyExpertsATokenSharesWithThePreviousOne) {

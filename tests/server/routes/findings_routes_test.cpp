@@ -45,7 +45,9 @@ class Findings : public ::testing::TestWithParam<const char*> {
 
   bool is(const char* model) const { return std::string(GetParam()) == model; }
 
-  TestServer server_{{.model = (ensure_backends_loaded(), model_files(GetParam()).front())}};
+  TestServer server_{
+      {.model = (ensure_backends_loaded(), model_files(GetParam()).front()),
+       .context = {.context = 2048, .batch = 2048, .ubatch = 512, .threads = 2}}};
   std::string id_;
   json findings_;
 };

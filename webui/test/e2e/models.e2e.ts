@@ -246,6 +246,7 @@ describe('a folder of models', () => {
 
   it('is a list of models to load, use and unload', async () => {
     const { page } = fixture;
+    await fixture.recorded(4); // of small
     await page.locator('.model-button').click();
     const models = page.getByRole('dialog', { name: 'Models' });
     await models.getByRole('button', { name: 'Load mamba' }).click();
@@ -254,7 +255,13 @@ describe('a folder of models', () => {
     await models.getByRole('button', { name: 'Load small' }).waitFor();
     await page.keyboard.press('Escape');
     await expect.poll(() => page.locator('.model-button').innerText()).toContain('mamba');
+    // The memory budget says whose it is.
+    await fixture.tab('Memory budget').click();
+    const subject = page.locator('.budget-subject');
+    await subject.getByText('This is not the model of the open session (small)').waitFor();
+    expect(await subject.locator('b').innerText()).toBe('mamba');
     await fixture.runTextToEnd('With the other one', 4);
+    await expect.poll(() => subject.innerText()).toBe('Model mamba');
     await page.locator('.model-button').click();
     await models.getByRole('button', { name: 'Unload mamba' }).click();
     await models.getByRole('button', { name: 'Load mamba' }).waitFor();
