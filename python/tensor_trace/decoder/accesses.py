@@ -11,7 +11,8 @@ from .blob import NONE
 from .byte_rules import ALL, CELLS, EXPERTS, ROW, ROWS, SEQUENCE, SLICE, Touch, covers, touches_of
 from .footprint import footprint, span_of
 from .graph import Op, Template
-from .names import categories_of
+from .names import HeadGeometry, categories_of
+from .session_file import Step
 
 Integers = NDArray[np.int64]
 
@@ -97,7 +98,7 @@ def _access(graph: Template, slots: dict[str, dict[int, int]], op: int, touch: T
 class StepRows:
     """The access rows of one step: equally long arrays."""
 
-    def __init__(self, derived: DerivedTemplate, step: "StepLike") -> None:
+    def __init__(self, derived: DerivedTemplate, step: Step) -> None:
         n = len(derived.accesses)
         ran = derived.op < step.ops_run(len(derived.graph.ops))
         counts = (ran & (derived.slot == NONE)).astype(np.int64)
@@ -134,9 +135,112 @@ class StepRows:
                 self.file_offset[rows_of] += begin
                 self.file_length[rows_of] = np.clip(derived.unit[access], 0, np.maximum(room, 0))
         self.is_expert = derived.is_expert[self.access]
+        self.head = np.full(len(self.access), NONE, np.int64)
+        self.head_offset = np.zeros(len(self.access), np.int64)  # bytes before the head
+        self.token = np.full(len(self.access), step.first_token)
+        self.sharing = np.full(len(self.access), step.n_tokens)  # tokens that share the row
 
     def __len__(self) -> int:
         return len(self.access)
+
+    def split_heads(self, derived: DerivedTemplate, geometry: list[HeadGeometry]) -> None:
+        """A read of a whole Q, K, V or O weight becomes one row per head, if each of its bytes
+        belongs to one head."""
+        heads = np.array([of.count for of in geometry], np.int64)[self.access]
+        size = np.array([of.size for of in geometry], np.int64)[self.access]
+        by_columns = np.array([of.by_columns for of in geometry], bool)[self.access]
+        divided = (heads > 0) & ~derived.write[self.access] & derived.whole[self.access]
+        divided &= self.size % np.maximum(heads, 1) == 0
+        divided &= (self.file_length == 0) | (self.file_length >= heads * size)
+        at = np.repeat(np.arange(len(self)), np.where(divided, heads, 1))
+        head = np.arange(len(at)) - np.searchsorted(at, at)
+        self._take(at)
+        of, heads, size, by_columns = divided[at], heads[at], size[at], by_columns[at]
+        self.head[of] = self.part[of] = head[of]
+        self.head_offset[of] = head[of] * size[of]
+        self.size[of] //= heads[of]
+        in_file = of & (self.file_length > 0)
+        self.file_offset[in_file] += self.head_offset[in_file]
+        whole_rows = self.file_length - (heads - 1) * size
+        self.file_length[in_file] = np.where(by_columns, whole_rows, size)[in_file]
+
+    def split_tokens(self, derived: DerivedTemplate, step: Step) -> None:
+        """The rows of a step of several tokens, once for each of its tokens. An expert, or a row
+        of the embedding, belongs to the tokens that chose it; all tokens share the others."""
+        if step.n_tokens <= 1:
+            return
+        owners: dict[tuple[int, bool], dict[int, tuple]] = {}
+        owned = np.zeros(len(self), bool)
+        parts = []  # rows, their tokens, ranks, scores, number of tokens
+        for row in np.flatnonzero(self.number != NONE):
+            key = (int(derived.slot[self.access[row]]), bool(self.is_expert[row]))
+            if key not in owners:
+                owners[key] = _owners(derived.graph, step, *key)
+            found = owners[key].get(int(self.number[row]))
+            if found is not None:
+                owned[row] = True
+                n = len(found[0])
+                parts.append((np.full(n, row), *found, np.full(n, n)))
+        shared = np.tile(np.flatnonzero(~owned), step.n_tokens)
+        tokens = np.repeat(np.arange(step.n_tokens), np.count_nonzero(~owned))
+        parts.append((shared, tokens, self.rank[shared], self.score[shared], np.full(len(shared), step.n_tokens)))
+        rows_of, tokens_of, ranks, scores, sharing = (np.concatenate(of) for of in zip(*parts))
+        order = np.lexsort((rows_of, tokens_of))
+        self._take(rows_of[order])
+        self.token = step.first_token + tokens_of[order]
+        self.sharing, self.rank, self.score = sharing[order], ranks[order], scores[order]
+
+    def _take(self, at: Integers) -> None:
+        for name, values in vars(self).items():
+            setattr(self, name, values[at])
+
+
+def _owners(graph: Template, step: Step, slot: int, experts: bool) -> dict[int, tuple]:
+    """Of each expert or row: the tokens (within the step) that chose it, with rank and score."""
+    values = step.slots[slot][0]
+    entries = np.arange(len(values))
+    ranks, scores = np.full(len(values), NONE), np.full(len(values), np.nan, np.float32)
+    if experts:
+        of_token = max(1, graph.tensors[graph.slots[slot].tensor].ne[0])
+        tokens = slot_tokens(graph, step, len(values) // of_token)
+        entries = entries[: len(tokens) * of_token]
+        tokens, ranks = tokens[entries // of_token], entries % of_token
+        known = scores_of(graph, step, slot)
+        if known is not None:
+            n = min(len(known), len(scores))
+            scores[:n] = known[:n]
+    elif len(values) == step.n_tokens:
+        tokens = entries
+    else:
+        return {}
+    values = values[entries]
+    order = np.lexsort((tokens, values))  # stable: of two choices by a token, the first one counts
+    found: dict[int, dict[int, tuple[int, float]]] = {}
+    for i in order.tolist():
+        of_part = found.setdefault(int(values[i]), {})
+        of_part.setdefault(int(tokens[i]), (int(ranks[i]), float(scores[i])))
+    return {
+        part: (
+            np.array(list(of)),
+            np.array([rank for rank, _ in of.values()]),
+            np.array([score for _, score in of.values()], np.float32),
+        )
+        for part, of in found.items()
+        if NONE not in of  # with an unknown token, the others are not all of them
+    }
+
+
+def slot_tokens(graph: Template, step: Step, count: int) -> Integers:
+    """The token, within the step, that each of `count` entries belongs to; NONE: unknown."""
+    if count == step.n_tokens:
+        return np.arange(count)
+    tokens = np.full(count, NONE, np.int64)
+    for slot, (values, _) in zip(graph.slots, step.slots):
+        if slot.kind == "output ids" and len(values) == count:
+            valid = (values >= 0) & (values < step.n_tokens)
+            tokens[valid] = values[valid]
+            break
+    return tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +268,7 @@ class PartRule:
                 parts += len(self._distinct(values[i * length : (i + 1) * length])) * batches
         return parts
 
-    def rows_of(self, graph: Template, step: "StepLike", values: Integers):
+    def rows_of(self, graph: Template, step: Step, values: Integers):
         """The distinct parts, ascending; of experts also the best rank and its score."""
         if self.extent != EXPERTS:
             return self._distinct(values), NONE, np.nan
@@ -187,7 +291,7 @@ def _repeats(of: int, one: int, lists: int) -> int:
     return (of - one - 1) // lists + 1 if of > one else 0
 
 
-def scores_of(graph: Template, step: "StepLike", experts: int) -> NDArray[np.float32] | None:
+def scores_of(graph: Template, step: Step, experts: int) -> NDArray[np.float32] | None:
     """The scores of a slot of experts: of the same layer, read nearest to it."""
     ids = graph.slots[experts]
     found = [
@@ -215,6 +319,7 @@ class DerivedTemplate:
         self.mapped = np.array([root.source == "disk" for root in roots], bool)
         self.file_offset, self.file_length = column("file_offset"), column("file_length")
         self.categories = categories_of(graph)
+        self.whole = np.array([access.extent == ALL for access in self.accesses], bool)
         self.is_expert = np.array([a.extent == EXPERTS for a in self.accesses], bool)
         by_rule: dict[PartRule, list[int]] = {}
         for i, access in enumerate(self.accesses):
@@ -239,15 +344,3 @@ class DerivedTemplate:
         # Rows of a separate access are numbered along dimension 1.
         limit = view.ne[ROW] if separate else view.ne[axis]
         return PartRule(access.slot, ROWS, axis, limit, separate, batches)
-
-
-class StepLike:
-    """What deriving accesses needs of a step."""
-
-    slots: list[tuple[Integers, NDArray[np.float32]]]
-
-    def ops_run(self, ops: int) -> int:
-        raise NotImplementedError
-
-    def values_of(self, slot: int) -> Integers | None:
-        raise NotImplementedError

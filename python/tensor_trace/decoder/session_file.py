@@ -68,18 +68,28 @@ class Step:
     dropped: bool
     aborted: bool
     conditions: dict[str, int | None]
-    op_ends: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    ops_timed: int = 0
     slots: list[tuple[Integers, NDArray[np.float32]]] = field(default_factory=list)
     stats: list[Stats] = field(default_factory=list)
+    _times: bytes | None = b""  # until the end times are asked for
+    _op_ends: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def op_ends(self) -> Integers:
+        """The end of each op that has a time, ns. Many queries do not need them."""
+        if self._times is not None:
+            differences = BlobReader(self._times).varints(self.ops_timed).astype(np.int64)
+            self._op_ends, self._times = np.cumsum(differences) + self.first_op_ns, None
+        return self._op_ends
 
     def ops_run(self, ops: int) -> int:
         """How many of the template's ops ran. A step without times ran completely."""
-        return ops if not len(self.op_ends) and not self.aborted else min(len(self.op_ends), ops)
+        return ops if not self.ops_timed and not self.aborted else min(self.ops_timed, ops)
 
     def op_begins(self, ops: int) -> Integers:
         """When each of the first `ops` ops began; without a time: when the step began."""
         begins = np.full(ops, self.begin_ns, np.int64)
-        timed = min(ops, len(self.op_ends))
+        timed = min(ops, self.ops_timed)
         if timed:
             begins[0] = self.first_op_ns
             begins[1:timed] = self.op_ends[: timed - 1]
@@ -88,7 +98,7 @@ class Step:
     def op_durations(self, ops: int) -> NDArray[np.float64]:
         """NaN: not recorded."""
         durations = np.full(ops, np.nan)
-        timed = min(ops, len(self.op_ends))
+        timed = min(ops, self.ops_timed)
         durations[:timed] = self.op_ends[:timed] - self.op_begins(timed)
         return durations
 
@@ -245,7 +255,7 @@ class SessionFile:
                     conditions={name: row.get(name) for name in CONDITIONS},
                 )
                 _read_blob(BlobReader(row["packed"]), step)
-                if len(step.op_ends) != row["n_ops"]:
+                if step.ops_timed != row["n_ops"]:
                     raise DamagedSession("its number of ops is not that of its row")
             yield step
 
@@ -335,8 +345,8 @@ def _checksum(row: tuple) -> int:
 
 
 def _read_blob(blob: BlobReader, step: Step) -> None:
-    differences = blob.varints(blob.count(1)).astype(np.int64)
-    step.op_ends = np.cumsum(differences) + step.first_op_ns
+    step.ops_timed = blob.count(1)
+    step._times = blob.skipped_varints(step.ops_timed)
     left = MAX_STEP_VALUES
     for _ in range(blob.count(2)):
         integers = blob.integers(left)

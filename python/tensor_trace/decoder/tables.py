@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..frames import Coded, Column, Missing, frame_of, step_texts
 from ..schema import TABLES
 from . import names
-from .accesses import DerivedTemplate, StepRows, scores_of
+from .accesses import DerivedTemplate, StepRows, scores_of, slot_tokens
 from .blob import NONE
 from .faults import FaultPlaces
 from .footprint import span_of
@@ -21,7 +21,7 @@ from .graph import Template, Tensor
 from .lookup import AccessLookup, OpLookup
 from .session_file import CONDITIONS, SessionFile, Step
 
-_SLICE_ROWS = 1 << 16  # rows after which a data frame is made
+SLICE_ROWS = 1 << 16  # rows after which a data frame is made by default
 
 
 class Decoder:
@@ -41,6 +41,9 @@ class Decoder:
     ) -> Iterator[pd.DataFrame]:
         """The rows of the steps from `first` to before `end`, in several data frames. Tables
         without steps have one."""
+        if table == "access":
+            yield from self.accesses(columns, first, end)
+            return
         wanted = list(TABLES[table] if columns is None else columns)
         for part in _PARTS[table](self, set(wanted), first, end):
             yield frame_of(table, part, wanted)
@@ -76,29 +79,47 @@ class Decoder:
 
     # --- accesses and ops ---
 
+    def accesses(
+        self,
+        columns: Sequence[str] | None,
+        first: int = 0,
+        end: int | None = None,
+        *,
+        rows: int = SLICE_ROWS,
+        per_token: bool = False,
+        per_head: bool = False,
+    ) -> Iterator[pd.DataFrame]:
+        """The rows of `access`, in data frames of about `rows` rows: complete steps."""
+        wanted = list(TABLES["access"] if columns is None else columns)
+        part = _AccessPart(self, set(wanted))
+        for step in self.file.steps(first, end):
+            derived = self.templates.get(step.template)
+            if derived is None:
+                continue
+            of_step = StepRows(derived, step)
+            if per_head:
+                base, n = self.access_lookup.base[step.template], len(derived.accesses)
+                of_step.split_heads(derived, self.access_lookup.heads[base : base + n])
+            if per_token:
+                of_step.split_tokens(derived, step)
+            part.add(step, of_step)
+            if part.rows >= rows:
+                yield frame_of("access", part.columns(), wanted)
+                part = _AccessPart(self, set(wanted))
+        if part.rows:
+            yield frame_of("access", part.columns(), wanted)
+
     def step_rows(self, step: Step) -> StepRows | None:
         """None: the step has no template."""
         derived = self.templates.get(step.template)
         return None if derived is None else StepRows(derived, step)
-
-    def _access(self, wanted: set[str], first: int, end: int | None):
-        part = _AccessPart(self, wanted)
-        for step in self.file.steps(first, end):
-            rows = self.step_rows(step)
-            if rows is not None:
-                part.add(step, rows)
-            if part.rows >= _SLICE_ROWS:
-                yield part.columns()
-                part = _AccessPart(self, wanted)
-        if part.rows:
-            yield part.columns()
 
     def _op(self, wanted: set[str], first: int, end: int | None):
         part = _OpPart(self, wanted)
         for step in self.file.steps(first, end):
             if step.template in self.templates:
                 part.add(step)
-            if part.rows >= _SLICE_ROWS:
+            if part.rows >= SLICE_ROWS:
                 yield part.columns()
                 part = _OpPart(self, wanted)
         if part.rows:
@@ -135,7 +156,7 @@ class Decoder:
             "duration_ns": [step.end_ns - step.begin_ns for step in steps],
             "first_op_ns": [step.first_op_ns for step in steps],
             "threads": [step.threads for step in steps],
-            "ops_timed": [len(step.op_ends) for step in steps],
+            "ops_timed": [step.ops_timed for step in steps],
             "accesses": accesses,
             "bytes_read": read,
             "bytes_written": written,
@@ -337,7 +358,6 @@ class Decoder:
 
 
 _PARTS = {
-    "access": Decoder._access,
     "op": Decoder._op,
     "step": Decoder._step,
     "expert": Decoder._expert,
@@ -422,8 +442,12 @@ class _AccessPart(_Part):
         if "expert_name" in wanted:
             part["expert_name"] = lookup.expert_names_of(at, np.where(is_expert, number, NONE))
         if "tensor_ptr" in wanted:
-            part["tensor_ptr"] = self._pointers(np.where(is_expert, number, 0) * lookup.stride[at])
-        part["attention_head"] = Missing(np.zeros(len(at), np.int64), np.ones(len(at), bool))
+            part["tensor_ptr"] = self._pointers(
+                joined("head_offset") + np.where(is_expert, number, 0) * lookup.stride[at]
+            )
+        part["token_id"], part["token_count"] = joined("token"), joined("sharing")
+        head = joined("head")
+        part["attention_head"] = Missing(head, head == NONE)
         return part
 
     def _pointers(self, offsets: NDArray[np.int64]) -> Missing:
@@ -490,19 +514,6 @@ class _OpPart(_Part):
 
 
 # --- routing, faults, residency, edges ---
-
-
-def slot_tokens(graph: Template, step: Step, count: int) -> NDArray[np.int64]:
-    """The token, within the step, that each of `count` entries belongs to; NONE: unknown."""
-    if count == step.n_tokens:
-        return np.arange(count)
-    tokens = np.full(count, NONE, np.int64)
-    for slot, (values, _) in zip(graph.slots, step.slots):
-        if slot.kind == "output ids" and len(values) == count:
-            valid = (values >= 0) & (values < step.n_tokens)
-            tokens[valid] = values[valid]
-            break
-    return tokens
 
 
 def _expert_choices(graph: Template, step: Step) -> Iterator[dict[str, Column]]:
