@@ -49,6 +49,7 @@ class Extension:
             self._db.enable_load_extension(True)
             self._db.load_extension(str(extension.with_suffix("")))
             self._db.enable_load_extension(False)
+            self._db.execute("PRAGMA query_only = ON")
         except (AttributeError, sqlite3.Error) as error:
             self._db.close()
             raise SessionError(f"The SQLite extension {extension} cannot be loaded: {error}.") from error

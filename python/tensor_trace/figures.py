@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable
+from itertools import cycle
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -63,7 +66,8 @@ def heat_map_token_layer(session: Session, value: Value = "accesses") -> Session
         np.add.at(sums, (at[known], inside.token_id[known]), _weights(inside[known], value))
     figure, axes = _new(width=12, height=1.6 + min(max(layers * 0.22, 2.2), 8))
     _heat(figure, axes, session, sums, value)
-    axes.set(ylabel="layer", title=f"{_title(value)} by token and layer")
+    axes.set_ylabel("layer")
+    axes.set_title(f"{_title(value)} by token and layer", pad=16)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     return figure
 
@@ -72,25 +76,25 @@ def heat_map_token_tensor(
     session: Session, value: Value = "accesses", top: int = 40
 ) -> SessionFigure:
     """The same by weight: the `top` weights with the largest sums, in the order of the file."""
+    places = {
+        of.tensor_name: (of.model_file, of.file_offset) for of in session.weights().itertuples()
+    }
     sums: dict[str, NDArray[np.float64]] = {}
-    places: dict[str, tuple[int, float]] = {}
-    columns = ["tensor_name", "tensor_kind", "model_file", "tensor_file_offset"]
-    for frame in _token_accesses(session, columns):
+    for frame in _token_accesses(session, ["tensor_name", "tensor_kind"]):
         frame = frame[frame.tensor_kind == "weight"]
-        for name, of in frame.groupby("tensor_name", observed=True):
-            row = sums.setdefault(str(name), np.zeros(_tokens(session)))
-            np.add.at(row, of.token_id.to_numpy(), _weights(of, value))
-            first = of.iloc[0]
-            file = -1 if first.model_file is pd.NA else int(first.model_file)
-            places.setdefault(str(name), (file, float(first.tensor_file_offset)))
+        codes, names = pd.factorize(frame.tensor_name)
+        part = np.zeros((len(names), _tokens(session)))
+        np.add.at(part, (codes, frame.token_id), _weights(frame, value))
+        for row, name in zip(part, names):
+            sums[name] = sums.get(name, 0) + row
     if not sums:
         raise NoData(_no_accesses(session))
     chosen = sorted(sums, key=lambda name: -sums[name].sum())[:top]
-    chosen.sort(key=lambda name: places[name])
+    chosen.sort(key=lambda name: places.get(name, (-1, 0)))
     figure, axes = _new(width=12, height=1.6 + 0.2 * max(len(chosen), 8))
     _heat(figure, axes, session, np.array([sums[name] for name in chosen]), value)
     axes.set_yticks(range(len(chosen)), chosen, fontsize=7)
-    axes.set(ylabel="", title=f"{_title(value)} by token and weight")
+    axes.set_title(f"{_title(value)} by token and weight", pad=16)
     return figure
 
 
@@ -136,16 +140,21 @@ def timeline(session: Session, steps: range | None = None) -> SessionFigure:
     return figure
 
 
-def hot_tensors(session: Session, top: int = 20, value: Value = "accesses") -> SessionFigure:
-    """The tensors with the most accesses (each token of a prompt counts) or bytes."""
+def hot_tensors(
+    session: Session, top: int = 20, value: Value = "accesses", kind: str | None = "weight"
+) -> SessionFigure:
+    """The weights with the most accesses (each token of a prompt counts) or bytes. `kind`: another
+    kind of tensors ("kv", "input", "intermediate"); None: all."""
     sums: dict[str, float] = {}
     kinds: dict[str, str] = {}
     for frame in _token_accesses(session, ["tensor_name", "tensor_kind"]):
+        if kind is not None:
+            frame = frame[frame.tensor_kind == kind]
         frame = frame.assign(weight=_weights(frame, value))
         groups = frame.groupby(["tensor_name", "tensor_kind"], observed=True).weight.sum()
-        for (name, kind), total in groups.items():
+        for (name, of), total in groups.items():
             sums[name] = sums.get(name, 0) + total
-            kinds[name] = kind
+            kinds[name] = of
     if not sums:
         raise NoData(_no_accesses(session))
     chosen = sorted(sums, key=lambda name: (-sums[name], name))[:top][::-1]
@@ -157,17 +166,17 @@ def hot_tensors(session: Session, top: int = 20, value: Value = "accesses") -> S
     form = "{:,.0f}" if value == "accesses" else "{:,.1f}"
     axes.bar_label(bars, [form.format(total / scale) for total in totals], padding=3, fontsize=8)
     present = dict.fromkeys(kinds[name] for name in reversed(chosen))
-    axes.legend(
-        [_patch(colours[kind]) for kind in present], [_KIND_WORDS[kind] for kind in present],
-        loc="lower right", frameon=False,
-    )  # fmt: skip
+    if kind is None:
+        patches = [Patch(color=colours[of]) for of in present]
+        axes.legend(patches, [_KIND_WORDS[of] for of in present], loc="lower right")
     axes.margins(x=0.09, y=0.01)
     axes.tick_params(axis="y", labelsize=8)
-    axes.set(xlabel=unit, title=f"The {len(chosen)} tensors with the most {value}")
+    axes.set(xlabel=unit, title=f"The {len(chosen)} {_KIND_WORDS[kind]}s with the most {value}")
     return figure
 
 
 _KIND_WORDS = {
+    None: "tensor",
     "weight": "weight",
     "kv": "KV cache",
     "input": "input",
@@ -191,22 +200,23 @@ def op_kinds(session: Session) -> SessionFigure:
         "time": ops.duration_ns,
     }
     figure, _ = _new(width=13, height=5, axes=False)
-    palette = matplotlib_colours(len(set().union(*(part.index for part in parts.values()))))
-    order = sorted(set().union(*(part.index for part in parts.values())), key=lambda k: -accesses.get(k, 0))
-    colour = dict(zip(order, palette))
+    order = sorted(accesses, key=lambda kind: -accesses[kind])
+    colour = dict(zip(order, cycle(colormaps["tab20"].colors)))
     for i, (name, part) in enumerate(parts.items()):
         axes = figure.add_subplot(1, 3, i + 1)
         part = part[part > 0].sort_values(ascending=False)
-        large = part[part >= 0.02 * part.sum()]
+        large = part[part >= 0.035 * part.sum()]
         rest = part.sum() - large.sum()
         labels, sizes = [str(kind) for kind in large.index], list(large)
-        colours = [colour[kind] for kind in large.index]
+        colours = [colour.get(kind, "#d9d9d9") for kind in large.index]
         if rest > 0:
-            labels.append(f"{len(part) - len(large)} others")
+            others = len(part) - len(large)
+            labels.append(str(part.index[-1]) if others == 1 else f"{others} others")
             sizes.append(rest)
             colours.append("#d9d9d9")
         axes.pie(
-            sizes, labels=labels, colors=colours, autopct="%.1f %%", pctdistance=0.78,
+            sizes, labels=labels, colors=colours, pctdistance=0.8,
+            autopct=lambda share: f"{share:.1f} %" if share >= 3 else "",
             startangle=90, counterclock=False, textprops={"fontsize": 8},
             wedgeprops={"linewidth": 0.6, "edgecolor": "white"},
         )  # fmt: skip
@@ -234,7 +244,8 @@ def expert_token(session: Session, layer: int | None = None) -> SessionFigure:
     bar = figure.colorbar(image, ax=axes, label=where, pad=0.015)
     bar.locator = MaxNLocator(integer=True)
     bar.update_ticks()
-    axes.set(ylabel="expert", title="Experts by token" + ("" if layer is None else f", layer {layer}"))
+    axes.set_ylabel("expert")
+    axes.set_title("Experts by token" + ("" if layer is None else f", layer {layer}"), pad=16)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=min(experts, 24)))
     return figure
 
@@ -347,20 +358,6 @@ def _new(width: float, height: float, *, axes: bool = True) -> tuple[SessionFigu
     return figure, figure.add_subplot() if axes else None
 
 
-def _patch(colour: str):
-    from matplotlib.patches import Patch
-
-    return Patch(color=colour)
-
-
-def matplotlib_colours(count: int) -> list[Any]:
-    """`count` colours that differ from their neighbours."""
-    from matplotlib import colormaps
-
-    tab = colormaps["tab20"].colors
-    return [tab[i % len(tab)] for i in range(count)]
-
-
 def _tokens(session: Session) -> int:
     return max(int(session.info["tokens"]), 1)
 
@@ -390,7 +387,10 @@ def _heat(
         raise NoData(_no_accesses(session))
     scale, unit = _byte_unit(sums.max()) if value == "bytes" else (1.0, "accesses")
     image = _image(figure, axes, session, sums / scale, COUNT_COLOURS)
-    figure.colorbar(image, ax=axes, label=unit, pad=0.015)
+    bar = figure.colorbar(image, ax=axes, label=unit, pad=0.015)
+    if value == "accesses":
+        bar.locator = MaxNLocator(integer=True)
+        bar.update_ticks()
 
 
 def _image(

@@ -135,7 +135,6 @@ def connect(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
     try:
         db.execute("PRAGMA trusted_schema = OFF")
-        db.execute("PRAGMA query_only = ON")
         for kind, name, sql in db.execute("SELECT type, name, sql FROM sqlite_schema"):
             ours = kind == "table" and name.startswith("tt_") or kind == "index" and sql is None
             if not ours or _EVALUATED.search(sql or ""):

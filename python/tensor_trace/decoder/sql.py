@@ -3,6 +3,7 @@ database, which SQLite keeps on disk if it is large."""
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Sequence
 
@@ -57,6 +58,7 @@ CREATE VIEW phase_totals AS SELECT phase, count(*) AS steps, sum(token_count) AS
   sum(bytes_written) AS bytes_written FROM step GROUP BY phase;
 """
 
+_HIDDEN_READS = re.compile(r"\b(USING|NATURAL)\b", re.IGNORECASE)
 _READS = {
     sqlite3.SQLITE_SELECT,
     sqlite3.SQLITE_READ,
@@ -96,7 +98,8 @@ class TemporaryTables:
             self._db.execute(f"EXPLAIN {sql}", values).fetchall()
             self._db.set_authorizer(None)
             for table, columns in read.items():
-                self._fill(table, columns - {""})
+                # SQLite does not report the columns that USING and NATURAL compare.
+                self._fill(table, set(TABLES[table]) if _HIDDEN_READS.search(sql) else columns - {""})
             self._db.set_authorizer(authorize)
             return self._db.execute(sql, values)
         finally:

@@ -1,0 +1,121 @@
+"""The decoder of the package and the SQLite extension give the same values: every column of every
+row of every table, for every kind of session."""
+
+import unittest
+
+import numpy as np
+import pandas as pd
+
+import sessions
+from tensor_trace import Session
+from tensor_trace.decoder.tables import Decoder
+from tensor_trace.extension import Extension
+from tensor_trace.schema import TABLES
+from tensor_trace.session import _concatenated
+
+
+def values(column: pd.Series) -> list:
+    column = column.astype(object)
+    return column.where(column.notna(), None).tolist()
+
+
+def differences(got: pd.DataFrame, wanted: pd.DataFrame) -> list[str]:
+    if len(got) != len(wanted):
+        return [f"{len(got)} rows instead of {len(wanted)}"]
+    found = []
+    for name in got.columns:
+        pair = values(got[name]), values(wanted[name])
+        if pair[0] == pair[1]:
+            continue
+        for row, (a, b) in enumerate(zip(*pair)):
+            both = isinstance(a, float) and isinstance(b, float)
+            if a != b and not (both and np.isclose(a, b, rtol=1e-6, atol=0)):
+                found.append(f"{name} of row {row}: {a!r} instead of {b!r}")
+                break
+    return found
+
+
+class DecoderTest(unittest.TestCase):
+    def test_equals_the_extension(self) -> None:
+        rows = dict.fromkeys(TABLES, 0)
+        paths = sessions.all_kinds()
+        self.assertGreaterEqual(len(paths), 20)
+        for kind, path in paths.items():
+            decoder, extension = Decoder(path), Extension(path, sessions.EXTENSION)
+            for table in TABLES:
+                with self.subTest(kind=kind, table=table):
+                    got = _concatenated(table, None, decoder.frames(table, None))
+                    wanted = _concatenated(table, None, extension.frames(table, None))
+                    self.assertEqual(differences(got, wanted), [])
+                    self.assertEqual(got.dtypes.astype(str).to_dict(), wanted.dtypes.astype(str).to_dict())
+                    rows[table] += len(got)
+            decoder.close()
+            extension.close()
+        self.assertEqual([table for table, count in rows.items() if count == 0], [])
+
+    def test_a_part_of_the_steps_is_the_same_part(self) -> None:
+        path = sessions.session("moe")
+        decoder, extension = Decoder(path), Extension(path, sessions.EXTENSION)
+        for table in ("access", "op", "step", "expert"):
+            columns = ["step", "phase"]
+            parts = [list(of.frames(table, columns, 2, 4)) for of in (decoder, extension)]
+            got, wanted = (_concatenated(table, columns, part) for part in parts)
+            self.assertEqual(differences(got, wanted), [])
+            self.assertEqual(sorted(got.step.unique()), [2, 3])
+
+    def test_rows_per_token_and_head_equal_those_of_tt_export(self) -> None:
+        for shape in ("small", "moe", "t5"):
+            path = sessions.session(shape, tokens=6 if shape != "t5" else 3)
+            for options in (["--per-token"], ["--per-head"], ["--per-token", "--per-head"]):
+                with self.subTest(shape=shape, options=options):
+                    parquet = sessions.folder() / "rows.parquet"
+                    sessions.run("export", path, "-q", "--force", "-o", parquet, *options)
+                    decoder = Decoder(path)
+                    frames = decoder.accesses(
+                        None, per_token="--per-token" in options, per_head="--per-head" in options
+                    )
+                    got = _concatenated("access", None, frames)
+                    self.assertEqual(differences(got, pd.read_parquet(parquet)), [])
+                    decoder.close()
+
+    def test_sql_gives_the_same_with_and_without_the_extension(self) -> None:
+        statements = (
+            "SELECT * FROM hottest_tensors LIMIT 5",
+            "SELECT layer_id, accesses, bytes_read, disk_bytes FROM access_by_layer ORDER BY 1",
+            "SELECT * FROM access_by_op ORDER BY operation_type",
+            "SELECT * FROM access_by_expert ORDER BY layer_id, expert_id",
+            "SELECT * FROM access_by_source ORDER BY phase, memory_source",
+            "SELECT * FROM op_time ORDER BY operation_type",
+            "SELECT * FROM expert_use ORDER BY layer_id, expert_id",
+            "SELECT * FROM token_latency ORDER BY step",
+            "SELECT * FROM phase_totals ORDER BY phase",
+            "SELECT count(*) FROM access WHERE file_offset IS NULL",
+            "SELECT a.step, sum(a.duration_ns), t.text FROM op AS a JOIN token AS t USING (token_id) "
+            "GROUP BY a.step ORDER BY a.step",
+            "SELECT typeof(duration_ns), typeof(routing_score), typeof(write), typeof(tensor_ptr) "
+            "FROM access WHERE expert_id IS NOT NULL LIMIT 1",
+            "SELECT sum(executions), sum(bytes_read) FROM op_total",
+        )
+        for shape in ("small", "moe"):
+            path = sessions.session(shape)
+            with Session(path, reader="decoder") as decoded, Session(path, reader="extension") as loaded:
+                for statement in statements:
+                    with self.subTest(shape=shape, statement=statement):
+                        got, wanted = decoded.sql(statement), loaded.sql(statement)
+                        self.assertEqual(list(got), list(wanted))
+                        self.assertEqual(differences(got, wanted), [])
+
+    def test_both_readers_make_the_same_session(self) -> None:
+        path = sessions.session("moe")
+        with Session(path, reader="decoder") as decoded, Session(path, reader="extension") as loaded:
+            self.assertEqual((decoded.reader, loaded.reader), ("decoder", "extension"))
+            self.assertEqual(decoded.info, loaded.info)
+            self.assertEqual(decoded.facts, loaded.facts)
+            self.assertEqual(decoded._repr_html_(), loaded._repr_html_())
+            self.assertEqual(differences(decoded.weights(), loaded.weights()), [])
+            got, wanted = decoded.accesses(), loaded.accesses()
+            self.assertEqual(differences(got, wanted), [])
+
+
+if __name__ == "__main__":
+    sessions.main()
