@@ -33,15 +33,14 @@ class TraceAnalyzer:
       is the share of the token (a fraction), so sums over tokens are right.
     - An access of an expert has the expert in its name: `blk.5.expert_3.ffn_up.weight`.
     - `expert_id` is NA (also `!= 255` is then not true) for an access of no expert.
-    - `qkv_type` is 0 for none, 1 Q, 2 K, 3 V, 4 O, 5 for a weight of Q, K and V together.
+    - `qkv_type` is that of a weight: 1 Q, 2 K, 3 V, 4 O, 5 for Q, K and V together; otherwise 0.
+    - `layer_id` is NaN for no layer.
     - `attention_head` is NA, unless `per_head=True`: then the read of a weight of Q, K, V or O has
       one row per head.
 
     >>> analyzer = TraceAnalyzer("s.ttrace")
-    >>> analyzer.hot_tensors(1)
-    tensor_name
-    token_embd.weight    18
-    dtype: int64
+    >>> analyzer.hot_tensors(100)["token_embd.weight"]
+    np.int64(18)
     >>> analyzer.is_deterministic()
     True
     """
@@ -71,7 +70,10 @@ class TraceAnalyzer:
         codes, texts = pd.factorize(names)
         frame["tensor_name"] = pd.Categorical.from_codes(codes, texts)
         frame["size_bytes"] = frame.size_bytes / frame.token_count
-        frame["qkv_type"] = frame.qkv_type.map(_ROLES).astype("float64").fillna(0).astype("int8")
+        roles = frame.qkv_type.where(frame.tensor_kind == "weight").map(_ROLES)
+        frame["qkv_type"] = roles.astype("float64").fillna(0).astype("int8")
+        for name in ("layer_id", "op_layer_id"):
+            frame[name] = frame[name].astype("float64")
         for name in frame.columns[frame.dtypes == "category"]:
             frame[name] = frame[name].cat.remove_unused_categories()
         return frame.drop(columns="expert_name")
@@ -95,8 +97,11 @@ class TraceAnalyzer:
 
     @property
     def model_path(self) -> str:
-        """The first file of the model, as it was when the session was recorded."""
-        return str(self.session.table("model").path.iloc[0])
+        """The first file of the model, where it was when the session was recorded; a relative path
+        is also looked for beside the session."""
+        path = str(self.session.table("model").path.iloc[0])
+        beside = self.session.path.parent / path
+        return str(beside) if not os.path.exists(path) and beside.exists() else path
 
     @property
     def model_size(self) -> int:
@@ -137,7 +142,7 @@ class TraceAnalyzer:
         """Accesses and bytes by layer.
 
         >>> analyzer.layer_stats().access_count.tolist()
-        [576, 576]
+        [846, 828]
         """
         return self.df.groupby("layer_id").agg(
             access_count=("tensor_name", "size"), total_bytes=("size_bytes", "sum")
@@ -152,8 +157,7 @@ class TraceAnalyzer:
         >>> analyzer.qkv_counts()
         {'Q': 36, 'K': 36, 'V': 36, 'O': 36}
         """
-        weights = self.df[(self.df.tensor_kind == "weight") & (self.df.qkv_type != 0)]
-        counts = weights.qkv_type.value_counts()
+        counts = self.df.qkv_type.value_counts()
         return {role: int(counts[code]) for role, code in _ROLES.items() if code in counts}
 
     def expert_usage(self) -> pd.DataFrame:

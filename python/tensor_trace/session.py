@@ -40,7 +40,7 @@ def open(path: str | os.PathLike[str], *, reader: Reader = "auto", running: bool
 
     >>> session = open("s.ttrace")
     >>> session
-    <Session 's.ttrace': 18 tokens in 12 steps, done>
+    <Session 's.ttrace': 19 tokens in 12 steps, done>
     """
     return Session(Path(path), reader=reader, running=running)
 
@@ -197,7 +197,7 @@ class Session:
         belongs to one head.
 
         >>> sum(len(frame) for frame in session.iter_accesses(["size_bytes"]))
-        1584
+        1457
         """
         _check_columns("access", columns)
         first, end = _range(steps)
@@ -228,7 +228,7 @@ class Session:
 
         >>> weights = session.accesses(["tensor_kind", "size_bytes"]).query("tensor_kind == 'weight'")
         >>> int(weights.size_bytes.sum())
-        17203168
+        21712272
         """
         frames, count = [], 0
         for frame in self.iter_accesses(columns, steps, per_token=per_token, per_head=per_head):
@@ -246,7 +246,7 @@ class Session:
         own. Columns as in `gguf_structure.csv` (docs/exports.md); layer_id -1: no layer.
 
         >>> session.weights().tensor_name.head(2).tolist()
-        ['token_embd.weight', 'blk.0.attn_norm.weight']
+        ['output.weight', 'token_embd.weight']
         """
         tensors = self.tensors()
         whole = tensors[tensors.file_bytes.notna() & tensors.view_of.isna()]

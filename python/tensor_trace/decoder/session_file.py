@@ -134,6 +134,7 @@ def connect(path: Path) -> sqlite3.Connection:
     address = f"file:{quote(os.path.abspath(path))}?mode=ro"
     db = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
     try:
+        db.text_factory = _text
         db.execute("PRAGMA trusted_schema = OFF")
         for kind, name, sql in db.execute("SELECT type, name, sql FROM sqlite_schema"):
             ours = kind == "table" and name.startswith("tt_") or kind == "index" and sql is None
@@ -183,7 +184,7 @@ class SessionFile:
         self._db = connect(path)
         self._db.text_factory = bytes
         try:
-            self.meta = {key.decode(): _text(value) for key, value in self._rows("tt_meta", "key")}
+            self.meta = {_text(key): _text(value) for key, value in self._rows("tt_meta", "key")}
             self.facts = [
                 (_text(name), _text(value))
                 for _, name, value in self._rows("tt_fact", "ordinal")
