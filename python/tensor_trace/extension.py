@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .decoder.session_file import connect, damage
+from .decoder.session_file import SQLITE_ERRORS, connect, damage
 from .errors import SessionError
 from .frames import frame_of
 from .schema import TABLES
@@ -50,7 +50,7 @@ class Extension:
             self._db.load_extension(str(extension.with_suffix("")))
             self._db.enable_load_extension(False)
             self._db.execute("PRAGMA query_only = ON")
-        except (AttributeError, sqlite3.Error) as error:
+        except (AttributeError, *SQLITE_ERRORS) as error:
             self._db.close()
             raise SessionError(f"The SQLite extension {extension} cannot be loaded: {error}.") from error
 
@@ -69,7 +69,7 @@ class Extension:
             while rows := cursor.fetchmany(_SLICE_ROWS):
                 columns_of = list(zip(*rows))
                 yield frame_of(table, {n: list(c) for n, c in zip(wanted, columns_of)}, wanted)
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise damage(self._path, error) from error
 
     def query(self, sql: str, values: Sequence[object] | dict[str, object]) -> sqlite3.Cursor:

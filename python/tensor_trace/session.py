@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +14,7 @@ import pandas as pd
 from pandas.api.types import union_categoricals
 
 from .decoder.names import expert_name
+from .decoder.session_file import SQLITE_ERRORS
 from .decoder.sql import TemporaryTables
 from .decoder.tables import Decoder
 from .errors import NewerVersion, SessionError
@@ -290,7 +290,7 @@ class Session:
         try:
             cursor = source.query(statement, values)
             rows = cursor.fetchall()
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise SessionError(f"SQL: {error}. The tables and columns are in docs/sql.md.") from error
         if cursor.description is None:
             raise SessionError("SQL: only a SELECT is allowed: sessions are never changed.")

@@ -15,8 +15,9 @@ from tensor_trace.session import _concatenated
 
 
 def values(column: pd.Series) -> list:
-    column = column.astype(object)
-    return column.where(column.notna(), None).tolist()
+    found = column.to_numpy(object, copy=True)
+    found[column.isna().to_numpy()] = None
+    return found.tolist()
 
 
 def differences(got: pd.DataFrame, wanted: pd.DataFrame) -> list[str]:

@@ -138,7 +138,8 @@ class FiguresTest(unittest.TestCase):
 
     def test_every_kind_of_model_can_be_drawn(self) -> None:
         folder = sessions.folder() / "all"
-        drawn, figures.DPI = {}, 40
+        drawn, dpi, figures.DPI = {}, figures.DPI, 40
+        self.addCleanup(setattr, figures, "DPI", dpi)
         for shape in ("moe", "t5", "bert", "rwkv"):
             with tt.open(sessions.session(shape, tokens={"moe": 6, "bert": 1}.get(shape, 3))) as session:
                 drawn[shape] = {path.stem for path in figures.save_all(session, folder / shape)}

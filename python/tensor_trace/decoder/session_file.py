@@ -36,6 +36,9 @@ CONDITIONS = (
 # Parts of a table's definition that SQLite evaluates when it reads a row.
 _EVALUATED = re.compile(r"\b(CHECK|AS)\s*\(", re.IGNORECASE)
 
+# Messages of SQLite contain names of a damaged file, which need not be UTF-8.
+SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+
 Integers = NDArray[np.int64]
 
 
@@ -142,7 +145,7 @@ def connect(path: Path) -> sqlite3.Connection:
                 raise DamagedSession(
                     f'{path} does not have the tables of a session ({kind} "{name}").'
                 )
-    except sqlite3.Error as error:
+    except SQLITE_ERRORS as error:
         db.close()
         raise damage(path, error) from error
     except SessionError:
@@ -227,7 +230,7 @@ class SessionFile:
     def count(self, table: str) -> int:
         try:
             return self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise damage(self.path, error) from error
 
     def has(self, table: str) -> bool:
@@ -309,7 +312,7 @@ class SessionFile:
                 if _checksum(row[:-1]) != row[-1]:
                     raise damage(self.path, f"a row of {table} has a wrong checksum")
                 yield dict(zip(names, row)) if as_dict else row[:-1]
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise damage(self.path, error) from error
 
     def _within(self, what: str) -> _Within:
