@@ -1,13 +1,16 @@
 """The decoder of the package and the SQLite extension give the same values: every column of every
 row of every table, for every kind of session."""
 
+import sys
 import unittest
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 
 import sessions
-from tensor_trace import Session
+from tensor_trace import DamagedSession, Session
+from tensor_trace.decoder.blob import unpacked
 from tensor_trace.decoder.tables import Decoder
 from tensor_trace.extension import Extension
 from tensor_trace.schema import TABLES
@@ -53,6 +56,23 @@ class DecoderTest(unittest.TestCase):
             decoder.close()
             extension.close()
         self.assertEqual([table for table, count in rows.items() if count == 0], [])
+
+    def test_the_columns_are_those_of_sql(self) -> None:
+        extension = Extension(sessions.session("small"), sessions.EXTENSION)
+        for table, columns in TABLES.items():
+            described = extension.query(f'SELECT * FROM "{table}" LIMIT 0', ()).description
+            self.assertEqual({column[0] for column in described}, set(columns), table)
+        extension.close()
+
+    def test_each_zstd_library_unpacks_the_same(self) -> None:
+        path = sessions.session("moe")
+        wanted = Decoder(path).templates.keys()
+        with mock.patch.dict(sys.modules, {"compression": None, "zstandard": None}):
+            decoder = Decoder(path)
+            self.assertEqual(decoder.templates.keys(), wanted)
+            self.assertGreater(len(decoder.addresses(1)), 10)
+            with self.assertRaisesRegex(DamagedSession, "invalid zstd frame"):
+                unpacked(b"\x28\xb5\x2f\xfd\x20\x05" + b"broken")
 
     def test_a_part_of_the_steps_is_the_same_part(self) -> None:
         path = sessions.session("moe")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import ctypes.util
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +26,7 @@ def unpacked(frame: bytes) -> bytes:
         raise DamagedSession("larger than the format allows")
     try:
         content = _decompress(frame)
-    except DamagedSession:
+    except (DamagedSession, ImportError):
         raise
     except Exception as error:  # each library has its own class of errors
         raise DamagedSession("invalid zstd frame") from error
@@ -41,11 +44,27 @@ def _decompress(frame: bytes) -> bytes:
         pass
     try:
         import zstandard
-    except ImportError as error:
+
+        return zstandard.ZstdDecompressor().decompress(frame, max_output_size=MAX_UNPACKED_BYTES)
+    except ImportError:
+        return _decompress_with_libzstd(frame)
+
+
+def _decompress_with_libzstd(frame: bytes) -> bytes:
+    """With the library of the system: Debian's Python before 3.14 has no zstd."""
+    name = ctypes.util.find_library("zstd")
+    if name is None:
         raise ImportError(
             "Reading a session needs zstd. Python 3.14 has it; for an older Python: pip install zstandard"
-        ) from error
-    return zstandard.ZstdDecompressor().decompress(frame, max_output_size=MAX_UNPACKED_BYTES)
+        )
+    library = ctypes.CDLL(name)
+    library.ZSTD_decompress.restype = ctypes.c_size_t
+    library.ZSTD_decompress.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+    content = ctypes.create_string_buffer(_content_size(frame) or 1)
+    size = library.ZSTD_decompress(content, len(content), frame, len(frame))
+    if size > len(content):  # an error code
+        raise DamagedSession("invalid zstd frame")
+    return content.raw[:size]
 
 
 def _content_size(frame: bytes) -> int | None:
