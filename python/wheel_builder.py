@@ -26,9 +26,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         if path.suffix == ".py" or path.name == "py.typed"
     }
     files[f"{info}/METADATA"] = _metadata(project, version).encode()
-    files[f"{info}/WHEEL"] = (
-        b"Wheel-Version: 1.0\nGenerator: wheel_builder\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    )
+    files[
+        f"{info}/WHEEL"
+    ] = b"Wheel-Version: 1.0\nGenerator: wheel_builder\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     record = [f"{path},sha256={_digest(content)},{len(content)}" for path, content in files.items()]
     files[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""]).encode()
     wheel = Path(wheel_directory) / f"{name}-{version}-py3-none-any.whl"

@@ -46,7 +46,11 @@ class TraceAnalyzer:
     """
 
     def __init__(
-        self, session: Session | str | os.PathLike[str], *, per_head: bool = False, steps: range | None = None
+        self,
+        session: Session | str | os.PathLike[str],
+        *,
+        per_head: bool = False,
+        steps: range | None = None,
     ) -> None:
         self.session = session if isinstance(session, Session) else open(session)
         self._per_head, self._steps = per_head, steps
@@ -192,9 +196,13 @@ class TraceAnalyzer:
             token = int(generated.min())
         reads = self.df[(self.df.token_id == token) & ~self.df.write]
         reads = reads[["tensor_name", "size_bytes", "timestamp_ns"]].astype({"tensor_name": object})
-        places = self.session.weights()[["tensor_name", "file_offset", "layer_id", "component_type"]]
+        places = self.session.weights()[
+            ["tensor_name", "file_offset", "layer_id", "component_type"]
+        ]
         reads = reads.assign(order=range(len(reads))).merge(places, on="tensor_name")
-        return reads.sort_values("order", kind="stable").drop(columns="order").reset_index(drop=True)
+        return (
+            reads.sort_values("order", kind="stable").drop(columns="order").reset_index(drop=True)
+        )
 
     def is_deterministic(self) -> bool:
         """Whether all tokens of the answer access the same tensors (and experts) in the same

@@ -52,7 +52,9 @@ class Extension:
             self._db.execute("PRAGMA query_only = ON")
         except (AttributeError, *SQLITE_ERRORS) as error:
             self._db.close()
-            raise SessionError(f"The SQLite extension {extension} cannot be loaded: {error}.") from error
+            raise SessionError(
+                f"The SQLite extension {extension} cannot be loaded: {error}."
+            ) from error
 
     def close(self) -> None:
         self._db.close()

@@ -1,5 +1,5 @@
-"""Figures of a session, made by matplotlib. Each function returns a figure; a notebook shows it, and
-`figure.savefig("x.png")` writes it with 300 dots per inch.
+"""Figures of a session, made by matplotlib. Each function returns a figure; a notebook shows it,
+and `figure.savefig("x.png")` writes it with 300 dots per inch.
 
 The sums are made part by part, so a session of any size can be drawn.
 """
@@ -121,10 +121,10 @@ def timeline(session: Session, steps: range | None = None) -> SessionFigure:
     figure, axes = _new(width=14, height=6)
     scale, unit = _byte_unit(float(offset.max()))
     seconds, time_unit = _time_unit(float(reads.timestamp_ns.max() - reads.timestamp_ns.min()))
-    few = len(reads) < 20_000
+    few, size = len(reads) < 20_000, 14 if len(reads) < 2_000 else 6 if len(reads) < 20_000 else 1
     points = axes.scatter(
         reads.timestamp_ns / seconds, offset / scale, c=reads.token_id, cmap=ORDER_COLOURS,
-        s=6 if few else 1, alpha=0.8 if few else 0.5, linewidths=0, rasterized=True,
+        s=size, alpha=0.8 if few else 0.5, linewidths=0, rasterized=True,
     )  # fmt: skip
     part = "" if every == 1 else f" (one of {every} reads)"
     axes.set(
@@ -163,7 +163,7 @@ def hot_tensors(
     figure, axes = _new(width=10, height=1.4 + 0.28 * max(len(chosen), 6))
     colours = {"weight": "#c8463c", "kv": "#2f6f9f", "input": "#8a8a8a", "intermediate": "#e0a458"}
     bars = axes.barh(chosen, totals / scale, color=[colours[kinds[name]] for name in chosen])
-    form = "{:,.0f}" if value == "accesses" else "{:,.1f}"
+    form = "{:,.0f}" if value == "accesses" else "{:.3g}"
     axes.bar_label(bars, [form.format(total / scale) for total in totals], padding=3, fontsize=8)
     present = dict.fromkeys(kinds[name] for name in reversed(chosen))
     if kind is None:
@@ -287,10 +287,19 @@ def heads(session: Session, value: Value = "accesses") -> SessionFigure:
 def interactive_timeline(session: Session, steps: range | None = None) -> PlotlyFigure:
     """timeline() with zoom and hover texts. Needs plotly."""
     express = _plotly()
-    columns = ["timestamp_ns", "file_offset", "token_id", "tensor_name", "layer_id", "operation_type"]
+    columns = [
+        "timestamp_ns",
+        "file_offset",
+        "token_id",
+        "tensor_name",
+        "layer_id",
+        "operation_type",
+    ]
     reads = session.accesses([*columns, "write"], steps, max_rows=_MOST_POINTS)
     reads = reads[reads.file_offset.notna() & ~reads.write]
-    reads = reads.assign(milliseconds=reads.timestamp_ns / 1e6, mebibytes=reads.file_offset / 2**20)
+    reads = reads.assign(
+        milliseconds=reads.timestamp_ns / 1e6, mebibytes=reads.file_offset / 2**20
+    )
     reads = reads.astype({"tensor_name": str, "operation_type": str, "layer_id": "float64"})
     return express.scatter(
         reads, x="milliseconds", y="mebibytes", color="token_id", color_continuous_scale=ORDER_COLOURS,

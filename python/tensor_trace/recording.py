@@ -38,7 +38,15 @@ def record(
         )
     if (prompt is None) == (tokens is None):
         raise ValueError("record() needs either a prompt or tokens")
-    command = [found, "record", "--quiet", "--model", os.fspath(model), "--output", os.fspath(output)]
+    command = [
+        found,
+        "record",
+        "--quiet",
+        "--model",
+        os.fspath(model),
+        "--output",
+        os.fspath(output),
+    ]
     command.append(
         f"--prompt={prompt}" if prompt is not None else f"--tokens={','.join(map(str, tokens))}"
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 from pandas.api.types import union_categoricals
@@ -28,7 +28,9 @@ MAX_ROWS = 20_000_000  # of one data frame of accesses, unless the caller says o
 MAX_SLICE_ROWS = 1_000_000
 
 
-def open(path: str | os.PathLike[str], *, reader: Reader = "auto", running: bool = False) -> Session:
+def open(
+    path: str | os.PathLike[str], *, reader: Reader = "auto", running: bool = False
+) -> Session:
     """Opens a session file (`.ttrace`) for reading.
 
     `reader`: "decoder" reads the file with this package alone, "extension" through the SQLite
@@ -71,7 +73,10 @@ class Session:
                 if reader == "extension" or self._decoder is None:
                     self.close()
                     raise
-        self._frames_by_extension = reader == "extension" or self._decoder is None
+        by_extension = reader == "extension" or self._decoder is None
+        source = self._extension if by_extension else self._decoder
+        assert source is not None  # one of the branches above would have raised
+        self._source: Extension | Decoder = source
 
     def close(self) -> None:
         for part in (self._tables, self._extension, self._decoder):
@@ -82,26 +87,31 @@ class Session:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
     @property
     def reader(self) -> str:
         """What makes the data frames: "decoder" or "extension"."""
-        return "extension" if self._frames_by_extension else "decoder"
+        return self._source.name
 
     # --- what the session is ---
 
     @cached_property
-    def info(self) -> dict[str, object]:
+    def info(self) -> dict[str, Any]:
         """The row of the table `session`: id, title, state, level, shape of the model, losses.
 
         >>> session.info["state"], session.info["n_layers"]
         ('done', 2)
         """
         row = self.table("session").iloc[0]
-        return {str(name): getattr(value, "item", lambda v=value: v)() for name, value in row.items()}
+        return {
+            str(name): getattr(value, "item", lambda v=value: v)() for name, value in row.items()
+        }
 
     @cached_property
     def facts(self) -> dict[str, str]:
@@ -127,10 +137,11 @@ class Session:
             raise ValueError(f"There is no table {name!r}. The tables are: {', '.join(TABLES)}.")
         _check_columns(name, columns)
         first, end = _range(steps)
-        source = self._extension if self._frames_by_extension else self._decoder
-        return _concatenated(name, columns, source.frames(name, columns, first, end))
+        return _concatenated(name, columns, self._source.frames(name, columns, first, end))
 
-    def steps(self, columns: Sequence[str] | None = None, steps: range | None = None) -> pd.DataFrame:
+    def steps(
+        self, columns: Sequence[str] | None = None, steps: range | None = None
+    ) -> pd.DataFrame:
         """One row per evaluation of a graph: phase, tokens, times, bytes, what the machine did.
 
         >>> session.steps().groupby("phase", observed=True).token_count.sum().to_dict()
@@ -201,8 +212,8 @@ class Session:
         """
         _check_columns("access", columns)
         first, end = _range(steps)
-        if self._frames_by_extension and not (per_token or per_head):
-            yield from self._extension.frames("access", columns, first, end)
+        if isinstance(self._source, Extension) and not (per_token or per_head):
+            yield from self._source.frames("access", columns, first, end)
             return
         if self._decoder is None:
             raise NewerVersion(
@@ -210,7 +221,12 @@ class Session:
                 "tensor_trace."
             )
         yield from self._decoder.accesses(
-            columns, first, end, rows=min(rows, MAX_SLICE_ROWS), per_token=per_token, per_head=per_head
+            columns,
+            first,
+            end,
+            rows=min(rows, MAX_SLICE_ROWS),
+            per_token=per_token,
+            per_head=per_head,
         )
 
     def accesses(
@@ -226,8 +242,8 @@ class Session:
         (iter_accesses() explains the options). Raises SessionError if there are more than
         `max_rows`: iterate, or ask for fewer steps.
 
-        >>> weights = session.accesses(["tensor_kind", "size_bytes"]).query("tensor_kind == 'weight'")
-        >>> int(weights.size_bytes.sum())
+        >>> reads = session.accesses(["tensor_kind", "size_bytes"])
+        >>> int(reads.size_bytes[reads.tensor_kind == "weight"].sum())
         21712272
         """
         frames, count = [], 0
@@ -267,14 +283,16 @@ class Session:
                 for expert in range(of.ne2):
                     name = expert_name(of.tensor_name, expert)
                     at = begin + expert * of.nb2
-                    rows.append(row | {"tensor_name": name, "file_offset": at, "size_bytes": of.nb2})
+                    rows.append(
+                        row | {"tensor_name": name, "file_offset": at, "size_bytes": of.nb2}
+                    )
         frame = pd.DataFrame(rows).sort_values(["model_file", "file_offset"], kind="stable")
         return frame.reset_index(drop=True)
 
     # --- SQL ---
 
     def sql(
-        self, statement: str, values: Sequence[object] | Mapping[str, object] = ()
+        self, statement: str, values: Sequence[object] | dict[str, object] = ()
     ) -> pd.DataFrame:
         """The rows of a SELECT over the tables and views of docs/sql.md.
 
@@ -282,16 +300,17 @@ class Session:
               tensor_name  accesses
         0  output.weight        12
         """
-        source = self._extension
-        if source is None:
-            if self._tables is None:
-                self._tables = TemporaryTables(self._decoder)
-            source = self._tables
+        if self._extension is None and self._tables is None and self._decoder is not None:
+            self._tables = TemporaryTables(self._decoder)
+        source = self._extension or self._tables
+        assert source is not None
         try:
             cursor = source.query(statement, values)
             rows = cursor.fetchall()
         except SQLITE_ERRORS as error:
-            raise SessionError(f"SQL: {error}. The tables and columns are in docs/sql.md.") from error
+            raise SessionError(
+                f"SQL: {error}. The tables and columns are in docs/sql.md."
+            ) from error
         if cursor.description is None:
             raise SessionError("SQL: only a SELECT is allowed: sessions are never changed.")
         return pd.DataFrame(rows, columns=[column[0] for column in cursor.description])
@@ -335,7 +354,7 @@ class Session:
         return f"<table><caption>{html.escape(self.path.name)}</caption>{lines}</table>"
 
 
-def _shape(info: Mapping[str, object]) -> str:
+def _shape(info: Mapping[str, Any]) -> str:
     shape = f"{info['n_layers']} layers of {info['n_embd']}, {info['n_heads']} heads"
     if info["n_experts"]:
         shape += f", {info['n_experts_used']} of {info['n_experts']} experts"

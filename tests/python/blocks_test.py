@@ -56,7 +56,9 @@ class BlocksTest(unittest.TestCase):
 
     def test_offset_over_time(self) -> None:
         df = self.df
-        pyplot.scatter(df["timestamp_ns"] / 1e9, df["file_offset"], c=df["token_id"], cmap="viridis", s=1)
+        pyplot.scatter(
+            df["timestamp_ns"] / 1e9, df["file_offset"], c=df["token_id"], cmap="viridis", s=1
+        )
         pyplot.colorbar(label="Token ID")
         self.picture("timeline.png")
         self.assertEqual(
@@ -65,7 +67,12 @@ class BlocksTest(unittest.TestCase):
         )
 
     def test_most_accessed_tensors(self) -> None:
-        top = self.df.groupby("tensor_name", observed=False).size().sort_values(ascending=False).head(20)
+        top = (
+            self.df.groupby("tensor_name", observed=False)
+            .size()
+            .sort_values(ascending=False)
+            .head(20)
+        )
         top.plot(kind="barh")
         self.picture("hot.png")
         self.assertGreater(top.iloc[0], top.iloc[19])
@@ -78,7 +85,9 @@ class BlocksTest(unittest.TestCase):
         )
         # The bytes of a prompt are counted once, not once per token.
         self.assertAlmostEqual(
-            totals.total_bytes.sum(), self.sql("SELECT sum(size_bytes) FROM access WHERE layer_id >= 0"), 3
+            totals.total_bytes.sum(),
+            self.sql("SELECT sum(size_bytes) FROM access WHERE layer_id >= 0"),
+            3,
         )
 
     def test_op_kinds(self) -> None:
@@ -88,11 +97,14 @@ class BlocksTest(unittest.TestCase):
         self.assertEqual(counts.sum(), len(self.df))
         self.assertGreater(counts.min(), 0)
         self.assertEqual(
-            (self.df.phase == "generate").sum(), self.sql("SELECT count(*) FROM access WHERE phase = 'generate'")
+            (self.df.phase == "generate").sum(),
+            self.sql("SELECT count(*) FROM access WHERE phase = 'generate'"),
         )
 
     def test_interactive_columns(self) -> None:
-        hover = self.df[["timestamp_ns", "file_offset", "token_id", "tensor_name", "layer_id", "operation_type"]]
+        hover = self.df[
+            ["timestamp_ns", "file_offset", "token_id", "tensor_name", "layer_id", "operation_type"]
+        ]
         rows = json.loads(hover.head(500).to_json(orient="records"))
         self.assertIsInstance(rows[0]["tensor_name"], str)
         self.assertEqual({row["layer_id"] for row in rows} - {None}, {0, 1})
@@ -153,12 +165,19 @@ class BlocksTest(unittest.TestCase):
         self.analyzer.session.weights().to_csv("gguf_structure.csv", index=False)
         gguf = pd.read_csv("gguf_structure.csv")
         token = sessions.PROMPT_TOKENS
-        pattern = self.df[self.df["token_id"] == token][["tensor_name", "size_bytes", "timestamp_ns"]].copy()
+        pattern = self.df[self.df["token_id"] == token][
+            ["tensor_name", "size_bytes", "timestamp_ns"]
+        ].copy()
         pattern = pattern.merge(
             gguf[["tensor_name", "file_offset", "layer_id", "component_type"]], on="tensor_name"
         ).sort_values("timestamp_ns")
         got = {
-            (row["tensor_name"], int(row["file_offset"]), int(row["size_bytes"]), int(row["layer_id"]))
+            (
+                row["tensor_name"],
+                int(row["file_offset"]),
+                int(row["size_bytes"]),
+                int(row["layer_id"]),
+            )
             for _, row in pattern.iterrows()
         }
         # Of a row of the embedding, the table of weights has the place of the whole tensor.
@@ -171,12 +190,15 @@ class BlocksTest(unittest.TestCase):
         self.assertEqual(self.analyzer.save_pattern("pattern.json"), len(by_sql))
         saved = json.load(open("pattern.json"))["per_token_pattern"]
         self.assertEqual(
-            {(e["tensor_name"], e["file_offset"], e["size_bytes"], e["layer_id"]) for e in saved}, got
+            {(e["tensor_name"], e["file_offset"], e["size_bytes"], e["layer_id"]) for e in saved},
+            got,
         )
 
     def test_determinism(self) -> None:
         first = sessions.PROMPT_TOKENS
-        patterns = [self.df[self.df["token_id"] == first + i]["tensor_name"].values for i in range(3)]
+        patterns = [
+            self.df[self.df["token_id"] == first + i]["tensor_name"].values for i in range(3)
+        ]
         same = all((one == patterns[0]).all() for one in patterns)
         self.assertEqual(same, self.expected_determinism())
         self.assertEqual(self.analyzer.is_deterministic(), same)
@@ -188,7 +210,11 @@ class BlocksTest(unittest.TestCase):
         moe = self.df[self.df["tensor_name"].str.contains("expert_")]
         moe["expert_id"] = moe["tensor_name"].str.extract(r"expert_(\d+)")[0].astype(int)
         moe["layer_id"] = moe["tensor_name"].str.extract(r"blk\.(\d+)")[0].astype(int)
-        usage = moe.groupby(["token_id", "layer_id", "expert_id"]).size().reset_index(name="access_count")
+        usage = (
+            moe.groupby(["token_id", "layer_id", "expert_id"])
+            .size()
+            .reset_index(name="access_count")
+        )
         totals = moe.groupby("expert_id").size().sort_values(ascending=False)
         self.check_experts(moe, usage, totals)
 
@@ -217,7 +243,9 @@ class ExpertBlocksTest(BlocksTest):
         by_sql = self.session.sql("SELECT expert_id, count(*) AS n FROM expert GROUP BY 1")
         self.assertEqual((totals / 3).to_dict(), dict(by_sql.itertuples(index=False)))
         analyzer = self.analyzer
-        self.assertEqual(analyzer.expert_usage().sum().sort_values(ascending=False).iloc[0], totals.iloc[0])
+        self.assertEqual(
+            analyzer.expert_usage().sum().sort_values(ascending=False).iloc[0], totals.iloc[0]
+        )
         self.assertEqual(totals[analyzer.hot_experts(1)[0]], totals.max())
         self.assertEqual(totals[analyzer.cold_experts(1)[0]], totals.min())
 
@@ -225,7 +253,12 @@ class ExpertBlocksTest(BlocksTest):
         dpi, figures.DPI = figures.DPI, 30
         self.addCleanup(setattr, figures, "DPI", dpi)
         files = [path.name for path in self.analyzer.save("saved")]
-        names = {"trace.parquet", "gguf_structure.csv", "access_pattern.json", "timeline_offset.png"}
+        names = {
+            "trace.parquet",
+            "gguf_structure.csv",
+            "access_pattern.json",
+            "timeline_offset.png",
+        }
         self.assertLessEqual(names, set(files))
         pd.testing.assert_frame_equal(pd.read_parquet("saved/trace.parquet"), self.df)
 

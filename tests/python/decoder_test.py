@@ -51,7 +51,9 @@ class DecoderTest(unittest.TestCase):
                     got = _concatenated(table, None, decoder.frames(table, None))
                     wanted = _concatenated(table, None, extension.frames(table, None))
                     self.assertEqual(differences(got, wanted), [])
-                    self.assertEqual(got.dtypes.astype(str).to_dict(), wanted.dtypes.astype(str).to_dict())
+                    self.assertEqual(
+                        got.dtypes.astype(str).to_dict(), wanted.dtypes.astype(str).to_dict()
+                    )
                     rows[table] += len(got)
             decoder.close()
             extension.close()
@@ -119,7 +121,9 @@ class DecoderTest(unittest.TestCase):
         )
         for shape in ("small", "moe"):
             path = sessions.session(shape)
-            with Session(path, reader="decoder") as decoded, Session(path, reader="extension") as loaded:
+            with Session(path, reader="decoder") as decoded, Session(
+                path, reader="extension"
+            ) as loaded:
                 for statement in statements:
                     with self.subTest(shape=shape, statement=statement):
                         got, wanted = decoded.sql(statement), loaded.sql(statement)
@@ -128,7 +132,9 @@ class DecoderTest(unittest.TestCase):
 
     def test_both_readers_make_the_same_session(self) -> None:
         path = sessions.session("moe")
-        with Session(path, reader="decoder") as decoded, Session(path, reader="extension") as loaded:
+        with Session(path, reader="decoder") as decoded, Session(
+            path, reader="extension"
+        ) as loaded:
             self.assertEqual((decoded.reader, loaded.reader), ("decoder", "extension"))
             self.assertEqual(decoded.info, loaded.info)
             self.assertEqual(decoded.facts, loaded.facts)

@@ -59,7 +59,9 @@ class SessionTest(unittest.TestCase):
 
     def test_too_many_rows_are_refused(self) -> None:
         with tt.open(sessions.session("moe")) as session:
-            with self.assertRaisesRegex(tt.SessionError, r"more than 1,000 accesses.*iter_accesses"):
+            with self.assertRaisesRegex(
+                tt.SessionError, r"more than 1,000 accesses.*iter_accesses"
+            ):
                 session.accesses(max_rows=1000)
 
     def test_mistakes_are_answered_with_what_exists(self) -> None:
@@ -85,10 +87,16 @@ class SessionTest(unittest.TestCase):
                 self.assertEqual(session.sql("SELECT count(*) AS n FROM step").n[0], 6)
                 self.assertEqual(session.sql("SELECT ? + ?", [1, 2]).iloc[0, 0], 3)
                 self.assertEqual(session.sql("SELECT :a", {"a": "x"}).iloc[0, 0], "x")
-                for statement in ("DELETE FROM token", "DROP TABLE token", "UPDATE tt_meta SET value = ''"):
+                for statement in (
+                    "DELETE FROM token",
+                    "DROP TABLE token",
+                    "UPDATE tt_meta SET value = ''",
+                ):
                     with self.assertRaises(tt.SessionError, msg=f"{reader}: {statement}"):
                         session.sql(statement)
-                with self.assertRaisesRegex(tt.SessionError, "no such column: no_column.*docs/sql.md"):
+                with self.assertRaisesRegex(
+                    tt.SessionError, "no such column: no_column.*docs/sql.md"
+                ):
                     session.sql("SELECT no_column FROM step")
         self.assertEqual(path.read_bytes(), before)
 
@@ -184,7 +192,9 @@ class FileTest(unittest.TestCase):
                 db.execute(f"UPDATE {table} SET crc = crc + 1")
             db.close()
             with self.subTest(table=table):
-                with self.assertRaisesRegex(tt.DamagedSession, f"{table} has a wrong checksum.*tt parse"):
+                with self.assertRaisesRegex(
+                    tt.DamagedSession, f"{table} has a wrong checksum.*tt parse"
+                ):
                     with tt.open(path, reader="decoder") as session:
                         read(session)
 
@@ -198,7 +208,9 @@ class FileTest(unittest.TestCase):
             path.write_bytes(content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :])
             try:
                 with tt.open(path, reader="decoder") as session:
-                    self.assertEqual(session.accesses(["size_bytes", "timestamp_ns"]).sum().to_dict(), right)
+                    self.assertEqual(
+                        session.accesses(["size_bytes", "timestamp_ns"]).sum().to_dict(), right
+                    )
             except tt.SessionError:
                 errors += 1
         self.assertGreater(errors, 3)
@@ -231,12 +243,22 @@ class FileTest(unittest.TestCase):
 
     def test_a_recording_in_progress(self) -> None:
         path = sessions.folder() / "running.ttrace"
-        command = [sessions.TT, "record", "-q", "-m", sessions.model("small"), "--tokens", sessions.PROMPT]
+        command = [
+            sessions.TT,
+            "record",
+            "-q",
+            "-m",
+            sessions.model("small"),
+            "--tokens",
+            sessions.PROMPT,
+        ]
         command += ["-n", "100000", "-c", "200000", "-t", "1", "--ignore-eos", "-o", path]
         recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             found = self.running_file(recorder)
-            with self.assertRaisesRegex(tt.RunningSession, f"being recorded by process {recorder.pid}"):
+            with self.assertRaisesRegex(
+                tt.RunningSession, f"being recorded by process {recorder.pid}"
+            ):
                 tt.open(found)
             with tt.open(found, running=True) as session:
                 self.assertEqual(session.info["state"], "running")
@@ -259,7 +281,9 @@ class FileTest(unittest.TestCase):
             for path in sessions.folder().glob("*.ttrace"):
                 try:
                     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
-                        state = db.execute("SELECT value FROM tt_meta WHERE key = 'state'").fetchone()
+                        state = db.execute(
+                            "SELECT value FROM tt_meta WHERE key = 'state'"
+                        ).fetchone()
                         steps = db.execute("SELECT count(*) FROM tt_step").fetchone()[0]
                     db.close()
                 except sqlite3.Error:
@@ -274,15 +298,26 @@ class RecordTest(unittest.TestCase):
     def test_records_and_opens(self) -> None:
         output = sessions.folder() / "recorded.ttrace"
         given = {"program": sessions.TT, "tokens": [1, 290, 300], "n_predict": 3, "temperature": 0}
-        with tt.record(sessions.model("small"), output=output, **given, options=["-t", "1"]) as session:
+        with tt.record(
+            sessions.model("small"), output=output, **given, options=["-t", "1"]
+        ) as session:
             self.assertEqual(session.path, output)
             self.assertEqual(session.tokens().vocabulary_id.head(3).tolist(), [1, 290, 300])
         with self.assertRaisesRegex(tt.SessionError, "recorded.ttrace already exists"):
             tt.record(sessions.model("small"), output=output, **given)
-        tt.record(sessions.model("small"), "-a prompt", output, n_predict=1, force=True, program=sessions.TT).close()
+        tt.record(
+            sessions.model("small"),
+            "-a prompt",
+            output,
+            n_predict=1,
+            force=True,
+            program=sessions.TT,
+        ).close()
 
     def test_mistakes(self) -> None:
-        with self.assertRaisesRegex(tt.SessionError, "The program 'no-such-tt' was not found. Install"):
+        with self.assertRaisesRegex(
+            tt.SessionError, "The program 'no-such-tt' was not found. Install"
+        ):
             tt.record("m.gguf", "hello", program="no-such-tt")
         with self.assertRaisesRegex(tt.SessionError, "no-such.gguf"):
             tt.record("no-such.gguf", "hello", sessions.folder() / "x.ttrace", program=sessions.TT)

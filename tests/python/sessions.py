@@ -27,7 +27,9 @@ def folder() -> Path:
 
 
 def run(*arguments: object) -> str:
-    ran = subprocess.run([TT, *map(str, arguments)], capture_output=True, text=True, errors="replace")
+    ran = subprocess.run(
+        [TT, *map(str, arguments)], capture_output=True, text=True, errors="replace"
+    )
     assert ran.returncode == 0, f"{arguments}: {ran.stderr}"
     return ran.stdout
 
@@ -48,7 +50,9 @@ def _model(shape: str, *options: str) -> Path:
     return next(folder().glob(f"{name}-00001*"), path)
 
 
-def session(shape: str = "small", *options: str, model_options: tuple = (), tokens: int = 6) -> Path:
+def session(
+    shape: str = "small", *options: str, model_options: tuple = (), tokens: int = 6
+) -> Path:
     """A session of 7 tokens of prompt and `tokens` of answer, greedy."""
     of = model(shape, *model_options)
     name = "_".join([of.stem, *options, str(tokens)]).replace("/", "-").replace(",", "-")

@@ -45,7 +45,10 @@ class WheelTest(unittest.TestCase):
         info = f"{WHEEL.name.removesuffix('-py3-none-any.whl')}.dist-info"
         package = sessions.TREE / "python/tensor_trace"
         wanted = {p.relative_to(package.parent).as_posix() for p in package.rglob("*.py")}
-        wanted |= {"tensor_trace/py.typed", *(f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD"))}
+        wanted |= {
+            "tensor_trace/py.typed",
+            *(f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD")),
+        }
         self.assertEqual(set(archive.namelist()), wanted)
         record = csv.reader(io.StringIO(archive.read(f"{info}/RECORD").decode()))
         for path, digest, size in record:

@@ -183,7 +183,15 @@ class StepRows:
                 parts.append((np.full(n, row), *found, np.full(n, n)))
         shared = np.tile(np.flatnonzero(~owned), step.n_tokens)
         tokens = np.repeat(np.arange(step.n_tokens), np.count_nonzero(~owned))
-        parts.append((shared, tokens, self.rank[shared], self.score[shared], np.full(len(shared), step.n_tokens)))
+        parts.append(
+            (
+                shared,
+                tokens,
+                self.rank[shared],
+                self.score[shared],
+                np.full(len(shared), step.n_tokens),
+            )
+        )
         rows_of, tokens_of, ranks, scores, sharing = (np.concatenate(of) for of in zip(*parts))
         order = np.lexsort((rows_of, tokens_of))
         self._take(rows_of[order])

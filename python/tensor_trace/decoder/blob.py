@@ -55,11 +55,17 @@ def _decompress_with_libzstd(frame: bytes) -> bytes:
     name = ctypes.util.find_library("zstd")
     if name is None:
         raise ImportError(
-            "Reading a session needs zstd. Python 3.14 has it; for an older Python: pip install zstandard"
+            "Reading a session needs zstd. Python 3.14 has it; for an older Python: "
+            "pip install zstandard"
         )
     library = ctypes.CDLL(name)
     library.ZSTD_decompress.restype = ctypes.c_size_t
-    library.ZSTD_decompress.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+    library.ZSTD_decompress.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+    ]
     content = ctypes.create_string_buffer(_content_size(frame) or 1)
     size = library.ZSTD_decompress(content, len(content), frame, len(frame))
     if size > len(content):  # an error code

@@ -53,7 +53,8 @@ def _merged(block: int, repeats: list[tuple[int, int]]) -> int:
     if blocks > _MAX_BLOCKS:
         return block + sum((count - 1) * stride for count, stride in repeats)
     starts = sorted(
-        sum(step) for step in product(*(range(0, count * stride, stride) for count, stride in repeats))
+        sum(step)
+        for step in product(*(range(0, count * stride, stride) for count, stride in repeats))
     )
     size = end = 0
     for start in starts:

@@ -1,4 +1,5 @@
-"""A template: one distinct graph that llama.cpp evaluated (docs/trace-format.md, "Template blob")."""
+"""A template: one distinct graph that llama.cpp evaluated (docs/trace-format.md, "Template
+blob")."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is the same in all steps: a column per property, for the accesses or ops of all templates one
-after another. The rows of steps take their values from here."""
+"""What is the same in all steps: a column per property, for the accesses or ops of all templates
+one after another. The rows of steps take their values from here."""
 
 from __future__ import annotations
 

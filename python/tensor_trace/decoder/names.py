@@ -113,9 +113,7 @@ def head_geometry(weight: Tensor, layers: LayerHeads, model: tuple[int, int]) ->
     counts = layers.get(weight.layer, (0, 0)) if layers else model
     heads = {"Q": counts[0], "O": counts[0], "K": counts[1], "V": counts[1]}.get(weight.role, 0)
     name = weight.name
-    by_all = weight.ne[1] == 1 or any(
-        part in name for part in ("_a.", "_a_mqa", "norm", "indexer")
-    )
+    by_all = weight.ne[1] == 1 or any(part in name for part in ("_a.", "_a_mqa", "norm", "indexer"))
     if weight.kind != "weight" or heads == 0 or by_all:
         return HeadGeometry()
     if weight.ne[2] > 1:  # one slice per head

@@ -189,8 +189,7 @@ class SessionFile:
         try:
             self.meta = {_text(key): _text(value) for key, value in self._rows("tt_meta", "key")}
             self.facts = [
-                (_text(name), _text(value))
-                for _, name, value in self._rows("tt_fact", "ordinal")
+                (_text(name), _text(value)) for _, name, value in self._rows("tt_fact", "ordinal")
             ]
             if not running:
                 _check_finished(path, self.meta)

@@ -99,7 +99,9 @@ class TemporaryTables:
             self._db.set_authorizer(None)
             for table, columns in read.items():
                 # SQLite does not report the columns that USING and NATURAL compare.
-                self._fill(table, set(TABLES[table]) if _HIDDEN_READS.search(sql) else columns - {""})
+                self._fill(
+                    table, set(TABLES[table]) if _HIDDEN_READS.search(sql) else columns - {""}
+                )
             self._db.set_authorizer(authorize)
             return self._db.execute(sql, values)
         finally:

@@ -129,7 +129,13 @@ class Decoder:
 
     def _step(self, wanted: set[str], first: int, end: int | None):
         steps, totals = [], []
-        needed = wanted & {"accesses", "bytes_read", "bytes_written", "mapped_bytes", "reread_factor"}
+        needed = wanted & {
+            "accesses",
+            "bytes_read",
+            "bytes_written",
+            "mapped_bytes",
+            "reread_factor",
+        }
         for step in self.file.steps(first, end):
             totals.append(self._totals(step) if needed else (0, 0, 0, 0))
             step.slots = []  # only the times are needed
@@ -180,7 +186,11 @@ class Decoder:
             len(rows),
             int(rows.size[~write].sum()),
             int(rows.size[write].sum()),
-            _union(derived.file[rows.access[mapped]], rows.file_offset[mapped], rows.file_length[mapped]),
+            _union(
+                derived.file[rows.access[mapped]],
+                rows.file_offset[mapped],
+                rows.file_length[mapped],
+            ),
         )
 
     def _expert(self, wanted: set[str], first: int, end: int | None):
@@ -326,7 +336,9 @@ class Decoder:
         rows = list(self.file.tokens())
         columns: dict[str, Column] = {
             name: [row[i] for row in rows]
-            for i, name in enumerate(("token_id", "vocabulary_id", "position", "generated", "reused"))
+            for i, name in enumerate(
+                ("token_id", "vocabulary_id", "position", "generated", "reused")
+            )
         }
         yield columns | {"text": [row[5].decode("utf-8", "replace") for row in rows]}
 
@@ -334,7 +346,9 @@ class Decoder:
         rows = list(self.file.model_files())
         yield {
             name: [row[i] for row in rows]
-            for i, name in enumerate(("model_file", "path", "size_bytes", "mtime_ns", "header_hash"))
+            for i, name in enumerate(
+                ("model_file", "path", "size_bytes", "mtime_ns", "header_hash")
+            )
         }
 
     def _metadata(self, wanted: set[str], first: int, end: int | None):
@@ -392,7 +406,9 @@ class _Part:
 
     def _step_columns(self) -> dict[str, Column]:
         def numbers(of) -> NDArray[np.int64]:
-            return np.repeat(np.array([of(step) for step, _ in self._steps], np.int64), self._counts)
+            return np.repeat(
+                np.array([of(step) for step, _ in self._steps], np.int64), self._counts
+            )
 
         def texts(name: str) -> Coded:
             words = step_texts(name)
@@ -420,9 +436,15 @@ class _AccessPart(_Part):
         def joined(name: str) -> NDArray:
             return np.concatenate([getattr(rows, name) for _, rows in self._steps])
 
-        at = np.concatenate([rows.access + lookup.base[step.template] for step, rows in self._steps])
+        at = np.concatenate(
+            [rows.access + lookup.base[step.template] for step, rows in self._steps]
+        )
         part = lookup.taken(at, wanted) | self._step_columns()
-        part["access"], part["part"], part["size_bytes"] = joined("access"), joined("part"), joined("size")
+        part["access"], part["part"], part["size_bytes"] = (
+            joined("access"),
+            joined("part"),
+            joined("size"),
+        )
         if wanted & {"timestamp_ns", "duration_ns"}:
             begins, durations = [], []
             for step, rows in self._steps:
@@ -611,7 +633,9 @@ def _edges(graph: Template) -> Iterator[tuple[int, int]]:
             read(source)
         if node.output != root and all(graph.root(source) != root for source in sources):
             read(root)
-        yield from ((source, node.output) for source in dict.fromkeys(reads) if source != node.output)
+        yield from (
+            (source, node.output) for source in dict.fromkeys(reads) if source != node.output
+        )
         made_by[node.output] = n
         if node.computed:
             written_by[root] = n
