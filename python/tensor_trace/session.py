@@ -17,7 +17,7 @@ from .decoder.names import expert_name
 from .decoder.session_file import SQLITE_ERRORS
 from .decoder.sql import TemporaryTables
 from .decoder.tables import Decoder
-from .errors import NewerVersion, SessionError
+from .errors import SessionError
 from .extension import Extension, find_extension
 from .frames import frame_of
 from .schema import TABLES
@@ -53,7 +53,6 @@ class Session:
     def __init__(self, path: Path, *, reader: Reader = "auto", running: bool = False) -> None:
         self.path = path
         self._extension: Extension | None = None
-        self._decoder: Decoder | None = None
         self._tables: TemporaryTables | None = None
         found = None if reader == "decoder" else find_extension()
         if reader == "extension" and found is None:
@@ -61,22 +60,17 @@ class Session:
                 "The SQLite extension of tensor-trace is not installed. Install tensor-trace, set "
                 'TENSOR_TRACE_EXTENSION to tensor_trace.so, or use reader="decoder".'
             )
+        self._decoder = Decoder(path, running=running)
+        self._source: Extension | Decoder = self._decoder
         try:
-            self._decoder = Decoder(path, running=running)
-        except NewerVersion:
-            if found is None:
-                raise
-        if found is not None:
-            try:
+            if found is not None:
                 self._extension = Extension(path, found)
-            except SessionError:
-                if reader == "extension" or self._decoder is None:
-                    self.close()
-                    raise
-        by_extension = reader == "extension" or self._decoder is None
-        source = self._extension if by_extension else self._decoder
-        assert source is not None  # one of the branches above would have raised
-        self._source: Extension | Decoder = source
+            if self._extension is not None and reader == "extension":
+                self._source = self._extension
+        except SessionError:
+            if reader == "extension":
+                self.close()
+                raise
 
     def close(self) -> None:
         for part in (self._tables, self._extension, self._decoder):
@@ -215,11 +209,6 @@ class Session:
         if isinstance(self._source, Extension) and not (per_token or per_head):
             yield from self._source.frames("access", columns, first, end)
             return
-        if self._decoder is None:
-            raise NewerVersion(
-                f"{self.path} has a newer format version: rows per token and per head need a newer "
-                "tensor_trace."
-            )
         yield from self._decoder.accesses(
             columns,
             first,
@@ -300,10 +289,9 @@ class Session:
               tensor_name  accesses
         0  output.weight        12
         """
-        if self._extension is None and self._tables is None and self._decoder is not None:
-            self._tables = TemporaryTables(self._decoder)
-        source = self._extension or self._tables
-        assert source is not None
+        source: Extension | TemporaryTables | None = self._extension or self._tables
+        if source is None:
+            source = self._tables = TemporaryTables(self._decoder)
         try:
             cursor = source.query(statement, values)
             rows = cursor.fetchall()

@@ -11,6 +11,7 @@ import pandas as pd
 import sessions
 from tensor_trace import DamagedSession, Session
 from tensor_trace.decoder.blob import unpacked
+from tensor_trace.decoder.sql import TemporaryTables
 from tensor_trace.decoder.tables import Decoder
 from tensor_trace.extension import Extension
 from tensor_trace.schema import TABLES
@@ -64,6 +65,11 @@ class DecoderTest(unittest.TestCase):
         for table, columns in TABLES.items():
             described = extension.query(f'SELECT * FROM "{table}" LIMIT 0', ()).description
             self.assertEqual({column[0] for column in described}, set(columns), table)
+        views = "SELECT name FROM {} WHERE type = 'view'"
+        known = set(extension.query(views.format("sqlite_temp_schema"), ()).fetchall())
+        tables = TemporaryTables(Decoder(sessions.session("small")))
+        ours = set(tables._db.execute(views.format("sqlite_schema")).fetchall())
+        self.assertEqual(ours, known | {("access_total",), ("op_total",)})
         extension.close()
 
     def test_each_zstd_library_unpacks_the_same(self) -> None:
