@@ -36,7 +36,7 @@ export const PANELS: readonly Panel[] = [
     title: 'Map',
     needs: 'steps',
     about:
-      'Which part of the model cost what, and when: the brighter a cell, the more time or bytes; drag to select a range, and every panel shows it.',
+      'Which part of the model cost what, and when: the stronger its colour, the more time or bytes; drag to select a range, and every panel shows it.',
     body: map,
   },
   {

@@ -8,6 +8,8 @@ export type AxisKind = 'rows' | 'count' | 'time' | 'bytes' | 'one';
 
 export interface Section extends Range {
   readonly name: string;
+  // What it is an equal part of, for example the tensor of an expert.
+  readonly of?: string;
   // Equal units that it consists of, for example the rows of a matrix.
   readonly units?: { readonly name: string; readonly size: number };
 }
@@ -17,7 +19,9 @@ export interface Axis {
   readonly name: string; // 'token', 'layer', 'file'...
   readonly whole: Range;
   readonly names: readonly string[]; // of rows, from whole.from on
-  // Adjacent units that belong together, in order: layers, files.
+  // Adjacent groups that belong together, in order: files, buffers.
+  readonly outer: readonly Section[];
+  // Adjacent units that belong together, in order: layers.
   readonly groups: readonly Section[];
   // Named parts inside the groups, in order: tensors, experts.
   readonly parts: readonly Section[];
@@ -35,6 +39,7 @@ export const axisOf = (
   name,
   whole: { from: 0, to: Math.max(1, to) },
   names: [],
+  outer: [],
   groups: [],
   parts: [],
   ...part,
@@ -91,7 +96,8 @@ export interface Label {
   readonly text: string;
 }
 
-// Labels of sections with at least `room` pixels in view, centred on their visible part.
+// Labels of sections, centred on their visible part: all with `room` pixels of their own, and of the
+// others those that have room between them. The choice stays the same while the view moves.
 export function sectionLabels(
   sections: readonly Section[],
   view: Range,
@@ -99,13 +105,43 @@ export function sectionLabels(
   room: number,
 ): readonly Label[] {
   const scale = pixels / spanOf(view);
-  return sectionsIn(sections, view).flatMap((section) => {
+  const named = sections.filter(({ name }) => name !== '');
+  const chosen: Section[] = [];
+  let end = -Infinity; // of the last label; in pixels
+  named.forEach((section, i) => {
+    const isWide = spanOf(section) * scale >= room;
+    const middle = ((section.from + section.to) / 2) * scale;
+    const next = named[i + 1];
+    const isInWay =
+      next !== undefined &&
+      spanOf(next) * scale >= room &&
+      ((next.from + next.to) / 2) * scale - middle < room;
+    if (!isWide && (middle - end < room || isInWay)) return;
+    chosen.push(section);
+    end = middle;
+  });
+  return sectionsIn(chosen, view).flatMap((section) => {
     const { from, to } = clip(section, view);
-    return (to - from) * scale >= room ? [{ from, to, text: section.name }] : [];
+    const least = Math.min(room, spanOf(section) * scale) * 0.999;
+    return (to - from) * scale >= least ? [{ from, to, text: section.name }] : [];
   });
 }
 
-// Labels of parts, and where a part has the room, of its units: "row 512".
+const MOST_LEFT_OUT = 4; // then only every fourth row has a name; less says nothing
+
+// How many rows share a label: 1, 2, 4...
+export function rowsPerLabel(pitch: number, room: number): number {
+  let every = 1;
+  while (every * pitch < room) every *= 2;
+  return every;
+}
+
+// Whether rows in groups have names of their own.
+export const namesRows = (pitch: number, room: number): boolean =>
+  rowsPerLabel(pitch, room) <= MOST_LEFT_OUT;
+
+// Labels of parts, and where a part has the room, of its units: "row 512". Equal parts of one whole
+// that have no room share a label, or every second or fourth one has a label.
 export function partLabels(
   parts: readonly Section[],
   view: Range,
@@ -113,10 +149,10 @@ export function partLabels(
   room: number,
 ): readonly Label[] {
   const scale = pixels / spanOf(view);
-  return sectionsIn(parts, view).flatMap((part) => {
+  return joined(sectionsIn(parts, view), scale, room).flatMap((part) => {
     const { from, to } = clip(part, view);
     const whole = { from, to, text: part.name };
-    if ((to - from) * scale < room) return [];
+    if ((to - from) * scale < Math.min(room, spanOf(part) * scale) * 0.999) return [];
     if (!part.units || (to - from) * scale < 5 * room) return [whole];
     const { name, size } = part.units;
     const step = Math.max(1, tickStep(size * scale, 2 * room));
@@ -130,6 +166,28 @@ export function partLabels(
   });
 }
 
+// The parts that are labelled.
+export function joined(parts: readonly Section[], scale: number, room: number): readonly Section[] {
+  const found: Section[] = [];
+  for (let at = 0; at < parts.length;) {
+    const first = parts[at];
+    let end = at + 1;
+    while (first?.of !== undefined && parts[end]?.of === first.of) end += 1;
+    const run = parts.slice(at, end);
+    at = end;
+    if (!first) continue;
+    const whole = { name: first.of ?? '', from: first.from, to: run.at(-1)?.to ?? first.to };
+    const pitch = spanOf(first) * scale;
+    if (run.length === 1 || pitch >= room)
+      found.push(...run.filter((one) => spanOf(one) * scale >= room)); // prettier-ignore
+    else if (namesRows(pitch, room))
+      found.push(...run.filter((_, i) => i % rowsPerLabel(pitch, room) === 0));
+    else if (spanOf(whole) * scale >= room)
+      found.push({ ...whole, name: `${whole.name}, experts` });
+  }
+  return found;
+}
+
 // The unit of a part at a position: "row 512"; null: it has no units.
 export function unitText({ from, units }: Section, at: number): string | null {
   return units ? `${units.name} ${formatCount(Math.floor((at - from) / units.size))}` : null;
@@ -139,8 +197,7 @@ export function unitText({ from, units }: Section, at: number): string | null {
 // usually special, is always labelled.
 export function rowLabels(axis: Axis, view: Range, pixels: number, room: number): readonly Label[] {
   const pitch = pixels / spanOf(view);
-  let every = 1;
-  while (every * pitch < room) every *= 2;
+  const every = rowsPerLabel(pitch, room);
   const first = Math.max(axis.whole.from, Math.floor(view.from));
   const last = Math.min(axis.whole.to, Math.ceil(view.to));
   const labels: Label[] = [];
@@ -242,9 +299,13 @@ export function rangeText(axis: Axis, { from, to }: Range): string {
     case 'bytes': {
       const inside = sectionAt(axis.parts, from);
       if (inside && to <= inside.to) return `${inside.name}, ${formatBytes(Math.round(to - from))}`;
-      const group = sectionAt(axis.groups, from);
-      if (group && group.name !== '' && to <= group.to)
-        return `${group.name}, ${formatBytes(Math.round(to - from))}`;
+      const around = [axis.outer, axis.groups]
+        .map((sections) => sectionAt(sections, from))
+        .filter((one) => one !== null && one.name !== '' && to <= one.to);
+      if (around.length > 0) {
+        const names = around.map((one) => one?.name ?? '').join(' ');
+        return `${names}, ${formatBytes(Math.round(to - from))}`;
+      }
       return `${axis.name} ${formatBytes(Math.floor(from))} – ${formatBytes(Math.ceil(to))}`;
     }
     case 'one':

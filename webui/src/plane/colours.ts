@@ -1,5 +1,6 @@
 // Colour scales: from a fraction 0..1 to a colour. All but heat are suitable for colour blindness;
-// the brightness of all but heat increases monotonically.
+// the brightness of all but heat increases monotonically. On a light page they run the other way, so
+// that the largest values are the darkest: what stands out is what is large.
 
 export type Rgb = readonly [number, number, number];
 export type Palette = 'viridis' | 'cividis' | 'heat' | 'grey';
@@ -39,39 +40,44 @@ const HEAT: readonly Rgb[] = [
 ]; // prettier-ignore
 const GREY: readonly Rgb[] = [[45, 45, 48], [245, 245, 245]]; // prettier-ignore
 
-export function colourOf(palette: Palette, t: number): Rgb {
+export function colourOf(palette: Palette, t: number, isLight = false): Rgb {
+  const at = isLight ? 1 - t : t;
   switch (palette) {
     case 'viridis':
-      return viridis(t);
+      return viridis(at);
     case 'cividis':
-      return between(CIVIDIS, t);
+      return between(CIVIDIS, at);
     case 'heat':
       return between(HEAT, t);
     case 'grey':
-      return between(GREY, t);
+      return between(GREY, at);
   }
 }
 
 // The scale from left to right, as CSS.
-export function gradientOf(palette: Palette): string {
-  const stops = Array.from({ length: 13 }, (_, i) => `rgb(${colourOf(palette, i / 12).join(' ')})`);
+export function gradientOf(palette: Palette, isLight = false): string {
+  const stops = Array.from(
+    { length: 13 },
+    (_, i) => `rgb(${colourOf(palette, i / 12, isLight).join(' ')})`,
+  );
   return `linear-gradient(90deg, ${stops.join(', ')})`;
 }
 
 export const PALETTES: readonly Palette[] = ['viridis', 'cividis', 'heat', 'grey'];
 
-const tables = new Map<Palette, Uint32Array>();
+const tables = new Map<string, Uint32Array>();
 
 // By level: RGBA bytes as a little-endian number. Level 0 is "no value" and transparent; 1..255 are
 // the colours.
-export function coloursOf(palette: Palette): Uint32Array {
-  const known = tables.get(palette);
+export function coloursOf(palette: Palette, isLight = false): Uint32Array {
+  const key = `${palette} ${isLight}`;
+  const known = tables.get(key);
   if (known) return known;
   const table = Uint32Array.from({ length: 256 }, (_, level) => {
     if (level === 0) return 0;
-    const [r, g, b] = colourOf(palette, (level - 1) / 254);
+    const [r, g, b] = colourOf(palette, (level - 1) / 254, isLight);
     return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
   });
-  tables.set(palette, table);
+  tables.set(key, table);
   return table;
 }

@@ -5,7 +5,7 @@
 //   names of | track 1                | lanes | figures of
 //   the rows | track 2                |       | the rows
 //            | labels of the x axis   |
-import type { Axis } from './axis';
+import { joined, namesRows, type Axis, type Section } from './axis';
 import { ROOM } from './paint_text';
 import { TIP_ROOM } from '../ui/tip';
 import { moveInto, spanOf, zoomRange, panRange, type Range } from './range';
@@ -63,6 +63,7 @@ export const MIN_TEXT_COLUMN = 13; // minimum column width for text
 export interface Axes {
   readonly x: Axis;
   readonly tracks: readonly {
+    readonly title?: string;
     readonly y: Axis;
     readonly share: number;
     readonly lanes?: readonly unknown[];
@@ -77,10 +78,13 @@ export function fullX(axis: Axis, width: number): Range {
 }
 
 export function planeLayout(box: Box, { x: axis, tracks }: Axes, camera: Camera): PlaneLayout {
-  const most = Math.min(0.3 * box.w, Math.max(...tracks.map(({ y }) => gutterOf(y, Infinity))));
+  const most = Math.min(0.3 * box.w, Math.max(...tracks.map((track) => gutterOf(track, Infinity))));
   const widest = layoutWith(box, { x: axis, tracks }, camera, most);
   // Where the names of single rows have no room, the names of groups need less of it.
-  const needed = widest.tracks.map(({ y, plot, axis: of }) => gutterOf(of, plot.h / spanOf(y)));
+  const needed = tracks.map((track, i) => {
+    const { plot, y } = widest.tracks[i] ?? { plot: { h: 0 }, y: track.y.whole };
+    return gutterOf(track, plot.h / spanOf(y));
+  });
   const gutter = Math.min(most, Math.max(...needed));
   return gutter === most ? widest : layoutWith(box, { x: axis, tracks }, camera, gutter);
 }
@@ -134,21 +138,41 @@ export function laneBox({ plot }: TrackLayout, lane: number): Rect {
 }
 
 const CHARACTER = 6.4;
-const GROUP = 54;
+const NAME_GAP = 14; // beside a column of names, for the line that joins them
 const LEAST_GUTTER = 62;
-const BYTES_GUTTER = 92; // its title, and offsets
+const OFFSETS = 66;
 
-// The width of the names of an axis, of which a unit has `pitch` pixels.
-function gutterOf({ kind, names, groups, parts }: Axis, pitch: number): number {
-  const group = groups.length > 1 ? GROUP : 0;
-  const width = (texts: readonly string[]): number =>
-    26 + CHARACTER * texts.reduce((most, text) => Math.max(most, text.length), 0);
+const widthOf = (texts: readonly string[]): number =>
+  CHARACTER * texts.reduce((most, text) => Math.max(most, text.length), 0);
+
+const namesOf = (sections: readonly Section[]): readonly string[] =>
+  sections.map(({ name }) => name);
+
+// The widths of the columns of names: of what is around the groups, and of the groups; 0: none.
+export function nameColumns({ outer, groups }: Axis): {
+  readonly outer: number;
+  readonly groups: number;
+} {
+  const column = (sections: readonly Section[]): number =>
+    sections.length > 1 ? NAME_GAP + widthOf(namesOf(sections)) : 0;
+  return { outer: column(outer), groups: column(groups) };
+}
+
+// The width of the names of a track, of which a unit has `pitch` pixels.
+function gutterOf({ title = '', y }: Axes['tracks'][number], pitch: number): number {
+  const { kind, names, parts } = y;
+  const columns = nameColumns(y);
+  const around = columns.outer + columns.groups;
+  const least = Math.max(LEAST_GUTTER, 10 + widthOf([title]));
+  const own = (texts: readonly string[]): number =>
+    texts.length === 0 ? 0 : Math.min(190, 26 + widthOf(texts));
   if (kind === 'bytes') {
-    const named = parts.filter((part) => spanOf(part) * pitch >= ROOM).map(({ name }) => name);
-    return Math.max(BYTES_GUTTER, Math.min(184, group + width(named)));
+    const named = own(namesOf(pitch === Infinity ? parts : joined(parts, pitch, ROOM)));
+    return Math.max(least, around + Math.max(named, around > 0 ? 0 : OFFSETS));
   }
-  if (kind !== 'rows' || (group > 0 && pitch < ROOM)) return LEAST_GUTTER;
-  return Math.max(LEAST_GUTTER, group + Math.min(190, width(names.slice(0, 4096))));
+  if (kind !== 'rows') return least;
+  const isNamed = columns.groups === 0 || namesRows(pitch, ROOM);
+  return Math.max(least, around + (isNamed ? own(names.slice(0, 4096)) : 0));
 }
 
 function bottomOf(axis: Axis, column: number): number {

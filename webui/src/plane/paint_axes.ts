@@ -1,5 +1,6 @@
 // Paints the names of the rows and the labels of the x axis of a plane.
 import {
+  namesRows,
   partLabels,
   rowLabels,
   sectionLabels,
@@ -7,14 +8,22 @@ import {
   ticks,
   type Axis,
   type Label,
+  type Section,
 } from './axis';
-import { MIN_TEXT_COLUMN, xOf, yOf, type PlaneLayout, type TrackLayout } from './layout';
+import {
+  MIN_TEXT_COLUMN,
+  nameColumns,
+  xOf,
+  yOf,
+  type PlaneLayout,
+  type TrackLayout,
+} from './layout';
 import type { Ctx } from './paint_cells';
 import { fitted, ROOM } from './paint_text';
 import { spanOf } from './range';
 import type { PlaneTheme } from './theme';
 
-// The names of the rows, left of the plot: of groups in a first column if there are parts or
+// The names of the rows, left of the plot: of groups in columns of their own if there are parts or
 // rows with names of their own.
 export function paintNames(
   ctx: Ctx,
@@ -23,52 +32,83 @@ export function paintNames(
   title: string,
   theme: PlaneTheme,
 ): void {
-  const { plot, y, axis } = track;
+  const { plot, axis } = track;
   ctx.font = `11px ${theme.sans}`;
   ctx.textBaseline = 'alphabetic';
   ctx.textAlign = 'left';
   ctx.fillStyle = theme.dim;
   ctx.fillText(fitted(ctx, title, layout.gutter - 8), 6, plot.y - 4);
-  const isGrouped = axis.groups.length > 1;
-  const groups = isGrouped ? sectionLabels(axis.groups, y, plot.h, ROOM) : [];
-  const fine =
-    axis.kind === 'rows'
-      ? plot.h / spanOf(y) >= ROOM || !isGrouped
-        ? rowLabels(axis, y, plot.h, ROOM)
-        : []
-      : axis.kind === 'bytes'
-        ? partLabels(axis.parts, y, plot.h, ROOM)
-        : axis.kind === 'one'
-          ? []
-          : ticks(axis, y, plot.h, 26);
-  const left = isGrouped ? 46 : 6;
-  const line = (label: Label): number => yOf(track, (label.from + label.to) / 2);
-  ctx.textBaseline = 'middle';
-  if (isGrouped) {
-    ctx.fillStyle = theme.line;
-    for (const { from, to } of sectionsIn(axis.groups, y)) {
-      const [y0, y1] = [
-        Math.max(plot.y, yOf(track, from)),
-        Math.min(plot.y + plot.h, yOf(track, to)),
-      ];
-      if (y1 - y0 >= 3) ctx.fillRect(left - 4, y0 + 1, 2, y1 - y0 - 2);
-    }
-    ctx.fillStyle = theme.dim;
-    for (const label of groups) ctx.fillText(fitted(ctx, label.text, left - 12), 6, line(label));
-  }
+  const columns = nameColumns(axis);
+  paintGroups(ctx, track, axis.outer, { x: 0, w: columns.outer }, theme);
+  paintGroups(ctx, track, axis.groups, { x: columns.outer, w: columns.groups }, theme);
+  const left = columns.outer + columns.groups;
   ctx.textAlign = 'right';
-  for (const label of fine) {
-    // The first and the last label stay inside the plot.
-    const at = line(label);
-    if (at < plot.y || at > plot.y + plot.h) continue;
-    const inside = Math.max(plot.y + 6, Math.min(plot.y + plot.h - 6, at));
-    ctx.fillStyle = theme.dim;
-    ctx.fillText(fitted(ctx, label.text, layout.gutter - left - 10), plot.x - 8, inside);
+  ctx.fillStyle = theme.dim;
+  paintTexts(track, fineLabels(track, left > 0), (text, at) => {
+    ctx.fillText(fitted(ctx, text, layout.gutter - left - 10), plot.x - 8, at);
+  });
+}
+
+// The first and the last label stay inside the plot. None is over another one.
+function paintTexts(
+  track: TrackLayout,
+  labels: readonly Label[],
+  paint: (text: string, at: number) => void,
+): void {
+  const { y: top, h } = track.plot;
+  let last = -Infinity;
+  for (const { from, to, text } of labels) {
+    const at = yOf(track, (from + to) / 2);
+    if (at < top || at > top + h) continue;
+    const inside = Math.max(top + 6, Math.min(top + h - 6, at));
+    if (inside - last < ROOM - 1) continue;
+    last = inside;
+    paint(text, inside);
   }
-  // Where nothing has room, offsets.
-  if (axis.kind !== 'bytes' || fine.length + groups.length > 0) return;
-  for (const label of ticks(axis, y, plot.h, 26))
-    ctx.fillText(label.text, plot.x - 8, Math.max(plot.y + 6, line(label)));
+}
+
+// The names of single rows or parts; without any name, offsets.
+function fineLabels({ plot, y, axis }: TrackLayout, isGrouped: boolean): readonly Label[] {
+  switch (axis.kind) {
+    case 'rows':
+      return !isGrouped || namesRows(plot.h / spanOf(y), ROOM)
+        ? rowLabels(axis, y, plot.h, ROOM)
+        : [];
+    case 'bytes': {
+      const labels = partLabels(axis.parts, y, plot.h, ROOM);
+      return labels.length > 0 || isGrouped ? labels : ticks(axis, y, plot.h, 26);
+    }
+    case 'one':
+      return [];
+    default:
+      return ticks(axis, y, plot.h, 26);
+  }
+}
+
+// A column of names, with a line along each group.
+function paintGroups(
+  ctx: Ctx,
+  track: TrackLayout,
+  groups: readonly Section[],
+  { x, w }: { readonly x: number; readonly w: number },
+  theme: PlaneTheme,
+): void {
+  const { plot, y } = track;
+  if (w === 0) return;
+  ctx.textBaseline = 'middle';
+  ctx.textAlign = 'left';
+  ctx.fillStyle = theme.line;
+  for (const { from, to } of sectionsIn(groups, y)) {
+    const [y0, y1] = [
+      Math.max(plot.y, yOf(track, from)),
+      Math.min(plot.y + plot.h, yOf(track, to)),
+    ];
+    if (y1 - y0 >= 3) ctx.fillRect(x + w - 4, y0 + 1, 2, y1 - y0 - 2);
+  }
+  ctx.fillStyle = theme.dim;
+  paintTexts(track, sectionLabels(groups, y, plot.h, ROOM), (text, at) => {
+    ctx.fillText(fitted(ctx, text, w - 8), x + 6, at);
+  });
 }
 
 export function paintLabels(ctx: Ctx, layout: PlaneLayout, axis: Axis, theme: PlaneTheme): void {

@@ -25,25 +25,26 @@ export function clipped(ctx: Ctx, { x, y, w, h }: Rect, paint: () => void): void
 }
 
 interface Painted extends Colouring {
+  readonly isLight: boolean;
   readonly image: OffscreenCanvas;
 }
 const painted = new WeakMap<Raster, Painted>();
 
 // The coloured cells, one pixel each. Kept until the colours change.
-function imageOf(raster: Raster, colouring: Colouring): OffscreenCanvas {
+function imageOf(raster: Raster, colouring: Colouring, { isLight }: PlaneTheme): OffscreenCanvas {
   const { palette, scale, shown } = colouring;
   const known = painted.get(raster);
-  if (known?.palette === palette && sameScale(known.scale, scale) && known.shown === shown)
-    return known.image;
+  const isSame = known?.palette === palette && known.shown === shown && known.isLight === isLight;
+  if (isSame && sameScale(known.scale, scale)) return known.image;
   const data = new ImageData(raster.width, raster.height);
   const pixels = new Uint32Array(data.data.buffer);
-  const colours = coloursOf(palette);
+  const colours = coloursOf(palette, isLight);
   levelsOf(raster, scale, shown).forEach((level, i) => {
     pixels[i] = colours[level] ?? 0;
   });
   const image = new OffscreenCanvas(raster.width, raster.height);
   image.getContext('2d')?.putImageData(data, 0, 0);
-  painted.set(raster, { ...colouring, image });
+  painted.set(raster, { ...colouring, isLight, image });
   return image;
 }
 
@@ -64,7 +65,7 @@ export function paintCells(
       ctx.fillStyle = theme.back;
       ctx.fillRect(x0, y0, x1 - x0, y1 - y0);
       ctx.imageSmoothingEnabled = false;
-      ctx.drawImage(imageOf(raster, colouring), x0, y0, x1 - x0, y1 - y0);
+      ctx.drawImage(imageOf(raster, colouring, theme), x0, y0, x1 - x0, y1 - y0);
     }
   });
 }

@@ -1,7 +1,7 @@
 // Text in a canvas.
 import type { Ctx } from './paint_cells';
 
-export const ROOM = 13; // height of a label
+export const ROOM = 12; // height of a label
 
 const fittedTexts = new Map<string, string>();
 

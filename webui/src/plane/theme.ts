@@ -2,6 +2,7 @@
 import type { LaneState } from './scene';
 
 export interface PlaneTheme {
+  readonly isLight: boolean;
   readonly back: string;
   readonly text: string;
   readonly dim: string;
@@ -21,6 +22,7 @@ export function themeOf(element: Element): PlaneTheme {
   const style = getComputedStyle(element);
   const of = (name: string): string => style.getPropertyValue(name).trim();
   return {
+    isLight: of('color-scheme') === 'light',
     back: of('--panel'),
     text: of('--text'),
     dim: of('--text-dim'),

@@ -107,7 +107,7 @@ function SessionStrip({ store, session }: { store: Store; session: OpenSession }
   return (
     <section class="strip" aria-label="Memory" data-active={session.active.value}>
       <Chart store={store} session={session} graph={graph} bands={bands} ops={ops} />
-      {graph && <Key session={session} />}
+      {graph && <Key store={store} session={session} />}
       <Figures store={store} session={session} />
     </section>
   );
@@ -117,7 +117,7 @@ const KEY_HINT =
   'Colour of weights: the time of their layer in this step, logarithmic. Grey: the KV cache or recurrent state, whose own time is not known, and the compute buffers, which all layers share. A frame marks what the selected op touches, or the layer of the selected weight in the file; while the model runs, what the running op touches glows.';
 
 // What the colours mean.
-function Key({ session }: { session: OpenSession }) {
+function Key({ store, session }: { store: Store; session: OpenSession }) {
   const step = session.step.value;
   return (
     <div class="strip-key" title={KEY_HINT}>
@@ -126,7 +126,7 @@ function Key({ session }: { session: OpenSession }) {
         fast
         <i
           class="colour-scale"
-          style={{ background: gradientOf(STRIP_PALETTE) }}
+          style={{ background: gradientOf(STRIP_PALETTE, store.theme.value === 'light') }}
           aria-hidden="true"
         />
         slow
@@ -270,7 +270,7 @@ function bandText(session: OpenSession, { bands }: Bands, index: number): readon
   const hasTime = time !== undefined && isTimed(memory);
   return [
     `${MEMORY_NAMES[memory]}, ${where}: size ${formatBytes(bytes)} (${exactBytes(bytes)})`,
-    ...(hasTime ? [`Colour: time of the layer in step ${step ?? 0}, ${formatNs(time)}; bright is slow.`] : []),
+    ...(hasTime ? [`Colour: time of the layer in step ${step ?? 0}, ${formatNs(time)}; the scale on the right shows what is slow.`] : []),
     ...(session.active.peek() ? ['What the running op touches glows.'] : []),
     'Click shows it in the map.',
   ]; // prettier-ignore

@@ -71,7 +71,7 @@ export class StripChart {
     if (this.canvas.height !== Math.round(h * ratio)) this.canvas.height = Math.round(h * ratio);
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     ctx.clearRect(0, 0, w, h);
-    const colours = coloursOf(STRIP_PALETTE);
+    const colours = coloursOf(STRIP_PALETTE, theme.isLight);
     const largest = times.reduce((a, b) => Math.max(a, b), 0);
     const least = times.reduce((a, b) => (b > 0 ? Math.min(a, b) : a), largest);
     const scale: Scale = { min: least * 0.8, max: largest, clips: false, log: true };

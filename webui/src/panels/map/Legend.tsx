@@ -13,6 +13,7 @@ const NO_LIMIT = 1e15; // larger than every value
 interface Props {
   readonly scale: ReadonlySignal<Scale>;
   readonly palette: Palette;
+  readonly isLight: boolean; // the page
   readonly unit: Unit;
   readonly shown: ValueRange;
   readonly show: (shown: ValueRange) => void;
@@ -22,7 +23,7 @@ export function Legend(props: Props) {
   return props.scale.value.max > 0 ? <Bar {...props} of={props.scale.value} /> : null;
 }
 
-function Bar({ of: scale, palette, unit, shown, show }: Props & { of: Scale }) {
+function Bar({ of: scale, palette, isLight, unit, shown, show }: Props & { of: Scale }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const from = useRef<number | null>(null);
   useLayoutEffect(() => {
@@ -34,10 +35,10 @@ function Bar({ of: scale, palette, unit, shown, show }: Props & { of: Scale }) {
       const isShown = !shown || (at >= (low ?? 0) - 0.005 && at <= (high ?? 1) + 0.005);
       ctx.globalAlpha = isShown ? 1 : 0.15;
       ctx.clearRect(x, 0, 1, 1);
-      ctx.fillStyle = `rgb(${colourOf(palette, at).join(' ')})`;
+      ctx.fillStyle = `rgb(${colourOf(palette, at, isLight).join(' ')})`;
       ctx.fillRect(x, 0, 1, 1);
     }
-  }, [palette, shown, shown && scale]);
+  }, [palette, isLight, shown, shown && scale]);
   const select = (x: number): void => {
     if (from.current === null) return;
     const [a, b] = [from.current, x / WIDTH].sort((p, q) => p - q) as [number, number];

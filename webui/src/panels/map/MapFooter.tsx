@@ -43,6 +43,7 @@ export function MapFooter({ store, session, model, plane, scale }: Props) {
         <Legend
           scale={scale}
           palette={options.palette}
+          isLight={store.theme.value === 'light'}
           unit={unitOf(options, tracksOf(options.y)[0] ?? 'layer')}
           shown={options.shown}
           show={(shown) => {

@@ -1,5 +1,4 @@
-// The tensors in the buffers of a session: the KV cache, repacked weights. Compute buffers are
-// shared by many tensors, one after the other, and have no names.
+// The tensors in the buffers of a session: the KV cache, repacked weights, and what is computed.
 import { ok } from '../../result';
 import { perSession, templateOf } from '../../state/per_session';
 import { Resource } from '../../state/resource';
@@ -15,11 +14,12 @@ export const bufferTensorsOf = perSession((session) => {
       const rows = await api.query(session.id, bufferSql(step), 10_000, signal);
       if (!rows.ok) return rows;
       const merged = new Map<string, BufferTensor>();
-      for (const [text, from, to] of rows.value.rows) {
+      for (const [text, from, to, source] of rows.value.rows) {
         const name = baseName(String(text));
         const known = merged.get(name);
         merged.set(name, {
           name,
+          source: String(source),
           from: Math.min(known?.from ?? Infinity, Number(from)),
           to: Math.max(known?.to ?? 0, Number(to)),
         });
@@ -32,5 +32,6 @@ export const bufferTensorsOf = perSession((session) => {
 });
 
 const bufferSql = (step: number): string =>
-  `SELECT tensor_name, min(tensor_ptr), max(tensor_ptr + tensor_bytes) FROM access
-   WHERE step = ${step} AND memory_source IN ('kv', 'repacked', 'buffer') GROUP BY tensor_name`;
+  `SELECT tensor_name, min(tensor_ptr), max(tensor_ptr + tensor_bytes), min(memory_source)
+   FROM access
+   WHERE step = ${step} AND memory_source IN ('kv', 'repacked', 'compute', 'input') GROUP BY tensor_name`;

@@ -24,7 +24,7 @@ export function axisFrom(axis: PictureAxis, more: Partial<Axis> = {}): Axis {
     });
   }
   if (axis.unit === 'byte') {
-    return axisOf('bytes', name, axis.size, { groups: sectionsOf(axis), ...more });
+    return axisOf('bytes', name, axis.size, { outer: sectionsOf(axis), ...more });
   }
   if (NUMBERED.includes(axis.axis)) return axisOf('count', name, axis.size, more);
   const text = ROW_NAMES[axis.axis];
@@ -102,7 +102,7 @@ export function groupsOfNames(names: readonly string[]): readonly Section[] {
     const layer = layerOfName(name);
     if (layer === null) return;
     const last = groups.at(-1);
-    const text = `blk.${layer}`;
+    const text = `layer ${layer}`;
     if (last?.name === text) last.to = i + 1;
     else groups.push({ name: text, from: i, to: i + 1 });
   });
@@ -154,16 +154,21 @@ export function weightPlaces(
 // A tensor in a buffer: its name and addresses.
 export interface BufferTensor {
   readonly name: string;
+  readonly source: string; // of its memory
   readonly from: number; // address
   readonly to: number;
 }
 
 // The tensors of the buffers, by position on the axis. Its sections are ranges of addresses.
+export interface BufferPlace extends Place {
+  readonly source: string; // of its memory
+}
+
 export function bufferPlaces(
   tensors: readonly BufferTensor[],
   sections: PictureAxis['sections'],
-): readonly Place[] {
-  const places = tensors.flatMap(({ name, from, to }): readonly Place[] => {
+): readonly BufferPlace[] {
+  const places = tensors.flatMap(({ name, source, from, to }): readonly BufferPlace[] => {
     const section = sections.find(
       (one) => from >= one.origin && from < one.origin + (one.to - one.from),
     );
@@ -178,6 +183,7 @@ export function bufferPlaces(
         layer,
         experts: 0,
         rowBytes: 0,
+        source,
       },
     ];
   });
@@ -190,16 +196,33 @@ export function bufferPlaces(
 // Views have the name of their tensor.
 export const baseName = (name: string): string => name.replace(/ \(.*\)$/, '');
 
-// What the buffers of a section are for, from the tensors in it.
-export function bufferGroups(
+// What the buffers are for, from the tensors in them.
+export function buffersOf(
   sections: readonly Section[],
-  places: readonly Place[],
+  places: readonly BufferPlace[],
 ): readonly Section[] {
   return sections.map((section) => {
-    const inside = places.filter(({ from }) => from >= section.from && from < section.to);
-    const isCache = inside.some(({ name }) => name.startsWith('cache_'));
-    const name = /repack/i.test(section.name) ? 'repack' : isCache ? 'KV' : section.name;
-    return { ...section, name };
+    const found = new Set(places.flatMap((one) => (liesIn(one, section) ? [one.source] : [])));
+    const source = ['repacked', 'kv', 'compute', 'input'].find((one) => found.has(one));
+    return { ...section, name: source === 'kv' ? 'KV' : (source ?? section.name) };
+  });
+}
+
+const liesIn = (place: Range, { from, to }: Range): boolean =>
+  place.from >= from && place.from < to;
+
+// Many tensors use the memory of these one after the other.
+export const isShared = ({ source }: BufferPlace): boolean =>
+  source === 'compute' || source === 'input';
+
+// The layers in the buffers that belong to them.
+export function layersInBuffers(
+  sections: readonly Section[],
+  places: readonly BufferPlace[],
+): readonly Section[] {
+  return sections.flatMap((section) => {
+    const inside = places.filter((one) => !isShared(one) && liesIn(one, section));
+    return inside.length > 0 ? layersOf(inside) : [{ ...section, name: '' }];
   });
 }
 
@@ -207,7 +230,7 @@ export function bufferGroups(
 export function layersOf(places: readonly Place[]): readonly Section[] {
   const groups: { name: string; from: number; to: number }[] = [];
   for (const { layer, from, to } of places) {
-    const text = layer === null ? '' : `blk.${layer}`;
+    const text = layer === null ? '' : `layer ${layer}`;
     const last = groups.at(-1);
     if (last?.name === text) last.to = Math.max(last.to, to);
     else groups.push({ name: text, from, to });
@@ -219,21 +242,16 @@ export function layersOf(places: readonly Place[]): readonly Section[] {
 export const shortName = (name: string): string =>
   name.replace(/^blk\.\d+\./, '').replace(/\.weight$/, '');
 
-// With the layer, where no group names it: "blk.3 attn_q".
-export const layeredName = (name: string): string =>
-  name.replace(/^(blk\.\d+)\./, '$1 ').replace(/\.weight$/, '');
-
 // The parts of the axis: tensors, and inside large ones of experts the experts.
-export function partsOf(
-  places: readonly Place[],
-  nameOf: (name: string) => string = shortName,
-): readonly Section[] {
-  return places.flatMap(({ name, from, to, experts, rowBytes }): readonly Section[] => {
+export function partsOf(places: readonly Place[]): readonly Section[] {
+  return places.flatMap(({ name: tensor, from, to, experts, rowBytes }): readonly Section[] => {
+    const name = shortName(tensor);
     const units = rowBytes > 0 ? { units: { name: 'row', size: rowBytes } } : {};
-    if (experts === 0) return [{ name: nameOf(name), from, to, ...units }];
+    if (experts === 0) return [{ name, from, to, ...units }];
     const size = (to - from) / experts;
     return Array.from({ length: experts }, (_, i) => ({
-      name: `${nameOf(name)} expert ${i}`,
+      name: `${name} expert ${i}`,
+      of: name,
       from: from + i * size,
       to: from + (i + 1) * size,
       ...units,

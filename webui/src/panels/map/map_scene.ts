@@ -10,12 +10,13 @@ import { graphOf } from '../../state/per_session';
 import { bufferTensorsOf } from './buffer_tensors';
 import {
   axisFrom,
-  bufferGroups,
   bufferPlaces,
+  buffersOf,
   generatedFrom,
+  isShared,
   layerAxis,
+  layersInBuffers,
   layersOf,
-  layeredName,
   partsOf,
   phaseRange,
   promptSteps,
@@ -142,8 +143,9 @@ export class MapScene {
       const axis = axisFrom(y);
       return {
         ...axis,
-        groups: bufferGroups(axis.groups, places),
-        parts: partsOf(places, layeredName),
+        outer: buffersOf(axis.outer, places),
+        groups: layersInBuffers(axis.outer, places),
+        parts: partsOf(places.filter((one) => !isShared(one))),
       };
     }
     if (name === 'op') {

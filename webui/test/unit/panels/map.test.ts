@@ -6,7 +6,8 @@ import {
   groupsOfNames,
   layersOf,
   partsOf,
-  layeredName,
+  buffersOf,
+  layersInBuffers,
   outputOf,
   phaseRange,
   promptSteps,
@@ -202,8 +203,8 @@ describe('axes', () => {
   it('of a file have layers, tensors and experts', () => {
     expect(layersOf(places)).toEqual([
       { name: '', from: 100, to: 200 },
-      { name: 'blk.0', from: 200, to: 500 },
-      { name: 'blk.1', from: 500, to: 900 },
+      { name: 'layer 0', from: 200, to: 500 },
+      { name: 'layer 1', from: 500, to: 900 },
     ]);
     expect(partsOf(places).map(({ name, from }) => [name, from])).toEqual([
       ['token_embd', 100],
@@ -227,8 +228,8 @@ describe('axes', () => {
       'result_norm',
     ];
     expect(groupsOfNames(names)).toEqual([
-      { name: 'blk.0', from: 1, to: 4 },
-      { name: 'blk.1', from: 4, to: 5 },
+      { name: 'layer 0', from: 1, to: 4 },
+      { name: 'layer 1', from: 4, to: 5 },
     ]);
     expect(groupsOfNames(['a', 'b'])).toEqual([]);
   });
@@ -357,11 +358,33 @@ describe('the names of rows', () => {
     expect(withOpTypes(axis, () => null).names).toEqual(axis.names);
   });
 
-  it('of buffers have the layer', () => {
-    const name = 'blk.3.ffn_gate_exps.weight';
-    expect(layeredName(name)).toBe('blk.3 ffn_gate_exps');
-    const place = { name, from: 0, to: 8, layer: 3, experts: 0, rowBytes: 0 };
-    expect(partsOf([place], layeredName)[0]?.name).toBe('blk.3 ffn_gate_exps');
+  it('of buffers say what they are for, and have layers, except compute buffers', () => {
+    const place = (name: string, source: string, layer: number | null, from: number) => ({
+      name, source, layer, from, to: from + 50, experts: 0, rowBytes: 0,
+    }); // prettier-ignore
+    const places = [
+      place('blk.0.attn_q.weight', 'repacked', 0, 0),
+      place('blk.1.attn_q.weight', 'repacked', 1, 50),
+      place('cache_k_l0', 'kv', 0, 100),
+      place('Qcur-0', 'compute', 0, 200),
+    ];
+    const sections = [
+      { name: 'AMX', from: 0, to: 100 },
+      { name: 'CPU', from: 100, to: 200 },
+      { name: 'CPU', from: 200, to: 300 },
+    ];
+    expect(buffersOf(sections, places).map(({ name }) => name)).toEqual([
+      'repacked',
+      'KV',
+      'compute',
+    ]);
+    expect(layersInBuffers(sections, places)).toEqual([
+      { name: 'layer 0', from: 0, to: 50 },
+      { name: 'layer 1', from: 50, to: 100 },
+      { name: 'layer 0', from: 100, to: 150 },
+      { name: '', from: 200, to: 300 },
+    ]);
+    expect(partsOf(places)[0]?.name).toBe('attn_q');
   });
 });
 

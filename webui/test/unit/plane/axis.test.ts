@@ -73,6 +73,7 @@ describe('sections', () => {
   it('are labelled in the middle of their visible part if there is room', () => {
     expect(sectionLabels(sections, { from: 5, to: 45 }, 400, 30)).toEqual([
       { from: 5, to: 10, text: 'a' },
+      { from: 10, to: 12, text: 'b' }, // small, but with room to the others
       { from: 20, to: 45, text: 'c' },
     ]);
   });

@@ -1,0 +1,156 @@
+// The names of the rows of the map, of models with many layers: always some of them, never over each
+// other. What is painted is observed, because a canvas has no text.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { mapPanel } from './map_panel';
+import { makeModel } from './models';
+import { PageFixture } from './page_fixture';
+
+let folder = '';
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tt-names-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+interface Painted {
+  readonly text: string;
+  readonly x: number;
+  readonly y: number;
+}
+
+const LEAST_DISTANCE = 11; // height of the letters
+const SIZES = [
+  { width: 1440, height: 900 },
+  { width: 1920, height: 1080 },
+] as const;
+
+// The texts left of the plot, of the newest picture.
+async function namesIn(fixture: PageFixture): Promise<readonly Painted[]> {
+  await mapPanel(fixture).settled();
+  return fixture.page.evaluate(() => {
+    const { texts } = globalThis as unknown as { texts: (Painted & { plot: number })[] };
+    return texts.filter(({ x, plot }) => x <= plot);
+  });
+}
+
+// Observes what is written into the base of the map.
+async function observe(fixture: PageFixture): Promise<void> {
+  fixture.spoilPage();
+  await fixture.page.addInitScript(() => {
+    const observed = globalThis as unknown as { texts: unknown[] };
+    observed.texts = [];
+    let frame = -1;
+    let now = 0;
+    const count = (): void => {
+      now += 1;
+      requestAnimationFrame(count);
+    };
+    requestAnimationFrame(count);
+    const { prototype } = CanvasRenderingContext2D;
+    // eslint-disable-next-line @typescript-eslint/unbound-method
+    const write = prototype.fillText;
+    prototype.fillText = function (text, x, y) {
+      if (this.canvas.className.includes('plane-base') && this.getTransform().b === 0) {
+        if (frame !== now) observed.texts = [];
+        frame = now;
+        // Row names end, and group names begin, left of the plot.
+        const plot = this.textAlign === 'right' ? x : 200;
+        const isName = this.textBaseline === 'middle';
+        if (isName) observed.texts.push({ text, x, y, plot });
+      }
+      write.call(this, text, x, y);
+    };
+  });
+  await fixture.page.reload();
+}
+
+function expectReadable(names: readonly Painted[], least: number): void {
+  expect(names.length).toBeGreaterThanOrEqual(least);
+  for (const x of new Set(names.map((one) => one.x))) {
+    const ys = names.filter((one) => one.x === x).map(({ y }) => y);
+    ys.sort((a, b) => a - b);
+    ys.slice(1).forEach((y, i) => {
+      expect(y - (ys[i] ?? 0)).toBeGreaterThanOrEqual(LEAST_DISTANCE);
+    });
+  }
+}
+
+const isLayer = ({ text }: Painted): boolean => /^layer \d+$/.test(text);
+
+describe('the names of a model with 22 layers', () => {
+  const fixture = PageFixture.use(async () => {
+    const model = await makeModel(folder, 'small', ['--layers', '22']);
+    return ['-m', model];
+  });
+  const { preset, map } = mapPanel(fixture);
+
+  it.each(['Token × tensor', 'Op × time', 'File × time', 'Memory'])(
+    'are there in %s at both sizes',
+    async (title) => {
+      await observe(fixture);
+      await fixture.recorded(8);
+      await preset(title).click();
+      for (const size of SIZES) {
+        await fixture.page.setViewportSize(size);
+        const layers = (await namesIn(fixture)).filter(isLayer);
+        expectReadable(layers, 7);
+        expect(layers.every(({ text }) => !text.includes('…'))).toBe(true);
+      }
+    },
+  );
+
+  it('become those of tensors where there is room, at each zoom', async () => {
+    await observe(fixture);
+    await fixture.recorded(8);
+    await preset('Token × tensor').click();
+    const box = await map().locator('.plane-input').boundingBox();
+    if (!box) throw new Error('no map');
+    await namesIn(fixture);
+    await fixture.page.mouse.move(box.x + 20, box.y + box.height / 2);
+    let seen = '';
+    for (let zoom = 0; zoom < 12; zoom += 1) {
+      const names = await namesIn(fixture);
+      expectReadable(names, 3);
+      seen += names.map(({ text }) => text).join(' ');
+      await fixture.page.mouse.wheel(0, -150);
+    }
+    expect(seen).toMatch(/layer 11/);
+    expect(seen).toMatch(/blk\.1\d\.ffn_down\.weight/);
+  });
+
+  it('tell the layers of repacked weights and of the KV cache', async () => {
+    await observe(fixture);
+    await fixture.recorded(8);
+    await fixture.show(fixture.session ?? '', 'full=map', 'p.map=y:buffer,x:all,v:bytes');
+    const names = await namesIn(fixture);
+    const [buffers, layers] = [names.filter((one) => !isLayer(one)), names.filter(isLayer)];
+    expect(buffers.map(({ text }) => text)).toEqual(expect.arrayContaining(['repacked', 'KV']));
+    expectReadable(layers, 12);
+  });
+});
+
+describe('the names of a mixture of experts', () => {
+  const fixture = PageFixture.use(async () => ['-m', await makeModel(folder, 'moe', ['--layers', '6'])]); // prettier-ignore
+
+  it('are layers, then experts together, then single ones', async () => {
+    await observe(fixture);
+    await fixture.recorded(8);
+    await fixture.show(fixture.session ?? '', 'p.map=y:file,x:all,v:bytes');
+    const input = mapPanel(fixture).input();
+    const box = await input.boundingBox();
+    if (!box) throw new Error('no map');
+    await fixture.page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    let seen: string[] = [];
+    for (let zoom = 0; zoom < 14; zoom += 1) {
+      const names = await namesIn(fixture);
+      expectReadable(names, 2);
+      seen = [...seen, ...names.map(({ text }) => text)];
+      await fixture.page.mouse.wheel(0, -120);
+    }
+    expect(seen).toEqual(expect.arrayContaining([expect.stringMatching(/^layer \d$/)]));
+    expect(seen).toEqual(expect.arrayContaining([expect.stringMatching(/_exps, experts$/)]));
+    expect(seen).toEqual(expect.arrayContaining([expect.stringMatching(/_exps expert \d$/)]));
+  });
+});
