@@ -1,45 +1,72 @@
-// Fuzzy search: the letters of the query must occur in the text in this order. Matches at the
-// start of words and adjacent matches score higher, longer texts lower.
+// Search by words: every word of the query must be in the text, as the beginning of a word, as the
+// initials of words ("fsp": Full screen of the panel), or inside a word. Letters that merely occur in
+// this order are no match.
 
 export interface Match {
   readonly score: number;
   readonly indices: readonly number[]; // indices of the matching letters
 }
 
-const START_BONUS = 8;
-const ADJACENT_BONUS = 5;
-const SKIP_PENALTY = 0.2;
+const WORD_SCORE = 100; // the whole word
+const PREFIX_SCORE = 60;
+const INITIALS_SCORE = 40;
+const INSIDE_SCORE = 20;
+const LEAST_INSIDE = 3; // letters
+const LENGTH_PENALTY = 0.05; // per letter of the text
+const PLACE_PENALTY = 0.1; // per letter before the match
 
-// Returns null if a letter is missing. Spaces in the query are ignored.
+const isStart = (text: string, at: number): boolean =>
+  at === 0 || /[^\p{L}\p{N}]/u.test(text.charAt(at - 1));
+
+// Null: a word is missing.
 export function fuzzy(query: string, text: string): Match | null {
-  const letters = query.toLowerCase().replace(/\s+/g, '');
   const target = text.toLowerCase();
-  if (letters === '') return { score: 0, indices: [] };
-  let best: Match | null = null;
-  // Try each occurrence of the first letter; the rest is matched greedily.
-  for (let from = target.indexOf(letters.charAt(0)); from >= 0;) {
-    const match = matchFrom(letters, target, from);
-    if (match && (!best || match.score > best.score)) best = match;
-    from = target.indexOf(letters.charAt(0), from + 1);
-  }
-  return best;
+  const found = wordsOf(query).map((word) => bestOf(word, target));
+  if (found.some((one) => one === null)) return null;
+  const indices = [...new Set(found.flatMap((one) => one?.indices ?? []))].sort((a, b) => a - b);
+  const score = found.reduce((sum, one) => sum + (one?.score ?? 0), 0);
+  return { score: score === 0 ? 0 : score - LENGTH_PENALTY * target.length, indices };
 }
 
-function matchFrom(letters: string, target: string, from: number): Match | null {
-  const indices: number[] = [];
-  let score = 0;
-  let next = from;
-  for (const letter of letters) {
-    const found = target.indexOf(letter, next);
-    if (found < 0) return null;
-    const start = found === 0 || /[^a-z0-9]/.test(target.charAt(found - 1));
-    if (start) score += START_BONUS;
-    if (indices.length > 0 && found === next) score += ADJACENT_BONUS;
-    score -= (found - next) * SKIP_PENALTY;
-    indices.push(found);
-    next = found + 1;
+const wordsOf = (query: string): readonly string[] =>
+  query.toLowerCase().split(/\s+/).filter(Boolean);
+
+// A plural is also found as a singular.
+function bestOf(word: string, target: string): Match | null {
+  const one = word.length > 3 && word.endsWith('s') ? word.slice(0, -1) : null;
+  return matchOf(word, target) ?? (one === null ? null : matchOf(one, target));
+}
+
+function matchOf(word: string, target: string): Match | null {
+  let best: Match | null = null;
+  for (let at = target.indexOf(word); at >= 0; at = target.indexOf(word, at + 1)) {
+    const ends = !/[\p{L}\p{N}]/u.test(target.charAt(at + word.length));
+    const kind = !isStart(target, at)
+      ? word.length < LEAST_INSIDE
+        ? 0
+        : INSIDE_SCORE
+      : ends
+        ? WORD_SCORE
+        : PREFIX_SCORE;
+    const score = kind - PLACE_PENALTY * at;
+    if (kind > 0 && (!best || score > best.score))
+      best = { score, indices: Array.from(word, (_, i) => at + i) };
   }
-  return { score: score - target.length * 0.05, indices };
+  if (best) return best;
+  const initials = word.length < 2 ? null : initialsOf(word, target, 0);
+  return initials && { score: INITIALS_SCORE - PLACE_PENALTY * (initials[0] ?? 0), indices: initials }; // prettier-ignore
+}
+
+// The places of the letters, each next to the one before or at the start of a word; null: none.
+function initialsOf(letters: string, target: string, from: number): readonly number[] | null {
+  const [letter = '', ...rest] = letters;
+  for (let at = target.indexOf(letter, from); at >= 0; at = target.indexOf(letter, at + 1)) {
+    if (!isStart(target, at) && (at !== from || from === 0)) continue;
+    if (rest.length === 0) return [at];
+    const more = initialsOf(rest.join(''), target, at + 1);
+    if (more) return [at, ...more];
+  }
+  return null;
 }
 
 const EXTRA_TEXT_PENALTY = 1000; // matches that need `extraTextOf` rank last

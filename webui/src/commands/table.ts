@@ -9,17 +9,20 @@ import { titleOf } from '../state/session_list';
 import { copyText } from '../ui/clipboard';
 import type { Command } from './command';
 import { questionCommands } from './questions';
+import { exportCommands, viewCommands } from './views';
 
 export function commandsOf(store: Store, panels: readonly Panel[]): readonly Command[] {
   return [
     ...questionCommands(store),
     ...windowCommands(store),
     ...panelCommands(store, panels),
+    ...viewCommands(store),
     ...moveCommands(store),
     ...playCommands(store),
     ...zoomCommands(store),
     ...runCommands(store),
     ...sessionCommands(store),
+    ...exportCommands(store),
     ...panels.flatMap((panel) => panel.commands?.(store) ?? []),
     ...pageCommands(store),
   ];

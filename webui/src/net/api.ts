@@ -142,6 +142,12 @@ export type Api = ReturnType<typeof createApi>;
 export const fileUrl = (session: string): string => `api/v1/sessions/${id(session)}/file`;
 export const DOCS_URL = 'api/docs';
 
+export type ExportFormat = NonNullable<NonNullable<wire.ExportQuery>['format']>;
+export const exportUrl = (session: string, format: ExportFormat): string =>
+  `api/v1/sessions/${id(session)}/export?format=${format}`;
+export const reportUrl = (session: string, format: 'html' | 'md' | 'json'): string =>
+  `api/v1/sessions/${id(session)}/report?format=${format}`;
+
 // All rows of a paged list. Stops at the first page that fails.
 async function fetchAllPages<P extends { readonly total: number }, Row>(
   fetchPage: (from: number) => ApiResult<P>,

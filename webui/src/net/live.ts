@@ -4,7 +4,8 @@
 import { Mismatch } from './check';
 import { decodeOpsFrame, type OpsFrame } from './frames';
 import { liveEvent, type LiveEvent, type LiveKind } from './live_events';
-import { afterEvent, afterFrame, type LivePosition } from './live_position';
+import type { LivePosition } from './live_events';
+import { afterEvent, afterFrame } from './live_position';
 
 export type LiveStatus =
   | { readonly is: 'connecting' }

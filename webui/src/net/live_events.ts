@@ -1,9 +1,16 @@
 // The messages of /api/v1/live (api/live.md) and their checks.
 import { count, num, object, optional, str, type Check } from './check';
-import type { LivePosition } from './live_position';
 import { runState, stepSummary, token, type RunState, type StepSummary, type Token } from './types';
 
 export type LiveKind = 'token' | 'step' | 'op' | 'progress';
+
+// Index of the next token, the next step, and the next op of that step. The protocol also counts
+// routing rows; the page does not subscribe to them.
+export interface LivePosition {
+  readonly token: number;
+  readonly step: number;
+  readonly op: number;
+}
 
 interface SessionMessage {
   readonly session: string;

@@ -1,15 +1,7 @@
 // The position of a live subscription, i.e. the next message that it needs, and how each message
 // advances it (api/live.md, "Positions"). Pure functions.
 import type { OpsFrame } from './frames';
-import type { LiveEvent } from './live_events';
-
-// Index of the next token, the next step, and the next op of that step. The protocol also counts
-// routing rows; the page does not subscribe to them.
-export interface LivePosition {
-  readonly token: number;
-  readonly step: number;
-  readonly op: number;
-}
+import type { LiveEvent, LivePosition } from './live_events';
 
 // Returns null for a message that was received before; the caller ignores it.
 export function afterEvent(at: LivePosition, event: LiveEvent): LivePosition | null {

@@ -6,9 +6,10 @@
 //   the rows | track 2                |       | the rows
 //            | labels of the x axis   |
 import { joined, namesRows, type Axis, type Section } from './axis';
-import { ROOM } from './paint_text';
 import { TIP_ROOM } from '../ui/tip';
 import { moveInto, spanOf, zoomRange, panRange, type Range } from './range';
+
+export const ROOM = 12; // height of a label
 
 export interface Rect {
   readonly x: number;

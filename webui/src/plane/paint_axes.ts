@@ -12,14 +12,15 @@ import {
 } from './axis';
 import {
   MIN_TEXT_COLUMN,
+  ROOM,
   nameColumns,
   xOf,
   yOf,
   type PlaneLayout,
   type TrackLayout,
 } from './layout';
-import type { Ctx } from './paint_cells';
-import { fitted, ROOM } from './paint_text';
+import type { Ctx } from './canvas';
+import { fitted } from './paint_text';
 import { spanOf } from './range';
 import type { PlaneTheme } from './theme';
 

@@ -1,27 +1,17 @@
 // Paints the cells of a plane. Layout, values and colours are computed before.
 import { sectionsIn, type Axis } from './axis';
 import { coloursOf, type Palette } from './colours';
-import { xOf, yOf, type PlaneLayout, type Rect, type TrackLayout } from './layout';
+import { clipped, type Ctx } from './canvas';
+import { xOf, yOf, type PlaneLayout, type TrackLayout } from './layout';
 import { levelsOf, type Raster, type ValueRange } from './raster';
 import { spanOf } from './range';
 import { sameScale, type Scale } from './scale';
 import type { PlaneTheme } from './theme';
 
-export type Ctx = CanvasRenderingContext2D;
-
 export interface Colouring {
   readonly palette: Palette;
   readonly scale: Scale;
   readonly shown: ValueRange;
-}
-
-export function clipped(ctx: Ctx, { x, y, w, h }: Rect, paint: () => void): void {
-  ctx.save();
-  ctx.beginPath();
-  ctx.rect(x, y, w, h);
-  ctx.clip();
-  paint();
-  ctx.restore();
 }
 
 interface Painted extends Colouring {

@@ -2,7 +2,7 @@
 // units that is in a state.
 import { sectionsIn } from './axis';
 import { laneBox, type TrackLayout } from './layout';
-import type { Ctx } from './paint_cells';
+import type { Ctx } from './canvas';
 import { clip, spanOf, type Range } from './range';
 import type { Lane, LaneState } from './scene';
 import type { PlaneTheme } from './theme';

@@ -1,8 +1,9 @@
 // Paints what is beside the cells of a plane: how each column was timed, the sums of the columns and
 // the figures of the rows.
-import { sectionsIn, type Section } from './axis';
+import { sectionsIn } from './axis';
+import { clipped, type Ctx } from './canvas';
 import { xOf, yOf, type PlaneLayout, type Rect, type TrackLayout } from './layout';
-import { clipped, MIN_LINE_COLUMN, type Ctx } from './paint_cells';
+import { MIN_LINE_COLUMN } from './paint_cells';
 import {
   columnSums,
   pixelStart,
@@ -12,7 +13,8 @@ import {
   type Raster,
 } from './raster';
 import { spanOf, type Range } from './range';
-import { Mark, type MarkedPixels } from './sources/token_marks';
+import type { Together } from './scene';
+import { Mark, type MarkedPixels } from './sources/column_marks';
 import type { PlaneTheme } from './theme';
 
 // ---- Marks of the columns ----------------------------------------------------------------
@@ -69,16 +71,17 @@ export function paintMarks(
   });
 }
 
-// A bracket over the units that one step evaluated together, with its name if it has room.
+// A bracket over the units that one step evaluated together, with a tick for each token and its name
+// if they have room.
 export function paintTogether(
   ctx: Ctx,
   layout: PlaneLayout,
-  sections: readonly Section[],
+  sections: readonly Together[],
   theme: PlaneTheme,
 ): void {
   const { sums, marks } = layout;
   clipped(ctx, { x: sums.x, y: 0, w: sums.w, h: marks.y + marks.h }, () => {
-    for (const { name, from, to } of sectionsIn(sections, layout.x)) {
+    for (const { name, from, to, tokens } of sectionsIn(sections, layout.x)) {
       const [x0, x1] = [xOf(layout, from), xOf(layout, to)];
       if (x1 - x0 < 6) continue;
       const y = sums.y + sums.h + 1;
@@ -87,6 +90,8 @@ export function paintTogether(
       ctx.strokeRect(x0 + 0.5, y + 0.5, x1 - x0 - 2, 0);
       ctx.strokeRect(x0 + 0.5, y + 0.5, 0, 3);
       ctx.strokeRect(x1 - 1.5, y + 0.5, 0, 3);
+      if (to - from === 1)
+        paintTicks(ctx, { x: x0 + 1, y: y + 1, w: x1 - x0 - 3, h: 3 }, tokens, theme);
       const [left, right] = [Math.max(x0, sums.x), Math.min(x1, sums.x + sums.w)];
       ctx.font = `11px ${theme.sans}`;
       ctx.textAlign = 'left';
@@ -95,6 +100,15 @@ export function paintTogether(
       if (ctx.measureText(name).width <= right - left - 4) ctx.fillText(name, left + 2, sums.y + 9);
     }
   });
+}
+
+const MIN_TICK = 3; // pixels from tick to tick
+
+// A tick for each token of one column; where they have no room, as many as there is room for.
+function paintTicks(ctx: Ctx, { x, y, w, h }: Rect, tokens: number, theme: PlaneTheme): void {
+  const ticks = Math.min(tokens, Math.floor(w / MIN_TICK));
+  ctx.fillStyle = theme.dim;
+  for (let i = 1; i < ticks; i += 1) ctx.fillRect(Math.round(x + (i * w) / ticks), y, 1, h);
 }
 
 function hatch(ctx: Ctx, rect: Rect, colour: string): void {

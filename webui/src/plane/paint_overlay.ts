@@ -1,8 +1,9 @@
 // Paints what is drawn over the cells of a plane: the selection, the brush and the lens.
 import { partLabels, rowLabels } from './axis';
-import { xOf, yOf, type LensLayout, type PlaneLayout, type Rect } from './layout';
-import { clipped, paintCells, type Colouring, type Ctx } from './paint_cells';
-import { fitted, ROOM } from './paint_text';
+import { clipped, type Ctx } from './canvas';
+import { ROOM, xOf, yOf, type LensLayout, type PlaneLayout, type Rect } from './layout';
+import { paintCells, type Colouring } from './paint_cells';
+import { fitted } from './paint_text';
 import type { Raster } from './raster';
 import { clip, spanOf, type Range } from './range';
 import type { PlaneTheme } from './theme';

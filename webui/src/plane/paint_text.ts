@@ -1,7 +1,5 @@
 // Text in a canvas.
-import type { Ctx } from './paint_cells';
-
-export const ROOM = 12; // height of a label
+import type { Ctx } from './canvas';
 
 const fittedTexts = new Map<string, string>();
 

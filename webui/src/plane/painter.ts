@@ -4,10 +4,11 @@
 // whatever lies over a pixel that has changed.
 import { signal, type ReadonlySignal } from '@preact/signals';
 import { positionText } from './axis';
+import type { Ctx } from './canvas';
 import { HoverMarks } from './hover_marks';
 import { lensLayout, type Box, type Hit, type LensLayout, type PlaneLayout } from './layout';
 import { paintLabels, paintNames } from './paint_axes';
-import { paintCells, paintGrid, type Ctx } from './paint_cells';
+import { paintCells, paintGrid } from './paint_cells';
 import {
   figuresOf,
   paintFigures,
@@ -26,7 +27,7 @@ import {
   rowsBox,
   type Brush,
 } from './paint_overlay';
-import type { HoverPlace, PlaneParts } from './plane';
+import type { HoverPlace, PlaneParts } from './parts';
 import { cellAt, pixelOf, pixelStart, type Raster } from './raster';
 import { clip, outwards, type Range } from './range';
 import { sameScale, scaleOf, type Scale } from './scale';

@@ -1,7 +1,7 @@
 // A plane: the picture of a source over two axes, which is zoomed, panned, hovered and selected.
 // One class behind every heat map. The owner describes the plane by a scene and receives what the
 // user does as events.
-import { effect, signal, untracked, type ReadonlySignal, type Signal } from '@preact/signals';
+import { effect, signal, untracked, type ReadonlySignal } from '@preact/signals';
 import { leastSpan, type Axis } from './axis';
 import { listenToPlane, type PlaneInput, type Point } from './gestures';
 import {
@@ -21,45 +21,12 @@ import {
   type PlaneLayout,
   type Zone,
 } from './layout';
-import type { Brush, Marked } from './paint_overlay';
+import type { Brush } from './paint_overlay';
 import { PlanePainter } from './painter';
+import type { HoverPlace, PlaneParts } from './parts';
 import type { Raster } from './raster';
 import { clip, outwards, panRange, spanOf, zoomRange, type Range } from './range';
-import type { Scale } from './scale';
 import type { Scene } from './scene';
-import type { TipText } from '../ui/tip';
-
-export interface PlaneEvents {
-  move(camera: Camera): void;
-  select(hit: Hit, compare: boolean): void; // compare: with what is selected
-  brushed(brush: Brush | null): void; // null: cleared by a click
-  pointsAt(hit: Hit | null): void;
-}
-
-export interface PlaneParts {
-  readonly host: HTMLElement;
-  readonly base: HTMLCanvasElement;
-  readonly overlay: HTMLCanvasElement;
-  readonly rows: HTMLCanvasElement; // the selected rows
-  readonly lens: HTMLCanvasElement;
-  readonly marks: HTMLElement; // of what is under the pointer
-  readonly input: HTMLElement; // on top
-  readonly tip: HTMLElement; // beside the host, so that it may cover what is beside it
-  readonly scene: ReadonlySignal<Scene | null>;
-  readonly camera: ReadonlySignal<Camera>;
-  readonly marked: ReadonlySignal<Marked>; // the selection
-  readonly brush: ReadonlySignal<Brush | null>;
-  readonly pointed: ReadonlySignal<number | null>; // unit of x that another view points at
-  readonly theme: ReadonlySignal<unknown>; // changes with the colours of the page
-  readonly scale: Signal<Scale>; // set by the plane
-  readonly describe: (place: HoverPlace) => TipText | null; // for the tooltip; null: none
-  readonly events: PlaneEvents;
-}
-
-export interface HoverPlace {
-  readonly hit: Hit;
-  readonly at: Point;
-}
 
 const GROWTH_MS = 125;
 

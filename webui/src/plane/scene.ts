@@ -4,7 +4,7 @@ import type { Palette } from './colours';
 import type { Columns, ValueRange } from './raster';
 import type { Range } from './range';
 import type { Source } from './sources/source';
-import type { MarkedPixels } from './sources/token_marks';
+import type { MarkedPixels } from './sources/column_marks';
 
 // What a unit of a lane is; units outside of all parts are empty.
 export type LaneState = 'pinned' | 'streamed' | 'resident' | 'copied';
@@ -40,7 +40,11 @@ export interface Scene {
   readonly marks: {
     readonly pixels: (x: Range, width: number) => MarkedPixels;
     readonly columnEnds: (unit: number) => boolean;
-    // Units that one step evaluated together, so that their values are shares of it.
-    readonly together: readonly Section[];
+    readonly together: readonly Together[];
   } | null;
+}
+
+// Tokens that one step evaluated together: several units whose values are shares of it, or one.
+export interface Together extends Section {
+  readonly tokens: number;
 }

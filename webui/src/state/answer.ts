@@ -53,13 +53,13 @@ export const repeatAnswer = (hasExperts: boolean): Answer =>
     ? {
         panel: 'map',
         topic: 'repeat',
-        shows: 'token × expert, all layers added up',
+        shows: 'step × expert, all layers added up',
         options: 'y:expert,v:accesses',
       }
     : {
         panel: 'map',
         topic: 'repeat',
-        shows: 'token × tensor, bytes',
+        shows: 'step × tensor, bytes',
         options: 'y:tensor,v:bytes',
         filter: 'kind:weight',
       };

@@ -1,28 +1,8 @@
 // The range that was brushed in the map, as parameters of the REST routes that sum over accesses.
 import { formatNs } from '../format';
-import type { PictureQuery } from '../net/types';
 import { parseFilter, restFilter } from './filter';
+import type { SumQuery } from './sum_query';
 import type { AxisRange, PhaseFilter, RangeFilter, View } from './view';
-
-// The parameters that such routes share.
-export type SumQuery = Pick<
-  PictureQuery,
-  | 'phase'
-  | 'from_token'
-  | 'to_token'
-  | 'from_step'
-  | 'to_step'
-  | 'from_ns'
-  | 'to_ns'
-  | 'layers'
-  | 'op'
-  | 'tensor'
-  | 'component'
-  | 'kernel'
-  | 'kind'
-  | 'source'
-  | 'clean'
->;
 
 // Layer axes have a last row for the ops without a layer.
 export function layersText({ from, to }: AxisRange, layers: number): string {

@@ -114,9 +114,9 @@ describe('the picture', () => {
   });
 
   it('grows with the run, also of the server', async () => {
-    await preset('Token × layer').waitFor({ state: 'detached' });
+    await preset('Step × layer').waitFor({ state: 'detached' });
     await fixture.runText('Grow', 3000);
-    await preset('Token × tensor').click();
+    await preset('Step × tensor').click();
     await expect.poll(pixels).not.toBe(0);
     const before = await pixels();
     await expect.poll(pixels).not.toBe(before);

@@ -198,7 +198,7 @@ describe('a gesture', () => {
 
   it('of the right keys moves the cursor and selects', async () => {
     await fixture.recorded(6);
-    await preset('Token × tensor').click();
+    await preset('Step × tensor').click();
     await settled();
     await input().focus();
     await fixture.page.keyboard.press('Home');

@@ -86,7 +86,7 @@ describe('the names of a model with 22 layers', () => {
   });
   const { preset, map } = mapPanel(fixture);
 
-  it.each(['Token × tensor', 'Op × time', 'File × time', 'Memory'])(
+  it.each(['Step × tensor', 'Op × time', 'File × time', 'Memory'])(
     'are there in %s at both sizes',
     async (title) => {
       await observe(fixture);
@@ -104,7 +104,7 @@ describe('the names of a model with 22 layers', () => {
   it('become those of tensors where there is room, at each zoom', async () => {
     await observe(fixture);
     await fixture.recorded(8);
-    await preset('Token × tensor').click();
+    await preset('Step × tensor').click();
     const box = await map().locator('.plane-input').boundingBox();
     if (!box) throw new Error('no map');
     await namesIn(fixture);

@@ -3,6 +3,7 @@ import type { Locator } from 'playwright-core';
 import { expect } from 'vitest';
 import { outputOf } from '../../src/panels/map/map_axes';
 import { MARGIN } from '../../src/plane/layout';
+import type { StepSummary } from '../../src/net/types';
 import type { PageFixture } from './page_fixture';
 
 interface Picture {
@@ -25,7 +26,8 @@ interface MapPanel {
   readonly settled: () => Promise<number>;
   // Name and value of all rows of the table beside the picture.
   readonly tableRows: () => Promise<ReadonlyMap<string, string>>;
-  // The middle of the cell of a token and a layer on the screen, while everything is in view.
+  // The middle of the cell of the step of a token and a layer on the screen, while everything is in
+  // view.
   readonly columnOf: (token: number, layer?: number) => Promise<{ x: number; y: number }>;
 }
 
@@ -84,10 +86,14 @@ async function columnOf(
 ): Promise<{ x: number; y: number }> {
   const box = await input.boundingBox();
   if (!box) throw new Error('no map');
-  const total = await fixture.get<{ total: number }>('tokens?limit=1');
+  const { steps } = await fixture.get<{ steps: StepSummary[] }>('steps?limit=1000');
+  const isToken = fixture.hash.get('p.map')?.includes('x:token') ?? false;
+  const last = steps.at(-1);
+  const units = isToken ? (last?.token_id ?? 0) + 1 : steps.length;
+  const unit = isToken ? token : steps.findIndex((one) => token < one.token_id + one.token_count);
   const gutter = 71;
-  const column = Math.min(26, (box.width - gutter - MARGIN) / (total.total - 1));
-  const x = box.x + gutter + (token + 0.5) * column;
+  const column = Math.min(26, (box.width - gutter - MARGIN) / units);
+  const x = box.x + gutter + (unit + 0.5) * column;
   for (let y = box.y + 48; y < box.y + box.height; y += 6) {
     await fixture.page.mouse.move(x, y);
     const text = await tip.innerText();

@@ -166,7 +166,7 @@ describe('a mixture of experts', () => {
     const { page } = fixture;
     await fixture.recorded(12);
     const map = page.getByRole('tabpanel', { name: 'Map' });
-    await map.getByRole('button', { name: 'Token × expert' }).click();
+    await map.getByRole('button', { name: 'Step × expert' }).click();
     await map.getByRole('checkbox', { name: 'Table' }).check();
     const picture = await fixture.get<{
       readonly y: { readonly rows: readonly string[] };

@@ -170,7 +170,7 @@ it('how much RAM would do', async () => {
 
 it('which tokens used expert 3 of layer 2', async () => {
   const { page } = fixture;
-  await click(map().getByRole('button', { name: 'Token × expert' }));
+  await click(map().getByRole('button', { name: 'Step × expert' }));
   await click(fixture.filter);
   await page.keyboard.type('layer:2');
   await page.mouse.move(2, 2);
@@ -331,7 +331,7 @@ it('and Back returns to the filter from before a sentence was clicked', async ()
 });
 
 it('shows only the expert of the filter', async () => {
-  await click(map().getByRole('button', { name: 'Token × expert' }));
+  await click(map().getByRole('button', { name: 'Step × expert' }));
   await fixture.filter.fill('layer:2 expert:3');
   await click(map().getByRole('checkbox', { name: 'Table' }));
   const { rows } = await fixture.sql<[number]>(

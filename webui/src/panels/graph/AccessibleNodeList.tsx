@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { Scene } from '../../graph/scene';
 import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
+import { listAccesses } from './list_accesses';
 import { selectionOf } from './selection_of';
 
 export function AccessibleNodeList(props: { store: Store; session: OpenSession; scene: Scene }) {
@@ -31,6 +32,7 @@ export function AccessibleNodeList(props: { store: Store; session: OpenSession; 
         button.textContent = `${op ?? kind} ${name}, ${category.replaceAll('_', ' ')}${reading}`;
         button.addEventListener('click', () => {
           store.selectInGraph(selectionOf(session, node));
+          listAccesses(store);
         });
         const line = document.createElement('li');
         line.append(button);

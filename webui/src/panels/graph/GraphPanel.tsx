@@ -13,9 +13,10 @@ import { paintGraph } from '../../graph/paint';
 import { graphSvg } from '../../graph/paint_svg';
 import { findItems, sceneOf, type Scene } from '../../graph/scene';
 import { EVERY_GROUP, groupKey, wholeGraph } from '../../graph/whole';
-import { isNodeTerm, parseFilter } from '../../state/filter';
 import { layerOf, templateOf, wholeGraphOf } from '../../state/per_session';
 import type { Loaded, Resource } from '../../state/resource';
+import { isInRange } from '../../state/step_range';
+import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
 import { IconButton } from '../../ui/Button';
 import { download } from '../../ui/download';
@@ -29,6 +30,7 @@ import { GraphCanvas } from './GraphCanvas';
 import type { GraphChart } from './graph_chart';
 import { graphValuesOf } from './graph_values';
 import { NodeTable } from './NodeTable';
+import { unusedOfGraph } from './node_filter';
 import { setGraph } from './set_graph';
 
 export function GraphPanel(props: SessionProps) {
@@ -42,8 +44,10 @@ export function GraphPanel(props: SessionProps) {
   const { scene } = loaded;
   const values = useMemo(() => graphValuesOf(store, session, panel), [store, session, panel]);
   const ignored = useResource(values).value?.missing ?? [];
-  const filter = usePart(() => store.navigation.view.value.filter);
-  const unused = parseFilter(filter).flatMap((term) => (isNodeTerm(term) ? [] : [term.text]));
+  const unused = usePart(() =>
+    unusedOfGraph(store.navigation.view.value, store.layers.value).join('\n'),
+  );
+  const isOutside = usePart(() => isStepOutside(store, session));
   const what = isModel ? 'The model' : `Layer ${layer}`;
   return (
     <>
@@ -65,7 +69,19 @@ export function GraphPanel(props: SessionProps) {
         <HeatTools store={store} panel={panel} options={options} />
         <Search {...props} scene={scene} chart={chart} />
         <span class="toolbar-end" />
-        <Unused words={[...new Set([...unused, ...(options.heat === 'none' ? [] : ignored)])]} />
+        {isOutside && (
+          <span class="warn" title="The graph is that of the selected step.">
+            step {session.step.value} is not in the range
+          </span>
+        )}
+        <Unused
+          words={[
+            ...new Set([
+              ...unused.split('\n').filter(Boolean),
+              ...(options.heat === 'none' ? [] : ignored),
+            ]),
+          ]}
+        />
         {options.form !== 'list' && (
           <Export name={isModel ? 'model' : `layer-${layer}`} what={what} chart={chart} />
         )}
@@ -86,6 +102,12 @@ export function GraphPanel(props: SessionProps) {
     </>
   );
 }
+
+const isStepOutside = (store: Store, { step, data, feed }: OpenSession): boolean => {
+  void feed.version.value;
+  const summary = step.value === null ? undefined : data.steps[step.value];
+  return summary !== undefined && !isInRange(summary, store.navigation.view.value.range);
+};
 
 const FORM_NAMES: readonly { value: GraphForm; text: string; hint: string }[] = [
   { value: 'layer', text: 'Layer', hint: 'The operations of one layer' },

@@ -8,6 +8,8 @@ import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
 import { Empty } from '../../ui/States';
 import type { SessionProps } from '../panel';
+import { listAccesses } from './list_accesses';
+import { nodeFilter } from './node_filter';
 import { selectionOf } from './selection_of';
 
 interface Row {
@@ -22,15 +24,18 @@ export function NodeTable({ store, session, panel, scene }: SessionProps & { sce
   const query = usePart(() => navigation.view.value.filters[panel] ?? '');
   const order = usePart(() => navigation.view.value.sorts[panel] ?? 'order');
   const sort = useMemo(() => sortOf(order), [order]);
+  const view = usePart(() => navigation.view.value);
+  const layers = store.layers.value;
+  const matches = useMemo(() => nodeFilter(view, layers), [view.filter, view.range, layers]);
   const rows = useMemo(() => {
     const times = timesOf(scene, ops?.rows ?? []);
     const hits = query.trim() === '' ? null : findItems(scene, query);
     const all = scene.items.map((item, i) => ({ item, ns: times[i] ?? 0, order: i }));
     return sorted(
-      all.filter((row) => !hits || hits.has(row.order)),
+      all.filter((row) => (!hits || hits.has(row.order)) && (!matches || matches(row.item))),
       sort,
     );
-  }, [scene, ops, query, sort]);
+  }, [scene, ops, query, sort, matches]);
   const active = usePart(() => {
     const { selection } = navigation.view.value;
     const graph = graphOf(session).state.value.value;
@@ -54,6 +59,7 @@ export function NodeTable({ store, session, panel, scene }: SessionProps & { sce
         onActivate={({ item: { node } }, by) => {
           const how = by === 'key' ? 'coalesce' : 'push';
           store.selectInGraph(selectionOf(session, node), how);
+          if (how === 'push') listAccesses(store);
         }}
       />
     </div>

@@ -12,7 +12,7 @@ import {
 import { groupKey } from '../../graph/whole';
 import { decodeGraph, encodeGraph, type GraphOptions } from '../../graph/graph_options';
 import { heatColours } from '../../graph/heat';
-import { findItems, timesOf, valuesOf, type LaidOutScene, type Item } from '../../graph/scene';
+import { findItems, timesOf, valuesOf, type LaidOutScene } from '../../graph/scene';
 import {
   initialCamera,
   cameraOf,
@@ -28,7 +28,6 @@ import {
   type Camera,
 } from '../../graph/view';
 import { neighbour, type Direction } from '../../graph/neighbours';
-import { isNodeTerm, nodeMatches, parseFilter } from '../../state/filter';
 import type { OpenSession } from '../../state/open_session';
 import { graphOf, opsOf, type TemplateGraph } from '../../state/per_session';
 import type { Selection } from '../../state/selection';
@@ -37,6 +36,8 @@ import type { Store } from '../../state/store';
 import { withKey, type View } from '../../state/view';
 import { paintInto, within } from '../../ui/paint_into';
 import { Tip } from '../../ui/tip';
+import { listAccesses } from './list_accesses';
+import { nodeFilter } from './node_filter';
 import { selectionOf } from './selection_of';
 import { tipText } from './tip_text';
 
@@ -72,6 +73,7 @@ export class GraphChart implements Viewport {
   // Parts of the view by themselves: what depends on them stays as it is when the camera moves.
   private readonly selection = computed(() => this.parts.store.navigation.view.value.selection);
   private readonly filter = computed(() => this.parts.store.navigation.view.value.filter);
+  private readonly range = computed(() => this.parts.store.navigation.view.value.range);
   private readonly query = computed(
     () => this.parts.store.navigation.view.value.filters[this.parts.panel] ?? '',
   );
@@ -87,17 +89,13 @@ export class GraphChart implements Viewport {
   private readonly hits = computed(() => {
     const drawn = this.drawn.value;
     const query = this.query.value;
-    const terms = parseFilter(this.filter.value).filter(isNodeTerm);
-    if (!drawn || (query.trim() === '' && terms.length === 0)) return null;
+    const view = { filter: this.filter.value, range: this.range.value };
+    const matches = nodeFilter(view, this.parts.store.layers.value);
+    if (!drawn || (query.trim() === '' && !matches)) return null;
     const found = query.trim() === '' ? null : findItems(drawn.scene, query);
-    // A box of the model has only the layer and the component of its nodes.
-    const matches = ({ node, group }: Item): boolean =>
-      terms
-        .filter(({ key }) => !group || key === 'layer' || key === 'component')
-        .every((term) => nodeMatches(node, term));
     return new Set(
       drawn.scene.items.flatMap((item, i) =>
-        (!found || found.has(i)) && matches(item) ? [i] : [],
+        (!found || found.has(i)) && (!matches || matches(item)) ? [i] : [],
       ),
     );
   });
@@ -203,6 +201,7 @@ export class GraphChart implements Viewport {
       return;
     }
     store.selectInGraph(selectionOf(session, node), how);
+    if (how === 'push') listAccesses(store);
   }
 
   // Opens a box of the whole model, or closes the one that contains the node. Returns whether the item

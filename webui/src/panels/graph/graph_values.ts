@@ -6,7 +6,7 @@ import type { BreakdownQuery, TraceSums } from '../../net/types';
 import { ok } from '../../result';
 import type { OpenSession } from '../../state/open_session';
 import { graphOf } from '../../state/per_session';
-import { filteredSums } from '../../state/range_query';
+import { bothOf, filteredSums } from '../../state/range_query';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 
@@ -44,7 +44,7 @@ export function graphValuesOf(
     const { phase, ...rest } = query;
     const inPhase = options.value.all && phase ? { phase } : {};
     return {
-      query: { ...rest, ...inPhase, ...ofStep, by: 'op' } satisfies BreakdownQuery,
+      query: { ...bothOf({ ...rest, ...inPhase }, ofStep), by: 'op' } satisfies BreakdownQuery,
       missing,
     };
   });

@@ -9,7 +9,7 @@ import { expertRows, parseFilter } from '../../state/filter';
 import { scopeText } from '../../state/range_query';
 import { usePart, useResource } from '../../ui/hooks';
 import { Unused } from '../../ui/Unused';
-import type { Figure } from './inspection';
+import type { Figure, Now } from './inspection';
 import {
   againstMedian,
   coursesOf,
@@ -94,9 +94,6 @@ function Scope({ store, place }: { store: Store; place: Place }) {
     </p>
   );
 }
-
-// The values of the selection in the selected step.
-export type Now = Readonly<Partial<Record<PlaceValue, number>>>;
 
 const NAMES: Readonly<Record<PlaceValue, string>> = {
   time: 'op time',

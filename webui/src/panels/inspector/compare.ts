@@ -1,7 +1,8 @@
 // A comparison of two tokens or layers: its request, and what its rows show. Pure functions.
 import { formatBytes, formatCount, formatNs } from '../../format';
 import type { ComparedSums, WithinQuery } from '../../net/types';
-import { filteredSums, type SumQuery } from '../../state/range_query';
+import { filteredSums } from '../../state/range_query';
+import type { SumQuery } from '../../state/sum_query';
 import type { Compared, View } from '../../state/view';
 
 export const COMPARED_VALUES = ['time', 'bytes', 'accesses'] as const;

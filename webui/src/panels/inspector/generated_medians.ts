@@ -4,7 +4,8 @@ import { pixelStart } from '../../plane/raster';
 import type { ApiResult } from '../../net/api';
 import { ok } from '../../result';
 import type { OpenSession } from '../../state/open_session';
-import { bothOf, type SumQuery } from '../../state/range_query';
+import { bothOf } from '../../state/range_query';
+import type { SumQuery } from '../../state/sum_query';
 import type { ComparedValue } from './compare';
 import { median } from './place';
 

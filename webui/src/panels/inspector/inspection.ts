@@ -1,8 +1,7 @@
 // The content of the inspector: facts, links to related items, and the server's JSON. Pure
 // functions.
 import type { Selection } from '../../state/selection';
-import type { Now } from './Figures';
-import type { Place } from './place';
+import type { Place, PlaceValue } from './place';
 import type { Reproduction } from './reproduce';
 
 export interface Fact {
@@ -38,6 +37,9 @@ export interface Links {
   readonly title: string;
   readonly jumps: readonly Jump[];
 }
+
+// The values of the selection in the selected step.
+export type Now = Readonly<Partial<Record<PlaceValue, number>>>;
 
 export interface Inspection {
   readonly kind: string;

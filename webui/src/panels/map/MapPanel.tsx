@@ -5,7 +5,9 @@ import { useEffect, useMemo } from 'preact/hooks';
 import type { Plane } from '../../plane/plane';
 import { PlaneView, type PlaneModel } from '../../plane/PlaneView';
 import { emptyScale, type Scale } from '../../plane/scale';
+import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
+import type { TraceData } from '../../state/trace_data';
 import { usePart } from '../../ui/hooks';
 import { lazy } from '../../ui/lazy';
 import { Empty, Failed, Loading } from '../../ui/States';
@@ -13,7 +15,8 @@ import type { SessionProps } from '../panel';
 import { describeCell } from './cell_text';
 import { MapFooter } from './MapFooter';
 import { MapModel } from './map_model';
-import { stepAt } from './map_selection';
+import type { XAxis } from './map_options';
+import { stepAt, tokenAt } from './map_selection';
 import { MapToolbar } from './MapToolbar';
 import { residencyLines } from './residency';
 import { axisName, valueName } from './units';
@@ -36,7 +39,7 @@ export function MapPanel({ store, session, panel }: SessionProps) {
     },
     [model],
   );
-  const planeModel = useMemo(() => planeModelOf(store, model), [store, model]);
+  const planeModel = useMemo(() => planeModelOf(store, session, model), [store, session, model]);
   const table = usePart(() => model.options.value.table);
   const label = usePart(() => labelOf(model));
   return (
@@ -91,14 +94,20 @@ function residencyAt(model: MapModel, tensor: string | null): ReturnType<typeof 
     : [];
 }
 
-function planeModelOf(store: Store, model: MapModel): PlaneModel {
+// The unit of the x axis of a token that another view points at; null: none.
+function pointedAt(data: TraceData, x: XAxis, token: number | null): number | null {
+  if (token === null || x === 'token') return token;
+  return x === 'step' ? data.stepOfToken(token) : null;
+}
+
+function planeModelOf(store: Store, session: OpenSession, model: MapModel): PlaneModel {
   const { scene, camera, marked, brush } = model;
   return {
     scene,
     camera,
     marked,
     brush,
-    pointed: computed(() => (model.options.value.x === 'token' ? store.hoverToken.value : null)),
+    pointed: computed(() => pointedAt(session.data, model.options.value.x, store.hoverToken.value)),
     theme: store.theme,
     move: (next) => {
       model.move(next);
@@ -110,8 +119,7 @@ function planeModelOf(store: Store, model: MapModel): PlaneModel {
       model.setBrush(next);
     },
     pointsAt: (hit) => {
-      const isToken = model.options.peek().x === 'token';
-      store.hoverToken.value = hit && isToken ? Math.floor(hit.x) : null;
+      store.hoverToken.value = hit && tokenAt(session.data, model.options.peek().x, hit.x);
     },
   };
 }

@@ -3,6 +3,7 @@ import type { Palette } from '../../plane/colours';
 import { PALETTES } from '../../plane/colours';
 import type { OpenSession } from '../../state/open_session';
 import { expertRows, parseFilter, restFilter } from '../../state/filter';
+import { filteredSums } from '../../state/range_query';
 import type { Store } from '../../state/store';
 import { Check } from '../../ui/Check';
 import { usePart } from '../../ui/hooks';
@@ -36,7 +37,11 @@ export function MapToolbar(props: { store: Store; session: OpenSession; model: M
   const hasHeads = info.is === 'ready' && (info.value.n_heads ?? 0) > 0;
   const preset = presetOf(options);
   const filter = usePart(() => store.navigation.view.value.filter);
-  const ignored = ignoredWords(filter, store.layers.value, options);
+  const ranges = usePart(() => ignoredRanges(store, model).join('\n'));
+  const ignored = [
+    ...ignoredWords(filter, store.layers.value, options),
+    ...ranges.split('\n').filter(Boolean),
+  ];
   return (
     <>
       <div class="toolbar presets" role="group" aria-label="Presets">
@@ -135,6 +140,12 @@ function ignoredWords(filter: string, layers: number, { y }: MapOptions): readon
   const { missing } = restFilter(terms, layers);
   const hasRows = y === 'expert' && expertRows(terms) !== null;
   return missing.filter(({ key }) => key !== 'expert' || !hasRows).map(({ text }) => text);
+}
+
+// The parts of the range that this map neither has as axes nor can apply as a filter.
+function ignoredRanges(store: Store, { filter: range }: MapModel): readonly string[] {
+  const { phase } = store.navigation.view.value;
+  return filteredSums({ phase, filter: '', range: range.value }, store.layers.value).missing;
 }
 
 function Choice<T extends string>(props: {

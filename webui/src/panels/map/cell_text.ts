@@ -109,6 +109,13 @@ function titleOf(
       head: `token ${formatCount(index)}${token ? `, id ${token.id}` : ''}`,
     };
   }
+  const step = x.name === 'step' && spanOf(cell.x) <= 1 ? data.steps[Math.floor(hit.x)] : undefined;
+  if (step) {
+    const { step: index, phase, token_count: tokens, token_id: id } = step;
+    const head = `step ${formatCount(index)}${tokens === 1 ? `, token ${formatCount(id)}` : ''}`;
+    if (tokens > 1) return { title: `${plural(tokens, 'token')} of the ${phase}`, head };
+    return { title: visibleText(data.tokens[id]?.text ?? '') || `#${data.tokens[id]?.id ?? ''}`, head }; // prettier-ignore
+  }
   if (x.kind === 'one') return { title: 'whole session', head: '' };
   return {
     title: spanOf(cell.x) > 1 ? rangeText(x, cell.x) : positionText(x, hit.x),

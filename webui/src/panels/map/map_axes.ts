@@ -3,6 +3,8 @@ import { componentName, formatCount, layerName, sourceName, visibleText } from '
 import type { PictureAxis, Tensor } from '../../net/types';
 import { axisOf, type Axis, type Section } from '../../plane/axis';
 import { clip, spanOf, type Range } from '../../plane/range';
+import type { Together } from '../../plane/scene';
+import type { ColumnUnit } from '../../plane/sources/column_values';
 import type { TraceData } from '../../state/trace_data';
 import type { XAxis } from './map_options';
 import { axisName } from './units';
@@ -41,13 +43,18 @@ export const layerAxis = (rows: number): Axis =>
     names: Array.from({ length: rows }, (_, i) => (i === rows - 1 ? 'emb+out' : String(i))),
   });
 
-export function tokenAxis(data: TraceData, tokens: number): Axis {
-  return axisOf('count', 'token', tokens, {
-    textOf: (index) => {
-      const token = data.tokens[index];
-      return token ? visibleText(token.text) || `#${token.id}` : '';
-    },
-  });
+// An axis of steps or tokens with their texts. A step with several tokens is the prompt, or a part.
+export function columnAxis(data: TraceData, unit: ColumnUnit, units: number): Axis {
+  const tokenText = (index: number): string => {
+    const token = data.tokens[index];
+    return token ? visibleText(token.text) || `#${token.id}` : '';
+  };
+  const stepText = (index: number): string => {
+    const step = data.steps[index];
+    if (!step) return '';
+    return step.token_count > 1 ? step.phase : tokenText(step.token_id);
+  };
+  return axisOf('count', unit, units, { textOf: unit === 'step' ? stepText : tokenText });
 }
 
 // The first unit of the axis that was generated; null: none, or an axis without phases.
@@ -57,15 +64,16 @@ export function generatedFrom(data: TraceData, x: XAxis): number | null {
   return x === 'step' ? step : (data.steps[step]?.token_id ?? null);
 }
 
-// The steps of the prompt with several tokens: they begin the session.
-export function promptSteps({ steps }: TraceData): readonly Section[] {
-  const found: Section[] = [];
+// The steps of the prompt with several tokens, on an axis of steps or tokens: they begin the session.
+export function promptSteps({ steps }: TraceData, unit: ColumnUnit): readonly Together[] {
+  const found: Together[] = [];
   for (const step of steps) {
     if (step?.phase === 'generate') break;
     if (!step || step.token_count < 2) continue;
-    const { token_id: from, token_count: tokens } = step;
-    const name = `${formatCount(tokens)} tokens in one step`;
-    found.push({ name, from, to: from + tokens });
+    const { token_count: tokens } = step;
+    const text = `${formatCount(tokens)} tokens`;
+    if (unit === 'step') found.push({ name: text, from: step.step, to: step.step + 1, tokens });
+    else found.push({ name: `${text} in one step`, from: step.token_id, to: step.token_id + tokens, tokens }); // prettier-ignore
   }
   return found;
 }

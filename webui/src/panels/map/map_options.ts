@@ -10,7 +10,7 @@ export const Y_AXES = [
   'layer', 'component', 'tensor', 'expert', 'head', 'op_kind', 'op', 'kernel', 'source', 'memory', 'file',
   'buffer',
 ] as const; // prettier-ignore
-export const X_AXES = ['token', 'time', 'step', 'layer', 'component', 'phase', 'all'] as const;
+export const X_AXES = ['step', 'token', 'time', 'layer', 'component', 'phase', 'all'] as const;
 export const VALUES = [
   'time',
   'bytes',
@@ -44,7 +44,7 @@ export const DEFAULT_GAP = 131_072;
 
 export const defaultOptions: MapView = {
   y: 'layer',
-  x: 'token',
+  x: 'step',
   value: 'time',
   log: true,
   palette: 'viridis',
@@ -66,21 +66,21 @@ export interface Preset {
 export const PRESETS: readonly Preset[] = [
   {
     id: 'layers',
-    title: 'Token × layer',
-    hint: 'What each token cost in each layer',
-    options: { x: 'token', y: 'layer', value: 'time' },
+    title: 'Step × layer',
+    hint: 'What each step cost in each layer: the prompt is one step, each generated token another one',
+    options: { x: 'step', y: 'layer', value: 'time' },
   },
   {
     id: 'tensors',
-    title: 'Token × tensor',
-    hint: 'What each token read and wrote of each tensor',
-    options: { x: 'token', y: 'tensor', value: 'bytes' },
+    title: 'Step × tensor',
+    hint: 'What each step read and wrote of each tensor',
+    options: { x: 'step', y: 'tensor', value: 'bytes' },
   },
   {
     id: 'experts',
-    title: 'Token × expert',
-    hint: 'Which experts each token used',
-    options: { x: 'token', y: 'expert', value: 'accesses' },
+    title: 'Step × expert',
+    hint: 'Which experts each step used; the column “token” shows those of each prompt token',
+    options: { x: 'step', y: 'expert', value: 'accesses' },
     experts: true,
   },
   {

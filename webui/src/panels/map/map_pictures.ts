@@ -8,9 +8,9 @@ import type { PictureQuery } from '../../net/types';
 import type { Box } from '../../plane/layout';
 import { LiveSource } from '../../plane/sources/live_source';
 import { ServerSource } from '../../plane/sources/server_source';
-import { TokenMarks } from '../../plane/sources/token_marks';
+import { ColumnMarks } from '../../plane/sources/column_marks';
 import type { OpenSession } from '../../state/open_session';
-import type { SumQuery } from '../../state/range_query';
+import type { SumQuery } from '../../state/sum_query';
 import type { PhaseFilter } from '../../state/view';
 import { tracksOf, type MapOptions } from './map_options';
 
@@ -29,7 +29,7 @@ export class MapPictures {
   readonly error: ReadonlySignal<ApiError | null>;
   readonly busy: ReadonlySignal<boolean>;
   readonly total: ReadonlySignal<number>; // the sum of everything that the filter selects; 0: unknown
-  readonly marks = new TokenMarks();
+  readonly marks = { step: new ColumnMarks('step'), token: new ColumnMarks('token') } as const;
   private readonly made = signal<Made | null>(null); // shown, or becoming so
   private readonly complete = signal<Made | null>(null);
   private readonly stops: (() => void)[] = [];
@@ -100,10 +100,10 @@ export class MapPictures {
     if (before !== this.complete.peek()) destroyAll(before);
     const metric = options.value === 'time' ? 'ns' : options.value === 'bytes' ? 'bytes' : null;
     const isPlain = Object.keys(query).every((name) => name === 'phase');
-    if (options.x === 'token' && options.y === 'layer' && metric && isPlain) {
-      const live = new LiveSource(metric, phase);
+    const { x } = options;
+    if ((x === 'step' || x === 'token') && options.y === 'layer' && metric && isPlain) {
+      const live = new LiveSource(metric, phase, x);
       live.update(this.session.data);
-      this.marks.update(this.session.data);
       this.made.value = { key, options, phase, live, servers: [] };
       return;
     }
@@ -131,7 +131,7 @@ export class MapPictures {
 
   private grow(): void {
     const { data } = this.session;
-    this.marks.update(data);
+    for (const marks of Object.values(this.marks)) marks.update(data);
     const made = this.made.peek();
     if (made?.live) made.live.update(data);
     else if (made && data.steps.length !== this.loadedSteps) this.refreshLater();

@@ -4,6 +4,7 @@ import type { Picture } from '../../net/frames';
 import { sectionAt, type Axis } from '../../plane/axis';
 import type { Range } from '../../plane/range';
 import type { Scene, Track } from '../../plane/scene';
+import type { ColumnUnit } from '../../plane/sources/column_values';
 import type { OpenSession } from '../../state/open_session';
 import type { TraceData } from '../../state/trace_data';
 import { graphOf } from '../../state/per_session';
@@ -12,6 +13,7 @@ import {
   axisFrom,
   bufferPlaces,
   buffersOf,
+  columnAxis,
   generatedFrom,
   isShared,
   layerAxis,
@@ -20,7 +22,6 @@ import {
   partsOf,
   phaseRange,
   promptSteps,
-  tokenAxis,
   weightPlaces,
   within,
   withOpTypes,
@@ -96,21 +97,22 @@ export class MapScene {
       lens,
       medians: this.medians(options.x),
       valueText: (value: number, track: number) => units[track]?.text(value) ?? '',
-      marks: options.x === 'token' ? this.marks() : null,
+      marks: options.x === 'token' || options.x === 'step' ? this.marks(options.x) : null,
     } as const;
     const { data } = this.session;
     // What the phase hides has no place on the axis.
     const range = phaseRange(data, options.x, phase);
     if (live) {
       void live.version.value;
-      const x = within(tokenAxis(data, live.values.tokens), range);
+      const x = within(columnAxis(data, live.values.unit, live.values.units), range);
       const y = layerAxis(live.values.rows);
       return { ...common, x, tracks: [{ title: 'layer', y, source: live, share: 1 }] };
     }
     const pictures = servers.map(({ picture }) => picture.value);
     const first = pictures[0];
     if (!first) return null;
-    const text = options.x === 'token' ? tokenAxis(data, 1).textOf : undefined;
+    const isColumn = options.x === 'token' || options.x === 'step';
+    const text = isColumn ? columnAxis(data, options.x, 1).textOf : undefined;
     const x = within(axisFrom(first.x, text ? { textOf: text } : {}), range);
     const tracks = servers.flatMap((source, i): readonly Track[] => {
       const picture = pictures[i];
@@ -163,12 +165,12 @@ export class MapScene {
       : axisFrom(y, { groups: layersOf(places), parts: partsOf(places) });
   }
 
-  private marks(): Scene['marks'] {
+  private marks(unit: ColumnUnit): Scene['marks'] {
     const { data } = this.session;
     return {
-      pixels: (x, width) => this.pictures.marks.pixels(x, width),
-      columnEnds: (token) => isLastOfStep(data, token),
-      together: promptSteps(data),
+      pixels: (x, width) => this.pictures.marks[unit].pixels(x, width),
+      columnEnds: (at) => unit === 'step' || isLastOfStep(data, at),
+      together: promptSteps(data, unit),
     };
   }
 

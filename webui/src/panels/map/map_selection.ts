@@ -52,15 +52,16 @@ export class MapSelection {
     const toStep = step === null ? {} : { step };
     const layer = hit.y === null ? null : layerOfRow(track, axis, Math.floor(hit.y));
     const { navigation } = this.store;
-    if (hit.y !== null && (track !== 'layer' || x !== 'token')) {
+    if (hit.y !== null && track !== 'layer') {
       const selection = this.selectionAt(track, axis, hit.y);
       if (selection) {
         navigation.change({ selection, ...toStep, layer: layer ?? navigation.view.peek().layer });
         return;
       }
     }
-    if (x === 'token' && !Number.isNaN(hit.x)) {
-      this.store.selectToken(this.session, Math.floor(hit.x), layer);
+    const token = Number.isNaN(hit.x) ? null : tokenAt(this.session.data, x, hit.x);
+    if (token !== null) {
+      this.store.selectToken(this.session, token, layer);
     } else if (layer !== null) {
       navigation.change({ layer, selection: { kind: 'layer', layer }, ...toStep });
     } else if (step !== null) {
@@ -98,8 +99,8 @@ export class MapSelection {
     const { navigation } = this.store;
     const { selection, layer } = navigation.view.peek();
     const row = hit.y === null ? null : Math.floor(hit.y);
-    const isToken = x === 'token' && !Number.isNaN(hit.x);
-    if (isToken) {
+    const other = Number.isNaN(hit.x) ? null : tokenAt(this.session.data, x, hit.x);
+    if (other !== null) {
       const step = this.session.step.peek();
       const token =
         selection?.kind === 'token'
@@ -110,16 +111,16 @@ export class MapSelection {
       if (token === null) return false;
       navigation.change({
         selection: { kind: 'token', token },
-        compared: { kind: 'token', token: Math.floor(hit.x) },
+        compared: { kind: 'token', token: other },
       });
       return true;
     }
-    const other =
+    const otherLayer =
       x === 'layer' && !Number.isNaN(hit.x) ? Math.floor(hit.x) : y === 'layer' ? row : null;
-    if (other === null || other >= this.store.layers.peek()) return false;
+    if (otherLayer === null || otherLayer >= this.store.layers.peek()) return false;
     navigation.change({
       selection: selection?.kind === 'layer' ? selection : { kind: 'layer', layer },
-      compared: { kind: 'layer', layer: other },
+      compared: { kind: 'layer', layer: otherLayer },
     });
     return true;
   }
@@ -159,8 +160,10 @@ export class MapSelection {
     const compared = comparedOf(this.store.navigation.view.value);
     const at = compared?.kind === 'token' ? compared.token : (compared?.layer ?? 0);
     const range = compared && { from: at, to: at + 1 };
+    const step = compared?.kind === 'token' ? this.session.data.stepOfToken(at) : null;
+    const ofStep = x === 'step' && step !== null ? { from: step, to: step + 1 } : null;
     return {
-      x: compared?.kind === x ? range : null,
+      x: compared?.kind === x ? range : ofStep,
       ys: tracksOf(y).map((track) => (compared?.kind === track ? range : null)),
     };
   }
@@ -199,6 +202,13 @@ export class MapSelection {
 function layerOfRow(track: string, axis: Axis, row: number): number | null {
   if (track !== 'layer') return layerOfName(nameAt(axis, row) ?? '');
   return row < axis.whole.to - 1 ? row : null;
+}
+
+// The token at a position of the x axis; null: none, or several.
+export function tokenAt(data: TraceData, x: MapOptions['x'], at: number): number | null {
+  if (x === 'token') return Math.floor(at);
+  const step = x === 'step' ? data.steps[Math.floor(at)] : undefined;
+  return step?.token_count === 1 ? step.token_id : null;
 }
 
 // The step at a position of the x axis; null: none.

@@ -12,7 +12,7 @@ import type { OpenSession } from '../../state/open_session';
 import { bothOf, filteredSums } from '../../state/range_query';
 import { readOrderOf, readOrderText } from '../../state/read_order';
 import { Resource } from '../../state/resource';
-import { executedOp, layerOfSelection } from '../../state/per_session';
+import { executedOp, graphOf, layerOfSelection } from '../../state/per_session';
 import type { Store } from '../../state/store';
 import { withStep } from '../../state/view';
 import { Grid } from '../../ui/Grid';
@@ -31,13 +31,14 @@ import {
   MAX_SORTED,
   startsOf,
   type AccessPlan,
+  type AccessRow,
 } from './access_rows';
 import { cellsOf, sqlColumns } from './body';
-import { accessColumns, accessOf, type AccessRow, type TableColumn } from './columns';
+import { accessColumns, accessOf, type TableColumn } from './columns';
 import { Note } from './Note';
-import { pin } from './OpTable';
+import { OutsideRange, useOutside } from './OutsideRange';
 import { chosenColumns, movedColumn } from './table_options';
-import { copySelected, setOptions, type TableProps } from './TablePanel';
+import { copySelected, pin, setOptions, type TableProps } from './table_actions';
 
 // An order by a column of the table; null: the order of execution.
 function sortFrom(columns: readonly TableColumn<AccessRow>[], order: string): Sort | null {
@@ -67,8 +68,8 @@ export function AccessTable(props: TableProps) {
   );
   const names = sqlColumns(shown);
   const resource = useMemo(
-    () => contentOf(store, session, options.all, names, sort),
-    [store, session, options.all, names.join(), sort],
+    () => contentOf(store, session, options, names, sort),
+    [store, session, options.all, options.chosen, names.join(), sort],
   );
   const content = useResource(resource);
   const { value } = content;
@@ -130,6 +131,10 @@ function Shown(
     setOptions(store, panel, { ...options, all: true });
   };
   const step = session.step.value ?? 0;
+  const isOutside = useOutside(store, session, step) && !options.all;
+  const chosen = usePart(() =>
+    options.chosen && !options.all ? (chosenOf(store, session)?.name ?? null) : null,
+  );
   copy.current = {
     count: rows.count,
     selected: () => grid.current?.selected() ?? null,
@@ -155,6 +160,21 @@ function Shown(
             Whole session
           </button>
         )}
+        {chosen !== null && (
+          <>
+            <b>only {chosen}</b>
+            <button
+              type="button"
+              class="link"
+              title="List all accesses of the step"
+              onClick={() => {
+                setOptions(store, panel, { ...options, chosen: false });
+              }}
+            >
+              All of the step
+            </button>
+          </>
+        )}
         <span>{plural(total, 'access', 'accesses')}</span>
         {options.all && <span>{plural(plan.steps.length, 'step')}</span>}
         <ReadOrderOf key={String(options.all)} {...props} />
@@ -171,7 +191,14 @@ function Shown(
         )}
       </Note>
       <div class="table">
-        {rows.count === 0 && (
+        {isOutside && <OutsideRange store={store} session={session} step={step} />}
+        {rows.count === 0 && chosen !== null && !isOutside && (
+          <Empty>
+            {chosen} makes no access in step {step} that the filter and the range select. A view has
+            no accesses of its own, and the nodes of a fused op have those of its last node.
+          </Empty>
+        )}
+        {rows.count === 0 && chosen === null && !isOutside && (
           <Empty>
             {options.all ? 'No access of the session' : `No access of step ${step}`} matches
             {filter === '' ? '' : ` the filter ${filter}`}.{' '}
@@ -250,12 +277,29 @@ function select(
   }
 }
 
+// The selected op or tensor, whose accesses are listed alone; null: none.
+function chosenOf(
+  store: Store,
+  session: OpenSession,
+): { readonly name: string; readonly where: readonly string[] } | null {
+  const { selection } = store.navigation.view.value;
+  const graph = graphOf(session).state.value.value;
+  const op = executedOp(session, selection);
+  if (op !== null)
+    return { name: graph?.outputs.get(op)?.name ?? `op ${op}`, where: [`op = ${op}`] };
+  if (selection?.kind === 'node')
+    return { name: graph?.nodes[selection.node]?.name ?? 'the node', where: ['0'] }; // it runs no op
+  if (selection?.kind !== 'tensor') return null;
+  const name = selection.name.replace(/~\d+$/, '');
+  return { name, where: [`tensor_name = '${name.replaceAll("'", "''")}'`] };
+}
+
 // The number of accesses of each step and, in another order than that of execution, the first rows.
 // Steps are counted again when the session grew.
 function contentOf(
   store: Store,
   session: OpenSession,
-  all: boolean,
+  { all, chosen }: TableProps['options'],
   names: readonly string[],
   sort: Sort | null,
 ): Resource<Content> {
@@ -269,6 +313,7 @@ function contentOf(
       { phase, range },
       parseFilter(filter),
       all ? null : (step ?? 0),
+      chosen && !all ? (chosenOf(store, session)?.where ?? []) : [],
     );
   });
   const key = computed(() => {

@@ -7,7 +7,7 @@ import { nextSort, sortOf, sortText } from '../../grid/column';
 import type { VGrid } from '../../grid/vgrid';
 import type { Breakdown, BreakdownQuery, BreakdownRow } from '../../net/types';
 import { ok } from '../../result';
-import { filteredSums } from '../../state/range_query';
+import { bothOf, filteredSums } from '../../state/range_query';
 import type { OpenSession } from '../../state/open_session';
 import { graphOf } from '../../state/per_session';
 import { Resource } from '../../state/resource';
@@ -20,8 +20,9 @@ import { Unused } from '../../ui/Unused';
 import { cellsOf } from './body';
 import { GROUP_NAMES, groupColumns } from './columns';
 import { Note } from './Note';
+import { OutsideRange, useOutside } from './OutsideRange';
 import { chosenColumns, movedColumn, type Group } from './table_options';
-import { copySelected, setOptions, type TableProps } from './TablePanel';
+import { copySelected, setOptions, type TableProps } from './table_actions';
 
 // Those that the server computes.
 type ServerGroup = Exclude<Group, 'token'>;
@@ -99,6 +100,7 @@ function Shown(
     [by, all, hasSteps, options.columns?.join()],
   );
   const step = session.step.value ?? 0;
+  const isOutside = useOutside(store, session, step) && !options.all;
   copy.current = {
     count: paged.count,
     selected: () => grid.current?.selected() ?? null,
@@ -109,7 +111,7 @@ function Shown(
     sql: null,
   };
   const narrow = (row: BreakdownRow): void => {
-    setOptions(store, panel, { ...options, rows: 'accesses', by: null });
+    setOptions(store, panel, { ...options, rows: 'accesses', by: null, chosen: false });
     const { filter } = navigation.view.peek();
     const word = WORDS[by](row.name);
     if (word !== '' && !filter.split(' ').includes(word))
@@ -132,7 +134,11 @@ function Shown(
         </span>
       </Note>
       <div class="table">
-        {paged.count === 0 && <Empty>Nothing matches.</Empty>}
+        {isOutside ? (
+          <OutsideRange store={store} session={session} step={step} />
+        ) : (
+          paged.count === 0 && <Empty>Nothing matches.</Empty>
+        )}
         <Grid
           grid={grid}
           label={`Totals by ${GROUP_NAMES[by]}`}
@@ -201,7 +207,7 @@ function contentOf(
     const sort = SORTS.includes(order.replace(/^-/, '')) ? order : '-time';
     // The server reads the times of all ops for them: not again and again while a session grows.
     const steps = all && !session.active.value ? { step_times: true } : {};
-    return { query: { ...query, ...ofStep, by, sort, ...steps } as BreakdownQuery, missing };
+    return { query: { ...bothOf(query, ofStep), by, sort, ...steps } as BreakdownQuery, missing };
   });
   return new Resource<Content>({
     // The totals of a growing session are read again with its facts, once a second.

@@ -6,17 +6,19 @@ import type { VGrid } from '../../grid/vgrid';
 import { durationOf, type Op, type StepSummary } from '../../net/types';
 import { filterOps, parseFilter, sqlFilter } from '../../state/filter';
 import type { OpenSession } from '../../state/open_session';
+import { opsInRange, type OpPlace } from '../../state/step_range';
 import { executedOp, opsOf } from '../../state/per_session';
-import type { Store } from '../../state/store';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
 import { Empty, Failed, Loading } from '../../ui/States';
 import { Unused } from '../../ui/Unused';
+import { rangeSql } from './access_rows';
 import { copyFromRows, sortedRows, sqlColumns } from './body';
 import { opColumns } from './columns';
 import { Note } from './Note';
+import { OutsideRange, useOutside } from './OutsideRange';
 import { chosenColumns, movedColumn } from './table_options';
-import { copySelected, type TableProps } from './TablePanel';
+import { copySelected, pin, type TableProps } from './table_actions';
 
 export function OpTable(props: TableProps) {
   const { store, session, panel, options, copy } = props;
@@ -34,10 +36,18 @@ export function OpTable(props: TableProps) {
     [columns, options.columns?.join()],
   );
   const terms = useMemo(() => parseFilter(filter), [filter]);
-  const { rows, missing } = useMemo(() => {
-    const found = filterOps(all ?? [], terms);
-    return { ...found, rows: sortedRows(found.rows, columns, sort) };
-  }, [all, terms, columns, sort]);
+  const range = usePart(() => navigation.view.value.range);
+  const layers = store.layers.value;
+  const isOutside = useOutside(store, session, ops.value?.step ?? -1);
+  const { rows, unused } = useMemo(() => {
+    const found = filterOps(isOutside ? [] : (all ?? []), terms);
+    const inRange = opsInRange(range, layers);
+    const kept = found.rows.filter((op) => inRange.has(placeOf(op)));
+    return {
+      rows: sortedRows(kept, columns, sort),
+      unused: [...found.missing.map(({ text }) => text), ...inRange.unused],
+    };
+  }, [all, terms, columns, sort, range, layers, isOutside]);
   if (!ops.value) {
     if (ops.loading) return <Loading>Loading the ops…</Loading>;
     if (!ops.error) return <Empty>Select a column of the map to list the ops of its step.</Empty>;
@@ -58,16 +68,17 @@ export function OpTable(props: TableProps) {
     shown,
     rows,
     grid,
-    `SELECT ${names} FROM op WHERE ${[`step = ${step}`, ...where].join(' AND ')} ORDER BY ${sort.key === 'op' ? 'op' : `${sort.key}${sort.descending ? ' DESC' : ''}`}`,
+    `SELECT ${names} FROM op WHERE ${[`step = ${step}`, ...where, ...rangeSql(range, layers).where].join(' AND ')} ORDER BY ${sort.key === 'op' ? 'op' : `${sort.key}${sort.descending ? ' DESC' : ''}`}`,
   );
   const active = chosen === null ? -1 : rows.findIndex((op) => op.op === chosen);
   return (
     <>
       <StepNote session={session} step={step} rows={rows} total={all?.length ?? 0}>
-        <Unused words={missing.map(({ text }) => text)} />
+        <Unused words={unused} />
       </StepNote>
       <div class="table" data-loading={ops.loading}>
-        {rows.length === 0 && (
+        {isOutside && <OutsideRange store={store} session={session} step={step} />}
+        {rows.length === 0 && !isOutside && (
           <NoRows recorded={(all?.length ?? 0) > 0} summary={session.data.steps[step]} />
         )}
         <Grid
@@ -102,17 +113,15 @@ export function OpTable(props: TableProps) {
   );
 }
 
-// Stops following the newest step when an op is selected during a run.
-export function pin(store: Store, session: OpenSession): void {
-  const step = session.step.peek();
-  if (session.following.peek() && session.active.peek() && step !== null) {
-    store.navigation.toStep(step, 'replace');
-  }
-}
+const placeOf = ({ op_layer_id: layer, timestamp_ns: begin, duration_ns: ns }: Op): OpPlace => ({
+  layer,
+  begin_ns: ns === null ? null : begin,
+  end_ns: ns === null ? null : begin + ns,
+});
 
 function NoRows(props: { recorded: boolean; summary: StepSummary | undefined }) {
   const { recorded, summary } = props;
-  if (recorded) return <Empty>No op matches this filter.</Empty>;
+  if (recorded) return <Empty>No op matches the filter and the selected range.</Empty>;
   if (summary?.dropped) {
     return <Empty>The ops of this step were lost: the disk or the CPU did not keep up.</Empty>;
   }

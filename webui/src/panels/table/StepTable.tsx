@@ -7,10 +7,11 @@ import type { VGrid } from '../../grid/vgrid';
 import type { StepSummary } from '../../net/types';
 import { isStepTerm, parseFilter, sqlFilter, stepMatches, type Term } from '../../state/filter';
 import type { HistoryMode } from '../../state/navigation';
+import { isInRange, unusedOfSteps } from '../../state/step_range';
 import { isInPhase, type OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
 import type { TraceData } from '../../state/trace_data';
-import type { PhaseFilter } from '../../state/view';
+import type { PhaseFilter, RangeFilter } from '../../state/view';
 import { Grid } from '../../ui/Grid';
 import { usePart } from '../../ui/hooks';
 import { Empty } from '../../ui/States';
@@ -19,7 +20,7 @@ import { copyFromRows, sqlColumns } from './body';
 import { stepColumns, type TableColumn } from './columns';
 import { Note } from './Note';
 import { chosenColumns, movedColumn } from './table_options';
-import { copySelected, setOptions, type TableProps } from './TablePanel';
+import { copySelected, setOptions, type TableProps } from './table_actions';
 
 export function StepTable(props: TableProps) {
   const { store, session, panel, options, copy } = props;
@@ -28,6 +29,7 @@ export function StepTable(props: TableProps) {
   const selected = session.step.value;
   const phase = usePart(() => navigation.view.value.phase);
   const filter = usePart(() => navigation.view.value.filter);
+  const range = usePart(() => navigation.view.value.range);
   const order = usePart(() => navigation.view.value.sorts[panel] ?? 'step');
   const grid = useRef<VGrid<StepSummary>>(null);
   const sort = useMemo(() => sortOf(order), [order]);
@@ -38,15 +40,19 @@ export function StepTable(props: TableProps) {
     [columns, options.columns?.join()],
   );
   const steps = useMemo(
-    () => new SortedSteps(phase, terms.filter(isStepTerm), columns, sort),
-    [session, phase, terms, columns, sort],
+    () => new SortedSteps({ phase, range, terms: terms.filter(isStepTerm) }, columns, sort),
+    [session, phase, range, terms, columns, sort],
   );
   steps.update(session.data);
   const { rows } = steps;
   const active = steps.indexOf(session.data, selected);
   const unused = terms.filter((term) => !isStepTerm(term));
   const { where } = sqlFilter('step', terms);
-  const conditions = [...(phase === 'all' ? [] : [`phase = '${phase}'`]), ...where];
+  const conditions = [
+    ...(phase === 'all' ? [] : [`phase = '${phase}'`]),
+    ...where,
+    ...stepSql(range),
+  ];
   copy.current = copyFromRows(
     shown,
     rows,
@@ -58,7 +64,7 @@ export function StepTable(props: TableProps) {
       <Note>
         <b>{plural(rows.length, 'step')}</b>
         <span>{formatNs(steps.durationNs)}</span>
-        <Unused words={unused.map(({ text }) => text)} />
+        <Unused words={[...unused.map(({ text }) => text), ...unusedOfSteps(range)]} />
         {unused.length > 0 && (
           <button
             type="button"
@@ -73,7 +79,7 @@ export function StepTable(props: TableProps) {
         )}
       </Note>
       <div class="table">
-        {rows.length === 0 && <Empty>No step matches this filter.</Empty>}
+        {rows.length === 0 && <Empty>No step matches the filter and the selected range.</Empty>}
         <Grid
           grid={grid}
           label="Steps of the session"
@@ -119,26 +125,35 @@ function showStep(
   else store.navigation.toStep(step, how);
 }
 
+// The range as conditions of the table `step`.
+const stepSql = (range: RangeFilter | null): readonly string[] =>
+  [range?.x, range?.y].flatMap((part) => {
+    if (!part) return [];
+    const { axis, from, to } = part;
+    if (axis === 'step') return [`step >= ${from} AND step < ${to}`];
+    if (axis === 'token') return [`token_id < ${to} AND token_id + token_count > ${from}`];
+    return axis === 'time' ? [`begin_ns < ${to} AND end_ns > ${from}`] : [];
+  });
+
+interface Wanted {
+  readonly phase: PhaseFilter;
+  readonly range: RangeFilter | null;
+  readonly terms: readonly Term[];
+}
+
 // The matching steps in order. New steps are inserted; only replaced steps sort all again.
 class SortedSteps {
   private sorted: SortedRows<StepSummary>;
   private read = 0; // number of steps of the session, in the order of their arrival
   private rewrites = 0;
   durationNs = 0; // of all rows
-  private readonly phase: PhaseFilter;
-  private readonly terms: readonly Term[];
+  private readonly wanted: Wanted;
   private readonly compare: (a: StepSummary, b: StepSummary) => number;
 
-  constructor(
-    phase: PhaseFilter,
-    terms: readonly Term[],
-    columns: readonly TableColumn<StepSummary>[],
-    sort: Sort,
-  ) {
+  constructor(wanted: Wanted, columns: readonly TableColumn<StepSummary>[], sort: Sort) {
     const value = columns.find(({ key }) => key === sort.key)?.value ?? ((step) => step.step);
     const sign = sort.descending ? -1 : 1;
-    this.phase = phase;
-    this.terms = terms;
+    this.wanted = wanted;
     this.compare = (a, b) => {
       const [x, y] = [value(a) ?? -1, value(b) ?? -1];
       return x === y ? a.step - b.step : x < y ? -sign : sign;
@@ -169,6 +184,11 @@ class SortedSteps {
   }
 
   private matches(step: StepSummary): boolean {
-    return isInPhase(step, this.phase) && this.terms.every((term) => stepMatches(step, term));
+    const { phase, range, terms } = this.wanted;
+    return (
+      isInPhase(step, phase) &&
+      isInRange(step, range) &&
+      terms.every((term) => stepMatches(step, term))
+    );
   }
 }

@@ -6,7 +6,6 @@ import { COPY_FORMATS, rowsText, type CopyFormat } from '../../grid/copy';
 import type { TableColumn } from './columns';
 import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
-import { withKey } from '../../state/view';
 import { copyText } from '../../ui/clipboard';
 import { usePart } from '../../ui/hooks';
 import { Menu, MenuItem } from '../../ui/Menu';
@@ -17,10 +16,10 @@ import type { CopyRef } from './body';
 import { accessColumns, GROUP_NAMES, groupColumns, opColumns, stepColumns } from './columns';
 import { OpTable } from './OpTable';
 import { StepTable } from './StepTable';
+import { MAX_COPIED, setOptions, type TableProps } from './table_actions';
 import {
   chosenColumns,
   decodeTable,
-  encodeTable,
   GROUPS,
   type Group,
   type RowKind,
@@ -31,12 +30,6 @@ import {
 const AccessTable = lazy(async () => (await import('./AccessTable')).AccessTable);
 const GroupTable = lazy(async () => (await import('./GroupTable')).GroupTable);
 const TokenTable = lazy(async () => (await import('./TokenTable')).TokenTable);
-
-export interface TableProps extends SessionProps {
-  readonly options: TableOptions;
-  readonly copy: CopyRef;
-  readonly moveColumn: (keys: readonly string[]) => void;
-}
 
 export function TablePanel(props: SessionProps) {
   const { store, panel } = props;
@@ -69,21 +62,6 @@ export function TablePanel(props: SessionProps) {
   );
 }
 
-// Other rows have other columns, so they start with their usual ones and order. The columns of
-// all totals but those by token are the same.
-export function setOptions(store: Store, panel: string, options: TableOptions): void {
-  const { options: all, sorts } = store.navigation.view.peek();
-  const before = decodeTable(all[panel] ?? '');
-  const isOther = before.rows !== options.rows || before.by !== options.by;
-  const isTotals = (by: Group | null): boolean => by !== null && by !== 'token';
-  const keepsOrder = !isOther || (isTotals(before.by) && isTotals(options.by));
-  const text = encodeTable(keepsOrder ? options : { ...options, columns: null });
-  store.navigation.change({
-    options: withKey(all, panel, text === '' ? null : text),
-    sorts: keepsOrder ? sorts : withKey(sorts, panel, null),
-  });
-}
-
 const KIND_NAMES: readonly { value: RowKind; text: string; hint: string }[] = [
   { value: 'ops', text: 'Ops', hint: 'The ops of the selected step, in execution order' },
   { value: 'steps', text: 'Steps', hint: 'The steps of the session; each evaluates one graph' },
@@ -102,7 +80,7 @@ function Toolbar(props: TableProps) {
         value={options.by ? null : options.rows}
         options={KIND_NAMES}
         choose={(rows: RowKind) => {
-          set({ rows, by: null });
+          set({ rows, by: null, chosen: false });
         }}
       />
       <label class="toggle">
@@ -133,7 +111,7 @@ function Toolbar(props: TableProps) {
             { value: 'session', text: 'Session', hint: 'Of all steps of the chosen phase' },
           ]}
           choose={(of) => {
-            set({ all: of === 'session' });
+            set({ all: of === 'session', chosen: false });
           }}
         />
       )}
@@ -197,8 +175,6 @@ function ColumnMenu(props: TableProps) {
   );
 }
 
-const MAX_COPIED = 10_000;
-
 function CopyMenu({ store, copy }: { store: Store; copy: CopyRef }) {
   const put = async (text: string, done: string): Promise<void> => {
     if (await copyText(text)) store.toasts.done(done);
@@ -246,18 +222,6 @@ function CopyMenu({ store, copy }: { store: Store; copy: CopyRef }) {
       </MenuItem>
     </Menu>
   );
-}
-
-// Copies the selected rows as TSV: Ctrl+C in the table.
-export async function copySelected(store: Store, { current }: CopyRef): Promise<void> {
-  const selected = current?.selected() ?? null;
-  if (!current || !selected) return;
-  const limit = Math.min(selected.to - selected.from, MAX_COPIED);
-  const copied = await current.read(selected.from, limit);
-  if (!copied.ok) return;
-  const { names, rows } = copied.value;
-  if (await copyText(rowsText('TSV', names, rows)))
-    store.toasts.done(`${plural(rows.length, 'row')} copied.`);
 }
 
 // During a run the table follows the newest step until a step is selected.

@@ -19,7 +19,7 @@ import { copyFromRows, sortedRows } from './body';
 import { tokenColumns } from './columns';
 import { Note } from './Note';
 import { encodeTable } from './table_options';
-import { copySelected, type TableProps } from './TablePanel';
+import { copySelected, type TableProps } from './table_actions';
 import { tokenSql, tokenTotals, type TokenTotal } from './token_totals';
 
 interface Content {
@@ -99,7 +99,7 @@ export function TokenTable({ store, session, panel, options, copy }: TableProps)
           }}
           onEnter={({ step }) => {
             const view = navigation.view.peek();
-            const text = encodeTable({ ...options, rows: 'accesses', by: null, all: false, columns: null }); // prettier-ignore
+            const text = encodeTable({ ...options, rows: 'accesses', by: null, all: false, chosen: false, columns: null }); // prettier-ignore
             navigation.go(
               {
                 ...view,

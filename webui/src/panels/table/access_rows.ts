@@ -6,10 +6,13 @@ import type { QueryRows } from '../../net/types';
 import { ok } from '../../result';
 import { isStepTerm, sqlFilter, stepMatches, type Term } from '../../state/filter';
 import { isInPhase } from '../../state/open_session';
+import { isInRange } from '../../state/step_range';
 import type { TraceData } from '../../state/trace_data';
 import type { RangeFilter, View } from '../../state/view';
 import type { Sort } from '../../grid/column';
-import type { AccessRow } from './columns';
+
+// A row of the SQL table access: the chosen columns, and those that identify it.
+export type AccessRow = Readonly<Record<string, string | number | null>>;
 
 // A sorted list of a session is computed from the start for each page, so it is read at once.
 export const MAX_SORTED = 10_000;
@@ -22,12 +25,13 @@ export interface AccessPlan {
   readonly missing: readonly string[]; // what this table cannot honour
 }
 
-// Which accesses the view selects. `step`: only of this step.
+// Which accesses the view selects. `step`: only of this step. `of`: a further condition.
 export function accessPlan(
   data: TraceData,
   view: Pick<View, 'phase' | 'range'>,
   terms: readonly Term[],
   step: number | null,
+  of: readonly string[] = [],
 ): AccessPlan {
   const ofStep = terms.filter(isStepTerm);
   const { where, missing } = sqlFilter(
@@ -40,12 +44,12 @@ export function accessPlan(
   for (const one of step === null ? data.steps : [data.steps[step]]) {
     if (!one) continue;
     if (step === null && !isInPhase(one, view.phase)) continue;
-    if (step === null && !isInRange(one, view.range)) continue;
+    if (!isInRange(one, view.range)) continue;
     if (!ofStep.every((term) => stepMatches(one, term))) continue;
     steps.push(one.step);
     counts.push(one.accesses);
   }
-  const all = [...where, ...range.where];
+  const all = [...of, ...where, ...range.where];
   return {
     steps,
     counts: all.length === 0 ? counts : null,
@@ -54,22 +58,9 @@ export function accessPlan(
   };
 }
 
-type StepPart = Pick<TraceData['steps'][number] & object, 'step' | 'token_id' | 'token_count' | 'begin_ns' | 'end_ns'>; // prettier-ignore
-
-function isInRange(step: StepPart, range: RangeFilter | null): boolean {
-  return [range?.x, range?.y].every((part) => {
-    if (!part) return true;
-    const { axis, from, to } = part;
-    if (axis === 'step') return step.step >= from && step.step < to;
-    if (axis === 'token') return step.token_id < to && step.token_id + step.token_count > from;
-    if (axis === 'time') return step.begin_ns < to && step.end_ns > from;
-    return true;
-  });
-}
-
 // The parts of a brushed range that are conditions on single accesses. The axis of layers has a last
 // row for the ops without one.
-function rangeSql(
+export function rangeSql(
   range: RangeFilter | null,
   layers: number,
 ): { where: string[]; missing: string[] } {

@@ -20,6 +20,7 @@ import type { Cell } from '../../grid/copy';
 import type { Column } from '../../grid/column';
 import { durationOf, shapeOf, type BreakdownRow, type Op, type StepSummary } from '../../net/types';
 import type { TraceData } from '../../state/trace_data';
+import type { AccessRow } from './access_rows';
 import type { Group } from './table_options';
 import type { TokenTotal } from './token_totals';
 
@@ -182,9 +183,6 @@ export function stepColumns(data: TraceData): readonly TableColumn<StepSummary>[
 }
 
 // ---- Accesses -------------------------------------------------------------------------
-
-// A row of the SQL table access: the chosen columns, and those that identify it.
-export type AccessRow = Readonly<Record<string, string | number | null>>;
 
 const field =
   (key: string) =>

@@ -18,16 +18,24 @@ export type Group = (typeof GROUPS)[number];
 export interface TableOptions {
   readonly rows: RowKind;
   readonly all: boolean; // accesses and totals of the session instead of the selected step
+  readonly chosen: boolean; // only the accesses of the selected op or tensor
   readonly by: Group | null; // totals instead of rows
   readonly columns: readonly string[] | null; // null: those shown by default
 }
 
-export const defaultTable: TableOptions = { rows: 'ops', all: false, by: null, columns: null };
+export const defaultTable: TableOptions = {
+  rows: 'ops',
+  all: false,
+  chosen: false,
+  by: null,
+  columns: null,
+};
 
-export function encodeTable({ rows, all, by, columns }: TableOptions): string {
+export function encodeTable({ rows, all, chosen, by, columns }: TableOptions): string {
   const parts: string[] = [];
   if (rows !== defaultTable.rows) parts.push(`rows:${rows}`);
   if (all) parts.push('all');
+  if (chosen) parts.push('chosen');
   if (by) parts.push(`by:${by}`);
   if (columns) parts.push(`cols:${columns.join('.')}`);
   return parts.join(',');
@@ -44,6 +52,7 @@ export function decodeTable(text: string): TableOptions {
   return {
     rows: ROW_KINDS.find((one) => one === parts.get('rows')) ?? defaultTable.rows,
     all: parts.has('all'),
+    chosen: parts.has('chosen'),
     by: GROUPS.find((one) => one === parts.get('by')) ?? null,
     columns: columns.length > 0 ? columns : null,
   };

@@ -1,11 +1,11 @@
-// The pictures of tokens and layers of an open session, from the steps that arrived.
+// The pictures of steps or tokens, and layers, of an open session, from the steps that arrived.
 import { signal, type ReadonlySignal } from '@preact/signals';
 import type { TraceData } from '../../state/trace_data';
 import type { PhaseFilter } from '../../state/view';
 import type { Raster } from '../raster';
 import { sameRange, type Range } from '../range';
 import type { Source, Wanted } from './source';
-import { TokenValues, type LayerMetric } from './token_values';
+import { ColumnValues, type ColumnUnit, type LayerMetric } from './column_values';
 
 const OVERVIEW_PIXELS = 1024;
 
@@ -13,15 +13,15 @@ export class LiveSource implements Source {
   readonly version: ReadonlySignal<number>;
   readonly error = signal(null);
   readonly busy = signal(false);
-  readonly values: TokenValues;
+  readonly values: ColumnValues;
   private readonly changes = signal(0);
   private made: { readonly x: Range; readonly width: number; readonly raster: Raster } | null =
     null;
   private whole: Raster | null = null;
 
-  constructor(metric: LayerMetric, phase: PhaseFilter) {
+  constructor(metric: LayerMetric, phase: PhaseFilter, unit: ColumnUnit) {
     this.version = this.changes;
-    this.values = new TokenValues(metric, phase);
+    this.values = new ColumnValues(metric, phase, unit);
   }
 
   update(data: TraceData): void {
@@ -39,7 +39,7 @@ export class LiveSource implements Source {
   }
 
   overview(): Raster {
-    this.whole ??= this.values.raster({ from: 0, to: this.values.tokens }, OVERVIEW_PIXELS);
+    this.whole ??= this.values.raster({ from: 0, to: this.values.units }, OVERVIEW_PIXELS);
     return this.whole;
   }
 }

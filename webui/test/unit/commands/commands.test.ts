@@ -108,6 +108,25 @@ describe('fuzzy', () => {
     );
     expect(names.map(({ item }) => item)).toEqual(['Next layer', 'Next token']);
   });
+  it.each([
+    ['heads', 'Map: rows by head'],
+    ['export', 'Export the session as CSV'],
+    ['report', 'Report as HTML'],
+    ['parquet', 'Export the session as Parquet'],
+    ['dashboard', 'Table: totals by layer'],
+    ['cli', 'Copy the command: tt report'],
+    ['totals tensor', 'Table: totals by tensor'],
+    ['tensor totals', 'Table: totals by tensor'],
+    ['memory', 'Map: Memory'],
+    ['slowest layer', 'Which layer is slowest?'],
+  ])('“%s” finds “%s” among the first, and no session by its letters', (query, title) => {
+    const all = commandsOf(fakeStore({}), TABLE);
+    const sessions = ['Describe a fox that has eaten dinners', 'Explain in a few expert words'];
+    const items = [...all.map((one) => ({ title: one.title, words: `${one.group} ${one.words ?? ''}` })), ...sessions.map((one) => ({ title: `Open “${one}”`, words: 'Sessions' }))];
+    const found = rank(query, items, (one) => one.title, (one) => one.words);
+    expect(found.slice(0, 4).map(({ item }) => item.title)).toContain(title);
+    expect(found.filter(({ item }) => sessions.some((one) => item.title.includes(one)))).toEqual([]);
+  }); // prettier-ignore
   it('keeps the order for an empty query', () => {
     expect(rank('', ['b', 'a'], (text) => text).map(({ item }) => item)).toEqual(['b', 'a']);
   });

@@ -261,14 +261,16 @@ describe('the range', () => {
   const layers = { axis: 'layer', from: 2, to: 13 };
   const scene = { x: axisOf('count', 'token', 50), tracks: [] } as unknown as Scene;
 
+  const byToken = { ...defaultOptions, x: 'token' } as const;
+
   it('is a brush on its axes and a filter on others', () => {
     const range = { x: tokens, y: layers };
-    expect(brushIn(range, defaultOptions, scene)).toEqual({ x: tokens, track: 0, y: layers });
-    expect(filterIn(range, defaultOptions)).toBeNull();
+    expect(brushIn(range, byToken, scene)).toEqual({ x: tokens, track: 0, y: layers });
+    expect(filterIn(range, byToken)).toBeNull();
     const memory = { ...defaultOptions, x: 'all', y: 'memory' } as const;
     expect(brushIn(range, memory, scene)).toBeNull();
     expect(filterIn(range, memory)).toEqual(range);
-    const tensors = { ...defaultOptions, y: 'tensor' } as const;
+    const tensors = { ...byToken, y: 'tensor' } as const;
     expect(brushIn(range, tensors, scene)).toEqual({ x: tokens, track: 0, y: null });
     expect(filterIn(range, tensors)).toEqual({ x: null, y: layers });
   });
@@ -416,7 +418,7 @@ describe('the tooltip', () => {
   const data = new TraceData();
   data.addStep(step(0, { phase: 'prompt', token_id: 0, token_count: 44, end_ns: 5000 }));
   data.addStep(step(1, { token_id: 44, end_ns: 9000 }));
-  const options = { ...defaultOptions, y: 'expert', value: 'accesses' } as const;
+  const options = { ...defaultOptions, x: 'token', y: 'expert', value: 'accesses' } as const;
   const scene = {
     x: axisOf('count', 'token', 45),
     tracks: [{ y: axisOf('rows', 'expert', 8, { names: EIGHT }) }],
@@ -462,7 +464,7 @@ describe('the tooltip', () => {
   });
 
   it('has one line for a value that is the same per token', () => {
-    const lines = linesAt(44, 90_900, { ...defaultOptions, y: 'expert' });
+    const lines = linesAt(44, 90_900, { ...options, value: 'time' });
     expect(lines.get('time')).toBe('90.9 µs (90\u202f900 ns)');
     expect([...lines.keys()].filter((name) => name.startsWith('time per'))).toEqual([]);
   });
@@ -527,7 +529,12 @@ describe('the prompt', () => {
     data.addStep(step(0, { phase: 'prompt', token_id: 5, token_count: 512 }));
     data.addStep(step(1, { phase: 'prompt', token_id: 517, token_count: 1 }));
     data.addStep(step(2, { token_id: 518 }));
-    expect(promptSteps(data)).toEqual([{ name: '512 tokens in one step', from: 5, to: 517 }]);
+    expect(promptSteps(data, 'token')).toEqual([
+      { name: '512 tokens in one step', from: 5, to: 517, tokens: 512 },
+    ]);
+    expect(promptSteps(data, 'step')).toEqual([
+      { name: '512 tokens', from: 0, to: 1, tokens: 512 },
+    ]);
   });
 });
 

@@ -22,9 +22,9 @@ const ALL = { phase: 'all', range: null } as const;
 describe('the options of the table', () => {
   it.each([
     ['', defaultTable],
-    ['rows:accesses,all', { rows: 'accesses', all: true, by: null, columns: null }],
-    ['by:layer', { rows: 'ops', all: false, by: 'layer', columns: null }],
-    ['rows:steps,cols:step.phase', { rows: 'steps', all: false, by: null, columns: ['step', 'phase'] }], // prettier-ignore
+    ['rows:accesses,all', { rows: 'accesses', all: true, chosen: false, by: null, columns: null }],
+    ['by:layer', { rows: 'ops', all: false, chosen: false, by: 'layer', columns: null }],
+    ['rows:steps,cols:step.phase', { rows: 'steps', all: false, chosen: false, by: null, columns: ['step', 'phase'] }], // prettier-ignore
   ])('“%s” is read and written', (text, options) => {
     expect(decodeTable(text)).toEqual(options);
     expect(encodeTable(decodeTable(text))).toBe(text);

@@ -9,8 +9,8 @@ import {
   requestFor,
   type PictureRequest,
 } from '../../../src/plane/sources/server_source';
-import { Mark, TokenMarks } from '../../../src/plane/sources/token_marks';
-import { TokenValues } from '../../../src/plane/sources/token_values';
+import { Mark, ColumnMarks } from '../../../src/plane/sources/column_marks';
+import { ColumnValues } from '../../../src/plane/sources/column_values';
 import { err, ok } from '../../../src/result';
 import { TraceData } from '../../../src/state/trace_data';
 import { op, randomOf, step, token } from '../make';
@@ -24,8 +24,8 @@ function valuesOf(
   data: TraceData,
   metric: 'ns' | 'bytes' = 'ns',
   phase: 'all' | 'prompt' | 'generate' = 'all',
-): TokenValues {
-  const values = new TokenValues(metric, phase);
+): ColumnValues {
+  const values = new ColumnValues(metric, phase, 'token');
   values.update(data);
   return values;
 }
@@ -62,13 +62,35 @@ describe('Pyramid', () => {
   );
 });
 
-describe('TokenValues', () => {
+describe('ColumnValues', () => {
   it('divide a step among its tokens', () => {
     const values = valuesOf(
       dataOf([step(0, { token_id: 0, token_count: 2 }), step(1, { token_id: 2 })]),
     );
     expect([0, 1, 2].map((at) => values.value(at, 2))).toEqual([15, 15, 30]);
-    expect(values.tokens).toBe(3);
+    expect(values.units).toBe(3);
+  });
+
+  it('have one column of each step, with all of its tokens', () => {
+    const data = dataOf([step(0, { token_id: 0, token_count: 2 }), step(1, { token_id: 2 })]);
+    const values = new ColumnValues('ns', 'all', 'step');
+    values.update(data);
+    expect([0, 1].map((at) => values.value(at, 2))).toEqual([30, 30]);
+    expect(values.units).toBe(2);
+  });
+
+  it('have the column of the first step from its first op on', () => {
+    const data = dataOf([]);
+    const frame = { subscription: 1, step: 0, firstOp: 0, complete: false, withdrawn: false };
+    data.addOps({ ...frame, op: Uint32Array.of(0), beginNs: Float64Array.of(0), endNs: Float64Array.of(5) }); // prettier-ignore
+    for (const unit of ['step', 'token'] as const) {
+      const values = new ColumnValues('ns', 'all', unit);
+      values.update(data);
+      expect(values.units).toBe(1);
+    }
+    const generated = new ColumnValues('ns', 'generate', 'step');
+    generated.update(data);
+    expect(generated.units).toBe(0);
   });
 
   it('have both steps of a token that encoder and decoder processed', () => {
@@ -99,11 +121,11 @@ describe('TokenValues', () => {
       endNs: Float64Array.of(5, 12),
     });
     values.update(data);
-    expect([values.tokens, values.value(1, 0), values.value(1, 2)]).toEqual([2, 7, 5]);
-    expect(valuesOf(data, 'bytes').tokens).toBe(1);
+    expect([values.units, values.value(1, 0), values.value(1, 2)]).toEqual([2, 7, 5]);
+    expect(valuesOf(data, 'bytes').units).toBe(1);
     data.addStep(step(1));
     values.update(data);
-    expect([values.tokens, values.value(1, 0)]).toEqual([2, 10]);
+    expect([values.units, values.value(1, 0)]).toEqual([2, 10]);
   });
 
   it.each([1, 2, 3])('of a growing session are those of the finished one (seed %i)', (seed) => {
@@ -123,14 +145,14 @@ describe('TokenValues', () => {
       [order[a], order[b]] = [order[b] ?? 0, order[a] ?? 0];
     }
     const data = new TraceData();
-    const values = new TokenValues('ns', 'all');
+    const values = new ColumnValues('ns', 'all', 'token');
     for (const index of order) {
       const one = steps[index];
       if (one) data.addStep(one);
       values.update(data);
       if (random() < 0.8) continue;
-      const from = Math.floor(random() * values.tokens);
-      const x = { from, to: from + 1 + Math.floor(random() * (values.tokens - from)) };
+      const from = Math.floor(random() * values.units);
+      const x = { from, to: from + 1 + Math.floor(random() * (values.units - from)) };
       const width = 1 + Math.floor(random() * 40);
       expect(values.raster(x, width)).toEqual(valuesOf(data).raster(x, width));
     }
@@ -139,7 +161,7 @@ describe('TokenValues', () => {
 
 describe('LiveSource', () => {
   it('makes a picture once per view', () => {
-    const source = new LiveSource('ns', 'all');
+    const source = new LiveSource('ns', 'all', 'token');
     const data = dataOf([step(0), step(1)]);
     source.update(data);
     const wanted = { x: { from: 0, to: 20 }, y: { from: 0, to: 3 }, width: 500, height: 300 };
@@ -158,9 +180,9 @@ describe('LiveSource', () => {
   });
 });
 
-describe('TokenMarks', () => {
+describe('ColumnMarks', () => {
   it('have the slowest timing in a pixel, and the tokens that were not evaluated', () => {
-    const marks = new TokenMarks();
+    const marks = new ColumnMarks('token');
     const steps = Array.from({ length: 12 }, (_, i) =>
       step(i, { token_id: i + 2, timing: i === 5 ? 'learned' : 'fast' }),
     );
@@ -321,6 +343,6 @@ describe('a token of the prompt', () => {
   it('is not needed for the values', () => {
     const data = dataOf([step(0)]);
     data.addToken(token(0));
-    expect(valuesOf(data).tokens).toBe(1);
+    expect(valuesOf(data).units).toBe(1);
   });
 });

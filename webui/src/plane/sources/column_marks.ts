@@ -1,9 +1,10 @@
-// How the step of each token was timed, and which tokens were evaluated at all: drawn over every
-// picture whose x axis has tokens.
+// How each step, or the step of each token, was timed, and which ones were evaluated at all: drawn over
+// every picture whose x axis has steps or tokens.
 import type { TraceData } from '../../state/trace_data';
 import { clip, type Range } from '../range';
 import { pixelStart } from '../raster';
 import { Pyramid } from './pyramid';
+import type { ColumnUnit } from './column_values';
 
 export const Mark = { fast: 1, learned: 2, exact: 3 } as const;
 const MARKS: Readonly<Record<string, number>> = Mark;
@@ -16,12 +17,17 @@ export interface MarkedPixels {
   readonly evaluated: Uint8Array; // by pixel: 1 or 0
 }
 
-export class TokenMarks {
+export class ColumnMarks {
+  private readonly unit: ColumnUnit;
   private values = new Pyramid(2, 'max');
   private read = 0; // number of steps, in the order of their arrival
   private rewrites = 0;
 
-  get tokens(): number {
+  constructor(unit: ColumnUnit) {
+    this.unit = unit;
+  }
+
+  get units(): number {
     return this.values.units;
   }
 
@@ -33,11 +39,13 @@ export class TokenMarks {
     this.rewrites = data.stepRewrites;
     for (const step of data.arrivedAfter(this.read)) {
       const mark = MARKS[step.timing] ?? 0;
-      for (let i = 0; i < step.token_count; i += 1) {
-        const token = step.token_id + i;
-        const before = token < this.values.units ? this.values.get(token, MARK) : 0;
-        this.values.set(token, MARK, Math.max(before, mark));
-        if (!step.dropped) this.values.set(token, EVALUATED, 1);
+      const isStep = this.unit === 'step';
+      const first = isStep ? step.step : step.token_id;
+      const end = first + (isStep ? 1 : step.token_count);
+      for (let unit = first; unit < end; unit += 1) {
+        const before = unit < this.values.units ? this.values.get(unit, MARK) : 0;
+        this.values.set(unit, MARK, Math.max(before, mark));
+        if (!step.dropped) this.values.set(unit, EVALUATED, 1);
       }
     }
     this.read = data.stepArrivals.length;
@@ -46,7 +54,7 @@ export class TokenMarks {
 
   // At most `maxWidth` pixels.
   pixels(x: Range, maxWidth: number): MarkedPixels {
-    const inside = clip(x, { from: 0, to: this.tokens });
+    const inside = clip(x, { from: 0, to: this.units });
     const width = Math.min(inside.to - inside.from, Math.max(1, maxWidth));
     const marks = new Uint8Array(width);
     const evaluated = new Uint8Array(width);

@@ -1,5 +1,5 @@
-// Time or bytes of every token in every layer, from the steps that arrived: what the server's
-// raster of tokens and layers contains, without asking it. The total of a step with several tokens
+// Time or bytes of every step or token in every layer, from the steps that arrived: what the server's
+// raster of them and of layers contains, without asking it. The total of a step with several tokens
 // is divided equally among them (docs/heat.md). The step in flight is included as far as it got.
 import type { StepSummary } from '../../net/types';
 import type { TraceData } from '../../state/trace_data';
@@ -9,25 +9,28 @@ import { clip, type Range } from '../range';
 import { Pyramid } from './pyramid';
 
 export type LayerMetric = 'ns' | 'bytes';
+export type ColumnUnit = 'step' | 'token';
 
-export class TokenValues {
+export class ColumnValues {
   readonly metric: LayerMetric;
   readonly phase: PhaseFilter;
+  readonly unit: ColumnUnit;
   private sums = new Pyramid(1, 'sum');
   private read = 0; // number of steps, in the order of their arrival
   private rewrites = 0;
-  private flightToken: number | null = null;
+  private inFlight: number | null = null; // the unit of the step in flight
 
-  constructor(metric: LayerMetric, phase: PhaseFilter) {
+  constructor(metric: LayerMetric, phase: PhaseFilter, unit: ColumnUnit) {
     this.metric = metric;
     this.phase = phase;
+    this.unit = unit;
   }
 
   get rows(): number {
     return this.sums.stride;
   }
 
-  get tokens(): number {
+  get units(): number {
     return this.sums.units;
   }
 
@@ -36,7 +39,7 @@ export class TokenValues {
     if (rows !== this.rows || data.stepRewrites !== this.rewrites) {
       this.sums = new Pyramid(rows, 'sum');
       this.read = 0;
-      this.flightToken = null;
+      this.inFlight = null;
     }
     this.rewrites = data.stepRewrites;
     this.removeFlight();
@@ -47,13 +50,13 @@ export class TokenValues {
   }
 
   // The value of a cell.
-  value(token: number, row: number): number {
-    return token < this.tokens ? this.sums.get(token, row) : 0;
+  value(unit: number, row: number): number {
+    return unit < this.units ? this.sums.get(unit, row) : 0;
   }
 
-  // A picture of the tokens in at most `width` pixels; all rows.
+  // A picture of the units in at most `width` pixels; all rows.
   raster(x: Range, maxWidth: number): Raster {
-    const inside = clip(x, { from: 0, to: this.tokens });
+    const inside = clip(x, { from: 0, to: this.units });
     const width = Math.min(inside.to - inside.from, Math.max(1, maxWidth));
     const { rows } = this;
     const cells = new Float32Array(width * rows);
@@ -69,34 +72,39 @@ export class TokenValues {
   }
 
   private add(step: StepSummary): void {
-    const { token_id, token_count } = step;
-    if (token_id + token_count > this.tokens) this.sums.resize(token_id + token_count);
+    const isStep = this.unit === 'step';
+    const first = isStep ? step.step : step.token_id;
+    const count = isStep ? 1 : step.token_count;
+    if (first + count > this.units) this.sums.resize(first + count);
     if (this.phase !== 'all' && step.phase !== this.phase) return;
     if (this.metric === 'ns' && step.dropped) return;
     const values = step.layers[this.metric];
     for (let row = 0; row < values.length; row += 1) {
-      const each = (values[row] ?? 0) / token_count;
-      for (let token = token_id; token < token_id + token_count; token += 1)
-        this.sums.set(token, row, this.sums.get(token, row) + each);
+      const each = (values[row] ?? 0) / count;
+      for (let unit = first; unit < first + count; unit += 1)
+        this.sums.set(unit, row, this.sums.get(unit, row) + each);
     }
   }
 
-  // Assumes that the step in flight processes one token, as nearly all generated steps do.
+  // Assumes that the step in flight processes one token, as nearly all generated steps do. Its column
+  // is there from its first op on, also before the layers of its ops are known.
   private addFlight({ flight, steps }: TraceData): void {
-    if (!flight?.layersNs || flight.step !== steps.length || this.phase === 'prompt') return;
-    if (this.metric !== 'ns') return;
+    const phase = steps.length === 0 ? 'prompt' : 'generate';
+    const isOther = this.phase !== 'all' && this.phase !== phase;
+    if (flight?.step !== steps.length || isOther || this.metric !== 'ns') return;
     const last = steps[steps.length - 1];
     const token = last ? last.token_id + last.token_count : 0;
-    if (token < this.tokens) return;
-    this.flightToken = token;
-    this.sums.resize(token + 1);
-    flight.layersNs.forEach((ns, row) => {
-      this.sums.set(token, row, ns);
+    const unit = this.unit === 'step' ? steps.length : token;
+    if (unit < this.units) return;
+    this.inFlight = unit;
+    this.sums.resize(unit + 1);
+    flight.layersNs?.forEach((ns, row) => {
+      this.sums.set(unit, row, ns);
     });
   }
 
   private removeFlight(): void {
-    if (this.flightToken !== null) this.sums.resize(this.flightToken);
-    this.flightToken = null;
+    if (this.inFlight !== null) this.sums.resize(this.inFlight);
+    this.inFlight = null;
   }
 }

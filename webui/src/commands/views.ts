@@ -1,0 +1,121 @@
+// Every view of the map, the graph and the table as a command, and every way out of the page: exports,
+// the report, and the commands of tt that give the same.
+import { FORMS } from '../graph/graph_options';
+import { exportUrl, reportUrl, type ExportFormat } from '../net/api';
+import { GROUP_NAMES } from '../panels/table/columns';
+import { encodeTable, defaultTable, GROUPS, ROW_KINDS } from '../panels/table/table_options';
+import { axisName } from '../panels/map/units';
+import {
+  defaultOptions,
+  encodeOptions,
+  PRESETS,
+  withAxes,
+  Y_AXES,
+} from '../panels/map/map_options';
+import type { Store } from '../state/store';
+import { copyText } from '../ui/clipboard';
+import type { Command } from './command';
+
+const MAP_WORDS: Readonly<Partial<Record<(typeof Y_AXES)[number], string>>> = {
+  head: 'heads attention',
+  expert: 'experts moe routing',
+  op_kind: 'op types kinds',
+  memory: 'file buffers heat map',
+  file: 'model file offsets',
+  buffer: 'kv cache repacked buffers',
+};
+
+export function viewCommands(store: Store): readonly Command[] {
+  const group = 'Views';
+  const enabled = (): boolean => store.open.peek() !== null;
+  const show = (id: string, title: string, words: string, panel: string, options: string): Command => ({
+    id: `view-${id}`,
+    title,
+    words,
+    group,
+    enabled,
+    run: () => {
+      store.navigation.setOptions(panel, options, 'push');
+      store.reveal(panel);
+    },
+  }); // prettier-ignore
+  return [
+    ...PRESETS.map(({ id, title, hint, options }) =>
+      show(`map-${id}`, `Map: ${title}`, `${hint} dashboard chart`, 'map', encodeOptions(withAxes(defaultOptions, options))),
+    ),
+    ...Y_AXES.map((y) =>
+      show(`map-rows-${y}`, `Map: rows by ${axisName(y)}`, MAP_WORDS[y] ?? '', 'map', encodeOptions(withAxes(defaultOptions, { y }))),
+    ),
+    ...FORMS.map((form) =>
+      show(`graph-${form}`, `Graph: ${form === 'list' ? 'nodes as a list' : form}`, 'diagram', 'graph', form === 'layer' ? '' : form),
+    ),
+    ...ROW_KINDS.map((rows) =>
+      show(`table-${rows}`, `Table: ${rows}`, 'rows list', 'table', encodeTable({ ...defaultTable, rows })),
+    ),
+    ...GROUPS.map((by) =>
+      show(`totals-${by}`, `Table: totals by ${GROUP_NAMES[by]}`, 'dashboard sums statistics breakdown', 'table', encodeTable({ ...defaultTable, by, all: true })),
+    ),
+  ]; // prettier-ignore
+}
+
+const FORMATS: readonly { readonly format: ExportFormat; readonly name: string; readonly file: string }[] = [
+  { format: 'csv', name: 'CSV', file: 'csv' },
+  { format: 'json', name: 'JSON', file: 'json' },
+  { format: 'ndjson', name: 'NDJSON log', file: 'log' },
+  { format: 'parquet', name: 'Parquet', file: 'parquet' },
+  { format: 'arrow', name: 'Arrow stream', file: 'arrow' },
+  { format: 'arrow-file', name: 'Arrow file', file: 'arrow' },
+  { format: 'chrome', name: 'Chrome trace', file: 'json' },
+  { format: 'perfetto', name: 'Perfetto trace', file: 'pftrace' },
+  { format: 'dot', name: 'Graphviz graph', file: 'dot' },
+  { format: 'folder', name: 'run folder', file: 'tar' },
+]; // prettier-ignore
+
+export function exportCommands(store: Store): readonly Command[] {
+  const group = 'Export';
+  const enabled = (): boolean => store.open.peek()?.info.peek().is === 'ready';
+  const save = (url: (session: string) => string, name: (session: string) => string) => (): void => {
+    const session = store.open.peek()?.id;
+    if (session === undefined) return;
+    const link = document.createElement('a');
+    link.href = url(session);
+    link.download = name(session);
+    link.click();
+  }; // prettier-ignore
+  const copy = (id: string, title: string, words: string, line: (file: string) => string): Command => ({
+    id,
+    title,
+    words,
+    group: 'Command line',
+    enabled,
+    run: () => {
+      const file = `${store.open.peek()?.id ?? ''}.ttrace`;
+      void copyText(line(file)).then((copied) => {
+        if (copied) store.toasts.done(`Copied: ${line(file)}`);
+        else store.toasts.error('The browser denied access to the clipboard.');
+      });
+    },
+  }); // prettier-ignore
+  return [
+    ...FORMATS.map(({ format, name, file }): Command => ({
+      id: `export-${format}`,
+      title: `Export the session as ${name}`,
+      words: 'download save',
+      group,
+      enabled,
+      run: save((session) => exportUrl(session, format), (session) => `${session}.${file}`),
+    })),
+    ...(['html', 'md', 'json'] as const).map((format): Command => ({
+      id: `report-${format}`,
+      title: `Report as ${format === 'md' ? 'Markdown' : format.toUpperCase()}`,
+      words: 'export download save findings summary',
+      group,
+      enabled,
+      run: save((session) => reportUrl(session, format), (session) => `${session}-report.${format}`),
+    })),
+    copy('cli-report', 'Copy the command: tt report', 'cli shell terminal', (file) => `tt report ${file} -o report.html`),
+    copy('cli-export', 'Copy the command: tt export', 'cli shell terminal parquet csv', (file) => `tt export ${file} -o ${file.replace('.ttrace', '.parquet')}`),
+    copy('cli-show', 'Copy the command: tt show', 'cli shell terminal summary', (file) => `tt show ${file}`),
+    copy('cli-sql', 'Copy the command: tt sql', 'cli shell terminal query', (file) => `tt sql ${file} "SELECT * FROM step LIMIT 10"`),
+  ]; // prettier-ignore
+}
