@@ -34,8 +34,10 @@ std::expected<ImportCounts, TraceError> import_log(const std::filesystem::path& 
 
 // The files of a run folder that the import reads.
 inline constexpr std::string_view kMetadata = "trace_metadata.json", kConstants = "accesses.csv",
-                                  kRecords = "tensor_access.bin";
-inline constexpr std::array kImportedFiles = {kMetadata, kConstants, kRecords};
+                                  kRecords = "tensor_access.bin",
+                                  // Absent in folders of earlier versions.
+    kRecording = "recording.ndjson";
+inline constexpr std::array kImportedFiles = {kMetadata, kConstants, kRecords, kRecording};
 
 std::expected<ImportCounts, TraceError> import_run_folder(
     const std::filesystem::path& folder, const std::filesystem::path& session,

@@ -42,6 +42,7 @@ std::string token_text(const Json& token) {
 ImportedRow row_from(const Json& json) {
   ImportedRow row;
   row.op = number_in<std::uint32_t>(json, "op");
+  row.access = number_in<std::uint32_t>(json, "access", kNone);
   row.operation_type = text_in(json, "operation_type", "NONE");
   row.device = text_in(json, "device");
   row.layer = layer_in(json, "layer_id");
@@ -72,6 +73,7 @@ ImportedRow row_from(const Json& json) {
   row.unit_bytes = number_in<std::uint64_t>(json, "unit_bytes");
   row.expert = number_in<std::int32_t>(json, "expert_id", -1);
   row.rank = number_in<std::int32_t>(json, "expert_rank", -1);
+  row.head = number_in<std::int32_t>(json, "attention_head", -1);
   row.score = number_in<float>(json, "routing_score", std::numeric_limits<float>::quiet_NaN());
   if (const auto at = json.find("timestamp_ns"); at != json.end() && at->is_number()) {
     row.begin = number_in<std::int64_t>(json, "timestamp_ns");
@@ -124,6 +126,10 @@ std::vector<Token> tokens_from(const Json& json) {
                       .text = token_text(token)});
   }
   return tokens;
+}
+
+void add_rebuilt_fact(SessionInfo& info, std::uint64_t steps) {
+  if (steps > 0) info.facts.emplace_back(kRebuiltStepsFact, std::to_string(steps));
 }
 
 TraceError damaged(const std::filesystem::path& file, std::uint64_t line, const std::string& what) {

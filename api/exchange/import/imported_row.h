@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "analysis/common/rebuilt.h"
 #include "api/exchange/import/session_builder.h"
 #include "api/json/bounded_json.h"
 
@@ -22,6 +23,9 @@ ImportedRow row_from(const Json& columns);
 void begin_step_from(const Json& json, Step& step);
 void end_step_from(const Json& json, Step& step);
 std::vector<Token> tokens_from(const Json& json);  // the list in "tokens"
+
+// Adds the fact `trace.rebuilt_steps` if there are any: steps whose graphs are not recorded ones.
+void add_rebuilt_fact(SessionInfo& info, std::uint64_t steps);
 
 TraceError damaged(const std::filesystem::path& file, std::uint64_t line, const std::string& what);
 

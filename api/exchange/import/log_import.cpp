@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <format>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "api/exchange/import/log_lines.h"
 #include "api/exchange/import/log_names.h"
 #include "api/exchange/import/routing_log.h"
+#include "api/exchange/recording/recorded_parts.h"
 #include "api/exchange/rows/session_metadata.h"
 #include "tracer/format/file/input_file.h"
 #include "tracer/text/join.h"
@@ -54,7 +56,8 @@ class LogImport {
         return std::unexpected(damaged(log_, line_, entries_ == 0 ? kNotALog : kCutOff));
       ++entries_;
       const LogEntry entry = log_entry(*parsed, line);
-      for (const std::string& name : entry.unknown) ++imported_.ignored[name];
+      auto& ignored = entry.event == "tensor_log" ? ignored_of_rows_ : imported_.ignored;
+      for (const std::string& name : entry.unknown) ++ignored[name];
       if (const WriteResult taken = take(entry.event, entry.fields); !taken)
         return std::unexpected(taken.error());
     }
@@ -69,6 +72,10 @@ class LogImport {
     if (event == "step_begin") {
       if (const WriteResult ended = end_step(); !ended) return ended;
       return begin_step(entry);
+    }
+    if (RecordedParts::is_part(event)) {
+      recorded_.take(event, entry);
+      return {};
     }
     if (event == "layer_step") {
       if (step_)
@@ -131,6 +138,7 @@ class LogImport {
     last_op_begin_.reset();
     if (!has_number(entry, "token_count")) ++steps_without_token_count_;
     begin_step_from(entry, step_->step);
+    number_ = number_in<std::uint32_t>(entry, "step", kNone);
     step_->ops = number_in<std::uint32_t>(entry, "ops");
     step_->ops_run = number_in<std::uint32_t>(entry, "ops_run");
     if (std::vector<Token> tokens = tokens_from(entry); !tokens.empty())
@@ -215,9 +223,20 @@ class LogImport {
     if (!has_token_) step_->step.first_token = next_token_;
     next_token_ = step_->step.first_token + step_->step.n_tokens;
     ++imported_.steps;
-    const WriteResult added = builder_->add_step(*step_);
+    const auto recorded = recorded_.step(*step_, number_);
+    const WriteResult added =
+        recorded ? builder_->add_step(*recorded) : builder_->add_step(*step_);
+    // A recorded graph has the shapes of tensors, and a recorded step its value statistics.
+    if (recorded) std::erase_if(ignored_of_rows_, [](const auto& field) { return is_recorded(field.first); });
+    for (const auto& [name, lines] : std::exchange(ignored_of_rows_, {}))
+      imported_.ignored[name] += lines;
     step_.reset();
     return added;
+  }
+
+  static bool is_recorded(std::string_view field) {
+    return field == "tensor_log.shape" || field == "tensor_log.element_count" ||
+           field.starts_with("tensor_log.output_");
   }
 
   std::expected<ImportCounts, TraceError> finish() {
@@ -233,6 +252,7 @@ class LogImport {
     if (steps_without_token_count_ > 0)
       info_.facts.emplace_back("trace.steps_without_token_count",
                                std::to_string(steps_without_token_count_));
+    add_rebuilt_fact(info_, builder_->rebuilt_steps());
     if (const std::string ignored = ignored_text(imported_); !ignored.empty())
       info_.facts.emplace_back("trace.import_ignored", ignored);
     if (const WriteResult done = builder_->finish(info_, losses_); !done)
@@ -246,6 +266,9 @@ class LogImport {
   LossCounters losses_;
   std::optional<SessionBuilder> builder_;
   std::optional<ImportedStep> step_;
+  RecordedParts recorded_;
+  std::uint32_t number_ = kNone;  // of the step in the log
+  std::map<std::string, std::uint64_t> ignored_of_rows_;  // of the step
   std::vector<std::int32_t> layer_steps_;        // layers of the step's layer_step objects
   std::optional<std::int64_t> implicit_step_;    // step without a step_begin
   bool legacy_ = false;                          // the step has no first_op_ns

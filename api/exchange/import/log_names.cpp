@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "api/exchange/recording/recorded_parts.h"
 #include "api/exchange/rows/export_columns.h"
 #include "api/exchange/rows/session_metadata.h"
 #include "tracer/format/model/step.h"
@@ -128,6 +129,7 @@ const std::set<std::string, std::less<>>& known_fields(std::string_view event) {
 }
 
 bool is_known_event(std::string_view event) {
+  if (RecordedParts::is_part(event)) return true;
   constexpr std::string_view kEvents[] = {"session_start", "step_begin", "layer_step",
                                           "tensor_log",    "step_end",   "session_end"};
   return std::ranges::contains(kEvents, event);
@@ -158,6 +160,7 @@ LogEntry log_entry(const Json& parsed, std::string_view line) {
                                                 : std::format("event {}", entry.event));
     return entry;
   }
+  if (RecordedParts::is_part(entry.event)) return entry;
   const bool ours = fields.contains("extent");
   if (entry.event == "tensor_log" || entry.event == "layer_step") {
     if (!rest.empty() && rest.back() != entry.event && !fields.contains("tensor_type"))

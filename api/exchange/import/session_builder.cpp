@@ -101,9 +101,7 @@ std::expected<void, TraceError> SessionBuilder::add_tokens(std::vector<Token> to
   return writer_->add_tokens(tokens);
 }
 
-std::expected<void, TraceError> SessionBuilder::add_step(const ImportedStep& imported) {
-  Step step = imported.step;
-  step.id = StepId{steps_++};
+std::expected<void, TraceError> SessionBuilder::add_missing_tokens(const Step& step) {
   const std::uint64_t last_token = std::uint64_t{step.first_token} + step.n_tokens;
   if (last_token > tokens_) {
     // The log lacks these tokens, but the step shows that they existed.
@@ -120,22 +118,75 @@ std::expected<void, TraceError> SessionBuilder::add_step(const ImportedStep& imp
     }
     if (const auto added = add_tokens(std::move(unknown)); !added) return added;
   }
+  return {};
+}
+
+std::expected<void, TraceError> SessionBuilder::commit_at_times() {
+  constexpr std::uint32_t kStepsPerCommit = 64;
+  return steps_ % kStepsPerCommit == 0 ? writer_->commit() : std::expected<void, TraceError>{};
+}
+
+std::expected<void, TraceError> SessionBuilder::add_step(const RecordedStep& recorded) {
+  Step step = recorded.step;
+  step.id = StepId{steps_++};
+  if (auto added = add_missing_tokens(step); !added) return added;
+  if (recorded.graph) {
+    const auto [known, is_new] =
+        recorded_templates_.try_emplace(step.graph, TemplateId{template_count_ + 1});
+    step.graph = known->second;
+    if (is_new) {
+      ++template_count_;
+      if (auto added = writer_->add_template(step.graph, *recorded.graph); !added) return added;
+    }
+  }
+  if (step.allocation.v != 0) {
+    const auto [known, is_new] =
+        recorded_allocations_.try_emplace(step.allocation, AllocationId{allocation_count_ + 1});
+    step.allocation = known->second;
+    if (is_new) {
+      ++allocation_count_;
+      const Allocation allocation{
+          .id = step.allocation, .graph = step.graph, .addresses = recorded.addresses};
+      if (auto added = writer_->add_allocation(allocation); !added) return added;
+    }
+  }
+  if (auto added = writer_->add_step(step); !added) return added;
+  for (const auto& [kind, of_step] : recorded.faults) {
+    StepFaults faults = of_step;
+    faults.step = step.id;
+    if (auto added = writer_->add_faults(faults, step.begin, kind); !added) return added;
+  }
+  if (recorded.residency) {
+    StepResidency residency = *recorded.residency;
+    residency.step = step.id;
+    if (auto added = writer_->add_residency(residency); !added) return added;
+  }
+  return commit_at_times();
+}
+
+std::expected<void, TraceError> SessionBuilder::add_step(const ImportedStep& imported) {
+  Step step = imported.step;
+  step.id = StepId{steps_++};
+  if (auto added = add_missing_tokens(step); !added) return added;
   step.graph = {};
   step.allocation = {};
   if (!imported.rows.empty()) {
     if (const auto sized = check_size(step, imported); !sized) return sized;
     RebuiltGraph rebuilt = rebuilt_graph(imported, info_);
-    const auto next = TemplateId{static_cast<std::uint32_t>(templates_.size() + 1)};
+    ++rebuilt_steps_;
+    const TemplateId next{template_count_ + 1};
     const auto [known, is_new] = templates_.try_emplace(rebuilt.graph.fingerprint, next);
     step.graph = known->second;
     if (is_new) {
+      ++template_count_;
       if (auto added = writer_->add_template(next, rebuilt.graph); !added) return added;
     }
-    const AllocationId id{static_cast<std::uint32_t>(allocations_.size() + 1)};
+    const AllocationId id{allocation_count_ + 1};
     const auto [place, moved] =
         allocations_.try_emplace(hash_of(step.graph, rebuilt.addresses), id);
     step.allocation = place->second;
     if (moved) {
+      ++allocation_count_;
       const Allocation allocation{
           .id = id, .graph = step.graph, .addresses = std::move(rebuilt.addresses)};
       if (auto added = writer_->add_allocation(allocation); !added) return added;
@@ -144,8 +195,7 @@ std::expected<void, TraceError> SessionBuilder::add_step(const ImportedStep& imp
     step.slots = std::move(rebuilt.slots);
   }
   if (auto added = writer_->add_step(step); !added) return added;
-  constexpr std::uint32_t kStepsPerCommit = 64;
-  return steps_ % kStepsPerCommit == 0 ? writer_->commit() : std::expected<void, TraceError>{};
+  return commit_at_times();
 }
 
 std::expected<void, TraceError> SessionBuilder::finish(const SessionInfo& info,

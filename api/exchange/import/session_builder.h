@@ -1,7 +1,7 @@
-// Builds a session file from exported rows. Exports contain no graphs, so graphs are rebuilt
-// from the accesses: each op becomes nodes that produce exactly the same accesses. Accesses,
-// bytes, times, tokens, experts and file ranges are preserved; shapes, edges and views are not
-// (see docs/exports.md).
+// Builds a session file from exported steps. Our exports contain the recorded graphs
+// (recorded_parts.h). The rows of other logs do not: their graphs are rebuilt from the accesses.
+// Each op becomes nodes that produce exactly the same accesses. Accesses, bytes, times, tokens,
+// experts and file ranges are then preserved; shapes, edges and views are not (docs/exports.md).
 #pragma once
 
 #include <cmath>
@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tracer/format/access/access.h"
@@ -30,6 +31,7 @@ inline constexpr std::size_t kMaxStepRows = 4u << 20;  // rows of one step are h
 // One access of an export; the fields are its columns.
 struct ImportedRow {
   std::uint32_t op = 0;
+  std::uint32_t access = kNone;  // of the template; kNone: unknown
   std::string operation_type = "NONE";
   std::string device;
   LayerId op_layer = kNoLayer;
@@ -48,7 +50,7 @@ struct ImportedRow {
   std::uint64_t size_bytes = 0;
   Extent extent = Extent::All;
   std::uint64_t unit_bytes = 0;
-  std::int32_t expert = -1, rank = -1;
+  std::int32_t expert = -1, rank = -1, head = -1;
   float score = std::numeric_limits<float>::quiet_NaN();
   std::optional<std::int64_t> begin{}, end{};  // of the op
 };
@@ -63,6 +65,16 @@ struct ImportedStep {
   std::vector<ImportedRow> rows;
 };
 
+// A step as it was recorded, with what belongs to it. `step.graph` and `step.allocation` are the
+// numbers of the exported session; `graph` and `addresses` are theirs.
+struct RecordedStep {
+  Step step;
+  std::shared_ptr<const GraphTemplate> graph{};  // null: none was recorded
+  std::vector<std::uint64_t> addresses{};
+  std::vector<std::pair<FaultKind, StepFaults>> faults{};  // the number of the step is not set
+  std::optional<StepResidency> residency{};
+};
+
 // One thread. No file remains at `path` unless finish() succeeds.
 class SessionBuilder {
  public:
@@ -75,18 +87,27 @@ class SessionBuilder {
   // Call in order; add tokens before the steps that evaluate them.
   std::expected<void, TraceError> add_tokens(std::vector<Token> tokens);
   std::expected<void, TraceError> add_step(const ImportedStep& step);
+  std::expected<void, TraceError> add_step(const RecordedStep& step);
+  // Steps whose graph was rebuilt.
+  std::uint64_t rebuilt_steps() const { return rebuilt_steps_; }
   std::expected<void, TraceError> finish(const SessionInfo& info, const LossCounters& losses);
 
  private:
   SessionBuilder(std::filesystem::path path, const SessionInfo& info,
                  std::unique_ptr<SessionWriter> writer);
   void drop();
+  std::expected<void, TraceError> add_missing_tokens(const Step& step);
+  std::expected<void, TraceError> commit_at_times();
 
   std::filesystem::path path_, temp_path_;
   SessionInfo info_;
   std::unique_ptr<SessionWriter> writer_;
   std::unordered_map<std::uint64_t, TemplateId> templates_;  // by content hash
   std::unordered_map<std::uint64_t, AllocationId> allocations_;
+  std::unordered_map<TemplateId, TemplateId> recorded_templates_;  // by number in the export
+  std::unordered_map<AllocationId, AllocationId> recorded_allocations_;
+  std::uint32_t template_count_ = 0, allocation_count_ = 0;
+  std::uint64_t rebuilt_steps_ = 0;
   std::uint32_t steps_ = 0, tokens_ = 0;
   std::uint64_t missing_tokens_ = 0;  // unknown tokens
 };

@@ -12,6 +12,8 @@
 #include "analysis/aggregate/breakdown.h"
 #include "analysis/aggregate/session_statistics.h"
 #include "analysis/tables/tensor_table.h"
+#include "api/exchange/import/import.h"
+#include "api/exchange/recording/recorded_parts.h"
 #include "api/exchange/rows/byte_sink.h"
 #include "api/exchange/rows/session_metadata.h"
 #include "api/exchange/run_folder/run_images.h"
@@ -177,8 +179,12 @@ class RunFolder {
     if (!metadata) return std::unexpected(metadata.error());
     auto records = OutputFile::create(folder_ / "tensor_access.bin");
     if (!records) return std::unexpected(records.error());
-    const ByteSink metadata_sink = metadata->sink(), record_sink = records->sink();
-    BufferedSink text(metadata_sink), binary(record_sink);
+    auto recording = OutputFile::create(folder_ / kRecording);
+    if (!recording) return std::unexpected(recording.error());
+    const ByteSink metadata_sink = metadata->sink(), record_sink = records->sink(),
+                   part_sink = recording->sink();
+    BufferedSink text(metadata_sink), binary(record_sink), parts(part_sink);
+    RecordedPartsWriter part_writer(rows_.reader());
     auto facts = session_metadata(rows_);
     if (!facts) return std::unexpected(facts.error());
     const Json header = {
@@ -206,6 +212,8 @@ class RunFolder {
           }
           if (!step_rows.last_part) return {};
           const Step& step = *step_rows.step;
+          if (WriteResult done = part_writer.append(parts.text(), step); !done) return done;
+          if (WriteResult done = parts.flush_if_full(); !done) return done;
           Json json = step_begin_json(step, step_rows.scope.graph);
           json["end_ns"] = step.end.v;
           if (!step.op_ends.empty()) json["last_op_end_ns"] = step.op_ends.back().v;
@@ -226,8 +234,9 @@ class RunFolder {
     if (!tokens) return std::unexpected(tokens.error());
     text.text() +=
         std::format("\n],\n\"tokens\":{},\n\"totals\":{}}}\n", text_of(*tokens), text_of(totals));
-    for (BufferedSink* out : {&text, &binary})
+    for (BufferedSink* out : {&text, &binary, &parts})
       if (WriteResult done = out->flush(); !done) return done;
+    if (WriteResult done = recording->commit(); !done) return done;
     if (WriteResult done = records->commit(); !done) return done;
     return metadata->commit();
   }

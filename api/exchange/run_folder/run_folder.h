@@ -4,6 +4,7 @@
 //   tensor_names.txt      index and name, one per line
 //   accesses.csv          constant fields of each access; one line each
 //   tensor_access.bin     64-byte records, one per access, in order
+//   recording.ndjson      what the records cannot say, for tt import (recorded_parts.h)
 //   gguf_structure.csv    the weights: name, offset, size, layer, component, ..., hot or cold
 //   analysis/             statistics.json, heatmap_token_layer.png, timeline_offset.png
 //

@@ -7,6 +7,8 @@
 
 #include "api/exchange/import/import.h"
 #include "api/exchange/import/imported_row.h"
+#include "api/exchange/import/log_lines.h"
+#include "api/exchange/recording/recorded_parts.h"
 #include "api/exchange/rows/session_metadata.h"
 #include "api/exchange/run_folder/run_folder.h"
 #include "api/exchange/run_folder/run_metadata.h"
@@ -94,6 +96,14 @@ class FolderImport {
     auto records = InputFile::open(folder_ / kRecords);
     if (!records) return std::unexpected(std::move(records.error()));
     records_ = &records->stream();
+    std::optional<InputFile> recording;
+    std::error_code none;
+    if (std::filesystem::exists(folder_ / kRecording, none)) {
+      auto opened = InputFile::open(folder_ / kRecording);
+      if (!opened) return std::unexpected(std::move(opened.error()));
+      recording.emplace(*std::move(opened));
+      recording_ = &recording->stream();
+    }
     SessionInfo info = session_from(metadata->at("session"));
     info.id = safe_file_id(info.id, session_.stem().string());
     info.facts.emplace_back("trace.imported_from", "run folder");
@@ -106,6 +116,7 @@ class FolderImport {
     });
     if (!steps) return std::unexpected(steps.error());
     if (const Status read = records->finished(); !read) return std::unexpected(read.error());
+    add_rebuilt_fact(info, builder->rebuilt_steps());
     if (next_) {
       return std::unexpected(
           damaged(folder_ / kRecords, number_, "The step of this record is not in the metadata."));
@@ -128,6 +139,22 @@ class FolderImport {
     if (!records_->read(bytes.data(), bytes.size())) return std::nullopt;
     ++number_;
     return record_from(bytes, version_);
+  }
+
+  // The parts of step `number`, and those before it of other steps.
+  void take_parts(std::uint32_t number) {
+    std::string line;
+    while (recording_ != nullptr && (part_ || read_line(*recording_, line))) {
+      if (!part_) {
+        auto parsed = parse_json(line, kImportLimits);
+        if (!parsed || !parsed->is_object()) continue;
+        part_ = *std::move(parsed);
+      }
+      if (number_in<std::uint32_t>(*part_, "step", 0) > number) return;
+      const std::string event = text_in(*part_, "event");
+      if (RecordedParts::is_part(event)) recorded_.take(event, *part_);
+      part_.reset();
+    }
   }
 
   WriteResult add_step(SessionBuilder& builder, const Json& json) {
@@ -172,6 +199,7 @@ class FolderImport {
       }
       row.expert = record.expert_id;
       row.rank = record.expert_rank;
+      row.head = record.attention_head;
       row.score = record.routing_score;
       row.begin = record.timestamp_ns;
       if (!step.rows.empty() && row.op < step.rows.back().op)
@@ -182,12 +210,17 @@ class FolderImport {
       step.rows.push_back(std::move(row));
     }
     ++imported_.steps;
-    return builder.add_step(step);
+    take_parts(id);
+    const auto recorded = recorded_.step(step, id);
+    return recorded ? builder.add_step(*recorded) : builder.add_step(step);
   }
 
   std::filesystem::path folder_, session_;
   std::vector<ImportedRow> constants_;
   std::istream* records_ = nullptr;  // during run()
+  std::istream* recording_ = nullptr;
+  std::optional<Json> part_;  // the next line of the recording
+  RecordedParts recorded_;
   std::uint64_t number_ = 0;
   std::uint32_t version_ = 1;
   std::optional<AccessRecord> next_;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/exchange/recording/recorded_parts.h"
 #include "api/exchange/rows/session_metadata.h"
 #include "api/exchange/text/step_json.h"
 #include "api/exchange/text/text_rows.h"
@@ -109,6 +110,7 @@ WriteResult export_log(SessionRows& rows, LogLevel level, const ByteSink& sink,
 
   TextRows text(TextStyle::Json);
   TensorFields fields;
+  RecordedPartsWriter parts(rows.reader());
   StepTotals all;
   std::uint32_t next_token = 0;
   const WriteResult walked = rows.for_each_step(
@@ -119,7 +121,11 @@ WriteResult export_log(SessionRows& rows, LogLevel level, const ByteSink& sink,
         Json begin = step_begin_json(step, rows_of_step.scope.graph);
         begin["tokens"] = *std::move(tokens);
         append_line(out.text(), with_event("step_begin", begin));
-        if (level != LogLevel::Minimal) text.begin_step(rows_of_step.scope);
+        if (level != LogLevel::Minimal) {
+          text.begin_step(rows_of_step.scope);
+          if (const WriteResult recorded = parts.append(out.text(), step); !recorded)
+            return recorded;
+        }
         StepTotals of_step;
         std::optional<LayerStep> layer;
         const auto end_layer = [&] {

@@ -1,4 +1,4 @@
-// Exports a session in each importable format, imports it and compares everything but the graph.
+// Exports a session in each importable format, imports it and compares everything.
 #pragma once
 
 #include <string>
@@ -11,11 +11,8 @@ namespace tt::test {
 // The fields of each access that an import must restore, as text for messages.
 std::vector<std::string> accesses_in(const SessionReader& reader);
 
-// Whether op end times survive. A run folder has none: an op ends when the next op with accesses
-// begins.
-enum class OpEnds : bool { Unknown, Known };
 // Checks that the import `after` equals `before`.
-void expect_same_session(const SessionReader& before, const SessionReader& after, OpEnds ends);
+void expect_same_session(const SessionReader& before, const SessionReader& after);
 
 // Checks the log and the run folder.
 void expect_round_trips(const SessionReader& reader);

@@ -224,8 +224,7 @@ TEST_F(RunArchive, ImportRestoresTheSession) {
     EXPECT_EQ(taken.body["state"], "done");
     EXPECT_EQ(list_files(to.data), std::vector<std::string>{id + ".ttrace"});
     EXPECT_TRUE(check_session(to.data / (id + ".ttrace"))->empty());
-    expect_same_session(before, SessionReader::open(to.data / (id + ".ttrace")).value(),
-                        OpEnds::Unknown);
+    expect_same_session(before, SessionReader::open(to.data / (id + ".ttrace")).value());
   }
 }
 
