@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analysis/common/derived_graphs.h"
+#include "analysis/common/rebuilt.h"
 #include "analysis/common/walk_steps.h"
 
 namespace tt {
@@ -117,6 +118,8 @@ std::expected<HeadTable, TraceError> head_table(const SessionReader& reader,
                                                 const ContinueCheck& keep_going) {
   const auto info = reader.info();
   if (!info) return std::unexpected(info.error());
+  if (auto known = needs_recorded_graphs(*info, "which bytes of a weight belong to a head"); !known)
+    return std::unexpected(known.error());
   DerivedGraphCache graphs(reader);
   std::map<TemplateId, Runs> runs;
   const auto walked = walk_steps(reader, kAllRows, keep_going, [&](const Step& step) {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "analysis/attention/byte_set.h"
-
+#include "analysis/common/rebuilt.h"
 #include "analysis/common/walk_steps.h"
 
 namespace tt {
@@ -195,6 +195,10 @@ class KvWalk {
 
 std::expected<Page<KvStep>, TraceError> kv_use(const SessionReader& reader, PageRange range,
                                                const ContinueCheck& keep_going) {
+  const auto info = reader.info();
+  if (!info) return std::unexpected(info.error());
+  if (auto known = needs_recorded_graphs(*info, "which cells of the KV cache a step wrote"); !known)
+    return std::unexpected(known.error());
   const auto total = reader.step_count();
   if (!total) return std::unexpected(total.error());
   Page<KvStep> page{.total = *total, .rows = {}};

@@ -1,5 +1,7 @@
 #include "analysis/common/kernel.h"
 
+#include "analysis/common/rebuilt.h"
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -36,6 +38,7 @@ std::optional<bool> multiplied_by_llamafile(const Tensor& matrix, const Tensor& 
 }  // namespace
 
 KernelRules kernel_rules_of(const SessionInfo& info) {
+  if (!info.fact(kRebuiltStepsFact).empty()) return {.llamafile = std::nullopt, .rebuilt = true};
   const std::string_view features = info.fact("library.features");
   if (features.empty() || !info.fact("host.kernel").ends_with("x86_64")) return {};
   return {.llamafile = features.contains("LLAMAFILE = 1") && features.contains("AVX2 = 1")};
@@ -43,6 +46,7 @@ KernelRules kernel_rules_of(const SessionInfo& info) {
 
 std::optional<Kernel> kernel_of(const GraphTemplate& graph, const Op& op,
                                 const KernelRules& rules) {
+  if (rules.rebuilt) return std::nullopt;
   if (op.device != "CPU") return Kernel::Device;
   const Node& node = graph.node(op.first);
   if (!node.op.starts_with("MUL_MAT") || node.src.size() < 2 || node.src[0] == kNoTensor ||

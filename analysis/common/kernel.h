@@ -20,6 +20,8 @@ struct KernelRules {
   // llamafile's kernels are compiled in, and the processor has what all of them need (x86-64 with
   // AVX2); nullopt: not known.
   std::optional<bool> llamafile;
+  // The graphs were rebuilt from the rows of a log (rebuilt.h), which do not tell.
+  bool rebuilt = false;
 };
 KernelRules kernel_rules_of(const SessionInfo& info);
 

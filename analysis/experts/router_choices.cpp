@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "analysis/common/rebuilt.h"
 #include "analysis/common/walk_steps.h"
 
 namespace tt {
@@ -38,6 +39,14 @@ std::expected<void, TraceError> ChoiceReader::for_each(
   if (!sizes) return std::unexpected(sizes.error());
   const auto graph = reader_.graph(step.graph);
   if (!graph) return std::unexpected(graph.error());
+  if (step.n_tokens > 1) {
+    const auto info = reader_.info();
+    if (!info) return std::unexpected(info.error());
+    if (auto known = needs_recorded_graphs(
+            *info, "which expert was chosen for which token of a prompt");
+        !known)
+      return known;
+  }
   const std::vector<RoutingRow> rows = routing_rows(**graph, step);
   // A choice begins at rank 0.
   for (std::size_t at = 0; at < rows.size();) {

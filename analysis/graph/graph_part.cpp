@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/common/rebuilt.h"
 #include "analysis/common/session_layers.h"
 
 namespace tt {
@@ -17,6 +18,8 @@ std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
                                              const LayerSet& layers) {
   const auto info = reader.info();
   if (!info) return std::unexpected(info.error());
+  if (auto known = needs_recorded_graphs(*info, "the graph"); !known)
+    return std::unexpected(known.error());
   auto graph = reader.graph(id);
   if (!graph) return std::unexpected(graph.error());
   GraphPart part{

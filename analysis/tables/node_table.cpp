@@ -1,11 +1,16 @@
 #include "analysis/tables/node_table.h"
 
+#include "analysis/common/rebuilt.h"
 #include "analysis/graph/node_layers.h"
 
 namespace tt {
 
 std::expected<NodeTable, TraceError> node_table(const SessionReader& reader, TemplateId id,
                                                 PageRange range) {
+  const auto info = reader.info();
+  if (!info) return std::unexpected(info.error());
+  if (auto known = needs_recorded_graphs(*info, "the graph"); !known)
+    return std::unexpected(known.error());
   auto graph = reader.graph(id);
   if (!graph) return std::unexpected(graph.error());
   NodeTable table{.graph = *std::move(graph), .page = {}};

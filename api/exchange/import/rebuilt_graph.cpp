@@ -238,10 +238,14 @@ class Rebuild {
       t.file = {first.range.file, base, experts * unit};
     }
     sources[0] = add(std::move(t), first.address == 0 ? 0 : first.address - before);
+    // Gate, up and down of a layer are selected by one router: equal choices are one list.
+    if (chosen_.list != kNoTensor && chosen_.layer == first.op_layer && chosen_.ids == ids.ints)
+      return chosen_.list;
+    chosen_ = {.layer = first.op_layer, .ids = ids.ints, .list = kNoTensor};
     // The slot is kept even without scores so that all steps have the same graph.
     if (!scored) scores.floats.clear();
     list(SlotKind::ExpertScores, used, first.op_layer, std::move(scores));
-    return list(SlotKind::Experts, used, first.op_layer, std::move(ids));
+    return chosen_.list = list(SlotKind::Experts, used, first.op_layer, std::move(ids));
   }
 
   TensorId rows(const Group& group, std::vector<TensorId>& sources, std::size_t place) {
@@ -374,6 +378,13 @@ class Rebuild {
     graph().fingerprint = hash;
   }
 
+  // The choices of the last router.
+  struct Chosen {
+    LayerId layer = kNoLayer;
+    std::vector<std::int64_t> ids{};
+    TensorId list = kNoTensor;
+  };
+  Chosen chosen_;
   const SessionInfo& session_;
   RebuiltGraph out_;
   TensorId empty_ = kNoTensor;

@@ -10,6 +10,8 @@
 #include "tests/server/models/model_files.h"
 #include "tests/server/support/test_server.h"
 #include "tests/support/command_output.h"
+#include "tests/support/models/traced_model.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/test_paths.h"
 
 namespace tt::test {
@@ -70,6 +72,120 @@ TEST_P(SameAnswers, InTtAndRest) {
     }
     EXPECT_GE(same, std::min<std::size_t>(5, answer.body.size()));
   }
+}
+
+// Questions about one file, as arguments of `tt`. Exit status 1: it does not apply to the session.
+constexpr const char* kVerbs[] = {
+    "show {} --json",
+    "hot {} --json",
+    "hot {} --by kernel --value time --json",
+    "hot {} --by layer --value time --json",
+    "hot {} --by source --phase prompt --json",
+    "moe {} --json",
+    "moe {} --phase generate --json",
+    "heads {} --json",
+    "heads {} --kv --json",
+    "reuse {} --json",
+    "pattern {} --json",
+    "graph {} --format json",
+    "report {} --json",
+    "parse {} --validate --json",
+    "parse {} --stats --json",
+    "parse {} --limit 100000 --json",
+    "memory {} --json",
+    "sql {} --csv 'SELECT * FROM op'",
+    "sql {} --csv 'SELECT * FROM step'",
+    "sql {} --csv 'SELECT * FROM tensor'",
+    "sql {} --csv 'SELECT * FROM expert'",
+    "sql {} --csv 'SELECT step, access, part, category, qkv_type, role, size_bytes FROM access'",
+};
+
+CommandResult ask(const char* verb, const std::string& file) {
+  return run_command(
+      std::format("{} {}", kTestPaths.tt, std::vformat(verb, std::make_format_args(file))));
+}
+
+// The output without what says which file it is about.
+std::string without_identity(std::string text, const std::string& file) {
+  for (std::size_t at = 0; (at = text.find(file)) != std::string::npos;)
+    text.replace(at, file.size(), "FILE");
+  json parsed = json::parse(text, nullptr, false);
+  if (!parsed.is_object()) return text;
+  const auto drop = [](json& object) {
+    if (!object.contains("facts")) return;
+    object.erase("size_bytes");
+    object["facts"].erase("trace.imported_from");
+  };
+  drop(parsed);
+  for (auto& [key, value] : parsed.items())
+    if (value.is_object()) drop(value);
+  return parsed.dump(1);
+}
+
+TEST_P(SameAnswers, AfterExportAndImport) {
+  ensure_backends_loaded();
+  TracedModel model(generated_model({.shape = GetParam()}));
+  const auto run = model.run(greedy_tokens(9, 6));
+  const TempFolder folder;
+  const std::string file = (folder / "s.ttrace").string();
+  std::filesystem::copy_file(run.file, file);
+  const auto tt = [](const std::string& arguments) {
+    const CommandResult done = run_command(kTestPaths.tt + (" " + arguments));
+    ASSERT_EQ(done.status, 0) << done.output;
+  };
+  for (const std::string way : {"ndjson", "folder"}) {
+    SCOPED_TRACE(way);
+    const std::string out = (folder / way).string(), again = (folder / (way + ".ttrace")).string();
+    tt(std::format("export {} --format {} -o {} -q", file, way, out));
+    tt(std::format("import {} -o {}", out, again));
+    for (const char* verb : kVerbs) {
+      SCOPED_TRACE(verb);
+      const CommandResult before = ask(verb, file), after = ask(verb, again);
+      EXPECT_EQ(after.status, before.status) << after.output;
+      EXPECT_EQ(without_identity(after.output, again), without_identity(before.output, file));
+    }
+  }
+}
+
+// A log without the recorded graphs, as another tracer writes it, cannot answer everything. What it
+// answers is right, and what it cannot answer is refused with the reason.
+TEST_P(SameAnswers, OfALogWithoutGraphsOrARefusal) {
+  ensure_backends_loaded();
+  TracedModel model(generated_model({.shape = GetParam()}));
+  const auto run = model.run(greedy_tokens(9, 6));
+  const TempFolder folder;
+  const std::string file = (folder / "s.ttrace").string(), out = (folder / "s.ndjson").string(),
+                    rows = (folder / "rows.ndjson").string(),
+                    again = (folder / "rows.ttrace").string();
+  std::filesystem::copy_file(run.file, file);
+  const CommandResult made = run_command(std::format(
+      R"({0} export {1} -o {2} -q && grep -v '"data":' {2} > {3} && {0} import {3} -o {4})",
+      kTestPaths.tt, file, out, rows, again));
+  ASSERT_EQ(made.status, 0) << made.output;
+  const auto expect_refusal = [&](const char* verb) {
+    SCOPED_TRACE(verb);
+    const CommandResult after = ask(verb, again);
+    EXPECT_EQ(after.status, 1);
+    EXPECT_TRUE(after.output.contains("imported from a log without recorded graphs"))
+        << after.output;
+  };
+  const auto expect_same = [&](const char* verb) {
+    SCOPED_TRACE(verb);
+    EXPECT_EQ(without_identity(ask(verb, again).output, again),
+              without_identity(ask(verb, file).output, file));
+  };
+  for (const char* verb : {"graph {} --format json", "heads {} --json", "heads {} --kv --json"})
+    expect_refusal(verb);
+  for (const char* verb :
+       {"hot {} --json", "hot {} --by layer --json", "reuse {} --json",
+        "sql {} --csv 'SELECT step, op, tensor_name, size_bytes, expert_id FROM access'"})
+    expect_same(verb);
+  if (GetParam() != std::string("moe")) return;
+  expect_refusal("moe {} --json");
+  expect_same("moe {} --phase generate --json");
+  expect_same(
+      R"(sql {} --csv "SELECT token_id, layer_id, expert_id, expert_rank, routing_score FROM expert)"
+      R"( WHERE phase = 'generate'")");
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, SameAnswers, ::testing::Values("small", "moe", "mamba"));
