@@ -1,5 +1,7 @@
 #include "program/command_line.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -126,12 +128,35 @@ void convert_values(CLI::App& app, const std::vector<std::string>& arguments_giv
   for (CLI::App* verb : app.get_subcommands()) convert_values(*verb, arguments_given);
 }
 
+// LLAMA_ARG_MODEL and so on, which programs of llama.cpp read.
+void warn_of_ignored_variables(const CLI::App& app) {
+  const CLI::App* of = &app;
+  while (!of->get_subcommands().empty()) of = of->get_subcommands().front();
+  if (of->get_option_no_throw("--ctx-size") == nullptr) return;  // it runs no model
+  std::vector<std::string> ignored;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view variable(*entry);
+    if (variable.starts_with("LLAMA_ARG_"))
+      ignored.emplace_back(variable.substr(0, variable.find('=')));
+  }
+  if (ignored.empty()) return;
+  std::ranges::sort(ignored);
+  std::fputs(std::format("{}: {} {} no effect: only programs of llama.cpp read {}. Here --ctx-size "
+                         "is {}, and so on.\n",
+                         app.get_name(), join(ignored), ignored.size() == 1 ? "has" : "have",
+                         ignored.size() == 1 ? "it" : "them",
+                         of->get_option("--ctx-size")->get_envname())
+                 .c_str(),
+             stderr);
+}
+
 // CLI11 ignores environment variables with invalid values and has its own error messages. To
 // report them like options, values are converted here, after all arguments are read and --help
 // is handled. The hook is the callback of a hidden option that is always called.
 void add_conversion_hook(CLI::App& app, const std::vector<std::string>& arguments) {
   const auto hook = [&app, arguments](const CLI::results_t& results) {
     if (!results.front().empty()) throw CLI::ExtrasError({"--take-values"});
+    warn_of_ignored_variables(app);
     convert_values(app, arguments);
     return true;
   };

@@ -98,6 +98,7 @@ std::filesystem::path default_bandwidth_file() {
 void add_model_options(CLI::App& app, ModelOptions& model) {
   model.bandwidth_file = default_bandwidth_file();
   app.add_option("-m,--model", model.path, "GGUF file to load (default: the small bundled model)")
+      ->check(file_name())
       ->type_name("FILE");
   app.add_option("--n-gpu-layers,--gpu-layers", model.gpu_layers,
                  "Number of layers to run on a GPU, or all, if llama.cpp has a GPU backend (also "

@@ -122,6 +122,14 @@ CLI::Validator utf8_text() {
   return CLI::Validator([](const std::string& text) { return utf8_error(text); }, "");
 }
 
+CLI::Validator file_name() {
+  return CLI::Validator(
+      [](const std::string& path) {
+        return path.empty() ? "must be the name of a file, not an empty text" : "";
+      },
+      "");
+}
+
 CLI::Validator existing_folder() {
   return CLI::Validator(
       [](const std::string& path) {

@@ -27,6 +27,7 @@ CLI::Validator size_in_bytes();
 CLI::Validator utf8_text();
 std::string utf8_error(std::string_view text);
 
+CLI::Validator file_name();  // not empty, as a shell variable that is not set
 CLI::Validator existing_folder();
 CLI::Validator existing_path();  // a file or a folder
 

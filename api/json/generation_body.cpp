@@ -377,6 +377,29 @@ std::vector<std::string> field_names() {
   return names;
 }
 
+// Fields of a request to llama-server that have another name here, or none.
+struct ForeignField {
+  std::string_view name, instead;
+};
+constexpr std::array kForeignFields = {
+    ForeignField{"cache_prompt", "Use \"reuse_prefix\"."},
+    ForeignField{"n_predict", "Use \"max_tokens\"."},
+    ForeignField{"max_completion_tokens", "Use \"max_tokens\"."},
+    ForeignField{"n_probs", "Probabilities of tokens are not recorded."},
+    ForeignField{"logprobs", "Probabilities of tokens are not recorded."},
+    ForeignField{"json_schema", "Use \"grammar\", with the schema as a grammar (GBNF)."},
+    ForeignField{"response_format", "Use \"grammar\", with the format as a grammar (GBNF)."},
+    ForeignField{"tool_choice", "\"tools\" are only put into the prompt: leave it out."},
+    ForeignField{"id_slot", "Requests run one after the other: leave it out."},
+};
+
+std::string unknown_field(std::string_view name) {
+  const auto* foreign = std::ranges::find(kForeignFields, name, &ForeignField::name);
+  return foreign == kForeignFields.end()
+             ? unknown_name("field", shortened(name), field_names())
+             : std::format("Unknown field \"{}\". {}", name, foreign->instead);
+}
+
 }  // namespace
 
 std::expected<GenerationBody, Problem> parse_generation_body(std::string_view body) {
@@ -399,7 +422,7 @@ std::expected<GenerationBody, Problem> parse_generation_body(std::string_view bo
                number != kSamplingFields.end()) {
       expected = take_sampling(value, out.request.sampling, *number);
     } else {
-      return reject(ErrorCode::BadRequest, unknown_name("field", shortened(name), field_names()));
+      return reject(ErrorCode::BadRequest, unknown_field(name));
     }
     if (expected)
       return reject(ErrorCode::BadRequest, std::format("\"{}\" must be {}.", name, *expected));

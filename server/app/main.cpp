@@ -98,10 +98,13 @@ tt::RetentionOptions retention_of(const tt::ServerOptions& options) {
   return retention;
 }
 
-void log_model_change(const tt::ModelEntry& model, const tt::Log& log) {
+void log_model_change(const tt::ModelEntry& model, const tt::ServerOptions& options,
+                      const tt::Log& log) {
   if (!model.warning.empty()) log.warn(model.warning);
   if (model.state == tt::ModelState::Failed) {
     log.error(model.error);
+    if (model.path == options.model.path)
+      log.warn("the server runs without a model: POST /api/v1/models/ID/load loads another one");
   } else if (model.facts) {
     log.info("the model is loaded", {{"model", model.id},
                                      {"description", model.facts->description},
@@ -229,7 +232,9 @@ int run(int argc, char** argv) {
        .check_models = true,
        .checked_models = &checked_models,
        .crash_marker = &crash_marker,
-       .on_change = [&log](const tt::ModelEntry& m) { log_model_change(m, log); }},
+       .on_change = [&log, &options](const tt::ModelEntry& m) {
+         log_model_change(m, *options, log);
+       }},
       listeners);
   hub.start({.send = [&](auto client, auto opcode,
                          auto message) { return frontend.send(client, opcode, message); },

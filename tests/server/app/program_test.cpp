@@ -357,6 +357,22 @@ TEST(Program, AcceptsLlamaCppOptionNamesAndEnvironment) {
   EXPECT_EQ(model["threads"], 1);
 }
 
+TEST(Program, SaysWhatItIgnoresAndThatItRunsWithoutAModel) {
+  const test::TempFolder folder;
+  Program program({"-m", "nosuch.gguf", "--port", "0", "--data-dir", folder.path().string()},
+                  {"LLAMA_ARG_THREADS=1", "LLAMA_ARG_CTX_SIZE=512"});
+  ASSERT_TRUE(program.read_line().starts_with("http://"));
+  EXPECT_TRUE(wait_until([&] {
+    return program.stderr_text().contains("the server runs without a model");
+  })) << program.stderr_text();
+  EXPECT_TRUE(program.stderr_text().contains(
+      "LLAMA_ARG_CTX_SIZE, LLAMA_ARG_THREADS have no effect"))
+      << program.stderr_text();
+  Program none({"-m", "", "--port", "0", "--data-dir", folder.path().string()});
+  EXPECT_EQ(none.wait(), 2);
+  EXPECT_TRUE(none.stderr_text().contains("must be the name of a file")) << none.stderr_text();
+}
+
 TEST(Program, EveryOptionIsDocumentedAndHasVariable) {
   ServerOptions values;
   const auto app = make_server_app(values);

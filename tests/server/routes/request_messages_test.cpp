@@ -34,6 +34,8 @@ TEST(RequestMessages, NameWhatWasMeant) {
       {kGenerate, "[]", 400, "JSON object"},
       {kGenerate, R"({"n_predict":5})", 400, "Did you mean max_tokens?"},
       {kGenerate, R"({"promt":"x"})", 400, "Unknown field \"promt\". Did you mean prompt?"},
+      {kGenerate, R"({"prompt":"x","cache_prompt":true})", 400,
+       "Unknown field \"cache_prompt\". Use \"reuse_prefix\"."},
       {kQuery, R"({"query":"SELECT 1"})", 400, "Unknown field \"query\". Did you mean sql?"},
       {"/api/v1/live", nullptr, 426, "is a WebSocket: connect to it with ws://"},
   };

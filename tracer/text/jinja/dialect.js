@@ -939,7 +939,7 @@ function abilities(program) {
   };
   const at = (value, ...path) => path.reduce((v, key) => (typeof key === "number" ? v.value[key] : v.value.get(key)), value);
   const plain = probe('[{"role":"user","content":"content"}]', "[null]");
-  const typed = probe('[{"role":"user","content":[{"type":"text","text":"content"}]}]', "[null]");
+  const typed = probe('[{"role":"user","content":[]}]', "[null]");
   const asParts = ({ usage, messages }) => {
     const how = usage.accesses.get(at(messages, 0, "content"));
     return how !== undefined && (how.has("selectattr") || how.has("array_access"));
@@ -1045,7 +1045,7 @@ function render(request, strftime) {
     let messages = given.get("messages"), started;
     const last = messages.value.at(-1);
     if (last?.value.get("role").value === "assistant" && !last.value.has("tool_calls")) {
-      started = last.value.get("content");
+      started = startedAnswer(last.value);
       messages = list(messages.value.slice(0, -1));
     }
     const variables = new Map([["messages", prepared(messages, can, source)], ["bos_token", given.get("bos")],
@@ -1053,13 +1053,22 @@ function render(request, strftime) {
     if (isList(given.get("tools")) && given.get("tools").value.length > 0) variables.set("tools", preparedTools(given.get("tools")));
     variables.set("datetime", text(clock("%b %d %Y")));
     variables.set("date_string", text(clock("%d %b %Y")));
-    for (const [name, value] of given.get("arguments").value) variables.set(name, value);
+    const args = given.get("arguments").value;
+    const effort = args.get("reasoning_effort");
+    if (effort !== undefined && isText(effort) && effort.value !== "") variables.set("reasoning_strength", effort);
+    const preserves = args.get("preserve_reasoning") ?? bool(true);
+    variables.set("preserve_reasoning", preserves);
+    if (preserves instanceof BooleanValue) {
+      variables.set("preserve_thinking", preserves);
+      for (const name of ["clear_thinking", "truncate_history_thinking", "drop_thinking"]) variables.set(name, bool(!preserves.value));
+    }
+    for (const [name, value] of args) variables.set(name, value);
     variables.set("add_generation_prompt", bool(true));
     let out = continued(program, variables, started, source);
     const bos = given.get("bos").value, eos = given.get("eos").value;
     if (given.get("adds_bos").value && out.startsWith(bos)) out = out.slice(bos.length);
     if (given.get("adds_eos").value && eos !== "" && out.endsWith(eos)) out = out.slice(0, -eos.length);
-    if (started !== undefined) out += isList(started) ? started.value.map((part) => part.value.get("text").value).join("\n") : started.value ?? "";
+    if (started !== undefined) out += started.content;
     return JSON.stringify({ text: out });
   } catch (error) {
     if (isLimit(error)) throw error;
@@ -1067,24 +1076,40 @@ function render(request, strftime) {
   }
 }
 
-// The last message is the beginning of the answer. llama-server puts what the generation prompt
-// adds behind the rest, and finishes the thoughts.
+// The last message, if it is of the assistant, is the beginning of the answer.
+function startedAnswer(message) {
+  const content = message.get("content") ?? none(), thought = message.get("reasoning_content");
+  return {
+    content: isList(content) ? content.value.map((part) => part.value.get("text").value).join("\n\n") : content.value ?? "",
+    thought: thought !== undefined && isText(thought) ? thought.value : "",
+  };
+}
+
+// llama-server puts what the generation prompt adds behind the rest, and then the thoughts, which
+// end before a text. If nothing has been started, it asks for no answer.
 function continued(program, variables, started, source) {
   const prompt = run(program, variables);
   if (started === undefined) return prompt;
   const bare = run(program, new Map([...variables].filter(([name]) => name !== "add_generation_prompt")));
+  if (started.content === "" && started.thought === "") return bare;
   let same = 0;
   while (same < bare.length && prompt[same] === bare[same]) ++same;
-  let out = bare + prompt.slice(same);
-  const thoughts = thoughtMarks(program, variables, source, prompt);
-  return thoughts === undefined ? out : out.replace(/<think>\s*(<\/think>\s*)?$/, "") + thoughts;
+  const out = bare + prompt.slice(same);
+  const marks = thoughtMarks(program, variables, source, prompt);
+  if (marks === undefined) return out;
+  const [begin, end] = marks;
+  const open = stripEnd(begin, STRIPPED), close = stripEnd(stripStart(end, STRIPPED), STRIPPED);
+  let before = stripEnd(out, STRIPPED);
+  if (close !== "" && before.endsWith(close)) before = stripEnd(before.slice(0, -close.length), STRIPPED);
+  return (before.endsWith(open) ? before.slice(0, -open.length) : out) + begin + started.thought +
+    (started.content === "" ? "" : end);
 }
 
-// What stands around no thoughts, or undefined if the template knows none.
+// What stands before and after thoughts, or undefined if the template knows none.
 function thoughtMarks(program, variables, source, prompt) {
   if (source.includes("<|channel|>"))  // of gpt-oss
-    return "<|channel|>analysis<|message|><|end|><|start|>assistant<|channel|>final<|message|>";
-  if (isMinistral(source)) return "[THINK][/THINK]";
+    return ["<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"];
+  if (isMinistral(source)) return ["[THINK]", "[/THINK]"];
   const probe = valueOf('[{"role":"user","content":"Question"},{"role":"assistant","content":"ANSWER","reasoning_content":"THOUGHTS"}]');
   const attempt = (changes) => {
     try {
@@ -1095,13 +1120,13 @@ function thoughtMarks(program, variables, source, prompt) {
     }
   };
   const history = attempt([["messages", probe], ["enable_thinking", bool(true)], ["add_generation_prompt", bool(false)]]);
-  const around = /(<think>\s*)THOUGHTS(.*?)ANSWER/s.exec(history);
-  if (around) return around[1] + around[2];
+  const around = /((?:<[^<>]*>|\[[^[\]]*\])\s*)THOUGHTS(.*?)ANSWER/s.exec(history);
+  if (around) return [around[1], around[2]];
   const without = attempt([["enable_thinking", bool(false)]]), enabled = attempt([["enable_thinking", bool(true)]]);
   const known = source.includes("List of tools: [");  // of LFM2
   return known || /<think>\s*$/.test(prompt) ||
       (/<\/think>\s*$/.test(without) && without !== enabled)
-    ? "<think></think>" : undefined;
+    ? ["<think>", "</think>"] : undefined;
 }
 
 // A template of our own (the reports): `request` is {template, variables}. The filter e is for HTML.
