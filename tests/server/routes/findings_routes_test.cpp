@@ -47,7 +47,7 @@ class Findings : public ::testing::TestWithParam<const char*> {
 
   TestServer server_{
       {.model = (ensure_backends_loaded(), model_files(GetParam()).front()),
-       .context = {.context = 2048, .batch = 2048, .ubatch = 512, .threads = 2}}};
+       .context = {.context = 4096, .batch = 4096, .ubatch = 512, .threads = 2}}};
   std::string id_;
   json findings_;
 };
@@ -128,7 +128,7 @@ TEST_P(Findings, NameTheLargestPartFirst) {
     EXPECT_TRUE(finding("token_bytes")["text"].get<std::string>().contains("recurrent state"));
     return;
   }
-  record(1500);
+  record(3000);
   const json& bytes = finding("token_bytes");
   const std::string text = bytes["text"];
   const double kv = figure(bytes, "kv_cache"), all = figure(bytes, "bytes_read");
