@@ -156,9 +156,7 @@ class FiguresTest(unittest.TestCase):
         drawn, dpi, figures.DPI = {}, figures.DPI, 40
         self.addCleanup(setattr, figures, "DPI", dpi)
         for shape in ("moe", "rwkv"):
-            with tt.open(
-                sessions.session(shape, tokens=6 if shape == "moe" else 3)
-            ) as session:
+            with tt.open(sessions.session(shape, tokens=6 if shape == "moe" else 3)) as session:
                 drawn[shape] = {path.stem for path in figures.save_all(session, folder / shape)}
         self.assertEqual(drawn["moe"], set(figures.ALL))
         without_experts = set(figures.ALL) - {"expert_token"}

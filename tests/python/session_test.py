@@ -57,6 +57,28 @@ class SessionTest(unittest.TestCase):
 
         self.assertLess(peak(120), 1.5 * peak(12))
 
+    def test_sessions_of_every_architecture_are_valid(self) -> None:
+        for shape in ("t5", "rwkv", "moe"):
+            path = sessions.session(shape, tokens=6 if shape == "moe" else 3)
+            self.assertEqual(tt.TraceAnalyzer(path).validate(), [], shape)
+
+    def test_missing_accesses_are_found(self) -> None:
+        def found(change) -> str:
+            analyzer = tt.TraceAnalyzer(sessions.session("small"))
+            analyzer._df = change(analyzer.df)
+            return "; ".join(analyzer.validate())
+
+        self.assertEqual(found(lambda df: df), "")
+        self.assertIn("tokens are missing", found(lambda df: df[df.token_id != 3]))
+        self.assertIn("no accesses in the layers [1]", found(lambda df: df[df.layer_id != 1]))
+        self.assertIn(
+            "outside the model file", found(lambda df: df.assign(file_offset=df.file_offset * 9))
+        )
+        last = sessions.PROMPT_TOKENS + 5 - 1
+        self.assertIn(
+            "instead of about", found(lambda df: df[(df.token_id == last) | (df.op % 2 == 0)])
+        )
+
     def test_too_many_rows_are_refused(self) -> None:
         with tt.open(sessions.session("moe")) as session:
             with self.assertRaisesRegex(
