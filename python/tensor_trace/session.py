@@ -27,6 +27,11 @@ Reader = Literal["auto", "extension", "decoder"]
 MAX_ROWS = 20_000_000  # of one data frame of accesses, unless the caller says otherwise
 MAX_SLICE_ROWS = 1_000_000
 
+_WEIGHT_COLUMNS = [
+    "tensor_name", "file_offset", "size_bytes", "layer_id", "component_type", "model_file",
+    "tensor_type",
+]  # fmt: skip
+
 
 def open(
     path: str | os.PathLike[str], *, reader: Reader = "auto", running: bool = False
@@ -275,7 +280,8 @@ class Session:
                     rows.append(
                         row | {"tensor_name": name, "file_offset": at, "size_bytes": of.nb2}
                     )
-        frame = pd.DataFrame(rows).sort_values(["model_file", "file_offset"], kind="stable")
+        frame = pd.DataFrame(rows, columns=_WEIGHT_COLUMNS)
+        frame = frame.sort_values(["model_file", "file_offset"], kind="stable")
         return frame.reset_index(drop=True)
 
     # --- SQL ---

@@ -128,8 +128,13 @@ class SessionTest(unittest.TestCase):
             self.assertEqual(list(session.accesses()), list(session.accesses().columns))
             with self.assertRaisesRegex(tt.NoData, "level minimal. Record with --level detailed"):
                 tt.TraceAnalyzer(session).df
-            with self.assertRaisesRegex(tt.NoData, "level minimal"):
-                tt.figures.heat_map_token_layer(session)
+            self.assertEqual(len(session.weights()), 0)
+            self.assertIn("7 tokens in 1 steps", session._repr_html_())
+            self.assertEqual(len(session.faults()) + len(session.residency()), 0)
+            for name in set(tt.figures.ALL) - {"expert_token", "attention_heads"}:
+                with self.subTest(figure=name):
+                    with self.assertRaisesRegex(tt.NoData, "level minimal"):
+                        tt.figures.ALL[name](session)
 
     def test_the_extension_is_found(self) -> None:
         self.assertEqual(find_extension(), sessions.EXTENSION)
