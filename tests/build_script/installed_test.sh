@@ -25,6 +25,15 @@ tt record --prompt 'Once upon a time' --n-predict 4 --output "$work/s.ttrace" >/
 tt show "$work/s.ttrace" >/dev/null || fail 'tt show'
 extension=$(find "$work/prefix" -name 'tensor_trace.so')
 [[ -n $extension ]] || fail 'there is no extension for sqlite3'
+for file in bash-completion/completions/tt zsh/site-functions/_tt fish/vendor_completions.d/tt.fish; do
+  [[ -s $work/prefix/share/$file ]] || fail "there is no share/$file"
+done
+wheel=$(find "$work/prefix/share/tensor-trace/python" -name 'tensor_trace-*-py3-none-any.whl')
+[[ -n $wheel ]] || fail 'there is no Python package'
+TENSOR_TRACE_EXTENSION= PYTHONPATH=$wheel python3 -c '
+import sys, tensor_trace
+assert len(tensor_trace.open(sys.argv[1], reader="decoder").accesses()) > 1000' "$work/s.ttrace" ||
+  fail 'the Python package does not read a session'
 
 output=$work/output
 : >"$output"
