@@ -24,8 +24,8 @@ _SLICE_ROWS = 1 << 16
 
 def find_extension() -> Path | None:
     """The extension of the installation that `tt` on the PATH belongs to, or of the system."""
-    if VARIABLE in os.environ:
-        return Path(os.environ[VARIABLE])
+    if given := os.environ.get(VARIABLE):
+        return Path(given)
     prefixes = [Path("/usr/local"), Path("/usr")]
     if program := shutil.which("tt"):
         prefixes.insert(0, Path(program).resolve().parent.parent)
@@ -47,7 +47,7 @@ class Extension:
         self._db = connect(path)
         try:
             self._db.enable_load_extension(True)
-            self._db.load_extension(str(extension.with_suffix("")))
+            self._db.load_extension(str(extension))
             self._db.enable_load_extension(False)
             self._db.execute("PRAGMA query_only = ON")
         except (AttributeError, *SQLITE_ERRORS) as error:
