@@ -15,6 +15,7 @@ import './css/budget.css';
 import './css/table.css';
 import './css/inspector.css';
 import './css/overlays.css';
+import './css/forced.css';
 import { createApi } from './net/api';
 import { retryWhileBusy } from './net/busy';
 import { Live } from './net/live';

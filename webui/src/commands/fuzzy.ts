@@ -12,6 +12,7 @@ const PREFIX_SCORE = 60;
 const INITIALS_SCORE = 40;
 const INSIDE_SCORE = 20;
 const LEAST_INSIDE = 3; // letters
+const MOST_INITIALS = 3; // letters; more are found by accident
 const LENGTH_PENALTY = 0.05; // per letter of the text
 const PLACE_PENALTY = 0.1; // per letter before the match
 
@@ -53,7 +54,8 @@ function matchOf(word: string, target: string): Match | null {
       best = { score, indices: Array.from(word, (_, i) => at + i) };
   }
   if (best) return best;
-  const initials = word.length < 2 ? null : initialsOf(word, target, 0);
+  const isShort = word.length > 1 && word.length <= MOST_INITIALS;
+  const initials = isShort ? initialsOf(word, target, 0) : null;
   return initials && { score: INITIALS_SCORE - PLACE_PENALTY * (initials[0] ?? 0), indices: initials }; // prettier-ignore
 }
 

@@ -239,7 +239,8 @@ export class VGrid<Row> {
     const { count } = this.content.rows;
     if (event.target !== this.host || count === 0) return;
     const page = Math.max(1, Math.floor(this.scroll.visible) - 1);
-    if (event.ctrlKey || event.metaKey) {
+    const isEnd = event.key === 'Home' || event.key === 'End';
+    if ((event.ctrlKey || event.metaKey) && !isEnd) {
       if (event.key === 'c' && this.events.copy) this.events.copy();
       else if (event.key === 'a') {
         [this.anchor, this.active] = [0, count - 1];

@@ -34,6 +34,8 @@ export function createApi(whileBusy: WhileBusy) {
     models: () => get('models', wire.models),
     load: (model: string) => call('POST', `models/${id(model)}/load`, wire.model),
     unload: (model: string) => call('POST', `models/${id(model)}/unload`, wire.model),
+    gguf: (model: string, signal?: AbortSignal) =>
+      get(`models/${id(model)}/gguf`, wire.gguf, { signal }),
     memory: (model: string) => get(`models/${id(model)}/memory`, wire.memory),
     setMemory: (model: string, options: wire.MemoryOptions) =>
       call('PATCH', `models/${id(model)}/memory`, wire.memory, { body: options }),

@@ -9,6 +9,7 @@ export type Health = Schemas['Health'];
 export type Version = Schemas['Version'];
 export type Model = Schemas['Model'];
 export type Memory = Schemas['Memory'];
+export type GgufTensor = Schemas['Gguf']['tensors'][number];
 export type MemoryOptions = Schemas['MemoryOptions'];
 export type MemoryPlan = Schemas['MemoryPlan'];
 export type Residency = Schemas['Residency'];
@@ -98,6 +99,10 @@ export const models = object<{ folder?: string | null; models: readonly Model[] 
   models: list(model),
 });
 export type Models = ReturnType<typeof models>;
+
+export const gguf = object<{ tensors: readonly GgufTensor[] }>({
+  tensors: list(object<GgufTensor>({ name: str, size: num, layer: nullable(num) })),
+});
 
 export const memory = object<Memory>({
   phase: oneOf('off', 'learning', 'fits', 'active', 'unavailable'),

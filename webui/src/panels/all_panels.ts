@@ -33,6 +33,7 @@ export const PANELS: readonly Panel[] = [
   },
   {
     id: 'map',
+    live: true,
     title: 'Map',
     needs: 'steps',
     about:

@@ -50,6 +50,8 @@ export function paintNames(
   });
 }
 
+const LEAST_DISTANCE = 9; // pixels between the middles of two labels
+
 // The first and the last label stay inside the plot. None is over another one.
 function paintTexts(
   track: TrackLayout,
@@ -62,7 +64,7 @@ function paintTexts(
     const at = yOf(track, (from + to) / 2);
     if (at < top || at > top + h) continue;
     const inside = Math.max(top + 6, Math.min(top + h - 6, at));
-    if (inside - last < ROOM - 1) continue;
+    if (inside - last < LEAST_DISTANCE) continue;
     last = inside;
     paint(text, inside);
   }

@@ -9,6 +9,7 @@ import { formatNs, plural } from '../format';
 import type { Run } from '../net/types';
 import type { OpenSession } from '../state/open_session';
 import type { StepInFlight } from '../state/trace_data';
+import { runningOpText } from '../state/first_graph';
 import type { Store } from '../state/store';
 import { IconButton } from '../ui/Button';
 import { usePart } from '../ui/hooks';
@@ -250,7 +251,7 @@ function OpenSessionBody(props: { store: Store; panel: SessionPanel; session: Op
   const stepsError = session.feed.stepsError.value;
   const hasSteps = usePart(() => {
     void session.feed.version.value;
-    return session.data.rows() > 0;
+    return session.data.steps.length > 0;
   });
   const again = (): void => {
     void session.refresh();
@@ -263,7 +264,9 @@ function OpenSessionBody(props: { store: Store; panel: SessionPanel; session: Op
     return <Failed what="This session cannot be read." error={{ kind: 'unexpected', detail }} />;
   }
   if (panel.needs === 'steps' && !hasSteps) {
-    if (active) return <NoStepYet session={session} />;
+    if (active && !(panel.live === true && session.data.rows() > 0))
+      return <NoStepYet store={store} session={session} />;
+    if (active) return <panel.body store={store} panel={panel.id} session={session} />;
     if (info.is === 'loading') return <Loading>Loading the session…</Loading>;
     if (stepsError && !unrecorded) {
       return <Failed what="The steps cannot be read." error={stepsError} retry={again} />;
@@ -283,14 +286,14 @@ function OpenSessionBody(props: { store: Store; panel: SessionPanel; session: Op
 
 // A token is generated after its step, but its live message may arrive before that of the step.
 // So one token without a step is normal.
-function NoStepYet({ session }: { session: OpenSession }) {
+function NoStepYet({ store, session }: { store: Store; session: OpenSession }) {
   void session.feed.version.value;
   const run = session.run.value;
   const { flight } = session.data;
   if ((run?.generated ?? 0) > 1) {
     return <Empty>No step has arrived yet. Runs of level off are not recorded.</Empty>;
   }
-  if (flight) return <FirstStep flight={flight} run={run} />;
+  if (flight) return <FirstStep store={store} session={session} flight={flight} run={run} />;
   return run?.state === 'queued' ? (
     <Loading>
       {run.position > 0 ? `Queued, ${plural(run.position, 'run')} ahead…` : 'Queued…'}
@@ -301,12 +304,20 @@ function NoStepYet({ session }: { session: OpenSession }) {
 }
 
 // What is known while the first step runs: its ops arrive before its summary.
-function FirstStep({ flight, run }: { flight: StepInFlight; run: Run | null }) {
+function FirstStep(props: {
+  store: Store;
+  session: OpenSession;
+  flight: StepInFlight;
+  run: Run | null;
+}) {
+  const { store, session, flight, run } = props;
+  const running = runningOpText(store, session);
   const tokens = run?.prompt_tokens ?? 0;
   return (
     <Loading>
       Step {flight.step} is running: {plural(flight.ops, 'op')} done in {formatNs(flight.ns)}
       {tokens > 0 && `, prompt of ${plural(tokens, 'token')}`}
+      {running !== null && <b>now {running}</b>}
     </Loading>
   );
 }

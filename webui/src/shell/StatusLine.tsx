@@ -3,6 +3,7 @@
 import { exactBytes, formatBytes, formatCount, plural, timingName } from '../format';
 import type { Session } from '../net/types';
 import type { OpenSession } from '../state/open_session';
+import { endingText } from '../state/ending';
 import type { Store } from '../state/store';
 import type { StepTotals } from '../state/step_totals';
 
@@ -12,7 +13,7 @@ export function StatusLine({ store }: { store: Store }) {
   return (
     <footer class="status">
       {session ? (
-        <SessionStatus key={session.id} session={session} />
+        <SessionStatus key={session.id} store={store} session={session} />
       ) : (
         <span>No session is open</span>
       )}
@@ -37,7 +38,7 @@ export function StatusLine({ store }: { store: Store }) {
   );
 }
 
-function SessionStatus({ session }: { session: OpenSession }) {
+function SessionStatus({ store, session }: { store: Store; session: OpenSession }) {
   void session.feed.version.value;
   const totals = session.data.stepTotals;
   const { steps, prompt, generated } = session.counts.value;
@@ -66,6 +67,7 @@ function SessionStatus({ session }: { session: OpenSession }) {
         damaged={damagedSteps(session, info)}
         unreadable={session.feed.stepsError.value !== null && !session.unrecorded.value}
       />
+      <Ending store={store} session={session} />
       {lost > 0 && (
         <span
           class="warn"
@@ -76,6 +78,12 @@ function SessionStatus({ session }: { session: OpenSession }) {
       )}
     </>
   );
+}
+
+// How the session ended, if not by itself, or what it waits for.
+function Ending({ store, session }: { store: Store; session: OpenSession }) {
+  const text = endingText(store, session);
+  return text === null ? null : <span class="warn">{text}</span>;
 }
 
 // Steps that were recorded but cannot be read from the file.
@@ -99,6 +107,7 @@ function Losses(props: {
   if (texts.length === 0 && dropped > 0) texts.push(`${plural(dropped, 'step')} without times`);
   if (damaged > 0) texts.push(`file damaged: last ${plural(damaged, 'step')} not shown`);
   if (unreadable) texts.push('steps could not be read');
+  if (texts.length === 0 && info === null) return null; // not known
   return texts.length === 0 ? (
     <span class="dim">no data lost</span>
   ) : (

@@ -45,11 +45,13 @@ export class OpenSession {
   readonly stopping: ReadonlySignal<boolean>;
   // A finished run without a file: only the received live data exists.
   readonly unrecorded: ReadonlySignal<boolean>;
+  readonly deleted: ReadonlySignal<boolean>; // since the page opened it
   readonly step: ReadonlySignal<number | null>; // the selected step
   readonly counts: ReadonlySignal<SessionCounts>;
   readonly following: ReadonlySignal<boolean>; // the selected step follows the newest
   private readonly latestInfo = signal<Loadable<Session, ApiError>>(loading);
   private readonly latestRun = signal<Run | null>(null);
+  private readonly isGone = signal(false);
   private readonly stopRequested = signal(false); // stop was requested
   private readonly newest = signal<number | null>(null);
   private readonly isLoaded = signal(false); // facts and steps were read once
@@ -69,6 +71,7 @@ export class OpenSession {
     this.info = this.latestInfo;
     this.run = this.latestRun;
     this.latestRun.value = run;
+    this.deleted = this.isGone;
     const { view } = around.navigation;
     this.active = computed(() => isActive(this.latestRun.value?.state));
     this.stopping = computed(() => this.stopRequested.value && this.active.value);
@@ -146,6 +149,13 @@ export class OpenSession {
     const info = this.latestInfo.peek();
     const isOver = info.is === 'ready' && info.value.state !== 'running';
     if (!isOver || this.latestRun.peek() !== null) await this.refreshRun();
+  }
+
+  // Another page may have deleted the session.
+  async checkExists(): Promise<void> {
+    if (this.active.peek() || this.isGone.peek() || this.latestInfo.peek().is !== 'ready') return;
+    const answer = await this.context.api.session(this.id);
+    if (!this.isClosed()) this.isGone.value = !answer.ok && isNotFound(answer.error);
   }
 
   async refreshRun(): Promise<void> {

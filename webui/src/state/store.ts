@@ -154,6 +154,7 @@ export class Store implements LiveSink {
     void this.sessions.refresh();
     setInterval(() => {
       this.clock.value = Date.now();
+      void this.current.peek()?.checkExists();
     }, CLOCK_MS);
     setInterval(() => {
       if (this.connection.state.peek().is === 'live') return;

@@ -35,6 +35,7 @@ export class TraceData {
   private completeSteps = 0;
   // Row of each op by template: its layer, or the row after the last layer for ops without one.
   private readonly rowOfOp = new Map<number, Int32Array>();
+  private expected: { readonly rows: number; readonly rowOf: Int32Array } | null = null;
 
   addToken(token: Token): void {
     const known = this.tokens[token.index];
@@ -128,8 +129,16 @@ export class TraceData {
     return this.steps[this.steps.length - 1];
   }
 
+  // Also before the first step has ended, if its ops are expected to be those of an earlier session.
   rows(): number {
-    return this.lastStep()?.layers.ns.length ?? 0;
+    return this.lastStep()?.layers.ns.length ?? this.expected?.rows ?? 0;
+  }
+
+  // The layers of the ops that the first step probably has. Its summary corrects what they are used for.
+  expectOps(layers: readonly (number | null)[]): void {
+    const outside = layers.reduce<number>((most, layer) => Math.max(most, layer ?? -1), -1) + 1;
+    const rowOf = Int32Array.from(layers, (layer) => layer ?? outside);
+    this.expected = { rows: outside + 1, rowOf };
   }
 
   // Stores the layer of each op of a template, from the ops of a finished step.
@@ -164,7 +173,8 @@ export class TraceData {
     // Assumes that the step in flight has the same graph as the step before it, which is nearly
     // always true. Its summary corrects the column.
     const last = this.lastStep();
-    const rowOf = last?.phase === 'generate' ? this.rowOfOp.get(last.template ?? 0) : undefined;
+    const known = last?.phase === 'generate' ? this.rowOfOp.get(last.template ?? 0) : undefined;
+    const rowOf = last ? known : this.expected?.rowOf;
     if (!rowOf || (frame.firstOp > 0 && !begun?.layersNs)) return null;
     const layers = begun?.layersNs ? [...begun.layersNs] : new Array<number>(this.rows()).fill(0);
     for (let i = 0; i < frame.op.length; i += 1) {

@@ -6,19 +6,13 @@ import { exactBytes, formatBytes, formatNs } from '../format';
 import { gradientOf } from '../plane/colours';
 import { ok } from '../result';
 import type { OpenSession } from '../state/open_session';
-import {
-  graphOf,
-  perSession,
-  templateGraph,
-  templateOf,
-  type TemplateGraph,
-  executedOp,
-} from '../state/per_session';
+import { graphOf, perSession, type TemplateGraph, executedOp } from '../state/per_session';
+import { firstGraphOf } from '../state/first_graph';
 import { Resource } from '../state/resource';
 import { limitOf } from '../state/run_limit';
 import type { Store } from '../state/store';
 import { usePart, useResource } from '../ui/hooks';
-import { bandAt, bandsOf, bandsOfOps, bandsOfTensor, type Bands } from './bands';
+import { bandAt, bandsOf, bandsOfFiles, bandsOfOps, bandsOfTensor, type Bands } from './bands';
 import { figuresOf } from './figures';
 import { isTimed, MEMORY_NAMES, STRIP_PALETTE, StripChart } from './strip_chart';
 
@@ -54,51 +48,18 @@ const waitsOf = perSession((session) => {
   });
 });
 
-// A graph with the same tensors, if the shown step has none. Its data was lost: the graph of another
-// step. The first step has not ended: the graph of an earlier session of the same model.
-function otherGraphOf(store: Store, session: OpenSession): Resource<TemplateGraph> {
-  const { api, reconnects } = session.context;
-  const earlier = computed(() => {
-    const run = session.run.value;
-    const list = store.models.list.value;
-    const page = store.sessions.page.value;
-    if (!run || list.is !== 'ready' || page.is !== 'ready') return null;
-    const path = list.value.models.find(({ id }) => id === run.model)?.path;
-    const found = page.value.sessions.find(
-      (one) => one.id !== run.id && one.model?.path === path && (one.steps ?? 0) > 0,
-    );
-    return found?.id ?? null;
-  });
-  const source = computed(() => {
-    if (templateOf(session).value !== 0) return null;
-    const template = session.data.latestTemplate();
-    if (template !== 0) return { id: session.id, template };
-    const id = session.active.value ? earlier.value : null;
-    return id === null ? null : { id, template: 1 };
-  });
-  return new Resource<TemplateGraph>({
-    key: () => source.value && `${source.value.id} ${source.value.template}`,
-    load: async (signal) => {
-      const { id, template } = source.peek() ?? { id: '', template: 0 };
-      const [nodes, tensors] = await Promise.all([
-        api.nodes(id, template, signal),
-        api.tensors(id, template, signal),
-      ]);
-      if (!nodes.ok) return nodes;
-      return tensors.ok ? ok(templateGraph(template, nodes.value, tensors.value)) : tensors;
-    },
-    reconnects,
-  });
-}
-
 const EMPTY: Bands = { groups: [], bands: [] };
 
 function SessionStrip({ store, session }: { store: Store; session: OpenSession }) {
   const own = useResource(graphOf(session)).value;
-  const others = useMemo(() => otherGraphOf(store, session), [store, session]);
-  const other = useResource(others).value;
+  const first = firstGraphOf(store, session);
+  const other = useResource(first.graph).value;
+  const files = useResource(first.files).value;
   const graph = own ?? other;
-  const bands = useMemo(() => (graph ? bandsOf(graph.tensors) : EMPTY), [graph]);
+  const bands = useMemo(
+    () => (graph ? bandsOf(graph.tensors) : files ? bandsOfFiles(files) : EMPTY),
+    [graph, files],
+  );
   const ops = useMemo(
     () =>
       graph ? bandsOfOps(bands, graph.nodes, graph.tensors) : new Map<number, readonly number[]>(),
@@ -290,7 +251,10 @@ function Figures({ store, session }: { store: Store; session: OpenSession }) {
     const limit = run && limitOf(store, run);
     const info = session.info.value;
     const of = info.is === 'ready' ? info.value : null;
-    return JSON.stringify(figuresOf(session.data, of, run, limit, session.active.value, waits));
+    const figures = figuresOf(session.data, of, run, limit, session.active.value, waits);
+    // A speed of a server that does not answer is not measured any more.
+    const isAway = session.active.value && store.connection.state.value.is === 'away';
+    return JSON.stringify(isAway ? figures.filter(({ live }) => live !== true) : figures);
   });
   const figures = JSON.parse(text) as ReturnType<typeof figuresOf>;
   return (

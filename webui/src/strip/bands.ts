@@ -1,6 +1,6 @@
 // The bands of the memory strip: the model file, repacked weights, the KV cache, recurrent states and
 // the compute buffers, each divided by layer. Pure functions.
-import type { Node, Tensor } from '../net/types';
+import type { GgufTensor, Node, Tensor } from '../net/types';
 
 export type Memory = 'file' | 'repacked' | 'kv' | 'recurrent' | 'compute';
 
@@ -40,8 +40,11 @@ export function memoryOf({
   return source === 'device' ? null : 'compute';
 }
 
+// Bytes by memory and layer.
+type Sizes = Map<Memory, Map<number | null, number>>;
+
 export function bandsOf(tensors: readonly Tensor[]): Bands {
-  const sizes = new Map<Memory, Map<number | null, number>>();
+  const sizes: Sizes = new Map();
   const seen = new Set<string>();
   for (const tensor of tensors) {
     const memory = memoryOf(tensor);
@@ -54,6 +57,17 @@ export function bandsOf(tensors: readonly Tensor[]): Bands {
     of.set(layer, (of.get(layer) ?? 0) + tensor.tensor_bytes);
     sizes.set(memory, of);
   }
+  return bandsOfSizes(sizes);
+}
+
+// Of a model of which only the files are known.
+export function bandsOfFiles(tensors: readonly GgufTensor[]): Bands {
+  const layers = new Map<number | null, number>();
+  for (const { layer, size } of tensors) layers.set(layer, (layers.get(layer) ?? 0) + size);
+  return bandsOfSizes(new Map([['file', layers]]));
+}
+
+function bandsOfSizes(sizes: Sizes): Bands {
   const present = MEMORIES.filter((memory) => sizes.has(memory));
   const total = (memory: Memory): number =>
     [...(sizes.get(memory)?.values() ?? [])].reduce((sum, bytes) => sum + bytes, 0);

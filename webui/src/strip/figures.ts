@@ -9,6 +9,7 @@ export interface Figure {
   readonly name: string;
   readonly value: string;
   readonly hint: string;
+  readonly live?: boolean; // of this moment, while the model runs
 }
 
 // `limit`: of the run; null: none. `waits`: major page faults of the session; null: unknown.
@@ -42,6 +43,7 @@ export function figuresOf(
       name: speedName(active),
       value: formatSpeed(speed),
       hint: speedHint(active),
+      live: active,
     });
   }
   if (waits !== null) {
@@ -56,6 +58,7 @@ export function figuresOf(
     figures.push({
       name: 'time left',
       value: formatNs((left / speed) * 1e9),
+      live: true,
       hint: `Time until the ${limit?.isContext ? 'context is full' : 'token limit'}, at this speed`,
     });
   }

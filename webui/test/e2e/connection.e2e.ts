@@ -73,7 +73,7 @@ describe('a busy server', () => {
     };
     await fixture.recorded();
     const map = page.getByRole('tabpanel', { name: 'Map' });
-    await map.getByRole('checkbox', { name: 'Table' }).check();
+    await map.getByRole('checkbox', { name: 'Totals' }).check();
     await map.getByRole('button', { name: 'Layer × component' }).click();
     await answered(map.locator('.map-table').getByText('attention', { exact: true }));
     await fixture.tab('Graph').click();

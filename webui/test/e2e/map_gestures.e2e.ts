@@ -83,7 +83,7 @@ describe('a gesture', () => {
     // With other axes it filters.
     await preset('Layer × component').click();
     const part = await heatmap('x=all&y=component&value=time&from_token=8&to_token=16');
-    await map().getByRole('checkbox', { name: 'Table' }).check();
+    await map().getByRole('checkbox', { name: 'Totals' }).check();
     const [name, largest] = part.y.rows
       .map((row, i): [string, number] => [row, part.cells[i]?.[0] ?? 0])
       .sort((a, b) => b[1] - a[1])[0] ?? ['', 0];
@@ -150,7 +150,7 @@ describe('a gesture', () => {
     const isLeft = magnified.x + magnified.width <= text.x;
     expect(isLeft || text.x + text.width <= magnified.x).toBe(true);
     // Beside the table, the tooltip is in front of it.
-    const table = map().getByRole('checkbox', { name: 'Table' });
+    const table = map().getByRole('checkbox', { name: 'Totals' });
     await table.check();
     await expect.poll(async () => (await input().boundingBox())?.width).toBeLessThan(box.width);
     await page.mouse.move(box.x + 200, box.y + 90);

@@ -19,7 +19,7 @@ describe('the preset Memory', () => {
     await tip().getByText('tensor').waitFor();
     await fixture.page.mouse.move(box.x + box.width / 2, box.y + box.height - 20);
     await tip().getByText('how often each byte is read or written').waitFor();
-    await map().getByRole('checkbox', { name: 'Table' }).check();
+    await map().getByRole('checkbox', { name: 'Totals' }).check();
     await map().getByRole('columnheader').first().getByRole('button').click();
     await map().getByRole('grid').focus();
     await fixture.page.keyboard.press('End');

@@ -20,7 +20,7 @@ interface Painted {
   readonly y: number;
 }
 
-const LEAST_DISTANCE = 11; // height of the letters
+const LEAST_DISTANCE = 9; // height of the letters
 const SIZES = [
   { width: 1440, height: 900 },
   { width: 1920, height: 1080 },

@@ -12,7 +12,7 @@ const { map, preset, heatmap, tableRows } = mapPanel(fixture);
 describe('a preset', () => {
   it('has the sums of REST', async () => {
     await fixture.recorded(12);
-    await map().getByRole('checkbox', { name: 'Table' }).check();
+    await map().getByRole('checkbox', { name: 'Totals' }).check();
     const own = PRESETS.filter(({ experts, options }) => !experts && options.y !== 'memory');
     for (const { title, options } of own) {
       const { y, value } = options;
@@ -45,7 +45,7 @@ describe('a preset', () => {
 describe('the table', () => {
   it('has the heads of what is shown, from preset to preset', async () => {
     await fixture.recorded(6);
-    await map().getByRole('checkbox', { name: 'Table' }).check();
+    await map().getByRole('checkbox', { name: 'Totals' }).check();
     // What is in memory is known in some systems only.
     const states: readonly string[] = Object.values(STATE_NAMES);
     const heads = async () =>
@@ -72,7 +72,7 @@ describe('the table', () => {
 
   it('has the median of the generated tokens of each row', async () => {
     await fixture.recorded(12);
-    await map().getByRole('checkbox', { name: 'Table' }).check();
+    await map().getByRole('checkbox', { name: 'Totals' }).check();
     const { rows } = await fixture.sql<[number]>(
       "SELECT (SELECT sum(duration_ns) FROM op o WHERE o.step = s.step AND op_layer_id = 0) AS ns FROM step s WHERE phase = 'generate' ORDER BY ns",
     );
@@ -96,7 +96,7 @@ describe('the table of a disturbed session', () => {
       await route.fulfill({ json: { ...body, verdict: 'contended', steps } });
     });
     await fixture.recorded(12);
-    await map().getByRole('checkbox', { name: 'Table' }).check();
+    await map().getByRole('checkbox', { name: 'Totals' }).check();
     const table = map().locator('.map-table');
     await table.getByText('The machine disturbed 3 of 12 steps.').waitFor();
     await table.locator('[aria-sort=descending]', { hasText: 'median' }).waitFor();
@@ -119,7 +119,7 @@ describe('the rows by head', () => {
     await fixture.runTextToEnd('By head', 8);
     await map().getByRole('combobox', { name: 'Rows' }).selectOption('head');
     await map().getByRole('combobox', { name: 'Colour' }).selectOption('bytes');
-    await map().getByRole('checkbox', { name: 'Table' }).check();
+    await map().getByRole('checkbox', { name: 'Totals' }).check();
     await expect.poll(() => fixture.hash.get('p.map')).toBe('y:head,v:bytes,table');
     const picture = await heatmap('x=all&y=head&value=bytes&height=4096');
     const name = 'blk.1 head 2';

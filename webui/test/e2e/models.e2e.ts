@@ -167,7 +167,7 @@ describe('a mixture of experts', () => {
     await fixture.recorded(12);
     const map = page.getByRole('tabpanel', { name: 'Map' });
     await map.getByRole('button', { name: 'Step × expert' }).click();
-    await map.getByRole('checkbox', { name: 'Table' }).check();
+    await map.getByRole('checkbox', { name: 'Totals' }).check();
     const picture = await fixture.get<{
       readonly y: { readonly rows: readonly string[] };
       readonly cells: readonly (readonly number[])[];

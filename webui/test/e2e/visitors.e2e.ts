@@ -39,7 +39,7 @@ const sentence = (text: RegExp) =>
   fixture.inspector.getByRole('list', { name: 'Summary' }).getByRole('button', { name: text });
 
 it('which layer is slowest', async () => {
-  await click(map().getByRole('checkbox', { name: 'Table' }));
+  await click(map().getByRole('checkbox', { name: 'Totals' }));
   const { rows } = await fixture.get<Breakdown>(
     'breakdown?by=layer&phase=generate&step_times=true&limit=100',
   );
@@ -333,7 +333,7 @@ it('and Back returns to the filter from before a sentence was clicked', async ()
 it('shows only the expert of the filter', async () => {
   await click(map().getByRole('button', { name: 'Step × expert' }));
   await fixture.filter.fill('layer:2 expert:3');
-  await click(map().getByRole('checkbox', { name: 'Table' }));
+  await click(map().getByRole('checkbox', { name: 'Totals' }));
   const { rows } = await fixture.sql<[number]>(
     'SELECT count(*) FROM access WHERE expert_id = 3 AND op_layer_id = 2',
   );

@@ -58,7 +58,7 @@ function OfModel({ store, model }: { store: Store; model: string }) {
     return error ? <Failed what="The budget cannot be read." error={error} /> : <Loading />;
   return (
     <div class="budget">
-      <Subject store={store} />
+      <Which store={store} />
       <Decision state={state} />
       <Choice store={store} budget={budget} state={state} />
       <WeightMap plan={budget.plan.value} />
@@ -69,31 +69,29 @@ function OfModel({ store, model }: { store: Store; model: string }) {
   );
 }
 
-// Whose budget this is: the model that runs next need not be that of the open session.
-function Subject({ store }: { store: Store }) {
+// The model that the panel is about: the next run's, which need not be that of the open session.
+function Which({ store }: { store: Store }) {
   const model = store.models.current.value;
   const info = store.open.value?.info.value;
+  const session = info?.is === 'ready' ? info.value : null;
   if (!model) return null;
-  const isOther = info?.is === 'ready' && !isModelOf(info.value, model);
+  const isOther = session !== null && !isModelOf(session, model);
   return (
-    <p class="budget-subject">
-      Model <b>{model.name}</b>
+    <p class="budget-model" role="note">
+      Memory of <b>{model.id}</b>, {formatBytes(model.size_bytes)}, the model of the next run.
       {isOther && (
         <span class="warn">
           {' '}
-          This is not the model of the open session ({modelName(info.value)}): everything below is
-          about {model.name}.
+          The open session is of another model
+          {session.model ? `, ${fileName(session.model.path)}` : ''}: its memory is in the inspector
+          and in the map.
         </span>
       )}
     </p>
   );
 }
 
-const modelName = ({ model }: Session): string =>
-  model?.path
-    .split('/')
-    .at(-1)
-    ?.replace(/\.gguf$/, '') ?? 'unknown';
+const fileName = (path: string): string => path.split('/').at(-1) ?? path;
 
 const PHASES: Readonly<Record<Memory['phase'], string>> = {
   off: 'No plan',

@@ -4,6 +4,7 @@ import { formatCount, plural } from '../../format';
 import type { Run } from '../../net/types';
 import type { Turn } from '../../state/chat';
 import { isActive, type OpenSession } from '../../state/open_session';
+import { endingText } from '../../state/ending';
 import type { Store } from '../../state/store';
 import { IconButton } from '../../ui/Button';
 import { copyText } from '../../ui/clipboard';
@@ -57,9 +58,15 @@ function OpenTurn({ store, session }: { store: Store; session: OpenSession }) {
           <Counts run={{ ...run, prompt_tokens: prompt, reused_tokens: reused, generated }} />
         )}
         <span class="turn-here">session open</span>
+        <Ending store={store} session={session} />
       </p>
     </>
   );
+}
+
+function Ending({ store, session }: { store: Store; session: OpenSession }) {
+  const text = endingText(store, session);
+  return text === null ? null : <span class="warn">{text}</span>;
 }
 
 function ClosedTurn({ store, turn }: { store: Store; turn: Turn }) {

@@ -2,6 +2,8 @@
 import { formatCount, formatSpeed, plural } from '../../format';
 import type { Run } from '../../net/types';
 import type { OpenSession } from '../../state/open_session';
+import { endingText } from '../../state/ending';
+import { runningOpText } from '../../state/first_graph';
 import { limitOf, type RunLimit } from '../../state/run_limit';
 import { generationSpeed, speedBasis, speedHint } from '../../state/speed';
 import type { Store } from '../../state/store';
@@ -21,13 +23,20 @@ export function RunStrip({ store, session }: { store: Store; session: OpenSessio
     );
     return tokens === null ? '' : formatSpeed(tokens);
   });
-  if (!run) return null;
   const { generated } = session.counts.value;
+  const ending = usePart(() => (session.active.value ? endingText(store, session) : null));
+  const running = usePart(() => {
+    void session.feed.version.value;
+    return run?.generated === 0 ? runningOpText(store, session) : null;
+  });
+  if (!run) return null;
   const { share, text } = progressOf({ ...run, generated }, limitOf(store, run), stopping);
   return (
     <section class="run-strip" data-state={run.state} aria-label="Progress">
       <div class="run-line" role="status">
         <span>{text}</span>
+        {ending?.startsWith('interrupted') === true && <b class="bad">{ending}</b>}
+        {running !== null && <span class="dim">{running}</span>}
         {speed !== '' && run.generated > 1 && (
           <span class="dim" title={speedHint(active)}>
             {speed} {speedBasis(active)}

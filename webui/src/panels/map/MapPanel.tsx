@@ -126,7 +126,7 @@ function planeModelOf(store: Store, session: OpenSession, model: MapModel): Plan
 
 function labelOf(model: MapModel): string {
   const { x, y, value } = model.options.value;
-  return `${valueName(value)} by ${axisName(y)} and ${axisName(x)}. Arrow keys move, Enter selects, Shift+Enter compares, dragging selects a range. The button Table shows the rows as a table.`;
+  return `${valueName(value)} by ${axisName(y)} and ${axisName(x)}. Arrow keys move, Enter selects, Shift+Enter compares, dragging selects a range. The button Totals shows the rows and their totals as a table.`;
 }
 
 function JumpToLive({ model }: { model: MapModel }) {

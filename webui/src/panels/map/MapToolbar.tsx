@@ -122,7 +122,7 @@ export function MapToolbar(props: { store: Store; session: OpenSession; model: M
         />
         <Check
           class="toggle"
-          text="Table"
+          text="Totals"
           hint="The rows and their totals as a table"
           on={options.table}
           set={(table) => {

@@ -108,9 +108,8 @@ const sourceLines = (op: Op): string =>
 
 const totalBytes = (op: Op): number => op.bytes_read + op.bytes_written;
 
-// `ops`: all ops of the step. The bars are relative to the longest one.
+// `ops`: all ops of the step. The bars are shares of their time, as in the totals.
 export function opColumns(ops: readonly Op[]): readonly TableColumn<Op>[] {
-  const longest = ops.reduce((max, op) => Math.max(max, durationOf(op)), 1);
   const whole = ops.reduce((sum, op) => sum + durationOf(op), 0);
   const start = ops.reduce((min, op) => Math.min(min, op.timestamp_ns), ops[0]?.timestamp_ns ?? 0);
   const share = (op: Op): number => (whole === 0 ? 0 : durationOf(op) / whole);
@@ -126,7 +125,7 @@ export function opColumns(ops: readonly Op[]): readonly TableColumn<Op>[] {
     text('tensor_name', 'output', 112, (op) => op.tensor_name, { mono: true }),
     number('op_layer_id', 'layer', 48, (op) => op.op_layer_id, String, { exact: layer }),
     text('component', 'component · role', 112, (op) => op.component, { text: part, tone: (op) => op.component }),
-    time('duration_ns', 'duration', (op) => op.duration_ns, { bar: (op) => durationOf(op) / longest }),
+    time('duration_ns', 'duration', (op) => op.duration_ns, { bar: share }),
     number('share', 'share', 56, share, (s) => `${(100 * s).toFixed(1)} %`, { hidden: true, hint: 'Of the time of all ops of the step', greatestFirst: true, sql: null }),
     bytes('bytes', 'bytes', totalBytes, { hint: 'Read and written', exact: (op) => `${exactBytes(op.bytes_read)} read, ${exactBytes(op.bytes_written)} written`, sql: 'bytes_read + bytes_written AS bytes' }),
     bytes('bytes_read', 'read', (op) => op.bytes_read, { hidden: true }),
