@@ -398,7 +398,9 @@ export function restFilter(
     const bounds = boundsOf(value);
     const isOne = values.length === 1 && !not;
     const text = key === 'layer' ? layersOf(term, layers) : null;
-    if (key === 'layer' && text !== null && !('layers' in query)) query.layers = text;
+    // No layer of the model: nothing.
+    if (key === 'layer' && text === '') query.from_step = query.to_step = 0;
+    else if (key === 'layer' && text !== null && !('layers' in query)) query.layers = text;
     else if (isOne && key === 'verdict' && value === 'clean') query.clean = true;
     else if (isOne && key === 'kernel' && KERNELS.has(value) && !(key in query)) query[key] = value;
     else if (
@@ -453,7 +455,14 @@ function layersOf({ values, not }: Term, layers: number): string | null {
   const bounds = values.map(boundsOf);
   if (bounds.includes(undefined)) return null;
   if (!not) {
-    return bounds.map((b) => (b ? (b.from === b.to ? `${b.from}` : `${b.from}-${b.to}`) : 'outside')).join(','); // prettier-ignore
+    const last = layers === 0 ? Infinity : layers - 1;
+    return bounds
+      .flatMap((b) => {
+        if (!b) return ['outside'];
+        const to = Math.min(b.to, last);
+        return b.from > to ? [] : [b.from === to ? `${to}` : `${b.from}-${to}`];
+      })
+      .join(',');
   }
   if (layers === 0) return null;
   const rest = Array.from({ length: layers }, (_, i) => i)

@@ -47,6 +47,7 @@ export class OpenSession {
   readonly unrecorded: ReadonlySignal<boolean>;
   readonly deleted: ReadonlySignal<boolean>; // since the page opened it
   readonly step: ReadonlySignal<number | null>; // the selected step
+  readonly hasStep: ReadonlySignal<boolean>; // the selected step exists: a link may have any number
   readonly counts: ReadonlySignal<SessionCounts>;
   readonly following: ReadonlySignal<boolean>; // the selected step follows the newest
   private readonly latestInfo = signal<Loadable<Session, ApiError>>(loading);
@@ -93,6 +94,16 @@ export class OpenSession {
       };
     });
     this.step = computed(() => view.value.step ?? this.newest.value);
+    this.hasStep = computed(() => {
+      void this.feed.version.value;
+      const step = this.step.value;
+      const info = this.latestInfo.value;
+      if (step === null) return false;
+      return (
+        this.data.steps[step] !== undefined ||
+        (info.is === 'ready' && step < (info.value.steps ?? 0))
+      );
+    });
     this.following = computed(() => view.value.step === null);
     this.stopWatching = effect(() => {
       void this.feed.version.value;
@@ -113,7 +124,10 @@ export class OpenSession {
     const openedMs = Date.now();
     // The facts of a running session change; the server sends no events for them.
     this.infoTimer = setInterval(() => {
-      const mayExist = this.data.steps.length > 0 || Date.now() > openedMs + NO_EVENTS_MS;
+      // A queued request has no file.
+      const isQueued = this.latestRun.peek()?.state === 'queued';
+      const isLate = !isQueued && Date.now() > openedMs + NO_EVENTS_MS;
+      const mayExist = this.data.steps.length > 0 || isLate;
       if (this.active.peek() && mayExist && !this.infoRequested) void this.refreshInfo();
     }, INFO_MS);
     // A request that was just sent has no file yet; its live events arrive first.

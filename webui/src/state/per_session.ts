@@ -32,7 +32,7 @@ export interface OpsOfStep {
 export const opsOf = perSession((session) => {
   const { reconnects } = session.context;
   return new Resource<OpsOfStep>({
-    key: () => (session.step.value === null ? null : String(session.step.value)),
+    key: () => (session.hasStep.value ? String(session.step.value) : null),
     load: async (signal) => {
       const step = session.step.peek() ?? 0;
       const rows = await stepOpsOf(session).load(step, signal);

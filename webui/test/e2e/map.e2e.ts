@@ -31,7 +31,7 @@ describe('the picture', () => {
   });
 
   it('has the colour of its value in every cell', async () => {
-    await fixture.recorded(24);
+    await fixture.show(await fixture.recorded(24), 'p.map=x:token');
     await fixture.page.mouse.move(2, 2);
     await settled();
     const picture = await heatmap('x=token&y=layer&value=time&width=4096');

@@ -28,6 +28,7 @@ describe('a comparison', () => {
   it('of two tokens lists their differences, by Shift+click and from a link', async () => {
     const { page } = fixture;
     await fixture.runTextToEnd('Two tokens side by side', 20);
+    await fixture.show(fixture.session ?? '', 'p.map=x:token');
     await settled();
     const [left, right] = [await columnOf(2), await columnOf(14)];
     await page.mouse.click(left.x, left.y);

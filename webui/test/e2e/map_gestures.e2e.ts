@@ -21,7 +21,7 @@ describe('a gesture', () => {
     await page.mouse.move(x, y);
     await page.mouse.wheel(0, -300);
     await crumbs()
-      .getByText(/tokens/)
+      .getByText(/steps/)
       .waitFor();
     await map().locator('.map-overview').waitFor();
     await expect.poll(() => fixture.hash.get('p.map')).toMatch(/^cx:/);
@@ -51,7 +51,7 @@ describe('a gesture', () => {
 
   it('of dragging selects a range with its totals, which filters other axes, until Escape', async () => {
     const { page } = fixture;
-    await fixture.recorded(30);
+    await fixture.show(await fixture.recorded(30), 'p.map=x:token');
     await settled();
     const height = async () => (await input().boundingBox())?.height;
     const before = await height();
@@ -202,7 +202,7 @@ describe('a gesture', () => {
     await settled();
     await input().focus();
     await fixture.page.keyboard.press('Home');
-    await tip().getByText('token 0').waitFor();
+    await tip().getByText('step 0').first().waitFor();
     for (const key of ['ArrowRight', 'ArrowDown', 'ArrowDown', 'ArrowDown', 'Enter'])
       await fixture.page.keyboard.press(key);
     await expect.poll(() => fixture.hash.get('sel')).toMatch(/^t:/);

@@ -62,7 +62,7 @@ describe('the table', () => {
         .toEqual([
           row,
           valueName(value),
-          ...(x === 'token' ? ['median, generated', 'p5', 'p95'] : []),
+          ...(x === 'step' ? ['median, generated', 'p5', 'p95'] : []),
           'share in view',
         ]);
       const names = [...(await tableRows()).keys()];

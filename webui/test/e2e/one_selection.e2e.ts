@@ -104,6 +104,7 @@ describe('a click on an op', () => {
     await page.locator('.graph[data-drawn="0"]').waitFor();
     const { ops } = await fixture.get<{ ops: Op[] }>('steps/6/ops?limit=1000');
     const click = async (name: string): Promise<void> => {
+      await fixture.rows('Ops'); // a node lists its accesses
       const op = ops.find(({ tensor_name }) => tensor_name === name)?.op ?? -1;
       await fixture.ops.evaluate((grid, top) => {
         grid.scrollTop = top;

@@ -70,7 +70,7 @@ describe('the strip', () => {
     const tip = strip().locator('.tip');
     await expect.poll(() => tip.innerText()).toMatch(/^file \(mapped\), .*: size .*bytes\)/);
     expect(await tip.innerText()).toMatch(
-      /Colour: time of the layer in step \d+, .* bright is slow/,
+      /Colour: time of the layer in step \d+, .* the scale on the right shows what is slow/,
     );
     await fixture.page.mouse.click(box.x + 6, box.y + 22);
     await expect.poll(() => fixture.hash.get('p.map')).toBe('y:memory,x:all,v:bytes');
