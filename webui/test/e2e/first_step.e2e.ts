@@ -22,8 +22,8 @@ function watch() {
   let maps = 0;
   let isOver = false;
   const look = (): void => {
-    const steps = /(\d+) steps?,/.exec(document.querySelector('.status')?.textContent ?? '')?.[1];
-    if (steps === '0') {
+    const counts = document.querySelectorAll('.status > span')[1]?.textContent ?? '';
+    if (counts.startsWith('0 steps')) {
       strips.add(document.querySelector('.strip-chart')?.getAttribute('aria-label') ?? '');
       for (const found of document.body.textContent.matchAll(/\S+ \S+, op \d+ of \d+|op \d+(?! of)/g)) texts.add(found[0]);
       if (document.querySelector('.plane-base')) maps += 1;
@@ -81,18 +81,21 @@ describe('a session that did not end by itself says so', () => {
     await expect.poll(() => status().getByText('queued').count()).toBe(0);
   });
 
-  it('interrupted, without a speed that nothing measures', async () => {
+  it('interrupted, without a speed that nothing measures, then recovered', async () => {
     const { page } = fixture;
     await fixture.runText('Interrupt me', 30_000);
     await expect.poll(() => fixture.shownTokens()).toBeGreaterThan(20);
     await page.locator('.strip-figures').getByText('speed, last second').waitFor();
     fixture.spoilPage();
-    await fixture.server.pause();
+    await fixture.server.pause('SIGKILL');
     await fixture.progress.getByText('interrupted: the server does not answer').waitFor();
     await status().getByText('interrupted').waitFor();
     expect(await page.locator('.strip-figures').getByText('speed, last second').count()).toBe(0);
     await fixture.server.resume();
     await expect.poll(() => status().getByText('interrupted').count()).toBe(0);
+    await status()
+      .getByText(/^recovered: /)
+      .waitFor();
     fixture.errors.length = 0; // the connection was lost
   });
 
@@ -101,7 +104,7 @@ describe('a session that did not end by itself says so', () => {
     await expect.poll(() => fixture.shownTokens()).toBeGreaterThan(5);
     await fixture.stop.click();
     await status().getByText('stopped before its end').waitFor();
-    await fixture.page.getByText('stopped before its end').nth(1).waitFor();
+    await fixture.progress.getByText(/^Stopped after/).waitFor();
   });
 
   it('deleted by another page', async () => {

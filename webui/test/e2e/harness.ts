@@ -14,7 +14,7 @@ export interface Server {
   readonly link: string; // the printed URL; the login link if a login is required
   readonly data: string; // the session folder
   // Terminate the program, and start it again with the same port and sessions, if it ended.
-  pause(): Promise<void>;
+  pause(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
   resume(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -45,7 +45,7 @@ export async function startServer(args: readonly string[] = []): Promise<Server>
       child = start(port);
       await addressOf(child);
     };
-    return { url: origin, link, data, pause: () => ended(child), resume, stop };
+    return { url: origin, link, data, pause: (signal) => ended(child, signal), resume, stop };
   } catch (cause) {
     await stop();
     throw cause;
@@ -74,14 +74,17 @@ function addressOf(child: ChildProcess): Promise<string> {
   });
 }
 
-async function ended(child: ChildProcess): Promise<void> {
+async function ended(
+  child: ChildProcess,
+  signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM',
+): Promise<void> {
   if (child.exitCode !== null || child.pid === undefined) return;
   const exit = new Promise<void>((resolve) => {
     child.once('exit', () => {
       resolve();
     });
   });
-  child.kill('SIGTERM');
+  child.kill(signal);
   await exit;
 }
 
