@@ -551,6 +551,11 @@ describe('a table of a million rows, and of a hundred millions', () => {
       .toBe(String(total));
     await page.keyboard.press('Home');
     await shows(0);
+    // The same with Ctrl, also when the browser scrolls smoothly.
+    await page.keyboard.press('Control+End');
+    await shows(total - 1);
+    await page.keyboard.press('Control+Home');
+    await shows(0);
     // The scroll bar: half of the height is half of the rows.
     await grid(name).evaluate((host) => {
       host.scrollTop = (host.scrollHeight - host.clientHeight) / 2;
