@@ -177,10 +177,20 @@ void measure_reads(const SessionInfo& info, Outlook& outlook, Progress& progress
 Figures least_reads(const TokenDemand& demand, std::uint64_t budget, double disk) {
   std::uint64_t dense = 0;
   for (const WeightRange& weight : demand.weights) dense += weight.file.length;
-  const std::uint64_t room = budget - std::min(budget, dense);
-  const double bytes =
-      static_cast<double>(dense - std::min(budget, dense)) +
-      (1 - expert_hit_rate(demand, room)) * static_cast<double>(demand.expert_bytes_per_token);
+  // Which part of the budget is best for experts depends on how often they are used again.
+  constexpr std::uint64_t kParts = 32;
+  double bytes = static_cast<double>(dense) + static_cast<double>(demand.expert_bytes_per_token);
+  for (std::uint64_t part = 0; part <= kParts; ++part) {
+    const std::uint64_t kept = std::min(dense, budget) / kParts * part +
+                               (part == kParts ? std::min(dense, budget) % kParts : 0);
+    const double missed = 1 - expert_hit_rate(demand, budget - kept);
+    bytes = std::min(bytes, static_cast<double>(dense - kept) +
+                                missed * static_cast<double>(demand.expert_bytes_per_token));
+    if (demand.expert_bytes == 0) {
+      bytes = static_cast<double>(dense - std::min(dense, budget));
+      break;
+    }
+  }
   return {bytes, token_rate({.blocks = bytes}, demand.unread_seconds, {.blocks = disk})};
 }
 
@@ -205,6 +215,19 @@ std::optional<PromptOutlook> prompt_outlook(const Outlook& outlook, double disk)
                        .least_seconds = std::max(compute, static_cast<double>(least) / disk)};
 }
 
+// A model of the kernel's cache may be wrong, the bound is not. Pinning alone takes memory from what
+// page faults read, and was often slower than plain: only a measurement may say that it helps.
+void limit_prediction(const Outlook& outlook, WayResult& result) {
+  result.predicted.bytes = std::max(result.predicted.bytes, outlook.least.bytes);
+  double most = outlook.least.rate > 0 ? outlook.least.rate : result.predicted.rate;
+  if (result.way.pin && !result.way.prefetch)
+    most = std::min(most, outlook.ways.front().predicted.rate);
+  result.predicted.rate = std::min(result.predicted.rate, most);
+  result.low = std::min(result.low, result.predicted.rate);
+  if (result.way.pin && !result.way.prefetch)
+    result.high = std::min(result.high, outlook.ways.front().high);
+}
+
 void predict_ways(Outlook& outlook) {
   const double disk = speed_of(outlook.disk, &ReadSpeed::mean);
   outlook.least = least_reads(outlook.demand, outlook.budget, disk);
@@ -220,6 +243,7 @@ void predict_ways(Outlook& outlook) {
     result.predicted = at(disk);
     result.low = at(speed_of(outlook.disk, &ReadSpeed::low)).rate;
     result.high = at(speed_of(outlook.disk, &ReadSpeed::high)).rate;
+    limit_prediction(outlook, result);
   }
 }
 

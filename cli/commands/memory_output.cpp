@@ -85,17 +85,12 @@ void print_ways(const Outlook& outlook) {
   table.print();
 }
 
-// The fastest one; of ways that are as fast, the last one, which reads least. Pinning alone is
-// often slower than plain: only a measurement speaks for it.
+// The fastest one; of ways that are as fast, the last one, which reads least.
 const WayResult& best_way(const Outlook& outlook) {
   constexpr double kAsFast = 0.98;
-  const auto rate = [](const WayResult& result) {
-    const bool pins_alone = result.way.pin && !result.way.prefetch;
-    return pins_alone && !result.measured ? 0 : judged_rate(result);
-  };
-  const double best = std::ranges::max(outlook.ways | std::views::transform(rate));
+  const double best = std::ranges::max(outlook.ways | std::views::transform(judged_rate));
   return *std::ranges::find_last_if(outlook.ways, [&](const WayResult& result) {
-            return rate(result) >= kAsFast * best;
+            return judged_rate(result) >= kAsFast * best;
           }).begin();
 }
 

@@ -1,5 +1,9 @@
 // tt memory: predictions for a session, and measurements.
 #include <gtest/gtest.h>
+
+#include <limits>
+#include <format>
+#include <filesystem>
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
@@ -174,6 +178,48 @@ TEST(MemoryCommand, ReplaysTheExpertsOfASession) {
   EXPECT_GT(outlook["expert_hits"], 0);
   const Result text = run_tt(folder, "memory s.ttrace --budget 24MiB");
   EXPECT_TRUE(text.out.contains("of the used experts are in the cache")) << text.out;
+}
+
+// No way reads less than the bound or is faster, and the advice is the best row, at every budget.
+TEST(MemoryCommand, NoRowIsBelowTheBoundAndTheAdviceIsTheBestRow) {
+  for (const char* shape : {"small", "moe", "qwen3-moe-like", "gpt-oss-like"}) {
+    SCOPED_TRACE(shape);
+    const test::TempFolder folder;
+    ASSERT_EQ(run_tt(folder, std::format("model {} -o m.gguf", shape)).code, 0);
+    ASSERT_EQ(run_tt(folder,
+                     "record -m m.gguf --tokens 1,2,3 -n 16 --ignore-eos --temp 1 --seed 1 -q "
+                     "--no-repack -o s.ttrace")
+                  .code,
+              0);
+    const double size = static_cast<double>(std::filesystem::file_size(folder / "m.gguf"));
+    double last_least = std::numeric_limits<double>::max();
+    for (const double part : {0.1, 0.5, 0.75, 0.95, 1.5}) {
+      SCOPED_TRACE(part);
+      const json outlook = outlook_of(
+          folder, std::format("s.ttrace --budget {}KiB", static_cast<int>(part * size / 1024)));
+      const json& least = outlook["least"];
+      const double bytes = least["bytes_per_token"];
+      EXPECT_LE(bytes, last_least);
+      last_least = bytes;
+      double best = 0, plain = 0;
+      for (const json& way : outlook["ways"]) {
+        const json& predicted = way["predicted"];
+        EXPECT_GE(predicted["bytes_per_token"].get<double>(), bytes) << way;
+        EXPECT_LE(predicted["tokens_per_second"].get<double>(),
+                  least["tokens_per_second"].get<double>())
+            << way;
+        best = std::max(best, predicted["tokens_per_second"].get<double>());
+        if (way["way"] == "plain") plain = predicted["tokens_per_second"];
+      }
+      const std::string advice = outlook["advice"];
+      if (bytes == 0) {
+        EXPECT_TRUE(advice.starts_with("All weights fit")) << advice;
+      } else {
+        EXPECT_EQ(advice.starts_with("Use --memory-budget"), best >= 1.02 * plain)
+            << advice << " " << outlook["ways"];
+      }
+    }
+  }
 }
 
 // Where routing is near uniform, it says that choosing experts cannot help, and only there.

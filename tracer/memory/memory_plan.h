@@ -58,7 +58,7 @@ struct ReadSpeeds {
   double page_seconds = 0;  // of a processor, per byte of `pages`
   double experts = 0;       // one after the other: they are known when the router has chosen
   FaultReads faults{};
-  // The same for a disk that is so many times as fast.
+  // The same for a disk that is `factor` times faster.
   ReadSpeeds times(double factor) const;
 };
 

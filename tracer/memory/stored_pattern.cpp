@@ -55,7 +55,7 @@ class PatternReader {
   // An error message, or nothing.
   std::optional<std::string> read(const json& document, StoredPattern& pattern) const {
     if (!document.is_object() || document.value("version", json()) != 1)
-      return damaged("it is no access pattern of version 1");
+      return damaged("it is not an access pattern of version 1");
     if (const json files = document.value("model_files", json()); !same_model(files)) {
       return "is of another model: the size or the header of the model file differs";
     }
@@ -159,7 +159,7 @@ std::string pattern_text(const StoredPattern& pattern, std::span<const ModelFile
 std::expected<StoredPattern, std::string> parse_pattern(std::string_view text,
                                                         std::span<const ModelFile> files) {
   const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (document.is_discarded()) return std::unexpected(damaged("it is no JSON"));
+  if (document.is_discarded()) return std::unexpected(damaged("it is not JSON"));
   StoredPattern pattern;
   if (auto error = PatternReader(files).read(document, pattern)) return std::unexpected(*error);
   return pattern;
