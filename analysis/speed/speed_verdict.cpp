@@ -86,7 +86,7 @@ SpeedChange judge(double ratio, std::optional<std::pair<double, double>> interva
 }  // namespace
 
 const char* to_text(SpeedVerdict verdict) {
-  static constexpr std::array kNames = {"not to be told apart", "faster", "slower"};
+  static constexpr std::array kNames = {"no significant difference", "faster", "slower"};
   const auto i = static_cast<std::size_t>(std::to_underlying(verdict));
   return i < kNames.size() ? kNames[i] : "?";
 }

@@ -17,7 +17,7 @@ struct SampleSpread {
 SampleSpread sample_spread(std::span<const double> samples);  // no samples: all 0
 
 enum class SpeedVerdict : std::uint8_t { Equal, Faster, Slower };
-const char* to_text(SpeedVerdict);  // "not to be told apart", "faster", "slower"
+const char* to_text(SpeedVerdict);  // "no significant difference", "faster", "slower"
 
 // How long `after` takes relative to `before`.
 struct SpeedChange {

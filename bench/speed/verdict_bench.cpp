@@ -1,5 +1,5 @@
 // Does `tt bench-model` tell equal models from slower ones? Budget: of 20 pairs of equal
-// measurements at least 19 are not to be told apart, neither as a whole nor in an op kind; and of
+// measurements at least 19 have no significant difference, neither as a whole nor in an op kind; and of
 // 20 pairs in which the ops of one kind take 5 % longer, at least 19 are called slower, and this
 // kind, and no other one, is named.
 //

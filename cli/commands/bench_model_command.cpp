@@ -56,7 +56,7 @@ struct BenchOptions {
   std::string against;
   std::vector<std::string> compare;
   BenchFormat format = BenchFormat::Table;
-  bool json = false, verbose = false;
+  bool json = false, verbose = false, force = false;
 };
 
 constexpr int kError = 1, kUsageError = 2, kInterrupted = 130;
@@ -259,20 +259,28 @@ std::optional<Configuration> other_configuration(const BenchOptions& options) {
   return other;
 }
 
-std::expected<std::vector<SpeedTest>, std::string> read_results(const std::string& name) {
+std::expected<BenchFile, std::string> read_results(const std::string& name) {
   constexpr std::uint64_t kMaxBytes = 64U << 20;
   const auto text = read_input(name, kMaxBytes, InputKind::RegularOrPipe);
   if (!text) return std::unexpected(text.error().message);
-  auto tests = parse_bench_rows(*text);
-  if (!tests) return std::unexpected(std::format("{} {}", name, tests.error()));
-  return tests;
+  auto file = parse_bench_rows(*text);
+  if (!file) return std::unexpected(std::format("{} {}", name, file.error()));
+  return file;
 }
 
 int compare_files(const BenchOptions& options) {
-  const auto before = read_results(options.compare[0]), after = read_results(options.compare[1]);
+  auto before = read_results(options.compare[0]), after = read_results(options.compare[1]);
   if (!before) return fail(before.error());
   if (!after) return fail(after.error());
-  const auto tests = compare_speed(*before, *after);
+  const std::vector<std::string> differences = bench_differences(*before, *after);
+  if (!differences.empty() && !options.force) {
+    return fail(join(differences) +
+                ". Measure both in the same way, or compare them with --force");
+  }
+  for (const std::string& difference : differences)
+    print_message("tt bench-model: {}", difference);
+  use_same_rounds(*before, *after);
+  const auto tests = compare_speed(before->tests, after->tests);
   if (tests.empty()) {
     return fail("the files have no test in common: measure both with the same values of -p and -n");
   }
@@ -351,11 +359,14 @@ RunVerb add_bench_model_command(CLI::App& command) {
           ->check(utf8_text());
   command
       .add_option("--compare", options->compare,
-                  "Compare two files of -o json instead of measuring: faster, slower, or not to be "
-                  "told apart, and which op kinds did it")
+                  "Compare two files of -o json instead of measuring: faster, slower, or no "
+                  "significant difference, and which op kinds did it")
       ->expected(2)
       ->type_name("FILE")
       ->excludes(against);
+  command.add_flag("--force", options->force,
+                   "Compare files of different models, machines, threads or settings, and disturbed "
+                   "measurements");
   command.option_defaults()->group("Output");
   const std::vector<std::pair<std::string, BenchFormat>> formats = {
       {"table", BenchFormat::Table},     {"csv", BenchFormat::Csv},     {"json", BenchFormat::Json},

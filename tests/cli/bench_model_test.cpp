@@ -153,7 +153,7 @@ TEST(BenchModel, ComparesFilesAndNamesTheSlowOp) {
   std::ofstream(folder / "slow.json") << measured(1.05, 3);
   const Result equal = run_tt(folder, "bench-model --compare a.json b.json");
   EXPECT_EQ(equal.code, 0) << equal.err;
-  EXPECT_TRUE(equal.out.contains("not to be told apart")) << equal.out;
+  EXPECT_TRUE(equal.out.contains("no significant difference")) << equal.out;
   EXPECT_FALSE(equal.out.contains("MUL_MAT")) << equal.out;
   const Result slower = run_tt(folder, "bench-model --compare a.json slow.json");
   EXPECT_TRUE(slower.out.contains(" slower ")) << slower.out;
@@ -165,7 +165,40 @@ TEST(BenchModel, ComparesFilesAndNamesTheSlowOp) {
   EXPECT_NEAR(faster[0]["ratio"].get<double>(), 1 / 1.04, 0.01);
   EXPECT_EQ(faster[0]["ops"][0]["op"], "MUL_MAT");
   EXPECT_EQ(faster[0]["ops"][0]["change"]["verdict"], "faster");
-  EXPECT_EQ(faster[0]["ops"][1]["change"]["verdict"], "not to be told apart");
+  EXPECT_EQ(faster[0]["ops"][1]["change"]["verdict"], "no significant difference");
+}
+
+// A comparison answers which program is faster only if nothing else differs.
+TEST(BenchModel, RefusesToCompareWhatIsNotComparable) {
+  const test::TempFolder folder;
+  Json facts = {{"model_type", "llama 1B Q4_K"}, {"model_size", 100}, {"cpu_info", "A"},
+                {"n_threads", 2},                {"type_k", "f16"},   {"flash_attn", "auto"},
+                {"machine", "clean"}};
+  const auto write = [&](const char* name, const char* field, const Json& value) {
+    Json rows = measured(1, 1);
+    rows[0].update(facts);
+    if (field != nullptr) rows[0][field] = value;
+    std::ofstream(folder / name) << rows;
+  };
+  write("a.json", nullptr, {});
+  write("same.json", nullptr, {});
+  EXPECT_EQ(run_tt(folder, "bench-model --compare a.json same.json").code, 0);
+  const std::pair<const char*, Json> others[] = {
+      {"model_type", "llama 1B Q8_0"}, {"model_size", 101}, {"cpu_info", "B"},
+      {"n_threads", 4},                {"type_k", "q8_0"},  {"flash_attn", "off"},
+      {"machine", "contended"}};
+  for (const auto& [field, value] : others) {
+    SCOPED_TRACE(field);
+    write("b.json", field, value);
+    const Result refused = run_tt(folder, "bench-model --compare a.json b.json");
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_TRUE(refused.out.empty()) << refused.out;
+    const std::string shown = value.is_string() ? value.get<std::string>() : value.dump();
+    EXPECT_TRUE(refused.err.contains(shown) && refused.err.contains("--force")) << refused.err;
+    const Result forced = run_tt(folder, "bench-model --compare a.json b.json --force");
+    EXPECT_EQ(forced.code, 0) << forced.err;
+    EXPECT_TRUE(forced.err.contains(shown)) << forced.err;
+  }
 }
 
 // Files of llama-bench have samples only.
@@ -180,7 +213,7 @@ TEST(BenchModel, ComparesFilesOfLlamaBench) {
   const Result result = run_tt(folder, "bench-model --compare a.json b.json");
   EXPECT_TRUE(result.out.contains("slower")) << result.out << result.err;
   EXPECT_TRUE(
-      run_tt(folder, "bench-model --compare a.json a.json").out.contains("not to be told apart"));
+      run_tt(folder, "bench-model --compare a.json a.json").out.contains("no significant difference"));
 }
 
 TEST(BenchModel, MeasuresTwoConfigurationsInTurns) {
@@ -198,7 +231,7 @@ TEST(BenchModel, MeasuresTwoConfigurationsInTurns) {
   EXPECT_EQ(json["tests"][1]["configuration"], "-ub 8 -fa off");
   ASSERT_EQ(json["comparison"].size(), 1U);
   EXPECT_TRUE(json["comparison"][0]["low"].is_null());  // one round is too few
-  EXPECT_EQ(json["comparison"][0]["verdict"], "not to be told apart");
+  EXPECT_EQ(json["comparison"][0]["verdict"], "no significant difference");
 }
 
 TEST(BenchModel, ReportsErrors) {

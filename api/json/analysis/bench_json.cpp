@@ -208,7 +208,7 @@ Json to_json(const ComparedTest& test) {
   return json;
 }
 
-std::expected<std::vector<SpeedTest>, std::string> parse_bench_rows(std::string_view text) {
+std::expected<BenchFile, std::string> parse_bench_rows(std::string_view text) {
   const auto parsed = parse_json(text, {.depth = 8, .values = 4'000'000, .fields = 256});
   const auto wrong = [](const std::string& why) {
     return std::unexpected("is not a result of tt bench-model -o json (nor of llama-bench): it " +
@@ -217,16 +217,89 @@ std::expected<std::vector<SpeedTest>, std::string> parse_bench_rows(std::string_
   if (!parsed) return wrong(parsed.error().message);
   // With --against the rows are a field, and there are those of two configurations.
   if (!parsed->is_array()) return wrong("has no list of tests");
-  std::vector<SpeedTest> tests;
+  BenchFile file;
   for (const Json& row : *parsed) {
     auto test = test_of(row);
     if (!test) {
       return std::unexpected(
           "has a test without n_prompt, n_gen or valid samples_ns: write it with -o json");
     }
-    tests.push_back(*std::move(test));
+    if (file.tests.empty()) {
+      for (const auto& [name, value] : row.items())
+        if (!is_list(value)) file.facts[name] = value;
+      file.of_llama_bench = !row.contains("rounds");
+    }
+    if (const auto machine = row.find("machine");
+        machine != row.end() && machine->is_string() && *machine != "clean")
+      file.disturbed = machine->get<std::string>();
+    file.tests.push_back(*std::move(test));
   }
-  return tests;
+  return file;
+}
+
+std::vector<std::string> bench_differences(const BenchFile& before, const BenchFile& after) {
+  struct Compared {
+    const char* what;
+    const char* field;
+    bool same_program = false;  // llama-bench writes the value in another way
+  };
+  constexpr Compared kCompared[] = {
+      {"model", "model_type"},
+      {"size of the model", "model_size"},
+      {"number of parameters", "model_n_params"},
+      {"processor", "cpu_info"},
+      {"GPU", "gpu_info"},
+      {"number of threads", "n_threads"},
+      {"batch", "n_batch"},
+      {"micro-batch", "n_ubatch"},
+      {"type of the K cache", "type_k"},
+      {"type of the V cache", "type_v"},
+      {"GPU layers", "n_gpu_layers"},
+      {"expert layers on the CPU", "n_cpu_moe"},
+      {"flash attention", "flash_attn", true},
+      {"mmap", "use_mmap", true},
+      {"repacking", "repack", true},
+      {"tensor buffers", "tensor_buft_overrides", true},
+  };
+  std::vector<std::string> differences;
+  const auto text = [](const Json& value) {
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  };
+  for (const auto& [what, field, same_program] : kCompared) {
+    if (same_program && before.of_llama_bench != after.of_llama_bench) continue;
+    const auto left = before.facts.find(field), right = after.facts.find(field);
+    if (left == before.facts.end() || right == after.facts.end() || *left == *right) continue;
+    differences.push_back(std::format("the {} differs: {} and {}", what, text(*left), text(*right)));
+  }
+  for (const auto& [name, file] : {std::pair{"first", &before}, std::pair{"second", &after}}) {
+    if (!file->disturbed.empty()) {
+      differences.push_back(
+          std::format("the {} measurement was disturbed: {}", name, file->disturbed));
+    }
+  }
+  return differences;
+}
+
+void use_same_rounds(BenchFile& before, BenchFile& after) {
+  if (before.of_llama_bench == after.of_llama_bench) return;
+  for (SpeedTest& test : (before.of_llama_bench ? after : before).tests) {
+    std::vector<double> rounds;
+    for (std::size_t i = 0; i < test.first_ns.size(); i += 2) {
+      std::vector<double> blocks;
+      for (const auto* side : {&test.first_ns, &test.second_ns})
+        for (std::size_t at = i; at < std::min(i + 2, side->size()); ++at)
+          blocks.push_back((*side)[at]);
+      rounds.push_back(sample_spread(blocks).median);
+    }
+    test.first_ns.clear();
+    test.second_ns.clear();
+    for (const double round : rounds) {
+      test.first_ns.insert(test.first_ns.end(), 2, round);
+      test.second_ns.insert(test.second_ns.end(), 2, round);
+    }
+    test.first_quiet_ns.clear();
+    test.second_quiet_ns.clear();
+  }
 }
 
 std::string bench_csv(const std::vector<Json>& rows) {

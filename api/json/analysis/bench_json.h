@@ -19,8 +19,24 @@ Json bench_row_json(const Json& facts, const SpeedTest& test, const std::string&
                     const std::string& machine);
 Json to_json(const ComparedTest& test);
 
-// The tests of a file. The error is a predicate: "is not valid JSON".
-std::expected<std::vector<SpeedTest>, std::string> parse_bench_rows(std::string_view text);
+// A file of results.
+struct BenchFile {
+  std::vector<SpeedTest> tests;
+  Json facts = Json::object();  // fields of its first row that are not lists
+  std::string disturbed;        // verdict on the machine of a test that was not clean; empty: none
+  bool of_llama_bench = false;  // each sample is a round
+};
+// The error is a predicate: "is not valid JSON".
+std::expected<BenchFile, std::string> parse_bench_rows(std::string_view text);
+
+// Why a comparison of the two would not say which program or build is faster: other models,
+// machines, numbers of threads or settings, as far as both files have them, and measurements that
+// something else disturbed. Sentences without a full stop; empty: nothing.
+std::vector<std::string> bench_differences(const BenchFile& before, const BenchFile& after);
+
+// Makes the rounds of both comparable if only one is of llama-bench: the median of each round,
+// without what llama-bench does not know.
+void use_same_rounds(BenchFile& before, BenchFile& after);
 
 // The fields of a row that are not lists, in other formats. Each has all rows.
 std::string bench_csv(const std::vector<Json>& rows);

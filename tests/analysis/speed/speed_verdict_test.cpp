@@ -148,7 +148,7 @@ TEST(SpeedVerdict, NoiseFloorHidesWhatEqualTimesShow) {
   EXPECT_EQ(compare_pairs(b, a, 0.05).verdict, SpeedVerdict::Equal);
   EXPECT_DOUBLE_EQ(noise_floor({}, {}), kLeastNoise);
   EXPECT_EQ(compare_samples({}, {}, 0).verdict, SpeedVerdict::Equal);
-  EXPECT_STREQ(to_text(SpeedVerdict::Equal), "not to be told apart");
+  EXPECT_STREQ(to_text(SpeedVerdict::Equal), "no significant difference");
 }
 
 TEST(SpeedVerdict, SpreadUsesTheRuleForQuantiles) {
