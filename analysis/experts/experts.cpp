@@ -114,6 +114,17 @@ class PairCounter {
   std::unordered_map<std::uint64_t, std::uint64_t> together_;
 };
 
+// The interval that contains a probability with a confidence of 95 % after `hits` of `times` trials.
+std::pair<double, double> wilson_interval(std::uint64_t hits, std::uint64_t times) {
+  constexpr double z = 1.959964;
+  const auto n = static_cast<double>(times);
+  const double p = static_cast<double>(hits) / n;
+  const double middle = p + z * z / (2 * n);
+  const double half = z * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n));
+  const double scale = 1 + z * z / n;
+  return {std::max(0.0, (middle - half) / scale), std::min(1.0, (middle + half) / scale)};
+}
+
 // Tokens of the vocabulary that one router's experts were chosen for.
 class TokenCounter {
  public:
@@ -138,11 +149,17 @@ class TokenCounter {
     std::vector<ExpertToken> out;
     for (const auto& [id, choices] : found->second.choices) {
       const std::uint64_t times = times_.at(id);
+      if (times < kLeastTokenTimes) continue;
       const double lift = ratio(choices, times) / share;
-      if (lift > 1) {
-        out.push_back(
-            {.id = id, .text = texts_.at(id), .choices = choices, .times = times, .lift = lift});
-      }
+      if (lift <= 1) continue;
+      const auto [low, high] = wilson_interval(choices, times);
+      out.push_back({.id = id,
+                     .text = texts_.at(id),
+                     .choices = choices,
+                     .times = times,
+                     .lift = lift,
+                     .low = low / share,
+                     .high = high / share});
     }
     std::ranges::sort(out, [](const ExpertToken& a, const ExpertToken& b) {
       const auto score = [](const ExpertToken& t) {

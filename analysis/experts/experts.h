@@ -88,15 +88,20 @@ struct ExpertToken {
   std::uint64_t choices = 0;  // times the expert was chosen for the token
   std::uint64_t times = 0;    // times the token was routed here
   // The expert's share of the routings of this token, divided by its share of all routings.
-  // Above 1: the expert prefers the token.
-  double lift = 0;
+  // Above 1: the expert prefers the token. `low` and `high`: the interval that contains it with a
+  // confidence of 95 %, from the number of routings (Wilson).
+  double lift = 0, low = 0, high = 0;
   friend bool operator==(const ExpertToken&, const ExpertToken&) = default;
 };
+
+// A token that was routed fewer times says nothing about an expert.
+inline constexpr std::uint64_t kLeastTokenTimes = 5;
 
 struct RouterDetail {
   RouterUse use;
   std::vector<ExpertPair> pairs;  // most frequent first, then by expert numbers
-  // Per expert of use.used: tokens with a lift above 1, sorted by choices * log(lift)
+  // Per expert of use.used: tokens with a lift above 1 that were routed kLeastTokenTimes times,
+  // sorted by choices * log(lift)
   // descending, then by id.
   std::vector<std::vector<ExpertToken>> tokens;
 };

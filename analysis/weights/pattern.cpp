@@ -58,6 +58,10 @@ bool same_order(const DerivedGraph& a, const DerivedGraph& b) {
 Cause cause_of(const DerivedGraph& derived, const Access& access) {
   const Tensor& tensor = derived.graph->tensor(derived.graph->root(access.tensor));
   if (access.extent == Extent::Experts) return Cause::Experts;
+  // The biases of the chosen experts (ADD_ID) are rows.
+  const bool by_router =
+      access.slot != kNoSlot && derived.graph->slot(access.slot).kind == SlotKind::Experts;
+  if (access.extent == Extent::Rows && by_router) return Cause::Experts;
   if (access.extent == Extent::Rows && tensor.kind == TensorKind::Weight) return Cause::Token;
   // The size of attention's other tensors depends on the cache window.
   return Cause::KvWindow;

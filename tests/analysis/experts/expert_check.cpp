@@ -194,13 +194,16 @@ void expect_tokens(const SessionReader& reader, const RouterDetail& detail,
     for (const auto& [id, n] : counts) all += n;
     std::size_t above = 0;
     for (const auto& [id, n] : counts)
-      above += n * known > times[id] * all;  // lift above 1, without rounding
+      above += times[id] >= kLeastTokenTimes && n * known > times[id] * all;  // without rounding
     std::set<std::int32_t> seen;
     for (const ExpertToken& token : detail.tokens[i]) {
       EXPECT_TRUE(seen.insert(token.id).second);
       EXPECT_EQ(token.choices, counts[token.id]);
       EXPECT_EQ(token.times, times[token.id]);
+      EXPECT_GE(token.times, kLeastTokenTimes);
       EXPECT_GT(token.lift, 1);
+      EXPECT_LE(token.low, token.lift);
+      EXPECT_GE(token.high, token.lift);
       EXPECT_NEAR(
           token.lift,
           static_cast<double>(token.choices * known) / static_cast<double>(token.times * all),

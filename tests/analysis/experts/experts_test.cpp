@@ -142,11 +142,8 @@ TEST(Experts, CountsMatchManualResult) {
   ASSERT_TRUE(detail.has_value());
   ASSERT_EQ(detail->pairs.size(), 2U);
   EXPECT_EQ(detail->pairs[0], (ExpertPair{.a = 1, .b = 3, .together = 2, .lift = 1}));
-  // Expert 1 was selected for the two "a" of three tokens.
-  ASSERT_EQ(detail->tokens[0].size(), 1U);
-  EXPECT_EQ(detail->tokens[0][0].text, "a");
-  EXPECT_DOUBLE_EQ(detail->tokens[0][0].lift, 1.5);
-  EXPECT_TRUE(detail->tokens[2].empty()) << "expert 3 is selected for all tokens alike";
+  // Expert 1 was selected for both "a" of three tokens: too few to say anything.
+  for (const auto& tokens : detail->tokens) EXPECT_TRUE(tokens.empty());
 }
 
 TEST(Experts, MatchReferenceOnAnySession) {
