@@ -133,6 +133,8 @@ std::int64_t AxisRows::key_of(const Series& series, const OutlineOp& op,
       return access == nullptr ? kNoKey : access->tensor;
     case Axis::Source:
       return access == nullptr ? kNoKey : static_cast<std::int64_t>(access->source);
+    case Axis::Type:
+      return access == nullptr ? kNoKey : index_.names().tensors()[access->tensor].type_number;
     case Axis::All:
       return 0;
     default:
@@ -159,6 +161,8 @@ std::string AxisRows::name_of(std::int64_t key) const {
       return index_.names().tensors()[at].name;
     case Axis::Source:
       return to_text(static_cast<Source>(key));
+    case Axis::Type:
+      return index_.names().types()[at];
     case Axis::Head:
       return std::format("blk.{} head {}", key / kMaxHeadsPerLayer, key % kMaxHeadsPerLayer);
     case Axis::All:
@@ -284,8 +288,8 @@ Range<std::int64_t> AxisRows::rows_of(const Series* series, const IndexedFault& 
     return fault.has_details && !mapped ? in_sections(fault.fault.address, 1)
                                         : Range<std::int64_t>{};
   }
-  const bool of_access = axis_ == Axis::Tensor || axis_ == Axis::Source || axis_ == Axis::Expert ||
-                         axis_ == Axis::Head;
+  const bool of_access = axis_ == Axis::Tensor || axis_ == Axis::Source || axis_ == Axis::Type ||
+                         axis_ == Axis::Expert || axis_ == Axis::Head;
   if (axis_ == Axis::Phase) return row_of(static_cast<std::int64_t>(series->phase));
   if (of_access ? touched == nullptr : op == kNone) return {};
   // Attributes of an access do not depend on the op.

@@ -300,11 +300,13 @@ std::expected<BreakdownRow, TraceError> total(const SessionIndex& index, const T
 
 // The indices of the rows in sorted order; a stable sort. Sorts indices because rows are
 // large.
-std::vector<std::size_t> sorted_indices(const std::vector<BreakdownRow>& rows, Order<Value> order) {
+template <class ValueOf>
+std::vector<std::size_t> sorted_indices(const std::vector<BreakdownRow>& rows, Order<Value> order,
+                                        ValueOf value_of) {
   std::vector<std::pair<double, std::size_t>> sort_keys;
   sort_keys.reserve(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const double sort_key = rows[i].all.of(order.by);
+    const double sort_key = value_of(rows[i]);
     sort_keys.emplace_back(order.descending ? -sort_key : sort_key, i);
   }
   std::ranges::sort(sort_keys);
@@ -377,7 +379,9 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
   if (!rows) return std::unexpected(rows.error());
   out.row_count = rows->size();
   if (query.order) {
-    auto places = sorted_indices(*rows, *query.order);
+    auto places = sorted_indices(*rows, *query.order, [&](const BreakdownRow& row) {
+      return row.all.of(query.order->by);
+    });
     for (const std::size_t i : on_page(places, query.page))
       out.rows.push_back(std::move((*rows)[i]));
   } else if (on_page(*rows, query.page).size() == rows->size()) {
@@ -440,9 +444,10 @@ HeatLimits heat_limits(std::span<const double> values, const HotQuery& query) {
           .cold_tie = cold_tie.second - cold_tie.first};
 }
 
-std::vector<double> descending_values(const std::vector<BreakdownRow>& rows, Value value) {
+template <class ValueOf>
+std::vector<double> descending_values(const std::vector<BreakdownRow>& rows, ValueOf value_of) {
   std::vector<double> values;
-  for (const BreakdownRow& row : rows) values.push_back(row.all.of(value));
+  for (const BreakdownRow& row : rows) values.push_back(value_of(row));
   std::ranges::sort(values, std::greater());
   return values;
 }
@@ -460,7 +465,8 @@ std::size_t largest_group(std::span<const double> sorted) {
 std::pair<Value, std::string> value_that_differs(const std::vector<BreakdownRow>& rows) {
   std::string note;
   for (const Value value : {Value::Accesses, Value::Touched}) {
-    const std::size_t equal = largest_group(descending_values(rows, value));
+    const std::size_t equal = largest_group(
+        descending_values(rows, [&](const BreakdownRow& row) { return row.all.of(value); }));
     if (rows.size() < 2 || 2 * equal <= rows.size()) {
       if (!note.empty()) note += std::format(": sorted by {}.", to_text(value));
       return {value, std::move(note)};
@@ -525,6 +531,12 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
   const BreakdownQuery all{.by = query.by, .filter = query.filter};
   auto rows = rows_of(index, all, keep_going);
   if (!rows) return std::unexpected(rows.error());
+  if (rows->empty() && !query.may_be_empty && !index.series().empty() && question.filter != TraceFilter{}) {
+    return std::unexpected(TraceError{
+        TraceError::Kind::NotFound,
+        "No access of the session matches these conditions. Remove one of them, or list what the "
+        "session has: tt hot, tt hot --by source, tt hot --by layer."});
+  }
   HotCold out{.by = query.by,
               .value = Value::Accesses,
               .row_count = rows->size(),
@@ -533,13 +545,32 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
               .left_out_steps = index.left_out(),
               .kind = query.filter.kind,
               .other_kinds = std::move(others),
-              .note = {}};
+              .note = {},
+              .times = std::nullopt};
   if (query.value) {
     out.value = *query.value;
   } else {
     std::tie(out.value, out.note) = value_that_differs(*rows);
   }
-  const HeatLimits limits = heat_limits(descending_values(*rows, out.value), query);
+  if (query.by == Axis::Expert && query.filter.layers.size() != 1) {
+    out.note += std::format(
+        "{}A row is the experts with this number of all{} layers, which are different experts. "
+        "Select one layer to rank its experts.",
+        out.note.empty() ? "" : " ", query.filter.layers.empty() ? "" : " selected");
+  }
+  const bool by_step = out.value == Value::Time && !is_temporal(query.by);
+  if (by_step || query.step_times) out.times = timed_steps(index, query.filter);
+  if (by_step) {
+    std::vector<BreakdownRow*> all_rows;
+    for (BreakdownRow& row : *rows) all_rows.push_back(&row);
+    if (auto added = add_step_times(index, query.by, query.filter, all_rows, keep_going); !added)
+      return std::unexpected(added.error());
+  }
+  const auto value_of = [&](const BreakdownRow& row) {
+    if (!by_step) return row.all.of(out.value);
+    return row.step ? static_cast<double>(row.step->spread.median.v) : 0.0;
+  };
+  const HeatLimits limits = heat_limits(descending_values(*rows, value_of), query);
   add_ties(limits, query, out.value, rows->size(), out.note);
   const auto heat_of = [&](std::size_t rank) {
     return rank < limits.hot                    ? Heat::Hot
@@ -551,13 +582,15 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
                ? index.names().tensors()[static_cast<std::size_t>(row.key)].size
                : Bytes{};
   };
-  auto places = sorted_indices(*rows, Order<Value>{.by = out.value, .descending = true});
+  auto places =
+      sorted_indices(*rows, Order<Value>{.by = out.value, .descending = true}, value_of);
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     const BreakdownRow& row = (*rows)[places[rank]];
     HotCold::Class& of = out.classes[std::to_underlying(heat_of(rank))];
     ++of.rows;
     of.size += size_of(row);
     of.sums += row.all;
+    if (by_step) of.step = of.step + Ns{static_cast<std::int64_t>(value_of(row))};
   }
   for (std::size_t rank = query.page.from; const std::size_t i : on_page(places, query.page)) {
     BreakdownRow& row = (*rows)[i];
@@ -565,7 +598,7 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
     const Bytes size = size_of(row);
     out.rows.push_back({.row = std::move(row), .heat = heat_of(rank++), .size = size});
   }
-  if (query.step_times && !is_temporal(query.by)) {
+  if (query.step_times && !by_step && !is_temporal(query.by)) {
     std::vector<BreakdownRow*> rows_on_page;
     for (HotCold::Row& row : out.rows) rows_on_page.push_back(&row.row);
     if (auto added = add_step_times(index, query.by, query.filter, rows_on_page, keep_going);

@@ -81,7 +81,11 @@ struct HotQuery {
   double hot_share = 0.10, cold_share = 0.50;  // 0 to 1
   TraceFilter filter{};
   PageRange page = kAllRows;
-  bool step_times = false;  // as BreakdownQuery::step_times
+  // As BreakdownQuery::step_times. Rows that are ranked by time always have them, because they are
+  // ranked by the median of one phase, except on temporal axes.
+  bool step_times = false;
+  // Whether no rows are an answer. Else they are the error NotFound, if there is a filter.
+  bool may_be_empty = false;
 
   // Per cent, or the default: 10 and 50, but at most what the other leaves.
   void set_shares(std::optional<double> hot_percent, std::optional<double> cold_percent) {
@@ -104,6 +108,7 @@ struct HotCold {
     std::uint64_t rows = 0;
     Bytes size{};
     TraceSums sums;
+    Ns step{};  // sum of the medians of its rows, if they are ranked by them
   };
   std::array<Class, 3> classes;      // indexed by Heat
   std::uint64_t left_out_steps = 0;  // as in Breakdown
@@ -113,6 +118,7 @@ struct HotCold {
   // A sentence for each surprise: which equal values decided the value that rows are sorted
   // by, and which groups of equal rows a limit would have divided. Empty: none.
   std::string note;
+  std::optional<TimedSteps> times;  // those of the rows' step times; none: they have none
 };
 
 std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const HotQuery& query,

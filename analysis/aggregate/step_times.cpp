@@ -1,7 +1,9 @@
 #include "analysis/aggregate/step_times.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <format>
 #include <unordered_map>
 #include <utility>
 
@@ -32,8 +34,9 @@ std::vector<WantedRow> rows_of(std::span<const std::int64_t> keys,
   return rows;
 }
 
-// The time of each normal step in which a row has one. `query.y` has the axis, `query.x` the steps.
+// The time of each timed step in which a row has one. `query.y` has the axis, `query.x` the steps.
 std::expected<std::vector<std::vector<Ns>>, TraceError> times_of(const SessionIndex& index,
+                                                                 const TimedSteps& timed,
                                                                  RasterQuery query,
                                                                  std::span<const WantedRow> rows,
                                                                  const ContinueCheck& keep_going) {
@@ -53,20 +56,85 @@ std::expected<std::vector<std::vector<Ns>>, TraceError> times_of(const SessionIn
       const std::size_t cells = static_cast<std::size_t>(rows[i].row - first) * part->x.pixels;
       for (std::size_t step = from; step < to; ++step) {
         const double ns = part->cells[cells + step - from];
-        if (ns > 0 && index.steps()[step].is_normal()) times[i].push_back(Ns{std::llround(ns)});
+        if (ns > 0 && timed.is_used(index, step)) times[i].push_back(Ns{std::llround(ns)});
       }
     }
   }
   return times;
 }
 
+bool is_disturbed(const IndexedStep& step) {
+  return step.verdict && *step.verdict != Verdict::Clean;
+}
+
 }  // namespace
+
+bool TimedSteps::is_used(const SessionIndex& index, std::size_t number) const {
+  const IndexedStep& step = index.steps()[number];
+  return step.phase == phase && step.timed && step.is_normal() && (uses_first || number > 0) &&
+         (uses_disturbed || !is_disturbed(step));
+}
+
+TimedSteps timed_steps(const SessionIndex& index, const TraceFilter& filter) {
+  TimedSteps out{.phase = filter.phase.value_or(Phase::Generate), .verdict = std::nullopt};
+  const std::uint64_t count = index.steps().size();
+  const Range<std::uint64_t> range = filter.steps.value_or(Range<std::uint64_t>{0, count});
+  std::uint32_t clean = 0;
+  std::array<std::uint32_t, 4> verdicts{};  // of disturbed steps
+  for (std::uint64_t i = range.from; i < std::min(range.to, count); ++i) {
+    const IndexedStep& step = index.steps()[i];
+    if (step.phase != out.phase || !step.timed) continue;
+    if (step.learned) {
+      ++out.learned;
+    } else if (!step.is_normal()) {
+      ++out.interrupted;
+    } else if (i == 0) {
+      ++out.first;
+    } else if (is_disturbed(step)) {
+      ++out.disturbed;
+      ++verdicts[static_cast<std::size_t>(*step.verdict)];
+    } else {
+      ++clean;
+      if (step.verdict) out.verdict = Verdict::Clean;
+    }
+  }
+  out.used = clean;
+  if (out.used == 0 && out.disturbed > 0) {
+    out.uses_disturbed = true;
+    out.used = std::exchange(out.disturbed, 0);
+    out.verdict = static_cast<Verdict>(std::ranges::max_element(verdicts) - verdicts.begin());
+  } else if (out.used == 0 && out.first > 0) {
+    out.uses_first = out.uses_disturbed = true;
+    out.used = std::exchange(out.first, 0);
+    out.verdict = index.steps()[0].verdict;
+  }
+  return out;
+}
+
+std::string to_text(const TimedSteps& steps) {
+  if (steps.used == 0)
+    return std::format("Times: no {} step has a time of the model.", to_text(steps.phase));
+  std::string text = std::format("Times: median of {} {} step{}", steps.used,
+                                 to_text(steps.phase), steps.used == 1 ? "" : "s");
+  if (steps.uses_first) text += ", the first of the session";
+  std::string others;
+  for (const auto& [count, why] :
+       {std::pair{steps.learned, "learned"}, std::pair{steps.interrupted, "interrupted"},
+        std::pair{steps.first, "first"}, std::pair{steps.disturbed, "disturbed"}})
+    if (count > 0) others += std::format("{}{} {}", others.empty() ? "" : ", ", count, why);
+  if (!others.empty()) text += "; left out: " + others;
+  text += std::format(". Verdict: {}", steps.verdict ? to_text(*steps.verdict) : "not recorded");
+  if (steps.uses_disturbed && steps.verdict && *steps.verdict != Verdict::Clean)
+    text += ": the times are not those of the model alone";
+  return text + ".";
+}
 
 std::expected<std::vector<std::optional<StepTimes>>, TraceError> step_times(
     const SessionIndex& index, Axis by, TraceFilter filter, std::span<const std::int64_t> keys,
     const ContinueCheck& keep_going) {
   std::vector<std::optional<StepTimes>> out(keys.size());
-  filter.phase = filter.phase.value_or(Phase::Generate);
+  const TimedSteps timed = timed_steps(index, filter);
+  filter.phase = timed.phase;
   const RasterQuery query{.x = {.axis = Axis::Step, .range = Range<std::int64_t>{0, 0}},
                           .y = {.axis = by, .pixels = UINT32_MAX},
                           .value = Value::Time,
@@ -78,7 +146,7 @@ std::expected<std::vector<std::optional<StepTimes>>, TraceError> step_times(
       std::max<std::size_t>(1, kMaxValues / std::max<std::size_t>(1, index.steps().size()));
   for (std::size_t from = 0; from < rows.size(); from += at_once) {
     const auto some = std::span(rows).subspan(from, std::min(at_once, rows.size() - from));
-    auto times = times_of(index, query, some, keep_going);
+    auto times = times_of(index, timed, query, some, keep_going);
     if (!times) return std::unexpected(times.error());
     for (std::size_t i = 0; i < some.size(); ++i) {
       const auto steps = static_cast<std::uint32_t>((*times)[i].size());

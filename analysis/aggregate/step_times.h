@@ -7,6 +7,7 @@
 #include <expected>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "analysis/aggregate/trace_axis.h"
@@ -16,8 +17,25 @@
 
 namespace tt {
 
-// Of the normal steps (analysis/tables/session_conditions.h) of one phase in which the row has
-// time. An expert that few tokens use has few steps.
+// Which steps of one phase have the times of the model. Left out are steps that were learned (a new
+// graph), interrupted, the first of the session, or disturbed by the machine. If the first or the
+// disturbed steps are the only ones, they are used, and the verdict says what they are worth.
+struct TimedSteps {
+  Phase phase = Phase::Generate;
+  std::uint32_t used = 0;
+  std::uint32_t learned = 0, interrupted = 0, first = 0, disturbed = 0;  // left out
+  bool uses_first = false, uses_disturbed = false;
+  std::optional<Verdict> verdict;  // of the used steps; nullopt: not recorded, or no steps
+
+  bool is_used(const SessionIndex& index, std::size_t step) const;
+  friend bool operator==(const TimedSteps&, const TimedSteps&) = default;
+};
+// Of the phase of the filter, or generate, and of its range of steps. An empty phase: `used` is 0.
+TimedSteps timed_steps(const SessionIndex& index, const TraceFilter& filter);
+// "Times: median of 23 generate steps. Not in them: ... Verdict: ...", in one line.
+std::string to_text(const TimedSteps& steps);
+
+// Of the timed_steps() in which the row has time. An expert that few tokens use has few steps.
 struct StepTimes {
   std::uint32_t steps = 0;
   Spread spread;

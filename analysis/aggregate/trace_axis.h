@@ -2,7 +2,7 @@
 //
 // Time, step and token are temporal axes. Layer, component, op kind, op, kernel and phase are
 // attributes of ops: an op counts there with all of its accesses and its time. Tensor,
-// source, expert, head, file and buffer are attributes of accesses.
+// source, type, expert, head, file and buffer are attributes of accesses.
 //
 // Accesses have no time of their own. In a query on attributes of accesses, the time of an
 // op is attributed to its main access: the largest weight that it reads, else the largest
@@ -47,6 +47,7 @@ enum class Axis : std::uint8_t {
   Phase,
   Tensor,  // the owner of the bytes, not the view
   Source,
+  Type,  // of the tensor that owns the bytes: Q4_K
   Expert,
   Head,    // attention head of a layer
   File,    // byte offset in the concatenated model files

@@ -8,6 +8,7 @@
 //   op(), tensor(), category()
 //   operation_type(), device(), tensor_name(), tensor_type()   std::string_view
 //   begin(), duration()   of the op; no duration: not recorded
+//   self()            part of the duration that counts for the row
 //   address()         of the tensor, of the slice of the expert, or of the rows of the head
 //   head()            std::optional: one head of a row per head
 //   heads()           number of heads that the tensor is divided into; 0: not divided
@@ -74,8 +75,20 @@ constexpr auto access_columns() {
            .meaning = "duration of the op, not of one access. Fast times include the wait at the "
                       "barrier of the previous op",
            .null = "not recorded",
-           .varies = PerTime},
+           .varies = PerTime,
+           .of_op = true},
           [](const auto& row) { return ns_or_null(row.duration()); }},
+      Column{
+          {.name = "self_ns",
+           .type = Int64,
+           .unit = "ns",
+           .meaning = "part of the op's duration that counts for this row; may be summed. The rows "
+                      "of the op's main access (docs/heat.md) have all of it in equal parts, the "
+                      "others 0",
+           .null = "not recorded",
+           .varies = PerTime,
+           .for_sums = true},
+          [](const auto& row) { return ns_or_null(row.self()); }},
       Column{{.name = "token_id",
               .type = UInt32,
               .meaning = "index in the session of the first token that the step evaluated",
@@ -235,7 +248,7 @@ constexpr auto access_columns() {
       Column{{.name = "size_bytes",
               .type = UInt64,
               .unit = "bytes",
-              .meaning = "bytes touched; each byte counts once per op",
+              .meaning = "bytes touched; each byte counts once per op; may be summed",
               .former_name = "bytes"},
              [](const auto& row) { return row.access().touched.v; }},
       Column{{.name = "extent",

@@ -63,7 +63,12 @@ struct ColumnInfo {
   const char* former_name = nullptr;
   // The same in all rows of a session: hidden in SQL and not part of a REST row.
   bool per_session = false;
+  // Of the op of the row, not of the row. An export, in which columns are summed, leaves it out.
+  bool of_op = false;
+  // For sums over many rows: not part of a REST row.
+  bool for_sums = false;
 
+  constexpr bool in_rest() const { return !per_session && !for_sums; }
   constexpr bool nullable() const { return *null != '\0'; }
 };
 

@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <expected>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -22,7 +24,22 @@ struct DerivedGraph {
   std::vector<Access> accesses;      // accesses_of(*graph)
   std::vector<Category> categories;  // categories_of(*graph)
   LayerHeads heads;                  // heads_of_layers(*graph)
+  // Per op: the access that has the time of the op in queries about tensors (docs/heat.md); kNone:
+  // the op has no accesses.
+  std::vector<std::uint32_t> main_accesses;
 };
+
+// `accesses`: those of the graph.
+std::vector<std::uint32_t> main_accesses_of(const GraphTemplate& graph,
+                                            std::span<const Access> accesses);
+
+// Part `part` of `parts` equal ones of a number. The first one has the remainder, so that the sum
+// is exact.
+template <class Number>
+constexpr Number share_of(Number whole, std::uint64_t parts, std::uint64_t part) {
+  const auto each = static_cast<Number>(whole / static_cast<Number>(parts));
+  return part > 0 ? each : static_cast<Number>(whole - each * static_cast<Number>(parts - 1));
+}
 
 using DerivedPtr = std::shared_ptr<const DerivedGraph>;
 

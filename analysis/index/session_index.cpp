@@ -157,6 +157,7 @@ Status SessionIndex::take(const SessionReader& reader, const SessionReader::Step
                    .learned = head.timing == Timing::Learned,
                    .interrupted = head.dropped || head.aborted,
                    .left_out = is_left_out(leave_out_, head.conditions, head.threads),
+                   .verdict = verdict_of(head.conditions, head.threads),
                    .totals = {}};
   if (!steps_.empty()) {
     const IndexedStep& last = steps_.back();

@@ -63,6 +63,7 @@ struct IndexedStep {
   bool learned = false;
   bool interrupted = false;  // dropped or aborted
   bool left_out = false;
+  std::optional<Verdict> verdict{};  // nullopt: not recorded
   // Sums over all ops and accesses of the step.
   std::uint64_t op_ns = 0;
   AccessTotals totals;

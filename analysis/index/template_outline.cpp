@@ -4,6 +4,7 @@
 #include <format>
 #include <utility>
 
+#include "analysis/common/derived_graphs.h"
 #include "analysis/common/op_info.h"
 #include "analysis/tables/tensor_table.h"
 
@@ -14,16 +15,6 @@ namespace {
 std::uint32_t number_of(std::unordered_map<std::string, std::uint32_t>& ids, std::string key,
                         std::size_t next) {
   return ids.try_emplace(std::move(key), static_cast<std::uint32_t>(next)).first->second;
-}
-
-// Priority of an access as the op's main access.
-std::tuple<int, std::uint64_t> priority_of(const GraphTemplate& graph, const Access& access) {
-  const Tensor& view = graph.tensor(access.tensor);
-  const int kind = view.kind == TensorKind::Weight && !access.write ? 3
-                   : view.kind == TensorKind::Kv                    ? 2
-                   : !access.write                                  ? 1
-                                                                    : 0;
-  return {kind, access.slot == kNoSlot ? access.unit.v : size_of(view).v};
 }
 
 std::uint32_t rule_of(const GraphTemplate& graph, const Access& access,
@@ -78,6 +69,8 @@ std::uint32_t SessionNames::tensor(const Tensor& root) {
                   root.file.file, root.file.offset, root.name),
       tensors_.size());
   if (id == tensors_.size()) {
+    const std::uint32_t type = number_of(type_ids_, root.type, types_.size());
+    if (type == types_.size()) types_.push_back(root.type);
     tensors_.push_back({.name = root.name,
                         .kind = root.kind,
                         .source = root.source,
@@ -85,6 +78,7 @@ std::uint32_t SessionNames::tensor(const Tensor& root) {
                         .component = root.component,
                         .role = root.role,
                         .type = root.type,
+                        .type_number = type,
                         .size = size_of(root),
                         .file = root.file});
   } else {
@@ -132,6 +126,7 @@ TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names, Head
   TemplateOutline outline;
   outline.slots = static_cast<std::uint32_t>(graph.slots.size());
   const std::vector<Access> accesses = accesses_of(graph);
+  const std::vector<std::uint32_t> main = main_accesses_of(graph, accesses);
   const LayerHeads layers = heads_of_layers(graph);
   std::vector<std::uint32_t> numbers(graph.tensors.size(), kNone);  // per root tensor
   std::vector<std::uint32_t> views(graph.tensors.size(), kNone);
@@ -145,11 +140,9 @@ TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names, Head
                   .kernel = kernel_of(graph, op, rules),
                   .first_access = next,
                   .accesses = 0,
-                  .main = kNone};
+                  .main = main[i]};
     for (; next < accesses.size() && accesses[next].op.v == i; ++next, ++out.accesses) {
       const Access& access = accesses[next];
-      if (out.main == kNone || priority_of(graph, accesses[out.main]) < priority_of(graph, access))
-        out.main = next;
       const TensorId root = graph.root(access.tensor);
       const Tensor& view = graph.tensor(access.tensor);
       if (numbers[root.v] == kNone) numbers[root.v] = names.tensor(graph.tensor(root));

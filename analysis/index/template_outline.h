@@ -28,6 +28,7 @@ struct SessionTensor {
   Component component = Component::Other;
   Role role = Role::None;
   std::string type;
+  std::uint32_t type_number = 0;  // in SessionNames::types()
   Bytes size{};    // from the first to the last byte; maximum over the templates
   FileRange file;  // weights only
 };
@@ -57,6 +58,7 @@ class SessionNames {
   std::uint32_t op(SessionOp op);
 
   const std::vector<SessionTensor>& tensors() const { return tensors_; }
+  const std::vector<std::string>& types() const { return types_; }
   const std::vector<SessionView>& views() const { return views_; }
   const std::vector<std::string>& kinds() const { return kinds_; }
   const std::vector<SessionOp>& ops() const { return ops_; }
@@ -64,9 +66,10 @@ class SessionNames {
  private:
   std::vector<SessionTensor> tensors_;
   std::vector<SessionView> views_;
-  std::vector<std::string> kinds_;
+  std::vector<std::string> kinds_, types_;
   std::vector<SessionOp> ops_;
-  std::unordered_map<std::string, std::uint32_t> tensor_ids_, view_ids_, kind_ids_, op_ids_;
+  std::unordered_map<std::string, std::uint32_t> tensor_ids_, view_ids_, kind_ids_, op_ids_,
+      type_ids_;
 };
 
 struct OutlineOp {

@@ -40,6 +40,7 @@ struct Row {
   const Step& of_step;
   const Allocation* allocation;
   const StepAccess* rows;  // rows of the step
+  std::size_t count;       // number of them
   std::size_t at;          // index of this row
 
   const StepAccess& access() const { return rows[at]; }
@@ -63,6 +64,15 @@ struct Row {
   std::string_view tensor_type() const { return candidates.graph->types[tensor_id().v]; }
   Ns begin() const { return step().op_begin(op_id()); }
   std::optional<Ns> duration() const { return step().op_duration(op_id()); }
+  std::optional<Ns> self() const {
+    const auto whole = duration();
+    if (!whole || candidates.graph->derived->main_accesses[op_id().v] != place())
+      return whole.transform([](Ns) { return Ns{}; });
+    std::size_t end = at + 1;
+    while (end < count && rows[end].access == access().access) ++end;
+    const std::uint32_t before = part();
+    return Ns{share_of(whole->v, before + (end - at), before)};
+  }
   std::uint64_t address() const {
     return allocation == nullptr ? 0 : address_of(allocation->addresses, rule(), access().expert);
   }
@@ -140,7 +150,8 @@ class AccessCursor final : public Cursor {
 
  private:
   Row row() const {
-    return {*info_, *step_candidates_, *step_, allocation_.get(), rows_.data(), at_};
+    return {*info_, *step_candidates_, *step_, allocation_.get(), rows_.data(), rows_.size(),
+            at_};
   }
 
   // Skips rows of other experts. The rows are not removed, because part() counts them.
@@ -272,7 +283,7 @@ class AccessCursor final : public Cursor {
     const StepAccess only =
         without_step(access, static_cast<std::uint32_t>(candidates.accesses.size() - 1));
     const Step no_step;
-    const Row row{*info_, candidates, no_step, nullptr, &only, 0};
+    const Row row{*info_, candidates, no_step, nullptr, &only, 1, 0};
     return std::ranges::all_of(filters_, [&](const auto& filter) {
       Cell cell;
       Output out(cell);

@@ -32,7 +32,7 @@ Json row_json(const Row& row) {
   Json::object_t fields;
   fields.reserve(kColumns.size());
   for (const auto& column : kColumns) {
-    if (column.per_session) continue;
+    if (!column.in_rest()) continue;
     // emplace_back() instead of operator[], which searches the fields that are there.
     JsonOutput out(fields.emplace_back(column.name, nullptr).second);
     column.value(row, out);

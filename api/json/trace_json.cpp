@@ -85,6 +85,7 @@ struct AccessColumnsRow {
   std::string_view tensor_type() const { return tensor().type; }
   Ns begin() const { return row.begin; }
   std::optional<Ns> duration() const { return row.duration; }
+  std::optional<Ns> self() const { return {}; }  // not a column of REST
   std::uint64_t address() const { return row.address; }
   std::optional<std::int32_t> head() const { return std::nullopt; }
   std::uint32_t heads() const { return row.heads; }

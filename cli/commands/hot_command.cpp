@@ -75,14 +75,19 @@ void print_tables(const HotCold& hot, const Breakdown& all) {
   add_sums(sums, "buffers", "", all.buffer);
   sums.print();
   put("\n");
+  const bool by_step = hot.value == Value::Time && !is_temporal(hot.by);
+  const auto value_of = [&](const HotCold::Class& of) {
+    return by_step ? static_cast<double>(of.step.v) : of.sums.of(hot.value);
+  };
   double value = 0;
-  for (const HotCold::Class& of : hot.classes) value += of.sums.of(hot.value);
+  for (const HotCold::Class& of : hot.classes) value += value_of(of);
   for (std::size_t i = 0; i < hot.classes.size(); ++i) {
     const HotCold::Class& of = hot.classes[i];
     print_line("{}: {} of {} rows, {:.1f} % of {}", to_text(static_cast<Heat>(i)), of.rows,
-               hot.row_count, value > 0 ? 100 * of.sums.of(hot.value) / value : 0.0,
-               to_text(hot.value));
+               hot.row_count, value > 0 ? 100 * value_of(of) / value : 0.0,
+               by_step ? "the median times of a step" : to_text(hot.value));
   }
+  if (hot.times) print_line("{}", to_text(*hot.times));
   if (!hot.note.empty()) print_line("{}", hot.note);
   put("\n");
   TextTable rows = make_table(

@@ -176,9 +176,10 @@ void print_caches(const ExpertCaches& caches) {
   }
   table.print();
   put("\n");
-  print_line(
-      "Pinned: those requested most in the first half. Belady: the optimum, which knows all");
-  print_line("requests. One pool: as many slots as all layers together, shared by them.");
+  print_line("Pinned: those requested most in the first half; others are used without a slot.");
+  print_line("Belady: the optimum over all tokens if every requested expert must get a slot; it knows");
+  print_line("all requests. Pinned has no such condition and can serve more.");
+  print_line("One pool: as many slots as all layers together, shared by them.");
 }
 
 void print_detail(const RouterDetail& detail) {
@@ -188,13 +189,14 @@ void print_detail(const RouterDetail& detail) {
                      {"choices", Align::Right},
                      {"share", Align::Right},
                      {"first", Align::Right},
-                     {"tokens (times chosen/times seen, lift)"}});
+                     {"tokens (times chosen/times seen, lift and its 95 % interval)"}});
   for (std::size_t i = 0; i < detail.use.used.size(); ++i) {
     const ExpertCount& count = detail.use.used[i];
     std::string tokens;
     for (const ExpertToken& token : detail.tokens[i]) {
-      tokens += std::format("{}\"{}\" {}/{} x{:.1f}", tokens.empty() ? "" : "  ", token.text,
-                            token.choices, token.times, token.lift);
+      tokens += std::format("{}\"{}\" {}/{} x{:.1f} ({:.1f} to {:.1f})",
+                            tokens.empty() ? "" : "  ", token.text, token.choices, token.times,
+                            token.lift, token.low, token.high);
     }
     experts.add({std::to_string(count.expert), std::to_string(count.choices),
                  percent_text(count.choices, detail.use.choices), std::to_string(count.first),
@@ -281,12 +283,12 @@ int run(const MoeOptions& options) {
     put_line(text_of(json));
   } else if (routers->empty()) {
     const auto info = reader->info();
-    print_line("{}", info && info->n_experts > 0
-                         ? "This session has no expert choices: they were not recorded. Record it "
-                           "again with --level detailed."
-                         : "This session has no expert choices: the model has no experts. Use a "
-                           "mixture of experts.");
     progress.note_missing_accesses(*reader);
+    return progress.failed(info && info->n_experts > 0
+                               ? "This session has no expert choices: they were not recorded. "
+                                 "Record it again with --level detailed."
+                               : "This session has no expert choices: the model has no experts. "
+                                 "Use a mixture of experts.");
   } else {
     print_routers(*routers);
     print_experts_for(*routers);

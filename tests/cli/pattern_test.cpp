@@ -71,7 +71,7 @@ TEST(PatternCommand, PatternIsAnInputForTheSameModel) {
   EXPECT_EQ(record("moe.gguf", "moe.json").code, 0);
   for (const auto& [model, file, why] :
        {std::tuple{"small.gguf", "moe.json", "is of another model: the size or the header"},
-        std::tuple{"moe.gguf", "a.ttrace", "is damaged: it is no JSON"},
+        std::tuple{"moe.gguf", "a.ttrace", "is damaged: it is not JSON"},
         std::tuple{"moe.gguf", "none.json", "does not exist"}}) {
     const Result refused = record(model, file);
     EXPECT_NE(refused.code, 0) << why;

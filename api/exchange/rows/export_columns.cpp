@@ -1,5 +1,7 @@
 #include "api/exchange/rows/export_columns.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "analysis/columns/access_columns.h"
@@ -31,6 +33,7 @@ struct Row {
   std::string_view tensor_type() const { return tensor().type; }
   Ns begin() const { return step().op_begin(op_id()); }
   std::optional<Ns> duration() const { return step().op_duration(op_id()); }
+  std::optional<Ns> self() const { return row.self; }
   std::uint64_t address() const { return address_of(scope, row); }
   std::optional<std::int32_t> head() const { return columns::unless_negative(row.head); }
   std::uint32_t heads() const { return scope.graph->heads[place()].count; }
@@ -56,7 +59,7 @@ class CellOutput {
   Cell& cell_;
 };
 
-constexpr auto kAccessColumns = columns::map_columns<Row>(
+constexpr auto kAllColumns = columns::map_columns<Row>(
     columns::access_columns(), []<class Get>(const columns::ColumnInfo& info, Get) {
       return AccessColumn{info, [](const RowScope& scope, const ExportRow& row) {
                             Cell cell;
@@ -66,16 +69,63 @@ constexpr auto kAccessColumns = columns::map_columns<Row>(
                           }};
     });
 
+constexpr auto kAccessColumns = [] {
+  constexpr auto kept = [](const AccessColumn& column) { return !column.of_op; };
+  std::array<AccessColumn, std::ranges::count_if(kAllColumns, kept)> out{};
+  std::ranges::copy_if(kAllColumns, out.begin(), kept);
+  return out;
+}();
+
+Cell name_of_part(const RowScope& scope, const ExportRow& row) {
+  const Row of{scope, row};
+  Cell cell;
+  CellOutput out(cell);
+  if (row.access.expert < 0) {
+    out.text(of.tensor_name());
+  } else {
+    out.text_copy(columns::expert_name(of.tensor_name(), row.access.expert));
+  }
+  return cell;
+}
+
+Cell number_of_qkv_type(const RowScope& scope, const ExportRow& row) {
+  const Role role = Row{scope, row}.tensor().role;
+  const bool known = role >= Role::Q && role <= Role::O;
+  return known ? static_cast<std::uint64_t>(role) - static_cast<std::uint64_t>(Role::Q) + 1 : std::uint64_t{0};
+}
+
+// As wide as the columns that they replace, so that all tables have the same columns.
+constexpr auto kTokenColumns = [] {
+  auto out = kAccessColumns;
+  for (AccessColumn& column : out) {
+    const std::string_view name = column.name;
+    if (name == "tensor_name") {
+      column.meaning = "name of the tensor in ggml; of an expert, the name of its part";
+      column.varies = Varies::PerRow;
+      column.cell = name_of_part;
+    } else if (name == "qkv_type") {
+      column.meaning = "role of the tensor in attention: 0 none, 1 Q, 2 K, 3 V, 4 QKV, 5 O";
+      column.type = CellType::UInt32;
+      column.null = "";
+      column.words = nullptr;
+      column.cell = number_of_qkv_type;
+    }
+  }
+  return out;
+}();
+
 }  // namespace
 
-std::span<const AccessColumn> access_columns() { return kAccessColumns; }
+std::span<const AccessColumn> access_columns(bool per_token) {
+  return per_token ? std::span<const AccessColumn>(kTokenColumns) : kAccessColumns;
+}
 
 std::uint64_t address_of(const RowScope& scope, const ExportRow& row) {
   const std::uint32_t place = row.access.access;
   const std::uint64_t address =
       tt::address_of(scope.addresses, scope.graph->derived->accesses[place], row.access.expert);
-  if (address == 0 || row.head < 0) return address;
-  return address + static_cast<std::uint64_t>(row.head) * scope.graph->heads[place].bytes.v;
+  if (address == 0 || row.slice < 0) return address;
+  return address + static_cast<std::uint64_t>(row.slice) * scope.graph->heads[place].bytes.v;
 }
 
 std::vector<std::string> step_text_values(const AccessColumn& column, const SessionInfo& session) {

@@ -81,12 +81,20 @@ WriteResult SessionRows::for_each_template(
 // Splits the read of a whole weight into one row per head.
 void SessionRows::add_heads(const RowTemplate& graph, const StepAccess& access) {
   const HeadGeometry& heads = graph.heads[access.access];
-  for (std::uint32_t head = 0; head < heads.count; ++head) {
-    ExportRow row{.access = access, .part = head, .head = static_cast<std::int32_t>(head)};
-    row.access.touched = Bytes{access.touched.v / heads.count};
+  const std::uint32_t sharing = session_.n_heads % heads.count == 0 && session_.n_heads > 0
+                                    ? session_.n_heads / heads.count
+                                    : 1;
+  for (std::uint32_t head = 0; head < heads.count * sharing; ++head) {
+    const std::uint32_t slice = head / sharing;
+    ExportRow row{.access = access,
+                  .part = head,
+                  .head = static_cast<std::int32_t>(head),
+                  .slice = static_cast<std::int32_t>(slice)};
+    row.access.touched =
+        Bytes{share_of(access.touched.v / heads.count, sharing, head % sharing)};
     if (!access.range.empty()) {
-      const std::uint64_t before = head * heads.bytes.v;
-      const std::uint64_t rest = (heads.count - 1 - head) * heads.bytes.v;
+      const std::uint64_t before = slice * heads.bytes.v;
+      const std::uint64_t rest = (heads.count - 1 - slice) * heads.bytes.v;
       row.access.range.offset += before;
       row.access.range.length =
           heads.by_columns ? access.range.length - before - rest : heads.bytes.v;
@@ -123,10 +131,24 @@ WriteResult SessionRows::derive(const Step& step) {
     if (divided) {
       add_heads(*current_, access);
     } else {
-      rows_.push_back({.access = access, .part = part, .head = -1});
+      rows_.push_back({.access = access, .part = part});
     }
   });
+  add_self_times(step);
   return {};
+}
+
+// Divides the time of each op among the rows of its main access.
+void SessionRows::add_self_times(const Step& step) {
+  const std::vector<std::uint32_t>& main = current_->derived->main_accesses;
+  for (std::size_t from = 0, to = 0; from < rows_.size(); from = to) {
+    const StepAccess& access = rows_[from].access;
+    while (to < rows_.size() && rows_[to].access.access == access.access) ++to;
+    const auto whole = step.op_duration(access.op);
+    const bool is_main = main[access.op.v] == access.access;
+    for (std::size_t i = from; whole && i < to; ++i)
+      rows_[i].self = is_main ? Ns{share_of(whole->v, to - from, i - from)} : Ns{};
+  }
 }
 
 // Consecutive rows that are shared by equally many tokens are one part.
@@ -154,18 +176,20 @@ WriteResult SessionRows::write_per_token(
   for (std::uint32_t token = 0; token < rows.step->n_tokens; ++token) {
     for (std::size_t i = 0; i < rows.rows.size(); ++i) {
       ExportRow row = rows.rows[i];
-      std::uint32_t sharing = rows.step->n_tokens;
-      bool repeated = token > 0;
+      std::uint32_t sharing = rows.step->n_tokens, place = token;
       if (auto& [all, next] = owners[i]; !all.empty()) {
         if (next == all.size() || all[next].token != token) continue;
         sharing = static_cast<std::uint32_t>(all.size());
-        repeated = next > 0;
+        place = static_cast<std::uint32_t>(next);
         if (row.access.expert >= 0) {
           row.access.rank = all[next].rank;
           row.access.score = all[next].score;
         }
         ++next;
       }
+      const bool repeated = place > 0;
+      row.access.touched = Bytes{share_of(row.access.touched.v, sharing, place)};
+      if (row.self) row.self = Ns{share_of(row.self->v, sharing, place)};
       const bool same_part = shown.first_token == rows.step->first_token + token &&
                              shown.n_tokens == sharing && out.repeated == repeated;
       if (!part.empty() && !same_part) {

@@ -20,11 +20,13 @@ namespace tt::exchange {
 struct ExportRange {
   StepId first{0};
   std::optional<StepId> last{};  // nullopt: the latest recorded step
-  // One row per head if a Q, K, V or O weight is read as a whole and each byte belongs to
-  // exactly one head: the same bytes in more rows.
+  // One row per query head if a Q, K, V or O weight is read as a whole and each byte belongs to
+  // exactly one head of the weight: the same bytes in more rows. Query heads that share a head of K
+  // and V have equal parts of its bytes.
   bool per_head = false;
   // The rows of a step with several tokens are repeated for each token; token_id is the token and
-  // token_count the number of tokens that share the row. For formats of rows, and the run folder.
+  // token_count the number of tokens that share the access. Bytes and time are divided among them,
+  // so that columns may be summed. For formats of rows, and the run folder.
   bool per_token = false;
 };
 
@@ -68,6 +70,7 @@ class SessionRows {
       : reader_(&reader), session_(std::move(session)) {}
   std::expected<std::shared_ptr<const RowTemplate>, TraceError> row_template(TemplateId id);
   WriteResult derive(const Step& step);
+  void add_self_times(const Step& step);
   void add_heads(const RowTemplate& graph, const StepAccess& access);
   WriteResult write_per_token(const StepRows& rows,
                               const std::function<WriteResult(const StepRows&)>& step) const;

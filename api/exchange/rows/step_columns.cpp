@@ -40,7 +40,7 @@ void sort_words(Column& column) {
   for (std::uint32_t i = 0; i < column.words.size(); ++i) column.places[column.words[i]] = i;
 }
 
-// The only texts that depend on the row are names of experts. A session with more of them than any
+// The only texts that depend on the row are names of tensors and of experts. A session with more of them than any
 // model has has none.
 void add_row_words(Column& column, const RowScope& scope) {
   constexpr std::size_t kMaxWords = 1u << 18;  // 1,000 experts in each of 80 layers
@@ -48,6 +48,11 @@ void add_row_words(Column& column, const RowScope& scope) {
   if (column.omitted) return;
   for (std::uint32_t i = 0; i < derived.accesses.size(); ++i) {
     const Access& access = derived.accesses[i];
+    ExportRow whole;
+    whole.access.access = i;
+    whole.access.expert = -1;
+    const Cell name = column.definition->cell(scope, whole);
+    if (const auto* text = std::get_if<std::string_view>(&name)) add_word(column, *text);
     if (access.extent != Extent::Experts) continue;
     const std::int64_t experts = derived.graph->tensor(access.tensor).ne[2];
     if (experts > static_cast<std::int64_t>(kMaxWords) || column.places.size() > kMaxWords) {
@@ -87,7 +92,7 @@ bool same_row(const ExportRow& a, const ExportRow& b) {
 
 std::expected<StepColumns, TraceError> StepColumns::make(SessionRows& rows, bool with_session) {
   StepColumns out;
-  for (const AccessColumn& definition : access_columns()) {
+  for (const AccessColumn& definition : access_columns(rows.per_token())) {
     if (!with_session && definition.per_session) continue;
     out.columns_.push_back({.definition = &definition, .words = {}, .places = {}});
   }

@@ -11,6 +11,7 @@
 
 #include "analysis/aggregate/breakdown.h"
 #include "analysis/aggregate/session_statistics.h"
+#include "analysis/columns/values.h"
 #include "analysis/tables/tensor_table.h"
 #include "api/exchange/import/import.h"
 #include "api/exchange/recording/recorded_parts.h"
@@ -83,6 +84,7 @@ class RunFolder {
   WriteResult write(const ContinueCheck& keep_going) {
     if (WriteResult done = write_constants(); !done) return done;
     if (WriteResult done = write_records(keep_going); !done) return done;
+    if (WriteResult done = write_names(); !done) return done;
     return write_analysis(keep_going);
   }
 
@@ -97,7 +99,7 @@ class RunFolder {
   // accesses.csv and tensor_names.txt: all templates, once. Also collects the weights.
   WriteResult write_constants() {
     std::string lines = "template";
-    for (const AccessColumn& column : access_columns()) {
+    for (const AccessColumn& column : access_columns(rows_.per_token())) {
       if (column.varies == Varies::PerAccess) lines += std::string(",") + column.name;
     }
     lines += ",file_bytes\n";
@@ -116,7 +118,7 @@ class RunFolder {
         lines += std::to_string(id.v);
         ExportRow row;
         row.access.access = i;
-        for (const AccessColumn& column : access_columns()) {
+        for (const AccessColumn& column : access_columns(rows_.per_token())) {
           if (column.varies != Varies::PerAccess) continue;
           lines += ',';
           append_csv(lines, column.cell(scope, row));
@@ -126,12 +128,15 @@ class RunFolder {
       for (const Tensor& tensor : tensors.tensors) {
         if (tensor.kind != TensorKind::Weight || tensor.file.empty() || tensor.view_of != kNoTensor)
           continue;
-        weights_.try_emplace({tensor.file.offset, to_valid_utf8(tensor.name)},
-                             Weight{.name = tensor.name, .line = structure_line(tensor)});
+        add_weight(tensor);
       }
     });
     if (!read) return read;
-    if (WriteResult done = write_text("accesses.csv", lines); !done) return done;
+    return write_text("accesses.csv", lines);
+  }
+
+  // After the records: with rows per token, the parts of experts have names of their own.
+  WriteResult write_names() {
     std::string names;
     for (std::size_t i = 0; i < names_.list().size(); ++i) {
       std::string name = names_.list()[i];
@@ -146,7 +151,8 @@ class RunFolder {
   WriteResult write_structure(const SessionIndex& index, Range<std::uint64_t> steps,
                               const ContinueCheck& keep_going) {
     const auto hot = hot_cold(
-        index, {.by = Axis::Tensor, .filter = {.steps = steps, .kind = TensorKind::Weight}},
+        index, {.by = Axis::Tensor, .filter = {.steps = steps, .kind = TensorKind::Weight},
+                .may_be_empty = true},
         keep_going);
     if (!hot) return std::unexpected(hot.error());
     std::map<std::string, Heat> heat;
@@ -160,6 +166,24 @@ class RunFolder {
           std::format("{},{}\n", weight.line, found == heat.end() ? "" : to_text(found->second));
     }
     return write_text("gguf_structure.csv", text);
+  }
+
+  // With rows per token, a line for each expert of a weight, under the name that its rows have.
+  void add_weight(const Tensor& tensor) {
+    const std::int64_t experts = tensor.ne[2];
+    const bool divided = rows_.per_token() && tensor.name.contains("_exps") && experts > 1 &&
+                         std::cmp_less_equal(experts, INT16_MAX) && tensor.ne[3] == 1;
+    for (std::int64_t e = 0; e < (divided ? experts : 1); ++e) {
+      Tensor part = tensor;
+      if (divided) {
+        part.name = columns::expert_name(tensor.name, static_cast<std::int32_t>(e));
+        part.file.length = tensor.file.length / static_cast<std::uint64_t>(experts);
+        part.file.offset += static_cast<std::uint64_t>(e) * part.file.length;
+        part.ne[2] = 1;
+      }
+      weights_.try_emplace({part.file.offset, to_valid_utf8(part.name)},
+                           Weight{.name = tensor.name, .line = structure_line(part)});
+    }
   }
 
   static std::string structure_line(const Tensor& tensor) {
@@ -200,10 +224,8 @@ class RunFolder {
     const WriteResult walked = rows_.for_each_step(
         [&](const StepRows& step_rows) -> WriteResult {
           for (const ExportRow& row : step_rows.rows) {
-            if (!step_rows.repeated) {
-              of_step.add(row.access);
-              all.add(row.access);
-            }
+            of_step.add(row.access, step_rows.repeated);
+            all.add(row.access, step_rows.repeated);
             const auto record = record_of(step_rows.scope, row);
             if (!record) return std::unexpected(record.error());
             const auto bytes = bytes_of(*record);
@@ -278,7 +300,9 @@ class RunFolder {
         .step = step.id.v,
         .token_id = step.first_token,
         .access = indices.first_line + access.access,
-        .tensor = indices.tensors[access.access],
+        .tensor = rows_.per_token() && access.expert >= 0
+                      ? names_.of(to_valid_utf8(columns::expert_name(tensor.name, access.expert)))
+                      : indices.tensors[access.access],
         .routing_score = access.score,
         .expert_id = static_cast<std::int16_t>(access.expert),
         .expert_rank = static_cast<std::int16_t>(access.expert < 0 ? -1 : access.rank),

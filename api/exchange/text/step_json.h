@@ -11,8 +11,9 @@ namespace tt::exchange {
 
 struct StepTotals {
   std::uint64_t accesses = 0, read = 0, written = 0;  // bytes
-  void add(const StepAccess& access) {
-    ++accesses;
+  // `repeated`: an earlier row had the same access, for another token.
+  void add(const StepAccess& access, bool repeated = false) {
+    accesses += repeated ? 0 : 1;
     (access.write ? written : read) += access.touched.v;
   }
   void add_to(Json& json) const;

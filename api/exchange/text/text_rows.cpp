@@ -71,7 +71,7 @@ std::string TextRows::cell_text(const AccessColumn& column, const Cell& cell) co
 }
 
 void TextRows::begin_step(const RowScope& scope) {
-  const auto columns = access_columns();
+  const auto columns = access_columns(per_token_);
   scope_ = scope;
   if (scope.graph == nullptr) return;
   if (scope.graph != graph_ || scope.graph->derived != derived_) {
@@ -95,7 +95,7 @@ void TextRows::begin_step(const RowScope& scope) {
 }
 
 void TextRows::append(std::string& to, const ExportRow& row) {
-  const auto columns = access_columns();
+  const auto columns = access_columns(per_token_);
   for (std::size_t c = 0; c < columns.size(); ++c) {
     switch (columns[c].varies) {
       case Varies::PerStep:
@@ -131,7 +131,7 @@ std::string csv_header() {
 
 WriteResult export_csv(SessionRows& rows, const ByteSink& sink, const ContinueCheck& keep_going) {
   BufferedSink out(sink);
-  TextRows text(TextStyle::Csv);
+  TextRows text(TextStyle::Csv, rows.per_token());
   out.text() = csv_header();
   const WriteResult walked = rows.for_each_step(
       [&](const StepRows& step) -> WriteResult {
@@ -149,7 +149,7 @@ WriteResult export_csv(SessionRows& rows, const ByteSink& sink, const ContinueCh
 
 WriteResult export_json(SessionRows& rows, const ByteSink& sink, const ContinueCheck& keep_going) {
   BufferedSink out(sink);
-  TextRows text(TextStyle::Json);
+  TextRows text(TextStyle::Json, rows.per_token());
   const auto facts = session_metadata(rows);
   if (!facts) return std::unexpected(facts.error());
   out.text() = std::format("{{\"session\":{},\n\"accesses\":[", text_of(*facts));

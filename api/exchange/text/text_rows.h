@@ -17,7 +17,8 @@ enum class TextStyle : std::uint8_t { Csv, Json };
 // Json: a row is the fields "name":value,... of an object without braces; nulls are omitted.
 class TextRows {
  public:
-  explicit TextRows(TextStyle style) : style_(style) {}
+  explicit TextRows(TextStyle style, bool per_token = false)
+      : style_(style), per_token_(per_token) {}
   // Sets the data shared by the rows of a step; call before its rows.
   void begin_step(const RowScope& scope);
   void append(std::string& to, const ExportRow& row);
@@ -26,6 +27,7 @@ class TextRows {
   std::string cell_text(const AccessColumn& column, const Cell& cell) const;
 
   TextStyle style_;
+  bool per_token_;
   RowScope scope_{};
   const RowTemplate* graph_ = nullptr;
   std::shared_ptr<const DerivedGraph> derived_;         // held so that its address is not reused

@@ -156,7 +156,19 @@ Json to_json(const HotCold& hot) {
   for (std::size_t i = 0; i < hot.classes.size(); ++i) {
     const HotCold::Class& of = hot.classes[i];
     classes[to_text(static_cast<Heat>(i))] = {
-        {"rows", of.rows}, {"size_bytes", of.size.v}, {"sums", to_json(of.sums)}};
+        {"rows", of.rows}, {"size_bytes", of.size.v}, {"sums", to_json(of.sums)},
+        {"step_ns", of.step.v}};
+  }
+  Json times;
+  if (hot.times) {
+    times = {{"phase", to_text(hot.times->phase)},
+             {"steps", hot.times->used},
+             {"learned", hot.times->learned},
+             {"interrupted", hot.times->interrupted},
+             {"first", hot.times->first},
+             {"disturbed", hot.times->disturbed},
+             {"verdict", hot.times->verdict ? Json(to_text(*hot.times->verdict)) : Json()},
+             {"text", to_text(*hot.times)}};
   }
   Json others = Json::object();
   for (const auto& [kind, sums] : hot.other_kinds) others[to_text(kind)] = to_json(sums);
@@ -165,6 +177,7 @@ Json to_json(const HotCold& hot) {
           {"kind", hot.kind ? Json(to_text(*hot.kind)) : Json()},
           {"other_kinds", std::move(others)},
           {"note", text_or_null(hot.note)},
+          {"times", std::move(times)},
           {"total", hot.row_count},
           {"classes", std::move(classes)},
           {"left_out_steps", hot.left_out_steps},

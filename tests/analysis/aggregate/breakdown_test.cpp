@@ -63,7 +63,7 @@ TEST(Breakdown, RowsAddUpToTheTotalOnEveryAxis) {
     }
     for (const Axis by :
          {Axis::Step, Axis::Token, Axis::Layer, Axis::Component, Axis::OpKind, Axis::Op,
-          Axis::Kernel, Axis::Phase, Axis::Tensor, Axis::Source, Axis::All}) {
+          Axis::Kernel, Axis::Phase, Axis::Tensor, Axis::Source, Axis::Type, Axis::All}) {
       SCOPED_TRACE(to_text(by));
       const auto found = breakdown(*session->index, {.by = by});
       ASSERT_TRUE(found.has_value());

@@ -38,6 +38,8 @@ std::string row_name(Axis axis, const Fact& fact, const KernelRules& rules) {
       return fact.access ? graph.tensor(graph.root(fact.access->tensor)).name : "";
     case Axis::Source:
       return fact.access ? to_text(graph.tensor(fact.access->tensor).source) : "";
+    case Axis::Type:
+      return fact.access ? graph.tensor(graph.root(fact.access->tensor)).type : "";
     case Axis::Expert:
       return fact.expert < 0 ? "" : std::to_string(fact.expert);
     default:

@@ -22,11 +22,21 @@ namespace {
 std::map<std::int64_t, std::multiset<std::int64_t>> times_of_single_steps(
     const SessionIndex& index, const SessionReader& reader, Axis by, Phase phase) {
   std::map<std::int64_t, std::multiset<std::int64_t>> times;
-  for (std::uint64_t i = 0; i < index.steps().size(); ++i) {
+  // The first step of the session and disturbed ones only if there are no others.
+  enum Kind { Usual, Disturbed, First, None };
+  const auto kind_of = [&](std::uint64_t i) {
     const auto step = reader.step(StepId{static_cast<std::uint32_t>(i)});
-    if (!step || step->phase != phase || step->timing == Timing::Learned || step->dropped ||
-        step->aborted)
-      continue;
+    if (!step || step->phase != phase || step->op_ends.empty() ||
+        step->timing == Timing::Learned || step->dropped || step->aborted)
+      return None;
+    if (i == 0) return First;
+    const auto verdict = verdict_of(step->conditions, step->threads);
+    return verdict && *verdict != Verdict::Clean ? Disturbed : Usual;
+  };
+  Kind used = None;
+  for (std::uint64_t i = 0; i < index.steps().size(); ++i) used = std::min(used, kind_of(i));
+  for (std::uint64_t i = 0; i < index.steps().size(); ++i) {
+    if (used == None || kind_of(i) != used) continue;
     TraceFilter filter;
     filter.steps = Range<std::uint64_t>{i, i + 1};
     const auto found = breakdown(index, {.by = by, .filter = filter});

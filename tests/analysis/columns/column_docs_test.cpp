@@ -90,6 +90,7 @@ std::string export_table(std::span<const ColumnInfo> infos) {
   static constexpr const char* kTypes[] = {"text", "bool", "i32", "u32", "i64", "u64", "f32"};
   std::string text = "| column | type, unit | |\n|---|---|---|\n";
   for (const ColumnInfo& info : infos) {
+    if (info.of_op) continue;
     const char* type = kTypes[static_cast<int>(info.type)];
     text += std::format("| `{}` | {} |{}|\n", info.name,
                         *info.unit == '\0' ? type : std::format("{}, {}", type, info.unit),
@@ -133,7 +134,7 @@ std::string schema_of(std::span<const ColumnInfo> infos, const std::vector<std::
   std::vector<std::string> names;
   std::string properties;
   for (const ColumnInfo& info : infos) {
-    if (info.per_session) continue;
+    if (!info.in_rest()) continue;
     names.emplace_back(info.name);
     properties += property(info);
   }

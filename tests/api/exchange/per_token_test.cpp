@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
+#include <format>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -13,7 +15,9 @@
 #include "api/exchange/import/import.h"
 #include "api/exchange/run_folder/run_folder.h"
 #include "tests/api/exchange/export_check.h"
+#include "tests/support/command_output.h"
 #include "tests/support/models/traced_model.h"
+#include "tests/support/test_paths.h"
 
 namespace tt::test {
 namespace {
@@ -50,25 +54,57 @@ TEST_F(PerToken, TokensFollowOneAnother) {
   for (std::uint32_t i = 0; i < tokens.size(); ++i) EXPECT_EQ(tokens[i], i);
 }
 
-// Each access is repeated for the tokens that share it, with the same bytes.
+// Each access is repeated for the tokens that share it, which divide its bytes and its time.
 TEST_F(PerToken, SharedRowsAreMarked) {
   using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // step, access, part
   const auto key = [](const json& row) { return Key{row["step"], row["access"], row["part"]}; };
-  std::map<Key, std::uint64_t> bytes;
-  for (const json& row : rows(false)) bytes[key(row)] = row["size_bytes"];
+  std::map<Key, std::uint64_t> bytes, shares;
+  std::map<Key, std::int64_t> times, time_shares;
+  for (const json& row : rows(false)) {
+    bytes[key(row)] = row["size_bytes"];
+    times[key(row)] = row["self_ns"];
+  }
   std::map<Key, std::set<std::uint32_t>> tokens;
   std::map<Key, std::uint32_t> sharing;
   std::set<std::uint32_t> counts;
   for (const json& row : rows(true)) {
-    ASSERT_EQ(row["size_bytes"], bytes.at(key(row)));
+    shares[key(row)] += row["size_bytes"].get<std::uint64_t>();
+    time_shares[key(row)] += row["self_ns"].get<std::int64_t>();
     EXPECT_TRUE(tokens[key(row)].insert(row["token_id"].get<std::uint32_t>()).second) << row;
     sharing[key(row)] = row["token_count"];
     if (row["step"] == 0) counts.insert(row["token_count"].get<std::uint32_t>());
   }
+  EXPECT_EQ(shares, bytes);
+  EXPECT_EQ(time_shares, times);
   ASSERT_EQ(tokens.size(), bytes.size());
   for (const auto& [row, of_row] : tokens) ASSERT_EQ(of_row.size(), sharing[row]);
   EXPECT_TRUE(counts.contains(1));              // embeddings
   EXPECT_TRUE(counts.contains(kPromptTokens));  // weights of attention
+}
+
+// `self_ns` adds up to the time of the ops, in every table that has it.
+TEST_F(PerToken, TimesAddUpToThoseOfTheOps) {
+  std::int64_t ops = 0;
+  for (std::uint32_t i = 0; i < reader_.step_count().value(); ++i) {
+    const Step step = reader_.step(StepId{i}).value();
+    ASSERT_FALSE(step.op_ends.empty());
+    ops += (step.op_ends.back() - step.first_op).v;
+  }
+  for (const bool per_token : {false, true}) {
+    for (const bool per_head : {false, true}) {
+      const auto document = json::parse(export_text(
+          reader_, {.format = Format::Json, .range = {.per_head = per_head, .per_token = per_token}}));
+      std::int64_t sum = 0;
+      for (const json& row : document["accesses"]) {
+        EXPECT_FALSE(row.contains("duration_ns"));
+        sum += row["self_ns"].get<std::int64_t>();
+      }
+      EXPECT_EQ(sum, ops) << per_token << per_head;
+    }
+  }
+  const std::string sums = command_output(
+      std::format("{} sql {} --csv 'SELECT sum(self_ns) FROM access'", kTestPaths.tt, run_->file.string()));
+  EXPECT_EQ(sums, std::format("sum(self_ns)\n{}\n", ops));
 }
 
 TEST_F(PerToken, ExpertsAreThoseOfTheToken) {
@@ -81,11 +117,12 @@ TEST_F(PerToken, ExpertsAreThoseOfTheToken) {
   }
   for (const json& row : rows(true)) {
     const std::string name = row["tensor_name"];
-    if (row["step"] != 0 || !name.contains("ffn_up_exps")) continue;
+    if (row["step"] != 0 || !name.contains("ffn_up") || !row.contains("expert_id")) continue;
     EXPECT_TRUE(
         found.emplace(row["layer_id"], row["token_id"], row["expert_id"], row["expert_rank"])
             .second);
-    EXPECT_EQ(row["expert_name"].get<std::string>(),
+    EXPECT_EQ(name, row["expert_name"]);
+    EXPECT_EQ(name,
               std::format("blk.{}.expert_{}.ffn_up.weight", row["layer_id"].get<int>(),
                           row["expert_id"].get<int>()));
   }

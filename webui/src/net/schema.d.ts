@@ -1709,17 +1709,17 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * @description Described in docs/heat.md. op_kind: the ops of one operation_type; op: the ops whose outputs have the same name; kernel: the ops that the same implementation ran, unknown if that was not recorded; head: the attention heads of each layer; file, buffer: byte offsets; all: a single row
+         * @description Described in docs/heat.md. op_kind: the ops of one operation_type; op: the ops whose outputs have the same name; kernel: the ops that the same implementation ran, unknown if that was not recorded; head: the attention heads of each layer; type: the type of the tensor; file, buffer: byte offsets; all: a single row
          * @enum {string}
          */
-        readonly Axis: "time" | "step" | "token" | "layer" | "component" | "op_kind" | "op" | "kernel" | "phase" | "tensor" | "source" | "expert" | "head" | "file" | "buffer" | "all";
+        readonly Axis: "time" | "step" | "token" | "layer" | "component" | "op_kind" | "op" | "kernel" | "phase" | "tensor" | "source" | "type" | "expert" | "head" | "file" | "buffer" | "all";
         /**
          * @description Every axis except time, step and token
          * @enum {string}
          */
-        readonly PlaceAxis: "layer" | "component" | "op_kind" | "op" | "kernel" | "phase" | "tensor" | "source" | "expert" | "head" | "file" | "buffer" | "all";
+        readonly PlaceAxis: "layer" | "component" | "op_kind" | "op" | "kernel" | "phase" | "tensor" | "source" | "type" | "expert" | "head" | "file" | "buffer" | "all";
         /** @enum {string} */
-        readonly RowAxis: "step" | "token" | "layer" | "component" | "op_kind" | "op" | "kernel" | "phase" | "tensor" | "source" | "expert" | "head" | "all";
+        readonly RowAxis: "step" | "token" | "layer" | "component" | "op_kind" | "op" | "kernel" | "phase" | "tensor" | "source" | "type" | "expert" | "head" | "all";
         /**
          * @description bytes: bytes read and written. accesses: reads and writes. executions: executed ops. time: duration of the ops in ns. faults: major page faults, which waited for the disk
          * @enum {string}
@@ -1815,6 +1815,8 @@ export interface components {
             /** @description Size of the tensors; 0 if the rows are not tensors */
             readonly size_bytes: number;
             readonly sums: components["schemas"]["TraceSums"];
+            /** @description Sum of the medians of the rows, if they are ranked by time per step; else 0 */
+            readonly step_ns?: number;
         };
         readonly HotCold: {
             readonly by: components["schemas"]["RowAxis"];
@@ -1825,6 +1827,24 @@ export interface components {
             readonly other_kinds: {
                 readonly [key: string]: components["schemas"]["TraceSums"];
             };
+            /** @description The steps that the times per step are of. Rows that are ranked by time are ranked by their median. null: the rows have no times per step */
+            readonly times: {
+                readonly phase: components["schemas"]["Phase"];
+                /** @description Number of these steps */
+                readonly steps: number;
+                /** @description Steps that are left out: their graph was new */
+                readonly learned: number;
+                /** @description Steps that are left out: dropped, aborted, or not clean with clean=true */
+                readonly interrupted: number;
+                /** @description Steps that are left out: the first of the session */
+                readonly first: number;
+                /** @description Steps that are left out: their verdict is not clean */
+                readonly disturbed: number;
+                /** @description Of these steps; null: not recorded */
+                readonly verdict: components["schemas"]["Verdict"] | null;
+                /** @description The same as a sentence */
+                readonly text: string;
+            } | null;
             /** @description Which equal values decided the value that rows are sorted by, and which groups of equal rows a limit would have divided */
             readonly note: string | null;
             readonly total: components["schemas"]["Total"];
@@ -2721,7 +2741,7 @@ export interface components {
             readonly file_bytes: number | null;
             /** @description Start in the file of the whole tensor, or of the view that the op uses; rows and experts are numbered from there; null: not in a file */
             readonly tensor_file_offset: number | null;
-            /** @description Bytes touched; each byte counts once per op */
+            /** @description Bytes touched; each byte counts once per op; may be summed */
             readonly size_bytes: number;
             /** @description Part of the tensor that is touched */
             readonly extent: components["schemas"]["Extent"];
@@ -3188,8 +3208,12 @@ export interface components {
                 readonly choices: number;
                 /** @description Number of times that this token was routed */
                 readonly times: number;
-                /** @description How often the expert is chosen for this token (choices / times), divided by how often it is chosen for any token. Above 1: the expert prefers this token */
+                /** @description How often the expert is chosen for this token (choices / times), divided by how often it is chosen for any token. Above 1: the expert prefers this token. Only tokens that were routed at least 5 times are listed */
                 readonly lift: number;
+                /** @description Lower limit of the interval that contains the lift with a confidence of 95 % */
+                readonly lift_low: number;
+                /** @description Upper limit of this interval */
+                readonly lift_high: number;
             }[];
         };
         readonly RouterDetail: components["schemas"]["Router"] & {
