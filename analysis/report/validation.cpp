@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/common/rebuilt.h"
 #include "analysis/common/format_units.h"
 #include "analysis/report/layer_work.h"
 #include "tracer/text/join.h"
@@ -203,8 +204,9 @@ class WorkCheck {
  public:
   explicit WorkCheck(const SessionInfo& info)
       : info_(info),
-        // Imported graphs have only some ops, tokens or sources of a layer.
-        applies_(info.n_layers > 0 && info.fact("trace.imported_from").empty()),
+        // Rebuilt graphs have only some ops, tokens or sources of a layer.
+        applies_(info.n_layers > 0 && info.fact(kRebuiltStepsFact).empty() &&
+                 info.fact("trace.imported_from") != "routing log"),
         expected_(expected_layer_work(info)) {
     if (!applies_ || has_layers(info)) return;
     check_.add_items();

@@ -121,7 +121,7 @@ TEST_F(PerToken, ExpertsAreThoseOfTheToken) {
     EXPECT_TRUE(
         found.emplace(row["layer_id"], row["token_id"], row["expert_id"], row["expert_rank"])
             .second);
-    EXPECT_EQ(name, row["expert_name"]);
+    EXPECT_EQ(name, row["expert_name"].get<std::string>());
     EXPECT_EQ(name,
               std::format("blk.{}.expert_{}.ffn_up.weight", row["layer_id"].get<int>(),
                           row["expert_id"].get<int>()));
