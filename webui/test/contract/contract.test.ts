@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { startServer, type Server } from '../e2e/harness';
+import { PATIENCE_MS } from '../patience';
 import { sendRequest, jsonOf, type HttpResponse } from './http_client';
 import { readContract, type Operation } from './document';
 import { ContractValidator } from './contract_validator';

@@ -20,9 +20,7 @@ describe('a gesture', () => {
     const { x, y } = await columnOf(60);
     await page.mouse.move(x, y);
     await page.mouse.wheel(0, -300);
-    await crumbs()
-      .getByText(/steps/)
-      .waitFor();
+    await crumbs().getByText(/steps/).waitFor();
     await map().locator('.map-overview').waitFor();
     await expect.poll(() => fixture.hash.get('p.map')).toMatch(/^cx:/);
     await crumbs().getByRole('button', { name: 'All' }).click();

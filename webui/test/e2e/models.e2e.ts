@@ -257,11 +257,13 @@ describe('a folder of models', () => {
     await expect.poll(() => page.locator('.model-button').innerText()).toContain('mamba');
     // The memory budget says whose it is.
     await fixture.tab('Memory budget').click();
-    const subject = page.locator('.budget-subject');
-    await subject.getByText('This is not the model of the open session (small)').waitFor();
+    const subject = page.locator('.budget-model');
+    await subject.getByText('The open session is of another model').waitFor();
     expect(await subject.locator('b').innerText()).toBe('mamba');
     await fixture.runTextToEnd('With the other one', 4);
-    await expect.poll(() => subject.innerText()).toBe('Model mamba');
+    await expect
+      .poll(() => subject.innerText())
+      .toMatch(/^Memory of mamba, .*, the model of the next run\.$/);
     await page.locator('.model-button').click();
     await models.getByRole('button', { name: 'Unload mamba' }).click();
     await models.getByRole('button', { name: 'Load mamba' }).waitFor();

@@ -3,7 +3,7 @@
 import { useComputed } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { exactBytes, formatBytes, formatNs, formatSpeed, plural } from '../../format';
-import type { Memory, MemoryOptions, Session } from '../../net/types';
+import type { Memory, MemoryOptions } from '../../net/types';
 import { findingsOf } from '../../state/findings';
 import { MemoryBudget } from '../../state/memory_budget';
 import { graphOf } from '../../state/per_session';
