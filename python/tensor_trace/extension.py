@@ -72,6 +72,11 @@ class Extension:
                 columns_of = list(zip(*rows))
                 yield frame_of(table, {n: list(c) for n, c in zip(wanted, columns_of)}, wanted)
         except SQLITE_ERRORS as error:
+            if str(error).startswith("no such"):
+                raise SessionError(
+                    f"The installed SQLite extension is of another version ({error}). Install this "
+                    'version of tensor-trace, or use reader="decoder".'
+                ) from error
             raise damage(self._path, error) from error
 
     def query(self, sql: str, values: Sequence[object] | dict[str, object]) -> sqlite3.Cursor:

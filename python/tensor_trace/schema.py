@@ -16,6 +16,7 @@ _ACCESS = {
     "part": "uint32",
     "timestamp_ns": "int64",
     "duration_ns": "float64",
+    "self_ns": "float64",
     "token_id": "uint32",
     "token_count": "uint32",
     "phase": TEXT,

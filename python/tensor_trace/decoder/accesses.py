@@ -327,6 +327,7 @@ class DerivedTemplate:
         self.mapped = np.array([root.source == "disk" for root in roots], bool)
         self.file_offset, self.file_length = column("file_offset"), column("file_length")
         self.categories = categories_of(graph)
+        self.is_main = self._main_accesses()
         self.whole = np.array([access.extent == ALL for access in self.accesses], bool)
         self.is_expert = np.array([a.extent == EXPERTS for a in self.accesses], bool)
         by_rule: dict[PartRule, list[int]] = {}
@@ -337,6 +338,24 @@ class DerivedTemplate:
         self.separate = np.zeros(len(self.accesses), bool)  # one row per part
         for rule, of in self.by_rule.items():
             self.separate[of] = rule.separate
+
+    def _main_accesses(self) -> NDArray[np.bool_]:
+        """Which accesses the time of their op counts for (docs/heat.md): one per op."""
+        main: dict[int, tuple[tuple[int, int], int]] = {}
+        for i, access in enumerate(self.accesses):
+            view = self.graph.tensors[access.tensor]
+            kind = (
+                3 if view.kind == "weight" and not access.write
+                else 2 if view.kind == "kv"
+                else 0 if access.write
+                else 1
+            )  # fmt: skip
+            priority = (kind, access.unit if access.slot == NONE else span_of(view))
+            if access.op not in main or main[access.op][0] < priority:
+                main[access.op] = (priority, i)
+        found = np.zeros(len(self.accesses), bool)
+        found[[i for _, i in main.values()]] = True
+        return found
 
     def _part_rule(self, access: Access) -> PartRule:
         view = self.graph.tensors[access.tensor]

@@ -454,6 +454,13 @@ class _AccessPart(_Part):
                 durations.append(step.op_durations(ops)[op])
             part["timestamp_ns"] = np.concatenate(begins)
             part["duration_ns"] = np.concatenate(durations)
+        if "self_ns" in wanted:
+            part["self_ns"] = np.concatenate(
+                [
+                    _self_ns(self._decoder.templates[step.template], step, rows)
+                    for step, rows in self._steps
+                ]
+            )
         length = joined("file_length")
         part["file_offset"] = Missing(joined("file_offset"), length == 0)
         part["file_bytes"] = Missing(length, length == 0)
@@ -482,6 +489,19 @@ class _AccessPart(_Part):
             found.append(addresses[tensors])
         pointers = np.concatenate(found)
         return Missing(pointers + offsets, pointers == 0)
+
+
+def _self_ns(derived: DerivedTemplate, step: Step, rows: StepRows) -> NDArray[np.float64]:
+    """The part of the op's duration that counts for each row: equal parts, in whole nanoseconds
+    (the first one has the remainder), for the rows of the op's main access."""
+    whole = step.op_durations(len(derived.graph.ops))[derived.op[rows.access]]
+    count = np.bincount(rows.access, minlength=len(derived.accesses))[rows.access]
+    order = np.argsort(rows.access, kind="stable")
+    number = np.empty(len(rows), np.int64)
+    number[order] = np.arange(len(rows)) - np.searchsorted(rows.access[order], rows.access[order])
+    known = np.nan_to_num(whole).astype(np.int64)
+    share = np.where(number > 0, known // count, known - known // count * (count - 1))
+    return np.where(np.isnan(whole), np.nan, np.where(derived.is_main[rows.access], share, 0))
 
 
 class _OpPart(_Part):
