@@ -155,6 +155,8 @@ TEST_P(PandasSnippets, RunUnchangedOnEachExport) {
       const json found = json::parse(output, nullptr, false);
       ASSERT_TRUE(found.is_object()) << output;
       EXPECT_EQ(found["blocks"], 17);
+      EXPECT_EQ(found["deterministic"],
+                run.info.n_experts == 0 ? json(true) : json("Pattern not deterministic!"));
       EXPECT_EQ(found["layers"], json(expected.layers));
       EXPECT_EQ(found["heat"], found["rows_of_layers"]);
       EXPECT_EQ(found["qkv"], json(expected.qkv));
