@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/columns/values.h"
 #include "analysis/common/derived_graphs.h"
 #include "analysis/experts/routing.h"
 #include "api/exchange/run_folder/run_folder.h"
@@ -36,7 +37,9 @@ json reads_of_first_token(const SessionReader& reader) {
   for_each_access(*derived->graph, derived->accesses, step, [&](const StepAccess& access) {
     const Tensor& tensor = derived->graph->tensor(access.tensor);
     if (access.write || tensor.kind != TensorKind::Weight) return;
-    reads.push_back({tensor.name, access.touched.v});
+    reads.push_back({access.expert < 0 ? tensor.name
+                                       : columns::expert_name(tensor.name, access.expert),
+                     access.touched.v});
   });
   return reads;
 }
