@@ -61,7 +61,7 @@ describe('the summary', () => {
     // The strip has the same figure.
     const perToken = page.locator('.strip-figures div', { hasText: 'read per token' });
     expect(asOnPage(await line('bytes').innerText())).toContain(
-      ` reads ${await perToken.locator('dd').innerText()}: `,
+      ` reads ${asOnPage(await perToken.locator('dd').innerText())}: `,
     );
     expect(await fixture.axeViolations()).toEqual([]);
   });

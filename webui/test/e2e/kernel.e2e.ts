@@ -80,7 +80,9 @@ async function comparesMemory(of: PageFixture, isRepacked: boolean): Promise<voi
   expect(repacked > 0).toBe(isRepacked);
   const total = formatBytes(file + repacked);
   const [inFile, copies] = [formatBytes(file), formatBytes(repacked)];
-  const enough = `${inFile} for the weights in the file, ${isRepacked ? `${copies} of repacked weights, ` : ''}`;
+  const enough = asOnPage(
+    `${inFile} for the weights in the file, ${isRepacked ? `${copies} of repacked weights, ` : ''}`,
+  );
 
   const summary = of.inspector.getByRole('list', { name: 'Summary' });
   const ram = summary.getByText(/of RAM in all are enough/);

@@ -260,10 +260,13 @@ describe('a folder of models', () => {
     const subject = page.locator('.budget-model');
     await subject.getByText('The open session is of another model').waitFor();
     expect(await subject.locator('b').innerText()).toBe('mamba');
+    await fixture.tab('Table').click();
     await fixture.runTextToEnd('With the other one', 4);
+    await fixture.tab('Memory budget').click();
     await expect
       .poll(() => subject.innerText())
       .toMatch(/^Memory of mamba, .*, the model of the next run\.$/);
+    await fixture.tab('Table').click();
     await page.locator('.model-button').click();
     await models.getByRole('button', { name: 'Unload mamba' }).click();
     await models.getByRole('button', { name: 'Load mamba' }).waitFor();

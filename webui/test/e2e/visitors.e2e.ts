@@ -84,7 +84,7 @@ it('what is read per token, and from where', async () => {
   const { page } = fixture;
   const all = await fixture.get<Breakdown>('breakdown?by=source&sort=-bytes_read');
   const weights = await fixture.get<Breakdown>('breakdown?by=source&kind=weight');
-  const perToken = (bytes: number) => formatBytes(Math.round(bytes / 23));
+  const perToken = (bytes: number) => asOnPage(formatBytes(Math.round(bytes / 23)));
   const text = asOnPage(await sentence(/^A generated token reads/).innerText());
   expect(text).toContain(`reads ${perToken(all.sums.generate.bytes_read)}: `);
   for (const { name, generate } of weights.rows)
@@ -158,7 +158,7 @@ it('how much RAM would do', async () => {
   const { facts } = await fixture.get<{ facts: Readonly<Record<string, string>> }>('');
   const text = asOnPage(await sentence(/of RAM in all are enough/).innerText());
   // How much in all, and what it consists of: with what llama.cpp reserved.
-  const compute = formatBytes(Number(facts['result.compute_bytes']));
+  const compute = asOnPage(formatBytes(Number(facts['result.compute_bytes'])));
   expect(text).toContain(`reserved for ${facts['context.size'] ?? ''} tokens`);
   expect(text).toContain(`and ${compute} of compute buffers.`);
   await click(sentence(/of RAM in all are enough/));
