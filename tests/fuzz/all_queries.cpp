@@ -250,7 +250,7 @@ class QueryRunner {
     run_query("comparison", [&] { return compare(self, self, kPage); });
     run_query("findings", [&] {
       const auto figures = gather_session_figures(index, reader_);
-      if (figures) succeeded_ += session_findings(*figures).empty() ? 0 : 1;
+      if (figures) succeeded_ += session_findings(*figures).empty() ? 0U : 1U;
       return figures;
     });
     run_query("report", [&] {

@@ -137,9 +137,9 @@ TEST_P(SameAnswers, AfterExportAndImport) {
     const CommandResult done = run_command(kTestPaths.tt + (" " + arguments));
     ASSERT_EQ(done.status, 0) << done.output;
   };
-  for (const std::string way : {"ndjson", "folder"}) {
+  for (const char* way : {"ndjson", "folder"}) {
     SCOPED_TRACE(way);
-    const std::string out = (folder / way).string(), again = (folder / (way + ".ttrace")).string();
+    const std::string out = (folder / way).string(), again = out + ".ttrace";
     tt(std::format("export {} --format {} -o {} -q", file, way, out));
     tt(std::format("import {} -o {}", out, again));
     for (const char* verb : kVerbs) {
