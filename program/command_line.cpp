@@ -141,13 +141,13 @@ void warn_of_ignored_variables(const CLI::App& app) {
   }
   if (ignored.empty()) return;
   std::ranges::sort(ignored);
-  std::fputs(std::format("{}: {} {} no effect: only programs of llama.cpp read {}. Here --ctx-size "
-                         "is {}, and so on.\n",
-                         app.get_name(), join(ignored), ignored.size() == 1 ? "has" : "have",
-                         ignored.size() == 1 ? "it" : "them",
-                         of->get_option("--ctx-size")->get_envname())
-                 .c_str(),
-             stderr);
+  std::fputs(
+      std::format("{}: {} {} no effect: only programs of llama.cpp read {}. Here --ctx-size "
+                  "is {}, and so on.\n",
+                  app.get_name(), join(ignored), ignored.size() == 1 ? "has" : "have",
+                  ignored.size() == 1 ? "it" : "them", of->get_option("--ctx-size")->get_envname())
+          .c_str(),
+      stderr);
 }
 
 // CLI11 ignores environment variables with invalid values and has its own error messages. To

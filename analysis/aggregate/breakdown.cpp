@@ -379,9 +379,8 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
   if (!rows) return std::unexpected(rows.error());
   out.row_count = rows->size();
   if (query.order) {
-    auto places = sorted_indices(*rows, *query.order, [&](const BreakdownRow& row) {
-      return row.all.of(query.order->by);
-    });
+    auto places = sorted_indices(
+        *rows, *query.order, [&](const BreakdownRow& row) { return row.all.of(query.order->by); });
     for (const std::size_t i : on_page(places, query.page))
       out.rows.push_back(std::move((*rows)[i]));
   } else if (on_page(*rows, query.page).size() == rows->size()) {
@@ -531,12 +530,6 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
   const BreakdownQuery all{.by = query.by, .filter = query.filter};
   auto rows = rows_of(index, all, keep_going);
   if (!rows) return std::unexpected(rows.error());
-  if (rows->empty() && !query.may_be_empty && !index.series().empty() && question.filter != TraceFilter{}) {
-    return std::unexpected(TraceError{
-        TraceError::Kind::NotFound,
-        "No access of the session matches these conditions. Remove one of them, or list what the "
-        "session has: tt hot, tt hot --by source, tt hot --by layer."});
-  }
   HotCold out{.by = query.by,
               .value = Value::Accesses,
               .row_count = rows->size(),
@@ -551,6 +544,12 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
     out.value = *query.value;
   } else {
     std::tie(out.value, out.note) = value_that_differs(*rows);
+  }
+  if (rows->empty() && question.filter != TraceFilter{}) {
+    out.note =
+        "No access of the session matches these conditions. Remove one of them, or list what the "
+        "session has: tt hot, tt hot --by source, tt hot --by layer.";
+    return out;
   }
   if (query.by == Axis::Expert && query.filter.layers.size() != 1) {
     out.note += std::format(
@@ -582,8 +581,7 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
                ? index.names().tensors()[static_cast<std::size_t>(row.key)].size
                : Bytes{};
   };
-  auto places =
-      sorted_indices(*rows, Order<Value>{.by = out.value, .descending = true}, value_of);
+  auto places = sorted_indices(*rows, Order<Value>{.by = out.value, .descending = true}, value_of);
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     const BreakdownRow& row = (*rows)[places[rank]];
     HotCold::Class& of = out.classes[std::to_underlying(heat_of(rank))];

@@ -84,8 +84,6 @@ struct HotQuery {
   // As BreakdownQuery::step_times. Rows that are ranked by time always have them, because they are
   // ranked by the median of one phase, except on temporal axes.
   bool step_times = false;
-  // Whether no rows are an answer. Else they are the error NotFound, if there is a filter.
-  bool may_be_empty = false;
 
   // Per cent, or the default: 10 and 50, but at most what the other leaves.
   void set_shares(std::optional<double> hot_percent, std::optional<double> cold_percent) {

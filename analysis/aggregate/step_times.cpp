@@ -114,8 +114,8 @@ TimedSteps timed_steps(const SessionIndex& index, const TraceFilter& filter) {
 std::string to_text(const TimedSteps& steps) {
   if (steps.used == 0)
     return std::format("Times: no {} step has a time of the model.", to_text(steps.phase));
-  std::string text = std::format("Times: median of {} {} step{}", steps.used,
-                                 to_text(steps.phase), steps.used == 1 ? "" : "s");
+  std::string text = std::format("Times: median of {} {} step{}", steps.used, to_text(steps.phase),
+                                 steps.used == 1 ? "" : "s");
   if (steps.uses_first) text += ", the first of the session";
   std::string others;
   for (const auto& [count, why] :

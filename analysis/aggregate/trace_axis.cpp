@@ -5,9 +5,9 @@
 namespace tt {
 
 const char* to_text(Axis axis) {
-  constexpr std::array kWords = {"time", "step",   "token",  "layer",  "component", "op_kind",
-                                 "op",   "kernel", "phase",  "tensor", "source",    "type",
-                                 "expert", "head", "file", "buffer", "all"};
+  constexpr std::array kWords = {"time",   "step",   "token", "layer",  "component", "op_kind",
+                                 "op",     "kernel", "phase", "tensor", "source",    "type",
+                                 "expert", "head",   "file",  "buffer", "all"};
   return kWords[std::to_underlying(axis)];
 }
 

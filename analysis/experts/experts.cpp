@@ -114,7 +114,8 @@ class PairCounter {
   std::unordered_map<std::uint64_t, std::uint64_t> together_;
 };
 
-// The interval that contains a probability with a confidence of 95 % after `hits` of `times` trials.
+// The interval that contains a probability with a confidence of 95 % after `hits` of `times`
+// trials.
 std::pair<double, double> wilson_interval(std::uint64_t hits, std::uint64_t times) {
   constexpr double z = 1.959964;
   const auto n = static_cast<double>(times);

@@ -42,8 +42,8 @@ std::expected<void, TraceError> ChoiceReader::for_each(
   if (step.n_tokens > 1) {
     const auto info = reader_.info();
     if (!info) return std::unexpected(info.error());
-    if (auto known = needs_recorded_graphs(
-            *info, "which expert was chosen for which token of a prompt");
+    if (auto known =
+            needs_recorded_graphs(*info, "which expert was chosen for which token of a prompt");
         !known)
       return known;
   }

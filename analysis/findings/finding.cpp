@@ -80,14 +80,16 @@ constexpr std::array kTopicEvidence = {
              .sql = "SELECT tensor_name, max(tensor_bytes) FROM tensor WHERE view_of IS NULL GROUP "
                     "BY tensor_name"},
 };
-constexpr Evidence kExpertEvidence = {.topic = FindingTopic::Repeat,
-                               .view = EvidenceView::Map,
-                               .shows = "token × expert, all layers added up",
-                               .rows = "expert",
-                               .value = "accesses",
-                               .rest = "experts?phase=generate",
-                               .sql = "SELECT expert_id, count(*) FROM access WHERE expert_id IS "
-                                      "NOT NULL GROUP BY expert_id"};
+constexpr Evidence kExpertEvidence = {
+    .topic = FindingTopic::Repeat,
+    .view = EvidenceView::Map,
+    .shows = "token × expert, all layers added up",
+    .rows = "expert",
+    .value = "accesses",
+    .rest = "experts?phase=generate",
+    .sql =
+        "SELECT expert_id, count(*) FROM access WHERE expert_id IS "
+        "NOT NULL GROUP BY expert_id"};
 
 }  // namespace
 
@@ -99,10 +101,11 @@ const char* to_text(FindingTopic topic) {
 
 const char* to_text(FindingKind kind) {
   static constexpr std::array kWords = {
-      "damaged_file",  "reused_prefix",      "load_warning",    "machine_verdict", "left_out_steps",
-      "token_bytes",   "mapped_share",       "speed_limit",     "prompt_speed",    "first_token",
-      "generation_speed", "evaluation_time", "read_in_order",   "same_weights",    "pattern_prediction",
-      "disk_waits",    "enough_memory",      "weights_fit",     "memory_budget"};
+      "damaged_file",   "reused_prefix", "load_warning",       "machine_verdict",
+      "left_out_steps", "token_bytes",   "mapped_share",       "speed_limit",
+      "prompt_speed",   "first_token",   "generation_speed",   "evaluation_time",
+      "read_in_order",  "same_weights",  "pattern_prediction", "disk_waits",
+      "enough_memory",  "weights_fit",   "memory_budget"};
   return word_of(kWords, kind);
 }
 
@@ -112,7 +115,7 @@ const char* to_text(FindingRole role) {
 }
 
 const char* to_text(FigureUnit unit) {
-  static constexpr std::array kWords = {"count", "bytes",        "ns",  "share",
+  static constexpr std::array kWords = {"count",   "bytes",    "ns",  "share",
                                         "bytes/s", "tokens/s", "word"};
   return word_of(kWords, unit);
 }

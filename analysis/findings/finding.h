@@ -151,14 +151,14 @@ const char* to_text(EvidenceView);
 struct Evidence {
   FindingTopic topic = FindingTopic::Recording;
   EvidenceView view = EvidenceView::Table;
-  const char* shows = "";   // "totals by op kind, sorted by time"
-  const char* rows = "";    // an axis
-  const char* across = "";  // map: the axis from left to right; "": the token axis
-  const char* value = "";   // map: the value; table: the column that rows are sorted by
-  const char* filter = "";  // of the page
-  bool generated = false;   // of the generated tokens, if there are some
-  bool undisturbed = false; // of the clean steps, if the machine disturbed the session
-  const char* rest = "";    // below /api/v1/sessions/{id}/
+  const char* shows = "";    // "totals by op kind, sorted by time"
+  const char* rows = "";     // an axis
+  const char* across = "";   // map: the axis from left to right; "": the token axis
+  const char* value = "";    // map: the value; table: the column that rows are sorted by
+  const char* filter = "";   // of the page
+  bool generated = false;    // of the generated tokens, if there are some
+  bool undisturbed = false;  // of the clean steps, if the machine disturbed the session
+  const char* rest = "";     // below /api/v1/sessions/{id}/
   const char* sql = "";
 };
 // `has_experts`: of the model.

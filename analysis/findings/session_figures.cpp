@@ -104,7 +104,8 @@ std::expected<void, TraceError> gather_mapped(const ReadSequence& sequence, Sess
 }
 
 // What one pass over the steps finds: the order of reads, and how tokens differ in it.
-std::expected<ReadSequence, TraceError> gather_reads(const SessionReader& reader, SessionFigures& data,
+std::expected<ReadSequence, TraceError> gather_reads(const SessionReader& reader,
+                                                     SessionFigures& data,
                                                      const ContinueCheck& keep_going) {
   const auto tokens = complete_tokens(reader, keep_going);
   if (!tokens) return std::unexpected(tokens.error());

@@ -52,11 +52,9 @@ bool is_scarce(const SessionFigures& f) { return f.available && *f.available < f
 std::optional<double> active_budget(const SessionInfo& info) {
   const std::string_view set = info.fact("context.memory_budget"),
                          state = info.fact("memory.state");
-  if (set.empty() || set == "off" || state == "fits" || state == "unavailable")
-    return std::nullopt;
+  if (set.empty() || set == "off" || state == "fits" || state == "unavailable") return std::nullopt;
   const auto used = info.fact_number("memory.budget");
-  return static_cast<double>(
-      used ? *used : info.fact_number("context.memory_budget").value_or(0));
+  return static_cast<double>(used ? *used : info.fact_number("context.memory_budget").value_or(0));
 }
 
 // --- recording and machine ------------------------------------------------------
@@ -180,9 +178,8 @@ void find_bytes(const SessionFigures& f, std::vector<Finding>& out) {
   const double mapped = f.by_op_kind.disk.bytes();
   const double all = mapped + f.by_op_kind.buffer.bytes();
   if (all > 0) {
-    Finding found{.topic = FindingTopic::BytesRead,
-                  .kind = FindingKind::MappedShare,
-                  .basis = all_steps(f)};
+    Finding found{
+        .topic = FindingTopic::BytesRead, .kind = FindingKind::MappedShare, .basis = all_steps(f)};
     found.figures.add("mapped", Share, mapped / all);
     out.push_back(std::move(found));
   }
@@ -214,7 +211,8 @@ void find_speeds(const SessionFigures& f, std::vector<Finding>& out) {
   }
   if (has_generated(f)) {
     add(FindingKind::EvaluationTime, basis_of(f))
-        .add("per_token", FigureUnit::Duration, static_cast<double>(f.generate_time.v) / f.generated_tokens)
+        .add("per_token", FigureUnit::Duration,
+             static_cast<double>(f.generate_time.v) / f.generated_tokens)
         .add("sampling", Share, f.speed.sample_share());
   }
 }
@@ -363,9 +361,9 @@ void find_repeat(const SessionFigures& f, std::vector<Finding>& out) {
         .add("accesses_of_other_experts", Count, differing(Cause::Experts))
         .add("accesses_of_other_graph", Count, differing(Cause::Graph));
     if (f.experts_followed > 0)
-      found.figures.add("experts_again", Share,
-                        1 - static_cast<double>(f.experts_turned) /
-                                static_cast<double>(f.experts_followed));
+      found.figures.add(
+          "experts_again", Share,
+          1 - static_cast<double>(f.experts_turned) / static_cast<double>(f.experts_followed));
     out.push_back(std::move(found));
   }
   if (f.prediction.reads > 0) {
@@ -629,7 +627,8 @@ BandwidthFinding bandwidth_use(const SessionFigures& f) {
     const auto n = static_cast<double>(rates.size());
     const double half = 0.98 * std::sqrt(n);
     found.low = rates[static_cast<std::size_t>(std::max(0.0, std::floor(n / 2 - half)))];
-    found.high = rates[std::min(rates.size() - 1, static_cast<std::size_t>(std::ceil(n / 2 + half)))];
+    found.high =
+        rates[std::min(rates.size() - 1, static_cast<std::size_t>(std::ceil(n / 2 + half)))];
   }
   const bool only_cpu = f.devices.size() == 1 && f.devices.front().name == "CPU";
   if (!only_cpu) return found;

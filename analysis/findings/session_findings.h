@@ -26,7 +26,8 @@ std::vector<Advice> session_advice(const SessionFigures& figures,
 // that was measured on the machine, with the number of threads of the session.
 inline constexpr double kNearBandwidth = 0.7;
 enum class BandwidthUse : std::uint8_t {
-  Unknown,    // not measured with these threads, too few steps, or a device other than the CPU computes
+  Unknown,    // not measured with these threads, too few steps, or a device other than the CPU
+              // computes
   Below,      // the interval does not reach the threshold
   Near,       // the whole interval is above the threshold
   Unclear,    // the threshold is in the interval
@@ -34,9 +35,9 @@ enum class BandwidthUse : std::uint8_t {
 };
 struct BandwidthFinding {
   BandwidthUse use = BandwidthUse::Unknown;
-  double bandwidth = 0;           // bytes per second; 0: not measured
-  double median = 0;              // bytes read per second of op time, of the steps
-  double low = 0, high = 0;       // 95 % interval of the median; 0: too few steps
+  double bandwidth = 0;      // bytes per second; 0: not measured
+  double median = 0;         // bytes read per second of op time, of the steps
+  double low = 0, high = 0;  // 95 % interval of the median; 0: too few steps
 };
 BandwidthFinding bandwidth_use(const SessionFigures& figures);
 

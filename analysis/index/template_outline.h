@@ -29,8 +29,8 @@ struct SessionTensor {
   Role role = Role::None;
   std::string type;
   std::uint32_t type_number = 0;  // in SessionNames::types()
-  Bytes size{};    // from the first to the last byte; maximum over the templates
-  FileRange file;  // weights only
+  Bytes size{};                   // from the first to the last byte; maximum over the templates
+  FileRange file;                 // weights only
 };
 
 // A tensor as an op names it, possibly a view. Used by filters on accesses.

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/common/rebuilt.h"
 #include "analysis/common/format_units.h"
+#include "analysis/common/rebuilt.h"
 #include "analysis/report/layer_work.h"
 #include "tracer/text/join.h"
 

@@ -150,8 +150,7 @@ class AccessCursor final : public Cursor {
 
  private:
   Row row() const {
-    return {*info_, *step_candidates_, *step_, allocation_.get(), rows_.data(), rows_.size(),
-            at_};
+    return {*info_, *step_candidates_, *step_, allocation_.get(), rows_.data(), rows_.size(), at_};
   }
 
   // Skips rows of other experts. The rows are not removed, because part() counts them.

@@ -73,10 +73,10 @@ std::string machine_text(const Finding& finding) {
   const std::uint64_t disturbed =
       count(f, "steps_contended") + count(f, "steps_throttled") + count(f, "steps_disk");
   if (f.word("verdict") == "clean" && disturbed > 0) {
-    return std::format(
-        "{} clean; of {}, {}.",
-        10 * disturbed <= finding.basis.steps ? "Nearly all steps are" : "The session as a whole is",
-        counted(finding.basis.steps, "step"), disturbed_kinds(f));
+    return std::format("{} clean; of {}, {}.",
+                       10 * disturbed <= finding.basis.steps ? "Nearly all steps are"
+                                                             : "The session as a whole is",
+                       counted(finding.basis.steps, "step"), disturbed_kinds(f));
   }
   // What is usually advised, to keep all weights in memory, is what a budget rules out.
   if (f.word("verdict") == "disk" && f.number("memory_budget")) {
@@ -126,8 +126,7 @@ std::string bytes_text(const Finding& finding) {
       parts.push_back(std::format("{} of {}", format_bytes(std::get<double>(figure.value)), *name));
   }
   return std::format(
-      "{} reads {}: {}.{}",
-      finding.basis.phase == Phase::Generate ? "A generated token" : "A step",
+      "{} reads {}: {}.{}", finding.basis.phase == Phase::Generate ? "A generated token" : "A step",
       bytes(f, "bytes_read"), listed(parts),
       f.number("weights_of_model_file")
           ? std::format(" The weights are {} of the model file.", share(f, "weights_of_model_file"))
@@ -160,7 +159,8 @@ std::string bandwidth_text(const Figures& f) {
 std::string limit_text(const Finding& finding) {
   const Figures& f = finding.figures;
   const std::string basis =
-      f.number("speed") ? std::format(" ({} without the prompt)", speed_of(*f.number("speed"))) : "";
+      f.number("speed") ? std::format(" ({} without the prompt)", speed_of(*f.number("speed")))
+                        : "";
   const std::string_view limit = f.word("limit"), use = f.word("bandwidth_use");
   std::string text;
   if (limit == "disk") {
@@ -168,10 +168,10 @@ std::string limit_text(const Finding& finding) {
     if (f.word("verdict") == "disk" && f.number("blocked"))
       text += std::format(": the threads waited {} of their time", share(f, "blocked"));
   } else if (limit == "disturbed") {
-    text = std::format(
-        "What limits the speed{} is unknown, because the run was {}", basis,
-        f.word("verdict") == "contended" ? "contended (other programs used the processors)"
-                                         : "throttled (a CPU limit or heat slowed it down)");
+    text = std::format("What limits the speed{} is unknown, because the run was {}", basis,
+                       f.word("verdict") == "contended"
+                           ? "contended (other programs used the processors)"
+                           : "throttled (a CPU limit or heat slowed it down)");
   } else if (limit == "sampling") {
     text = std::format("Sampling limits the speed{}: it takes {} of the time of generation", basis,
                        share(f, "sampling"));
@@ -184,9 +184,8 @@ std::string limit_text(const Finding& finding) {
   } else {
     text = std::format("What limits the speed{} is unknown: ", basis);
     text += use == "unclear" ? "the ops read " + bandwidth_text(f) + ", which is near the limit"
-            : has(f, "read_bandwidth")
-                ? "there are too few steps, or not only the CPU computed"
-                : "the read bandwidth of the machine was not measured";
+            : has(f, "read_bandwidth") ? "there are too few steps, or not only the CPU computed"
+                                       : "the read bandwidth of the machine was not measured";
   }
   text += '.';
   std::string of_steps;
@@ -262,8 +261,9 @@ std::string waits_text(const Figures& f) {
           ? ""
           : std::format(", most often for {} ({})", f.word("most_for"), share(f, "most_share"));
   if (waits == 1)
-    return std::format("Ops waited for the disk once (page fault), {}while tokens were generated{}.",
-                       generating == 1 ? "" : "not ", most);
+    return std::format(
+        "Ops waited for the disk once (page fault), {}while tokens were generated{}.",
+        generating == 1 ? "" : "not ", most);
   return std::format(
       "Ops waited for the disk {} times (page faults), {} of these while tokens were generated{}.",
       waits, generating, most);
@@ -278,14 +278,15 @@ std::string enough_text(const Figures& f) {
         has(f, "cache_tokens")
             ? std::format(" (reserved for {})", counted(count(f, "cache_tokens"), "token"))
             : ""));
-  if (has(f, "recurrent_state")) parts.push_back(bytes(f, "recurrent_state") + " of recurrent state");
+  if (has(f, "recurrent_state"))
+    parts.push_back(bytes(f, "recurrent_state") + " of recurrent state");
   const bool exact = is_yes(f, "exact");
   parts.push_back(exact ? bytes(f, "compute") + " of compute buffers"
                         : std::format("at least {} of compute buffers, whose size was not recorded",
                                       bytes(f, "compute")));
-  std::string text = std::format(
-      "{}{} of RAM in all {} to read no weight from the disk twice: {}.", exact ? "" : "At least ",
-      bytes(f, "enough"), exact ? "are enough" : "are needed", listed(parts));
+  std::string text = std::format("{}{} of RAM in all {} to read no weight from the disk twice: {}.",
+                                 exact ? "" : "At least ", bytes(f, "enough"),
+                                 exact ? "are enough" : "are needed", listed(parts));
   if (f.word("reread_ever") == "no") return text + " No weight is read twice, so less is enough.";
   if (!f.number("less_memory")) return text;
   return text +
@@ -343,17 +344,17 @@ AdviceText pin_text(const Figures& f) {
   if (has(f, "more_weights")) names += std::format("; and {} more", count(f, "more_weights"));
   std::string because = pin_reason(f);
   because += std::format(
-      " The gain is {} less to read from the disk{}, by simulation. --memory-budget is an option of "
+      " The gain is {} less to read from the disk{}, by simulation. --memory-budget is an option "
+      "of "
       "tt-server and tt record; llama.cpp has none that pins chosen weights: its --load-mode "
       "mmap+mlock locks the file from its start.",
       bytes(f, "less_read"),
       has(f, "generated_tokens")
-          ? std::format(" in {} and the prompt", counted(count(f, "generated_tokens"),
-                                                         "generated token"))
+          ? std::format(" in {} and the prompt",
+                        counted(count(f, "generated_tokens"), "generated token"))
           : "");
   if (is_yes(f, "repacked")) because += " The budget switches repacking off.";
-  return {.advice = std::format("Pin {} with --memory-budget auto: {}.", bytes(f, "pinned"),
-                                names),
+  return {.advice = std::format("Pin {} with --memory-budget auto: {}.", bytes(f, "pinned"), names),
           .because = std::move(because)};
 }
 
@@ -397,9 +398,9 @@ AdviceText words_of(const Advice& advice) {
       return {"Do not trust this recording until its failed checks are explained.",
               std::format("{}: {}", f.word("check"), f.word("evidence"))};
     case AdviceKind::ThreadsAboveProcessors:
-      return {std::format("Use no more threads than processors (-t {}), and record again.",
-                          processors),
-              session_is};
+      return {
+          std::format("Use no more threads than processors (-t {}), and record again.", processors),
+          session_is};
     case AdviceKind::StopOtherPrograms:
       return {is_yes(f, "below_one_processor") ? "Raise the CPU limit, and record again."
               : threads == 1                   ? "Stop other programs, and record again."
@@ -504,11 +505,11 @@ std::string finding_text(const Finding& finding) {
                          counted(count(f, "tokens"), "token"), duration(f, "time"),
                          speed_of(f.number_or("speed", 0)));
     case FindingKind::EvaluationTime:
-      return std::format("Evaluation took {} per generated token{}.", duration(f, "per_token"),
-                         f.number("sampling")
-                             ? std::format("; sampling took {} of the time of generation",
-                                           share(f, "sampling"))
-                             : "");
+      return std::format(
+          "Evaluation took {} per generated token{}.", duration(f, "per_token"),
+          f.number("sampling")
+              ? std::format("; sampling took {} of the time of generation", share(f, "sampling"))
+              : "");
     case FindingKind::ReadInOrder:
       return order_text(f);
     case FindingKind::SameWeights:
@@ -553,15 +554,14 @@ std::vector<HeadlineFigure> headline_of(std::span<const Finding> findings) {
           {.name = "limited by", .value = known == std::end(kLimits) ? "unknown" : known->second});
     }
     if (finding.kind == FindingKind::TokenBytes)
-      headline.push_back({.name = finding.basis.phase == Phase::Generate ? "read per token"
-                                                                         : "read per step",
-                          .value = bytes(f, "bytes_read"),
-                          .topic = FindingTopic::BytesRead});
+      headline.push_back(
+          {.name = finding.basis.phase == Phase::Generate ? "read per token" : "read per step",
+           .value = bytes(f, "bytes_read"),
+           .topic = FindingTopic::BytesRead});
   }
   // The speed, the bytes, the limit.
-  std::ranges::stable_sort(headline, {}, [](const HeadlineFigure& one) {
-    return one.name == "limited by";
-  });
+  std::ranges::stable_sort(headline, {},
+                           [](const HeadlineFigure& one) { return one.name == "limited by"; });
   return headline;
 }
 

@@ -1,7 +1,7 @@
 // Does `tt bench-model` tell equal models from slower ones? Budget: of 20 pairs of equal
-// measurements at least 19 have no significant difference, neither as a whole nor in an op kind; and of
-// 20 pairs in which the ops of one kind take 5 % longer, at least 19 are called slower, and this
-// kind, and no other one, is named.
+// measurements at least 19 have no significant difference, neither as a whole nor in an op kind;
+// and of 20 pairs in which the ops of one kind take 5 % longer, at least 19 are called slower, and
+// this kind, and no other one, is named.
 //
 // Every measurement is a whole one, as of two runs of the program: it loads the model in each
 // round. With --turns, the rounds of the sides alternate, as those of --against: a machine whose

@@ -274,11 +274,9 @@ int compare_files(const BenchOptions& options) {
   if (!after) return fail(after.error());
   const std::vector<std::string> differences = bench_differences(*before, *after);
   if (!differences.empty() && !options.force) {
-    return fail(join(differences) +
-                ". Measure both in the same way, or compare them with --force");
+    return fail(join(differences) + ". Measure both in the same way, or compare them with --force");
   }
-  for (const std::string& difference : differences)
-    print_message("tt bench-model: {}", difference);
+  for (const std::string& difference : differences) print_message("tt bench-model: {}", difference);
   use_same_rounds(*before, *after);
   const auto tests = compare_speed(before->tests, after->tests);
   if (tests.empty()) {
@@ -364,9 +362,10 @@ RunVerb add_bench_model_command(CLI::App& command) {
       ->expected(2)
       ->type_name("FILE")
       ->excludes(against);
-  command.add_flag("--force", options->force,
-                   "Compare files of different models, machines, threads or settings, and disturbed "
-                   "measurements");
+  command.add_flag(
+      "--force", options->force,
+      "Compare files of different models, machines, threads or settings, and disturbed "
+      "measurements");
   command.option_defaults()->group("Output");
   const std::vector<std::pair<std::string, BenchFormat>> formats = {
       {"table", BenchFormat::Table},     {"csv", BenchFormat::Csv},     {"json", BenchFormat::Json},

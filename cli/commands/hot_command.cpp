@@ -133,6 +133,10 @@ int run(const HotOptions& options) {
   const auto hot = hot_cold(*index, query, summing);
   if (!hot) return progress.failed(hot.error());
   progress.end();
+  if (hot->row_count == 0 && !hot->note.empty()) {
+    print_message("tt hot: {}", hot->note);
+    return 1;
+  }
   progress.note_missing_accesses(*reader);
   if (!index->damaged().empty())
     progress.warn(std::format("{} damaged steps were skipped", index->damaged().size()));

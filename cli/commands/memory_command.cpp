@@ -215,8 +215,8 @@ std::optional<PromptOutlook> prompt_outlook(const Outlook& outlook, double disk)
                        .least_seconds = std::max(compute, static_cast<double>(least) / disk)};
 }
 
-// A model of the kernel's cache may be wrong, the bound is not. Pinning alone takes memory from what
-// page faults read, and was often slower than plain: only a measurement may say that it helps.
+// A model of the kernel's cache may be wrong, the bound is not. Pinning alone takes memory from
+// what page faults read, and was often slower than plain: only a measurement may say that it helps.
 void limit_prediction(const Outlook& outlook, WayResult& result) {
   result.predicted.bytes = std::max(result.predicted.bytes, outlook.least.bytes);
   double most = outlook.least.rate > 0 ? outlook.least.rate : result.predicted.rate;

@@ -177,7 +177,8 @@ void print_caches(const ExpertCaches& caches) {
   table.print();
   put("\n");
   print_line("Pinned: those requested most in the first half; others are used without a slot.");
-  print_line("Belady: the optimum over all tokens if every requested expert must get a slot; it knows");
+  print_line(
+      "Belady: the optimum over all tokens if every requested expert must get a slot; it knows");
   print_line("all requests. Pinned has no such condition and can serve more.");
   print_line("One pool: as many slots as all layers together, shared by them.");
 }
@@ -194,9 +195,9 @@ void print_detail(const RouterDetail& detail) {
     const ExpertCount& count = detail.use.used[i];
     std::string tokens;
     for (const ExpertToken& token : detail.tokens[i]) {
-      tokens += std::format("{}\"{}\" {}/{} x{:.1f} ({:.1f} to {:.1f})",
-                            tokens.empty() ? "" : "  ", token.text, token.choices, token.times,
-                            token.lift, token.low, token.high);
+      tokens +=
+          std::format("{}\"{}\" {}/{} x{:.1f} ({:.1f} to {:.1f})", tokens.empty() ? "" : "  ",
+                      token.text, token.choices, token.times, token.lift, token.low, token.high);
     }
     experts.add({std::to_string(count.expert), std::to_string(count.choices),
                  percent_text(count.choices, detail.use.choices), std::to_string(count.first),

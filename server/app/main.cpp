@@ -232,9 +232,8 @@ int run(int argc, char** argv) {
        .check_models = true,
        .checked_models = &checked_models,
        .crash_marker = &crash_marker,
-       .on_change = [&log, &options](const tt::ModelEntry& m) {
-         log_model_change(m, *options, log);
-       }},
+       .on_change = [&log,
+                     &options](const tt::ModelEntry& m) { log_model_change(m, *options, log); }},
       listeners);
   hub.start({.send = [&](auto client, auto opcode,
                          auto message) { return frontend.send(client, opcode, message); },

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "analysis/findings/session_findings.h"
 #include "analysis/findings/session_figures.h"
+#include "analysis/findings/session_findings.h"
 #include "analysis/report/comparison.h"
 #include "analysis/report/report.h"
 #include "analysis/report/validation.h"

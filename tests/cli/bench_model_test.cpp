@@ -171,8 +171,12 @@ TEST(BenchModel, ComparesFilesAndNamesTheSlowOp) {
 // A comparison answers which program is faster only if nothing else differs.
 TEST(BenchModel, RefusesToCompareWhatIsNotComparable) {
   const test::TempFolder folder;
-  Json facts = {{"model_type", "llama 1B Q4_K"}, {"model_size", 100}, {"cpu_info", "A"},
-                {"n_threads", 2},                {"type_k", "f16"},   {"flash_attn", "auto"},
+  Json facts = {{"model_type", "llama 1B Q4_K"},
+                {"model_size", 100},
+                {"cpu_info", "A"},
+                {"n_threads", 2},
+                {"type_k", "f16"},
+                {"flash_attn", "auto"},
                 {"machine", "clean"}};
   const auto write = [&](const char* name, const char* field, const Json& value) {
     Json rows = measured(1, 1);
@@ -183,10 +187,13 @@ TEST(BenchModel, RefusesToCompareWhatIsNotComparable) {
   write("a.json", nullptr, {});
   write("same.json", nullptr, {});
   EXPECT_EQ(run_tt(folder, "bench-model --compare a.json same.json").code, 0);
-  const std::pair<const char*, Json> others[] = {
-      {"model_type", "llama 1B Q8_0"}, {"model_size", 101}, {"cpu_info", "B"},
-      {"n_threads", 4},                {"type_k", "q8_0"},  {"flash_attn", "off"},
-      {"machine", "contended"}};
+  const std::pair<const char*, Json> others[] = {{"model_type", "llama 1B Q8_0"},
+                                                 {"model_size", 101},
+                                                 {"cpu_info", "B"},
+                                                 {"n_threads", 4},
+                                                 {"type_k", "q8_0"},
+                                                 {"flash_attn", "off"},
+                                                 {"machine", "contended"}};
   for (const auto& [field, value] : others) {
     SCOPED_TRACE(field);
     write("b.json", field, value);
@@ -212,8 +219,8 @@ TEST(BenchModel, ComparesFilesOfLlamaBench) {
   write("b.json", "1100, 1101, 1103, 1102, 1104");
   const Result result = run_tt(folder, "bench-model --compare a.json b.json");
   EXPECT_TRUE(result.out.contains("slower")) << result.out << result.err;
-  EXPECT_TRUE(
-      run_tt(folder, "bench-model --compare a.json a.json").out.contains("no significant difference"));
+  EXPECT_TRUE(run_tt(folder, "bench-model --compare a.json a.json")
+                  .out.contains("no significant difference"));
 }
 
 TEST(BenchModel, MeasuresTwoConfigurationsInTurns) {

@@ -1,11 +1,11 @@
 // tt memory: predictions for a session, and measurements.
 #include <gtest/gtest.h>
 
-#include <limits>
-#include <format>
-#include <filesystem>
 #include <linux/magic.h>
 #include <sys/vfs.h>
+#include <filesystem>
+#include <format>
+#include <limits>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <format>
 #include <filesystem>
+#include <format>
 #include <map>
 #include <regex>
 #include <set>
@@ -104,10 +104,10 @@ TEST(Documentation, NamedVariablesExist) {
   Words variables = Options().variables;
   // Read by the program itself, the build script and the tests.
   Words read = {"TT_NAME"};
-  for (const char* source : {"tt", "docker/cache.sh", "docker/root.sh", "program/command_line.cpp",
-                             "webui/test/e2e/harness.ts", "tests/server/support/generated_cases.h",
-                             "tests/webui/CMakeLists.txt", "tests/fuzz/CMakeLists.txt",
-                             "python/analysis.ipynb"})
+  for (const char* source :
+       {"tt", "docker/cache.sh", "docker/root.sh", "program/command_line.cpp",
+        "webui/test/e2e/harness.ts", "tests/server/support/generated_cases.h",
+        "tests/webui/CMakeLists.txt", "tests/fuzz/CMakeLists.txt", "python/analysis.ipynb"})
     for (const std::string& name : matches_in(text_of_file(source_path(source)), "\\b(TT_[A-Z_]+)"))
       read.insert(name);
   for (const auto& document : documents()) {

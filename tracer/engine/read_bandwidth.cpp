@@ -124,8 +124,8 @@ std::string machine_key(unsigned threads) {
 std::uint64_t last_cache_bytes(const std::filesystem::path& root) {
   std::uint64_t largest = 0;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(
-           root / "sys/devices/system/cpu/cpu0/cache", ignored)) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(root / "sys/devices/system/cpu/cpu0/cache", ignored)) {
     std::ifstream in(entry.path() / "size");
     std::uint64_t size = 0;
     char unit = ' ';

@@ -1,5 +1,5 @@
-// How fast the processors of this machine read memory: the limit of a model whose weights do not fit
-// into a cache. Measured once per machine and number of threads, and stored in a file.
+// How fast the processors of this machine read memory: the limit of a model whose weights do not
+// fit into a cache. Measured once per machine and number of threads, and stored in a file.
 #pragma once
 
 #include <cstdint>

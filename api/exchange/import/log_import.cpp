@@ -224,10 +224,10 @@ class LogImport {
     next_token_ = step_->step.first_token + step_->step.n_tokens;
     ++imported_.steps;
     const auto recorded = recorded_.step(*step_, number_);
-    const WriteResult added =
-        recorded ? builder_->add_step(*recorded) : builder_->add_step(*step_);
+    const WriteResult added = recorded ? builder_->add_step(*recorded) : builder_->add_step(*step_);
     // A recorded graph has the shapes of tensors, and a recorded step its value statistics.
-    if (recorded) std::erase_if(ignored_of_rows_, [](const auto& field) { return is_recorded(field.first); });
+    if (recorded)
+      std::erase_if(ignored_of_rows_, [](const auto& field) { return is_recorded(field.first); });
     for (const auto& [name, lines] : std::exchange(ignored_of_rows_, {}))
       imported_.ignored[name] += lines;
     step_.reset();
@@ -267,14 +267,14 @@ class LogImport {
   std::optional<SessionBuilder> builder_;
   std::optional<ImportedStep> step_;
   RecordedParts recorded_;
-  std::uint32_t number_ = kNone;  // of the step in the log
+  std::uint32_t number_ = kNone;                          // of the step in the log
   std::map<std::string, std::uint64_t> ignored_of_rows_;  // of the step
-  std::vector<std::int32_t> layer_steps_;        // layers of the step's layer_step objects
-  std::optional<std::int64_t> implicit_step_;    // step without a step_begin
-  bool legacy_ = false;                          // the step has no first_op_ns
-  bool has_begin_ = false, has_token_ = false;   // of the current step
-  std::optional<Ns> last_op_begin_;              // latest op begin of its rows
-  std::uint32_t next_token_ = 0;                 // after the tokens of the last step
+  std::vector<std::int32_t> layer_steps_;                 // layers of the step's layer_step objects
+  std::optional<std::int64_t> implicit_step_;             // step without a step_begin
+  bool legacy_ = false;                                   // the step has no first_op_ns
+  bool has_begin_ = false, has_token_ = false;            // of the current step
+  std::optional<Ns> last_op_begin_;                       // latest op begin of its rows
+  std::uint32_t next_token_ = 0;                          // after the tokens of the last step
   std::uint64_t steps_without_token_count_ = 0;  // they may have evaluated more than one token
   bool ended_ = false;
   ImportCounts imported_;

@@ -108,9 +108,7 @@ WriteResult RecordedPartsWriter::append(std::string& to, const Step& step) {
   const auto packed = pack_step(step);
   if (!packed) return std::unexpected(cannot_pack(step, packed.error()));
   append_part(to, "recorded_step",
-              {{"step", step.id.v},
-               {"template", step.graph.v},
-               {"allocation", step.allocation.v}},
+              {{"step", step.id.v}, {"template", step.graph.v}, {"allocation", step.allocation.v}},
               *packed);
   for (const FaultKind kind : {FaultKind::Major, FaultKind::Minor}) {
     WriteResult written;
@@ -138,11 +136,10 @@ WriteResult RecordedPartsWriter::append(std::string& to, const Step& step) {
       written = std::unexpected(cannot_pack(step, blob.error()));
       return false;
     }
-    append_part(to, "residency",
-                {{"step", step.id.v},
-                 {"timestamp_ns", residency.at.v},
-                 {"unit_bytes", residency.unit}},
-                *blob);
+    append_part(
+        to, "residency",
+        {{"step", step.id.v}, {"timestamp_ns", residency.at.v}, {"unit_bytes", residency.unit}},
+        *blob);
     return true;
   });
   return read ? written : read;

@@ -91,7 +91,8 @@ Cell name_of_part(const RowScope& scope, const ExportRow& row) {
 Cell number_of_qkv_type(const RowScope& scope, const ExportRow& row) {
   const Role role = Row{scope, row}.tensor().role;
   const bool known = role >= Role::Q && role <= Role::O;
-  return known ? static_cast<std::uint64_t>(role) - static_cast<std::uint64_t>(Role::Q) + 1 : std::uint64_t{0};
+  return known ? static_cast<std::uint64_t>(role) - static_cast<std::uint64_t>(Role::Q) + 1
+               : std::uint64_t{0};
 }
 
 // As wide as the columns that they replace, so that all tables have the same columns.

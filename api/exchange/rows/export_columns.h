@@ -34,8 +34,8 @@ struct RowTemplate {
 struct ExportRow {
   StepAccess access;
   std::uint32_t part = 0;  // row index within the template's access, from 0
-  // With rows per head: the query head, and which part of the tensor it uses. Query heads that share
-  // a key-value head use the same part. -1: access of all heads.
+  // With rows per head: the query head, and which part of the tensor it uses. Query heads that
+  // share a key-value head use the same part. -1: access of all heads.
   std::int32_t head = -1, slice = -1;
   std::optional<Ns> self{};  // part of the duration of the op that counts for this row
 };
@@ -65,7 +65,8 @@ struct AccessColumn : columns::ColumnInfo {
 };
 
 // Shared by all formats; constant. With rows per token, each column can be read without the others:
-// `tensor_name` of an expert is the name of its part, and `qkv_type` is a number that is never null.
+// `tensor_name` of an expert is the name of its part, and `qkv_type` is a number that is never
+// null.
 std::span<const AccessColumn> access_columns(bool per_token = false);
 
 // Address of the accessed data: the tensor as the op sees it, the expert slice, or the rows of

@@ -90,8 +90,7 @@ void SessionRows::add_heads(const RowTemplate& graph, const StepAccess& access) 
                   .part = head,
                   .head = static_cast<std::int32_t>(head),
                   .slice = static_cast<std::int32_t>(slice)};
-    row.access.touched =
-        Bytes{share_of(access.touched.v / heads.count, sharing, head % sharing)};
+    row.access.touched = Bytes{share_of(access.touched.v / heads.count, sharing, head % sharing)};
     if (!access.range.empty()) {
       const std::uint64_t before = slice * heads.bytes.v;
       const std::uint64_t rest = (heads.count - 1 - slice) * heads.bytes.v;

@@ -40,8 +40,8 @@ void sort_words(Column& column) {
   for (std::uint32_t i = 0; i < column.words.size(); ++i) column.places[column.words[i]] = i;
 }
 
-// The only texts that depend on the row are names of tensors and of experts. A session with more of them than any
-// model has has none.
+// The only texts that depend on the row are names of tensors and of experts. A session with more of
+// them than any model has has none.
 void add_row_words(Column& column, const RowScope& scope) {
   constexpr std::size_t kMaxWords = 1u << 18;  // 1,000 experts in each of 80 layers
   const DerivedGraph& derived = *scope.graph->derived;

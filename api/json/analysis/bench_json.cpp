@@ -269,7 +269,8 @@ std::vector<std::string> bench_differences(const BenchFile& before, const BenchF
     if (same_program && before.of_llama_bench != after.of_llama_bench) continue;
     const auto left = before.facts.find(field), right = after.facts.find(field);
     if (left == before.facts.end() || right == after.facts.end() || *left == *right) continue;
-    differences.push_back(std::format("the {} differs: {} and {}", what, text(*left), text(*right)));
+    differences.push_back(
+        std::format("the {} differs: {} and {}", what, text(*left), text(*right)));
   }
   for (const auto& [name, file] : {std::pair{"first", &before}, std::pair{"second", &after}}) {
     if (!file->disturbed.empty()) {

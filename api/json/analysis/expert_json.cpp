@@ -80,7 +80,9 @@ Json to_json(const RouterDetail& detail) {
                         {"text", token.text},
                         {"choices", token.choices},
                         {"times", token.times},
-                        {"lift", token.lift}, {"lift_low", token.low}, {"lift_high", token.high}});
+                        {"lift", token.lift},
+                        {"lift_low", token.low},
+                        {"lift_high", token.high}});
     }
     out["used"][i]["tokens"] = std::move(tokens);
   }

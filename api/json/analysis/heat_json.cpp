@@ -155,9 +155,10 @@ Json to_json(const HotCold& hot) {
   Json classes = Json::object();
   for (std::size_t i = 0; i < hot.classes.size(); ++i) {
     const HotCold::Class& of = hot.classes[i];
-    classes[to_text(static_cast<Heat>(i))] = {
-        {"rows", of.rows}, {"size_bytes", of.size.v}, {"sums", to_json(of.sums)},
-        {"step_ns", of.step.v}};
+    classes[to_text(static_cast<Heat>(i))] = {{"rows", of.rows},
+                                              {"size_bytes", of.size.v},
+                                              {"sums", to_json(of.sums)},
+                                              {"step_ns", of.step.v}};
   }
   Json times;
   if (hot.times) {

@@ -26,8 +26,8 @@ std::map<std::int64_t, std::multiset<std::int64_t>> times_of_single_steps(
   enum Kind { Usual, Disturbed, First, None };
   const auto kind_of = [&](std::uint64_t i) {
     const auto step = reader.step(StepId{static_cast<std::uint32_t>(i)});
-    if (!step || step->phase != phase || step->op_ends.empty() ||
-        step->timing == Timing::Learned || step->dropped || step->aborted)
+    if (!step || step->phase != phase || step->op_ends.empty() || step->timing == Timing::Learned ||
+        step->dropped || step->aborted)
       return None;
     if (i == 0) return First;
     const auto verdict = verdict_of(step->conditions, step->threads);

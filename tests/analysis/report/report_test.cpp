@@ -326,7 +326,8 @@ TEST(Report, SaysWhatMemoryWouldGain) {
       "The session reads 4.00 MiB of mapped weights and 3.00 MiB of memory are available. The "
       "kernel's cache (LRU) can serve 0 % of the bytes read, pinned weights 25 %; no policy "
       "serves more than 25 %. The gain is 5.00 MiB less to read from the disk in 2 generated "
-      "tokens and the prompt, by simulation. --memory-budget is an option of tt-server and tt record; "
+      "tokens and the prompt, by simulation. --memory-budget is an option of tt-server and tt "
+      "record; "
       "llama.cpp has none that pins chosen weights: its --load-mode mmap+mlock locks the file "
       "from its start. The budget switches repacking off.");
   f.mapped_distinct = Bytes{};
@@ -370,8 +371,7 @@ TEST(Report, SaysAtLeastWhereTheComputeBuffersAreNotKnown) {
 TEST(Report, SaysWhatPartOfTheBytesIsReadFromTheFile) {
   ReportData f = default_figures();
   f.by_source.rows = {row("disk", 25, 0), row("repacked", 75, 0)};
-  f.read_order = {
-      .reads = 9, .sequential = 1, .bytes = Bytes{25}, .sequential_bytes = Bytes{20}};
+  f.read_order = {.reads = 9, .sequential = 1, .bytes = Bytes{25}, .sequential_bytes = Bytes{20}};
   EXPECT_EQ(text_of(f, FindingKind::ReadInOrder),
             "80 % of the bytes that are read from the mapped model file are read in its order; "
             "these are 25 % of the bytes of weights that are read.");
@@ -382,9 +382,10 @@ TEST(Report, SaysWhatPartOfTheBytesIsReadFromTheFile) {
 
 TEST(Report, SaysThatItDoesNotKnowWhatLimitsTheSpeed) {
   ReportData f = default_figures();
-  EXPECT_TRUE(text_of(f, FindingKind::SpeedLimit)
-                  .starts_with("What limits the speed (1000 tokens/s without the prompt) is unknown: "
-                               "the read bandwidth of the machine was not measured. GLU takes 90 %"))
+  EXPECT_TRUE(
+      text_of(f, FindingKind::SpeedLimit)
+          .starts_with("What limits the speed (1000 tokens/s without the prompt) is unknown: "
+                       "the read bandwidth of the machine was not measured. GLU takes 90 %"))
       << text_of(f, FindingKind::SpeedLimit);
   set_bandwidth(f, 7'000'000'000);
   EXPECT_TRUE(text_of(f, FindingKind::SpeedLimit).starts_with("Memory bandwidth limits the speed"));
@@ -426,8 +427,7 @@ TEST(Report, SaysWhatTheMachineDid) {
   const auto has = [&](const char* text) { return std::ranges::contains(findings_of(f), text); };
   f.conditions.text = "contended: the threads waited for a processor for 20 % of their time.";
   f.steps = 9;
-  EXPECT_TRUE(
-      has("Contended: the threads waited for a processor for 20 % of their time."));
+  EXPECT_TRUE(has("Contended: the threads waited for a processor for 20 % of their time."));
   EXPECT_FALSE(has("Times and sums are without 2 of 9 steps, which were not clean."));
   f.left_out = 2;
   EXPECT_TRUE(has("Times and sums are without 2 of 9 steps, which were not clean."));

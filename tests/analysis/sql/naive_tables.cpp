@@ -5,6 +5,7 @@
 #include <cmath>
 #include <format>
 #include <iterator>
+#include <map>
 #include <regex>
 #include <set>
 #include <string>
@@ -16,6 +17,7 @@
 #include "analysis/experts/routing.h"
 #include "analysis/graph/dependencies.h"
 #include "tests/analysis/aggregate/naive_faults.h"
+#include "tests/analysis/aggregate/naive_sums.h"
 #include "tests/analysis/sql/sql_line.h"
 #include "tracer/format/access/access.h"
 #include "tracer/format/model/step.h"
@@ -69,6 +71,9 @@ Lines naive_accesses(const SessionContents& all) {
     const auto layer_heads = heads_of_layers(*graph);
     const Allocation allocation =
         step.allocation.v == 0 ? Allocation{} : all.reader.allocation(step.allocation).value();
+    std::map<std::uint32_t, std::int64_t> parts;  // of each access
+    for_each_access(*graph, rules, step,
+                    [&](const StepAccess& access) { ++parts[access.access]; });
     std::uint32_t last = kNone, part = 0;
     for_each_access(*graph, rules, step, [&](const StepAccess& access) {
       part = access.access == last ? part + 1 : 0;
@@ -87,9 +92,14 @@ Lines naive_accesses(const SessionContents& all) {
       Line line;
       line.number(step.id.v).number(access.op.v).number(access.access).number(part);
       line.number(begin_of(step, access.op));
-      line.number_or_null(timed, timed ? wrapping_difference(step.op_ends[access.op.v],
-                                                             Ns{begin_of(step, access.op)})
-                                       : 0);
+      const std::int64_t whole =
+          timed ? wrapping_difference(step.op_ends[access.op.v], Ns{begin_of(step, access.op)}) : 0;
+      line.number_or_null(timed, whole);
+      // The first part has the rest of the division.
+      const bool is_main = main_access(*graph, rules, access.op.v) == &rule;
+      const std::int64_t count = parts[access.access], each = whole / count;
+      const std::int64_t own = part > 0 ? each : whole - each * (count - 1);
+      line.number_or_null(timed, is_main ? own : 0);
       line.number(step.first_token).number(step.n_tokens);
       line.text(to_text(step.phase)).text(to_text(step.timing)).number(step.graph.v);
       line.text(op_name(*graph, op)).layer(op.layer).text(op.device).number(access.write);

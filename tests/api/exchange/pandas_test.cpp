@@ -1,5 +1,5 @@
-// The examples of docs/pandas.md and the snippets of tests/data/pandas, run unchanged on a dense model
-// and on a mixture of experts.
+// The examples of docs/pandas.md and the snippets of tests/data/pandas, run unchanged on a dense
+// model and on a mixture of experts.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -38,9 +38,9 @@ json reads_of_first_token(const SessionReader& reader) {
   for_each_access(*derived->graph, derived->accesses, step, [&](const StepAccess& access) {
     const Tensor& tensor = derived->graph->tensor(access.tensor);
     if (access.write || tensor.kind != TensorKind::Weight) return;
-    reads.push_back({access.expert < 0 ? tensor.name
-                                       : columns::expert_name(tensor.name, access.expert),
-                     access.touched.v});
+    reads.push_back(
+        {access.expert < 0 ? tensor.name : columns::expert_name(tensor.name, access.expert),
+         access.touched.v});
   });
   return reads;
 }
@@ -109,8 +109,7 @@ Expected expected_of(const SessionReader& reader, const SessionInfo& info) {
     const auto derived = derive_graph(graph_of(reader, step));
     for_each_access(*derived->graph, derived->accesses, step, [&](const StepAccess& access) {
       const Tensor& tensor = derived->graph->tensor(access.tensor);
-      if (tensor.layer != kNoLayer)
-        out.layers[std::to_string(tensor.layer.v)] += access.touched.v;
+      if (tensor.layer != kNoLayer) out.layers[std::to_string(tensor.layer.v)] += access.touched.v;
       const bool is_read = tensor.kind == TensorKind::Weight && !access.write;
       for (const Role role : {Role::Q, Role::K, Role::V}) {
         if (tensor.role != role) continue;
@@ -154,10 +153,10 @@ TEST_P(PandasSnippets, RunUnchangedOnEachExport) {
       std::ofstream(folder / "trace.csv", std::ios::binary)
           << export_text(reader, {.format = Format::Csv, .range = range});
       ASSERT_TRUE(export_run_folder(reader, range, folder / "run").has_value());
-      const std::string output = command_output(std::format(
-          "cd {0} && HOME={0} MPLCONFIGDIR={0} python3 -W ignore {1} {2} {3}",
-          folder.path().string(), source_path("tests/api/exchange/run_snippets.py"),
-          source_path("tests/data/pandas"), source));
+      const std::string output = command_output(
+          std::format("cd {0} && HOME={0} MPLCONFIGDIR={0} python3 -W ignore {1} {2} {3}",
+                      folder.path().string(), source_path("tests/api/exchange/run_snippets.py"),
+                      source_path("tests/data/pandas"), source));
       const json found = json::parse(output, nullptr, false);
       ASSERT_TRUE(found.is_object()) << output;
       EXPECT_EQ(found["blocks"], 17);

@@ -93,7 +93,8 @@ TEST_F(PerToken, TimesAddUpToThoseOfTheOps) {
   for (const bool per_token : {false, true}) {
     for (const bool per_head : {false, true}) {
       const auto document = json::parse(export_text(
-          reader_, {.format = Format::Json, .range = {.per_head = per_head, .per_token = per_token}}));
+          reader_,
+          {.format = Format::Json, .range = {.per_head = per_head, .per_token = per_token}}));
       std::int64_t sum = 0;
       for (const json& row : document["accesses"]) {
         EXPECT_FALSE(row.contains("duration_ns"));
@@ -102,8 +103,8 @@ TEST_F(PerToken, TimesAddUpToThoseOfTheOps) {
       EXPECT_EQ(sum, ops) << per_token << per_head;
     }
   }
-  const std::string sums = command_output(
-      std::format("{} sql {} --csv 'SELECT sum(self_ns) FROM access'", kTestPaths.tt, run_->file.string()));
+  const std::string sums = command_output(std::format(
+      "{} sql {} --csv 'SELECT sum(self_ns) FROM access'", kTestPaths.tt, run_->file.string()));
   EXPECT_EQ(sums, std::format("sum(self_ns)\n{}\n", ops));
 }
 
@@ -122,9 +123,8 @@ TEST_F(PerToken, ExpertsAreThoseOfTheToken) {
         found.emplace(row["layer_id"], row["token_id"], row["expert_id"], row["expert_rank"])
             .second);
     EXPECT_EQ(name, row["expert_name"].get<std::string>());
-    EXPECT_EQ(name,
-              std::format("blk.{}.expert_{}.ffn_up.weight", row["layer_id"].get<int>(),
-                          row["expert_id"].get<int>()));
+    EXPECT_EQ(name, std::format("blk.{}.expert_{}.ffn_up.weight", row["layer_id"].get<int>(),
+                                row["expert_id"].get<int>()));
   }
   EXPECT_EQ(found, expected);
   EXPECT_FALSE(found.empty());

@@ -46,9 +46,8 @@ TEST(OwnFiles, TheServerStartsWithAnyFileInPlaceOfItsOwn) {
     fs::copy_file(session.path, folder / "good.ttrace");
     fs::copy_file(session.path, folder / "beside.ttrace");
     fs::copy_file(session.path, folder / "walled.ttrace");
-    for (const char* name :
-         {"crashed-models", "checked-models", "bad.ttrace", "beside.ttrace-journal",
-          "walled.ttrace-wal"})
+    for (const char* name : {"crashed-models", "checked-models", "bad.ttrace",
+                             "beside.ttrace-journal", "walled.ttrace-wal"})
       bad.make(folder / name);
     bad.make(models / "bad.gguf");
     fs::copy_file(kTestPaths.bundled_model, models / "good.gguf");

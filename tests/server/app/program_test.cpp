@@ -365,8 +365,8 @@ TEST(Program, SaysWhatItIgnoresAndThatItRunsWithoutAModel) {
   EXPECT_TRUE(wait_until([&] {
     return program.stderr_text().contains("the server runs without a model");
   })) << program.stderr_text();
-  EXPECT_TRUE(program.stderr_text().contains(
-      "LLAMA_ARG_CTX_SIZE, LLAMA_ARG_THREADS have no effect"))
+  EXPECT_TRUE(
+      program.stderr_text().contains("LLAMA_ARG_CTX_SIZE, LLAMA_ARG_THREADS have no effect"))
       << program.stderr_text();
   Program none({"-m", "", "--port", "0", "--data-dir", folder.path().string()});
   EXPECT_EQ(none.wait(), 2);

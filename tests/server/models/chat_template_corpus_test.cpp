@@ -1,10 +1,10 @@
 // The prompt of a conversation is that of llama-server (--jinja): text and tokens.
 //
-// The text: the chat templates of tests/data/templates, each with 12 conversations, with and without
-// tools, and with enable_thinking absent, true and false, against POST /apply-template. The answers
-// of llama-server are recorded (llama_server.json), because it must start once per template: each
-// run asks the real one for some of the templates, other ones every day. UPDATE_GOLDEN=1 asks for
-// all and records them again (about 2 minutes).
+// The text: the chat templates of tests/data/templates, each with 12 conversations, with and
+// without tools, and with enable_thinking absent, true and false, against POST /apply-template. The
+// answers of llama-server are recorded (llama_server.json), because it must start once per
+// template: each run asks the real one for some of the templates, other ones every day.
+// UPDATE_GOLDEN=1 asks for all and records them again (about 2 minutes).
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -145,8 +145,8 @@ std::string known_difference(const std::string& name, const Json& body) {
   if (const auto found = kRefusedThere.find(name); found != kRefusedThere.end())
     return found->second;
   const Json& last = body["messages"].back();
-  const bool has_text = last["role"] == "assistant" && !last["content"].empty() &&
-                        last["content"] != "";
+  const bool has_text =
+      last["role"] == "assistant" && !last["content"].empty() && last["content"] != "";
   const bool has_thoughts = last["role"] == "assistant" && last.contains("reasoning_content");
   const bool thinks = !body.contains("chat_template_kwargs") ||
                       body["chat_template_kwargs"]["enable_thinking"] == true;

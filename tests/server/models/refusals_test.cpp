@@ -261,14 +261,12 @@ TEST(Refusals, FirstErrorOfLlamaCppIsTheReason) {
   EXPECT_FALSE(brief.contains("llama_model_loader")) << brief;
 }
 
-// The check of the models folder: not of models that llama.cpp accepts, again if a file is replaced,
-// not while another model runs.
+// The check of the models folder: not of models that llama.cpp accepts, again if a file is
+// replaced, not while another model runs.
 TEST(Refusals, TheModelsFolderIsCheckedInTheBackground) {
   const TempFolder folder, data;
   const fs::path model = model_files("small").front(), changing = folder.path() / "changing.gguf";
-  const Change break_it = [](gguf_context* file) {
-    gguf_remove_key(file, "tokenizer.ggml.model");
-  };
+  const Change break_it = [](gguf_context* file) { gguf_remove_key(file, "tokenizer.ggml.model"); };
   const std::string words = "key not found in model: tokenizer.ggml.model";
   fs::copy_file(model, folder.path() / "good.gguf");
   with_changes(model, changing, break_it);

@@ -45,9 +45,8 @@ class Findings : public ::testing::TestWithParam<const char*> {
 
   bool is(const char* model) const { return std::string(GetParam()) == model; }
 
-  TestServer server_{
-      {.model = (ensure_backends_loaded(), model_files(GetParam()).front()),
-       .context = {.context = 4096, .batch = 4096, .ubatch = 512, .threads = 2}}};
+  TestServer server_{{.model = (ensure_backends_loaded(), model_files(GetParam()).front()),
+                      .context = {.context = 4096, .batch = 4096, .ubatch = 512, .threads = 2}}};
   std::string id_;
   json findings_;
 };
