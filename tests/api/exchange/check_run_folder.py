@@ -130,7 +130,9 @@ frame = pandas.read_parquet(parquet)
 frame = frame[frame["step"].isin(steps.keys())]
 assert (frame["expert_id"].astype("Int32").fillna(-1).to_numpy()
         == records["expert_id"].astype("Int32").fillna(-1).to_numpy()).all()  # fmt: skip
-assert frame["duration_ns"].notna().all()
+assert frame["self_ns"].notna().all()
+# The parts of the time of an op add up to it.
+frame["op_ns"] = frame.groupby(["step", "op"])["self_ns"].transform("sum")
 begin = min(s["timestamp_ns"] for s in steps.values())
 end = max(s["end_ns"] for s in steps.values())
 sizes = [f["size"] for f in metadata["session"]["model_files"]]
@@ -140,7 +142,7 @@ for row in frame[frame["file_offset"].notna()].itertuples():
     at = starts[int(row.model_file)] + int(row.file_offset)
     ys = of_pixels(at, at + int(row.file_bytes), 0, sum(sizes), time.shape[0])
     xs = of_pixels(
-        row.timestamp_ns, row.timestamp_ns + int(row.duration_ns), begin, end, time.shape[1]
+        row.timestamp_ns, row.timestamp_ns + int(row.op_ns), begin, end, time.shape[1]
     )
     y, x = numpy.nonzero(ys)[0], numpy.nonzero(xs)[0]
     time[numpy.ix_(y, x)] += float(row.size_bytes) * numpy.outer(ys[y], xs[x])

@@ -35,7 +35,7 @@ panda = [
 
 # Typical queries.
 by_layer = frame.groupby("layer_id")["size_bytes"].sum()
-by_op = frame.groupby("operation_type", observed=True)["duration_ns"].mean()
+by_op = frame.groupby("operation_type", observed=True)["self_ns"].sum()
 hot = frame.groupby("tensor_name", observed=True).size().sort_values(ascending=False).head(10)
 heat = frame.pivot_table(index="token_id", columns="layer_id", values="size_bytes", aggfunc="sum")
 assert len(hot) > 0 and len(by_op) > 0 and by_layer.sum() > 0 and heat.size > 0
