@@ -127,7 +127,7 @@ for (step, layer), rows in records.groupby(["step", "op_layer_id"]):
 heat_cells = check("heatmap_token_layer", heat)
 
 frame = pandas.read_parquet(parquet)
-frame = frame[frame["step"].isin(steps.keys())]
+frame = frame[frame["step"].isin(steps.keys())].copy()
 assert (frame["expert_id"].astype("Int32").fillna(-1).to_numpy()
         == records["expert_id"].astype("Int32").fillna(-1).to_numpy()).all()  # fmt: skip
 assert frame["self_ns"].notna().all()
