@@ -44,7 +44,7 @@ TEST(Damage, EveryVerbProcessesStepsBeforeDamage) {
 
   const std::vector<std::string> same = {"reuse s.ttrace",
                                          "pattern s.ttrace --json",
-                                         "moe s.ttrace",
+                                         "moe s.ttrace --json",
                                          "heads s.ttrace",
                                          "heads s.ttrace --kv",
                                          "graph s.ttrace",

@@ -220,7 +220,7 @@ TEST_F(Messages, MinimalSessionNamesWhatIsMissingInEveryVerb) {
   const char* const kMinimal = "level minimal, which stores steps and tokens but no accesses";
   for (const std::string verb :
        {"parse m.ttrace", "parse m.ttrace --stats", "hot m.ttrace", "heads m.ttrace",
-        "heads m.ttrace --kv", "moe m.ttrace", "reuse m.ttrace", "show m.ttrace",
+        "reuse m.ttrace", "show m.ttrace",
         "compare m.ttrace s.ttrace", "sql m.ttrace 'SELECT count(*) FROM access'",
         "export m.ttrace --format csv -o -", "export m.ttrace --format json -o -",
         "export m.ttrace --format ndjson -o -", "export m.ttrace --format parquet -o m.parquet",
@@ -231,7 +231,9 @@ TEST_F(Messages, MinimalSessionNamesWhatIsMissingInEveryVerb) {
     EXPECT_EQ(result.code, 0) << result.err;
     EXPECT_TRUE(result.err.contains(kMinimal)) << result.err;
   }
-  expect_messages({{"graph m.ttrace", 1, "Record it with --level detailed"},
+  expect_messages({{"heads m.ttrace --kv", 1, kMinimal},
+                   {"moe m.ttrace", 1, kMinimal},
+                   {"graph m.ttrace", 1, "Record it with --level detailed"},
                    {"pattern m.ttrace", 1, "Record more than one token at level detailed"},
                    {"sql m.ttrace 'SELECT count(*) FROM step'", 0, ""}});
   EXPECT_EQ(run("sql m.ttrace 'SELECT count(*) FROM step'").err, "");

@@ -234,7 +234,10 @@ void expect_hot_cold(const SessionIndex& index, const HotQuery& question) {
     for (std::size_t i = 0; i < length; ++i) {
       EXPECT_EQ(hottest->rows[i].row, found->rows[page.from + i].row);
       EXPECT_EQ(hottest->rows[i].heat, found->rows[page.from + i].heat);
-      EXPECT_EQ(largest->rows[i], found->rows[page.from + i].row);
+      // Times are ranked by the median of a step, not by the sum (step_times_test.cpp).
+      if (value != Value::Time || is_temporal(query.by)) {
+        EXPECT_EQ(largest->rows[i], found->rows[page.from + i].row);
+      }
     }
   }
 }
