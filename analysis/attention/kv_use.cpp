@@ -141,11 +141,6 @@ class KvWalk {
     end_step();
   }
 
-  // Whether a graph that was added has accesses to a cache or a state.
-  bool has_caches() const {
-    return std::ranges::any_of(accesses_, [](const auto& of) { return !of.second.all.empty(); });
-  }
-
  private:
   struct CacheAccesses {
     std::vector<Access> all, writes;
@@ -226,12 +221,6 @@ std::expected<Page<KvStep>, TraceError> kv_use(const SessionReader& reader, Page
                                            page.rows.push_back(std::move(row));
                                          });
   if (!walked) return std::unexpected(walked.error());
-  if (!page.rows.empty() && !walk.has_caches()) {
-    return std::unexpected(
-        TraceError{TraceError::Kind::NotFound,
-                   "The session has no accesses to a KV cache or a recurrent state: the model has "
-                   "none, or it was recorded with --level minimal."});
-  }
   return page;
 }
 

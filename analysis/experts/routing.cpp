@@ -47,7 +47,6 @@ std::vector<RoutingRow> routing_rows(const GraphTemplate& graph, const Step& ste
                                                              : kNone;
     };
     for (std::size_t at = 0; at < experts.size(); ++at) {
-      if (experts[at] < 0) continue;  // a rebuilt list has fewer choices than places
       rows.push_back({.layer = slot.layer,
                       .token = token_of(at / ranks),
                       .expert = static_cast<std::uint32_t>(experts[at]),

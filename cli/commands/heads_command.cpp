@@ -99,6 +99,13 @@ int run(const HeadsOptions& options) {
     });
     if (!steps) return progress.failed(steps.error());
     progress.end();
+    const auto has_layers = [](const KvStep& step) { return !step.layers.empty(); };
+    if (std::ranges::none_of(steps->rows, has_layers)) {
+      print_message(
+          "tt heads: The session has no accesses to a KV cache: the model has none, or it was "
+          "recorded with --level minimal.");
+      return 1;
+    }
     if (options.json) {
       put_line(text_of(to_json(*steps)));
     } else {

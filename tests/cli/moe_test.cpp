@@ -245,8 +245,8 @@ TEST(MoeCommand, ReportsModelWithoutExperts) {
   const test::TempFolder folder;
   record_story(folder, "");
   const Result result = run_tt(folder, "moe a.ttrace");
-  EXPECT_EQ(result.code, 0);
-  EXPECT_TRUE(result.out.contains("has no expert choices")) << result.out;
+  EXPECT_EQ(result.code, 1);
+  EXPECT_TRUE(result.err.contains("has no expert choices")) << result.err;
   EXPECT_TRUE(run_json(folder, "moe a.ttrace")["routers"].empty());
   EXPECT_EQ(run_tt(folder, "moe none.ttrace").code, 1);
 }

@@ -124,7 +124,7 @@ const std::multimap<std::string, Verb>& verbs() {
       {"heads", {"FILE --kv", "tracking the KV cache, "}},
       {"hot", {"FILE", "reading, step 1 of 4, "}},
       {"memory", {"FILE", "reading, "}},
-      {"moe", {"FILE", "counting choices, "}},
+      {"moe", {"FILE --json", "counting choices, "}},
       {"parse", {"FILE", "searching for accesses, "}},
       {"parse", {"FILE --stats", "reading, step 1 of 4, "}},
       {"parse", {"FILE --validate", "validating, "}},

@@ -81,7 +81,7 @@ TEST_P(Questions, AggregatesOverSteps) {
 TEST_P(Questions, OrderOfReads) {
   for (const std::uint64_t gap : {std::uint64_t{0}, std::uint64_t{4096}, kDefaultGap}) {
     EXPECT_GT(expect_read_order(reader_, index_, {}, gap), 50U);
-    EXPECT_GT(expect_read_order(reader_, index_, {.phase = Phase::Generate}, gap), 40U);
+    EXPECT_GT(expect_read_order(reader_, index_, {.phase = Phase::Generate}, gap), 30U);
     expect_read_order(reader_, index_, {.layers = {LayerId{1}}}, gap);
   }
   const double right = expect_pattern(reader_);

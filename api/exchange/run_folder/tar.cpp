@@ -1,4 +1,5 @@
 #include "api/exchange/run_folder/tar.h"
+#include "api/exchange/import/import.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -13,6 +14,8 @@
 #include <system_error>
 #include <utility>
 #include <vector>
+
+#include "api/exchange/import/import.h"
 
 namespace tt::exchange {
 namespace {
@@ -165,7 +168,8 @@ class TarReader {
       if (WriteResult taken = take(entry); !taken) return taken;
     }
     for (const std::string_view name : names_) {
-      if (!taken_from_.contains(name))
+      // Run folders of earlier versions have no recording.
+      if (!taken_from_.contains(name) && name != kRecording)
         return rejected(std::format("The archive has no {}: it is not a run folder.", name));
     }
     return {};

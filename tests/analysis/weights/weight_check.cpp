@@ -220,7 +220,6 @@ std::uint64_t expect_kv_use(const SessionReader& reader) {
   std::map<std::uint32_t, std::map<LayerId, KvBytes>> expected;  // by step
   std::map<std::string, Writers> caches;
   std::uint64_t from_earlier = 0;
-  bool has_caches = false;
   const auto walked = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
     if (step.graph.v == 0) return true;
     const auto graph = *reader.graph(step.graph);
@@ -228,7 +227,6 @@ std::uint64_t expect_kv_use(const SessionReader& reader) {
     for (const bool write : {true, false}) {
       for_each_access(*graph, accesses, step, [&](const StepAccess& row) {
         const Tensor& root = graph->tensor(graph->root(row.tensor));
-        has_caches = has_caches || root.kind == TensorKind::Kv;
         if (root.kind != TensorKind::Kv || row.write != write || root.role == Role::State) return;
         Writers& bytes = caches[root.name];
         const Access& access = accesses[row.access];
@@ -254,7 +252,7 @@ std::uint64_t expect_kv_use(const SessionReader& reader) {
   EXPECT_TRUE(walked.has_value());
 
   const auto found = kv_use(reader, {.from = 0, .limit = UINT32_MAX});
-  EXPECT_EQ(found.has_value(), has_caches) << "a model without caches has no answer";
+  EXPECT_TRUE(found.has_value());
   if (!found) return 0;
   EXPECT_EQ(found->rows.size(), found->total);
   // A page from the middle depends on the steps before it, which are not in the result.

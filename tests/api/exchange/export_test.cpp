@@ -119,7 +119,8 @@ TEST(Export, RowsPerHeadAddUpToTheSameBytes) {
   }
   EXPECT_EQ(whole, divided);
   EXPECT_EQ(heads["blk.0.attn_q.weight"], static_cast<std::int32_t>(info.n_heads));
-  EXPECT_EQ(heads["blk.0.attn_k.weight"], static_cast<std::int32_t>(info.n_heads_kv));
+  // The heads of queries that a KV head serves.
+  EXPECT_EQ(heads["blk.0.attn_k.weight"], static_cast<std::int32_t>(info.n_heads));
 }
 
 TEST(Export, ExportsRangeOfSteps) {

@@ -32,7 +32,7 @@ TEST(RequestMessages, NameWhatWasMeant) {
       {"/api/v1/sessions?limits=3", nullptr, 400, "Unknown parameter \"limits\"."},
       {kGenerate, "{prompt: hello}", 400, "The body is not valid JSON: see byte 2."},
       {kGenerate, "[]", 400, "JSON object"},
-      {kGenerate, R"({"n_predict":5})", 400, "Did you mean max_tokens?"},
+      {kGenerate, R"({"n_predict":5})", 400, "Use \"max_tokens\"."},
       {kGenerate, R"({"promt":"x"})", 400, "Unknown field \"promt\". Did you mean prompt?"},
       {kGenerate, R"({"prompt":"x","cache_prompt":true})", 400,
        "Unknown field \"cache_prompt\". Use \"reuse_prefix\"."},

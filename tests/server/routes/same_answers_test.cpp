@@ -96,7 +96,6 @@ constexpr const char* kVerbs[] = {
     "parse {} --validate --json",
     "parse {} --stats --json",
     "parse {} --limit 100000 --json",
-    "memory {} --json",
     "sql {} --csv 'SELECT * FROM op'",
     "sql {} --csv 'SELECT * FROM step'",
     "sql {} --csv 'SELECT * FROM tensor'",
@@ -118,7 +117,10 @@ std::string without_identity(std::string text, const std::string& file) {
   const auto drop = [](json& object) {
     if (!object.contains("facts")) return;
     object.erase("size_bytes");
-    object["facts"].erase("trace.imported_from");
+    json& facts = object["facts"];
+    if (facts.is_object()) facts.erase("trace.imported_from");
+    for (std::size_t i = 0; facts.is_array() && i < facts.size(); ++i)
+      if (facts[i][0] == "trace.imported_from") facts.erase(i--);
   };
   drop(parsed);
   for (auto& [key, value] : parsed.items())
@@ -169,7 +171,7 @@ TEST_P(SameAnswers, OfALogWithoutGraphsOrARefusal) {
   const auto expect_refusal = [&](const char* verb) {
     SCOPED_TRACE(verb);
     const CommandResult after = ask(verb, again);
-    EXPECT_EQ(after.status, 1);
+    EXPECT_NE(after.status, 0);
     EXPECT_TRUE(after.output.contains("imported from a log without recorded graphs"))
         << after.output;
   };

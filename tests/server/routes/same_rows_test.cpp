@@ -74,10 +74,13 @@ class SameRows : public ::testing::Test {
     const Texts columns = found["columns"];
     std::set<std::string> names = names_of(rows[0]);
     names.erase(without);
-    ASSERT_EQ(names, std::set<std::string>(columns.begin(), columns.end()));
+    std::set<std::string> in_sql(columns.begin(), columns.end());
+    in_sql.erase("self_ns");  // for sums, which REST has as /breakdown
+    ASSERT_EQ(names, in_sql);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       for (std::size_t c = 0; c < columns.size(); ++c) {
         const std::string& name = columns[c];
+        if (name == "self_ns") continue;
         ASSERT_EQ(text_of_value(rows[i].at(name)), text_of_value(found["rows"][i][c]))
             << "row " << i << ", " << name;
       }

@@ -87,10 +87,14 @@ TEST(ShellExamples, DocumentedCommandsSucceed) {
         std::format("cd {} && bash example.sh >out 2>err", folder.path().string()).c_str());
   };
   ASSERT_EQ(shell("tt record -q -p Once -n 4 -t 1 --ignore-eos -o s.ttrace\n"
-                  "cp s.ttrace session.ttrace\ntt export s.ttrace -o s.ndjson"),
+                  "cp s.ttrace session.ttrace\ncp s.ttrace dense.ttrace\n"
+                  "tt export s.ttrace -o s.ndjson\ntt model moe -o moe.gguf\n"
+                  "tt record -q -m moe.gguf -p Once -n 4 -t 1 --ignore-eos -o moe.ttrace"),
             0);
   for (auto& [place, command] : examples) {
     SCOPED_TRACE(place + ": " + command);
+    const bool experts = command.starts_with("tt moe");
+    ASSERT_EQ(shell(std::format("cp {}.ttrace s.ttrace", experts ? "moe" : "dense")), 0);
     for (const char* host : {"localhost:8080", "127.0.0.1:8080"})
       replace_all(command, host, std::format("127.0.0.1:{}", server.port));
     replace_all(command, "/ID/", "/" + id + "/");
