@@ -99,7 +99,7 @@ describe('the totals', () => {
     await fixture.recorded(12);
     const session = fixture.session ?? '';
     await fixture.show(session, 'sel=l:0', 'q=-role:q', 'r=,file:0:100000');
-    await expect.poll(() => scope().innerText()).toMatch(/ignores -role:q range of file/);
+    await expect.poll(() => scope().innerText()).toMatch(/ignores -role:q, range of file/);
     await fixture.show(session, 'sel=t:blk.0.ffn_up.weight', 'q=layer:1');
     await fixture.inspector.getByText('Nothing of it is in this selection.').waitFor();
     await fixture.show(session, 'step=3', 'sel=o:5', 'ph=g');
