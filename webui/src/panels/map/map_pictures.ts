@@ -53,9 +53,14 @@ export class MapPictures {
     this.busy = computed(
       () => this.made.value !== this.complete.value || servers.value.some(({ busy }) => busy.value),
     );
-    this.total = computed(() =>
-      servers.value.reduce((most, { picture }) => Math.max(most, picture.value?.total ?? 0), 0),
-    );
+    this.total = computed(() => {
+      const live = this.complete.value?.live;
+      if (live && live.version.value > 0) return live.values.total();
+      return servers.value.reduce(
+        (most, { picture }) => Math.max(most, picture.value?.total ?? 0),
+        0,
+      );
+    });
     this.stops.push(
       effect(() => {
         void session.feed.version.value;

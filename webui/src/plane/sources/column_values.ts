@@ -54,6 +54,13 @@ export class ColumnValues {
     return unit < this.units ? this.sums.get(unit, row) : 0;
   }
 
+  // The sum of all cells.
+  total(): number {
+    const rows = new Float32Array(this.rows);
+    this.sums.query(0, this.units, rows);
+    return rows.reduce((sum, value) => sum + value, 0);
+  }
+
   // A picture of the units in at most `width` pixels; all rows.
   raster(x: Range, maxWidth: number): Raster {
     const inside = clip(x, { from: 0, to: this.units });

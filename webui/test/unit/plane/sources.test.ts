@@ -79,6 +79,20 @@ describe('ColumnValues', () => {
     expect(values.units).toBe(2);
   });
 
+  it('have the sum of all cells, of the chosen phase', () => {
+    const data = dataOf([
+      step(0, { phase: 'prompt', token_id: 0, token_count: 2 }),
+      step(1, { token_id: 2 }),
+    ]);
+    for (const [phase, units] of [['all', [0, 1, 2]], ['prompt', [0, 1]]] as const) {
+      const values = valuesOf(data, 'ns', phase);
+      const rows = Array.from({ length: values.rows }, (_, row) => row);
+      const sum = units.flatMap((at) => rows.map((row) => values.value(at, row))).reduce((a, b) => a + b);
+      expect(sum).toBeGreaterThan(0);
+      expect(values.total()).toBe(sum);
+    }
+  }); // prettier-ignore
+
   it('have the column of the first step from its first op on', () => {
     const data = dataOf([]);
     const frame = { subscription: 1, step: 0, firstOp: 0, complete: false, withdrawn: false };
