@@ -26,13 +26,17 @@ const SIZES = [
   { width: 1920, height: 1080 },
 ] as const;
 
-// The texts left of the plot, of the newest picture.
+// The texts left of the plot, of the newest picture. Those of a file may come after its picture: they
+// need the tensors.
 async function namesIn(fixture: PageFixture): Promise<readonly Painted[]> {
+  const painted = () =>
+    fixture.page.evaluate(() => {
+      const { texts } = globalThis as unknown as { texts: (Painted & { plot: number })[] };
+      return texts.filter(({ x, plot }) => x <= plot);
+    });
+  await expect.poll(async () => (await painted()).length).toBeGreaterThan(0);
   await mapPanel(fixture).settled();
-  return fixture.page.evaluate(() => {
-    const { texts } = globalThis as unknown as { texts: (Painted & { plot: number })[] };
-    return texts.filter(({ x, plot }) => x <= plot);
-  });
+  return painted();
 }
 
 // Observes what is written into the base of the map.
