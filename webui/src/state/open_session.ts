@@ -31,7 +31,7 @@ export interface SessionCounts {
 
 const INVALID = '\ufffd';
 const INFO_MS = 900; // interval for reading the facts of a running session
-const NO_EVENTS_MS = 5000; // then the facts are read although no event has arrived
+const NO_EVENTS_MS = 5000; // then facts and run are read although no event has arrived
 const FOLLOW_MS = 1000; // minimum interval between changes of the followed step
 
 export class OpenSession {
@@ -124,11 +124,19 @@ export class OpenSession {
     const openedMs = Date.now();
     // The facts of a running session change; the server sends no events for them.
     this.infoTimer = setInterval(() => {
-      // A queued request has no file.
+      if (!this.active.peek() || this.infoRequested) return;
+      const hasSteps = this.data.steps.length > 0;
+      if (!hasSteps && Date.now() < openedMs + NO_EVENTS_MS) return;
+      // A queued request has no file. The event that it began to run may have been lost.
       const isQueued = this.latestRun.peek()?.state === 'queued';
-      const isLate = !isQueued && Date.now() > openedMs + NO_EVENTS_MS;
-      const mayExist = this.data.steps.length > 0 || isLate;
-      if (this.active.peek() && mayExist && !this.infoRequested) void this.refreshInfo();
+      if (hasSteps || !isQueued) {
+        void this.refreshInfo();
+        return;
+      }
+      this.infoRequested = true;
+      void this.refreshRun().finally(() => {
+        this.infoRequested = false;
+      });
     }, INFO_MS);
     // A request that was just sent has no file yet; its live events arrive first.
     if (!run) void this.refresh();

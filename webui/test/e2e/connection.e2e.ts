@@ -170,6 +170,15 @@ describe('the live socket', () => {
       .waitFor();
   });
 
+  it('may lose the answer to the subscription', async () => {
+    await runThrough(40, (proxy) => {
+      proxy.onMessage = (message, pass) => {
+        if (typeOf(message) !== 'subscribed') pass(message);
+      };
+    });
+    await expectComplete();
+  });
+
   it('may be slow', async () => {
     await runThrough(400, (proxy) => {
       let last = Promise.resolve();
