@@ -110,6 +110,7 @@ it('the memory budget says which model it is about, and that the open session is
   await note.getByText(/^Memory of moe, .*, the model of the next run\./).waitFor();
   await note.getByText('The open session is of another model').waitFor();
   await fixture.recorded(8, { model: 'moe' });
+  await fixture.tab('Memory budget').click(); // a link without tabs shows the first of each dock
   await expect.poll(() => note.innerText()).not.toContain('another model');
   expect(await note.innerText()).toContain('Memory of moe');
 });
