@@ -5,7 +5,8 @@ import { sumText } from '../../src/panels/map/units';
 import { mapPanel } from './map_panel';
 import { PageFixture } from './page_fixture';
 
-const fixture = PageFixture.use();
+// Room for a run that does not end before it is stopped.
+const fixture = PageFixture.use(() => Promise.resolve(['-c', '32768']));
 const { map, tip, heatmap, settled, columnOf } = mapPanel(fixture);
 
 const LONG = 'the quick brown fox jumps over the lazy dog and then '.repeat(24);
@@ -76,7 +77,7 @@ it('a click on a generated step selects its token, and one on the prompt its ste
 
 it('while a long prompt is answered, the newest step is in view', async () => {
   const { page } = fixture;
-  await fixture.runText(LONG, 3000);
+  await fixture.runText(LONG, 30_000);
   await expect.poll(() => fixture.shownTokens()).toBeGreaterThan(20);
   const share = await shareOfAnswer();
   expect(share).toBeGreaterThan(0.8);
