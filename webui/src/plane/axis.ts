@@ -63,7 +63,7 @@ export function leastSpan(axis: Axis): number {
 }
 
 // The last section that begins at or before a position and contains it; null: none.
-export function sectionAt(sections: readonly Section[], at: number): Section | null {
+export function sectionAt<S extends Section>(sections: readonly S[], at: number): S | null {
   let low = 0;
   let high = sections.length;
   while (low < high) {

@@ -1,6 +1,7 @@
 // The map of the memory: the file, the buffers, and what was in memory before a step.
 import { describe, expect, it } from 'vitest';
 import { formatBytes } from '../../src/format';
+import type { Tensor } from '../../src/net/types';
 import { mapPanel } from './map_panel';
 import { PageFixture } from './page_fixture';
 
@@ -24,6 +25,10 @@ describe('the preset Memory', () => {
     await map().getByRole('grid').focus();
     await fixture.page.keyboard.press('End');
     await expect.poll(async () => [...(await tableRows()).keys()].join(' ')).toContain('cache_');
+    // Each row has the whole name of a tensor: short names are the same in every layer.
+    const { tensors } = await fixture.get<{ tensors: Tensor[] }>('templates/1/tensors?limit=10000');
+    const names = tensors.map(({ tensor_name: name }) => name);
+    expect(names).toEqual(expect.arrayContaining([...(await tableRows()).keys()]));
   });
 });
 

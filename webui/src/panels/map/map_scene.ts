@@ -25,6 +25,7 @@ import {
   weightPlaces,
   within,
   withOpTypes,
+  type BufferPlace,
   type Place,
 } from './map_axes';
 import { tracksOf, type MapOptions } from './map_options';
@@ -36,6 +37,7 @@ import { axisName, unitOf } from './units';
 export class MapScene {
   readonly scene: ReadonlySignal<Scene | null>;
   readonly weights: ReadonlySignal<readonly Place[]>; // of the model files, on the file axis
+  private readonly buffers: ReadonlySignal<readonly BufferPlace[]>; // on the axis of the buffers
   private readonly session: OpenSession;
   private readonly options: ReadonlySignal<MapOptions>;
   private readonly pictures: MapPictures;
@@ -62,6 +64,12 @@ export class MapScene {
       const files = pictures.of('file')?.y.sections ?? [];
       return graph ? weightPlaces(graph.tensors, files, experts) : [];
     });
+    this.buffers = computed(() =>
+      bufferPlaces(
+        bufferTensorsOf(session).state.value.value ?? [],
+        pictures.of('buffer')?.y.sections ?? [],
+      ),
+    );
     const scene = computed(() => this.make());
     this.scene = computed(() => this.withLanes(scene.value));
     this.stops = [
@@ -77,10 +85,12 @@ export class MapScene {
     for (const stop of this.stops) stop();
   }
 
-  // The tensor at a byte of the files or buffers.
+  // The tensor at a byte of the files or buffers, by its whole name: the parts of an axis have short
+  // ones, which are the same in every layer. Null: none, or memory that many tensors share.
   tensorAt(axis: Axis, at: number): string | null {
-    const places = axis.name === 'file' ? this.weights.value : axis.parts;
-    return sectionAt(places, at)?.name ?? null;
+    if (axis.name === 'file') return sectionAt(this.weights.value, at)?.name ?? null;
+    const place = axis.name === axisName('buffer') ? sectionAt(this.buffers.value, at) : null;
+    return place && !isShared(place) ? place.name : null;
   }
 
   private make(): Scene | null {
@@ -138,10 +148,7 @@ export class MapScene {
 
   private yAxis(name: string, { y }: Picture): Axis {
     if (name === 'buffer') {
-      const places = bufferPlaces(
-        bufferTensorsOf(this.session).state.value.value ?? [],
-        y.sections,
-      );
+      const places = this.buffers.value;
       const axis = axisFrom(y);
       return {
         ...axis,
