@@ -253,6 +253,11 @@ function OpenSessionBody(props: { store: Store; panel: SessionPanel; session: Op
     void session.feed.version.value;
     return session.data.steps.length > 0;
   });
+  // Also before the first step has ended, from a graph that arrives meanwhile.
+  const hasRows = usePart(() => {
+    void session.feed.version.value;
+    return session.data.rows() > 0;
+  });
   const again = (): void => {
     void session.refresh();
   };
@@ -264,7 +269,7 @@ function OpenSessionBody(props: { store: Store; panel: SessionPanel; session: Op
     return <Failed what="This session cannot be read." error={{ kind: 'unexpected', detail }} />;
   }
   if (panel.needs === 'steps' && !hasSteps) {
-    if (active && !(panel.live === true && session.data.rows() > 0))
+    if (active && !(panel.live === true && hasRows))
       return <NoStepYet store={store} session={session} />;
     if (active) return <panel.body store={store} panel={panel.id} session={session} />;
     if (info.is === 'loading') return <Loading>Loading the session…</Loading>;

@@ -56,7 +56,7 @@ function otherGraph(store: Store, session: OpenSession): Resource<TemplateGraph>
       if (!nodes.ok) return nodes;
       if (!tensors.ok) return tensors;
       const graph = templateGraph(template, nodes.value, tensors.value);
-      session.data.expectOps(layersOfOps(graph));
+      session.feed.expectOps(layersOfOps(graph));
       return ok(graph);
     },
     reconnects,

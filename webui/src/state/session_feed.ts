@@ -74,6 +74,12 @@ export class SessionFeed {
     this.pacer.request();
   }
 
+  // The layers of the ops that the first step probably has.
+  expectOps(layers: readonly (number | null)[]): void {
+    this.data.expectOps(layers);
+    this.pacer.request();
+  }
+
   // The run has ended: no step is in flight.
   endFlight(): void {
     if (this.data.flight === null) return;
