@@ -36,16 +36,22 @@ export function Palette({ store, commands }: { store: Store; commands: () => rea
     const count = Math.max(1, found.value.length);
     at.value = (Math.max(0, at.value) + by + count) % count;
   };
-  const close = (): void => {
+  // Its event may arrive after the shortcut has opened the dialog again.
+  const closed = (): void => {
+    if (dialog.current?.open === true) return;
     query.value = '';
     at.value = 0;
     // The command may have opened another dialog.
     if (store.shell.overlay.peek() === 'palette') store.shell.show(null);
   };
+  const close = (): void => {
+    dialog.current?.close();
+    closed();
+  };
   const run = (index: number): void => {
     const command = found.value[index]?.item;
     if (!command || !isEnabled(command)) return;
-    dialog.current?.close();
+    close();
     command.run(false);
   };
   return (
@@ -53,9 +59,9 @@ export function Palette({ store, commands }: { store: Store; commands: () => rea
       ref={dialog}
       class="palette"
       aria-label="Search and commands"
-      onClose={close}
+      onClose={closed}
       onClick={(event) => {
-        if (event.target === event.currentTarget) event.currentTarget.close();
+        if (event.target === event.currentTarget) close();
       }}
     >
       <input
@@ -77,6 +83,7 @@ export function Palette({ store, commands }: { store: Store; commands: () => rea
           if (event.key === 'ArrowDown') move(1);
           else if (event.key === 'ArrowUp') move(-1);
           else if (event.key === 'Enter') run(at.value);
+          else if (event.key === 'Escape') close();
           else return;
           event.preventDefault();
         }}
