@@ -422,6 +422,8 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load_or_throw(
       return error(Kind::Unsupported, usable_model.error());
     record.end_part("check");
   }
+  auto host = host_facts(options.path);  // with the devices, which the load has found
+  for (auto& fact : bandwidth) host.push_back(std::move(fact));
   const std::string not_locked =
       usable.mlock && usable.gpu_layers == 0
           ? mlock_error(locked_bytes() - locked, llama_model_size(model->get()))

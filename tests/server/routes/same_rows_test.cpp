@@ -111,6 +111,7 @@ TEST_F(SameRows, AccessesInSqlCsvAndRest) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     ASSERT_EQ(csv[i + 1][0], id_);
     for (std::size_t c = 1; c < columns.size(); ++c) {
+      if (columns[c] == "self_ns") continue;
       const json& value = rows[i].at(columns[c]);
       ASSERT_EQ(text_of_field(csv[i + 1][c], value), text_of_value(value))
           << "row " << i << ", " << columns[c];
