@@ -392,8 +392,7 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load_or_throw(
                  std::format("{}: no such file. Give the path of a GGUF model with -m.",
                              options.path.string()));
   }
-  auto host = host_facts(options.path);
-  for (auto& fact : bandwidth_facts(options, context)) host.push_back(std::move(fact));
+  auto bandwidth = bandwidth_facts(options, context);
   LoadRecord record;
   auto index = GgufIndex::open(options.path);
   if (!index) return error(Kind::NotAModel, index.error());

@@ -124,7 +124,7 @@ void drop_identity(json& value) {
 // Rows without the end of an op: it ends when the next one begins.
 void drop_times(json& value) {
   if (value.is_object())
-    for (const char* name : {"time_ns", "bytes_per_second", "times", "step", "note"})
+    for (const char* name : {"time_ns", "bytes_per_second", "times", "step", "step_ns", "note"})
       value.erase(name);
   if (value.is_structured())
     for (json& part : value) drop_times(part);
