@@ -121,10 +121,12 @@ void drop_identity(json& value) {
     for (json& part : value) drop_identity(part);
 }
 
-// Rows without the end of an op: it ends when the next one begins.
+// What a log of rows cannot have: the end of an op, which ends when the next one begins, and ops
+// without an access.
 void drop_times(json& value) {
   if (value.is_object())
-    for (const char* name : {"time_ns", "bytes_per_second", "times", "step", "step_ns", "note"})
+    for (const char* name :
+         {"time_ns", "bytes_per_second", "times", "step", "step_ns", "note", "executions"})
       value.erase(name);
   if (value.is_structured())
     for (json& part : value) drop_times(part);
