@@ -32,7 +32,6 @@ describe('the page', () => {
   it('shows the file (DISK) and the buffers (BUFFER) as two tracks', async () => {
     await fixture.recorded();
     await map().getByRole('button', { name: 'Memory', exact: true }).click();
-    const { height } = await box();
     const { y } = await fixture.get<{ y: { sections: unknown[] } }>('heatmap?x=all&y=file&value=bytes'); // prettier-ignore
     expect(y.sections).toHaveLength(1);
     await expect
@@ -43,6 +42,7 @@ describe('the page', () => {
       .toMatch(/tensor\s+(blk|token_embd|output)/);
     await expect
       .poll(async () => {
+        const { height } = await box(); // the map changes its size when its legend arrives
         await pointAt(0.4, height - 30);
         return tip().innerText();
       })
