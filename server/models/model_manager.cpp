@@ -140,11 +140,11 @@ void ModelManager::rescan() {
   for (const ModelEntry& entry : outside) options_.on_change(entry);
 }
 
-// Those that look valid; a load that has begun says itself what it finds.
+// Those that look valid and that no load has tried: a load says itself what it finds.
 void ModelManager::check_metadata() {
   std::vector<MetadataChecks::Model> models;
   for (const auto& [id, slot] : slots_) {
-    if (slot.listed && slot.found.error.empty())
+    if (slot.listed && slot.found.error.empty() && slot.error.empty() && slot.load_sequence == 0)
       models.push_back({.path = slot.found.path, .files = slot.found.files});
   }
   metadata_checks_.set_models(std::move(models));
