@@ -190,7 +190,7 @@ TEST(Documentation, NamedRoutesExist) {
   EXPECT_GT(named, 25u);
 }
 
-// `tracer/gguf/gguf_index.h`, `bench/`, and the targets of links. NAME and * stand for any name.
+// `tracer/gguf/gguf_index.h`, `bench/`, and the targets of links. NAME and * mean any name.
 TEST(Documentation, NamedPathsExist) {
   const auto exists = [](const std::string& path) {
     return std::filesystem::exists(source_path(path));

@@ -1,6 +1,6 @@
 // Colour scales: from a fraction 0..1 to a colour. All but heat are suitable for colour blindness;
-// the brightness of all but heat increases monotonically. On a light page they run the other way, so
-// that the largest values are the darkest: what stands out is what is large.
+// the brightness of all but heat increases monotonically. On a light page they run the other way:
+// the largest values are the darkest, and easy to see.
 
 export type Rgb = readonly [number, number, number];
 export type Palette = 'viridis' | 'cividis' | 'heat' | 'grey';

@@ -18,7 +18,7 @@ const nameOf = ({ axis }: AxisRange): string => `range of ${axis.replace('_', ' 
 
 const OF_STEPS: readonly string[] = ['step', 'token', 'time'];
 
-// Whether the step lies in the range, in part or completely.
+// Whether a part of the step, or all of it, is in the range.
 export function isInRange(step: StepPlace, range: RangeFilter | null): boolean {
   return partsOf(range).every(({ axis, from, to }) => {
     if (axis === 'step') return step.step >= from && step.step < to;
@@ -43,8 +43,8 @@ export interface OpPlace {
   readonly end_ns: number | null;
 }
 
-// Which ops of a step lie in the range, and what their list cannot honour. The axis of layers has a
-// last row for the ops without one.
+// The ops of a step that are in the range, and the parts of the range that their list ignores. The
+// axis of layers has a last row for the ops without one.
 export function opsInRange(
   range: RangeFilter | null,
   layers: number,

@@ -27,7 +27,7 @@ const luminance = (rgb: readonly number[]): number =>
 
 describe.each(SIZES)('at %o', (size) => {
   it.each(['light', 'dark'] as const)(
-    'the largest value stands out of a %s page',
+    'the largest value has the most contrast on a %s page',
     async (theme) => {
       const { page } = fixture;
       await page.setViewportSize(size);
