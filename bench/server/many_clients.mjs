@@ -128,7 +128,7 @@ async function main() {
   const healthMs = Object.fromEntries(kinds.map((kind) => [kind, []]));
   const busy = [];
   const answers = {};
-  const ms = [];
+  let ms = [];
   for (let round = 0; round < o.rounds; ++round) {
     for (const kind of kinds) {
       const load =
@@ -143,7 +143,7 @@ async function main() {
       const measured = await load.stop();
       if (kind === 'burn') continue;
       busy.push(measured.busy);
-      ms.push(...measured.ms);
+      ms = ms.concat(measured.ms);
       for (const [status, n] of Object.entries(measured.answers)) answers[status] = (answers[status] ?? 0) + n;
     }
   }

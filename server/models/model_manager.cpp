@@ -214,7 +214,7 @@ ModelEntry ModelManager::entry_of(const std::string& id, const Slot& slot) const
 
 std::vector<ModelEntry> ModelManager::models() {
   rescan();
-  const std::scoped_lock lock(mutex_);
+  const std::shared_lock lock(mutex_);
   std::vector<ModelEntry> out;
   for (const auto& [id, slot] : slots_) out.push_back(entry_of(id, slot));
   return out;
@@ -222,11 +222,11 @@ std::vector<ModelEntry> ModelManager::models() {
 
 std::expected<ModelEntry, Problem> ModelManager::model(const std::string& id) {
   {
-    const std::scoped_lock lock(mutex_);
+    const std::shared_lock lock(mutex_);
     if (const Slot* slot = slot_of(id)) return entry_of(id, *slot);
   }
   rescan();  // it may be new
-  const std::scoped_lock lock(mutex_);
+  const std::shared_lock lock(mutex_);
   if (const Slot* slot = slot_of(id)) return entry_of(id, *slot);
   return std::unexpected(no_such_model(id));
 }
@@ -235,7 +235,7 @@ std::expected<GgufIndex, Problem> ModelManager::structure(const std::string& id)
   rescan();
   std::filesystem::path path;
   {
-    const std::scoped_lock lock(mutex_);
+    const std::shared_lock lock(mutex_);
     const Slot* slot = slot_of(id);
     if (slot == nullptr) return std::unexpected(no_such_model(id));
     if (slot->found.is_outside)
@@ -248,7 +248,7 @@ std::expected<GgufIndex, Problem> ModelManager::structure(const std::string& id)
 }
 
 std::optional<ModelEntry> ModelManager::current() const {
-  const std::scoped_lock lock(mutex_);
+  const std::shared_lock lock(mutex_);
   // Priority: loaded, then loading, then failed; ties by time.
   using Rank = std::pair<int, std::int64_t>;
   std::optional<std::pair<Rank, ModelEntry>> best;
@@ -425,7 +425,7 @@ std::optional<std::string> ModelManager::next_to_load() const {
   return next;
 }
 
-void ModelManager::unload_one(std::unique_lock<std::mutex>& lock) {
+void ModelManager::unload_one(std::unique_lock<std::shared_mutex>& lock) {
   PendingUnload& pending = unloading_.front();  // only this thread removes elements
   QueuePtr queue = pending.queue;
   lock.unlock();
@@ -452,7 +452,7 @@ void ModelManager::unload_one(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-void ModelManager::load_one(std::unique_lock<std::mutex>& lock, const std::string& id) {
+void ModelManager::load_one(std::unique_lock<std::shared_mutex>& lock, const std::string& id) {
   const std::uint64_t sequence = slots_.at(id).load_sequence;
   ModelOptions model = options_.model;
   model.path = slots_.at(id).found.path;

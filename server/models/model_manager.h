@@ -21,6 +21,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -128,8 +129,8 @@ class ModelManager {
   };
 
   void run();
-  void unload_one(std::unique_lock<std::mutex>& lock);
-  void load_one(std::unique_lock<std::mutex>& lock, const std::string& id);
+  void unload_one(std::unique_lock<std::shared_mutex>& lock);
+  void load_one(std::unique_lock<std::shared_mutex>& lock, const std::string& id);
   void load_ended(const std::string& id, std::uint64_t sequence, const LoadState& state);
   void rescan();
   void check_metadata();  // requires mutex_
@@ -168,8 +169,9 @@ class ModelManager {
   ModelFolder folder_;
   MetadataChecks metadata_checks_;  // never calls while it holds its own lock
 
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
+  // Shared by those that only read: /health does not wait for a slow list of the models.
+  mutable std::shared_mutex mutex_;
+  std::condition_variable_any wake_;
   std::map<std::string, Slot> slots_;
   std::map<std::filesystem::path, std::string> ids_;  // of every path ever seen; never removed
   std::list<PendingUnload> unloading_;

@@ -99,14 +99,20 @@ void ConnectionAcceptor::stop() {
 }
 
 void ConnectionAcceptor::return_connection(ConnectionPtr connection, ConnectionAction after) {
-  const std::scoped_lock lock(returned_mutex_);
-  if (closed_) {
-    // The peer has its response, and there is no unread input: an orderly shutdown.
-    shutdown(connection->fd.get(), SHUT_WR);
-    return;
+  bool first = false;
+  {
+    const std::scoped_lock lock(returned_mutex_);
+    if (closed_) {
+      // The peer has its response, and there is no unread input: an orderly shutdown.
+      shutdown(connection->fd.get(), SHUT_WR);
+      return;
+    }
+    returned_.emplace_back(std::move(connection), after);
+    first = returned_.size() == 1;
   }
-  returned_.emplace_back(std::move(connection), after);
-  if (returned_.size() == 1) signal_event(wake_);
+  // Without the mutex: the acceptor takes the processor from a worker of low priority at once, and
+  // would wait for it.
+  if (first) signal_event(wake_);
 }
 
 void ConnectionAcceptor::loop() {
@@ -266,6 +272,8 @@ void ConnectionAcceptor::inspect_head(ParkedMap::iterator at, bool peer_ended) {
   }
   if (parked.seen == 0) set_deadline(parked, options_.head_timeout);
   parked.seen = bytes.size();
+  // libwebsockets reads the head of an upgrade from the socket.
+  if (bytes.starts_with("GET " + options_.rules.requests.websocket_path)) return;
   // As many bytes as were seen: the others of a head that has arrived meanwhile have an event.
   if (fills_receive_buffer(at->first) && recv(at->first, buffer_.data() + taken.size(),
                                               static_cast<std::size_t>(got), MSG_DONTWAIT) == got) {

@@ -39,22 +39,27 @@ class WorkerPool {
   void join();
 
  private:
-  struct Waiting {
+  struct Ready {
     std::string peer;
     Task task;
   };
+  struct Peer {
+    std::size_t admitted = 0;  // tasks that are ready or running; at most max_per_peer_
+    std::deque<Task> waiting;  // for their peer's limit
+  };
   void work();
-  std::deque<Waiting>::iterator next();  // end(): no task may run
 
   const std::size_t max_threads_;
   const std::size_t max_per_peer_;
   const std::function<void()> begin_;
+  // Held for a few instructions only: the acceptor, which has normal priority, would wait for
+  // a worker that has lost its processor.
   std::mutex mutex_;
   std::condition_variable task_ready_;
   std::condition_variable all_done_;
-  std::deque<Waiting> tasks_;                             // guarded by mutex_, as all below
-  std::unordered_map<std::string, std::size_t> running_;  // by peer; no zeros
-  std::vector<std::thread> threads_;                      // joined by join() only
+  std::deque<Ready> ready_;                      // guarded by mutex_, as all below
+  std::unordered_map<std::string, Peer> peers_;  // those with an admitted task
+  std::vector<std::thread> threads_;             // joined by join() only
   std::size_t idle_ = 0;
   bool ending_ = false;
 };
