@@ -229,13 +229,14 @@ std::string instead_of(const CLI::App& app, const CLI::App& of, const std::strin
     return std::format(". It is an option of {}", join(others));
   if (name == "--conversation" || name == "-cnv")  // of llama-cli
     return ". tt record --chat answers one message; tt-server has a chat";
-  // Only of programs that load a model; letters mean something else in each program.
-  const bool loads = of.get_option_no_throw("--ctx-size") != nullptr && name.size() > 2;
+  // Only of programs that load a model; in others a letter means something else.
+  const bool loads = of.get_option_no_throw("--ctx-size") != nullptr;
   if (const auto* theirs = loads ? llama_server_option(name) : nullptr) {
     if (!theirs->instead.empty()) return std::format(". {}", theirs->instead);
-    if (theirs->group == LlamaServerOption::Group::Sampling &&
-        of.get_option_no_throw("--temp") == nullptr)
-      return ". A request has its own sampling: POST /api/v1/generate, or tt record";
+    const bool of_request =
+        theirs->group == LlamaServerOption::Group::Sampling || theirs->has_name("--predict");
+    if (of_request && of.get_option_no_throw("--temp") == nullptr)
+      return ". A request has its own length and sampling: POST /api/v1/generate, or tt record";
   }
   std::vector<std::string> names = option_names(of);
   // "-j" means "--json": one letter is as far from every other one.

@@ -140,7 +140,7 @@ FieldError take_messages(const Json& value, Conversation& out) {
         role != "tool")
       return expected;
     auto text = content_text(item.value("content", Json()));
-    if (!text || (!calls && item["content"].is_null())) return expected;
+    if (!text) return expected;
     if (calls && (!are_functions(item["tool_calls"]) ||
                   !std::ranges::all_of(item["tool_calls"], has_arguments)))
       return expected;

@@ -97,6 +97,10 @@ TEST(GenerationBody, AcceptsThreeKindsOfPrompt) {
   ASSERT_TRUE(messages.has_value());
   EXPECT_EQ(std::get<Conversation>(messages->request.prompt).messages,
             (std::vector<ChatMessage>{{"system", "s"}, {"user", "u"}}));
+  // As in llama-server: a message without text, but not one without the field.
+  const auto empty = parse_generation_body(R"({"messages": [{"role": "user", "content": null}]})");
+  ASSERT_TRUE(empty.has_value());
+  EXPECT_EQ(std::get<Conversation>(empty->request.prompt).messages.at(0).content, "");
   const auto tokens = parse_generation_body(R"({"tokens": [0, 5, 2147483647]})");
   ASSERT_TRUE(tokens.has_value());
   EXPECT_EQ(std::get<std::vector<std::int32_t>>(tokens->request.prompt),

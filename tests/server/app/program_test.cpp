@@ -49,7 +49,10 @@ TEST(Program, OptionWithoutItsValueIsReported) {
       {{"--data-dir", "-c", "512"}, "--data-dir: requires a value, but the option -c follows"},
       {{"--lora", "a.gguf"}, "unknown option --lora. Adapters are not supported."},
       {{"-np", "4"}, "unknown option --parallel. A model runs one request at a time"},
-      {{"--temp", "0.5"}, "unknown option --temp. A request has its own sampling"},
+      {{"--temp", "0.5"}, "unknown option --temp. A request has its own length and sampling"},
+      {{"-n", "5"}, "unknown option -n. A request has its own length and sampling"},
+      {{"-s", "5"}, "unknown option -s. A request has its own length and sampling"},
+      {{"-v"}, "unknown option -v. Use --log-level debug (tt-server) or --verbose (tt)"},
   };
   for (const auto& [arguments, text] : cases) {
     Program program(arguments);
