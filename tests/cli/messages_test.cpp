@@ -220,12 +220,12 @@ TEST_F(Messages, MinimalSessionNamesWhatIsMissingInEveryVerb) {
   const char* const kMinimal = "level minimal, which stores steps and tokens but no accesses";
   for (const std::string verb :
        {"parse m.ttrace", "parse m.ttrace --stats", "hot m.ttrace", "heads m.ttrace",
-        "reuse m.ttrace", "show m.ttrace",
-        "compare m.ttrace s.ttrace", "sql m.ttrace 'SELECT count(*) FROM access'",
-        "export m.ttrace --format csv -o -", "export m.ttrace --format json -o -",
-        "export m.ttrace --format ndjson -o -", "export m.ttrace --format parquet -o m.parquet",
-        "export m.ttrace --format arrow -o -", "export m.ttrace --format chrome -o -",
-        "export m.ttrace --format perfetto -o -", "export m.ttrace --format folder -o mrun"}) {
+        "reuse m.ttrace", "show m.ttrace", "compare m.ttrace s.ttrace",
+        "sql m.ttrace 'SELECT count(*) FROM access'", "export m.ttrace --format csv -o -",
+        "export m.ttrace --format json -o -", "export m.ttrace --format ndjson -o -",
+        "export m.ttrace --format parquet -o m.parquet", "export m.ttrace --format arrow -o -",
+        "export m.ttrace --format chrome -o -", "export m.ttrace --format perfetto -o -",
+        "export m.ttrace --format folder -o mrun"}) {
     SCOPED_TRACE(verb);
     const Result result = run(verb);
     EXPECT_EQ(result.code, 0) << result.err;

@@ -150,10 +150,9 @@ class RunFolder {
   // gguf_structure.csv, with the heat of each weight as `tt hot` has it.
   WriteResult write_structure(const SessionIndex& index, Range<std::uint64_t> steps,
                               const ContinueCheck& keep_going) {
-    const auto hot = hot_cold(index,
-                              {.by = Axis::Tensor,
-                               .filter = {.steps = steps, .kind = TensorKind::Weight}},
-                              keep_going);
+    const auto hot = hot_cold(
+        index, {.by = Axis::Tensor, .filter = {.steps = steps, .kind = TensorKind::Weight}},
+        keep_going);
     if (!hot) return std::unexpected(hot.error());
     std::map<std::string, Heat> heat;
     for (const HotCold::Row& row : hot->rows) heat.emplace(row.row.name, row.heat);

@@ -72,8 +72,7 @@ Lines naive_accesses(const SessionContents& all) {
     const Allocation allocation =
         step.allocation.v == 0 ? Allocation{} : all.reader.allocation(step.allocation).value();
     std::map<std::uint32_t, std::int64_t> parts;  // of each access
-    for_each_access(*graph, rules, step,
-                    [&](const StepAccess& access) { ++parts[access.access]; });
+    for_each_access(*graph, rules, step, [&](const StepAccess& access) { ++parts[access.access]; });
     std::uint32_t last = kNone, part = 0;
     for_each_access(*graph, rules, step, [&](const StepAccess& access) {
       part = access.access == last ? part + 1 : 0;

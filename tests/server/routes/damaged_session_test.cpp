@@ -101,8 +101,8 @@ class DamagedSessions : public ::testing::Test {
                     comparison = get(id, "/comparison/" + before);
     EXPECT_EQ(report.status, 200) << report.body;
     EXPECT_EQ(report.readable_steps, whole_steps_header);
-    EXPECT_TRUE(report.body.contains(
-        std::format("damaged: only the {} steps before the damage can be read", whole_steps_header)))
+    EXPECT_TRUE(report.body.contains(std::format(
+        "damaged: only the {} steps before the damage can be read", whole_steps_header)))
         << report.body;
     EXPECT_EQ(comparison.status, 200) << comparison.body;
     EXPECT_EQ(comparison.readable_steps, whole_steps_header);
