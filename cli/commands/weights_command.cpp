@@ -1,0 +1,358 @@
+// tt weights MODEL [TENSOR]: the values of weights, how far they are from those of another file,
+// and which tensors may have fewer bits. Reads the model file; runs nothing.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <format>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/weights/weight_reads.h"
+#include "api/exchange/rows/byte_sink.h"
+#include "cli/commands/verbs.h"
+#include "cli/commands/weights_output.h"
+#include "cli/options/output_path.h"
+#include "cli/options/session_file.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/standard_output.h"
+#include "program/validators.h"
+#include "tracer/text/nearest.h"
+#include "tracer/weights/block_parameters.h"
+#include "tracer/weights/importance_file.h"
+
+namespace tt::cli {
+namespace {
+
+struct WeightsOptions {
+  std::string model, tensor, reference, imatrix, session;
+  std::optional<std::uint64_t> fit;
+  std::size_t rows = 64;
+  WeightsForm form = WeightsForm::Table;
+  bool json = false, blocks = false, force = false;
+  std::string output;
+
+  WeightsForm chosen_form() const { return json ? WeightsForm::Json : form; }
+};
+
+struct Model {
+  GgufIndex index;
+  WeightReader reader;
+};
+
+std::expected<Model, std::string> open_model(const std::string& path) {
+  auto index = GgufIndex::open(path);
+  if (!index) return std::unexpected(std::move(index.error()));
+  auto reader = WeightReader::open(*index);
+  if (!reader) return std::unexpected(std::move(reader.error()));
+  return Model{.index = *std::move(index), .reader = *std::move(reader)};
+}
+
+std::expected<const GgufTensor*, std::string> find_tensor(const GgufIndex& index,
+                                                          const std::string& name) {
+  if (const GgufTensor* found = index.find(name)) return found;
+  std::vector<std::string> names;
+  for (const GgufTensor& tensor : index.tensors()) names.push_back(tensor.name);
+  return std::unexpected(
+      std::format("the model has no tensor {}{}", name, did_you_mean(name, names)));
+}
+
+// Sums of one tensor, with `each` for its rows.
+std::expected<WeightStatistics, std::string> statistics_of(
+    WeightReader& reader, const GgufTensor& tensor, const ContinueCheck& keep_going,
+    const std::function<void(const WeightRows&)>& each = {}) {
+  WeightSum sum;
+  bool whole = true;
+  auto read = reader.read(tensor, all_rows(tensor), [&](const WeightRows& rows) {
+    for (std::uint64_t i = 0; i < rows.count; ++i) sum.add(rows.row(i));
+    if (each) each(rows);
+    return whole = keep_going();
+  });
+  if (!read) return std::unexpected(std::move(read.error()));
+  if (!whole) return std::unexpected("cancelled");
+  return sum.result();
+}
+
+int list(Model& model, const WeightsOptions& options, Progress& progress) {
+  const auto keep_going = progress.start("reading weights");
+  std::vector<WeightsRow> rows;
+  for (const GgufTensor& tensor : model.index.tensors()) {
+    WeightsRow& row = rows.emplace_back();
+    row.tensor = &tensor;
+    row.why = undecodable_reason(tensor);
+    if (!row.why.empty()) continue;
+    auto sum = statistics_of(model.reader, tensor, keep_going);
+    if (!sum) return progress.failed(sum.error());
+    row.statistics = *sum;
+  }
+  progress.end();
+  print_weights(rows, options.chosen_form());
+  return progress.exit_code();
+}
+
+// A line per sub-block.
+int list_blocks(Model& model, const GgufTensor& tensor, Progress& progress) {
+  const BlockLayout* const layout = block_layout(tensor.type);
+  if (layout == nullptr)
+    return progress.failed(
+        std::format("{} has no blocks: its type is {}", tensor.name, tensor.type));
+  const auto keep_going = progress.start("reading blocks");
+  progress.end();
+  print_text("row,from_value,scale,minimum\r\n");
+  auto read = model.reader.read(tensor, all_rows(tensor), [&](const WeightRows& rows) {
+    BlockParameters parameters;
+    for (std::uint64_t i = 0; i < rows.count; ++i) {
+      const auto bytes = rows.row_of_bytes(i);
+      for (std::size_t block = 0; block < bytes.size() / layout->bytes; ++block) {
+        parameters.scales.clear();
+        parameters.minima.clear();
+        layout->decode(bytes.subspan(block * layout->bytes, layout->bytes), parameters);
+        for (std::size_t sub = 0; sub < parameters.scales.size(); ++sub)
+          put(std::format("{},{},{},{}\r\n", rows.first + i,
+                          block * layout->values + sub * layout->sub_values, parameters.scales[sub],
+                          layout->has_minima ? std::format("{}", parameters.minima[sub]) : ""));
+      }
+    }
+    return keep_going() && output_ok();
+  });
+  if (!read) return progress.failed(read.error());
+  return progress.exit_code();
+}
+
+int show_tensor(Model& model, const GgufTensor& tensor, const WeightsOptions& options,
+                Progress& progress) {
+  TensorDetails details;
+  details.tensor = &tensor;
+  const BlockLayout* const layout = block_layout(tensor.type);
+  BlockParameters parameters;
+  auto sum = statistics_of(
+      model.reader, tensor, progress.start("reading weights"), [&](const WeightRows& rows) {
+        details.histogram.add(rows.values);
+        for (std::uint64_t i = 0; i < rows.count; ++i) {
+          WeightSum of_row;
+          of_row.add(rows.row(i));
+          details.rows.emplace_back(rows.first + i, of_row.result());
+        }
+        for (std::size_t at = 0; layout != nullptr && at < rows.bytes.size(); at += layout->bytes) {
+          parameters.scales.clear();
+          parameters.minima.clear();
+          layout->decode(rows.bytes.subspan(at, layout->bytes), parameters);
+          details.scales.add(parameters.scales);
+          details.minima.add(parameters.minima);
+        }
+      });
+  if (!sum) return progress.failed(sum.error());
+  details.statistics = *sum;
+  progress.end();
+  print_details(details, options.chosen_form());
+  return progress.exit_code();
+}
+
+using Importances = std::map<std::string, ColumnImportance>;
+
+int compare(Model& model, const WeightsOptions& options, const Importances& importances,
+            Progress& progress) {
+  auto reference = open_model(options.reference);
+  if (!reference) return progress.failed(reference.error());
+  const GgufTensor* only = nullptr;
+  if (!options.tensor.empty()) {
+    auto found = find_tensor(model.index, options.tensor);
+    if (!found) return progress.failed(found.error());
+    only = *found;
+  }
+  const auto keep_going = progress.start("comparing weights");
+  std::vector<ErrorRow> rows;
+  std::size_t compared = 0;
+  for (const GgufTensor& tensor : model.index.tensors()) {
+    if (only != nullptr && &tensor != only) continue;
+    ErrorRow& row = rows.emplace_back();
+    row.tensor = &tensor;
+    row.reference = reference->index.find(tensor.name);
+    row.why = row.reference == nullptr ? "not in the reference"
+                                       : incomparable_reason(*row.reference, tensor);
+    if (!row.why.empty()) continue;
+    ++compared;
+    const auto importance = importances.find(tensor.name);
+    bool whole = true;
+    constexpr std::size_t kWorst = 10;
+    auto error = tensor_error(reference->reader, *row.reference, model.reader, tensor,
+                              only == nullptr ? 0 : kWorst,
+                              importance == importances.end() ? nullptr : &importance->second,
+                              [&] { return whole = keep_going(); });
+    if (!error || !whole) return progress.failed(error ? "cancelled" : error.error());
+    row.error = *std::move(error);
+  }
+  if (compared == 0)
+    return progress.failed(std::format(
+        "no tensor of {} can be compared with {}: {}. Give two files of the same model.",
+        options.model, options.reference, rows.empty() ? "there are none" : rows.front().why));
+  progress.end();
+  only == nullptr ? print_errors(rows, options.chosen_form())
+                  : print_worst(rows.front(), options.chosen_form());
+  return progress.exit_code();
+}
+
+// How often a session read each weight completely.
+std::expected<std::map<std::string, double>, std::string> uses_in(const std::string& file,
+                                                                  const GgufIndex& index,
+                                                                  Progress& progress) {
+  auto reader = open_session(file);
+  if (!reader) return std::unexpected(reader.error().message);
+  auto reads = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
+    return weight_reads(session, kAllRows, Grain::Part, progress.start("reading the session"));
+  });
+  if (!reads) return std::unexpected(reads.error().message);
+  std::map<std::string, double> uses;
+  for (const GgufTensor& tensor : index.tensors()) uses[tensor.name] = 0;
+  bool any = false;
+  for (const ReuseItem& item : reads->items) {
+    const GgufTensor* const tensor = index.find(item.tensor);
+    if (tensor == nullptr || tensor->file.length == 0) continue;
+    any = true;
+    uses[item.tensor] += static_cast<double>(item.reads) * static_cast<double>(item.file.length) /
+                         static_cast<double>(tensor->file.length);
+  }
+  if (!any)
+    return std::unexpected(
+        std::format("{} reads no weight of this model. Give a session of the same model.", file));
+  return uses;
+}
+
+// The list for llama-quantize. Its names are regular expressions.
+std::string types_file(const QuantizationMix& mix) {
+  std::string text;
+  for (const MixTensor& tensor : mix.tensors) {
+    if (tensor.is_fixed) continue;
+    std::string name = "^";
+    for (const char c : tensor.name) {
+      if (c == '.') name += '\\';
+      name += c;
+    }
+    text += std::format("{}$={}\n", name, tensor.type);
+  }
+  return text;
+}
+
+int fit(Model& model, const WeightsOptions& options, const Importances& importances,
+        Progress& progress) {
+  std::filesystem::path output;
+  if (!options.output.empty()) {
+    auto path = output_path(options.output, Target::File,
+                            {options.model, options.imatrix, options.session}, options.force);
+    if (!path) return progress.failed(path.error());
+    output = *std::move(path);
+  }
+  std::map<std::string, double> uses;
+  if (!options.session.empty()) {
+    auto found = uses_in(options.session, model.index, progress);
+    if (!found) return progress.failed(found.error());
+    uses = *std::move(found);
+  }
+  const auto keep_going = progress.start("trying types");
+  auto mix = quantization_mix(model.reader, model.index,
+                              {.bytes = *options.fit,
+                               .rows = options.rows,
+                               .importance = importances.empty() ? nullptr : &importances,
+                               .uses = uses.empty() ? nullptr : &uses},
+                              [&] { return keep_going(); });
+  if (!mix) return progress.failed(mix.error());
+  progress.end();
+  if (!output.empty()) {
+    if (const auto written = exchange::write_file(output, types_file(*mix)); !written)
+      return progress.failed(written.error());
+  }
+  print_mix(*mix, options.chosen_form());
+  if (!output.empty() && options.chosen_form() == WeightsForm::Table)
+    print_line(
+        "\nllama-quantize --tensor-type-file {} {} new.gguf Q8_0\n"
+        "tt weights new.gguf --reference {}",
+        options.output, options.model, options.model);
+  return progress.exit_code();
+}
+
+int run(const WeightsOptions& options) {
+  Progress progress("weights", progress_visibility(options.chosen_form() == WeightsForm::Json));
+  auto model = open_model(options.model);
+  if (!model) return progress.failed(model.error());
+  Importances importances;
+  if (!options.imatrix.empty()) {
+    auto read = read_importance(options.imatrix);
+    if (!read) return progress.failed(read.error());
+    importances = *std::move(read);
+  }
+  if (!options.reference.empty()) return compare(*model, options, importances, progress);
+  if (options.fit) return fit(*model, options, importances, progress);
+  if (options.tensor.empty()) return list(*model, options, progress);
+  auto tensor = find_tensor(model->index, options.tensor);
+  if (!tensor) return progress.failed(tensor.error());
+  if (std::string why = undecodable_reason(**tensor); !why.empty())
+    return progress.failed(std::format("{}: {}", (*tensor)->name, why));
+  return options.blocks ? list_blocks(*model, **tensor, progress)
+                        : show_tensor(*model, **tensor, options, progress);
+}
+
+}  // namespace
+
+RunVerb add_weights_command(CLI::App& command) {
+  auto options = std::make_shared<WeightsOptions>();
+  command
+      .add_option("model", options->model, "Model file (.gguf); the first file of a split model")
+      ->required()
+      ->type_name("FILE");
+  auto* tensor = command.add_option("tensor", options->tensor,
+                                    "Show one tensor: quantiles, a histogram, its largest rows");
+  auto* reference =
+      command
+          .add_option("--reference", options->reference,
+                      "Show the errors against the same tensors of this file, such as the F16 "
+                      "file from which the model was quantized")
+          ->type_name("FILE");
+  command
+      .add_option("--imatrix", options->imatrix,
+                  "Weigh errors by the importances in this file of llama-imatrix")
+      ->type_name("FILE");
+  auto* fit = command
+                  .add_option("--fit", options->fit,
+                              "Find the types with which all tensors fit into SIZE with the least "
+                              "error")
+                  ->transform(size_in_bytes())
+                  ->excludes(reference)
+                  ->excludes(tensor)
+                  ->type_name("SIZE");
+  command.add_option("--rows", options->rows, "Rows of each tensor that --fit tries")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str()
+      ->needs(fit)
+      ->type_name("N");
+  command
+      .add_option("--session", options->session,
+                  "Weigh the errors of --fit by how often this session read each tensor")
+      ->needs(fit)
+      ->type_name("FILE");
+  auto* output =
+      command
+          .add_option("-o,--output", options->output,
+                      "File for the types of --fit, as llama-quantize --tensor-type-file reads it")
+          ->needs(fit)
+          ->type_name("FILE");
+  command.add_flag("--force", options->force, "Replace an existing file")->needs(output);
+  command.add_flag("--blocks", options->blocks, "List the scales and minima of all blocks as CSV")
+      ->needs(tensor)
+      ->excludes(reference);
+  const std::map<std::string, WeightsForm> forms = {
+      {"table", WeightsForm::Table}, {"csv", WeightsForm::Csv}, {"json", WeightsForm::Json}};
+  auto* form = command
+                   .add_option("--format", options->form,
+                               "Output format: table, csv or json (default: table)")
+                   ->transform(choice(forms))
+                   ->type_name("FORMAT");
+  command.add_flag("--json", options->json, "Same as --format json")->excludes(form);
+  command.footer(
+      "Example: tt weights q4.gguf --reference f16.gguf\n"
+      "         tt weights f16.gguf --fit 2GiB -o types.txt");
+  return [options] { return run(*options); };
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,375 @@
+#include "cli/commands/weights_output.h"
+
+#include <algorithm>
+#include <cmath>
+#include <format>
+#include <map>
+#include <utility>
+
+#include "analysis/common/format_units.h"
+#include "api/json/analysis/weights_json.h"
+#include "cli/terminal/standard_output.h"
+#include "cli/terminal/text_table.h"
+#include "tracer/format/names/names.h"
+
+namespace tt::cli {
+
+namespace {
+
+constexpr Align kRight = Align::Right;
+
+std::string shape_text(const GgufTensor& tensor) {
+  std::size_t dimensions = tensor.ne.size();
+  while (dimensions > 1 && tensor.ne[dimensions - 1] == 1) --dimensions;
+  std::string text;
+  for (std::size_t i = 0; i < dimensions; ++i)
+    text += std::format("{}{}", i == 0 ? "" : "x", tensor.ne[i]);
+  return text;
+}
+
+std::string number(double value) { return std::format("{:.4g}", value); }
+
+std::string bytes_text(std::uint64_t bytes) { return format_bytes(static_cast<double>(bytes)); }
+
+std::string share_text(std::uint64_t part, std::uint64_t all) {
+  if (part > 0 && part < all && static_cast<double>(part) < 1e-4 * static_cast<double>(all))
+    return "< 0.01 %";
+  return std::format("{:.2f} %",
+                     all == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(all));
+}
+
+// "12.3 %"; "-": there is no such value.
+std::string relative_text(double relative) { return std::format("{:.3f} %", 100 * relative); }
+
+std::string csv_text(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + '"';
+}
+
+const std::vector<Column> kStatisticsColumns = {
+    {"min", kRight},   {"max", kRight},      {"mean", kRight},      {"std", kRight},
+    {"zeros", kRight}, {"outliers", kRight}, {"not finite", kRight}};
+
+std::vector<std::string> cells_of(const WeightStatistics& of) {
+  return {number(of.min),
+          number(of.max),
+          number(of.mean),
+          number(of.std),
+          share_text(of.zeros, of.count),
+          share_text(of.outliers, of.count),
+          of.not_finite == 0 ? "" : std::to_string(of.not_finite)};
+}
+
+constexpr const char* kStatisticsCsv = "count,min,max,mean,std,rms,zeros,outliers,not_finite";
+std::string csv_of(const WeightStatistics& of) {
+  return std::format("{},{},{},{},{},{},{},{},{}", of.count, of.min, of.max, of.mean, of.std,
+                     of.rms, of.zeros, of.outliers, of.not_finite);
+}
+
+void print_table(const std::vector<WeightsRow>& rows) {
+  std::vector<Column> columns = {{"name"}, {"type"}, {"shape", kRight}, {"size", kRight}};
+  columns.append_range(kStatisticsColumns);
+  TextTable table(std::move(columns));
+  for (const WeightsRow& row : rows) {
+    std::vector<std::string> cells = {row.tensor->name, row.tensor->type, shape_text(*row.tensor),
+                                      bytes_text(row.tensor->file.length)};
+    if (row.why.empty()) {
+      cells.append_range(cells_of(row.statistics));
+    } else {
+      cells.push_back(row.why);
+    }
+    table.add(std::move(cells));
+  }
+  table.print();
+  print_line("\nOutliers are more than {} times the root mean square of their row.",
+             WeightStatistics::kOutlier);
+}
+
+Json json_of(const WeightsRow& row) {
+  Json json = tensor_json(*row.tensor);
+  if (row.why.empty()) {
+    json.update(to_json(row.statistics));
+  } else {
+    json["error"] = row.why;
+  }
+  return json;
+}
+
+// "-0.31 to -0.29   ####      1,234"
+void print_histogram(const WeightHistogram& histogram, double from, double to) {
+  constexpr std::size_t kBins = 24, kWidth = 48;
+  const auto bins = histogram.bins(from, to, kBins);
+  const double most = std::ranges::max(bins, {}, &WeightHistogram::Bin::count).count;
+  TextTable table({{"from", kRight}, {"to", kRight}, {"values", kRight}, {""}});
+  for (const auto& bin : bins) {
+    const double width = most > 0 ? std::ceil(kWidth * bin.count / most) : 0;
+    table.add({number(bin.from), number(bin.to), std::format("{:.0f}", bin.count),
+               std::string(static_cast<std::size_t>(width), '#')});
+  }
+  table.print();
+}
+
+// A line of quantiles.
+void add_quantiles(TextTable& table, const char* of, const WeightHistogram& histogram) {
+  std::vector<std::string> cells = {of};
+  for (const double q : {0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0})
+    cells.push_back(number(histogram.quantile(q)));
+  table.add(std::move(cells));
+}
+
+void print_table(const TensorDetails& details) {
+  const GgufTensor& tensor = *details.tensor;
+  const WeightStatistics& of = details.statistics;
+  print_line("{}: {}, {}, {}", tensor.name, tensor.type, shape_text(tensor),
+             bytes_text(tensor.file.length));
+  TextTable statistics(kStatisticsColumns);
+  statistics.add(cells_of(of));
+  put("\n");
+  statistics.print();
+  TextTable quantiles({{"quantile"},
+                       {"0 %", kRight},
+                       {"1 %", kRight},
+                       {"25 %", kRight},
+                       {"50 %", kRight},
+                       {"75 %", kRight},
+                       {"99 %", kRight},
+                       {"100 %", kRight}});
+  add_quantiles(quantiles, "values", details.histogram);
+  if (details.scales.count() > 0) add_quantiles(quantiles, "block scales", details.scales);
+  if (details.minima.count() > 0) add_quantiles(quantiles, "block minima", details.minima);
+  put("\n");
+  quantiles.print();
+  put("\n");
+  print_histogram(details.histogram, of.min, of.max);
+  constexpr std::size_t kRows = 10;
+  std::vector<const std::pair<std::uint64_t, WeightStatistics>*> largest;
+  for (const auto& row : details.rows) largest.push_back(&row);
+  std::ranges::stable_sort(largest, std::ranges::greater(),
+                           [](const auto* row) { return row->second.rms; });
+  std::vector<Column> columns = {{"largest rows", kRight}, {"root mean square", kRight}};
+  columns.append_range(kStatisticsColumns);
+  TextTable rows(std::move(columns));
+  for (std::size_t i = 0; i < std::min(kRows, largest.size()); ++i) {
+    std::vector<std::string> cells = {std::to_string(largest[i]->first),
+                                      number(largest[i]->second.rms)};
+    cells.append_range(cells_of(largest[i]->second));
+    rows.add(std::move(cells));
+  }
+  put("\n");
+  rows.print();
+}
+
+Json bins_json(const WeightHistogram& histogram, double from, double to) {
+  constexpr std::size_t kBins = 64;
+  Json out = Json::array();
+  for (const auto& bin : histogram.bins(from, to, kBins))
+    out.push_back({{"from", bin.from}, {"to", bin.to}, {"count", bin.count}});
+  return out;
+}
+
+Json json_of(const TensorDetails& details) {
+  Json json = tensor_json(*details.tensor);
+  json.update(to_json(details.statistics));
+  json["histogram"] = bins_json(details.histogram, details.statistics.min, details.statistics.max);
+  Json rows = Json::array();
+  for (const auto& [number, statistics] : details.rows) {
+    Json row{{"row", number}};
+    row.update(to_json(statistics));
+    rows.push_back(std::move(row));
+  }
+  json["rows"] = std::move(rows);
+  return json;
+}
+
+// Sums over layers or components.
+template <class Key>
+using ErrorSums = std::map<Key, ErrorSum>;
+
+template <class Key, class Name>
+void print_sums(const char* what, const ErrorSums<Key>& sums, const Name& name) {
+  TextTable table({{what},
+                   {"values", kRight},
+                   {"RMSE", kRight},
+                   {"relative error", kRight},
+                   {"cosine", kRight},
+                   {"max error", kRight}});
+  for (const auto& [key, sum] : sums)
+    table.add({name(key), std::to_string(sum.count()), number(sum.rmse()),
+               relative_text(sum.relative()), std::format("{:.6f}", sum.cosine()),
+               number(sum.max_error())});
+  put("\n");
+  table.print();
+}
+
+ModelError model_error(const std::vector<ErrorRow>& rows) {
+  ModelError error;
+  for (const ErrorRow& row : rows)
+    if (row.why.empty() && is_quantizable(*row.tensor))
+      error.add(static_cast<double>(row.error.all.count()), row.error.all.relative());
+  return error;
+}
+
+// With sums over layers and components if there are several rows.
+void print_table(const std::vector<ErrorRow>& rows) {
+  TextTable table({{"name"},
+                   {"type"},
+                   {"reference"},
+                   {"size", kRight},
+                   {"RMSE", kRight},
+                   {"relative error", kRight},
+                   {"cosine", kRight},
+                   {"max error", kRight}});
+  std::vector<const ErrorRow*> sorted;
+  for (const ErrorRow& row : rows) sorted.push_back(&row);
+  std::ranges::stable_sort(sorted, std::ranges::greater(),
+                           [](const ErrorRow* row) { return row->error.all.relative(); });
+  ErrorSums<LayerId> layers;
+  ErrorSums<Component> components;
+  for (const ErrorRow* row : sorted) {
+    const ErrorSum& sum = row->error.all;
+    std::vector<std::string> cells = {row->tensor->name, row->tensor->type,
+                                      row->reference == nullptr ? "-" : row->reference->type,
+                                      bytes_text(row->tensor->file.length)};
+    if (row->why.empty()) {
+      cells.append_range(std::vector<std::string>{number(sum.rmse()), relative_text(sum.relative()),
+                                                  std::format("{:.6f}", sum.cosine()),
+                                                  number(sum.max_error())});
+      layers[layer_of(row->tensor->name)].add(sum);
+      components[component_of(row->tensor->name, TensorKind::Weight)].add(sum);
+    } else {
+      cells.push_back(row->why);
+    }
+    table.add(std::move(cells));
+  }
+  table.print();
+  if (rows.size() == 1) return;
+  print_sums("layer", layers, [](LayerId layer) { return layer_text(layer); });
+  print_sums("component", components, [](Component of) { return std::string(to_text(of)); });
+  print_line("\nAll tensors that llama-quantize changes: relative error {} (root mean square).",
+             relative_text(model_error(rows).relative()));
+}
+
+Json json_of(const ErrorRow& row) {
+  Json json = tensor_json(*row.tensor);
+  json["reference_type"] = row.reference == nullptr ? Json() : Json(row.reference->type);
+  if (row.why.empty()) {
+    json.update(to_json(row.error.all));
+  } else {
+    json["error"] = row.why;
+  }
+  return json;
+}
+
+}  // namespace
+
+void print_weights(const std::vector<WeightsRow>& rows, WeightsForm form) {
+  if (form == WeightsForm::Table) return print_table(rows);
+  if (form == WeightsForm::Json) {
+    Json out = Json::array();
+    for (const WeightsRow& row : rows) out.push_back(json_of(row));
+    return put_line(text_of(Json{{"tensors", std::move(out)}}));
+  }
+  print_text("name,type,bytes,{}\r\n", kStatisticsCsv);
+  for (const WeightsRow& row : rows)
+    if (row.why.empty())
+      put(std::format("{},{},{},{}\r\n", csv_text(row.tensor->name), row.tensor->type,
+                      row.tensor->file.length, csv_of(row.statistics)));
+}
+
+void print_details(const TensorDetails& details, WeightsForm form) {
+  if (form == WeightsForm::Table) return print_table(details);
+  if (form == WeightsForm::Json) return put_line(text_of(json_of(details)));
+  print_text("row,{}\r\n", kStatisticsCsv);
+  for (const auto& [number, statistics] : details.rows)
+    put(std::format("{},{}\r\n", number, csv_of(statistics)));
+}
+
+void print_errors(const std::vector<ErrorRow>& rows, WeightsForm form) {
+  if (form == WeightsForm::Table) return print_table(rows);
+  if (form == WeightsForm::Json) {
+    Json out = Json::array();
+    for (const ErrorRow& row : rows) out.push_back(json_of(row));
+    return put_line(text_of(
+        Json{{"relative_error", model_error(rows).relative()}, {"tensors", std::move(out)}}));
+  }
+  print_text("name,type,reference_type,bytes,rmse,relative_error,cosine,max_error\r\n");
+  for (const ErrorRow& row : rows) {
+    if (!row.why.empty()) continue;
+    const ErrorSum& sum = row.error.all;
+    put(std::format("{},{},{},{},{},{},{},{}\r\n", csv_text(row.tensor->name), row.tensor->type,
+                    row.reference->type, row.tensor->file.length, sum.rmse(), sum.relative(),
+                    sum.cosine(), sum.max_error()));
+  }
+}
+
+void print_worst(const ErrorRow& row, WeightsForm form) {
+  if (form == WeightsForm::Json) {
+    Json json = json_of(row), rows = Json::array(), blocks = Json::array();
+    for (const RowError& one : row.error.worst_rows) {
+      Json of_row{{"row", one.row}};
+      of_row.update(to_json(one.error));
+      rows.push_back(std::move(of_row));
+    }
+    for (const BlockError& one : row.error.worst_blocks)
+      blocks.push_back({{"row", one.row},
+                        {"first", one.first},
+                        {"rmse", one.rmse},
+                        {"max_error", one.max_error}});
+    json["worst_rows"] = std::move(rows);
+    json["worst_blocks"] = std::move(blocks);
+    return put_line(text_of(json));
+  }
+  if (form == WeightsForm::Csv) return print_errors({row}, form);
+  print_table(std::vector{row});
+  TextTable rows({{"worst rows", kRight},
+                  {"RMSE", kRight},
+                  {"relative error", kRight},
+                  {"max error", kRight}});
+  for (const RowError& one : row.error.worst_rows)
+    rows.add({std::to_string(one.row), number(one.error.rmse()),
+              relative_text(one.error.relative()), number(one.error.max_error())});
+  put("\n");
+  rows.print();
+  TextTable blocks({{"worst blocks: row", kRight},
+                    {"from value", kRight},
+                    {"RMSE", kRight},
+                    {"max error", kRight}});
+  for (const BlockError& one : row.error.worst_blocks)
+    blocks.add({std::to_string(one.row), std::to_string(one.first), number(one.rmse),
+                number(one.max_error)});
+  put("\n");
+  blocks.print();
+}
+
+void print_mix(const QuantizationMix& mix, WeightsForm form) {
+  if (form == WeightsForm::Json) return put_line(text_of(to_json(mix)));
+  if (form == WeightsForm::Csv) {
+    print_text("name,type,bytes,relative_error,error_share\r\n");
+    for (const MixTensor& tensor : mix.tensors)
+      put(std::format("{},{},{},{},{}\r\n", csv_text(tensor.name), tensor.type, tensor.bytes,
+                      tensor.relative, tensor.error_share));
+    return;
+  }
+  TextTable table({{"name"},
+                   {"type"},
+                   {"size", kRight},
+                   {"relative error", kRight},
+                   {"share of the error", kRight}});
+  for (const MixTensor& tensor : mix.tensors)
+    if (!tensor.is_fixed)
+      table.add({tensor.name, tensor.type, bytes_text(tensor.bytes), relative_text(tensor.relative),
+                 format_percent(tensor.error_share, 1)});
+  table.print();
+  TextTable sums({{"all tensors"}, {"size", kRight}, {"relative error", kRight}});
+  sums.add({"this mix", bytes_text(mix.bytes), relative_text(mix.relative)});
+  for (const UniformMix& one : mix.uniform)
+    sums.add({one.type, bytes_text(one.bytes), relative_text(one.relative)});
+  put("\n");
+  sums.print();
+  print_line("\nEstimated from {} rows. Errors are relative to the values of this file.",
+             mix.rows_tried);
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Decodes the blocks of tensors with numpy, from the description of the formats, without ggml.
+
+decode_weights.py FILE < tensors.json compares with what tt weights says. tensors.json:
+[{"name", "type", "offset", "bytes", "blocks": output of tt weights --blocks}]. Prints {NAME:
+{"count", "min", "max", "mean", "std", "zeros", "scale_errors", "minimum_errors"}} as JSON.
+"""
+import csv
+import json
+import sys
+
+import numpy as np
+
+
+def f16(block, at):
+    return block[:, at : at + 2].copy().view(np.float16).astype(np.float32)[:, 0]
+
+
+def nibbles(part):
+    """Low nibbles of all bytes, then the high ones."""
+    return np.concatenate([part & 15, part >> 4], axis=1).astype(np.int32)
+
+
+def bits(part, count):
+    """Bit i of a little-endian word is that of value i."""
+    return np.unpackbits(part, axis=1, bitorder="little")[:, :count].astype(np.int32)
+
+
+def whole(scale, q, minimum=None):
+    """One sub-block per block."""
+    return scale[:, None], None if minimum is None else minimum[:, None], q[:, None, :]
+
+
+def q4_0(b):
+    return whole(f16(b, 0), nibbles(b[:, 2:18]) - 8)
+
+
+def q4_1(b):
+    return whole(f16(b, 0), nibbles(b[:, 4:20]), -f16(b, 2))
+
+
+def q5_0(b):
+    return whole(f16(b, 0), (nibbles(b[:, 6:22]) | bits(b[:, 2:6], 32) << 4) - 16)
+
+
+def q5_1(b):
+    return whole(f16(b, 0), nibbles(b[:, 8:24]) | bits(b[:, 4:8], 32) << 4, -f16(b, 2))
+
+
+def q8_0(b):
+    return whole(f16(b, 0), b[:, 2:34].view(np.int8).astype(np.int32))
+
+
+def two_bits(part):
+    """Each 32 bytes hold 128 values: four planes of two bits."""
+    planes = [(part[:, h : h + 32] >> s) & 3 for h in range(0, part.shape[1], 32) for s in (0, 2, 4, 6)]
+    return np.concatenate(planes, axis=1).astype(np.int32)
+
+
+def q2_k(b):
+    scale, minimum = f16(b, 80)[:, None], f16(b, 82)[:, None]
+    return scale * (b[:, :16] & 15), minimum * (b[:, :16] >> 4), two_bits(b[:, 16:80]).reshape(-1, 16, 16)
+
+
+def q3_k(b):
+    high = np.concatenate([(b[:, :32] >> i) & 1 for i in range(8)], axis=1).astype(np.int32)
+    q = two_bits(b[:, 32:96]) - np.where(high == 1, 0, 4)
+    s = b[:, 96:108].astype(np.int32)
+    low = np.concatenate([s[:, :8] & 15, s[:, :8] >> 4], axis=1)
+    top = np.concatenate([(s[:, 8:12] >> i) & 3 for i in (0, 2, 4, 6)], axis=1)
+    return f16(b, 108)[:, None] * ((low | top << 4) - 32), None, q.reshape(-1, 16, 16)
+
+
+def six_bits(s):
+    s = s.astype(np.int32)
+    scale = np.concatenate([s[:, :4] & 63, (s[:, 8:] & 15) | (s[:, :4] >> 6) << 4], axis=1)
+    minimum = np.concatenate([s[:, 4:8] & 63, (s[:, 8:] >> 4) | (s[:, 4:8] >> 6) << 4], axis=1)
+    return scale, minimum
+
+
+def by_64(part):
+    """32 bytes: 32 low nibbles, then 32 high ones."""
+    return np.concatenate([nibbles(part[:, at : at + 32]) for at in range(0, 128, 32)], axis=1)
+
+
+def q4_k(b):
+    scale, minimum = six_bits(b[:, 4:16])
+    return f16(b, 0)[:, None] * scale, f16(b, 2)[:, None] * minimum, by_64(b[:, 16:144]).reshape(-1, 8, 32)
+
+
+def q5_k(b):
+    scale, minimum = six_bits(b[:, 4:16])
+    high = np.concatenate([(b[:, 16:48] >> i) & 1 for i in range(8)], axis=1).astype(np.int32)
+    q = by_64(b[:, 48:176]) | high << 4
+    return f16(b, 0)[:, None] * scale, f16(b, 2)[:, None] * minimum, q.reshape(-1, 8, 32)
+
+
+def q6_k(b):
+    halves = []
+    for half in range(2):
+        low, high = b[:, 64 * half : 64 * half + 64], b[:, 128 + 32 * half : 160 + 32 * half]
+        four = [low[:, :32] & 15, low[:, 32:] & 15, low[:, :32] >> 4, low[:, 32:] >> 4]
+        halves += [(f | ((high >> 2 * i) & 3) << 4).astype(np.int32) - 32 for i, f in enumerate(four)]
+    q = np.concatenate(halves, axis=1).reshape(-1, 16, 16)
+    return f16(b, 208)[:, None] * b[:, 192:208].view(np.int8).astype(np.int32), None, q
+
+
+IQ4 = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113])
+E2M1 = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12])
+
+
+def iq4_nl(b):
+    return whole(f16(b, 0), IQ4[nibbles(b[:, 2:18])])
+
+
+def iq4_xs(b):
+    low = np.stack([(b[:, 4 + i // 2] >> 4 * (i % 2)) & 15 for i in range(8)], axis=1).astype(np.int32)
+    word = b[:, 2:4].copy().view(np.uint16)[:, 0].astype(np.int32)
+    top = np.stack([(word >> 2 * i) & 3 for i in range(8)], axis=1)
+    q = np.concatenate([nibbles(b[:, 8 + 16 * i : 24 + 16 * i]) for i in range(8)], axis=1)
+    return f16(b, 0)[:, None] * ((low | top << 4) - 32), None, IQ4[q].reshape(-1, 8, 32)
+
+
+def mxfp4(b):
+    scale = np.ldexp(np.float32(1), b[:, 0].astype(np.int32) - 128)
+    return whole(scale, E2M1[nibbles(b[:, 1:17])])
+
+
+SIZES = {"q4_0": 18, "q4_1": 20, "q5_0": 22, "q5_1": 24, "q8_0": 34, "q2_K": 84, "q3_K": 110,
+         "q4_K": 144, "q5_K": 176, "q6_K": 210, "iq4_nl": 18, "iq4_xs": 136, "mxfp4": 17}
+
+
+def errors(expected, told):
+    return int(np.count_nonzero(~np.isclose(expected.reshape(-1), told, rtol=1e-5, atol=1e-12)))
+
+
+def compared(path, tensor):
+    kind = tensor["type"]
+    raw = np.fromfile(path, np.uint8, tensor["bytes"], offset=tensor["offset"])
+    scale, minimum, q = globals()[kind.lower()](raw.reshape(-1, SIZES[kind]))
+    values = scale[:, :, None].astype(np.float32) * q
+    if minimum is not None:
+        values = values - minimum[:, :, None]
+    rows = list(csv.DictReader(tensor["blocks"].splitlines()))
+    minima = [row["minimum"] for row in rows]
+    return {
+        "count": values.size,
+        "min": float(values.min()),
+        "max": float(values.max()),
+        "mean": float(values.mean(dtype=np.float64)),
+        "std": float(values.std(dtype=np.float64)),
+        "zeros": int(np.count_nonzero(values == 0)),
+        "scale_errors": errors(scale, np.array([float(row["scale"]) for row in rows])),
+        "minimum_errors": sum(m != "" for m in minima)
+        if minimum is None
+        else errors(minimum, np.array([float(m) for m in minima])),
+    }
+
+
+print(json.dumps({tensor["name"]: compared(sys.argv[1], tensor) for tensor in json.load(sys.stdin)}))

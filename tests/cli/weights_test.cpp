@@ -1,0 +1,266 @@
+// tt weights, against numpy, against llama-quantize, and against planted errors.
+#include <ggml.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <format>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/cli/tt_program.h"
+#include "tests/support/command_output.h"
+#include "tracer/gguf/gguf_index.h"
+#include "tracer/modelgen/model_spec.h"
+#include "tracer/weights/block_parameters.h"
+
+namespace tt {
+namespace {
+
+using nlohmann::json;
+
+json run_json(const test::TempFolder& folder, const std::string& arguments) {
+  const Result result = run_tt(folder, arguments + " --json");
+  EXPECT_EQ(result.code, 0) << result.err;
+  return json::parse(result.out, nullptr, false);
+}
+
+std::string in(const test::TempFolder& folder, const std::string& command) {
+  return test::command_output(std::format("cd {} && {}", folder.path().string(), command));
+}
+
+const json& tensor_of(const json& list, const std::string& name) {
+  const auto found = std::ranges::find_if(
+      list["tensors"], [&](const json& tensor) { return tensor["name"] == name; });
+  EXPECT_NE(found, list["tensors"].end()) << name;
+  return *found;
+}
+
+// A second decoder, written from the description of the formats, and another program's blocks.
+TEST(WeightsCommand, EqualsNumpy) {
+  const test::TempFolder folder;
+  constexpr std::array kTypes = {"q4_0", "q4_1", "q5_0", "q5_1",   "q8_0",   "q2_k", "q3_k",
+                                 "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4"};
+  ASSERT_EQ(run_tt(folder,
+                   std::format("model small --layers {} --quant f32 -q -o f32.gguf", kTypes.size()))
+                .code,
+            0);
+  std::string types;
+  for (std::size_t i = 0; i < kTypes.size(); ++i)
+    types += std::format(" --tensor-type 'blk\\.{}\\.attn_q={}'", i, kTypes[i]);
+  in(folder, "llama-quantize" + types + " f32.gguf m.gguf Q8_0");
+  const auto index = GgufIndex::open(folder / "m.gguf");
+  ASSERT_TRUE(index.has_value());
+  json tensors = json::array();
+  for (std::size_t i = 0; i < kTypes.size(); ++i) {
+    const GgufTensor& tensor = *index->find(std::format("blk.{}.attn_q.weight", i));
+    EXPECT_EQ(*modelgen::parse_type(tensor.type), *modelgen::parse_type(kTypes[i]));
+    const Result blocks = run_tt(folder, "weights m.gguf " + tensor.name + " --blocks");
+    EXPECT_EQ(blocks.code, 0) << blocks.err;
+    tensors.push_back({{"name", tensor.name},
+                       {"type", tensor.type},
+                       {"offset", tensor.file.offset},
+                       {"bytes", tensor.file.length},
+                       {"blocks", blocks.out}});
+  }
+  std::ofstream(folder / "tensors.json") << tensors;
+  const json numpy =
+      json::parse(in(folder, std::format("python3 {} m.gguf < tensors.json",
+                                         source_path("tests/cli/decode_weights.py"))));
+  const json list = run_json(folder, "weights m.gguf");
+  for (const json& tensor : tensors) {
+    const json& theirs = numpy[tensor["name"].get<std::string>()];
+    const std::string name = tensor["name"];
+    const json& ours = tensor_of(list, name);
+    EXPECT_EQ(ours["count"], theirs["count"]) << tensor["type"];
+    EXPECT_EQ(ours["zeros"], theirs["zeros"]) << tensor["type"];
+    for (const char* figure : {"min", "max", "mean", "std"})
+      EXPECT_NEAR(ours[figure].get<double>(), theirs[figure].get<double>(), 2e-7)
+          << tensor["type"] << " " << figure;
+    EXPECT_EQ(theirs["scale_errors"], 0) << tensor["type"];
+    EXPECT_EQ(theirs["minimum_errors"], 0) << tensor["type"];
+  }
+}
+
+// Of all types: what ggml decodes is an integer, or an eighth of one, times the scale, less the
+// minimum, and none of the integers is too large for the type.
+TEST(BlockParameters, DecodeWhatGgmlDecodes) {
+  std::mt19937 random(7);
+  std::size_t types = 0;
+  for (int i = 0; i < GGML_TYPE_COUNT; ++i) {
+    const auto type = static_cast<ggml_type>(i);
+    const char* const name = ggml_type_name(type);
+    const BlockLayout* const layout = name == nullptr ? nullptr : block_layout(name);
+    // Types of a kernel's own input are not in files.
+    if (layout == nullptr) {
+      EXPECT_TRUE(name == nullptr || !ggml_is_quantized(type) || type == GGML_TYPE_Q8_1 ||
+                  type == GGML_TYPE_Q8_K)
+          << name << " has no block parameters";
+      continue;
+    }
+    ++types;
+    // ggml decodes any bytes. Quantizing needs tables that take some seconds for each of the types
+    // with less than 4 bits.
+    constexpr std::int64_t kValues = 16'384;
+    std::vector<float> decoded(kValues);
+    std::vector<std::byte> bytes(ggml_row_size(type, kValues));
+    for (std::byte& one : bytes) one = static_cast<std::byte>(random());
+    ggml_get_type_traits(type)->to_float(bytes.data(), decoded.data(), kValues);
+    ASSERT_EQ(bytes.size() % layout->bytes, 0U) << name;
+    double largest = 0;
+    std::int64_t checked = 0;
+    for (std::size_t block = 0; block < bytes.size() / layout->bytes; ++block) {
+      BlockParameters parameters;
+      layout->decode(std::span(bytes).subspan(block * layout->bytes, layout->bytes), parameters);
+      ASSERT_EQ(parameters.scales.size() * layout->sub_values, layout->values) << name;
+      ASSERT_EQ(parameters.minima.size(), layout->has_minima ? parameters.scales.size() : 0U)
+          << name;
+      for (std::size_t v = 0; v < layout->values; ++v) {
+        const std::size_t sub = v / layout->sub_values;
+        const double scale = parameters.scales[sub];
+        const double minimum = layout->has_minima ? parameters.minima[sub] : 0;
+        const double value = decoded[block * layout->values + v];
+        // Both are rounded to floats. The scale of a random block can be anything.
+        const double rounding = (std::abs(value) + std::abs(minimum)) / std::abs(scale) * 1e-6;
+        if (!std::isfinite(rounding) || rounding > 0.005) continue;
+        ++checked;
+        const double q = 8 * (value + minimum) / scale;
+        EXPECT_NEAR(q, std::round(q), 0.05) << name << " block " << block << " value " << v;
+        largest = std::max(largest, std::abs(q / 8));
+      }
+    }
+    EXPECT_GT(checked, kValues / 2) << name;
+    EXPECT_GE(largest, 0.9) << name;
+    EXPECT_LE(largest, 128) << name;
+  }
+  EXPECT_GE(types, 23U);
+}
+
+// Errors that were put into single values are found where they are.
+TEST(WeightsCommand, FindsPlantedErrors) {
+  const test::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "model small --layers 2 --quant f32 -q -o a.gguf").code, 0);
+  std::filesystem::copy_file(folder / "a.gguf", folder / "b.gguf");
+  const auto index = GgufIndex::open(folder / "b.gguf");
+  ASSERT_TRUE(index.has_value());
+  const std::string name = "blk.1.ffn_up.weight";
+  const GgufTensor& tensor = *index->find(name);
+  const auto columns = static_cast<std::uint64_t>(tensor.ne[0]);
+  constexpr std::uint64_t kRow = 17, kColumn = 250;
+  float before = 0, after = 0;
+  {
+    std::fstream file(folder / "b.gguf", std::ios::in | std::ios::out | std::ios::binary);
+    const auto at =
+        static_cast<std::streamoff>(tensor.file.offset + 4 * (kRow * columns + kColumn));
+    file.seekg(at).read(reinterpret_cast<char*>(&before), 4);
+    after = before + 0.5F;
+    file.seekp(at).write(reinterpret_cast<const char*>(&after), 4);
+  }
+  const json list = run_json(folder, "weights b.gguf --reference a.gguf");
+  for (const json& one : list["tensors"]) {
+    const bool planted = one["name"] == name;
+    EXPECT_EQ(one["max_error"] > 0, planted) << one["name"];
+    if (!planted) {
+      EXPECT_EQ(one["relative_error"], 0) << one["name"];
+    }
+  }
+  const double count = static_cast<double>(tensor.file.length) / 4;
+  EXPECT_NEAR(tensor_of(list, name)["rmse"].get<double>(), 0.5 / std::sqrt(count), 1e-6);
+  const json worst = run_json(folder, "weights b.gguf " + name + " --reference a.gguf");
+  EXPECT_EQ(worst["worst_rows"][0]["row"], kRow);
+  EXPECT_EQ(worst["worst_blocks"][0]["row"], kRow);
+  EXPECT_EQ(worst["worst_blocks"][0]["first"], kColumn / 256 * 256);
+  EXPECT_NEAR(worst["worst_blocks"][0]["max_error"].get<double>(), after - before, 1e-6);
+
+  // NaN and infinity are counted, and spoil no other figure.
+  std::fstream(folder / "b.gguf", std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(static_cast<std::streamoff>(tensor.file.offset))
+      .write("\0\0\xc0\x7f\0\0\x80\xff", 8);
+  const json counted = tensor_of(run_json(folder, "weights b.gguf"), name);
+  EXPECT_EQ(counted["not_finite"], 2);
+  EXPECT_EQ(counted["count"], static_cast<std::uint64_t>(count) - 2);
+  EXPECT_NEAR(counted["max"].get<double>(), std::max(0.3, static_cast<double>(after)), 0.5);
+  EXPECT_GT(counted["outliers"], 0);  // the planted value
+}
+
+// The chain of llama-quantize: fewer bits, larger errors. The mix that --fit finds has the size and
+// the error that it predicts, and a smaller error than one type for all that needs as much.
+TEST(WeightsCommand, MixFitsAndIsBetterThanOneType) {
+  const test::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "model small --layers 4 --quant f32 -q -o f32.gguf").code, 0);
+  // Matrices that need fewer bits than others: nine of ten values are 0, as in a pruned model.
+  const auto index = GgufIndex::open(folder / "f32.gguf");
+  ASSERT_TRUE(index.has_value());
+  for (const GgufTensor& tensor : index->tensors()) {
+    if (!tensor.name.ends_with("ffn_down.weight")) continue;
+    std::fstream file(folder / "f32.gguf", std::ios::in | std::ios::out | std::ios::binary);
+    std::vector<float> values(tensor.file.length / 4);
+    const auto at = static_cast<std::streamoff>(tensor.file.offset);
+    const auto size = static_cast<std::streamsize>(tensor.file.length);
+    file.seekg(at).read(reinterpret_cast<char*>(values.data()), size);
+    std::mt19937 random(1);
+    for (float& value : values) value = random() % 10 == 0 ? value : 0;
+    file.seekp(at).write(reinterpret_cast<const char*>(values.data()), size);
+  }
+  const auto relative_of = [&](const std::string& model) {
+    const json list = run_json(folder, "weights " + model + " --reference f32.gguf");
+    return list["relative_error"].get<double>();
+  };
+  double last = 0;
+  const auto bytes_of = [&](const char* model) {
+    const auto built = GgufIndex::open(folder / model);
+    EXPECT_TRUE(built.has_value()) << model;
+    std::uint64_t bytes = 0;
+    for (const GgufTensor& tensor : built->tensors()) bytes += tensor.file.length;
+    return bytes;
+  };
+  for (const std::string type : {"Q8_0", "Q4_K", "Q2_K"}) {
+    in(folder, std::format("llama-quantize --pure f32.gguf {0}.gguf {0}", type));
+    const double error = relative_of(type + ".gguf");
+    EXPECT_GT(error, last) << type;
+    last = error;
+  }
+  const json mix = run_json(folder, "weights f32.gguf --rows 1000 -o types.txt --fit " +
+                                        std::to_string(bytes_of("Q4_K.gguf")));
+  in(folder, "llama-quantize --tensor-type-file types.txt f32.gguf mix.gguf Q8_0");
+  EXPECT_LE(mix["bytes"], bytes_of("Q4_K.gguf"));
+  EXPECT_EQ(mix["bytes"], bytes_of("mix.gguf"));
+  const double measured = relative_of("mix.gguf");
+  EXPECT_NEAR(mix["relative_error"].get<double>(), measured, 0.02 * measured);
+  EXPECT_LT(measured, relative_of("Q4_K.gguf"));
+  // Each tensor has the type that the list says, whatever its name contains.
+  const auto built = GgufIndex::open(folder / "mix.gguf");
+  ASSERT_TRUE(built.has_value());
+  for (const json& one : mix["tensors"])
+    EXPECT_EQ(one["type"], built->find(one["name"].get<std::string>())->type) << one["name"];
+}
+
+TEST(WeightsCommand, SaysWhatIsWrong) {
+  const test::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "model small --layers 1 -q -o a.gguf").code, 0);
+  std::filesystem::copy_file(kTestPaths.bundled_model, folder / "other.gguf");
+  std::ofstream(folder / "text.gguf") << "no model";
+  const auto error_of = [&](const std::string& arguments) {
+    const Result result = run_tt(folder, "weights " + arguments);
+    EXPECT_NE(result.code, 0) << arguments;
+    EXPECT_EQ(result.out, "") << arguments;
+    return result.err;
+  };
+  EXPECT_TRUE(error_of("a.gguf blk.0.attn_qq.weight").contains("Did you mean blk.0.attn_q.weight"));
+  EXPECT_TRUE(error_of("a.gguf --fit 1KB").contains("no mix fits: with the smallest types"));
+  EXPECT_TRUE(
+      error_of("a.gguf --reference other.gguf").contains("Give two files of the same model"));
+  EXPECT_TRUE(error_of("a.gguf --imatrix other.gguf").contains("that llama-imatrix wrote"));
+  EXPECT_TRUE(error_of("a.gguf output_norm.weight --blocks").contains("its type is f32"));
+  EXPECT_TRUE(error_of("text.gguf").contains("text.gguf"));
+  EXPECT_TRUE(error_of("none.gguf").contains("none.gguf"));
+  EXPECT_TRUE(error_of("a.gguf --fit 1MB -o a.gguf --force").contains("a.gguf"));
+}
+
+}  // namespace
+}  // namespace tt
