@@ -1,5 +1,6 @@
 #include "tracer/engine/backends.h"
 
+#include <dlfcn.h>
 #include <ggml-backend.h>
 #include <llama.h>
 #include <netdb.h>
@@ -12,9 +13,13 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <filesystem>
 #include <format>
 #include <map>
 #include <mutex>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "tracer/engine/repack_samples.h"
@@ -107,6 +112,22 @@ bool is_registered(ggml_backend_reg_t backend) {
   return false;
 }
 
+// The folder of the backends beside the libggml that is loaded, as Debian installs them:
+// ggml/backends0 beside libggml.so.0. Empty: there is none. libggml itself looks in the folder that
+// it was built for, where a relocated one (package/) would find the backends of another version.
+std::string backend_folder() {
+  Dl_info library{};
+  if (dladdr(reinterpret_cast<const void*>(&ggml_backend_load_all), &library) == 0) return {};
+  const std::filesystem::path path = library.dli_fname;
+  constexpr std::string_view kName = "libggml.so.";
+  const std::string name = path.filename();
+  if (!name.starts_with(kName)) return {};
+  const std::string version = name.substr(kName.size(), name.find('.', kName.size()) - kName.size());
+  const std::filesystem::path folder = path.parent_path() / "ggml" / ("backends" + version);
+  std::error_code none;
+  return std::filesystem::is_directory(folder, none) ? folder.string() : std::string();
+}
+
 constexpr std::array kTestedVersions = {std::pair{"0.7.0", "0.27.0"}};
 
 }  // namespace
@@ -148,7 +169,11 @@ void load_backends(LibraryLog log) {
   log_sink() = std::move(log);
   llama_log_set(&forward_log, nullptr);
   llama_backend_init();
-  ggml_backend_load_all();
+  if (const std::string folder = backend_folder(); !folder.empty()) {
+    ggml_backend_load_all_from_path(folder.c_str());
+  } else {
+    ggml_backend_load_all();
+  }
   if (ggml_backend_reg_t blas = ggml_backend_reg_by_name("BLAS"); blas != nullptr) {
     ggml_backend_unload(blas);
   }

@@ -1,0 +1,306 @@
+#!/usr/bin/env bash
+# test.sh [NAME ...]: tries what `./tt package` made in build/package, as a user of a new system
+# would: in minimal systems of Debian, without anything of the build. Each function test_NAME is a
+# test; without a NAME all run. Needs root and mmdebstrap, takes about 10 minutes the first time and
+# 3 later. Exit code 77: skipped, because the package mirror does not answer.
+#
+# The systems are unpacked once, into the cache of ./tt.
+set -euo pipefail
+export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+# shellcheck source=docker/cache.sh
+source "$tree/docker/cache.sh"
+output=$tree/build/package
+user=1000  # has no entry in the user database
+
+say() { printf 'tt: %s\n' "$*" >&2; }
+fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
+
+# Everything is mounted in a mount namespace of its own. The folders are removed where these mounts
+# do not exist.
+if [[ ${1:-} != inside ]]; then
+  [[ $(id -u) == 0 ]] || fail 'package/test.sh needs root: it sets up minimal systems'
+  work=$(mktemp -d)
+  trap 'rm -rf --one-file-system -- "$work"' EXIT
+  chmod 755 "$work"
+  unshare --mount --propagation private "$BASH" "${BASH_SOURCE[0]}" inside "$work" "$@"
+  exit
+fi
+work=$2
+server=
+shift 2
+
+# --- systems ------------------------------------------------------------------
+
+# system SUITE PACKAGES: sets $root to a new copy of a minimal system.
+system() {
+  local suite=$1 packages=$2 tar
+  tar=$cache/systems/$suite-$(sha256sum <<<"$packages" | cut -c1-12).tar
+  if [[ ! -f $tar ]]; then
+    say "setting up a minimal $suite"
+    mkdir -p "${tar%/*}"
+    # Check-Valid-Until as in docker/root.sh.
+    mmdebstrap --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
+      --dpkgopt=force-unsafe-io ${packages:+--include="$packages"} "$suite" "$tar.partial" >&2 || {
+      rm -f "$tar.partial"
+      say "SKIPPED: the package mirror has no $suite, or does not answer"
+      exit 77
+    }
+    mv "$tar.partial" "$tar"
+  fi
+  root=$work/$suite
+  mkdir -p "$root"
+  tar -C "$root" -xf "$tar"
+  mount --bind "$root" "$root"
+  mount -t proc proc "$root/proc"
+  mount --rbind /dev "$root/dev"
+  mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+}
+
+# Runs a command in the system as an ordinary user without HOME.
+as_user() { chroot --userspec="$user:$user" "$root" /usr/bin/env -i PATH=/usr/bin:/bin "$@"; }
+# Runs a command in the build environment.
+built() { TT_CACHE=$cache "$tree/tt" shell "$@"; }
+
+# unpack_archive FOLDER: unpacks the archive into a folder of the system that nobody can write.
+# The programs are in $bin.
+unpack_archive() {
+  local folder=$root$1 name
+  mkdir -p "$folder"
+  built cmake -E chdir "$folder" cmake -E tar xf "$(compgen -G "$output/tensor-trace-*.tar.zst")"
+  name=$(cd "$folder" && echo tensor-trace-*)
+  mount --bind "$folder" "$folder"
+  mount -o remount,bind,ro "$folder"
+  # shellcheck disable=SC2034  # read by the tests
+  bin=$1/$name/bin
+}
+
+# --- the programs -------------------------------------------------------------
+
+# start_server PROGRAM OPTIONS: sets $address.
+start_server() {
+  local tries health
+  : >"$work/address"
+  chroot --userspec="$user:$user" "$root" /usr/bin/env -i PATH=/usr/bin:/bin "$@" --port 0 --data-dir /tmp/sessions --log-level error >"$work/address" &
+  server=$!
+  for ((tries = 0; tries < 600; ++tries)); do
+    address=$(sed -n '/^http:/p' "$work/address")
+    [[ -z $address ]] || break
+    kill -0 "$server" 2>/dev/null || fail 'tt-server ended'
+    sleep 0.05
+  done
+  [[ -n $address ]] || fail "tt-server printed no address: $(cat "$work/address")"
+  for ((tries = 0; tries < 600; ++tries)); do
+    health=$(curl --fail --silent "$address/api/v1/health" || true)
+    [[ $health != *'"status":"ok"'* ]] || return 0
+    sleep 0.1
+  done
+  fail "tt-server did not load its model: $health"
+}
+
+stop_server() {
+  kill "$server"
+  wait "$server" || fail "tt-server ended with $?"
+  server=
+}
+
+# The verbs of tt: recording, every question, exports that other programs read.
+check_tt() {
+  local tt=$1 format
+  [[ $(as_user "$tt" --version) == "tt $version" ]] || fail "tt --version: $(as_user "$tt" --version)"
+  as_user "$tt" record -p 'Once upon a time' -n 16 -o /tmp/s.ttrace >/dev/null 2>&1 || fail 'tt record'
+  as_user "$tt" parse --validate /tmp/s.ttrace >/dev/null || fail 'tt parse --validate'
+  as_user "$tt" hot /tmp/s.ttrace | grep -q 'token_embd\|output' || fail 'tt hot'
+  for format in parquet csv perfetto; do
+    as_user "$tt" export --format "$format" /tmp/s.ttrace -o "/tmp/s.$format" >/dev/null || fail "tt export $format"
+  done
+  cp "$root"/tmp/s.{parquet,csv,perfetto} "$work/"
+  [[ $(built duckdb -noheader -list -c "SELECT count(*) > 1000 AND count(*) = (SELECT count(*)
+    FROM read_csv('$work/s.csv')) FROM '$work/s.parquet'") == true ]] || fail 'the CSV and Parquet files differ'
+  [[ $(stat -c %s "$work/s.perfetto") -gt 10000 ]] || fail 'the Perfetto file is too small'
+}
+
+# The server: its name, its page, its worker (a grammar is compiled there), a recorded answer.
+check_server() {
+  local page script answer pid
+  start_server "$@"
+  pid=$(pgrep -P "$server" -x tt-server || pgrep -x tt-server | grep -x "$server") ||
+    fail 'no process is called tt-server'
+  page=$(curl --fail --silent "$address/")
+  script=$(sed -nE 's/.*src="\.\/(assets\/[^"]+\.js)".*/\1/p' <<<"$page" | head -n 1)
+  curl --fail --silent --output /dev/null "$address/$script" || fail "the page has no script: $page"
+  answer=$(curl --fail --silent -H 'Content-Type: application/json' "$address/api/v1/generate" -d \
+    '{"prompt": "Once", "max_tokens": 8, "stream": true, "grammar": "root ::= \"frog\" | \"lake\""}') ||
+    fail 'a request with a grammar'
+  grep -q '"text":"frog"\|"text":"lake"' <<<"$answer" || fail "the grammar was not obeyed: $answer"
+  answer=$(curl --silent -H 'Content-Type: application/json' "$address/api/v1/generate" -d \
+    '{"prompt": "Once", "grammar": "root ::= nothing"}')
+  [[ $answer == *'"invalid_grammar"'* || $answer == *rammar* ]] || fail "a wrong grammar: $answer"
+  grep -q tt-worker "/proc/$pid/task/$pid/children" 2>/dev/null || pgrep -x tt-worker >/dev/null ||
+    fail 'there is no worker'
+  stop_server
+}
+
+# The tests of the page's first minute, in Chromium, with the server of the system.
+check_page() {
+  local shared=$work/shared
+  mkdir -p "$shared" "$root$shared"
+  mount --bind "$shared" "$root$shared"
+  cat >"$work/server.sh" <<SCRIPT
+#!/bin/bash
+while [[ \${1:-} == --port || \${1:-} == --data-dir ]]; do  # the first arguments of the tests
+  [[ \$1 != --data-dir ]] || chown $user "\$2"
+  options+=("\$1" "\$2")
+  shift 2
+done
+exec chroot --userspec=$user:$user "$root" env -i PATH=/usr/bin:/bin "$1" "\${options[@]}" "\$@"
+SCRIPT
+  chmod +x "$work/server.sh"
+  built env TMPDIR="$shared" TT_SERVER="$work/server.sh" \
+    npm --prefix "$tree/webui" run test:e2e -- first_minute >"$work/page.log" 2>&1 ||
+    { cat "$work/page.log" >&2; fail 'the page'; }
+}
+
+version=$(sed -nE 's/^project\(tensor-trace VERSION ([0-9.]+).*/\1/p' "$tree/CMakeLists.txt")
+
+# --- tests --------------------------------------------------------------------
+
+test_checksums() { (cd "$output" && sha256sum --check --quiet SHA256SUMS) || fail 'checksums'; }
+
+# Two suites that are older than that of the build. The folder's name has a space and a colon.
+check_archive() {
+  system "$1" ''
+  unpack_archive '/srv/a folder: mine'
+  check_tt "$bin/tt"
+  # A link, as in ~/.local/bin, and a relative path.
+  ln -s "$bin/tt" "$root/tmp/trace"
+  rm "$root/tmp/trace"
+  mkdir "$root/tmp/bin"
+  ln -s "$bin/tt" "$root/tmp/bin/tt"
+  [[ $(as_user env PATH=/tmp/bin:/usr/bin:/bin tt --version) == "tt $version" ]] || fail 'through a link'
+  [[ $(as_user env --chdir="$bin" ./tt --version) == "tt $version" ]] || fail 'a relative path'
+  # Executes itself.
+  as_user "$bin/tt" memory --try --json >/tmp/null 2>"$work/log" || fail "tt memory --try: $(cat "$work/log")"
+  # Another llama.cpp in LD_LIBRARY_PATH is not used.
+  : >"$root/tmp/libllama.so.0"
+  as_user env LD_LIBRARY_PATH=/tmp "$bin/tt" --version >/dev/null || fail 'with LD_LIBRARY_PATH'
+  check_server "$bin/tt-server"
+  #check_page "$bin/tt-server"
+}
+test_archive_bullseye() { check_archive bullseye; }
+test_archive_bookworm() { check_archive bookworm; }
+
+# A missing file is named.
+test_incomplete_archive() {
+  local folder=$work/incomplete message
+  mkdir "$folder"
+  built cmake -E chdir "$folder" cmake -E tar xf "$(compgen -G "$output/tensor-trace-*.tar.zst")"
+  rm "$folder"/*/lib/tensor-trace/ld.so
+  message=$("$folder"/*/bin/tt --version 2>&1) && fail 'started without its loader'
+  [[ $message == *'ld.so: cannot be opened; unpack the whole archive'* ]] || fail "$message"
+}
+
+# tt from the archive starts within 50 ms more than that of the build: medians of 40 starts in turns.
+test_start_time() {
+  local folder=$work/start
+  mkdir "$folder"
+  built cmake -E chdir "$folder" cmake -E tar xf "$(compgen -G "$output/tensor-trace-*.tar.zst")"
+  built python3 - "$tree/build/release/bin/tt" "$folder"/*/bin/tt <<'PYTHON' || fail 'the archive starts too slowly'
+import statistics, subprocess, sys, time
+
+times = {program: [] for program in sys.argv[1:]}
+for _ in range(40):
+    for program in times:
+        began = time.perf_counter()
+        subprocess.run([program, "--version"], check=True, stdout=subprocess.DEVNULL)
+        times[program].append(1000 * (time.perf_counter() - began))
+build, archive = (statistics.median(of) for of in times.values())
+print(f"tt --version: build {build:.1f} ms, archive {archive:.1f} ms", file=sys.stderr)
+sys.exit(archive - build >= 50)
+PYTHON
+}
+
+# The Debian package in a system that has its dependencies; the wheel in a virtual environment.
+test_deb() {
+  local deb depends wheel file
+  deb=$(compgen -G "$output/*.deb")
+  wheel=$(compgen -G "$output/*.whl")
+  depends=$(built dpkg-deb -f "$deb" Depends | sed -E 's/ \([^)]*\)//g; s/, /,/g')
+  system forky "$depends,lintian,man-db,python3-matplotlib,python3-pandas,python3-venv"
+  cp "$deb" "$wheel" "$root/srv/"
+  chroot "$root" sh -c 'dpkg --install /srv/*.deb' >"$work/log" 2>&1 || { cat "$work/log" >&2; fail 'dpkg'; }
+  as_user lintian --no-cfg --fail-on error,warning --info "/srv/${deb##*/}" >"$work/log" 2>&1 ||
+    { cat "$work/log" >&2; fail 'lintian'; }
+  cat "$work/log" >&2
+  check_tt tt
+  check_server tt-server
+  check_page tt-server
+  for file in share/bash-completion/completions/tt share/zsh/site-functions/_tt \
+    share/fish/vendor_completions.d/tt.fish lib/systemd/system/tensor-trace.service \
+    share/doc/tensor-trace/docs/operation.md; do
+    [[ -s $root/usr/$file ]] || fail "there is no /usr/$file"
+  done
+  grep -q '^ExecStart=/usr/bin/tt-server$' "$root/usr/lib/systemd/system/tensor-trace.service" || fail 'the unit'
+  # man is silent about its pages, and they have each verb and option.
+  for file in tt tt-server; do
+    [[ -z $(as_user env MANWIDTH=80 man --warnings -E UTF-8 -l "/usr/share/man/man1/$file.1.gz" 2>&1 >/dev/null) ]] ||
+      fail "man $file has warnings"
+    as_user env MANWIDTH=200 man "$file" >"$root/tmp/$file.txt"
+  done
+  for file in $(as_user tt --help | sed -nE 's/^  ([a-z-]+) .*/\1/p'); do
+    grep -q "^   tt $file" "$root/tmp/tt.txt" || fail "man tt has no $file"
+  done
+  [[ $(grep -c '^       .*--' "$root/tmp/tt-server.txt") -gt 50 ]] || fail 'man tt-server has no options'
+  # The wheel, without an index: what it needs is installed.
+  as_user sh -c "python3 -m venv --system-site-packages /tmp/venv &&
+    /tmp/venv/bin/pip --no-cache-dir --disable-pip-version-check install --quiet --no-index /srv/${wheel##*/}" >&2 ||
+    fail 'the wheel cannot be installed'
+  as_user env MPLCONFIGDIR=/tmp /tmp/venv/bin/python3 -c '
+import tensor_trace as tt
+session = tt.open("/tmp/s.ttrace")
+assert session.reader and len(session.accesses()) > 1000
+assert session._extension is not None
+assert session.sql("SELECT count(*) AS n FROM access")["n"][0] == len(session.accesses())
+assert tt.record(None, "Once", "/tmp/r.ttrace", n_predict=4).info' || fail 'the Python package'
+}
+
+# The image: what the last stage of docker/Dockerfile has, without Docker.
+test_image() {
+  local health bytes
+  system forky busybox-static
+  local system=$root
+  root=$work/image
+  mkdir -p "$root"/{bin,opt,proc,dev,tmp,sessions}
+  cp "$system/bin/busybox" "$root/bin/"
+  chroot "$root" /bin/busybox --install -s /bin
+  built cmake -E chdir "$root/opt" cmake -E tar xf "$(compgen -G "$output/tensor-trace-*.tar.zst")"
+  mv "$root"/opt/tensor-trace-* "$root/opt/tensor-trace"
+  bytes=$(du -s --apparent-size -B1 "$root" | cut -f1)
+  say "the image has $((bytes / 1000000)) MB"
+  ((bytes <= 150000000)) || fail 'the image has more than 150 MB'
+  mount --bind "$root" "$root"
+  mount -t proc proc "$root/proc"
+  mount --rbind /dev "$root/dev"
+  mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+  start_server /opt/tensor-trace/bin/tt-server
+  health=$(sed -nE 's/^ +CMD (wget .*)/\1/p' "$tree/docker/Dockerfile")
+  [[ -n $health ]] || fail 'docker/Dockerfile has no health check'
+  as_user TT_PORT="${address##*:}" sh -c "$health" || fail 'the health check'
+  ! as_user TT_PORT=9 sh -c "$health" 2>/dev/null || fail 'the health check of a server that does not run'
+  stop_server
+}
+
+if (($# == 0)); then
+  mapfile -t tests < <(declare -F | sed -n 's/^declare -f test_//p')
+  set -- "${tests[@]}"
+fi
+for name in "$@"; do
+  declare -F "test_$name" >/dev/null || fail "there is no test $name"
+  began=$SECONDS
+  (
+    trap '[[ -z $server ]] || kill "$server"' EXIT
+    "test_$name"
+  ) || exit $?
+  say "passed: $name ($((SECONDS - began)) s)"
+done
