@@ -31,11 +31,11 @@ class Help:
         self.description = ""
         self.usage: list[str] = []
         self.sections: dict[str, list[tuple[str, str]]] = {}
-        self.example: list[str] = []
+        self.footer: list[str] = []
         section: list[tuple[str, str]] | None = None
         for line in lines:
-            if self.example or line.startswith("Example: "):
-                self.example.append(line.removeprefix("Example: "))
+            if self.footer or (section and line and not line.startswith(" ") and line[-1] != ":"):
+                self.footer.append(line)
             elif re.match(r"tt(-server)?( |$)", line):
                 self.usage.append(line)
             elif re.match(r"[A-Za-z].*:$", line) and self.usage:
@@ -65,20 +65,21 @@ def item(head: str, text: str) -> str:
     return f".TP\n.B {roff(head)}\n{roff(text)}.\n"
 
 
-def items(help: Help, leave_out: set[str] = set()) -> str:
+def items(help: Help, *leave_out: str) -> str:
     out = ""
     for name, rows in help.sections.items():
         if name in leave_out:
             continue
         if name not in ("OPTIONS", "POSITIONALS"):
             out += f".PP\n.I {roff(name)}\n"
-        out += "".join(item(head, text) for head, text in rows)
+        out += "".join(item(head, text) for head, text in rows if head not in leave_out)
     return out
 
 
-def example(help: Help) -> str:
-    lines = [line.strip() for line in help.example if line.strip()]
-    return ".PP\nExample:\n.PP\n.nf\n.RS\n" + "".join(roff(line) + "\n" for line in lines) + ".RE\n.fi\n"
+def footer(help: Help) -> str:
+    """Examples, as they are."""
+    lines = [roff(line) + "\n" for line in help.footer if line]
+    return ".PP\n.nf\n" + "".join(lines) + ".fi\n"
 
 
 def rules(document: str) -> str:
@@ -98,7 +99,7 @@ def rules(document: str) -> str:
 def page(name: str, help: Help, version: str, body: str) -> str:
     description = help.description.rstrip(".")
     return (
-        f'.TH {name.upper()} 1 "" "tensor-trace {version}" "User Commands"\n'
+        f'.TH {name.upper()} 1 "" "tensor-trace {version}" "User Commands"\n.ad l\n.nh\n'
         f".SH NAME\n{roff(name)} \\- {roff(description[0].lower() + description[1:])}\n"
         ".SH SYNOPSIS\n" + "".join(f".B {roff(line)}\n.br\n" for line in help.usage) + body
     )
@@ -109,12 +110,13 @@ def tt_page(tt: str, version: str, document: str) -> str:
     body = (
         ".SH DESCRIPTION\nThe recording of one request is a session, one file. tt records and reads "
         "sessions without a server. Each verb has its own options.\n"
-        ".SH OPTIONS\n" + items(top, {"SUBCOMMANDS"}) + ".SH VERBS\n"
+        ".SH OPTIONS\n" + items(top, "SUBCOMMANDS") + ".SH VERBS\n"
     )
     for verb, _ in top.sections["SUBCOMMANDS"]:
         help = Help(help_of(tt, "help", verb))
-        body += f".SS {roff(help.usage[0])}\n{roff(help.description.rstrip('.'))}.\n" + items(help)
-        body += example(help)
+        body += f".SS {roff(help.usage[0])}\n{roff(help.description.rstrip('.'))}.\n"
+        body += items(help, "-h, --help")
+        body += footer(help)
     return page("tt", top, version, body + rules(document) + ".SH SEE ALSO\n.BR tt\\-server (1)\n")
 
 
