@@ -122,13 +122,15 @@ Loader map_loader() {
     const int protection = protection_of(*segment);
     const std::uintptr_t begin = base + segment->p_vaddr, begin_page = page_of(begin);
     const std::uintptr_t from_file = begin + segment->p_filesz, all = begin + segment->p_memsz;
-    map(begin_page, from_file - begin_page, protection, MAP_FIXED, file, page_of(segment->p_offset));
+    map(begin_page, from_file - begin_page, protection, MAP_FIXED, file,
+        page_of(segment->p_offset));
     if (all == from_file) continue;
     // The rest of the last page of the file, and whole pages after it, are zero.
     const std::uintptr_t next_page = page_of(from_file + kPage - 1);
     for (std::uintptr_t at = from_file; at < next_page && at < all; ++at)
-      *reinterpret_cast<volatile char*>(at) = 0;
-    if (all > next_page) map(next_page, all - next_page, protection, MAP_FIXED | MAP_ANONYMOUS, -1, 0);
+      *reinterpret_cast<volatile char*>(at) = 0;  // NOLINT(performance-no-int-to-ptr)
+    if (all > next_page)
+      map(next_page, all - next_page, protection, MAP_FIXED | MAP_ANONYMOUS, -1, 0);
   }
   call(SYS_close, static_cast<std::uintptr_t>(file));
   return {.entry = base + elf.e_entry, .headers = base + elf.e_phoff, .header_count = elf.e_phnum};
@@ -146,7 +148,9 @@ extern "C" [[noreturn, gnu::used]] void launch(std::uintptr_t* stack) {
 
   const std::uintptr_t count = stack[0];
   const std::uintptr_t* const arguments = stack + 1;
-  const std::uintptr_t own[] = {address(loader_path), address("--library-path"), address("$ORIGIN"),
+  const std::uintptr_t own[] = {address(loader_path),
+                                address("--library-path"),
+                                address("$ORIGIN"),
                                 address("--argv0"),
                                 count > 0 ? arguments[0] : address(program_path),
                                 address(program_path)};
@@ -154,7 +158,8 @@ extern "C" [[noreturn, gnu::used]] void launch(std::uintptr_t* stack) {
   const std::size_t rest = count > 0 ? count - 1 : 0;
   const std::uintptr_t* const variables = arguments + count + 1;
   const std::uintptr_t* auxiliary = variables;
-  while (*auxiliary++ != 0) {}
+  while (*auxiliary++ != 0) {
+  }
   const std::uintptr_t* end = auxiliary;
   while (end[0] != AT_NULL) end += 2;
   end += 2;
@@ -171,11 +176,21 @@ extern "C" [[noreturn, gnu::used]] void launch(std::uintptr_t* stack) {
   for (const std::uintptr_t* pair = auxiliary; pair < end; pair += 2) {
     *out++ = pair[0];
     switch (pair[0]) {
-      case AT_PHDR: *out++ = loader.headers; break;
-      case AT_PHNUM: *out++ = loader.header_count; break;
-      case AT_ENTRY: *out++ = loader.entry; break;
-      case AT_BASE: *out++ = 0; break;
-      default: *out++ = pair[1]; break;
+      case AT_PHDR:
+        *out++ = loader.headers;
+        break;
+      case AT_PHNUM:
+        *out++ = loader.header_count;
+        break;
+      case AT_ENTRY:
+        *out++ = loader.entry;
+        break;
+      case AT_BASE:
+        *out++ = 0;
+        break;
+      default:
+        *out++ = pair[1];
+        break;
     }
   }
   // rdx: a function to call at exit; none.

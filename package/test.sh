@@ -175,8 +175,6 @@ check_archive() {
   unpack_archive '/srv/a folder: mine'
   check_tt "$bin/tt"
   # A link, as in ~/.local/bin, and a relative path.
-  ln -s "$bin/tt" "$root/tmp/trace"
-  rm "$root/tmp/trace"
   mkdir "$root/tmp/bin"
   ln -s "$bin/tt" "$root/tmp/bin/tt"
   [[ $(as_user env PATH=/tmp/bin:/usr/bin:/bin tt --version) == "tt $version" ]] || fail 'through a link'
@@ -199,7 +197,7 @@ test_incomplete_archive() {
   mkdir "$folder"
   built cmake -E chdir "$folder" cmake -E tar xf "$(compgen -G "$output/tensor-trace-*.tar.zst")"
   rm "$folder"/*/lib/tensor-trace/ld.so
-  message=$("$folder"/*/bin/tt --version 2>&1) && fail 'started without its loader'
+  message=$(env "$folder"/*/bin/tt --version 2>&1) && fail 'started without its loader'
   [[ $message == *'ld.so: cannot be opened; unpack the whole archive'* ]] || fail "$message"
 }
 

@@ -122,7 +122,8 @@ std::string backend_folder() {
   constexpr std::string_view kName = "libggml.so.";
   const std::string name = path.filename();
   if (!name.starts_with(kName)) return {};
-  const std::string version = name.substr(kName.size(), name.find('.', kName.size()) - kName.size());
+  const std::string version =
+      name.substr(kName.size(), name.find('.', kName.size()) - kName.size());
   const std::filesystem::path folder = path.parent_path() / "ggml" / ("backends" + version);
   std::error_code none;
   return std::filesystem::is_directory(folder, none) ? folder.string() : std::string();
