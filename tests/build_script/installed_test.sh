@@ -28,6 +28,11 @@ extension=$(find "$work/prefix" -name 'tensor_trace.so')
 for file in bash-completion/completions/tt zsh/site-functions/_tt fish/vendor_completions.d/tt.fish; do
   [[ -s $work/prefix/share/$file ]] || fail "there is no share/$file"
 done
+for page in tt tt-server; do
+  [[ $(zcat "$work/prefix/share/man/man1/$page.1.gz") == ".TH ${page^^} 1 "* ]] || fail "there is no man page $page"
+done
+grep -qx "ExecStart=$work/prefix/bin/tt-server" "$work/prefix/lib/systemd/system/tensor-trace.service" ||
+  fail 'the unit starts another program'
 wheel=$(find "$work/prefix/share/tensor-trace/python" -name 'tensor_trace-*-py3-none-any.whl')
 [[ -n $wheel ]] || fail 'there is no Python package'
 # It finds the extension through tt on the PATH, and both read the same.

@@ -370,6 +370,19 @@ test_install_goes_to_the_prefix() {
   contains "$(cat "$calls")" "cmake --install $tree/build/release --prefix $work/prefix"
 }
 
+test_package_builds_and_then_packs() {
+  inside
+  mkdir "$tree/package"
+  printf '#!/bin/bash\necho "packed: $*"\n' >"$tree/package/package.sh"
+  chmod +x "$tree/package/package.sh"
+  contains "$("$tree/tt" package 2>&1)" "packed: $tree/build/release $tree/build/package"
+  [[ -x $tree/build/release/bin/tt ]] || fail 'nothing was built'
+  fails "$tree/tt" package --tset
+  contains "$output" "unknown argument '--tset'"
+  fails "$tree/tt" package --test
+  contains "$output" 'outside of the build environment'
+}
+
 test_unknown_preset_lists_the_presets() {
   inside
   fails "$tree/tt" build fast
