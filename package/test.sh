@@ -236,7 +236,7 @@ test_deb() {
   check_tt tt
   check_server tt-server
   check_page tt-server
-  for file in share/bash-completion/completions/tt share/zsh/site-functions/_tt \
+  for file in share/bash-completion/completions/tt share/zsh/vendor-completions/_tt \
     share/fish/vendor_completions.d/tt.fish lib/systemd/system/tensor-trace.service \
     share/doc/tensor-trace/docs/operation.md; do
     [[ -s $root/usr/$file ]] || fail "there is no /usr/$file"
