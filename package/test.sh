@@ -249,9 +249,11 @@ test_deb() {
     as_user env MANWIDTH=200 man "$file" >"$root/tmp/$file.txt"
   done
   for file in $(as_user tt --help | sed -nE 's/^  ([a-z-]+) .*/\1/p'); do
-    grep -q "^   tt $file" "$root/tmp/tt.txt" || fail "man tt has no $file"
+    grep -q "^ *tt $file " "$root/tmp/tt.txt" || fail "man tt has no $file"
   done
-  [[ $(grep -c '^       .*--' "$root/tmp/tt-server.txt") -gt 50 ]] || fail 'man tt-server has no options'
+  for file in $(as_user tt-server --help | sed -nE 's/^ +(-.,)? +(--[a-z-]+).*/\2/p'); do
+    grep -Eq "^ {5,7}(-.*)?$file" "$root/tmp/tt-server.txt" || fail "man tt-server has no $file"
+  done
   # The wheel, without an index: what it needs is installed.
   as_user sh -c "python3 -m venv --system-site-packages /tmp/venv &&
     /tmp/venv/bin/pip --no-cache-dir --disable-pip-version-check install --quiet --no-index /srv/${wheel##*/}" >&2 ||
