@@ -264,7 +264,7 @@ session = tt.open("/tmp/s.ttrace")
 assert session.reader and len(session.accesses()) > 1000
 assert session._extension is not None
 assert session.sql("SELECT count(*) AS n FROM access")["n"][0] == len(session.accesses())
-assert tt.record(None, "Once", "/tmp/r.ttrace", n_predict=4).info' || fail 'the Python package'
+assert tt.record("/usr/share/tensor-trace/pocket.gguf", "Once", "/tmp/r.ttrace", n_predict=4).info' || fail 'the Python package'
 }
 
 # The image: what the last stage of docker/Dockerfile has, without Docker.
