@@ -21,6 +21,7 @@ fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
 # do not exist.
 if [[ ${1:-} != inside ]]; then
   [[ $(id -u) == 0 ]] || fail 'package/test.sh needs root: it sets up minimal systems'
+  command -v mmdebstrap >/dev/null || fail 'package/test.sh needs mmdebstrap: apt-get install mmdebstrap'
   work=$(mktemp -d)
   trap 'rm -rf --one-file-system -- "$work"' EXIT
   chmod 755 "$work"

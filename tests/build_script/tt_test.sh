@@ -48,12 +48,12 @@ test_help_and_clean_need_no_environment() {
 # TT_CACHE=/a/larger/disk, which has other files, too.
 test_clean_all_removes_only_its_own_folders() {
   local id=0123456789ab
-  mkdir -p "$cache/ccache/0" "$cache/npm/x" "$cache/root-$id/usr" "$TT_CACHE/ccache" "$TT_CACHE/npm" \
+  mkdir -p "$cache/ccache/0" "$cache/npm/x" "$cache/systems" "$cache/root-$id/usr" "$TT_CACHE/ccache" "$TT_CACHE/npm" \
     "$TT_CACHE/root-$id" "$TT_CACHE/root-mine" "$cache/root-mine" "$work/models"
   : >"$cache/root-$id.lock"
   ln -s "$work/models" "$cache/models"
   "$tree/tt" clean --all 2>/dev/null
-  [[ ! -e $cache/ccache && ! -e $cache/npm && ! -e $cache/root-$id ]] || fail "left: $(ls "$cache")"
+  [[ ! -e $cache/ccache && ! -e $cache/npm && ! -e $cache/systems && ! -e $cache/root-$id ]] || fail "left: $(ls "$cache")"
   [[ -d $TT_CACHE/ccache && -d $TT_CACHE/npm && -d $TT_CACHE/root-$id && -d $TT_CACHE/root-mine &&
     -d $cache/root-mine && -d $cache/models/ ]] || fail 'a folder of another program was removed'
 }
