@@ -2,6 +2,7 @@
 # package.sh BUILD OUTPUT: makes, from the release build in the folder BUILD, in the folder OUTPUT:
 #
 #   tensor-trace-VERSION-linux-x86_64.tar.zst   runs on any x86-64 Linux, from any folder
+#   tensor-trace-VERSION-linux-x86_64.tar.gz    the same, larger, for systems without zstd
 #   tensor-trace_VERSION_amd64.deb              for the Debian suite of the build environment
 #   tensor_trace-VERSION-py3-none-any.whl       the Python package
 #   SHA256SUMS                                  their checksums
@@ -76,11 +77,12 @@ make_archive() {
   # One time for all files, that of the newest program: the server keeps results of the same build
   # only, which it recognizes by the time of its file.
   tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mode=u+w,go=u-w \
-    --mtime="@$(stat -c %Y "${programs[@]}" | sort -n | tail -n 1)" -c "$name" |
-    node -e 'const { constants, createZstdCompress } = require("node:zlib");
+    --mtime="@$(stat -c %Y "${programs[@]}" | sort -n | tail -n 1)" -cf "$work/$name.tar" "$name"
+  gzip -9 -n <"$work/$name.tar" >"$output/$name.tar.gz"
+  node <"$work/$name.tar" >"$output/$name.tar.zst" \
+    -e 'const { constants, createZstdCompress } = require("node:zlib");
       const level = { [constants.ZSTD_c_compressionLevel]: 19, [constants.ZSTD_c_windowLog]: 27 };
-      process.stdin.pipe(createZstdCompress({ params: level })).pipe(process.stdout);' \
-      >"$output/$name.tar.zst"
+      process.stdin.pipe(createZstdCompress({ params: level })).pipe(process.stdout);'
 }
 
 # --- the Debian package -------------------------------------------------------
