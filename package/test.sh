@@ -170,6 +170,15 @@ version=$(sed -nE 's/^project\(tensor-trace VERSION ([0-9.]+).*/\1/p' "$tree/CMa
 
 test_checksums() { (cd "$output" && sha256sum --check --quiet SHA256SUMS) || fail 'checksums'; }
 
+# The commands of the README name these files.
+test_readme() {
+  local name
+  while read -r name; do
+    [[ -s $output/$name ]] || fail "README.md names $name"
+  done < <(grep -oE 'tensor[-_]trace[-_][0-9.]+[-_][a-z0-9_-]+\.(tar\.zst|deb|whl)' "$tree/README.md" | sort -u)
+  grep -q "tensor-trace-$version-linux-x86_64.tar.zst" "$tree/README.md" || fail "README.md does not name the archive"
+}
+
 # Two suites that are older than that of the build. The folder's name has a space and a colon.
 check_archive() {
   system "$1" ''
