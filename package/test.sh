@@ -185,8 +185,8 @@ check_archive() {
   unpack_archive '/srv/a folder: mine'
   check_tt "$bin/tt"
   # The other archive has the same files. The system unpacks it with what it has.
-  cp "$output"/tensor-trace-*.tar.gz "$root/tmp/"
-  as_user sh -c "cd /tmp && tar xf tensor-trace-*.tar.gz && rm tensor-trace-*.tar.gz"
+  cp "$output"/tensor-trace-*.tar.gz "$root/srv/"
+  as_user sh -c "cd /tmp && tar xf /srv/tensor-trace-*.tar.gz" || fail 'tar'
   diff -r "$root/tmp"/tensor-trace-* "$root${bin%/bin}" || fail 'the archives differ'
   # A link, as in ~/.local/bin, and a relative path.
   mkdir "$root/tmp/bin"
