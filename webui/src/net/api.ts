@@ -130,6 +130,13 @@ export function createApi(whileBusy: WhileBusy) {
       }),
     conditions: (session: string, signal?: AbortSignal) =>
       get(`sessions/${id(session)}/conditions`, wire.conditions, { signal }),
+    // An analysis of a session: `path` below its address.
+    analysis: <T>(
+      session: string,
+      path: string,
+      check: Check<T>,
+      query: CallOptions['query'] = {},
+    ) => get(`sessions/${id(session)}/${path}`, check, { query }),
     findings: (session: string, signal?: AbortSignal) =>
       get(`sessions/${id(session)}/findings`, wire.findings, { signal }),
     sequentiality: (session: string, query: wire.SequentialityQuery, signal?: AbortSignal) =>

@@ -334,3 +334,112 @@ export interface QueryRows {
 const cells: Check<readonly (string | number | null)[]> = (v, path) =>
   list((cell: unknown) => cell as string | number | null)(v, path);
 export const queryRows = object<QueryRows>({ columns: list(str), rows: list(cells) });
+
+// ---- Analyses: the charts check what they draw ---------------------------------------------
+
+export type HotCold = Schemas['HotCold'];
+export type RouterDetail = Schemas['RouterDetail'];
+export type ExpertCaches = Schemas['ExpertCaches'];
+export type HeadWeight = Schemas['HeadWeight'];
+export type KvStep = Schemas['KvStep'];
+export type Compression = Schemas['Compression'];
+export type AccessPattern = Pick<Schemas['AccessPattern'], 'prediction'>;
+export type Checked = Schemas['Validation'];
+export type Raster = Schemas['Raster'];
+
+export const hot = object<HotCold>({
+  total: num,
+  rows: list(object<HotCold['rows'][number]>({ name: str, all: sums, heat: str, size_bytes: num })),
+});
+const saved = object<Schemas['SavedReads']>({ reads_saved: num, bytes_saved: num });
+export const reuse = object<Reuse>({
+  bytes_read: num,
+  distinct_bytes: num,
+  distances: list(object<Reuse['distances'][number]>({ from_bytes: num, reads: num, bytes: num })),
+  curve: list(
+    object<Reuse['curve'][number]>({ capacity_bytes: num, lru: saved, belady: saved, pin: saved }),
+  ),
+});
+const usedExperts = list(object<Router['used'][number]>({ expert: num, choices: num, share: num }));
+const router = { experts: num, tokens: num, choices: num, entropy_bits: num, used: usedExperts };
+export type Experts = { readonly routers: readonly Router[] };
+export const experts = object<Experts>({ routers: list(object<Router>(router)) });
+export const expertLayer = object<RouterDetail>({
+  ...router,
+  pairs: list(object<RouterDetail['pairs'][number]>({ a: num, b: num, together: num, lift: num })),
+});
+const hits = object<Schemas['CacheHits']>({ lru: num, lfu: num, pinned: num, belady: num });
+const layouts = object<Schemas['CacheLayouts']>({ layers: hits, pool: hits });
+export const expertCaches = object<ExpertCaches>({
+  counted: num,
+  rows: list(
+    object<ExpertCaches['rows'][number]>({ slots: num, recorded: layouts, control: layouts }),
+  ),
+});
+export type Heads = {
+  readonly heads: number;
+  readonly kv_heads: number;
+  readonly weights: readonly HeadWeight[];
+};
+export const heads = object<Heads>({
+  heads: num,
+  kv_heads: num,
+  weights: list(
+    object<HeadWeight>({
+      name: str,
+      role: str,
+      heads: list(object<HeadWeight['heads'][number]>({ head: num, offset: num, bytes_read: num })),
+    }),
+  ),
+});
+export type Kv = { readonly total: number; readonly steps: readonly KvStep[] };
+export const kv = object<Kv>({
+  total: num,
+  steps: list(
+    object<KvStep>({
+      step: num,
+      state_read: num,
+      state_written: num,
+      layers: list(
+        object<KvStep['layers'][number]>({ fresh: num, cached: num, other: num, written: num }),
+      ),
+    }),
+  ),
+});
+export const determinism = object<Determinism>({
+  pairs: num,
+  identical: num,
+  same_weights: num,
+  first_differences: list(
+    object<Determinism['first_differences'][number]>({
+      cause: str,
+      step: num,
+      op: num,
+      tensor_name: str,
+    }),
+  ),
+});
+export const accessPattern = object<AccessPattern>({
+  prediction: object<AccessPattern['prediction']>({ accuracy: num, reads: num, right: num }),
+});
+export const checked = object<Checked>({
+  passed: bool,
+  verdict: str,
+  checks: list(
+    object<Checked['checks'][number]>({ check: str, verdict: str, items_checked: num, wrong: num }),
+  ),
+});
+const compressionSum = { bytes: num, bits_per_weight: num };
+export const compression = object<Compression>({
+  total: object<Compression['total']>(compressionSum),
+  types: list(object<Compression['types'][number]>({ type: str, ...compressionSum })),
+  layers: list(object<Compression['layers'][number]>({ layer: nullable(num), ...compressionSum })),
+  components: list(
+    object<Compression['components'][number]>({ component: str, ...compressionSum }),
+  ),
+});
+export const raster = object<Raster>({
+  x: pictureAxis,
+  y: pictureAxis,
+  cells: list(list(num)),
+});

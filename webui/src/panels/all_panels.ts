@@ -57,6 +57,14 @@ export const PANELS: readonly Panel[] = [
     body: table,
   },
   {
+    id: 'analytics',
+    title: 'Analytics',
+    needs: 'steps',
+    about:
+      'The session in charts: where time and bytes go, how near the ops come to the memory of the machine, what memory would help, experts, attention, checks; a click selects in every view, a drag selects a range.',
+    body: lazy(async () => (await import('./analytics/AnalyticsPanel')).AnalyticsPanel),
+  },
+  {
     id: 'budget',
     title: 'Memory budget',
     needs: 'nothing',

@@ -1,0 +1,435 @@
+// From a table to shapes: where everything of a chart is, in pixels. Painting has no decisions left.
+// Pure functions; `measure` is the width of a text.
+import { everyNth, logTicks, ticks } from './ticks';
+import { formatValue, isOrdered, labelOf, type ChartTable, type Series, type Unit } from './table';
+
+export type Kind = 'bar' | 'stacked' | 'share' | 'line' | 'pie' | 'heat' | 'points';
+
+// 0..: a colour of the series. heat: 0..1 on the scale of the heat map.
+export type Tone =
+  | { readonly is: 'series'; readonly n: number }
+  | { readonly is: 'heat'; readonly at: number }
+  | { readonly is: 'text' | 'dim' | 'line' | 'mark' };
+
+export type Shape =
+  | { readonly is: 'rect'; readonly x: number; readonly y: number; readonly w: number; readonly h: number; readonly tone: Tone }
+  | { readonly is: 'path'; readonly points: readonly (readonly [number, number])[]; readonly tone: Tone; readonly dashed?: true }
+  | { readonly is: 'arc'; readonly x: number; readonly y: number; readonly r: number; readonly from: number; readonly to: number; readonly tone: Tone }
+  | { readonly is: 'dot'; readonly x: number; readonly y: number; readonly r: number; readonly tone: Tone }
+  | { readonly is: 'text'; readonly x: number; readonly y: number; readonly text: string; readonly align: 'start' | 'middle' | 'end'; readonly tone: Tone }; // prettier-ignore
+
+export interface Box {
+  readonly x: number;
+  readonly y: number;
+  readonly w: number;
+  readonly h: number;
+}
+
+// A part that the pointer and the keyboard can reach.
+export interface Item {
+  readonly row: number;
+  readonly series: number | null; // null: all of the row
+  readonly box: Box;
+  readonly angles?: readonly [number, number]; // of a pie
+}
+
+export interface Scene {
+  readonly width: number;
+  readonly height: number;
+  readonly plot: Box;
+  readonly shapes: readonly Shape[];
+  readonly items: readonly Item[];
+  readonly across: boolean; // rows follow each other from left to right: a range can be brushed
+}
+
+export interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+type Measure = (text: string) => number;
+
+const LINE = { is: 'line' } as const;
+const DIM = { is: 'dim' } as const;
+const MARK = { is: 'mark' } as const;
+const TEXT = { is: 'text' } as const;
+const LABEL_H = 16; // pixels that a name needs
+const BOTTOM = 20;
+const TOP = 8;
+const RIGHT = 10;
+const MAX_GUTTER = 0.42; // of the width
+export const SERIES_COLOURS = 8;
+const series = (n: number): Tone => ({ is: 'series', n: n % SERIES_COLOURS });
+
+const largest = (lists: readonly Series[]): number =>
+  lists.reduce((max, { values }) => values.reduce<number>((m, v) => Math.max(m, v ?? 0), max), 0);
+
+export function sceneOf(table: ChartTable, kind: Kind, size: Size, measure: Measure): Scene {
+  switch (kind) {
+    case 'pie':
+      return pie(table, size);
+    case 'heat':
+      return heat(table, size, measure);
+    case 'points':
+      return points(table, size, measure);
+    case 'line':
+      return columns(table, 'line', size, measure);
+    case 'bar':
+    case 'stacked':
+    case 'share':
+      return isOrdered(table)
+        ? columns(table, kind, size, measure)
+        : bars(table, kind, size, measure);
+  }
+}
+
+// ---- Names at an axis -----------------------------------------------------------------
+
+// The longest beginning of a text that fits, with an ellipsis.
+function fitted(text: string, width: number, measure: Measure): string {
+  if (measure(text) <= width) return text;
+  let low = 0;
+  let high = text.length;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (measure(`${text.slice(0, middle)}…`) <= width) low = middle;
+    else high = middle - 1;
+  }
+  return `${text.slice(0, low)}…`;
+}
+
+const gutterOf = (names: readonly string[], size: Size, measure: Measure): number =>
+  Math.min(
+    MAX_GUTTER * size.width,
+    10 + names.reduce((max, name) => Math.max(max, measure(name)), 0),
+  );
+
+const unitOf = (table: ChartTable): Unit => table.series[0]?.unit ?? 'number';
+
+// ---- Bars with names at the left ------------------------------------------------------
+
+function bars(
+  table: ChartTable,
+  kind: 'bar' | 'stacked' | 'share',
+  size: Size,
+  measure: Measure,
+): Scene {
+  const { keys, series: all } = table;
+  const labels = keys.map((_, row) => labelOf(table, row));
+  const gutter = gutterOf(labels, size, measure);
+  const plot = { x: gutter, y: TOP, w: size.width - gutter - RIGHT, h: size.height - TOP - BOTTOM };
+  const unit = kind === 'share' ? 'share' : unitOf(table);
+  const sumOf = (row: number): number => all.reduce((sum, one) => sum + (one.values[row] ?? 0), 0);
+  const most = Math.max(
+    kind === 'bar' ? largest(all) : Math.max(...keys.map((_, row) => sumOf(row)), 0),
+    ...(table.marks ?? []).map(({ value }) => value),
+  );
+  const at = kind === 'share' ? [0, 0.25, 0.5, 0.75, 1] : ticks(most, unit, Math.max(2, plot.w / 90)); // prettier-ignore
+  const end = at.at(-1) ?? 1;
+  const shapes: Shape[] = grid(at, unit, plot, (value) => [
+    plot.x + (value / end) * plot.w,
+    'across',
+  ]);
+  const items: Item[] = [];
+  const slot = plot.h / Math.max(1, keys.length);
+  const nth = everyNth(keys.length, plot.h, LABEL_H);
+  const gap = Math.min(6, slot * 0.25);
+  keys.forEach((_, row) => {
+    const y = plot.y + row * slot;
+    if (row % nth === 0)
+      shapes.push({ is: 'text', x: gutter - 6, y: y + slot / 2, text: fitted(labels[row] ?? '', gutter - 10, measure), align: 'end', tone: DIM }); // prettier-ignore
+    let from = plot.x;
+    const total = sumOf(row);
+    const each = (slot - gap) / (kind === 'bar' ? Math.max(1, all.length) : 1);
+    all.forEach((one, n) => {
+      const value = one.values[row];
+      if (value === null || value === undefined) return;
+      const part = kind === 'share' ? (total > 0 ? value / total : 0) : value / end;
+      const w = part * plot.w;
+      const box =
+        kind === 'bar'
+          ? { x: plot.x, y: y + gap / 2 + n * each, w, h: Math.max(1, each - 1) }
+          : { x: from, y: y + gap / 2, w, h: each };
+      if (kind !== 'bar') from += w;
+      shapes.push({ is: 'rect', ...box, tone: series(n) });
+      items.push({ row, series: n, box: { ...box, w: Math.max(box.w, kind === 'bar' ? plot.w : 2) } }); // prettier-ignore
+    });
+  });
+  for (const { name, value } of table.marks ?? []) {
+    const x = plot.x + (value / end) * plot.w;
+    shapes.push({ is: 'path', points: [[x, plot.y], [x, plot.y + plot.h]], tone: MARK, dashed: true }); // prettier-ignore
+    shapes.push({ is: 'text', x: x - 4, y: plot.y + 7, text: name, align: 'end', tone: TEXT });
+  }
+  return { ...size, plot, shapes, items, across: false };
+}
+
+// The lines of an axis of numbers with their values.
+function grid(
+  at: readonly number[],
+  unit: Unit,
+  plot: Box,
+  place: (value: number) => readonly [number, 'across' | 'up'],
+): Shape[] {
+  return at.flatMap((value): Shape[] => {
+    const [position, way] = place(value);
+    const text = formatValue(unit, value);
+    return way === 'across'
+      ? [
+          { is: 'path', points: [[position, plot.y], [position, plot.y + plot.h]], tone: LINE },
+          { is: 'text', x: position, y: plot.y + plot.h + 11, text, align: 'middle', tone: DIM },
+        ]
+      : [
+          { is: 'path', points: [[plot.x, position], [plot.x + plot.w, position]], tone: LINE },
+          { is: 'text', x: plot.x - 6, y: position, text, align: 'end', tone: DIM },
+        ]; // prettier-ignore
+  });
+}
+
+// ---- Columns and lines over ordered keys ----------------------------------------------
+
+function columns(
+  table: ChartTable,
+  kind: 'bar' | 'stacked' | 'share' | 'line',
+  size: Size,
+  measure: Measure,
+): Scene {
+  const { keys, series: all } = table;
+  const unit = kind === 'share' ? 'share' : unitOf(table);
+  const isPiled = kind === 'stacked' || kind === 'share';
+  const sumOf = (row: number): number => all.reduce((sum, one) => sum + (one.values[row] ?? 0), 0);
+  const sums = isPiled ? keys.map((_, row) => sumOf(row)) : [];
+  const most = Math.max(
+    isPiled ? sums.reduce((max, one) => Math.max(max, one), 0) : largest(all),
+    ...(table.marks ?? []).map(({ value }) => value),
+  );
+  const h = size.height - TOP - BOTTOM;
+  const at = kind === 'share' ? [0, 0.25, 0.5, 0.75, 1] : ticks(most, unit, Math.max(2, h / 40));
+  const end = at.at(-1) || 1;
+  const gutter = gutterOf(at.map((value) => formatValue(unit, value)), size, measure); // prettier-ignore
+  const plot = { x: gutter, y: TOP, w: size.width - gutter - RIGHT, h };
+  const y = (value: number): number => plot.y + plot.h * (1 - value / end);
+  const shapes: Shape[] = grid(at, unit, plot, (value) => [y(value), 'up']);
+  // A line over an amount has its points at their amounts, else each key has a slot.
+  const isMeasured = kind === 'line' && (table.key.of === 'bytes' || table.key.of === 'number');
+  const last = Number(keys.at(-1) ?? 1) || 1;
+  const slot = plot.w / Math.max(1, keys.length);
+  const x = (row: number): number =>
+    isMeasured ? plot.x + (Number(keys[row]) / last) * plot.w : plot.x + (row + 0.5) * slot;
+  const labels = keys.map((_, row) => labelOf(table, row));
+  const widest = labels.reduce((max, text) => Math.max(max, measure(text)), 0);
+  const nth = everyNth(keys.length, plot.w, widest + 14);
+  labels.forEach((text, row) => {
+    if (row % nth === 0)
+      shapes.push({ is: 'text', x: x(row), y: plot.y + plot.h + 11, text, align: 'middle', tone: DIM }); // prettier-ignore
+  });
+  if (kind === 'line') {
+    all.forEach(({ values }, n) => {
+      for (const run of runsOf(values)) {
+        const points = run.map((row): [number, number] => [x(row), y(values[row] ?? 0)]);
+        shapes.push({ is: 'path', points, tone: series(n) });
+        if (points.length === 1 || keys.length <= 24)
+          for (const [px, py] of points) shapes.push({ is: 'dot', x: px, y: py, r: 2.5, tone: series(n) }); // prettier-ignore
+      }
+    });
+  } else {
+    const gap = Math.min(3, slot * 0.2);
+    keys.forEach((_, row) => {
+      let top = plot.y + plot.h;
+      const each = (slot - gap) / (kind === 'bar' ? Math.max(1, all.length) : 1);
+      all.forEach(({ values }, n) => {
+        const value = values[row];
+        if (value === null || value === undefined) return;
+        const part = kind === 'share' ? value / (sums[row] || 1) : value / end;
+        const height = part * plot.h;
+        const left = plot.x + row * slot + gap / 2 + (kind === 'bar' ? n * each : 0);
+        if (kind === 'bar') top = plot.y + plot.h;
+        shapes.push({ is: 'rect', x: left, y: top - height, w: Math.max(0.5, each), h: height, tone: series(n) }); // prettier-ignore
+        top -= height;
+      });
+    });
+  }
+  for (const { name, value } of table.marks ?? []) {
+    shapes.push({ is: 'path', points: [[plot.x, y(value)], [plot.x + plot.w, y(value)]], tone: MARK, dashed: true }); // prettier-ignore
+    shapes.push({ is: 'text', x: plot.x + plot.w - 2, y: y(value) - 7, text: name, align: 'end', tone: TEXT }); // prettier-ignore
+  }
+  const items = keys.map((_, row): Item => {
+    const left = isMeasured && row > 0 ? (x(row - 1) + x(row)) / 2 : isMeasured ? plot.x : x(row) - slot / 2; // prettier-ignore
+    const right = isMeasured
+      ? row + 1 < keys.length
+        ? (x(row) + x(row + 1)) / 2
+        : plot.x + plot.w
+      : left + slot;
+    return { row, series: null, box: { x: left, y: plot.y, w: right - left, h: plot.h } };
+  });
+  const parts = isPiled ? pilesOf(table, kind, sums, end, plot, slot) : [];
+  return { ...size, plot, shapes, items: parts.length > 0 ? parts : items, across: true };
+}
+
+// The parts of piled columns, each of which can be picked.
+function pilesOf(
+  table: ChartTable,
+  kind: 'stacked' | 'share' | 'bar' | 'line',
+  sums: readonly number[],
+  end: number,
+  plot: Box,
+  slot: number,
+): readonly Item[] {
+  if (!table.series.some(({ pick }) => pick)) return [];
+  return table.keys.flatMap((_, row) => {
+    let top = plot.y + plot.h;
+    return table.series.flatMap(({ values }, n): Item[] => {
+      const part = (values[row] ?? 0) / (kind === 'share' ? sums[row] || 1 : end);
+      const h = part * plot.h;
+      top -= h;
+      return h > 0 ? [{ row, series: n, box: { x: plot.x + row * slot, y: top, w: slot, h } }] : [];
+    });
+  });
+}
+
+// Consecutive rows that have values.
+function runsOf(values: readonly (number | null)[]): readonly (readonly number[])[] {
+  const runs: number[][] = [];
+  values.forEach((value, row) => {
+    if (value === null) return;
+    if (row > 0 && values[row - 1] !== null && runs.length > 0) runs.at(-1)?.push(row);
+    else runs.push([row]);
+  });
+  return runs;
+}
+
+// ---- Pie ------------------------------------------------------------------------------
+
+const MAX_SLICES = SERIES_COLOURS - 1;
+
+// The rows of a pie: the largest ones, and the rest as one slice (row -1).
+export function slicesOf(table: ChartTable): readonly { row: number; value: number }[] {
+  const values = table.series[0]?.values ?? [];
+  const all = values
+    .map((value, row) => ({ row, value: value ?? 0 }))
+    .filter(({ value }) => value > 0)
+    .sort((a, b) => b.value - a.value);
+  if (all.length <= MAX_SLICES + 1) return all;
+  const rest = all.slice(MAX_SLICES).reduce((sum, { value }) => sum + value, 0);
+  return [...all.slice(0, MAX_SLICES), { row: -1, value: rest }];
+}
+
+function pie(table: ChartTable, size: Size): Scene {
+  const slices = slicesOf(table);
+  const total = slices.reduce((sum, { value }) => sum + value, 0);
+  const r = Math.max(10, Math.min(size.width, size.height) / 2 - 10);
+  const [x, y] = [size.width / 2, size.height / 2];
+  const shapes: Shape[] = [];
+  const items: Item[] = [];
+  let from = -Math.PI / 2;
+  slices.forEach(({ row, value }, n) => {
+    const to = from + (2 * Math.PI * value) / total;
+    shapes.push({ is: 'arc', x, y, r, from, to, tone: series(n) });
+    const middle = (from + to) / 2;
+    if (to - from > 0.35)
+      shapes.push({ is: 'text', x: x + 0.65 * r * Math.cos(middle), y: y + 0.65 * r * Math.sin(middle), text: formatValue('share', value / total), align: 'middle', tone: { is: 'heat', at: -1 } }); // prettier-ignore
+    items.push({ row, series: 0, angles: [from, to], box: { x: x - r, y: y - r, w: 2 * r, h: 2 * r } }); // prettier-ignore
+    from = to;
+  });
+  return { ...size, plot: { x: x - r, y: y - r, w: 2 * r, h: 2 * r }, shapes, items, across: false }; // prettier-ignore
+}
+
+// ---- Heat map -------------------------------------------------------------------------
+
+function heat(table: ChartTable, size: Size, measure: Measure): Scene {
+  const { keys, series: all } = table;
+  const labels = keys.map((_, row) => labelOf(table, row));
+  const gutter = gutterOf(labels, size, measure);
+  const plot = { x: gutter, y: TOP, w: size.width - gutter - RIGHT, h: size.height - TOP - BOTTOM };
+  const [w, h] = [plot.w / Math.max(1, all.length), plot.h / Math.max(1, keys.length)];
+  const most = largest(all) || 1;
+  const shapes: Shape[] = [];
+  const items: Item[] = [];
+  const nth = everyNth(keys.length, plot.h, LABEL_H - 2);
+  keys.forEach((_, row) => {
+    const y = plot.y + row * h;
+    if (row % nth === 0)
+      shapes.push({ is: 'text', x: gutter - 6, y: y + h / 2, text: fitted(labels[row] ?? '', gutter - 10, measure), align: 'end', tone: DIM }); // prettier-ignore
+    all.forEach(({ values }, n) => {
+      const value = values[row];
+      if (value === null || value === undefined) return;
+      const box = { x: plot.x + n * w, y, w, h };
+      if (value > 0)
+        shapes.push({ is: 'rect', x: box.x, y, w: w > 4 ? w - 1 : w, h: h > 4 ? h - 1 : h, tone: { is: 'heat', at: value / most } }); // prettier-ignore
+      items.push({ row, series: n, box });
+    });
+  });
+  const widest = all.reduce((max, { name }) => Math.max(max, measure(name)), 0);
+  const each = everyNth(all.length, plot.w, Math.min(widest, 90) + 8);
+  all.forEach(({ name }, n) => {
+    if (n % each === 0)
+      shapes.push({ is: 'text', x: plot.x + (n + 0.5) * w, y: plot.y + plot.h + 11, text: fitted(name, Math.max(each * w - 4, 20), measure), align: 'middle', tone: DIM }); // prettier-ignore
+  });
+  return { ...size, plot, shapes, items, across: false };
+}
+
+// ---- Points on logarithmic axes -------------------------------------------------------
+
+function points(table: ChartTable, size: Size, measure: Measure): Scene {
+  const [xs, ys] = table.series;
+  const rows = table.keys.flatMap((_, row) => {
+    const [x, y] = [xs?.values[row] ?? 0, ys?.values[row] ?? 0];
+    return x > 0 && y > 0 ? [{ row, x, y }] : [];
+  });
+  const range = (values: readonly number[]): readonly number[] =>
+    values.length === 0 ? [1, 10] : logTicks(Math.min(...values), Math.max(...values));
+  const guided = table.guide ? rows.map(({ x }) => table.guide?.at(x) ?? 1) : [];
+  const tx = range(rows.map(({ x }) => x));
+  const ty = range([...rows.map(({ y }) => y), ...guided]);
+  const text = (unit: Unit, value: number): string => formatValue(unit, value);
+  const gutter = gutterOf(ty.map((value) => text(ys?.unit ?? 'number', value)), size, measure); // prettier-ignore
+  const plot = { x: gutter, y: TOP, w: size.width - gutter - RIGHT, h: size.height - TOP - BOTTOM };
+  const place = (value: number, at: readonly number[]): number =>
+    Math.log(value / (at[0] ?? 1)) / Math.log((at.at(-1) ?? 10) / (at[0] ?? 1));
+  const x = (value: number): number => plot.x + place(value, tx) * plot.w;
+  const y = (value: number): number => plot.y + (1 - place(value, ty)) * plot.h;
+  const shapes: Shape[] = [
+    ...grid(tx, xs?.unit ?? 'number', plot, (value) => [x(value), 'across']),
+    ...grid(ty, ys?.unit ?? 'number', plot, (value) => [y(value), 'up']),
+  ];
+  if (table.guide) {
+    // Only where it is inside the plot.
+    const line = Array.from({ length: 101 }, (_, i): [number, number] => {
+      const at = (tx[0] ?? 1) * ((tx.at(-1) ?? 10) / (tx[0] ?? 1)) ** (i / 100);
+      return [x(at), y(table.guide?.at(at) ?? 1)];
+    }).filter(([, top]) => top >= plot.y && top <= plot.y + plot.h);
+    shapes.push({ is: 'path', points: line, tone: MARK, dashed: true });
+    const [left = plot.x, top = plot.y] = line.at(-1) ?? [];
+    const isHigh = top < plot.y + 16;
+    shapes.push({ is: 'text', x: left - 8, y: top + (isHigh ? 8 : -8), text: table.guide.name, align: 'end', tone: TEXT }); // prettier-ignore
+  }
+  const items = rows.map(({ row, x: vx, y: vy }): Item => {
+    shapes.push({ is: 'dot', x: x(vx), y: y(vy), r: 4.5, tone: series(0) });
+    return { row, series: null, box: { x: x(vx) - 7, y: y(vy) - 7, w: 14, h: 14 } };
+  });
+  return { ...size, plot, shapes, items, across: false };
+}
+
+// ---- Hit test -------------------------------------------------------------------------
+
+export function itemAt(scene: Scene, x: number, y: number): number | null {
+  for (let i = scene.items.length - 1; i >= 0; i -= 1) {
+    const { box, angles } = scene.items[i] ?? { box: null };
+    if (!box || x < box.x || x >= box.x + box.w || y < box.y || y >= box.y + box.h) continue;
+    if (!angles) return i;
+    const [dx, dy] = [x - (box.x + box.w / 2), y - (box.y + box.h / 2)];
+    if (Math.hypot(dx, dy) > box.w / 2) continue;
+    let angle = Math.atan2(dy, dx);
+    if (angle < -Math.PI / 2) angle += 2 * Math.PI;
+    if (angle >= angles[0] && angle < angles[1]) return i;
+  }
+  return null;
+}
+
+// The rows that a range of pixels covers: [from, to).
+export function rowsBetween(scene: Scene, a: number, b: number): readonly [number, number] | null {
+  const [left, right] = [Math.min(a, b), Math.max(a, b)];
+  const rows = scene.items
+    .filter(({ box }) => box.x + box.w > left && box.x < right)
+    .map(({ row }) => row);
+  return rows.length === 0 ? null : [Math.min(...rows), Math.max(...rows) + 1];
+}

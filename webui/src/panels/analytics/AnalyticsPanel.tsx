@@ -1,0 +1,112 @@
+// The session in charts, by page.
+import { useSignal } from '@preact/signals';
+import '../../charts/charts.css';
+import './analytics.css';
+import { plural } from '../../format';
+import { usePart } from '../../ui/hooks';
+import { Segmented } from '../../ui/Segmented';
+import { Empty } from '../../ui/States';
+import type { SessionProps } from '../panel';
+import { CHARTS, PAGE_TITLES } from './all_charts';
+import { ChartCard } from './ChartCard';
+import { decodeAnalytics, encodeAnalytics, type AnalyticsOptions } from './options';
+import { MemorySlider, SlotSlider } from './Sliders';
+import { PAGES } from './spec';
+import { Tiles } from './Tiles';
+
+export function AnalyticsPanel({ store, session, panel }: SessionProps) {
+  const options = decodeAnalytics(usePart(() => store.navigation.view.value.options[panel] ?? ''));
+  const arrived = usePart(() => {
+    void session.feed.version.value;
+    return session.data.stepTotals.steps;
+  });
+  const isRunning = session.active.value;
+  // The figures of a running session are those of its steps so far, until the visitor asks again:
+  // adding up slows the model.
+  const asked = useSignal(arrived);
+  const steps = isRunning ? asked.value : arrived;
+  const set = (change: Partial<AnalyticsOptions>, how: 'push' | 'replace' | 'debounced'): void => {
+    store.navigation.setOptions(panel, encodeAnalytics({ ...options, ...change }), how);
+  };
+  const hasExperts = usePart(() => {
+    const info = session.info.value;
+    return info.is === 'ready' && (info.value.n_experts ?? 0) > 0;
+  });
+  const { page } = options;
+  const isEmptyPage = page === 'experts' && !hasExperts;
+  return (
+    <>
+      <div class="toolbar">
+        <Segmented
+          label="Page"
+          value={page}
+          options={PAGES.map((one) => ({ value: one, text: PAGE_TITLES[one] }))}
+          choose={(one) => {
+            set({ page: one }, 'push');
+          }}
+        />
+        <span class="toolbar-end" />
+        {isRunning && (
+          <span class="dim">
+            of the first {plural(steps, 'step')}{' '}
+            <button
+              type="button"
+              class="link"
+              onClick={() => {
+                asked.value = arrived;
+              }}
+            >
+              Update
+            </button>
+          </span>
+        )}
+      </div>
+      <div class="analytics" key={page} tabIndex={-1}>
+        {page === 'overview' && <Tiles session={session} />}
+        {isEmptyPage && (
+          <Empty>
+            The model has no experts: it is dense, and every token reads all weights. A model such
+            as Mixtral or Qwen3-MoE has them; <span class="mono">tt model moe -o moe.gguf</span>{' '}
+            makes a small one.
+          </Empty>
+        )}
+        {page === 'reuse' && (
+          <MemorySlider
+            store={store}
+            session={session}
+            steps={steps}
+            value={options.memory}
+            set={(memory) => {
+              set({ memory }, 'debounced');
+            }}
+          />
+        )}
+        {page === 'experts' && hasExperts && (
+          <SlotSlider
+            store={store}
+            session={session}
+            steps={steps}
+            value={options.slots}
+            set={(slots) => {
+              set({ slots }, 'debounced');
+            }}
+          />
+        )}
+        {!isEmptyPage &&
+          CHARTS.filter((spec) => spec.page === page).map((spec) => (
+            <ChartCard
+              key={spec.id}
+              store={store}
+              session={session}
+              spec={spec}
+              steps={steps}
+              shown={options.shown[spec.id]}
+              show={(kind) => {
+                set({ shown: { ...options.shown, [spec.id]: kind } }, 'replace');
+              }}
+            />
+          ))}
+      </div>
+    </>
+  );
+}

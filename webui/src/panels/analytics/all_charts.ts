@@ -1,0 +1,26 @@
+// All charts, in the order of their pages.
+import { ATTENTION } from './pages/attention';
+import { CHECKS } from './pages/checks';
+import { EXPERTS } from './pages/experts';
+import { OVERVIEW } from './pages/overview';
+import { REUSE } from './pages/reuse';
+import { ROOFLINE } from './pages/roofline';
+import type { ChartSpec, PageId } from './spec';
+
+export const CHARTS: readonly ChartSpec[] = [
+  ...OVERVIEW,
+  ...ROOFLINE,
+  ...REUSE,
+  ...EXPERTS,
+  ...ATTENTION,
+  ...CHECKS,
+];
+
+export const PAGE_TITLES: Readonly<Record<PageId, string>> = {
+  overview: 'Overview',
+  roofline: 'Roofline',
+  reuse: 'Hot and cold',
+  experts: 'Experts',
+  attention: 'Attention',
+  checks: 'Checks',
+};

@@ -1,0 +1,156 @@
+// What attention reads: the weights of each head, and the KV cache of each step.
+import * as wire from '../../../net/types';
+import type { KvStep } from '../../../net/types';
+import { headName } from '../../../state/selection';
+import type { Series } from '../../../charts/table';
+import { route, type ChartRequest, type ChartSpec } from '../spec';
+
+type Layer = KvStep['layers'][number];
+
+const PARTS: readonly (readonly [name: string, key: 'fresh' | 'cached' | 'other'])[] = [
+  ['fresh: written by the same step', 'fresh'],
+  ['cached: written by an earlier step', 'cached'],
+  ['other: padding, or a reused prefix', 'other'],
+];
+
+const sum = (layers: readonly Layer[], key: keyof Omit<Layer, 'layer'>): number =>
+  layers.reduce((all, layer) => all + layer[key], 0);
+
+const kvByStep = (series: (steps: readonly KvStep[]) => readonly Series[], more: (steps: readonly KvStep[]) => readonly Series[]): ChartRequest =>
+  route('kv', { limit: 10_000 }, wire.kv, ({ steps }) => ({
+    key: { name: 'step', of: 'step' },
+    keys: steps.map(({ step }) => step),
+    series: series(steps),
+    more: more(steps),
+  })); // prettier-ignore
+
+// All null if there is nothing, so that the chart says so.
+const some = (values: readonly number[]): readonly (number | null)[] =>
+  values.some((value) => value > 0) ? values : values.map(() => null);
+
+export const ATTENTION: readonly ChartSpec[] = [
+  {
+    id: 'kv_steps',
+    page: 'attention',
+    title: 'KV cache reads of each step',
+    counts:
+      'Bytes of the KV cache that a step reads, of all layers: fresh, cached by earlier steps, or of no step of this session. The growth from step to step is the window.',
+    kinds: ['stacked', 'line', 'share'],
+    request: () =>
+      kvByStep(
+        (steps) =>
+          PARTS.map(([name, key]) => ({
+            name,
+            unit: 'bytes',
+            values: some(steps.map(({ layers }) => sum(layers, key))),
+          })),
+        (steps) => [
+          { name: 'written', unit: 'bytes', values: steps.map(({ layers }) => sum(layers, 'written')) },
+          { name: 'tokens', unit: 'count', values: steps.map(({ n_tokens }) => n_tokens) },
+        ], // prettier-ignore
+      ),
+    honours: 'nothing',
+    wide: true,
+    empty: 'No KV cache was read: the model has none, or has a recurrent state instead.',
+  },
+  {
+    id: 'kv_layers',
+    page: 'attention',
+    title: 'KV cache reads of each layer',
+    counts: 'Bytes of the KV cache that the shown step reads, by layer.',
+    kinds: ['stacked', 'share', 'bar'],
+    request: ({ step }) =>
+      route('kv', { from: step ?? 0, limit: 1 }, wire.kv, ({ steps }) => {
+        const layers = steps[0]?.layers ?? [];
+        return {
+          key: { name: 'layer', of: 'layer' },
+          keys: layers.map(({ layer }) => layer ?? 0),
+          series: PARTS.map(([name, key]) => ({
+            name,
+            unit: 'bytes',
+            values: some(layers.map((one) => one[key])),
+          })),
+          more: [{ name: 'written', unit: 'bytes', values: layers.map(({ written }) => written) }],
+        };
+      }),
+    honours: 'nothing',
+    empty: 'The shown step reads no KV cache.',
+  },
+  {
+    id: 'state_steps',
+    page: 'attention',
+    title: 'Recurrent state of each step',
+    counts: 'Bytes of the recurrent states (SSM, RWKV) that a step reads and writes.',
+    kinds: ['line', 'bar'],
+    request: () =>
+      kvByStep(
+        (steps) => [
+          { name: 'read', unit: 'bytes', values: some(steps.map(({ state_read }) => state_read)) },
+          { name: 'written', unit: 'bytes', values: some(steps.map((one) => one.state_written)) },
+        ],
+        () => [],
+      ),
+    honours: 'nothing',
+    empty: 'The model has no recurrent state.',
+  },
+  {
+    id: 'head_bytes',
+    page: 'attention',
+    title: 'Weights of each head',
+    counts:
+      'Bytes read of the Q, K, V and O weights of each head (left to right) in each layer (top to bottom), over the session. A head of K and V serves several heads of Q if the model groups them.',
+    kinds: ['heat'],
+    request: () =>
+      route('heads', {}, wire.heads, ({ heads, weights }) => {
+        const layers = [...new Set(weights.map(({ layer }) => layer ?? 0))].sort((a, b) => a - b);
+        const bytes = (layer: number, head: number): number =>
+          weights
+            .filter((one) => one.layer === layer)
+            .reduce((all, one) => all + (one.heads.find((h) => h.head === head)?.bytes_read ?? 0), 0); // prettier-ignore
+        return {
+          key: { name: 'layer', of: 'layer' },
+          keys: layers,
+          series: Array.from({ length: heads }, (_, head) => ({
+            name: String(head),
+            unit: 'bytes',
+            values: layers.map((layer) => bytes(layer, head)),
+          })),
+        };
+      }),
+    honours: 'nothing',
+    wide: true,
+    empty: 'The weights of the model are not divided by heads.',
+  },
+  {
+    id: 'head_ranges',
+    page: 'attention',
+    title: 'File ranges of the heads',
+    counts:
+      'Of the shown layer: bytes of each head that the session read, and where its range begins in the model file (table).',
+    kinds: ['bar'],
+    request: ({ layer }) =>
+      route('heads', {}, wire.heads, ({ weights }) => {
+        const rows = weights
+          .filter((weight) => weight.layer === layer)
+          .flatMap((weight) => weight.heads.map((head) => ({ weight, head })));
+        const of = (value: (row: (typeof rows)[number]) => number | null) => rows.map(value);
+        return {
+          key: { name: 'head', of: 'head' },
+          keys: rows.map(({ weight, head }) => `${weight.role} ${head.head}`),
+          picks: rows.map(({ head }) => ({ of: 'head', name: headName({ layer, head: head.head }) })),
+          series: [{ name: 'bytes read', unit: 'bytes', values: of(({ head }) => head.bytes_read) }],
+          more: [
+            { name: 'file offset', unit: 'count', values: of(({ head }) => head.offset) },
+            { name: 'size', unit: 'bytes', values: of(({ weight }) => weight.head_bytes) },
+            { name: 'ranges', unit: 'count', values: of(({ weight }) => weight.stretches) },
+            { name: 'bytes of a range', unit: 'bytes', values: of(({ weight }) => weight.stretch_bytes) },
+            { name: 'reads', unit: 'count', values: of(({ head }) => head.reads) },
+          ],
+          words: [{ name: 'weight', values: rows.map(({ weight }) => weight.name) }],
+        };
+      }), // prettier-ignore
+    honours: 'nothing',
+    height: 420,
+    empty: 'The weights of this layer are not divided by heads.',
+  },
+];

@@ -1,0 +1,99 @@
+// What a memory of a given size would serve, and what to keep in it.
+import { formatBytes } from '../../../format';
+import * as wire from '../../../net/types';
+import { route, type ChartSpec } from '../spec';
+
+export const reuseRequest = () =>
+  route('reuse', {}, wire.reuse, (reuse) => {
+    const missed = (policy: 'lru' | 'pin' | 'belady') =>
+      reuse.curve.map((point) => 1 - point[policy].bytes_saved / (reuse.bytes_read || 1));
+    const saved = (policy: 'lru' | 'pin' | 'belady') =>
+      reuse.curve.map((point) => point[policy].bytes_saved);
+    return {
+      key: { name: 'memory', of: 'bytes' },
+      keys: reuse.curve.map(({ capacity_bytes }) => capacity_bytes),
+      series: [
+        { name: 'LRU', unit: 'share', values: missed('lru') },
+        { name: 'pinned', unit: 'share', values: missed('pin') },
+        { name: 'optimal (Belady)', unit: 'share', values: missed('belady') },
+      ],
+      more: [
+        { name: 'saved by LRU', unit: 'bytes', values: saved('lru') },
+        { name: 'saved by pinning', unit: 'bytes', values: saved('pin') },
+        { name: 'saved at best', unit: 'bytes', values: saved('belady') },
+      ],
+    };
+  });
+
+// Weights in the order in which they would be pinned.
+export const pinnedRequest = () =>
+  route('hot', { by: 'tensor', value: 'reads', limit: 1000 }, wire.hot, ({ rows }) => {
+    let sum = 0;
+    const cumulative = rows.map(({ size_bytes }) => (sum += size_bytes));
+    return {
+      key: { name: 'weight', of: 'tensor' },
+      keys: rows.map(({ name }) => name),
+      series: [{ name: 'reads', unit: 'count', values: rows.map(({ all }) => all.reads) }],
+      more: [
+        { name: 'size', unit: 'bytes', values: rows.map(({ size_bytes }) => size_bytes) },
+        { name: 'memory so far', unit: 'bytes', values: cumulative },
+        { name: 'bytes read', unit: 'bytes', values: rows.map(({ all }) => all.bytes_read) },
+      ],
+      words: [{ name: 'class', values: rows.map(({ heat }) => heat) }],
+    };
+  });
+
+export const REUSE: readonly ChartSpec[] = [
+  {
+    id: 'miss_ratio',
+    page: 'reuse',
+    title: 'Miss ratio by memory',
+    counts:
+      'Share of the weight bytes that must be read from the disk, with so much memory for weights, over the whole session: with the policy LRU, with the most read parts pinned, and with knowledge of all later reads (the optimum).',
+    kinds: ['line'],
+    request: reuseRequest,
+    honours: 'nothing',
+    wide: true,
+    height: 280,
+    empty: 'No weights were read.',
+  },
+  {
+    id: 'distances',
+    page: 'reuse',
+    title: 'Reuse distances',
+    counts:
+      'Reads by the distinct bytes that were read since the read of the same part before: a memory of this size serves them.',
+    kinds: ['bar'],
+    request: () =>
+      route('reuse', {}, wire.reuse, ({ distances }) => ({
+        key: { name: 'distance', of: 'name' },
+        keys: distances.map(({ from_bytes }) => from_bytes),
+        labels: distances.map(({ from_bytes, to_bytes }) => `${formatBytes(from_bytes)} – ${formatBytes(to_bytes)}`),
+        series: [{ name: 'reads', unit: 'count', values: distances.map(({ reads }) => reads) }],
+        more: [{ name: 'bytes', unit: 'bytes', values: distances.map(({ bytes }) => bytes) }],
+      })), // prettier-ignore
+    honours: 'nothing',
+    empty: 'No part of the weights was read twice.',
+  },
+  {
+    id: 'hot_tensors',
+    page: 'reuse',
+    title: 'Hottest weights',
+    counts: 'Reads of each weight, the most read first.',
+    kinds: ['bar'],
+    request: ({ query }) =>
+      route('hot', { by: 'tensor', limit: 24, ...query }, wire.hot, ({ rows }) => ({
+        key: { name: 'weight', of: 'tensor' },
+        keys: rows.map(({ name }) => name),
+        series: [{ name: 'bytes read', unit: 'bytes', values: rows.map(({ all }) => all.bytes_read) }],
+        more: [
+          { name: 'reads', unit: 'count', values: rows.map(({ all }) => all.reads) },
+          { name: 'size', unit: 'bytes', values: rows.map(({ size_bytes }) => size_bytes) },
+        ],
+        words: [{ name: 'class', values: rows.map(({ heat }) => heat) }],
+      })), // prettier-ignore
+    honours: 'everything',
+    height: 420,
+    empty: 'No weights were read.',
+  },
+];

@@ -1,0 +1,189 @@
+// What a chart is, declared: the pages are lists of these. A chart asks one thing, a route or an SQL
+// statement, and says what it counts and over what. It computes no figure that the server has.
+import type { Kind } from '../../charts/scene';
+import type { ChartTable } from '../../charts/table';
+import type { ApiResult } from '../../net/api';
+import type { Check } from '../../net/check';
+import type { QueryRows } from '../../net/types';
+import { ok } from '../../result';
+import { parseFilter, sqlFilter } from '../../state/filter';
+import type { OpenSession } from '../../state/open_session';
+import { filteredSums } from '../../state/range_query';
+import type { SumQuery } from '../../state/sum_query';
+import type { AxisRange, View } from '../../state/view';
+
+export const PAGES = ['overview', 'roofline', 'reuse', 'experts', 'attention', 'checks'] as const;
+export type PageId = (typeof PAGES)[number];
+
+// What the view selects, in the forms that routes and statements take.
+export interface Scope {
+  readonly query: SumQuery; // phase, range and filter
+  readonly phase: 'prompt' | 'generate' | null; // null: all
+  readonly layer: number; // the shown layer
+  readonly step: number | null; // the shown step
+  readonly view: Pick<View, 'phase' | 'range' | 'filter'>;
+  readonly layers: number;
+  readonly grouped: 'component' | 'op_kind' | 'op'; // what is inside the filtered part
+}
+
+// What of the view a chart honours.
+export type Honours = 'everything' | 'phase' | 'nothing' | SqlTable;
+type SqlTable = 'op' | 'step';
+
+export interface ChartRequest {
+  readonly text: string; // what is asked, as one would write it
+  readonly sql: string | null;
+  readonly load: (session: OpenSession) => ApiResult<ChartTable>;
+}
+
+export interface ChartSpec {
+  readonly id: string; // in links: a-z, 0-9, _
+  readonly page: PageId;
+  readonly title: string;
+  readonly counts: string; // what is counted, and over what
+  readonly kinds: readonly Kind[]; // the first one is the default
+  readonly request: (scope: Scope) => ChartRequest;
+  readonly honours: Honours;
+  readonly wide?: true; // takes a whole row
+  readonly choose?: true; // one series at a time is drawn
+  readonly height?: number;
+  readonly drill?: true; // a click goes into the part: component, op type, op
+  readonly only?: 'experts'; // of models that have them
+  readonly empty: string; // what it says without data
+}
+
+// ---- Requests -------------------------------------------------------------------------
+
+export function route<T>(
+  path: string,
+  query: Readonly<Record<string, string | number | boolean | undefined>>,
+  check: Check<T>,
+  table: (body: T) => ChartTable,
+): ChartRequest {
+  const fields = Object.entries(query).flatMap(([key, value]) =>
+    value === undefined ? [] : [`${key}=${encodeURIComponent(value)}`],
+  );
+  const text = `${path}${fields.length > 0 ? `?${fields.join('&')}` : ''}`;
+  return {
+    text,
+    sql: null,
+    load: async (session) => {
+      const body = await shared(session, text, () =>
+        session.context.api.analysis(session.id, path, check, query),
+      );
+      return body.ok ? ok(table(body.value)) : body;
+    },
+  };
+}
+
+const MAX_ROWS = 10_000;
+
+export const statement = (sql: string, table: (rows: QueryRows) => ChartTable): ChartRequest => ({
+  text: sql,
+  sql,
+  load: async (session) => {
+    const rows = await shared(session, sql, () =>
+      session.context.api.query(session.id, sql, MAX_ROWS),
+    );
+    return rows.ok ? ok(table(rows.value)) : rows;
+  },
+});
+
+// Several charts draw parts of one answer. The answers of a session that grows are of its steps so far.
+const answers = new WeakMap<OpenSession, Map<string, { steps: number; answer: unknown }>>();
+const MAX_ANSWERS = 80;
+
+async function shared<T>(session: OpenSession, key: string, ask: () => ApiResult<T>): ApiResult<T> {
+  const known = answers.get(session) ?? new Map<string, { steps: number; answer: unknown }>();
+  answers.set(session, known);
+  const { steps } = session.data.stepTotals;
+  const before = known.get(key);
+  if (before?.steps === steps) return before.answer as ApiResult<T>;
+  const answer = ask();
+  known.set(key, { steps, answer });
+  const oldest = known.keys().next();
+  if (known.size > MAX_ANSWERS && !oldest.done) known.delete(oldest.value);
+  const result = await answer;
+  if (!result.ok) known.delete(key);
+  return result;
+}
+
+// ---- Scope ----------------------------------------------------------------------------
+
+export function scopeOf(
+  view: Pick<View, 'phase' | 'range' | 'filter' | 'layer'>,
+  layers: number,
+  step: number | null,
+): Scope {
+  const keys = new Set(parseFilter(view.filter).flatMap(({ key, not }) => (key && !not ? [key] : []))); // prettier-ignore
+  return {
+    query: filteredSums(view, layers).query,
+    phase: view.phase === 'all' ? null : view.phase,
+    layer: view.layer,
+    step,
+    view,
+    layers,
+    grouped: keys.has('op') ? 'op' : keys.has('component') ? 'op_kind' : 'component',
+  };
+}
+
+// The conditions of a statement over a table, of phase, range and filter.
+export function conditions(table: SqlTable, { view }: Scope): readonly string[] {
+  return [
+    ...(view.phase === 'all' ? [] : [`phase = '${view.phase}'`]),
+    ...sqlFilter(table, parseFilter(view.filter)).where,
+    ...[view.range?.x, view.range?.y].flatMap((part) => (part ? (rangeSql(table, part) ?? []) : [])), // prettier-ignore
+  ];
+}
+
+export const where = (parts: readonly string[]): string =>
+  parts.length > 0 ? ` WHERE ${parts.join(' AND ')}` : '';
+
+function rangeSql(table: SqlTable, { axis, from, to }: AxisRange): readonly string[] | null {
+  switch (axis) {
+    case 'step':
+      return [`step >= ${from}`, `step < ${to}`];
+    case 'token':
+      return table === 'step' ? [`token_id < ${to}`, `token_id + token_count > ${from}`] : null;
+    case 'time':
+      return table === 'step' ? [`begin_ns < ${to}`, `end_ns > ${from}`] : null;
+    case 'layer':
+      return table === 'op' ? [`op_layer_id >= ${from}`, `op_layer_id < ${to}`] : null;
+    default:
+      return null;
+  }
+}
+
+// The words of the view that a chart does not honour.
+export function unused(honours: Honours, scope: Scope): readonly string[] {
+  const { view, layers } = scope;
+  const words = parseFilter(view.filter).map(({ text }) => text);
+  const ranges = [view.range?.x, view.range?.y].flatMap((part) => (part ? [part] : []));
+  const named = (parts: readonly AxisRange[]): readonly string[] =>
+    parts.map(({ axis }) => `range of ${axis.replace('_', ' ')}`);
+  switch (honours) {
+    case 'everything':
+      return filteredSums(view, layers).missing;
+    case 'phase':
+      return [...words, ...named(ranges)];
+    case 'nothing':
+      return [...(view.phase === 'all' ? [] : [`phase ${view.phase}`]), ...words, ...named(ranges)];
+    case 'op':
+    case 'step':
+      return [
+        ...sqlFilter(honours, parseFilter(view.filter)).missing.map(({ text }) => text),
+        ...named(ranges.filter((part) => rangeSql(honours, part) === null)),
+      ];
+  }
+}
+
+// ---- Columns of statements ------------------------------------------------------------
+
+export const column = ({ columns, rows }: QueryRows, name: string): readonly (number | null)[] => {
+  const at = columns.indexOf(name);
+  return rows.map((row) => (typeof row[at] === 'number' ? row[at] : null));
+};
+export const words = ({ columns, rows }: QueryRows, name: string): readonly string[] => {
+  const at = columns.indexOf(name);
+  return rows.map((row) => String(row[at] ?? ''));
+};
