@@ -63,7 +63,7 @@ function paintShape(ctx: CanvasRenderingContext2D, shape: Shape, theme: ChartThe
       ctx.beginPath();
       ctx.lineWidth = shape.tone.is === 'series' ? 1.6 : 1;
       ctx.lineJoin = 'round';
-      ctx.setLineDash(shape.dashed ? [5, 4] : []);
+      ctx.setLineDash(dashes(shape));
       for (const [x, y] of shape.points) ctx.lineTo(x, y);
       ctx.stroke();
       ctx.setLineDash([]);
@@ -89,6 +89,14 @@ function paintShape(ctx: CanvasRenderingContext2D, shape: Shape, theme: ChartThe
   }
 }
 
+// Lines that cover each other are told apart by their dashes.
+const DASHES: readonly (readonly number[])[] = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
+
+function dashes({ tone, dashed }: Extract<Shape, { is: 'path' }>): number[] {
+  if (dashed) return [5, 4];
+  return tone.is === 'series' ? [...(DASHES[tone.n % DASHES.length] ?? [])] : [];
+}
+
 const escaped = (text: string): string =>
   text.replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c] ?? c); // prettier-ignore
 
@@ -109,7 +117,7 @@ function svgShape(shape: Shape, theme: ChartTheme): string {
     case 'rect':
       return `<rect x="${n(shape.x)}" y="${n(shape.y)}" width="${n(shape.w)}" height="${n(shape.h)}" fill="${fill}"/>`;
     case 'path':
-      return `<polyline points="${shape.points.map(([x, y]) => `${n(x)},${n(y)}`).join(' ')}" fill="none" stroke="${fill}" stroke-width="${shape.tone.is === 'series' ? 1.6 : 1}"${shape.dashed ? ' stroke-dasharray="5 4"' : ''}/>`;
+      return `<polyline points="${shape.points.map(([x, y]) => `${n(x)},${n(y)}`).join(' ')}" fill="none" stroke="${fill}" stroke-width="${shape.tone.is === 'series' ? 1.6 : 1}"${dashes(shape).length > 0 ? ` stroke-dasharray="${dashes(shape).join(' ')}"` : ''}/>`;
     case 'arc':
       return `<path d="${arcPath(shape)}" fill="${fill}" stroke="${theme.back}"/>`;
     case 'dot':

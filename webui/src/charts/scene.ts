@@ -56,7 +56,7 @@ const TEXT = { is: 'text' } as const;
 const LABEL_H = 16; // pixels that a name needs
 const BOTTOM = 20;
 const TOP = 8;
-const RIGHT = 10;
+const RIGHT = 14;
 const MAX_GUTTER = 0.42; // of the width
 export const SERIES_COLOURS = 8;
 const series = (n: number): Tone => ({ is: 'series', n: n % SERIES_COLOURS });
@@ -176,7 +176,7 @@ function grid(
     return way === 'across'
       ? [
           { is: 'path', points: [[position, plot.y], [position, plot.y + plot.h]], tone: LINE },
-          { is: 'text', x: position, y: plot.y + plot.h + 11, text, align: 'middle', tone: DIM },
+          { is: 'text', x: position, y: plot.y + plot.h + 11, text, align: position > plot.x + plot.w - 24 ? 'end' : 'middle', tone: DIM },
         ]
       : [
           { is: 'path', points: [[plot.x, position], [plot.x + plot.w, position]], tone: LINE },
@@ -220,7 +220,7 @@ function columns(
   const nth = everyNth(keys.length, plot.w, widest + 14);
   labels.forEach((text, row) => {
     if (row % nth === 0)
-      shapes.push({ is: 'text', x: x(row), y: plot.y + plot.h + 11, text, align: 'middle', tone: DIM }); // prettier-ignore
+      shapes.push({ is: 'text', x: Math.min(x(row), size.width - measure(text) / 2), y: plot.y + plot.h + 11, text, align: 'middle', tone: DIM }); // prettier-ignore
   });
   if (kind === 'line') {
     all.forEach(({ values }, n) => {
@@ -250,7 +250,7 @@ function columns(
   }
   for (const { name, value } of table.marks ?? []) {
     shapes.push({ is: 'path', points: [[plot.x, y(value)], [plot.x + plot.w, y(value)]], tone: MARK, dashed: true }); // prettier-ignore
-    shapes.push({ is: 'text', x: plot.x + plot.w - 2, y: y(value) - 7, text: name, align: 'end', tone: TEXT }); // prettier-ignore
+    shapes.push({ is: 'text', x: plot.x + plot.w - 2, y: y(value) + (y(value) < plot.y + 14 ? 8 : -7), text: name, align: 'end', tone: TEXT }); // prettier-ignore
   }
   const items = keys.map((_, row): Item => {
     const left = isMeasured && row > 0 ? (x(row - 1) + x(row)) / 2 : isMeasured ? plot.x : x(row) - slot / 2; // prettier-ignore

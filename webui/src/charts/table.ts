@@ -82,7 +82,7 @@ export function formatValue(unit: Unit, value: number): string {
     case 'count':
       return formatCount(value);
     case 'share':
-      return `${short(100 * value)} %`;
+      return `${short(Number((100 * value).toPrecision(12)))} %`;
     case 'ops/byte':
       return short(value);
     case 'ops/s':

@@ -18,11 +18,15 @@ export function ticks(max: number, unit: Unit, wanted: number): readonly number[
   return Array.from({ length: Math.ceil(max / by - 1e-9) + 1 }, (_, i) => i * by);
 }
 
-// Powers of ten that enclose the values.
+// 1, 2 and 5 times powers of ten that enclose the values; only the powers over more than three of them.
 export function logTicks(min: number, max: number): readonly number[] {
   const from = Math.floor(Math.log10(min));
   const to = Math.max(from + 1, Math.ceil(Math.log10(max)));
-  return Array.from({ length: to - from + 1 }, (_, i) => 10 ** (from + i));
+  const by = to - from > 3 ? [1] : [1, 2, 5];
+  const all = Array.from({ length: to - from + 1 }, (_, i) => i).flatMap((i) => by.map((one) => one * 10 ** (from + i))); // prettier-ignore
+  const first = all.findLastIndex((one) => one <= min);
+  const last = all.findIndex((one) => one >= max);
+  return all.slice(Math.max(0, first), Math.max(last, first + 1) + 1);
 }
 
 // Every n-th of `count` names, so that each has `room` of the `length` pixels.

@@ -11,6 +11,7 @@ import { CHARTS, PAGE_TITLES } from './all_charts';
 import { ChartCard } from './ChartCard';
 import { decodeAnalytics, encodeAnalytics, type AnalyticsOptions } from './options';
 import { MemorySlider, SlotSlider } from './Sliders';
+import { PageFindings } from './PageFindings';
 import { PAGES } from './spec';
 import { Tiles } from './Tiles';
 
@@ -63,6 +64,7 @@ export function AnalyticsPanel({ store, session, panel }: SessionProps) {
       </div>
       <div class="analytics" key={page} tabIndex={-1}>
         {page === 'overview' && <Tiles session={session} />}
+        {!isRunning && <PageFindings store={store} session={session} page={page} />}
         {isEmptyPage && (
           <Empty>
             The model has no experts: it is dense, and every token reads all weights. A model such

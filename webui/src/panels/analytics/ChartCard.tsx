@@ -74,7 +74,7 @@ export function ChartCard(props: Props) {
   const { value, error, loading } = useResource(resource);
   const missing = usePart(() => unused(spec.honours, scopeNow(store, session)).join('\n'));
   const scene = useRef<Scene | null>(null);
-  const { kind, series } = shownOf(props.shown, spec.kinds);
+  const { kind, series } = shownOf(props.shown, spec.kinds, spec.table);
   const table = useMemo(() => (value ? drawn(value, spec, kind, series) : null), [value, spec, kind, series]); // prettier-ignore
   return (
     <section
@@ -86,28 +86,31 @@ export function ChartCard(props: Props) {
     >
       <header>
         <h3>{spec.title}</h3>
-        {value && <span class="dim">{unitText(table ?? value)}</span>}
+        {value && <span class="dim">{unitText(table ?? value, spec.kinds)}</span>}
         <Unused words={missing === '' ? [] : missing.split('\n')} />
         <span class="toolbar-end" />
-        {spec.choose && value && (
+        <span class="chart-tools">
+          {' '}
+          {spec.choose && value && (
+            <Segmented
+              label={`Value of ${spec.title}`}
+              value={String(Math.min(series, value.series.length - 1))}
+              options={value.series.map(({ name }, n) => ({ value: String(n), text: name }))}
+              choose={(n) => {
+                props.show(n === '0' ? kind : `${kind}.${n}`);
+              }}
+            />
+          )}
           <Segmented
-            label={`Value of ${spec.title}`}
-            value={String(Math.min(series, value.series.length - 1))}
-            options={value.series.map(({ name }, n) => ({ value: String(n), text: name }))}
-            choose={(n) => {
-              props.show(n === '0' ? kind : `${kind}.${n}`);
+            label={`Form of ${spec.title}`}
+            value={kind}
+            options={[...spec.kinds, 'table' as const].map((one) => ({ value: one, text: KIND_NAMES[one] }))} // prettier-ignore
+            choose={(one) => {
+              props.show(series === 0 ? one : `${one}.${series}`);
             }}
           />
-        )}
-        <Segmented
-          label={`Form of ${spec.title}`}
-          value={kind}
-          options={[...spec.kinds, 'table' as const].map((one) => ({ value: one, text: KIND_NAMES[one] }))} // prettier-ignore
-          choose={(one) => {
-            props.show(series === 0 ? one : `${one}.${series}`);
-          }}
-        />
-        <Files {...props} table={value} scene={scene} request={asked.value} />
+          <Files {...props} table={value} scene={scene} request={asked.value} />
+        </span>
       </header>
       <p class="chart-about dim">{spec.counts}</p>
       {spec.drill && <Path store={store} />}
@@ -144,10 +147,10 @@ const drawn = (table: ChartTable, { choose: one }: ChartSpec, kind: Shown, serie
   return { ...table, series: [chosen], more: [...others, ...(table.more ?? [])] };
 }; // prettier-ignore
 
-function unitText(table: ChartTable): string {
+function unitText(table: ChartTable, kinds: readonly Kind[]): string {
   const [x, y] = table.series;
   if (!x) return '';
-  if (table.guide && y) return `${y.name} by ${x.name}`;
+  if (kinds.includes('points') && y) return `${y.name} by ${x.name}`;
   return `${UNIT_NAMES[x.unit]} by ${table.key.name}`;
 }
 
@@ -354,11 +357,11 @@ function Files(
       else store.toasts.error('The browser denied access to the clipboard.');
     });
   };
-  const { kind } = shownOf(props.shown, spec.kinds);
+  const { kind } = shownOf(props.shown, spec.kinds, spec.table);
   const whole = (): { picture: Scene; theme: ReturnType<typeof themeOf> } | null => {
     if (!scene.current || !table) return null;
     const names = kind === 'table' ? [] : legendOf(table, kind);
-    const about = `${unitText(table)} · session ${session.id}`;
+    const about = `${unitText(table, spec.kinds)} · session ${session.id}`;
     return {
       picture: withHeading(scene.current, spec.title, about, names.length > 1 ? names : [], measureText),
       theme: themeOf(document.documentElement),

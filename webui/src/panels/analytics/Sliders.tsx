@@ -93,8 +93,7 @@ export function MemorySlider(props: Props) {
       </p>
       <Slider {...props} table={curve} label="Memory for weights" unit="" />
       <p>
-        Pinned: {plural(kept.length, 'weight')} of {plural(weights.keys.length, 'weight')} in{' '}
-        {formatBytes(bytes)}.{' '}
+        Pinned: {kept.length} of {plural(weights.keys.length, 'weight')} in {formatBytes(bytes)}.{' '}
         <button
           type="button"
           class="link"

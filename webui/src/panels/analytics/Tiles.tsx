@@ -1,5 +1,5 @@
 // The speed of the session beside the median of the other sessions of its model.
-import { formatBytes, formatNs, formatSpeed, plural } from '../../format';
+import { formatNs, formatSpeed, plural } from '../../format';
 import type { Session } from '../../net/types';
 import { quantile } from '../../quantile';
 import { ok } from '../../result';
@@ -53,13 +53,6 @@ const TILES: readonly Tile[] = [
     hint: 'Tokens of the prompt and the answer',
     value: ({ tokens }) => tokens ?? null,
     text: (count) => plural(count, 'token'),
-  },
-  {
-    id: 'file',
-    name: 'recording',
-    hint: 'Size of the session file',
-    value: ({ file_bytes }) => file_bytes,
-    text: formatBytes,
   },
 ];
 

@@ -41,9 +41,9 @@ export const encodeAnalytics = ({ page, shown, memory, slots }: AnalyticsOptions
   ].join(',');
 
 // What a chart shows: "pie.1" is the pie of its second series.
-export function shownOf(text: string | undefined, kinds: readonly Kind[]): { readonly kind: Shown; readonly series: number } {
+export function shownOf(text: string | undefined, kinds: readonly Kind[], isTable = false): { readonly kind: Shown; readonly series: number } {
   const [name, series] = (text ?? '').split('.');
-  const kind = name === 'table' ? 'table' : (kinds.find((one) => one === name) ?? kinds[0] ?? 'bar');
+  const kind = name === 'table' || (isTable && name === '') ? 'table' : (kinds.find((one) => one === name) ?? kinds[0] ?? 'bar');
   const n = Number(series ?? 0);
   return { kind, series: Number.isInteger(n) && n >= 0 ? n : 0 };
 } // prettier-ignore

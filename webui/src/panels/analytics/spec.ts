@@ -44,6 +44,7 @@ export interface ChartSpec {
   readonly kinds: readonly Kind[]; // the first one is the default
   readonly request: (scope: Scope) => ChartRequest;
   readonly honours: Honours;
+  readonly table?: true; // is first shown as a table
   readonly wide?: true; // takes a whole row
   readonly choose?: true; // one series at a time is drawn
   readonly height?: number;

@@ -1,6 +1,12 @@
 // Tables of the sums by an axis (/breakdown): the bars, pies and stacks of the overview.
 import { componentName, layerName, sourceName } from '../../format';
-import type { ChartTable, KeyOf, Series, Unit } from '../../charts/table';
+import {
+  formatValue,
+  type ChartTable,
+  type KeyOf,
+  type Series,
+  type Unit,
+} from '../../charts/table';
 import * as wire from '../../net/types';
 import type { Breakdown, BreakdownRow, TraceSums } from '../../net/types';
 import { route, type ChartRequest, type Scope } from './spec';
@@ -90,6 +96,7 @@ export function stackedBy(value: 'time' | 'bytes', scope: Scope): ChartRequest {
     return {
       key: { name: 'phase', of: 'phase' },
       keys: phases,
+      labels: phases.map((phase) => `${phase}, ${totalOf(rows, phase, value)}`),
       series: rows.map((row) => ({
         name: nameOf(by, row.name),
         unit: value === 'time' ? 'ns' : 'bytes',
@@ -99,6 +106,11 @@ export function stackedBy(value: 'time' | 'bytes', scope: Scope): ChartRequest {
     };
   });
 }
+
+const totalOf = (rows: readonly BreakdownRow[], phase: 'prompt' | 'generate', value: 'time' | 'bytes') => {
+  const sum = rows.reduce((all, row) => all + (value === 'time' ? row[phase].time_ns : bytesOf(row[phase])), 0);
+  return formatValue(value === 'time' ? 'ns' : 'bytes', sum);
+}; // prettier-ignore
 
 // What was read and written in the mapped model file, and in all other memory.
 export function diskAndBuffer(scope: Scope): ChartRequest {

@@ -95,28 +95,6 @@ export const CHECKS: readonly ChartSpec[] = [
     empty: 'There are too few generated tokens.',
   },
   {
-    id: 'validation',
-    page: 'checks',
-    title: 'Is the recording valid?',
-    counts: 'Items that each check looked at; wrong ones and the verdict are in the table.',
-    kinds: ['bar'],
-    request: () =>
-      route('validation', {}, wire.checked, ({ checks }) => ({
-        key: { name: 'check', of: 'name' },
-        keys: checks.map(({ check }) => check),
-        labels: checks.map(({ check, verdict }) => `${check.replaceAll('_', ' ')}: ${verdict.replaceAll('_', ' ')}`),
-        series: [{ name: 'wrong', unit: 'count', values: checks.map(({ wrong }) => wrong) }],
-        more: [{ name: 'checked', unit: 'count', values: checks.map((one) => one.items_checked) }],
-        words: [
-          { name: 'verdict', values: checks.map(({ verdict }) => verdict) },
-          { name: 'what', values: checks.map(({ summary }) => summary) },
-        ],
-      })), // prettier-ignore
-    honours: 'nothing',
-    height: 300,
-    empty: 'Nothing was checked.',
-  },
-  {
     id: 'machine',
     page: 'checks',
     title: 'What the machine did',
@@ -206,5 +184,31 @@ export const CHECKS: readonly ChartSpec[] = [
     honours: 'nothing',
     height: 180,
     empty: 'No weights were accessed.',
+  },
+  {
+    id: 'validation',
+    page: 'checks',
+    title: 'Is the recording valid?',
+    counts: 'What each check looked at, how much of it was wrong, and its verdict.',
+    kinds: ['bar'],
+    table: true,
+    wide: true,
+    request: () =>
+      route('validation', {}, wire.checked, ({ checks }) => ({
+        key: { name: 'check', of: 'name' },
+        keys: checks.map(({ check }) => check),
+        labels: checks.map(({ check }) => check.replaceAll('_', ' ')),
+        series: [
+          { name: 'checked', unit: 'count', values: checks.map((one) => one.items_checked) },
+          { name: 'wrong', unit: 'count', values: checks.map(({ wrong }) => wrong) },
+        ],
+        words: [
+          { name: 'verdict', values: checks.map(({ verdict }) => verdict) },
+          { name: 'what', values: checks.map(({ summary }) => summary) },
+        ],
+      })), // prettier-ignore
+    honours: 'nothing',
+    height: 300,
+    empty: 'Nothing was checked.',
   },
 ];

@@ -91,7 +91,7 @@ export const OVERVIEW: readonly ChartSpec[] = [
     title: 'Time of prompt and generation',
     counts:
       'Durations of the ops, added up by phase and by part of the model. A click on a part goes into it: component, op type, op.',
-    kinds: ['stacked', 'share', 'bar'],
+    kinds: ['share', 'stacked', 'bar'],
     request: (scope) => stackedBy('time', scope),
     honours: 'everything',
     drill: true,
@@ -104,7 +104,7 @@ export const OVERVIEW: readonly ChartSpec[] = [
     title: 'Bytes of prompt and generation',
     counts:
       'Bytes read and written by the ops, added up by phase and by part of the model. A click on a part goes into it.',
-    kinds: ['stacked', 'share', 'bar'],
+    kinds: ['share', 'stacked', 'bar'],
     request: (scope) => stackedBy('bytes', scope),
     honours: 'everything',
     drill: true,
@@ -134,6 +134,35 @@ export const OVERVIEW: readonly ChartSpec[] = [
     honours: 'nothing',
     height: 130,
     empty: 'The session has no normal step.',
+  },
+  {
+    id: 'buffers',
+    page: 'overview',
+    title: 'Memory',
+    counts: 'Sums over the accesses to one kind of memory.',
+    kinds: ['bar', 'pie'],
+    choose: true,
+    request: (scope) => sumsBy('source', 'bytes', scope),
+    honours: 'everything',
+    empty: 'Nothing matches.',
+  },
+  {
+    id: 'order',
+    page: 'overview',
+    title: 'Sequential and random reads',
+    counts:
+      'Bytes read from the model files: sequential if the read begins at most 128 KiB after the end of the read before.',
+    kinds: ['bar', 'pie'],
+    request: ({ query }) =>
+      route('sequentiality', query, wire.sequentiality, ({ sums }) => ({
+        key: { name: 'order', of: 'name' },
+        keys: ['sequential', 'random'],
+        series: [{ name: 'bytes', unit: 'bytes', values: [sums.sequential_bytes, sums.bytes - sums.sequential_bytes] }],
+        more: [{ name: 'reads', unit: 'count', values: [sums.sequential, sums.reads - sums.sequential] }],
+      })), // prettier-ignore
+    honours: 'everything',
+    height: 130,
+    empty: 'Nothing was read from the model files.',
   },
   {
     id: 'step_time',
@@ -244,34 +273,5 @@ export const OVERVIEW: readonly ChartSpec[] = [
     request: (scope) => sumsBy('kernel', 'time', scope),
     honours: 'everything',
     empty: 'Nothing matches.',
-  },
-  {
-    id: 'buffers',
-    page: 'overview',
-    title: 'Memory',
-    counts: 'Sums over the accesses to one kind of memory.',
-    kinds: ['bar', 'pie'],
-    choose: true,
-    request: (scope) => sumsBy('source', 'bytes', scope),
-    honours: 'everything',
-    empty: 'Nothing matches.',
-  },
-  {
-    id: 'order',
-    page: 'overview',
-    title: 'Sequential and random reads',
-    counts:
-      'Bytes read from the model files: sequential if the read begins at most 128 KiB after the end of the read before.',
-    kinds: ['bar', 'pie'],
-    request: ({ query }) =>
-      route('sequentiality', query, wire.sequentiality, ({ sums }) => ({
-        key: { name: 'order', of: 'name' },
-        keys: ['sequential', 'random'],
-        series: [{ name: 'bytes', unit: 'bytes', values: [sums.sequential_bytes, sums.bytes - sums.sequential_bytes] }],
-        more: [{ name: 'reads', unit: 'count', values: [sums.sequential, sums.reads - sums.sequential] }],
-      })), // prettier-ignore
-    honours: 'everything',
-    height: 130,
-    empty: 'Nothing was read from the model files.',
   },
 ];

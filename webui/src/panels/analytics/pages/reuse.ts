@@ -1,10 +1,30 @@
 // What a memory of a given size would serve, and what to keep in it.
 import { formatBytes } from '../../../format';
 import * as wire from '../../../net/types';
-import { route, type ChartSpec } from '../spec';
+import { route, type ChartRequest, type ChartSpec } from '../spec';
 
-export const reuseRequest = () =>
-  route('reuse', {}, wire.reuse, (reuse) => {
+const POINTS = 40; // of the curve
+
+// The curve in steps that a slider can move over: the sizes are shares of what the session read, which
+// the first request says.
+export const reuseRequest = (): ChartRequest => ({
+  text: 'reuse',
+  sql: null,
+  load: async (session) => {
+    const whole = await route('reuse', {}, wire.reuse, (reuse) => ({
+      key: { name: 'memory', of: 'bytes' },
+      keys: [reuse.distinct_bytes],
+      series: [],
+    })).load(session);
+    if (!whole.ok) return whole;
+    const most = Number(whole.value.keys[0] ?? 0);
+    const sizes = Array.from({ length: POINTS }, (_, i) => Math.ceil((most * (i + 1)) / POINTS));
+    return curveOf(most > 0 ? [...new Set(sizes)].join(',') : undefined).load(session);
+  },
+});
+
+const curveOf = (sizes: string | undefined): ChartRequest =>
+  route('reuse', { sizes }, wire.reuse, (reuse) => {
     const missed = (policy: 'lru' | 'pin' | 'belady') =>
       reuse.curve.map((point) => 1 - point[policy].bytes_saved / (reuse.bytes_read || 1));
     const saved = (policy: 'lru' | 'pin' | 'belady') =>

@@ -2,7 +2,9 @@
 import { column, statement, words, type ChartSpec, type Scope } from '../spec';
 
 // An op of all layers is one row: its output without the number of the layer.
-const NAME = "substr(tensor_name, 1, instr(tensor_name || '-', '-') - 1)";
+// One without a name of its own has its type.
+const NAME =
+  "CASE WHEN tensor_name GLOB 'node_*' THEN lower(o.operation_type) ELSE substr(tensor_name, 1, instr(tensor_name || '-', '-') - 1) END";
 const BANDWIDTH = "(SELECT CAST(value AS REAL) FROM metadata WHERE name = 'host.read_bandwidth')";
 
 // The operations of a matrix multiplication: 2 for each element of the output and of the inner
