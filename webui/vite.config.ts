@@ -17,7 +17,7 @@ export default defineConfig({
   },
   // `npm run dev` serves the sources and forwards /api to a running tt-server.
   server: {
-    fs: { allow: ['.', '../docs'] }, // the glossary
+    fs: { allow: ['.', '../docs'] }, // the glossary, the tables of SQL
     proxy: {
       '/api': { target: process.env.TT_SERVER_URL ?? 'http://127.0.0.1:8080', ws: true },
     },

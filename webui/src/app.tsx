@@ -43,7 +43,9 @@ function listenForKeys(store: Store, commands: () => ReturnType<typeof commandsO
     // Dialogs and menus handle their own keys. A key that a panel handled is not handled again.
     if (event.defaultPrevented || event.isComposing) return;
     if (document.querySelector('dialog[open], .popover:popover-open')) return;
-    const typing = isTyping(event.target);
+    // The element that has the focus, also inside an editor with a tree of its own.
+    const target = event.composedPath()[0] ?? event.target;
+    const typing = isTyping(target);
     const { letterKeys } = store.settings.current.peek();
     if (event.key === ' ' && isControl(event.target)) return; // presses the control
     const command = commandFor(commands(), event, { typing, letterKeys });

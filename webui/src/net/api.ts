@@ -5,6 +5,7 @@ import type { Check } from './check';
 import {
   call,
   callBinary,
+  callFile,
   pageFile,
   type ApiError,
   type ApiResult,
@@ -20,6 +21,7 @@ export { isNotFound, errorText } from './call';
 
 const id = encodeURIComponent;
 export const MAX_PAGE_ROWS = 10_000; // maximum `limit` of the server
+export const MAX_QUERY_ROWS = 1_000_000; // of a statement
 
 // So many steps from `from`, or the last ones of the session.
 export type StepPart =
@@ -118,6 +120,16 @@ export function createApi(whileBusy: WhileBusy) {
             signal,
           }),
         signal,
+      ),
+    // All rows, up to the maximum of the server, as CSV.
+    queryFile: (session: string, sql: string) =>
+      whileBusy(() =>
+        callFile(`sessions/${id(session)}/query`, {
+          sql,
+          limit: MAX_QUERY_ROWS,
+          timeout_ms: 60_000,
+          format: 'csv',
+        }),
       ),
     breakdown: (session: string, query: wire.BreakdownQuery, signal?: AbortSignal) =>
       get(`sessions/${id(session)}/breakdown`, wire.breakdown, { query, signal }),

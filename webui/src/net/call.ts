@@ -1,7 +1,7 @@
 // One HTTP call to the server, returned as a Result. Nothing here throws on a failed call. An
 // aborted AbortSignal cancels the call, which then returns an error of kind 'aborted'.
 import { err, ok, type Result } from '../result';
-import { Mismatch, object, optional, str, type Check } from './check';
+import { Mismatch, num, object, optional, str, type Check } from './check';
 import type { ProblemCode } from './types';
 
 export interface Rejection {
@@ -11,6 +11,7 @@ export interface Rejection {
   readonly title: string;
   readonly detail: string;
   readonly retryAfterMs?: number; // Retry-After
+  readonly position?: number; // byte offset of the error in an SQL statement
 }
 
 export type ApiError =
@@ -105,10 +106,11 @@ export function parseResponse<T>(
   }
 }
 
-const problem = object<{ code?: string; title?: string; detail?: string }>({
+const problem = object<{ code?: string; title?: string; detail?: string; position?: number }>({
   code: optional(str),
   title: optional(str),
   detail: optional(str),
+  position: optional(num),
 });
 
 function parseProblem(status: number, text: string): ApiError {
@@ -121,9 +123,28 @@ function parseProblem(status: number, text: string): ApiError {
       code: (parsed.code ?? null) as ProblemCode | null,
       title: parsed.title ?? title,
       detail: parsed.detail ?? '',
+      ...(parsed.position === undefined ? {} : { position: parsed.position }),
     };
   } catch {
     return { kind: 'rejected', status, code: null, title, detail: text.slice(0, 200) };
+  }
+}
+
+// A call whose response is a file.
+export async function callFile(path: string, body: unknown): ApiResult<Blob> {
+  try {
+    const response = await fetch(`api/v1/${path}`, {
+      method: 'POST',
+      body: JSON.stringify(body),
+      headers: { 'content-type': 'application/json' },
+    });
+    if (!response.ok) {
+      const error = parseProblem(response.status, await response.text());
+      return err(withRetryAfter(error, response));
+    }
+    return ok(await response.blob());
+  } catch (cause) {
+    return err(failureOf(cause));
   }
 }
 

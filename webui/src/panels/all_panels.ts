@@ -65,6 +65,14 @@ export const PANELS: readonly Panel[] = [
     body: lazy(async () => (await import('./analytics/AnalyticsPanel')).AnalyticsPanel),
   },
   {
+    id: 'sql',
+    title: 'SQL',
+    needs: 'session',
+    about:
+      'Questions that no view answers: SQL over the steps, ops, accesses and experts of the session, with examples; a click on a cell selects it in every view.',
+    body: lazy(async () => (await import('./sql/SqlPanel')).SqlPanel),
+  },
+  {
     id: 'budget',
     title: 'Memory budget',
     needs: 'nothing',

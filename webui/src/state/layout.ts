@@ -51,7 +51,7 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
     split(
       'row',
       0.7,
-      split('column', 0.54, dock('map', 'graph', 'analytics'), dock('table', 'budget')),
+      split('column', 0.54, dock('map', 'graph', 'analytics', 'sql'), dock('table', 'budget')),
       dock('inspector'),
     ),
   ),
@@ -59,12 +59,12 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
     'row',
     0.32,
     dock('chat', 'sessions'),
-    split('row', 0.68, dock('map', 'graph', 'analytics', 'table', 'budget'), dock('inspector')),
+    split('row', 0.68, dock('map', 'graph', 'analytics', 'sql', 'table', 'budget'), dock('inspector')),
   ),
   graph: split(
     'row',
     0.76,
-    split('column', 0.68, dock('graph', 'map', 'analytics', 'chat', 'sessions'), dock('table', 'budget')),
+    split('column', 0.68, dock('graph', 'map', 'analytics', 'sql', 'chat', 'sessions'), dock('table', 'budget')),
     dock('inspector'),
   ),
 };

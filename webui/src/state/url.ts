@@ -22,6 +22,7 @@ const VERSION = '1';
 const PHASES: Readonly<Record<string, PhaseFilter>> = { p: 'prompt', g: 'generate' };
 const SESSION = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/; // same pattern as in openapi.yaml
 const MAX_FILTER_LENGTH = 400;
+const MAX_SEARCH_LENGTH = 4000; // of a panel: also an SQL statement
 const OPTIONS = /^[a-z0-9_]+(:[a-z0-9_.:-]+)?(,[a-z0-9_]+(:[a-z0-9_.:-]+)?){0,30}$/;
 
 // The ids of all panels.
@@ -126,7 +127,7 @@ function withPart(view: View, part: string, panels: KnownPanels): View | null {
   }
   switch (key.slice(0, 2)) {
     case 'f.':
-      return value.length > MAX_FILTER_LENGTH
+      return value.length > MAX_SEARCH_LENGTH
         ? null
         : { ...view, filters: { ...view.filters, [panel]: value } };
     case 'o.':

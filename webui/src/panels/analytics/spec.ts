@@ -27,7 +27,8 @@ export interface Scope {
 }
 
 // What of the view a chart honours.
-export type Honours = 'everything' | 'phase' | 'nothing' | SqlTable;
+// own: it says itself what it is of, as a statement that the visitor wrote.
+export type Honours = 'everything' | 'phase' | 'nothing' | 'own' | SqlTable;
 type SqlTable = 'op' | 'step';
 
 export interface ChartRequest {
@@ -77,15 +78,17 @@ export function route<T>(
   };
 }
 
-const MAX_ROWS = 10_000;
+export const MAX_ROWS = 10_000;
+
+// A statement's rows; those that were just read are not read again.
+export const askRows = (session: OpenSession, sql: string): ApiResult<QueryRows> =>
+  shared(session, sql, () => session.context.api.query(session.id, sql, MAX_ROWS));
 
 export const statement = (sql: string, table: (rows: QueryRows) => ChartTable): ChartRequest => ({
   text: sql,
   sql,
   load: async (session) => {
-    const rows = await shared(session, sql, () =>
-      session.context.api.query(session.id, sql, MAX_ROWS),
-    );
+    const rows = await askRows(session, sql);
     return rows.ok ? ok(table(rows.value)) : rows;
   },
 });
@@ -165,6 +168,8 @@ export function unused(honours: Honours, scope: Scope): readonly string[] {
   switch (honours) {
     case 'everything':
       return filteredSums(view, layers).missing;
+    case 'own':
+      return [];
     case 'phase':
       return [...words, ...named(ranges)];
     case 'nothing':
