@@ -402,12 +402,26 @@ function points(table: ChartTable, size: Size, measure: Measure): Scene {
     const isHigh = top < plot.y + 16;
     shapes.push({ is: 'text', x: left - 8, y: top + (isHigh ? 8 : -8), text: table.guide.name, align: 'end', tone: TEXT }); // prettier-ignore
   }
+  const named: Box[] = [];
   const items = rows.map(({ row, x: vx, y: vy }): Item => {
     shapes.push({ is: 'dot', x: x(vx), y: y(vy), r: 4.5, tone: series(0) });
+    const text = labelOf(table, row);
+    const label = { x: x(vx) + 8, y: y(vy) - 7, w: measure(text), h: 14 };
+    // Names that would cover each other are left to the tooltip and the table.
+    if (label.x + label.w < size.width && !named.some((other) => overlap(other, label))) {
+      named.push(label);
+      shapes.push({ is: 'text', x: label.x, y: y(vy), text, align: 'start', tone: DIM });
+    }
     return { row, series: null, box: { x: x(vx) - 7, y: y(vy) - 7, w: 14, h: 14 } };
   });
   return { ...size, plot, shapes, items, across: false };
 }
+
+const overlap = (a: Box, b: Box): boolean =>
+  a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
+
+// The largest value, which has the strongest colour of a heat map.
+export const strongest = (table: ChartTable): number => largest(table.series);
 
 // ---- Hit test -------------------------------------------------------------------------
 

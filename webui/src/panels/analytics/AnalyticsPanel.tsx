@@ -62,52 +62,54 @@ export function AnalyticsPanel({ store, session, panel }: SessionProps) {
           </span>
         )}
       </div>
-      <div class="analytics" key={page} tabIndex={-1}>
-        {page === 'overview' && <Tiles session={session} />}
-        {!isRunning && <PageFindings store={store} session={session} page={page} />}
-        {isEmptyPage && (
-          <Empty>
-            The model has no experts: it is dense, and every token reads all weights. A model such
-            as Mixtral or Qwen3-MoE has them; <span class="mono">tt model moe -o moe.gguf</span>{' '}
-            makes a small one.
-          </Empty>
-        )}
-        {page === 'reuse' && (
-          <MemorySlider
-            store={store}
-            session={session}
-            steps={steps}
-            value={options.memory}
-            set={(memory) => {
-              set({ memory }, 'debounced');
-            }}
-          />
-        )}
-        {page === 'experts' && hasExperts && (
-          <SlotSlider
-            store={store}
-            session={session}
-            steps={steps}
-            value={options.slots}
-            set={(slots) => {
-              set({ slots }, 'debounced');
-            }}
-          />
-        )}
-        {!isEmptyPage &&
-          CHARTS.filter((spec) => spec.page === page).map((spec) => (
-            <ChartCard
-              key={spec.id}
+      <div class="analytics" key={page}>
+        <div class="analytics-grid">
+          {page === 'overview' && <Tiles session={session} />}
+          {!isRunning && <PageFindings store={store} session={session} page={page} />}
+          {isEmptyPage && (
+            <Empty>
+              The model has no experts: it is dense, and every token reads all weights. A model such
+              as Mixtral or Qwen3-MoE has them; <span class="mono">tt model moe -o moe.gguf</span>{' '}
+              makes a small one.
+            </Empty>
+          )}
+          {page === 'reuse' && (
+            <MemorySlider
               store={store}
               session={session}
-              spec={spec}
               steps={steps}
-              shown={options.shown[spec.id]}
-              show={(kind) => {
-                set({ shown: { ...options.shown, [spec.id]: kind } }, 'replace');
+              value={options.memory}
+              set={(memory) => {
+                set({ memory }, 'debounced');
               }}
             />
-          ))}
+          )}
+          {page === 'experts' && hasExperts && (
+            <SlotSlider
+              store={store}
+              session={session}
+              steps={steps}
+              value={options.slots}
+              set={(slots) => {
+                set({ slots }, 'debounced');
+              }}
+            />
+          )}
+          {!isEmptyPage &&
+            CHARTS.filter((spec) => spec.page === page).map((spec) => (
+              <ChartCard
+                key={spec.id}
+                store={store}
+                session={session}
+                spec={spec}
+                steps={steps}
+                shown={options.shown[spec.id]}
+                show={(kind) => {
+                  set({ shown: { ...options.shown, [spec.id]: kind } }, 'replace');
+                }}
+              />
+            ))}
+        </div>
       </div>
     </>
   );

@@ -2,8 +2,9 @@
 import { computed } from '@preact/signals';
 import { useMemo, useRef } from 'preact/hooks';
 import { ChartView, measureText } from '../../charts/ChartView';
+import { gradientOf } from '../../plane/colours';
 import { paintScene, svgOf, themeOf, withHeading } from '../../charts/paint';
-import { slicesOf, type Kind, type Scene } from '../../charts/scene';
+import { slicesOf, strongest, type Kind, type Scene } from '../../charts/scene';
 import {
   csvOf,
   exactValue,
@@ -80,7 +81,7 @@ export function ChartCard(props: Props) {
     <section
       class="chart-card"
       data-chart={spec.id}
-      data-wide={spec.wide === true}
+      data-size={spec.wide ? 'wide' : spec.half ? 'half' : undefined}
       data-loading={loading}
       aria-label={spec.title}
     >
@@ -130,7 +131,11 @@ export function ChartCard(props: Props) {
         <Rows store={store} session={session} label={spec.title} table={value} />
       ) : (
         <>
-          {kind !== 'heat' && <Legend {...{ store, session }} table={table} kind={kind} />}
+          {kind === 'heat' ? (
+            <Scale table={table} isLight={store.theme.value === 'light'} />
+          ) : (
+            <Legend {...{ store, session }} table={table} kind={kind} />
+          )}
           <Picture {...props} table={table} kind={kind} scene={scene} />
         </>
       )}
@@ -243,6 +248,18 @@ function Legend(props: { store: Store; session: OpenSession; table: ChartTable; 
         );
       })}
     </ul>
+  );
+}
+
+// What the colours of a heat map are.
+function Scale({ table, isLight }: { table: ChartTable; isLight: boolean }) {
+  const unit = table.series[0]?.unit ?? 'number';
+  return (
+    <p class="chart-scale dim">
+      <span>{formatValue(unit, 0)}</span>
+      <i class="colour-scale" style={{ background: gradientOf('viridis', isLight) }} />
+      <span>{formatValue(unit, strongest(table))}</span>
+    </p>
   );
 }
 

@@ -9,7 +9,7 @@ import { linesOf } from '../inspector/summary';
 import type { PageId } from './spec';
 
 const TOPICS: Readonly<Record<PageId, readonly FindingTopic[]>> = {
-  overview: ['bytes', 'speed'],
+  overview: [], // the summary beside it has all
   roofline: ['speed'],
   reuse: ['memory', 'waits'],
   experts: [],

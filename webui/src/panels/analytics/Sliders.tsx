@@ -82,7 +82,7 @@ export function MemorySlider(props: Props) {
   const size = weights.more?.find(({ name }) => name === 'memory so far')?.values ?? [];
   const kept = weights.keys.filter((_, row) => (size[row] ?? Infinity) <= bytes).map(String);
   return (
-    <section class="chart-card" data-wide="true" aria-label="What fits into memory">
+    <section class="chart-card" data-size="wide" aria-label="What fits into memory">
       <header>
         <h3>What fits into memory</h3>
       </header>
@@ -131,7 +131,7 @@ export function SlotSlider(props: Props) {
   const caches = useTable(session, steps, request.text, request);
   if (!caches || caches.keys.length === 0) return null;
   return (
-    <section class="chart-card" data-wide="true" aria-label="What a cache of experts serves">
+    <section class="chart-card" data-size="wide" aria-label="What a cache of experts serves">
       <header>
         <h3>What a cache of experts serves</h3>
       </header>

@@ -47,6 +47,7 @@ export interface ChartSpec {
   readonly honours: Honours;
   readonly table?: true; // is first shown as a table
   readonly wide?: true; // takes a whole row
+  readonly half?: true; // takes half a row
   readonly choose?: true; // one series at a time is drawn
   readonly height?: number;
   readonly drill?: true; // a click goes into the part: component, op type, op

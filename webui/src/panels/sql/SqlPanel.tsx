@@ -391,7 +391,7 @@ function Chart(props: {
     return session.data.stepTotals.steps;
   }).value;
   return (
-    <div class="analytics">
+    <div class="analytics"><div class="analytics-grid">
       <ChartCard
         store={store}
         session={session}
@@ -402,7 +402,7 @@ function Chart(props: {
           store.navigation.setOptions(panel, `chart:${one}`, 'replace');
         }}
       />
-    </div>
+</div>    </div>
   );
 } // prettier-ignore
 

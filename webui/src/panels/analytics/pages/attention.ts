@@ -55,6 +55,7 @@ export const ATTENTION: readonly ChartSpec[] = [
   },
   {
     id: 'kv_layers',
+    half: true,
     page: 'attention',
     title: 'KV cache reads of each layer',
     counts: 'Bytes of the KV cache that the shown step reads, by layer.',
@@ -78,6 +79,7 @@ export const ATTENTION: readonly ChartSpec[] = [
   },
   {
     id: 'state_steps',
+    half: true,
     page: 'attention',
     title: 'Recurrent state of each step',
     counts: 'Bytes of the recurrent states (SSM, RWKV) that a step reads and writes.',
@@ -123,6 +125,7 @@ export const ATTENTION: readonly ChartSpec[] = [
   },
   {
     id: 'head_ranges',
+    wide: true,
     page: 'attention',
     title: 'File ranges of the heads',
     counts:
@@ -150,7 +153,7 @@ export const ATTENTION: readonly ChartSpec[] = [
         };
       }), // prettier-ignore
     honours: 'nothing',
-    height: 420,
+    height: 320,
     empty: 'The weights of this layer are not divided by heads.',
   },
 ];

@@ -89,6 +89,7 @@ export const EXPERTS: readonly ChartSpec[] = [
   },
   {
     id: 'expert_entropy',
+    half: true,
     page: 'experts',
     title: 'Entropy',
     counts:
@@ -112,6 +113,7 @@ export const EXPERTS: readonly ChartSpec[] = [
   },
   {
     id: 'expert_turnover',
+    half: true,
     page: 'experts',
     title: 'Turnover',
     counts:
@@ -129,6 +131,7 @@ export const EXPERTS: readonly ChartSpec[] = [
   },
   {
     id: 'expert_coverage',
+    half: true,
     page: 'experts',
     title: 'Experts for 90, 95 and 99 % of the choices',
     counts: 'How many of the most used experts of a layer have at least this share of its choices.',
@@ -147,6 +150,7 @@ export const EXPERTS: readonly ChartSpec[] = [
   },
   {
     id: 'expert_caches',
+    half: true,
     page: 'experts',
     title: 'Caches of experts',
     counts:
@@ -159,6 +163,7 @@ export const EXPERTS: readonly ChartSpec[] = [
   },
   {
     id: 'expert_pairs',
+    half: true,
     page: 'experts',
     title: 'Experts chosen together',
     counts: 'Number of tokens that used both experts, in the shown layer (keys { and } change it).',
@@ -187,6 +192,7 @@ export const EXPERTS: readonly ChartSpec[] = [
   },
   {
     id: 'expert_answers',
+    half: true,
     page: 'experts',
     title: 'Tokens that an expert prefers',
     counts:

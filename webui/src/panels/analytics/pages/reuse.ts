@@ -79,6 +79,7 @@ export const REUSE: readonly ChartSpec[] = [
   },
   {
     id: 'distances',
+    half: true,
     page: 'reuse',
     title: 'Reuse distances',
     counts:
@@ -97,6 +98,7 @@ export const REUSE: readonly ChartSpec[] = [
   },
   {
     id: 'hot_tensors',
+    half: true,
     page: 'reuse',
     title: 'Hottest weights',
     counts: 'Reads of each weight, the most read first.',

@@ -4,7 +4,7 @@ import { column, statement, words, type ChartSpec, type Scope } from '../spec';
 // An op of all layers is one row: its output without the number of the layer.
 // One without a name of its own has its type.
 const NAME =
-  "CASE WHEN tensor_name GLOB 'node_*' THEN lower(o.operation_type) ELSE substr(tensor_name, 1, instr(tensor_name || '-', '-') - 1) END";
+  "CASE WHEN tensor_name GLOB 'node_*' THEN lower(o.operation_type) WHEN tensor_name GLOB 'cache_*' THEN substr(tensor_name, 1, 7) ELSE substr(tensor_name, 1, instr(tensor_name || '-', '-') - 1) END";
 const BANDWIDTH = "(SELECT CAST(value AS REAL) FROM metadata WHERE name = 'host.read_bandwidth')";
 
 // The operations of a matrix multiplication: 2 for each element of the output and of the inner
@@ -58,6 +58,9 @@ const asked = (scope: Scope, what: 'points' | 'above' | 'rate') =>
     return {
       key: { name: 'op', of: 'name' },
       keys: names,
+      labels: words(rows, 'operation_type').map((type, row) =>
+        what === 'points' || names[row] === type.toLowerCase() ? (names[row] ?? '') : `${names[row] ?? ''} ${type}`,
+      ),
       picks: words(rows, 'operation_type').map((name) => ({ of: 'op_kind', name })),
       series: main[what],
       more: [
@@ -96,6 +99,7 @@ export const ROOFLINE: readonly ChartSpec[] = [
   },
   {
     id: 'above_bound',
+    half: true,
     page: 'roofline',
     title: 'Which op to optimise first',
     counts: `Time of an op above its bound: its time less the time in which the machine reads as many bytes. The read bandwidth was measured with the threads of the run. ${COUNTED}`,
@@ -108,6 +112,7 @@ export const ROOFLINE: readonly ChartSpec[] = [
   },
   {
     id: 'op_rate',
+    half: true,
     page: 'roofline',
     title: 'Bytes per second',
     counts: `Bytes read and written by the time of the op; a rate above the line comes from the caches of the processor. ${COUNTED}`,
