@@ -23,7 +23,7 @@ export class PageFixture {
   private browser!: Browser;
   private context: BrowserContext | null = null; // null: the next test gets a new one
   private isSpoiled = false;
-  private is404Expected = false;
+  private expectedStatus = ''; // "404"; empty: none
   private readonly recordings = new Map<string, Promise<string>>(); // session ids
 
   // Registers the fixture for a test file; `args`: arguments of the server.
@@ -130,7 +130,12 @@ export class PageFixture {
 
   // The test asks for what does not exist: the browser reports it as an error.
   expect404(): void {
-    this.is404Expected = true;
+    this.expectedStatus = '404';
+  }
+
+  // The test sends what the server rejects: the browser reports it as an error.
+  expect400(): void {
+    this.expectedStatus = '400';
   }
 
   // What the test installs in the page cannot be removed: the next test gets a new page.
@@ -144,7 +149,7 @@ export class PageFixture {
     this.foreignRequests = [];
     this.errors = [];
     this.isSpoiled = false;
-    this.is404Expected = false;
+    this.expectedStatus = '';
     if (!this.context) await this.newPage();
     await this.server.resume(); // a failed test may have left it paused
     await this.page.goto(this.server.url);
@@ -171,7 +176,8 @@ export class PageFixture {
       const text = `${message.text()} ${message.location().url}`;
       // A busy server: the page asks again.
       if (text.includes(' 503 ')) return;
-      if (!this.is404Expected || !text.includes('404')) this.errors.push(text);
+      const { expectedStatus } = this;
+      if (expectedStatus === '' || !text.includes(expectedStatus)) this.errors.push(text);
     });
   }
 

@@ -79,6 +79,7 @@ export function ChartCard(props: Props) {
   const table = useMemo(() => (value ? drawn(value, spec, kind, series) : null), [value, spec, kind, series]); // prettier-ignore
   return (
     <section
+      role="group"
       class="chart-card"
       data-chart={spec.id}
       data-size={spec.wide ? 'wide' : spec.half ? 'half' : undefined}
@@ -86,7 +87,7 @@ export function ChartCard(props: Props) {
       aria-label={spec.title}
     >
       <header>
-        <h3>{spec.title}</h3>
+        <h2>{spec.title}</h2>
         {value && <span class="dim">{unitText(table ?? value, spec.kinds)}</span>}
         <Unused words={missing === '' ? [] : missing.split('\n')} />
         <span class="toolbar-end" />

@@ -82,9 +82,9 @@ export function MemorySlider(props: Props) {
   const size = weights.more?.find(({ name }) => name === 'memory so far')?.values ?? [];
   const kept = weights.keys.filter((_, row) => (size[row] ?? Infinity) <= bytes).map(String);
   return (
-    <section class="chart-card" data-size="wide" aria-label="What fits into memory">
+    <section role="group" class="chart-card" data-size="wide" aria-label="What fits into memory">
       <header>
-        <h3>What fits into memory</h3>
+        <h2>What fits into memory</h2>
       </header>
       <p class="chart-about dim">
         Bytes that must be read from the disk with so much memory for weights, as a share of all
@@ -131,9 +131,14 @@ export function SlotSlider(props: Props) {
   const caches = useTable(session, steps, request.text, request);
   if (!caches || caches.keys.length === 0) return null;
   return (
-    <section class="chart-card" data-size="wide" aria-label="What a cache of experts serves">
+    <section
+      role="group"
+      class="chart-card"
+      data-size="wide"
+      aria-label="What a cache of experts serves"
+    >
       <header>
-        <h3>What a cache of experts serves</h3>
+        <h2>What a cache of experts serves</h2>
       </header>
       <p class="chart-about dim">
         Share of the requests of the second half of the tokens that are served without a read.

@@ -113,9 +113,11 @@ export function SqlPanel({ store, session, panel }: SessionProps) {
   // Back, and other panels that open a statement here.
   useEffect(() => {
     const now = editor.current;
-    if (!now || now.text() === text) return;
-    now.set(text);
-    run(text);
+    // Not `text`: while this was rendered, more may have been typed.
+    const latest = navigation.view.peek().filters[panel] ?? '';
+    if (!now || now.text() === latest) return;
+    now.set(latest);
+    run(latest);
   }, [text]);
 
   const resource = useMemo(

@@ -138,7 +138,7 @@ export const OVERVIEW: readonly ChartSpec[] = [
   {
     id: 'buffers',
     page: 'overview',
-    title: 'Memory',
+    title: 'Kinds of memory',
     counts: 'Sums over the accesses to one kind of memory.',
     kinds: ['bar', 'pie'],
     choose: true,
