@@ -61,6 +61,9 @@ const MAX_GUTTER = 0.42; // of the width
 export const SERIES_COLOURS = 8;
 const series = (n: number): Tone => ({ is: 'series', n: n % SERIES_COLOURS });
 
+// A sum that can be divided by.
+const positive = (sum: number | undefined): number => (sum !== undefined && sum > 0 ? sum : 1);
+
 const largest = (lists: readonly Series[]): number =>
   lists.reduce((max, { values }) => values.reduce<number>((m, v) => Math.max(m, v ?? 0), max), 0);
 
@@ -204,7 +207,7 @@ function columns(
   );
   const h = size.height - TOP - BOTTOM;
   const at = kind === 'share' ? [0, 0.25, 0.5, 0.75, 1] : ticks(most, unit, Math.max(2, h / 40));
-  const end = at.at(-1) || 1;
+  const end = Math.max(at.at(-1) ?? 0, Number.MIN_VALUE);
   const gutter = gutterOf(at.map((value) => formatValue(unit, value)), size, measure); // prettier-ignore
   const plot = { x: gutter, y: TOP, w: size.width - gutter - RIGHT, h };
   const y = (value: number): number => plot.y + plot.h * (1 - value / end);
@@ -239,7 +242,7 @@ function columns(
       all.forEach(({ values }, n) => {
         const value = values[row];
         if (value === null || value === undefined) return;
-        const part = kind === 'share' ? value / (sums[row] || 1) : value / end;
+        const part = kind === 'share' ? value / positive(sums[row]) : value / end;
         const height = part * plot.h;
         const left = plot.x + row * slot + gap / 2 + (kind === 'bar' ? n * each : 0);
         if (kind === 'bar') top = plot.y + plot.h;
@@ -278,7 +281,7 @@ function pilesOf(
   return table.keys.flatMap((_, row) => {
     let top = plot.y + plot.h;
     return table.series.flatMap(({ values }, n): Item[] => {
-      const part = (values[row] ?? 0) / (kind === 'share' ? sums[row] || 1 : end);
+      const part = (values[row] ?? 0) / (kind === 'share' ? positive(sums[row]) : end);
       const h = part * plot.h;
       top -= h;
       return h > 0 ? [{ row, series: n, box: { x: plot.x + row * slot, y: top, w: slot, h } }] : [];

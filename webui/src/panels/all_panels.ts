@@ -49,14 +49,6 @@ export const PANELS: readonly Panel[] = [
     body: graph,
   },
   {
-    id: 'table',
-    title: 'Table',
-    needs: 'steps',
-    about:
-      'The session as rows: the ops of a step, all steps, every read and write of memory, or their totals; a click on a header sorts.',
-    body: table,
-  },
-  {
     id: 'analytics',
     title: 'Analytics',
     needs: 'steps',
@@ -71,6 +63,14 @@ export const PANELS: readonly Panel[] = [
     about:
       'Questions that no view answers: SQL over the steps, ops, accesses and experts of the session, with examples; a click on a cell selects it in every view.',
     body: lazy(async () => (await import('./sql/SqlPanel')).SqlPanel),
+  },
+  {
+    id: 'table',
+    title: 'Table',
+    needs: 'steps',
+    about:
+      'The session as rows: the ops of a step, all steps, every read and write of memory, or their totals; a click on a header sorts.',
+    body: table,
   },
   {
     id: 'budget',

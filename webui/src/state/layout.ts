@@ -59,12 +59,22 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
     'row',
     0.32,
     dock('chat', 'sessions'),
-    split('row', 0.68, dock('map', 'graph', 'analytics', 'sql', 'table', 'budget'), dock('inspector')),
+    split(
+      'row',
+      0.68,
+      dock('map', 'graph', 'analytics', 'sql', 'table', 'budget'),
+      dock('inspector'),
+    ),
   ),
   graph: split(
     'row',
     0.76,
-    split('column', 0.68, dock('graph', 'map', 'analytics', 'sql', 'chat', 'sessions'), dock('table', 'budget')),
+    split(
+      'column',
+      0.68,
+      dock('graph', 'map', 'analytics', 'sql', 'chat', 'sessions'),
+      dock('table', 'budget'),
+    ),
     dock('inspector'),
   ),
 };
@@ -138,7 +148,8 @@ function placed(layout: Layout, panel: string, anchor: string, zone: Zone): Layo
     : split(direction, 0.5, layout, dock(panel));
 }
 
-// A stored layout; `known` panels that it lacks are added to its last dock, others are left out.
+// A stored layout; `known` panels that it lacks are placed beside the one before them in the list, others
+// are left out.
 // Null: it is not a layout.
 export function parseLayout(text: string, known: readonly string[]): Layout | null {
   let stored: unknown;
@@ -150,9 +161,11 @@ export function parseLayout(text: string, known: readonly string[]): Layout | nu
   const seen = new Set<string>();
   const layout = checked(stored, known, seen, 0);
   if (!layout) return null;
-  const missing = known.filter((id) => !seen.has(id));
-  const last = panelsOf(layout).at(-1) ?? '';
-  return missing.reduce((all: Layout, id) => placed(all, id, last, 'into'), layout);
+  const first = panelsOf(layout)[0] ?? '';
+  return known.reduce(
+    (all: Layout, id, i) => (seen.has(id) ? all : placed(all, id, known[i - 1] ?? first, 'into')),
+    layout,
+  );
 }
 
 const MAX_DEPTH = 12;

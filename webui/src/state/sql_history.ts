@@ -22,7 +22,12 @@ export function sqlHistory(): ReadonlySignal<readonly string[]> {
 }
 
 export function remember(sql: string): void {
-  const next = [sql, ...sqlHistory().peek().filter((one) => one !== sql)].slice(0, MAX);
+  const next = [
+    sql,
+    ...sqlHistory()
+      .peek()
+      .filter((one) => one !== sql),
+  ].slice(0, MAX);
   kept.value = next;
   try {
     storage('localStorage')?.setItem(KEY, JSON.stringify(next));

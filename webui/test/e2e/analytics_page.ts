@@ -63,7 +63,9 @@ export class AnalyticsPage {
   async saved(id: string, kind: 'CSV' | 'SVG' | 'PNG'): Promise<string> {
     await this.card(id).getByRole('button', { name: /^Save or copy/ }).click(); // prettier-ignore
     const arrives = this.fixture.page.waitForEvent('download');
-    await this.card(id).getByRole('button', { name: `Save as ${kind}` }).click();
+    await this.card(id)
+      .getByRole('button', { name: `Save as ${kind}` })
+      .click();
     const path = await (await arrives).path();
     return readFile(path, kind === 'PNG' ? 'latin1' : 'utf8');
   }

@@ -26,7 +26,7 @@ export const meaningOf = (column: string): KeyOf | 'op_index' | null =>
 export const unitOf = (column: string): Unit =>
   column.endsWith('_ns')
     ? 'ns'
-    : /bytes_per_s$/.test(column)
+    : column.endsWith('bytes_per_s')
       ? 'bytes/s'
       : /(^|_)bytes(_|$)/.test(column)
         ? 'bytes'

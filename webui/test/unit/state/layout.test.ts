@@ -15,7 +15,17 @@ import {
 } from '../../../src/state/layout';
 import { randomOf } from '../make';
 
-const KNOWN = ['chat', 'sessions', 'map', 'graph', 'table', 'budget', 'inspector'];
+const KNOWN = [
+  'chat',
+  'sessions',
+  'map',
+  'graph',
+  'analytics',
+  'sql',
+  'table',
+  'budget',
+  'inspector',
+];
 const { explore } = LAYOUTS;
 
 describe('a layout', () => {
@@ -33,11 +43,11 @@ describe('a layout', () => {
 
   it('moves a panel into a dock and beside it', () => {
     const into = moved(explore, 'table', 'map', 'into');
-    expect(dockOf(into, 'table')).toEqual(['map', 'graph', 'table']);
+    expect(dockOf(into, 'table')).toEqual(['map', 'graph', 'analytics', 'sql', 'table']);
     expect(docksOf(into)).toHaveLength(5);
     const beside = moved(explore, 'graph', 'map', 'right');
     expect(docksOf(beside).map(({ panels }) => panels.join())).toEqual([
-      'chat', 'sessions', 'map', 'graph', 'table,budget', 'inspector',
+      'chat', 'sessions', 'map,analytics,sql', 'graph', 'table,budget', 'inspector',
     ]); // prettier-ignore
     expect(moved(explore, 'chat', 'chat', 'left')).toBe(explore);
     expect(dockOf(moved(explore, 'map', 'map', 'left'), 'map')).toEqual(['map']);
@@ -72,7 +82,17 @@ describe('a layout', () => {
     const old = '{"kind":"dock","panels":["map","heat","map","chat"]}';
     expect(parseLayout(old, KNOWN)).toEqual({
       kind: 'dock',
-      panels: ['map', 'chat', 'sessions', 'graph', 'table', 'budget', 'inspector'],
+      panels: [
+        'map',
+        'chat',
+        'sessions',
+        'graph',
+        'analytics',
+        'sql',
+        'table',
+        'budget',
+        'inspector',
+      ],
     });
   });
 });

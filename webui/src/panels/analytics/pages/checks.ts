@@ -25,8 +25,8 @@ export const CHECKS: readonly ChartSpec[] = [
     kinds: ['bar'],
     request: () =>
       route('determinism', {}, wire.determinism, ({ pairs, identical, same_weights: same }) => ({
-        key: { name: 'pairs', of: 'name' },
-        keys: ['all', 'the same weights', 'identical'],
+        key: { name: 'what is the same', of: 'name' },
+        keys: ['all pairs', 'the same weights', 'identical'],
         series: [
           { name: 'pairs', unit: 'count', values: pairs > 0 ? [pairs, same, identical] : [] },
         ],

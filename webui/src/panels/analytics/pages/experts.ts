@@ -65,7 +65,7 @@ export const EXPERTS: readonly ChartSpec[] = [
   {
     id: 'expert_load',
     page: 'experts',
-    title: 'Load',
+    title: 'Load of the experts',
     counts:
       'Choices of the routers: how often each expert (left to right) was chosen in each layer (top to bottom). A click selects the expert.',
     kinds: ['heat'],

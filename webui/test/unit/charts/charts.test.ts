@@ -1,0 +1,143 @@
+// Charts as shapes: where a value is drawn, what a point hits, what a file has.
+import { describe, expect, it } from 'vitest';
+import { svgOf, withHeading, type ChartTheme } from '../../../src/charts/paint';
+import { itemAt, rowsBetween, sceneOf, slicesOf, type Scene, type Shape } from '../../../src/charts/scene'; // prettier-ignore
+import { csvOf, formatValue, type ChartTable } from '../../../src/charts/table';
+import { logTicks, ticks } from '../../../src/charts/ticks';
+
+const SIZE = { width: 400, height: 200 };
+const measure = (text: string): number => 6 * text.length;
+
+const table = (of: 'layer' | 'name', ...series: readonly (readonly (number | null)[])[]): ChartTable => ({
+  key: { name: 'key', of },
+  keys: series[0]?.map((_, i) => (of === 'layer' ? i : `name ${i}`)) ?? [],
+  series: series.map((values, n) => ({ name: `series ${n}`, unit: 'bytes', values })),
+}); // prettier-ignore
+
+const rects = ({ shapes }: Scene): readonly Extract<Shape, { is: 'rect' }>[] =>
+  shapes.filter((shape) => shape.is === 'rect');
+
+describe('the ticks of an axis', () => {
+  it('are round numbers that enclose the largest value', () => {
+    expect(ticks(7, 'number', 4)).toEqual([0, 2, 4, 6, 8]);
+    expect(ticks(1, 'count', 5)).toEqual([0, 1]);
+    expect(ticks(0, 'ns', 4)).toEqual([0]);
+  });
+
+  it('of bytes are round in their unit', () => {
+    expect(ticks(3 * 1024 * 1024, 'bytes', 3).map((value) => formatValue('bytes', value))).toEqual([
+      '0 B', '1 MiB', '2 MiB', '3 MiB',
+    ]); // prettier-ignore
+  });
+
+  it('of a logarithmic axis enclose the values', () => {
+    expect(logTicks(2.5, 8)).toEqual([2, 5, 10]);
+    expect(logTicks(0.5, 90000).at(0)).toBe(0.1);
+    expect(logTicks(0.5, 90000).at(-1)).toBe(100000);
+  });
+});
+
+describe('bars', () => {
+  it('are as long as their values, from the same origin', () => {
+    const scene = sceneOf(table('name', [1024, 512, null]), 'bar', SIZE, measure);
+    const [first, second, ...rest] = rects(scene);
+    expect(rest).toEqual([]);
+    expect((first?.w ?? 0) / (second?.w ?? 1)).toBeCloseTo(2);
+    expect(first?.x).toBe(second?.x);
+  });
+
+  it('that are stacked follow each other, and 100 % fills the row', () => {
+    const both = table('name', [300, 10], [100, 30]);
+    const [a, b] = rects(sceneOf(both, 'stacked', SIZE, measure));
+    expect(b?.x).toBeCloseTo((a?.x ?? 0) + (a?.w ?? 0));
+    const share = sceneOf(both, 'share', SIZE, measure);
+    const widths = rects(share).map(({ w }) => w);
+    expect((widths[0] ?? 0) + (widths[1] ?? 0)).toBeCloseTo(share.plot.w);
+    expect((widths[2] ?? 0) / share.plot.w).toBeCloseTo(0.25);
+  });
+
+  it('over layers stand side by side, and each has a column that the pointer hits', () => {
+    const scene = sceneOf(table('layer', [4, 8, 2]), 'bar', SIZE, measure);
+    expect(scene.across).toBe(true);
+    const { plot } = scene;
+    const middle = plot.x + plot.w / 2;
+    expect(scene.items[itemAt(scene, middle, plot.y + 3) ?? -1]?.row).toBe(1);
+    expect(itemAt(scene, plot.x - 3, plot.y + 3)).toBeNull();
+    expect(rowsBetween(scene, middle, plot.x + plot.w)).toEqual([1, 3]);
+  });
+});
+
+describe('a pie', () => {
+  it('has the largest parts and the rest', () => {
+    const many = table(
+      'name',
+      Array.from({ length: 20 }, (_, i) => i),
+    );
+    const slices = slicesOf(many);
+    expect(slices).toHaveLength(8);
+    expect(slices.at(-1)).toEqual({ row: -1, value: (12 * 13) / 2 });
+    expect(slices.reduce((sum, { value }) => sum + value, 0)).toBe(190);
+  });
+
+  it('is hit by its angle, not by its box', () => {
+    const scene = sceneOf(table('name', [3, 1]), 'pie', SIZE, measure);
+    const { x, y, w } = scene.plot;
+    const [cx, cy] = [x + w / 2, y + w / 2];
+    expect(scene.items[itemAt(scene, cx + 20, cy + 20) ?? -1]?.row).toBe(0);
+    expect(scene.items[itemAt(scene, cx - 20, cy - 20) ?? -1]?.row).toBe(1);
+    expect(itemAt(scene, x + 1, y + 1)).toBeNull();
+  });
+});
+
+describe('a heat map', () => {
+  it('colours by the largest value, and leaves out what is zero', () => {
+    const scene = sceneOf(table('layer', [0, 5], [10, null]), 'heat', SIZE, measure);
+    expect(rects(scene).map(({ tone }) => tone)).toEqual([
+      { is: 'heat', at: 1 },
+      { is: 'heat', at: 0.5 },
+    ]);
+    expect(scene.items).toHaveLength(3);
+  });
+});
+
+describe('points', () => {
+  it('lie on logarithmic axes, under the line that limits them', () => {
+    const points: ChartTable = {
+      key: { name: 'op', of: 'name' },
+      keys: ['a', 'b', 'none'],
+      series: [
+        { name: 'x', unit: 'ops/byte', values: [1, 10, null] },
+        { name: 'y', unit: 'ops/s', values: [1e9, 1e10, null] },
+      ],
+      guide: { name: 'bandwidth', at: (x) => x * 4e9 },
+    };
+    const scene = sceneOf(points, 'points', SIZE, measure);
+    expect(scene.items.map(({ row }) => row)).toEqual([0, 1]);
+    const line = scene.shapes.find((shape) => shape.is === 'path' && shape.dashed);
+    const dots = scene.shapes.filter((shape) => shape.is === 'dot');
+    for (const dot of dots) {
+      const above = line?.is === 'path' && line.points.findLast(([x]) => x <= dot.x + 1);
+      expect(above && above[1]).toBeLessThan(dot.y);
+    }
+  });
+});
+
+describe('a file', () => {
+  const theme: ChartTheme = {
+    series: ['#111111', '#222222'], text: '#000000', dim: '#333333', line: '#444444', mark: '#555555', back: '#ffffff', isLight: true,
+  }; // prettier-ignore
+
+  it('as CSV has the exact numbers with their units', () => {
+    const of = { ...table('name', [1024, null]), words: [{ name: 'cause', values: ['a, b', ''] }] };
+    expect(csvOf(of)).toBe('key,series 0 (bytes),cause\nname 0,1024,"a, b"\nname 1,,\n');
+  });
+
+  it('as SVG has its title and the names of its colours, escaped', () => {
+    const scene = sceneOf(table('name', [3, 1]), 'bar', SIZE, measure);
+    const svg = svgOf(withHeading(scene, 'A < B', 'bytes', [{ name: 'a & b', n: 1 }], measure), theme); // prettier-ignore
+    expect(svg).toContain('>A &lt; B</text>');
+    expect(svg).toContain('>a &amp; b</text>');
+    expect(svg).toContain('fill="#222222"');
+    expect(svg).not.toMatch(/NaN|undefined/);
+  });
+});
