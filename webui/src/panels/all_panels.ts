@@ -49,22 +49,6 @@ export const PANELS: readonly Panel[] = [
     body: graph,
   },
   {
-    id: 'analytics',
-    title: 'Analytics',
-    needs: 'steps',
-    about:
-      'The session in charts: where time and bytes go, how near the ops come to the memory of the machine, what memory would help, experts, attention, checks; a click selects in every view, a drag selects a range.',
-    body: lazy(async () => (await import('./analytics/AnalyticsPanel')).AnalyticsPanel),
-  },
-  {
-    id: 'sql',
-    title: 'SQL',
-    needs: 'session',
-    about:
-      'Questions that no view answers: SQL over the steps, ops, accesses and experts of the session, with examples; a click on a cell selects it in every view.',
-    body: lazy(async () => (await import('./sql/SqlPanel')).SqlPanel),
-  },
-  {
     id: 'table',
     title: 'Table',
     needs: 'steps',
@@ -86,5 +70,21 @@ export const PANELS: readonly Panel[] = [
     needs: 'session',
     about: 'A summary of the session, and the details of what you selected.',
     body: inspector,
+  },
+  {
+    id: 'analytics',
+    title: 'Analytics',
+    needs: 'steps',
+    about:
+      'The session in charts: where time and bytes go, how near the ops come to the memory of the machine, what memory would help, experts, attention, checks; a click selects in every view, a drag selects a range.',
+    body: lazy(async () => (await import('./analytics/AnalyticsPanel')).AnalyticsPanel),
+  },
+  {
+    id: 'sql',
+    title: 'SQL',
+    needs: 'session',
+    about:
+      'Questions that no view answers: SQL over the steps, ops, accesses and experts of the session, with examples; a click on a cell selects it in every view.',
+    body: lazy(async () => (await import('./sql/SqlPanel')).SqlPanel),
   },
 ];

@@ -148,8 +148,8 @@ function placed(layout: Layout, panel: string, anchor: string, zone: Zone): Layo
     : split(direction, 0.5, layout, dock(panel));
 }
 
-// A stored layout; `known` panels that it lacks are placed beside the one before them in the list, others
-// are left out.
+// A stored layout; `known` panels that it lacks are placed beside those that they are with by default,
+// others are left out.
 // Null: it is not a layout.
 export function parseLayout(text: string, known: readonly string[]): Layout | null {
   let stored: unknown;
@@ -161,11 +161,12 @@ export function parseLayout(text: string, known: readonly string[]): Layout | nu
   const seen = new Set<string>();
   const layout = checked(stored, known, seen, 0);
   if (!layout) return null;
-  const first = panelsOf(layout)[0] ?? '';
-  return known.reduce(
-    (all: Layout, id, i) => (seen.has(id) ? all : placed(all, id, known[i - 1] ?? first, 'into')),
-    layout,
-  );
+  const last = panelsOf(layout).at(-1) ?? '';
+  const mateOf = (id: string): string =>
+    dockOf(LAYOUTS.explore, id).find((one) => seen.has(one)) ?? last;
+  return known
+    .filter((id) => !seen.has(id))
+    .reduce((all: Layout, id) => placed(all, id, mateOf(id), 'into'), layout);
 }
 
 const MAX_DEPTH = 12;

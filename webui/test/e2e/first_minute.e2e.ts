@@ -121,11 +121,17 @@ describe('the layout', () => {
     await fixture.recorded(6);
     await page.getByRole('tab', { name: 'Table' }).click();
     const explore = await docks();
-    expect(explore).toEqual(['Chat', 'Sessions', 'Map,Graph', 'Table,Memory budget', 'Inspector']);
+    expect(explore).toEqual([
+      'Chat',
+      'Sessions',
+      'Map,Graph,Analytics,SQL',
+      'Table,Memory budget',
+      'Inspector',
+    ]);
     await page.keyboard.press('r');
     await expect
       .poll(docks)
-      .toEqual(['Chat,Sessions', 'Map,Graph,Table,Memory budget', 'Inspector']);
+      .toEqual(['Chat,Sessions', 'Map,Graph,Analytics,SQL,Table,Memory budget', 'Inspector']);
     await page.keyboard.press('g');
     await page.getByRole('application', { name: /^Layer 0: / }).waitFor();
     expect(await fixture.axeViolations()).toEqual([]);
@@ -170,14 +176,21 @@ describe('the layout', () => {
     });
     await expect
       .poll(docks)
-      .toEqual(['Chat', 'Sessions', 'Map', 'Table,Memory budget', 'Graph', 'Inspector']);
+      .toEqual([
+        'Chat',
+        'Sessions',
+        'Map,Analytics,SQL',
+        'Table,Memory budget',
+        'Graph',
+        'Inspector',
+      ]);
     await page.getByRole('application', { name: /^Layer 0: / }).waitFor();
     await page.getByRole('button', { name: 'Move Graph' }).click();
     await page.getByRole('button', { name: 'Move beside the tab Map' }).click();
     await expect
       .poll(docks)
-      .toEqual(['Chat', 'Sessions', 'Map,Graph', 'Table,Memory budget', 'Inspector']);
-    const bar = page.getByRole('separator', { name: 'Height of Map, Graph' });
+      .toEqual(['Chat', 'Sessions', 'Map,Analytics,SQL,Graph', 'Table,Memory budget', 'Inspector']);
+    const bar = page.getByRole('separator', { name: 'Height of Map, Analytics, SQL, Graph' });
     const height = async () => (await target.boundingBox())?.height ?? 0;
     const before = await height();
     await bar.focus();
@@ -191,7 +204,17 @@ describe('the layout', () => {
 });
 
 describe('a small window', () => {
-  const PANELS = ['Chat', 'Sessions', 'Map', 'Graph', 'Table', 'Memory budget', 'Inspector'];
+  const PANELS = [
+    'Chat',
+    'Sessions',
+    'Map',
+    'Graph',
+    'Table',
+    'Memory budget',
+    'Inspector',
+    'Analytics',
+    'SQL',
+  ];
 
   // The controls that are not completely within the width of the window.
   const outside = (width: number): Promise<readonly (string | null)[]> =>

@@ -26,7 +26,17 @@ const toStart = () =>
     document.body.focus();
   });
 
-const PANELS = ['Chat', 'Sessions', 'Map', 'Graph', 'Table', 'Memory budget', 'Inspector'];
+const PANELS = [
+  'Chat',
+  'Sessions',
+  'Map',
+  'Graph',
+  'Table',
+  'Memory budget',
+  'Inspector',
+  'Analytics',
+  'SQL',
+];
 
 describe('every panel', () => {
   it('is within 12 Tab stops with letter keys off', async () => {

@@ -76,7 +76,17 @@ export class FakeBrowser implements Browser {
   }
 }
 
-export const PANELS = new Set(['chat', 'sessions', 'map', 'graph', 'analytics', 'sql', 'table', 'budget', 'inspector']);
+export const PANELS = new Set([
+  'chat',
+  'sessions',
+  'map',
+  'graph',
+  'table',
+  'budget',
+  'inspector',
+  'analytics',
+  'sql',
+]);
 
 export function fakeStore(part: Partial<Api>, browser = new FakeBrowser()): Store {
   return new Store({

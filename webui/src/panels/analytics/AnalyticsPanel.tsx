@@ -37,7 +37,7 @@ export function AnalyticsPanel({ store, session, panel }: SessionProps) {
   const isEmptyPage = page === 'experts' && !hasExperts;
   return (
     <>
-      <div class="toolbar">
+      <div class="toolbar analytics-tools">
         <Segmented
           label="Page"
           value={page}

@@ -20,11 +20,11 @@ const KNOWN = [
   'sessions',
   'map',
   'graph',
-  'analytics',
-  'sql',
   'table',
   'budget',
   'inspector',
+  'analytics',
+  'sql',
 ];
 const { explore } = LAYOUTS;
 
@@ -78,6 +78,14 @@ describe('a layout', () => {
     },
   );
 
+  it('of an older version has new panels beside those that they are with by default', () => {
+    const old = JSON.stringify(
+      moved(moved(explore, 'analytics', 'map', 'into'), 'sql', 'map', 'into'),
+    ).replace(',"analytics","sql"', '');
+    const now = parseLayout(old, KNOWN);
+    expect(now && dockOf(now, 'sql')).toEqual(['map', 'graph', 'analytics', 'sql']);
+  });
+
   it('of an older version gets the new panels', () => {
     const old = '{"kind":"dock","panels":["map","heat","map","chat"]}';
     expect(parseLayout(old, KNOWN)).toEqual({
@@ -87,11 +95,11 @@ describe('a layout', () => {
         'chat',
         'sessions',
         'graph',
-        'analytics',
-        'sql',
         'table',
         'budget',
         'inspector',
+        'analytics',
+        'sql',
       ],
     });
   });
