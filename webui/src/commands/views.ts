@@ -2,6 +2,7 @@
 // the report, and the commands of tt that give the same.
 import { FORMS } from '../graph/graph_options';
 import { exportUrl, reportUrl, type ExportFormat } from '../net/api';
+import { PAGES, PAGE_TITLES, PAGE_WORDS } from '../panels/analytics/page_list';
 import { GROUP_NAMES } from '../panels/table/columns';
 import { encodeTable, defaultTable, GROUPS, ROW_KINDS } from '../panels/table/table_options';
 import { axisName } from '../panels/map/units';
@@ -51,6 +52,9 @@ export function viewCommands(store: Store): readonly Command[] {
     ),
     ...ROW_KINDS.map((rows) =>
       show(`table-${rows}`, `Table: ${rows}`, 'rows list', 'table', encodeTable({ ...defaultTable, rows })),
+    ),
+    ...PAGES.map((page) =>
+      show(`analytics-${page}`, `Analytics: ${PAGE_TITLES[page]}`, `${PAGE_WORDS[page]} chart`, 'analytics', page === 'overview' ? '' : `page:${page}`),
     ),
     ...GROUPS.map((by) =>
       show(`totals-${by}`, `Table: totals by ${GROUP_NAMES[by]}`, 'dashboard sums statistics breakdown', 'table', encodeTable({ ...defaultTable, by, all: true })),

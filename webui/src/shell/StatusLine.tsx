@@ -1,11 +1,13 @@
 // The status line: what was recorded of the open session, how its steps were timed, and all
 // losses.
+import { exportCommands } from '../commands/views';
 import { exactBytes, formatBytes, formatCount, plural, timingName } from '../format';
 import type { Session } from '../net/types';
 import type { OpenSession } from '../state/open_session';
 import { endingText } from '../state/ending';
 import type { Store } from '../state/store';
 import type { StepTotals } from '../state/step_totals';
+import { Menu, MenuItem } from '../ui/Menu';
 
 export function StatusLine({ store }: { store: Store }) {
   const health = store.models.health.value;
@@ -31,10 +33,31 @@ export function StatusLine({ store }: { store: Store }) {
           The server is busy, retrying
         </span>
       )}
+      {session && <Export store={store} />}
       <span class="status-end">
         {health ? `tensor-trace ${health.version}` : 'server not reachable'}
       </span>
     </footer>
+  );
+}
+
+// The ways out of the page: files, the report, and the commands of tt that give the same.
+function Export({ store }: { store: Store }) {
+  return (
+    <Menu label="Export" title="Save the session as a file, or copy the command that does it">
+      {exportCommands(store).map(({ id, title, enabled, run }) =>
+        enabled?.() === false ? null : (
+          <MenuItem
+            key={id}
+            run={() => {
+              run(false);
+            }}
+          >
+            {title}
+          </MenuItem>
+        ),
+      )}
+    </Menu>
   );
 }
 

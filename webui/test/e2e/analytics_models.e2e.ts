@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Router } from '../../src/net/types';
-import { PAGES } from '../../src/panels/analytics/spec';
+import { PAGES } from '../../src/panels/analytics/page_list';
 import { AnalyticsPage, numbers } from './analytics_page';
 import { makeModel } from './models';
 import { PageFixture } from './page_fixture';

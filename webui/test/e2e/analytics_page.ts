@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import type { Locator } from 'playwright-core';
 import { expect } from 'vitest';
 import { CHARTS } from '../../src/panels/analytics/all_charts';
-import type { PageId } from '../../src/panels/analytics/spec';
+import type { PageId } from '../../src/panels/analytics/page_list';
 import type { PageFixture } from './page_fixture';
 
 export type Row = Readonly<Record<string, string>>;

@@ -7,12 +7,12 @@ import { usePart } from '../../ui/hooks';
 import { Segmented } from '../../ui/Segmented';
 import { Empty } from '../../ui/States';
 import type { SessionProps } from '../panel';
-import { CHARTS, PAGE_TITLES } from './all_charts';
+import { CHARTS } from './all_charts';
 import { ChartCard } from './ChartCard';
 import { decodeAnalytics, encodeAnalytics, type AnalyticsOptions } from './options';
 import { MemorySlider, SlotSlider } from './Sliders';
 import { PageFindings } from './PageFindings';
-import { PAGES } from './spec';
+import { PAGES, PAGE_TITLES } from './page_list';
 import { Tiles } from './Tiles';
 
 export function AnalyticsPanel({ store, session, panel }: SessionProps) {

@@ -6,7 +6,7 @@ import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
 import { useResource } from '../../ui/hooks';
 import { linesOf } from '../inspector/summary';
-import type { PageId } from './spec';
+import type { PageId } from './page_list';
 
 const TOPICS: Readonly<Record<PageId, readonly FindingTopic[]>> = {
   overview: [], // the summary beside it has all

@@ -5,7 +5,7 @@ import { EXPERTS } from './pages/experts';
 import { OVERVIEW } from './pages/overview';
 import { REUSE } from './pages/reuse';
 import { ROOFLINE } from './pages/roofline';
-import type { ChartSpec, PageId } from './spec';
+import type { ChartSpec } from './spec';
 
 export const CHARTS: readonly ChartSpec[] = [
   ...OVERVIEW,
@@ -15,12 +15,3 @@ export const CHARTS: readonly ChartSpec[] = [
   ...ATTENTION,
   ...CHECKS,
 ];
-
-export const PAGE_TITLES: Readonly<Record<PageId, string>> = {
-  overview: 'Overview',
-  roofline: 'Roofline',
-  reuse: 'Hot and cold',
-  experts: 'Experts',
-  attention: 'Attention',
-  checks: 'Checks',
-};

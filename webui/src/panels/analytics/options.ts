@@ -1,6 +1,6 @@
 // The options of the panel in links: "page:experts,layers:pie,miss_ratio:line,memory:123". Pure functions.
 import type { Kind } from '../../charts/scene';
-import { PAGES, type PageId } from './spec';
+import { PAGES, type PageId } from './page_list';
 
 export type Shown = Kind | 'table';
 

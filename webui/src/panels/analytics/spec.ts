@@ -11,9 +11,7 @@ import type { OpenSession } from '../../state/open_session';
 import { filteredSums } from '../../state/range_query';
 import type { SumQuery } from '../../state/sum_query';
 import type { AxisRange, View } from '../../state/view';
-
-export const PAGES = ['overview', 'roofline', 'reuse', 'experts', 'attention', 'checks'] as const;
-export type PageId = (typeof PAGES)[number];
+import type { PageId } from './page_list';
 
 // What the view selects, in the forms that routes and statements take.
 export interface Scope {

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { CHARTS } from '../../../../src/panels/analytics/all_charts';
 import { decodeAnalytics, encodeAnalytics, shownOf } from '../../../../src/panels/analytics/options'; // prettier-ignore
-import { PAGES, scopeOf, unused } from '../../../../src/panels/analytics/spec';
+import { PAGES } from '../../../../src/panels/analytics/page_list';
+import { scopeOf, unused } from '../../../../src/panels/analytics/spec';
 import { fromHash, toHash } from '../../../../src/state/url';
 import { emptyView } from '../../../../src/state/view';
 

@@ -1,0 +1,22 @@
+// The pages of Analytics: also the search has them, which is loaded before the panel.
+export const PAGES = ['overview', 'roofline', 'reuse', 'experts', 'attention', 'checks'] as const;
+export type PageId = (typeof PAGES)[number];
+
+export const PAGE_TITLES: Readonly<Record<PageId, string>> = {
+  overview: 'Overview',
+  roofline: 'Roofline',
+  reuse: 'Hot and cold',
+  experts: 'Experts',
+  attention: 'Attention',
+  checks: 'Checks',
+};
+
+// What one may search for.
+export const PAGE_WORDS: Readonly<Record<PageId, string>> = {
+  overview: 'dashboard statistics slowest tokens layers op types tensor types kernels disk buffer prompt generation',
+  roofline: 'memory bandwidth memory-bound compute-bound optimise first',
+  reuse: 'cache miss ratio lru pin belady reuse distance memory',
+  experts: 'moe load entropy turnover routing co-activation cache',
+  attention: 'heads kv cache window recurrent state',
+  checks: 'determinism validation compression conditions prediction',
+}; // prettier-ignore
