@@ -106,3 +106,18 @@ describe('a state space model', () => {
     expect(numbers(rows, 'read (bytes)')).toEqual(steps.map((step) => step.state_read));
   });
 });
+
+describe('a model with an encoder', () => {
+  const fixture = modelOf('t5');
+  const analytics = new AnalyticsPage(fixture);
+
+  it('has no chart that fails', async () => {
+    await fixture.recorded(8);
+    expect(await allPages(analytics, false)).not.toContain('step_time');
+    await analytics.open('overview');
+    const steps = await fixture.sql<[number]>('SELECT duration_ns FROM step ORDER BY step');
+    expect(numbers(await analytics.csv('step_time'), 'time of a step (ns)')).toEqual(
+      steps.rows.map(([time]) => time),
+    );
+  });
+});

@@ -139,4 +139,21 @@ describe('the SQL editor', () => {
       .poll(() => page.evaluate(() => navigator.clipboard.readText()))
       .toBe(`tt sql ${fixture.session ?? ''}.ttrace 'SELECT step, phase FROM step WHERE phase = '\\''generate'\\'' ORDER BY step'`); // prettier-ignore
   });
+
+  it('is beside the exports and the report, which are files', async () => {
+    const { page } = fixture;
+    await fixture.recorded(12);
+    const menu = page.getByRole('contentinfo').getByRole('button', { name: 'Export' });
+    for (const [name, suffix, begin] of [
+      ['Export the session as Parquet', '.parquet', 'PAR1'],
+      ['Report as Markdown', '-report.md', '# '],
+    ] as const) {
+      await menu.click();
+      const arrives = page.waitForEvent('download');
+      await page.getByRole('button', { name, exact: true }).click();
+      const file = await arrives;
+      expect(file.suggestedFilename()).toBe(`${fixture.session ?? ''}${suffix}`);
+      expect((await readFile(await file.path(), 'latin1')).slice(0, begin.length)).toBe(begin);
+    }
+  });
 });

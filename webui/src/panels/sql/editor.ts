@@ -121,7 +121,7 @@ export function createEditor(options: {
         drawSelection(),
         bracketMatching(),
         closeBrackets(),
-        autocompletion({ activateOnTypingDelay: 60 }),
+        autocompletion({ activateOnTypingDelay: 60, icons: false }),
         dialect,
         dialect.language.data.of({ autocomplete: columnsOfTables(tables) }),
         dialect.language.data.of({ autocomplete: complete }),

@@ -8,7 +8,7 @@ const STEPS = 'of the steps that the view selects';
 
 // The server's words for what the machine did to a step (docs/conditions.md), as causes.
 const CAUSE = `CASE WHEN timing = 'learned' THEN 'new graph: measured while it was learned'
- WHEN verdict = 'contended' THEN 'other programs: waited ' || (cpu_wait_ns / 1000000) || ' ms for a processor'
+ WHEN verdict = 'contended' THEN 'other programs: waited ' || round(cpu_wait_ns / 1e6, 1) || ' ms for a processor'
  WHEN verdict = 'throttled' THEN 'a CPU limit, or slowed processors'
  WHEN verdict = 'disk' THEN 'waited for the disk: ' || major_faults || ' times'
  WHEN token_count > 1 THEN token_count || ' tokens at once'
