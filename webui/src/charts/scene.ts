@@ -403,7 +403,7 @@ function points(table: ChartTable, size: Size, measure: Measure): Scene {
     shapes.push({ is: 'path', points: line, tone: MARK, dashed: true });
     const [left = plot.x, top = plot.y] = line.at(-1) ?? [];
     const isHigh = top < plot.y + 16;
-    shapes.push({ is: 'text', x: left - 8, y: top + (isHigh ? 8 : -8), text: table.guide.name, align: 'end', tone: TEXT }); // prettier-ignore
+    shapes.push({ is: 'text', x: left - 8, y: top + (isHigh ? 28 : -10), text: table.guide.name, align: 'end', tone: TEXT }); // prettier-ignore
   }
   const named: Box[] = [];
   const items = rows.map(({ row, x: vx, y: vy }): Item => {

@@ -81,7 +81,16 @@ export const MAX_ROWS = 10_000;
 
 // A statement's rows; those that were just read are not read again.
 export const askRows = (session: OpenSession, sql: string): ApiResult<QueryRows> =>
-  shared(session, sql, () => session.context.api.query(session.id, sql, MAX_ROWS));
+  shared(session, sql, () => inTurn(() => session.context.api.query(session.id, sql, MAX_ROWS)));
+
+// One statement after the other: the server runs two at a time, and rejects a third.
+let last: Promise<unknown> = Promise.resolve();
+
+function inTurn<T>(ask: () => Promise<T>): Promise<T> {
+  const turn = last.then(ask);
+  last = turn;
+  return turn;
+}
 
 export const statement = (sql: string, table: (rows: QueryRows) => ChartTable): ChartRequest => ({
   text: sql,
