@@ -240,6 +240,18 @@ describe('the other pages', () => {
     );
   });
 
+  it('attention says how much of the prompt an earlier request had computed', async () => {
+    const first = await fixture.generate({ max_tokens: 4, seed: 3 });
+    const id = await fixture.generate({ max_tokens: 4, seed: 3, reuse_prefix: true });
+    await fixture.show(id);
+    await analytics.open('attention');
+    const { reused_tokens: reused } = await fixture.rest<{ reused_tokens: number }>(`sessions/${id}`); // prettier-ignore
+    expect(reused).toBeGreaterThan(0);
+    await expect
+      .poll(() => analytics.panel.innerText())
+      .toMatch(new RegExp(`${reused} tokens? of the prompt (was|were) reused .*session ${first}`));
+  });
+
   it('a dense model says that it has no experts', async () => {
     await fixture.recorded(24);
     await fixture.show(fixture.session ?? '', 'full=analytics', 'p.analytics=page:experts');

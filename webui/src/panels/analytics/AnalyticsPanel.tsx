@@ -6,6 +6,7 @@ import { plural } from '../../format';
 import { usePart } from '../../ui/hooks';
 import { Segmented } from '../../ui/Segmented';
 import { Empty } from '../../ui/States';
+import type { OpenSession } from '../../state/open_session';
 import type { SessionProps } from '../panel';
 import { CHARTS } from './all_charts';
 import { ChartCard } from './ChartCard';
@@ -14,6 +15,20 @@ import { MemorySlider, SlotSlider } from './Sliders';
 import { PageFindings } from './PageFindings';
 import { PAGES, PAGE_TITLES } from './page_list';
 import { Tiles } from './Tiles';
+
+// What of the KV cache an earlier request had computed.
+function Prefix({ session }: { session: OpenSession }) {
+  const info = session.info.value;
+  const { reused_tokens: reused = 0, reused_from: from = null } =
+    info.is === 'ready' ? info.value : {};
+  return (
+    <p class="page-findings">
+      {reused === 0
+        ? 'No token was reused from the KV cache of an earlier request: the whole prompt was evaluated.'
+        : `${plural(reused, 'token')} of the prompt ${reused === 1 ? 'was' : 'were'} reused from the KV cache of an earlier request${from === null ? '' : `, session ${from}`}: no step evaluated them.`}
+    </p>
+  );
+}
 
 export function AnalyticsPanel({ store, session, panel }: SessionProps) {
   const options = decodeAnalytics(usePart(() => store.navigation.view.value.options[panel] ?? ''));
@@ -73,6 +88,7 @@ export function AnalyticsPanel({ store, session, panel }: SessionProps) {
               makes a small one.
             </Empty>
           )}
+          {page === 'attention' && <Prefix session={session} />}
           {page === 'reuse' && (
             <MemorySlider
               store={store}
