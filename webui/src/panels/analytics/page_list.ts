@@ -14,7 +14,7 @@ export const PAGE_TITLES: Readonly<Record<PageId, string>> = {
 // What one may search for.
 export const PAGE_WORDS: Readonly<Record<PageId, string>> = {
   overview: 'dashboard statistics slowest tokens layers op types tensor types kernels disk buffer prompt generation',
-  roofline: 'memory bandwidth memory-bound compute-bound optimise first',
+  roofline: 'memory bandwidth bound bandwidth computation optimise first',
   reuse: 'cache miss ratio lru pin belady reuse distance memory',
   experts: 'moe load entropy turnover routing co-activation cache',
   attention: 'heads kv cache window recurrent state',
