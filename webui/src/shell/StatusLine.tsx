@@ -44,7 +44,7 @@ export function StatusLine({ store }: { store: Store }) {
 // The ways out of the page: files, the report, and the commands of tt that give the same.
 function Export({ store }: { store: Store }) {
   return (
-    <Menu label="Export" title="Save the session as a file, or copy the command that does it">
+    <Menu label="Save session as" title="Export the session or its report as a file, or copy the command that does it">
       {exportCommands(store).map(({ id, title, enabled, run }) =>
         enabled?.() === false ? null : (
           <MenuItem

@@ -143,7 +143,7 @@ describe('the SQL editor', () => {
   it('is beside the exports and the report, which are files', async () => {
     const { page } = fixture;
     await fixture.recorded(12);
-    const menu = page.getByRole('contentinfo').getByRole('button', { name: 'Export' });
+    const menu = page.getByRole('contentinfo').getByRole('button', { name: 'Save session as' });
     for (const [name, suffix, begin] of [
       ['Export the session as Parquet', '.parquet', 'PAR1'],
       ['Report as Markdown', '-report.md', '# '],
