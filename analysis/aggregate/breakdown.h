@@ -14,6 +14,7 @@
 #include "analysis/aggregate/step_times.h"
 #include "analysis/aggregate/trace_axis.h"
 #include "analysis/common/page.h"
+#include "analysis/fields/declare.h"
 #include "analysis/index/session_index.h"
 
 namespace tt {
@@ -121,5 +122,10 @@ struct HotCold {
 
 std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const HotQuery& query,
                                             const ContinueCheck& keep_going = never_cancel);
+
+const Fields<TraceSums>& fields_of(const TraceSums*);
+const Fields<BreakdownRow>& fields_of(const BreakdownRow*);
+const Fields<Breakdown>& fields_of(const Breakdown*);
+const Fields<HotCold>& fields_of(const HotCold*);
 
 }  // namespace tt

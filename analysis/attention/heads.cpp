@@ -10,6 +10,7 @@
 #include "analysis/common/derived_graphs.h"
 #include "analysis/common/rebuilt.h"
 #include "analysis/common/walk_steps.h"
+#include "analysis/fields/fields.h"
 
 namespace tt {
 
@@ -134,6 +135,79 @@ std::expected<HeadTable, TraceError> head_table(const SessionReader& reader,
     builder.add(**derived, of_template);
   }
   return builder.take();
+}
+
+namespace {
+
+struct HeadRow {
+  std::uint32_t head;
+  std::uint64_t offset;
+  HeadUse use;
+};
+
+const Fields<HeadRow>& fields_of(const HeadRow*) {
+  static const auto fields =
+      Fields<HeadRow>()
+          .add("head", "", &HeadRow::head)
+          .add("file_offset", "start of the first range of the head in the file", &HeadRow::offset,
+               {.unit = "bytes"})
+          .add("reads", "", [](const HeadRow& row) { return row.use.reads; })
+          .add("bytes_read", "", [](const HeadRow& row) { return row.use.read; });
+  return fields;
+}
+
+// A getter of a number that only a weight with heads has.
+template <class Get>
+auto if_divided(Get get) {
+  return [get](const HeadWeight& weight) -> std::optional<std::uint64_t> {
+    if (weight.heads.empty()) return std::nullopt;
+    return get(weight);
+  };
+}
+
+}  // namespace
+
+static const Fields<HeadWeight>& fields_of(const HeadWeight*) {
+  constexpr const char* kShared = "heads share quantization blocks or the whole weight";
+  static const auto fields =
+      Fields<HeadWeight>("HeadWeight")
+          .add("name", "", &HeadWeight::name)
+          .add("role", "", &HeadWeight::role, {.words = &columns::kQkvTypes})
+          .add("layer", "", &HeadWeight::layer)
+          .include(&HeadWeight::file)
+          .add("head_bytes", "bytes of one head",
+               if_divided([](const HeadWeight& weight) { return weight.head_bytes().v; }),
+               {.unit = "bytes", .null = kShared})
+          .add("range_bytes", "length of each contiguous range of a head",
+               if_divided([](const HeadWeight& weight) { return weight.geometry.bytes.v; }),
+               {.unit = "bytes", .null = kShared})
+          .add("ranges", "number of contiguous ranges per head: one per row for O, otherwise 1",
+               if_divided([](const HeadWeight& weight) { return weight.rows; }), {.null = kShared})
+          .add("range_stride", "distance between the starts of consecutive ranges",
+               [](const HeadWeight& weight) -> std::optional<std::uint64_t> {
+                 if (!weight.geometry.by_columns) return std::nullopt;
+                 return weight.geometry.row_stride;
+               },
+               {.unit = "bytes", .null = "a head has one range"})
+          .add("reads", "", &HeadWeight::reads)
+          .add("bytes_read", "", &HeadWeight::read)
+          .add("heads", "", [](const HeadWeight& weight) {
+            std::vector<HeadRow> rows;
+            for (std::uint32_t h = 0; h < weight.heads.size(); ++h)
+              rows.push_back(
+                  {.head = h, .offset = weight.range(h, 0).offset, .use = weight.heads[h]});
+            return rows;
+          });
+  return fields;
+}
+
+const Fields<HeadTable>& fields_of(const HeadTable*) {
+  static const auto fields =
+      Fields<HeadTable>("HeadTable")
+          .add("heads", "number of heads of the model", &HeadTable::heads)
+          .add("kv_heads", "number of key/value heads of the model", &HeadTable::kv_heads)
+          .add("weights", "one row per weight", &HeadTable::weights);
+  return fields;
 }
 
 }  // namespace tt

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/common/page.h"
+#include "analysis/fields/declare.h"
 #include "tracer/format/access/access.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -46,5 +47,7 @@ struct HeadTable {
 };
 std::expected<HeadTable, TraceError> head_table(const SessionReader& reader,
                                                 const ContinueCheck& keep_going = never_cancel);
+
+const Fields<HeadTable>& fields_of(const HeadTable*);
 
 }  // namespace tt

@@ -10,6 +10,7 @@
 #include "analysis/attention/byte_set.h"
 #include "analysis/common/rebuilt.h"
 #include "analysis/common/walk_steps.h"
+#include "analysis/fields/fields.h"
 
 namespace tt {
 
@@ -222,6 +223,39 @@ std::expected<Page<KvStep>, TraceError> kv_use(const SessionReader& reader, Page
                                          });
   if (!walked) return std::unexpected(walked.error());
   return page;
+}
+
+static const Fields<KvLayer>& fields_of(const KvLayer*) {
+  static const auto fields =
+      Fields<KvLayer>()
+          .add("layer", "", &KvLayer::layer)
+          .add("fresh", "bytes read that this step wrote", &KvLayer::fresh)
+          .add("cached", "bytes read that were last written by an earlier step", &KvLayer::cached)
+          .add("other",
+               "bytes read that no step of this session wrote: padding, or a reused prefix",
+               &KvLayer::other)
+          .add("written", "", &KvLayer::written);
+  return fields;
+}
+
+static const Fields<KvStep>& fields_of(const KvStep*) {
+  static const auto fields =
+      Fields<KvStep>("KvStep")
+          .add("step", "", &KvStep::step)
+          .add("phase", "", &KvStep::phase)
+          .add("first_token", "", &KvStep::first_token)
+          .add("n_tokens", "", &KvStep::n_tokens)
+          .add("state_read", "bytes of recurrent states read", &KvStep::state_read)
+          .add("state_written", "bytes of recurrent states written", &KvStep::state_written)
+          .add("layers", "layers that accessed a cache", &KvStep::layers);
+  return fields;
+}
+
+const Fields<Page<KvStep>>& fields_of(const Page<KvStep>*) {
+  static const auto fields = Fields<Page<KvStep>>("KvSteps")
+                                 .add("total", kTotalRows, &Page<KvStep>::total)
+                                 .add("steps", "", &Page<KvStep>::rows);
+  return fields;
 }
 
 }  // namespace tt

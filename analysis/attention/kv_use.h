@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/common/page.h"
+#include "analysis/fields/declare.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
@@ -36,5 +37,7 @@ struct KvStep {
 // The steps `range`. Also reads all earlier steps, because their writes are needed.
 std::expected<Page<KvStep>, TraceError> kv_use(const SessionReader& reader, PageRange range,
                                                const ContinueCheck& keep_going = never_cancel);
+
+const Fields<Page<KvStep>>& fields_of(const Page<KvStep>*);
 
 }  // namespace tt

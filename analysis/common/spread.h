@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "analysis/fields/declare.h"
 #include "tracer/format/model/ids.h"
 
 namespace tt {
@@ -15,5 +16,7 @@ struct Spread {
 };
 
 std::optional<Spread> spread_of(std::vector<Ns> durations);  // nullopt: there are none
+
+const Fields<Spread>& fields_of(const Spread*);
 
 }  // namespace tt

@@ -9,6 +9,7 @@
 
 #include "analysis/common/cancel.h"
 #include "analysis/experts/router_choices.h"
+#include "analysis/fields/fields.h"
 
 namespace tt {
 
@@ -247,6 +248,62 @@ std::expected<ExpertCaches, TraceError> expert_caches(const SessionReader& reade
   const auto choices = expert_choices(reader, phase, keep_going);
   if (!choices) return std::unexpected(choices.error());
   return expert_caches(*choices, slots, keep_going);
+}
+
+namespace {
+
+std::map<CachePolicy, std::uint64_t> by_policy(
+    const std::array<std::uint64_t, kCachePolicies>& hits) {
+  std::map<CachePolicy, std::uint64_t> map;
+  for (std::size_t i = 0; i < kCachePolicies; ++i)
+    map.emplace(static_cast<CachePolicy>(i), hits[i]);
+  return map;
+}
+
+}  // namespace
+
+static const Fields<CacheHits>& fields_of(const CacheHits*) {
+  const fields::Notes notes{.names = fields::list_of(columns::words_to("", CachePolicy::Belady))};
+  static const auto fields =
+      Fields<CacheHits>("CacheLayouts")
+          .add(
+              "layers",
+              "requests served, by policy, with this number of slots in each layer. pinned: the "
+              "experts requested most in the first half; belady: the optimum, which knows all "
+              "requests",
+              [](const CacheHits& hits) { return by_policy(hits.layers); }, notes)
+          .add(
+              "pool", "with as many slots as all layers together in one pool",
+              [](const CacheHits& hits) { return by_policy(hits.pool); }, notes);
+  return fields;
+}
+
+static const Fields<CacheRow>& fields_of(const CacheRow*) {
+  static const auto fields =
+      Fields<CacheRow>()
+          .add("slots", "slots per router", &CacheRow::slots)
+          .add("recorded", "", &CacheRow::recorded)
+          .add("control", "with the tokens in random order", &CacheRow::control);
+  return fields;
+}
+
+const Fields<ExpertCaches>& fields_of(const ExpertCaches*) {
+  static const auto fields =
+      Fields<ExpertCaches>("ExpertCaches")
+          .add("routers", "number of routers; 0: the session has no choices",
+               &ExpertCaches::routers)
+          .add("experts", "number of experts of a router; the most of all routers",
+               &ExpertCaches::experts)
+          .add("tokens", "", &ExpertCaches::tokens)
+          .add("counted_tokens", "tokens of the second half", &ExpertCaches::counted_tokens)
+          .add("requests", "experts chosen, summed over tokens and routers",
+               &ExpertCaches::requests)
+          .add("counted", "requests of the second half", &ExpertCaches::counted)
+          .add("counted_control", "the same with the tokens in random order",
+               &ExpertCaches::counted_control)
+          .add("rows", "requests of the second half of the tokens that a cache served",
+               &ExpertCaches::rows);
+  return fields;
 }
 
 }  // namespace tt

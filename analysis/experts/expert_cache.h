@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "analysis/common/page.h"
+#include "analysis/fields/declare.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
@@ -88,5 +89,7 @@ std::expected<ExpertCaches, TraceError> expert_caches(
 std::expected<ExpertCaches, TraceError> expert_caches(
     const SessionReader& reader, std::optional<Phase> phase, std::span<const std::uint32_t> slots,
     const ContinueCheck& keep_going = never_cancel);
+
+const Fields<ExpertCaches>& fields_of(const ExpertCaches*);
 
 }  // namespace tt

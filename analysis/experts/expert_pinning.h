@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "analysis/common/page.h"
+#include "analysis/fields/declare.h"
 #include "analysis/weights/reuse.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -64,5 +65,7 @@ std::expected<ExpertPinning, TraceError> expert_pinning(
 std::expected<ExpertPinning, TraceError> expert_pinning(
     const SessionReader& reader, std::span<const Bytes> capacities,
     const ContinueCheck& keep_going = never_cancel);
+
+const Fields<ExpertPinning>& fields_of(const ExpertPinning*);
 
 }  // namespace tt

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "analysis/experts/router_choices.h"
+#include "analysis/fields/fields.h"
 #include "tracer/text/join.h"
 
 namespace tt {
@@ -326,6 +327,205 @@ std::expected<Page<TokenExperts>, TraceError> token_experts(const SessionReader&
     page.rows.push_back(std::move(row));
   }
   return page;
+}
+
+namespace {
+
+// One expert of a router.
+struct ExpertRow {
+  const RouterUse* router;
+  const ExpertCount* count;
+  const std::vector<ExpertToken>* tokens = nullptr;  // only in the detail of a router
+};
+
+const Fields<ExpertRow>& fields_of(const ExpertRow*) {
+  static const auto fields =
+      Fields<ExpertRow>("ExpertCount")
+          .add("expert", "", [](const ExpertRow& row) { return row.count->expert; })
+          .add("choices", "number of tokens that the expert was chosen for",
+               [](const ExpertRow& row) { return row.count->choices; })
+          .add("share", "share of the choices of its router",
+               [](const ExpertRow& row) {
+                 return row.router->choices == 0 ? 0.0
+                                                 : static_cast<double>(row.count->choices) /
+                                                       static_cast<double>(row.router->choices);
+               })
+          .add("first", "number of times that the expert was the first choice",
+               [](const ExpertRow& row) { return row.count->first; })
+          .add("mean_score", "mean routing weight",
+               [](const ExpertRow& row) -> std::optional<double> {
+                 if (row.count->scored == 0) return std::nullopt;
+                 return row.count->score / static_cast<double>(row.count->scored);
+               },
+               {.null = "not recorded"})
+          .add_optional(
+              "tokens",
+              "only in the detail of a layer: tokens that the expert is chosen for more often than "
+              "average, most significant first",
+              [](const ExpertRow& row) {
+                return row.tokens == nullptr ? std::nullopt : std::optional(*row.tokens);
+              });
+  return fields;
+}
+
+std::vector<ExpertRow> expert_rows(const RouterUse& use) {
+  std::vector<ExpertRow> rows;
+  for (const ExpertCount& count : use.used) rows.push_back({.router = &use, .count = &count});
+  return rows;
+}
+
+std::vector<ExpertRow> detailed_rows(const RouterDetail& detail) {
+  std::vector<ExpertRow> rows = expert_rows(detail.use);
+  for (std::size_t i = 0; i < detail.tokens.size(); ++i) rows[i].tokens = &detail.tokens[i];
+  return rows;
+}
+
+std::map<std::string, std::uint32_t> experts_by_percent(const RouterUse& use) {
+  std::map<std::string, std::uint32_t> by_percent;
+  for (const std::uint32_t percent : kUsePercents)
+    by_percent.emplace(std::to_string(percent), use.experts_for(percent));
+  return by_percent;
+}
+
+// The fields of a router that is a part of `Of`.
+template <class Of, class Use, class Rows>
+Fields<Of> router_fields(const char* schema, Use use, Rows rows) {
+  const auto of = [use](auto get) {
+    return [=](const Of& whole) { return std::invoke(get, std::invoke(use, whole)); };
+  };
+  return Fields<Of>(schema)
+      .add("layer", "", of(&RouterUse::layer))
+      .add("router", "index of the router in its layer, from 0; few layers have two",
+           of(&RouterUse::router))
+      .add("experts", "number of experts to choose from", of(&RouterUse::experts))
+      .add("per_token", "number of experts chosen per token", of(&RouterUse::per_token))
+      .add("tokens", "number of routed tokens", of(&RouterUse::tokens))
+      .add("choices", "number of choices: one for each expert chosen for a token",
+           of(&RouterUse::choices))
+      .add("entropy_bits",
+           "entropy of the distribution of choices, in bits; 0: always the same expert, "
+           "log2(experts): uniform",
+           of(&RouterUse::entropy))
+      .add("gini", "Gini coefficient of the choices per expert; 0: uniform", of(&RouterUse::gini))
+      .add("coverage", "share of the experts that were chosen at least once",
+           of(&RouterUse::coverage))
+      .add("experts_for_percent",
+           "how many of the most used experts have at least 90, 95 and 99 % of the choices",
+           of(experts_by_percent), {.names = {"90", "95", "99"}})
+      .add("followed",
+           "number of choices for tokens whose preceding token in the session was also routed by "
+           "this router",
+           of(&RouterUse::followed))
+      .add("turnover",
+           "share of the choices counted in `followed` whose expert was not chosen for the "
+           "preceding token",
+           of([](const RouterUse& router) -> std::optional<double> {
+             if (router.followed == 0) return std::nullopt;
+             return router.turnover();
+           }),
+           {.null = "`followed` is 0"})
+      .add("used", "experts chosen at least once, sorted by number", rows);
+}
+
+}  // namespace
+
+static const Fields<ExpertsFor>& fields_of(const ExpertsFor*) {
+  static const auto fields = Fields<ExpertsFor>()
+                                 .add("least", "", &ExpertsFor::least)
+                                 .add("median", "", &ExpertsFor::median)
+                                 .add("most", "", &ExpertsFor::most);
+  return fields;
+}
+
+static const Fields<ExpertToken>& fields_of(const ExpertToken*) {
+  static const auto fields =
+      Fields<ExpertToken>()
+          .add("id", "", &ExpertToken::id)
+          .add("text", "", &ExpertToken::text)
+          .add("choices", "number of times that the expert was chosen for this token",
+               &ExpertToken::choices)
+          .add("times", "number of times that this token was routed", &ExpertToken::times)
+          .add("lift",
+               "how often the expert is chosen for this token (choices / times), divided by how "
+               "often it is chosen for any token. Above 1: the expert prefers this token. Only "
+               "tokens that were routed at least 5 times are listed",
+               &ExpertToken::lift)
+          .add("lift_low",
+               "lower limit of the interval that contains the lift with a confidence of 95 %",
+               &ExpertToken::low)
+          .add("lift_high", "upper limit of this interval", &ExpertToken::high);
+  return fields;
+}
+
+static const Fields<RouterUse>& fields_of(const RouterUse*) {
+  static const auto fields = router_fields<RouterUse>("Router", std::identity(), expert_rows);
+  return fields;
+}
+
+static const Fields<ExpertPair>& fields_of(const ExpertPair*) {
+  static const auto fields =
+      Fields<ExpertPair>()
+          .add("a", "", &ExpertPair::a)
+          .add("b", "", &ExpertPair::b)
+          .add("together", "number of tokens", &ExpertPair::together)
+          .add("lift",
+               "observed frequency divided by the frequency expected for independent choices",
+               &ExpertPair::lift);
+  return fields;
+}
+
+static const Fields<TokenExpert>& fields_of(const TokenExpert*) {
+  static const auto fields =
+      Fields<TokenExpert>()
+          .add("expert", "", &TokenExpert::expert)
+          .add("routers", "number of routers that chose it", &TokenExpert::routers)
+          .add("score", "sum of the routing weights", &TokenExpert::score);
+  return fields;
+}
+
+static const Fields<TokenExperts>& fields_of(const TokenExperts*) {
+  static const auto fields =
+      Fields<TokenExperts>("TokenExperts")
+          .add("token", "index of the token in the session",
+               [](const TokenExperts& row) { return row.token.index; })
+          .add("id", "", [](const TokenExperts& row) { return row.token.id; })
+          .add("text", "", [](const TokenExperts& row) { return row.token.text; })
+          .add("experts", "", &TokenExperts::experts);
+  return fields;
+}
+
+const Fields<std::vector<RouterUse>>& fields_of(const std::vector<RouterUse>*) {
+  using Routers = std::vector<RouterUse>;
+  static const auto fields =
+      Fields<Routers>("Routers")
+          .add("routers", "one row per router, sorted by layer; empty for a model without experts",
+               [](const Routers& routers) { return std::span(routers); })
+          .add("experts_for_percent",
+               "over the routers: how many of the most used experts have at least 90, 95 and 99 % "
+               "of the choices; empty without routers",
+               [](const Routers& routers) {
+                 std::map<std::string, ExpertsFor> all;
+                 for (const std::uint32_t percent : kUsePercents)
+                   if (!routers.empty())
+                     all.emplace(std::to_string(percent), experts_for(routers, percent));
+                 return all;
+               });
+  return fields;
+}
+
+const Fields<RouterDetail>& fields_of(const RouterDetail*) {
+  static const auto fields =
+      router_fields<RouterDetail>("RouterDetail", &RouterDetail::use, detailed_rows)
+          .add("pairs", "pairs of experts chosen for the same token, most frequent first",
+               &RouterDetail::pairs);
+  return fields;
+}
+
+const Fields<Page<TokenExperts>>& fields_of(const Page<TokenExperts>*) {
+  static const auto fields = Fields<Page<TokenExperts>>("ExpertTokens")
+                                 .add("total", kTotalRows, &Page<TokenExperts>::total)
+                                 .add("tokens", "", &Page<TokenExperts>::rows);
+  return fields;
 }
 
 }  // namespace tt

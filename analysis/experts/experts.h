@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "analysis/common/page.h"
+#include "analysis/fields/declare.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
@@ -133,5 +134,10 @@ struct TokenExperts {
 std::expected<Page<TokenExperts>, TraceError> token_experts(
     const SessionReader& reader, std::optional<LayerId> layer, PageRange range,
     const ContinueCheck& keep_going = never_cancel);
+
+// {"routers", "experts_for_percent"}
+const Fields<std::vector<RouterUse>>& fields_of(const std::vector<RouterUse>*);
+const Fields<RouterDetail>& fields_of(const RouterDetail*);
+const Fields<Page<TokenExperts>>& fields_of(const Page<TokenExperts>*);
 
 }  // namespace tt

@@ -12,7 +12,9 @@
 #include <string_view>
 #include <utility>
 
+#include "analysis/aggregate/axis_words.h"
 #include "analysis/common/op_info.h"
+#include "analysis/fields/fields.h"
 #include "analysis/tables/session_conditions.h"
 #include "analysis/tables/template_list.h"
 #include "tracer/format/names/names.h"
@@ -359,6 +361,83 @@ std::expected<WithinComparison, TraceError> compare_within(const SessionIndex& i
   for (std::uint64_t i = query.page.from; i < rows.size() && query.page.contains(i); ++i)
     out.rows.rows.push_back(std::move(rows[static_cast<std::size_t>(i)]));
   return out;
+}
+
+namespace {
+
+// The compared measures.
+constexpr const char* kMeasureNames[] = {"accesses", "bytes_read", "bytes_written", "executions",
+                                         "time_ns"};
+struct ComparedFigures {
+  std::array<std::optional<double>, std::size(kMeasureNames)> values{};
+};
+const Fields<ComparedFigures>& fields_of(const ComparedFigures*) {
+  static const auto fields = [] {
+    Fields<ComparedFigures> all("ComparedFigures");
+    for (std::size_t i = 0; i < std::size(kMeasureNames); ++i)
+      std::move(all).add(kMeasureNames[i], "",
+                         [i](const ComparedFigures& of) { return of.values[i]; });
+    return all;
+  }();
+  return fields;
+}
+
+ComparedFigures figures_of(const TraceSums& sums) {
+  return {{sums.accesses(), sums.bytes_read, sums.bytes_written, sums.executions, sums.time_ns}};
+}
+// Of both sides; a side without the row has zeros.
+template <class Combine>
+std::optional<ComparedFigures> combined(const ComparedSums& of, Combine combine) {
+  const ComparedFigures left = figures_of(of.left.value_or(TraceSums{})),
+                        right = figures_of(of.right.value_or(TraceSums{}));
+  ComparedFigures figures;
+  for (std::size_t i = 0; i < std::size(kMeasureNames); ++i)
+    figures.values[i] = combine(*left.values[i], *right.values[i]);
+  return figures;
+}
+
+}  // namespace
+
+const Fields<ComparedSums>& fields_of(const ComparedSums*) {
+  static const auto fields =
+      Fields<ComparedSums>("ComparedSums")
+          .add("left", "", [](const ComparedSums& of) { return of.left.transform(figures_of); },
+               {.null = "the left side has no such row"})
+          .add("right", "", [](const ComparedSums& of) { return of.right.transform(figures_of); },
+               {.null = "the right side has no such row"})
+          .add("difference", "right minus left",
+               [](const ComparedSums& of) {
+                 return combined(of, [](double left, double right) { return right - left; });
+               })
+          .add("ratio", "right divided by left; a null: left is 0", [](const ComparedSums& of) {
+            return combined(of, [](double left, double right) {
+              return left > 0 ? std::optional(right / left) : std::nullopt;
+            });
+          });
+  return fields;
+}
+
+const Fields<ComparedRow>& fields_of(const ComparedRow*) {
+  static const auto fields =
+      Fields<ComparedRow>().add("name", "", &ComparedRow::name).include([](const ComparedRow& row) {
+        return ComparedSums{row.left, row.right};
+      });
+  return fields;
+}
+
+const Fields<WithinComparison>& fields_of(const WithinComparison*) {
+  static const auto fields =
+      Fields<WithinComparison>("WithinComparison")
+          .add("of", "token, step or layer", &WithinComparison::axis, {.words = &kRowAxes})
+          .add("left", "", &WithinComparison::left)
+          .add("right", "", &WithinComparison::right)
+          .add("sums", "",
+               [](const WithinComparison& of) { return ComparedSums{of.left_sums, of.right_sums}; })
+          .add("damaged_steps", kDamagedSteps, &WithinComparison::damaged_steps)
+          .add("left_out_steps", kLeftOutSteps, &WithinComparison::left_out_steps)
+          .add("total", kTotalRows, [](const WithinComparison& of) { return of.rows.total; })
+          .add("rows", "", [](const WithinComparison& of) { return of.rows.rows; });
+  return fields;
 }
 
 }  // namespace tt

@@ -14,6 +14,7 @@
 #include "analysis/aggregate/breakdown.h"
 #include "analysis/common/page.h"
 #include "analysis/common/spread.h"
+#include "analysis/fields/declare.h"
 #include "analysis/findings/comparison_causes.h"
 #include "analysis/index/session_index.h"
 #include "tracer/format/file/session_reader.h"
@@ -108,5 +109,13 @@ struct WithinComparison {
 std::expected<WithinComparison, TraceError> compare_within(
     const SessionIndex& index, const WithinQuery& query,
     const ContinueCheck& keep_going = never_cancel);
+
+// Of two sides, with their difference and ratio.
+struct ComparedSums {
+  std::optional<TraceSums> left, right;
+};
+const Fields<ComparedSums>& fields_of(const ComparedSums*);
+const Fields<ComparedRow>& fields_of(const ComparedRow*);
+const Fields<WithinComparison>& fields_of(const WithinComparison*);
 
 }  // namespace tt

@@ -14,6 +14,7 @@
 
 #include "analysis/common/format_units.h"
 #include "analysis/common/rebuilt.h"
+#include "analysis/fields/fields.h"
 #include "analysis/report/layer_work.h"
 #include "tracer/text/join.h"
 
@@ -612,6 +613,46 @@ std::expected<Validation, TraceError> validate(const std::filesystem::path& file
   validation.checks.push_back(check_offsets_agree(*info));
   add(steps.experts, "router choice");
   return validation;
+}
+
+static consteval columns::Enumeration words_of(Check) {
+  return columns::words_to("", Check::Experts);
+}
+
+static consteval columns::Enumeration words_of(CheckStatus) {
+  return columns::words_to("", CheckStatus::NotApplicable);
+}
+
+static const Fields<CheckResult>& fields_of(const CheckResult*) {
+  static const auto fields =
+      Fields<CheckResult>()
+          .add("check",
+               "hyper_parameters: each layer of each step did the work that the metadata of the "
+               "model lets expect. offsets_by_name_and_address: weights that were located by name "
+               "and by address have the same file offset in both ways. The other checks: see "
+               "`summary`",
+               &CheckResult::check)
+          .add("verdict",
+               "incomplete: data is missing, which the recorder counted; what is recorded is "
+               "valid. not_applicable: the session has no data for this check",
+               &CheckResult::status)
+          .add("items_checked", "number of items checked", &CheckResult::items_checked)
+          .add("wrong", "number of items that failed the check", &CheckResult::wrong)
+          .add("summary", "what the items are, for example: steps, in order", &CheckResult::summary)
+          .add("evidence", "the first errors found, at most 10", &CheckResult::evidence);
+  return fields;
+}
+
+const Fields<Validation>& fields_of(const Validation*) {
+  static const auto fields =
+      Fields<Validation>("Validation")
+          .add("passed", "no check failed", &Validation::passed)
+          .add("verdict",
+               "valid; NOT valid; or what the recorder counted as lost, for example: valid, times "
+               "of 77 steps missing",
+               &Validation::verdict)
+          .add("checks", "", &Validation::checks);
+  return fields;
 }
 
 }  // namespace tt

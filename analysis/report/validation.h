@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/common/page.h"
+#include "analysis/fields/declare.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
@@ -64,5 +65,7 @@ struct Validation {
 // Errors: the file does not exist, is not a session, or has a newer format version.
 std::expected<Validation, TraceError> validate(const std::filesystem::path& file,
                                                const ContinueCheck& keep_going = never_cancel);
+
+const Fields<Validation>& fields_of(const Validation*);
 
 }  // namespace tt

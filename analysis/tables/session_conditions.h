@@ -14,6 +14,7 @@
 #include "analysis/common/page.h"
 #include "analysis/common/spread.h"
 #include "analysis/common/verdict.h"
+#include "analysis/fields/declare.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
@@ -76,5 +77,7 @@ class ConditionTally {
 std::expected<SessionConditions, TraceError> session_conditions(
     const SessionReader& reader, LeaveOut leave_out = LeaveOut::Nothing,
     const ContinueCheck& keep_going = never_cancel);
+
+const Fields<SessionConditions>& fields_of(const SessionConditions*);
 
 }  // namespace tt

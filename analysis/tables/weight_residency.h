@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/fields/declare.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
@@ -35,5 +36,7 @@ struct ResidencyTable {
 
 // The last snapshot at or before `step`. Error NotFound: there is none.
 std::expected<ResidencyTable, TraceError> residency_at(const SessionReader& reader, StepId step);
+
+const Fields<ResidencyTable>& fields_of(const ResidencyTable*);
 
 }  // namespace tt

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/common/page.h"
+#include "analysis/fields/declare.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
@@ -56,5 +57,7 @@ CompressionReport compression(std::vector<WeightSize> weights);
 // Weights that no graph reads (such as a vision tower) are not included.
 std::expected<std::vector<WeightSize>, TraceError> session_weights(
     const SessionReader& reader, const ContinueCheck& keep_going = never_cancel);
+
+const Fields<CompressionReport>& fields_of(const CompressionReport*);
 
 }  // namespace tt

@@ -7,6 +7,7 @@
 
 #include "analysis/common/derived_graphs.h"
 #include "analysis/common/op_info.h"
+#include "analysis/fields/fields.h"
 #include "analysis/index/walk_outlines.h"
 #include "tracer/format/file/blob_codec.h"
 
@@ -440,6 +441,131 @@ std::expected<AccessPattern, TraceError> access_pattern(const SessionReader& rea
       [&](const SessionReader::StepRow& row, StepDecoder& step) { return tally.add(row, step); });
   if (!walked) return std::unexpected(walked.error());
   return tally.take();
+}
+
+std::expected<RecordedPattern, TraceError> recorded_pattern(const SessionReader& reader,
+                                                            const ContinueCheck& keep_going) {
+  auto info = reader.info();
+  if (!info) return std::unexpected(info.error());
+  auto same = determinism(reader, keep_going);
+  if (!same) return std::unexpected(same.error());
+  return access_pattern(reader, keep_going).transform([&](AccessPattern pattern) {
+    return RecordedPattern{.session = *std::move(info),
+                           .pattern = std::move(pattern),
+                           .determinism = *std::move(same)};
+  });
+}
+
+static consteval columns::Enumeration words_of(Cause) {
+  return columns::words_to("", Cause::Unfinished);
+}
+
+static const char* to_text(PatternEntry::Kind kind) {
+  switch (kind) {
+    case PatternEntry::Kind::Fixed:
+      return "fixed";
+    case PatternEntry::Kind::Routed:
+      return "routed";
+    case PatternEntry::Kind::Row:
+      return "row";
+  }
+  return "fixed";
+}
+
+static consteval columns::Enumeration words_of(PatternEntry::Kind) {
+  return columns::words_to("", PatternEntry::Kind::Row);
+}
+
+static const Fields<FirstDifference>& fields_of(const FirstDifference*) {
+  static const auto fields =
+      Fields<FirstDifference>()
+          .add("cause", "", &FirstDifference::cause)
+          .add("step", "", &FirstDifference::step)
+          .add("before", "the step that it was compared with", &FirstDifference::before)
+          .add("op", "", &FirstDifference::op)
+          .add("tensor_name", "", &FirstDifference::tensor);
+  return fields;
+}
+
+static const Fields<ModelFile>& fields_of(const ModelFile*) {
+  static const auto fields = Fields<ModelFile>()
+                                 .add("path", "", &ModelFile::path)
+                                 .add("size", "", &ModelFile::size, {.unit = "bytes"})
+                                 .add("header_hash", "", &ModelFile::header_hash);
+  return fields;
+}
+
+static const Fields<Prediction>& fields_of(const Prediction*) {
+  static const auto fields =
+      Fields<Prediction>()
+          .add("accuracy", "`right` divided by `reads`", &Prediction::accuracy)
+          .add("steps_learned", "steps that the order was learned from", &Prediction::steps_learned)
+          .add("steps_tried", "steps whose reads were predicted", &Prediction::steps_tried)
+          .add("reads", "reads in the predicted steps", &Prediction::reads)
+          .add("right", "reads that were predicted correctly", &Prediction::right)
+          .add("bytes", "", &Prediction::bytes)
+          .add("right_bytes", "", &Prediction::right_bytes);
+  return fields;
+}
+
+static const Fields<PatternEntry>& fields_of(const PatternEntry*) {
+  static const auto fields =
+      Fields<PatternEntry>()
+          .add("tensor_name", "", &PatternEntry::tensor)
+          .add("kind", "", &PatternEntry::kind)
+          .add("op", "the op of the graph of a token that reads it", &PatternEntry::op)
+          .add("file_index", "", [](const PatternEntry& entry) { return entry.file.file; })
+          .add("file_offset", "", [](const PatternEntry& entry) { return entry.file.offset; },
+               {.unit = "bytes"})
+          .add("size_bytes", "parts x part_bytes",
+               [](const PatternEntry& entry) { return entry.part_bytes.v * entry.parts; },
+               {.unit = "bytes"})
+          .add("parts", "", &PatternEntry::parts)
+          .add("part_bytes", "", &PatternEntry::part_bytes)
+          .add("tensor_bytes", "", [](const PatternEntry& entry) { return entry.file.length; },
+               {.unit = "bytes"})
+          .add("layer_id", "", &PatternEntry::layer)
+          .add("component", "", &PatternEntry::component);
+  return fields;
+}
+
+const Fields<Determinism>& fields_of(const Determinism*) {
+  static const auto fields =
+      Fields<Determinism>("Determinism")
+          .add("pairs", "number of pairs of consecutive generated tokens", &Determinism::pairs)
+          .add("identical", "number of pairs that do not differ", &Determinism::identical)
+          .add("same_weights",
+               "number of pairs that do not differ, or differ only by the causes token and "
+               "kv-window",
+               &Determinism::same_weights)
+          .add("accesses", "number of accesses compared", &Determinism::accesses)
+          .add("differing",
+               "number of differing accesses by cause. token: another row of a weight, for example "
+               "of the token embedding; kv-window: other cells of a cache, or a tensor whose size "
+               "depends on the number of cells; experts: other routed experts; graph: other ops; "
+               "unfinished: a step was cancelled",
+               [](const Determinism& of) {
+                 std::map<Cause, std::uint64_t> differing;
+                 for (std::size_t i = 0; i < kCauses; ++i)
+                   differing.emplace(static_cast<Cause>(i), of.differing[i]);
+                 return differing;
+               },
+               {.names = fields::list_of(words_of(Cause{}))})
+          .add("first_differences", "the first difference of each cause", &Determinism::firsts);
+  return fields;
+}
+
+const Fields<RecordedPattern>& fields_of(const RecordedPattern*) {
+  static const auto fields =
+      Fields<RecordedPattern>("AccessPattern")
+          .add("version", "of the format", [](const RecordedPattern&) { return 1U; })
+          .add("session", "", [](const RecordedPattern& of) { return of.session.id; })
+          .add("model_files", "", [](const RecordedPattern& of) { return of.session.model_files; })
+          .add("prediction", "", [](const RecordedPattern& of) { return of.pattern.prediction; })
+          .add("determinism", "", &RecordedPattern::determinism)
+          .add("per_token_pattern", "empty if no generated token with accesses was recorded",
+               [](const RecordedPattern& of) { return of.pattern.entries; });
+  return fields;
 }
 
 }  // namespace tt

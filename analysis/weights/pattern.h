@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "analysis/common/page.h"
+#include "analysis/fields/declare.h"
 #include "analysis/index/step_decoder.h"
 #include "tracer/format/access/access.h"
 #include "tracer/format/file/session_reader.h"
@@ -125,5 +126,17 @@ std::expected<std::uint64_t, TraceError> complete_tokens(
 // Empty if there is no step of phase GENERATE with a template.
 std::expected<AccessPattern, TraceError> access_pattern(
     const SessionReader& reader, const ContinueCheck& keep_going = never_cancel);
+
+// The content of access_pattern.json (docs/access-pattern.md).
+struct RecordedPattern {
+  SessionInfo session;
+  AccessPattern pattern;
+  Determinism determinism;
+};
+std::expected<RecordedPattern, TraceError> recorded_pattern(
+    const SessionReader& reader, const ContinueCheck& keep_going = never_cancel);
+
+const Fields<Determinism>& fields_of(const Determinism*);
+const Fields<RecordedPattern>& fields_of(const RecordedPattern*);
 
 }  // namespace tt

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "analysis/common/cancel.h"
+#include "analysis/fields/fields.h"
 #include "analysis/weights/optimal_caches.h"
 #include "analysis/weights/read_blocks.h"
 #include "analysis/weights/recency_order.h"
@@ -258,6 +259,96 @@ std::expected<Reuse, TraceError> reuse(const ReadSequence& sequence, const Reuse
   found.pin = *std::move(pin);
   found.belady = *std::move(belady);
   return found;
+}
+
+const Fields<ReuseHistogram::Bucket>& fields_of(const ReuseHistogram::Bucket*) {
+  static const auto fields = Fields<ReuseHistogram::Bucket>("ReadCount")
+                                 .add("reads", "", &ReuseHistogram::Bucket::reads)
+                                 .add("bytes", "", &ReuseHistogram::Bucket::bytes);
+  return fields;
+}
+
+const Fields<CachePoint>& fields_of(const CachePoint*) {
+  static const auto fields =
+      Fields<CachePoint>("SavedReads")
+          .add("reads_saved", "reads served completely from the cache", &CachePoint::reads)
+          .add("bytes_saved",
+               "bytes served from the cache, including those of partially served reads",
+               &CachePoint::bytes);
+  return fields;
+}
+
+namespace {
+
+struct DistanceRow {
+  Bytes from{}, to{};
+  ReuseHistogram::Bucket bucket;
+};
+
+const Fields<DistanceRow>& fields_of(const DistanceRow*) {
+  static const auto fields = Fields<DistanceRow>()
+                                 .add("from_bytes", "", &DistanceRow::from)
+                                 .add("to_bytes", "", &DistanceRow::to)
+                                 .include(&DistanceRow::bucket);
+  return fields;
+}
+
+std::vector<DistanceRow> distance_rows(const Reuse& reuse) {
+  std::vector<DistanceRow> rows;
+  for (std::size_t i = 0; i < reuse.histogram.buckets.size(); ++i) {
+    const ReuseHistogram::Bucket& bucket = reuse.histogram.buckets[i];
+    if (bucket.reads == 0) continue;
+    rows.push_back({.from = Bytes{std::uint64_t{1} << i},
+                    .to = Bytes{(std::uint64_t{2} << i) - 1},
+                    .bucket = bucket});
+  }
+  return rows;
+}
+
+struct CurveRow {
+  CachePoint lru, belady, pin;
+};
+
+const Fields<CurveRow>& fields_of(const CurveRow*) {
+  static const auto fields =
+      Fields<CurveRow>()
+          .add("capacity_bytes", "", [](const CurveRow& row) { return row.lru.capacity; })
+          .add("lru", "", &CurveRow::lru)
+          .add("belady", "optimal policy with knowledge of future reads; upper limit for any cache",
+               &CurveRow::belady)
+          .add("pin", "the most read items stay in the cache", &CurveRow::pin);
+  return fields;
+}
+
+std::vector<CurveRow> curve_rows(const Reuse& reuse) {
+  std::vector<CurveRow> rows;
+  for (std::size_t i = 0; i < reuse.lru.size(); ++i)
+    rows.push_back({.lru = reuse.lru[i], .belady = reuse.belady[i], .pin = reuse.pin[i]});
+  return rows;
+}
+
+}  // namespace
+
+const Fields<Reuse>& fields_of(const Reuse*) {
+  static const auto fields =
+      Fields<Reuse>("Reuse")
+          .add("grain", "unit of the cache", &Reuse::grain)
+          .add("items", "number of distinct items read", &Reuse::items)
+          .add("reads", "", &Reuse::reads)
+          .add("bytes_read", "", &Reuse::bytes)
+          .add("distinct_bytes",
+               "total size of the distinct items. A cache of this size serves every read except "
+               "the first read of each item",
+               &Reuse::distinct)
+          .add("first", "first reads, which no cache can save",
+               [](const Reuse& reuse) { return reuse.histogram.first; })
+          .add("distances",
+               "histogram of reuse distances. The reuse distance of a read is the total size of "
+               "the distinct items read since the previous read of the same item, including the "
+               "item itself",
+               distance_rows)
+          .add("curve", "what caches of these sizes save", curve_rows);
+  return fields;
 }
 
 }  // namespace tt

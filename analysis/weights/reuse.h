@@ -10,7 +10,9 @@
 #include <span>
 #include <vector>
 
+#include "analysis/columns/enumerations.h"
 #include "analysis/common/page.h"
+#include "analysis/fields/declare.h"
 #include "analysis/weights/weight_reads.h"
 
 namespace tt {
@@ -69,6 +71,8 @@ std::expected<std::vector<CachePoint>, TraceError> pin_curve(
     const ReadSequence& sequence, std::span<const Bytes> capacities,
     const ContinueCheck& keep_going = never_cancel);
 
+consteval columns::Enumeration words_of(Grain) { return columns::words_to("", Grain::Part); }
+
 // All of the above for a complete session.
 struct ReuseQuery {
   Grain grain = Grain::Part;
@@ -87,5 +91,9 @@ std::expected<Reuse, TraceError> reuse(const SessionReader& reader, const ReuseQ
 // The sequence must have been built with `query.grain`.
 std::expected<Reuse, TraceError> reuse(const ReadSequence& sequence, const ReuseQuery& query,
                                        const ContinueCheck& keep_going = never_cancel);
+
+const Fields<ReuseHistogram::Bucket>& fields_of(const ReuseHistogram::Bucket*);
+const Fields<CachePoint>& fields_of(const CachePoint*);
+const Fields<Reuse>& fields_of(const Reuse*);
 
 }  // namespace tt

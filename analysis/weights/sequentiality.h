@@ -15,6 +15,7 @@
 
 #include "analysis/aggregate/trace_axis.h"
 #include "analysis/common/page.h"
+#include "analysis/fields/declare.h"
 #include "analysis/index/session_index.h"
 
 namespace tt {
@@ -77,5 +78,8 @@ struct Sequentiality {
 std::expected<Sequentiality, TraceError> sequentiality(
     const SessionIndex& index, const TraceFilter& filter, std::uint64_t gap, PageRange page,
     const ContinueCheck& keep_going = never_cancel);
+
+const Fields<ReadOrder>& fields_of(const ReadOrder*);
+const Fields<Sequentiality>& fields_of(const Sequentiality*);
 
 }  // namespace tt

@@ -21,6 +21,7 @@
 namespace tt {
 
 enum class Grain : std::uint8_t { Tensor, Part };
+constexpr const char* to_text(Grain grain) { return grain == Grain::Tensor ? "tensor" : "part"; }
 
 struct ReuseItem {
   std::string tensor;

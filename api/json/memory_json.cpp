@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "api/json/analysis/residency_json.h"
 #include "api/json/bounded_json.h"
+#include "api/json/result_json.h"
 #include "tracer/text/nearest.h"
 
 namespace tt {
@@ -85,9 +85,9 @@ Json to_json(const MemoryMap& map) {
   for (const TensorResidency& one : map.tensors) {
     const bool known_pages = one.mapped && map.residency_known;
     tensors.push_back({{"tensor_name", one.tensor},
-                       {"file", one.file},
+                       {"model_file", one.file},
                        {"file_offset", one.offset},
-                       {"size_bytes", one.length},
+                       {"file_bytes", one.length},
                        {"mapped", one.mapped},
                        {"resident_bytes", known_pages ? Json(one.resident) : Json()},
                        {"pinned_bytes", one.pinned},
@@ -95,9 +95,9 @@ Json to_json(const MemoryMap& map) {
   }
   Json planned = Json::array();
   for (const MemoryRange& one : map.planned) {
-    planned.push_back({{"file", one.file},
+    planned.push_back({{"model_file", one.file},
                        {"file_offset", one.offset},
-                       {"size_bytes", one.length},
+                       {"file_bytes", one.length},
                        {"pinned", one.pinned}});
   }
   for (const MemoryPrediction& one : map.curve) {
@@ -109,7 +109,7 @@ Json to_json(const MemoryMap& map) {
   }
   return {{"tensors", std::move(tensors)},
           {"planned_ranges", std::move(planned)},
-          {"resident_ranges", ranges_json(map.resident)},
+          {"resident_ranges", json_of(fields::value_of(map.resident))},
           {"resident_unit_bytes", map.resident_unit},
           {"residency_known", map.residency_known},
           {"curve", std::move(curve)},

@@ -112,9 +112,9 @@ Json to_json(const GgufIndex& index) {
   for (const GgufEntry& entry : index.metadata()) metadata.push_back(entry_json(entry));
   for (const GgufTensor& tensor : index.tensors()) {
     tensors.push_back({{"name", tensor.name},
-                       {"file", tensor.file.file},
-                       {"offset", tensor.file.offset},
-                       {"size", tensor.file.length},
+                       {"model_file", tensor.file.file},
+                       {"file_offset", tensor.file.offset},
+                       {"file_bytes", tensor.file.length},
                        {"type", tensor.type},
                        {"shape", tensor.ne},
                        {"layer", layer_json(layer_of(tensor.name))},

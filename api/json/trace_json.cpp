@@ -19,11 +19,6 @@ Json id_json(Id id) {
   return id.v == kNone ? Json() : Json(id.v);
 }
 
-Json range_json(const FileRange& range) {
-  if (range.empty()) return nullptr;
-  return {{"index", range.file}, {"offset", range.offset}, {"length", range.length}};
-}
-
 // The rows of analysis/columns; their heads list the accessors.
 
 struct OpColumnsRow {
@@ -179,7 +174,9 @@ Json to_json(const GraphPart& part) {
                      {"component", to_text(tensor.component)},
                      {"role", to_text(tensor.role)},
                      {"category", to_text(node.category)},
-                     {"file", range_json(tensor.file)}});
+                     {"model_file", optional_json(columns::file_of(tensor.file))},
+                     {"file_offset", optional_json(columns::offset_of(tensor.file))},
+                     {"file_bytes", optional_json(columns::length_of(tensor.file))}});
   }
   for (const LayerEdge& edge : part.subgraph.edges) {
     edges.push_back({{"from", edge.from.v}, {"to", edge.to.v}, {"cross_layer", edge.cross_layer}});

@@ -13,7 +13,8 @@
 
 #include "analysis/common/format_units.h"
 #include "analysis/weights/compression.h"
-#include "api/json/analysis/compression_json.h"
+#include "api/json/gguf_weights.h"
+#include "api/json/result_json.h"
 #include "api/json/model_json.h"
 #include "api/text/escape_control_chars.h"
 #include "cli/commands/verbs.h"

@@ -10,7 +10,7 @@
 #include "analysis/attention/heads.h"
 #include "analysis/attention/kv_use.h"
 #include "analysis/common/format_units.h"
-#include "api/json/analysis/head_json.h"
+#include "api/json/result_json.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"

@@ -12,7 +12,7 @@
 
 #include "analysis/aggregate/breakdown.h"
 #include "analysis/common/format_units.h"
-#include "api/json/analysis/heat_json.h"
+#include "api/json/result_json.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/filter_options.h"
 #include "cli/options/session_file.h"

@@ -19,7 +19,7 @@
 #include "analysis/experts/expert_cache.h"
 #include "analysis/experts/expert_pinning.h"
 #include "analysis/experts/experts.h"
-#include "api/json/analysis/expert_json.h"
+#include "api/json/result_json.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/filter_options.h"
 #include "cli/options/session_file.h"

@@ -21,7 +21,7 @@
 #include "analysis/common/session_layers.h"
 #include "analysis/report/validation.h"
 #include "api/json/analysis/statistics_json.h"
-#include "api/json/analysis/validation_json.h"
+#include "api/json/result_json.h"
 #include "api/json/trace_json.h"
 #include "api/text/escape_control_chars.h"
 #include "cli/commands/verbs.h"

@@ -8,7 +8,7 @@
 #include "analysis/common/format_units.h"
 #include "analysis/weights/pattern.h"
 #include "api/exchange/rows/byte_sink.h"
-#include "api/json/analysis/pattern_json.h"
+#include "api/json/result_json.h"
 #include "api/text/escape_control_chars.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/output_path.h"
@@ -64,22 +64,19 @@ int run(const PatternOptions& options) {
   }
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
-  const auto info = reader->info();
-  if (!info) return progress.failed(info.error());
-  const auto pattern = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
-    return access_pattern(session, progress.start("learning the read order"));
+  const auto found = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
+    return recorded_pattern(session, progress.start("comparing tokens"));
   });
-  if (!pattern) return progress.failed(pattern.error());
-  const auto same = determinism(*reader, progress.start("comparing tokens"));
-  if (!same) return progress.failed(same.error());
-  if (pattern->entries.empty()) {
+  if (!found) return progress.failed(found.error());
+  const AccessPattern& pattern = found->pattern;
+  if (pattern.entries.empty()) {
     return progress.failed(
         options.file +
         ": no generated token has recorded accesses, so there is no pattern. Record "
         "more than one token at level detailed.");
   }
   progress.end();
-  const std::string json = text_of(to_json(*pattern, *same, *info)) + '\n';
+  const std::string json = text_of(to_json(*found)) + '\n';
   if (to_file) {
     if (const auto written = exchange::write_file(file, json); !written)
       return progress.failed(written.error());
@@ -87,7 +84,7 @@ int run(const PatternOptions& options) {
   if (to_stdout) {
     put(json);
   } else {
-    print_summary(*pattern, *same);
+    print_summary(pattern, found->determinism);
   }
   return progress.exit_code();
 }

@@ -9,7 +9,7 @@
 
 #include "analysis/common/format_units.h"
 #include "analysis/weights/reuse.h"
-#include "api/json/analysis/reuse_json.h"
+#include "api/json/result_json.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/progress.h"

@@ -16,7 +16,7 @@
 #include "analysis/tables/session_conditions.h"
 #include "analysis/tables/session_overview.h"
 #include "analysis/tables/template_list.h"
-#include "api/json/analysis/conditions_json.h"
+#include "api/json/result_json.h"
 #include "api/json/session_json.h"
 #include "api/json/trace_json.h"
 #include "api/text/escape_control_chars.h"
@@ -262,11 +262,10 @@ Json json_of(const SessionSummary& summary) {
                                   .file_bytes = summary.file_bytes,
                                   .overview = summary.overview,
                                   .error = {}});
-  out["phases"] = Json::object();
-  for (const auto& [phase, times] : summary.conditions.phases)
-    out["phases"][to_text(phase)] = to_json(times);
-  out["conditions"] = to_json(summary.conditions);
-  out["conditions"].erase("phases");
+  Json conditions = to_json(summary.conditions);
+  out["phases"] = std::move(conditions["phases"]);
+  conditions.erase("phases");
+  out["conditions"] = std::move(conditions);
   out.update(to_json(summary.templates));
   out["answer"] = summary.answer;
   out["verdict"] = summary.validation.verdict();

@@ -14,6 +14,7 @@ using RunVerb = std::function<int()>;
 
 // Each adds the options of a verb to `command`. The returned function owns the parsed values; it
 // must exist while `command` is parsed.
+RunVerb add_analyze_command(CLI::App& command);
 RunVerb add_bench_model_command(CLI::App& command);
 RunVerb add_compare_command(CLI::App& command);
 RunVerb add_disk_command(CLI::App& command);
@@ -44,6 +45,8 @@ struct Verb {
 
 // In the order of --help.
 inline constexpr std::array kVerbs = {
+    Verb{"analyze", "Ask one question about a session: every analysis of the REST API",
+         add_analyze_command},
     // Another prefix, because --output has another meaning in other verbs.
     Verb{"bench-model",
          "Measure a model's speed and what recording costs, or compare two measurements",

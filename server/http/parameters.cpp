@@ -1,45 +1,37 @@
 #include "server/http/parameters.h"
 
-#include <algorithm>
 #include <limits>
-#include <ranges>
+#include <utility>
 
 #include "tracer/text/join.h"
-#include "tracer/text/parse_number.h"
 
 namespace tt {
 
 namespace {
 
-// Counts the code points of UTF-8 text: all bytes except continuation bytes.
-std::size_t characters_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+// The value of an optional parameter.
+template <class Parse>
+auto parsed(const httplib::Request& request, const char* name, Parse parse) {
+  using Value = decltype(parse(std::string()))::value_type;
+  using Found = std::expected<std::optional<Value>, Problem>;
+  if (!request.has_param(name)) return Found(std::nullopt);
+  return Found(
+      parse(request.get_param_value(name))
+          .transform([](Value value) { return std::optional(std::move(value)); })
+          .transform_error([&](const std::string& why) { return parameter_problem(name, why); }));
 }
 
 }  // namespace
 
-std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
-    const httplib::Request& request, const char* name, std::uint64_t max) {
-  if (!request.has_param(name)) return std::nullopt;
-  const auto value = parse_number<std::uint64_t>(request.get_param_value(name));
-  if (!value || *value > max) {
-    return std::unexpected(
-        Problem{ErrorCode::BadRequest,
-                std::format("\"{}\" must be a whole number from 0 to {}.", name, max)});
-  }
-  return value;
+Problem parameter_problem(const std::string& name, const std::string& detail) {
+  if (name.empty()) return {ErrorCode::BadRequest, detail};
+  return {ErrorCode::BadRequest,
+          std::format("\"{}\"{}{}", name, detail.starts_with(':') ? "" : " ", detail)};
 }
 
-std::expected<std::optional<double>, Problem> percent_parameter(const httplib::Request& request,
-                                                                const char* name) {
-  if (!request.has_param(name)) return std::nullopt;
-  const auto value = parse_number<double>(request.get_param_value(name), std::chars_format::fixed);
-  if (!value || !(*value >= 0 && *value <= 100)) {
-    return std::unexpected(Problem{ErrorCode::BadRequest,
-                                   std::format("\"{}\" must be a number from 0 to 100.", name)});
-  }
-  return value;
+std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
+    const httplib::Request& request, const char* name, std::uint64_t max) {
+  return parsed(request, name, [=](const std::string& text) { return parse_whole(text, 0, max); });
 }
 
 std::expected<Bounds, Problem> bounds_parameters(const httplib::Request& request, const char* from,
@@ -57,32 +49,10 @@ std::expected<Bounds, Problem> bounds_parameters(const httplib::Request& request
   return Bounds{.from = *begin, .to = *end};
 }
 
-std::expected<std::vector<std::uint64_t>, Problem> numbers_parameter(
-    const httplib::Request& request, const char* name, std::uint64_t max, std::size_t count) {
-  std::vector<std::uint64_t> numbers;
-  if (!request.has_param(name)) return numbers;
-  const std::string text = request.get_param_value(name);
-  for (const auto word : std::views::split(text, ',')) {
-    const auto value = parse_number<std::uint64_t>(std::string_view(word));
-    if (!value || *value > max || numbers.size() == count) {
-      return std::unexpected(Problem{
-          ErrorCode::BadRequest,
-          std::format("\"{}\" must be at most {} comma-separated whole numbers from 0 to {}.", name,
-                      count, max)});
-    }
-    numbers.push_back(*value);
-  }
-  return numbers;
-}
-
 std::expected<std::string, Problem> text_parameter(const httplib::Request& request,
                                                    const char* name, std::size_t max) {
-  std::string text = request.get_param_value(name);
-  if (characters_of(text) > max) {
-    return std::unexpected(Problem{
-        ErrorCode::BadRequest, std::format("\"{}\" must have at most {} characters.", name, max)});
-  }
-  return text;
+  return parsed(request, name, [=](std::string text) { return parse_text(std::move(text), max); })
+      .transform([](std::optional<std::string> text) { return std::move(text).value_or(""); });
 }
 
 std::expected<std::string, Problem> enum_parameter(const httplib::Request& request,
@@ -107,26 +77,16 @@ std::expected<PageRange, Problem> page_parameters(const httplib::Request& reques
 
 std::expected<std::optional<bool>, Problem> flag_parameter(const httplib::Request& request,
                                                            const char* name) {
-  if (!request.has_param(name)) return std::nullopt;
-  const std::string word = request.get_param_value(name);
-  if (word != "true" && word != "false") return std::unexpected(not_one_of(name, "true, false"));
-  return word == "true";
+  return parsed(request, name, parse_flag);
 }
 
 std::expected<std::optional<LayerId>, Problem> layer_parameter(const httplib::Request& request) {
-  if (!request.has_param("layer")) return std::nullopt;
-  const auto layer = parse_layer(request.get_param_value("layer"));
-  if (layer) return layer;
-  return std::unexpected(Problem{ErrorCode::BadRequest,
-                                 "\"layer\" must be a layer number from 0, or outside (or none)."});
+  return parsed(request, "layer", parse_layer_number);
 }
 
 std::expected<LayerSet, Problem> layers_parameter(const httplib::Request& request) {
-  if (!request.has_param("layers")) return LayerSet::all();
-  return text_parameter(request, "layers").and_then([](const std::string& text) {
-    return parse_layers(text).transform_error([](const std::string& why) {
-      return Problem{ErrorCode::BadRequest, "\"layers\": " + why};
-    });
+  return parsed(request, "layers", parse_layer_list).transform([](std::optional<LayerSet> layers) {
+    return std::move(layers).value_or(LayerSet::all());
   });
 }
 

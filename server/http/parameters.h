@@ -19,19 +19,20 @@
 
 #include "analysis/common/layer_set.h"
 #include "analysis/common/page.h"
+#include "analysis/parameters/parse.h"
 #include "api/json/problem.h"
 #include "tracer/format/model/graph_template.h"
 #include "tracer/text/join.h"
 
 namespace tt {
 
+// The problem of a parameter; `detail` follows its name (analysis/parameters/parse.h). Empty name:
+// of several.
+Problem parameter_problem(const std::string& name, const std::string& detail);
+
 // A whole number from 0 to `max`; nullopt when absent.
 std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
     const httplib::Request& request, const char* name, std::uint64_t max);
-
-// A decimal number from 0 to 100; nullopt when absent.
-std::expected<std::optional<double>, Problem> percent_parameter(const httplib::Request& request,
-                                                                const char* name);
 
 // Two number parameters with the start and the end of a range. Error when `to` is less than
 // `from`.
@@ -41,15 +42,7 @@ struct Bounds {
 std::expected<Bounds, Problem> bounds_parameters(const httplib::Request& request, const char* from,
                                                  const char* to, std::uint64_t max);
 
-// Largest integer that JSON numbers represent exactly.
-inline constexpr std::uint64_t kMaxJsonInteger = (std::uint64_t{1} << 53) - 1;
-
-// At most `count` comma-separated numbers from 0 to `max`; empty when absent.
-std::expected<std::vector<std::uint64_t>, Problem> numbers_parameter(
-    const httplib::Request& request, const char* name, std::uint64_t max, std::size_t count);
-
 // Text of at most `max` characters; empty when absent.
-inline constexpr std::size_t kMaxTextLength = 200;
 std::expected<std::string, Problem> text_parameter(const httplib::Request& request,
                                                    const char* name,
                                                    std::size_t max = kMaxTextLength);
@@ -61,8 +54,6 @@ std::expected<std::string, Problem> enum_parameter(const httplib::Request& reque
                                                    std::string_view default_value = {});
 
 // Page start ("from") and "limit": `default_limit` rows by default, at most kMaxRows.
-inline constexpr std::uint64_t kDefaultRows = 1000;
-inline constexpr std::uint64_t kMaxRows = 10'000;
 std::expected<PageRange, Problem> page_parameters(const httplib::Request& request,
                                                   std::uint64_t default_limit);
 

@@ -1,5 +1,6 @@
 #include "analysis/weights/compression.h"
-#include "api/json/analysis/compression_json.h"
+#include "api/json/gguf_weights.h"
+#include "api/json/result_json.h"
 #include "server/http/responses.h"
 #include "server/routes/routes.h"
 

@@ -1,12 +1,10 @@
 // Graphs: one layer of a step, or selected layers of a step or a template, complete or
-// collapsed; and the compressibility of the weights.
+// collapsed.
 #include <array>
 #include <string_view>
 #include <utility>
 
 #include "analysis/graph/graph_part.h"
-#include "analysis/weights/compression.h"
-#include "api/json/analysis/compression_json.h"
 #include "api/json/trace_json.h"
 #include "api/text/graph_dot.h"
 #include "server/http/session_query_handler.h"
@@ -79,14 +77,6 @@ void add_graph_routes(httplib::Server& http, SessionStore& sessions, QueryQueue&
         return part_of_template(reader, graph, layers).transform([&](const GraphPart& part) {
           return form.of(part);
         });
-      };
-    });
-  });
-
-  http.Get("/api/v1/sessions/:id/compression", [&](const Request& request, Response& response) {
-    handle_session_query(sessions, queue, request, response, [&](ParameterReader&) {
-      return [](const SessionReader& reader, const ContinueCheck& keep_going) {
-        return session_weights(reader, keep_going).transform(compression);
       };
     });
   });

@@ -13,7 +13,7 @@
 #include "analysis/report/validation.h"
 #include "api/json/analysis/comparison_json.h"
 #include "api/json/analysis/findings_json.h"
-#include "api/json/analysis/validation_json.h"
+#include "api/json/result_json.h"
 #include "api/report/report_text.h"
 #include "server/http/session_query_handler.h"
 #include "server/routes/session_routes.h"

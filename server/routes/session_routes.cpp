@@ -102,12 +102,10 @@ void add_session_routes(httplib::Server& http, const SessionServices& services) 
   add_session_list_routes(http, sessions);
   add_export_routes(http, sessions, retention);
   add_trace_routes(http, sessions, indexes, queue);
+  add_analysis_routes(http, sessions, indexes, queue);
   add_heat_routes(http, sessions, indexes, queue);
   add_query_routes(http, sessions, totals, statements);
   add_graph_routes(http, sessions, queue);
-  add_expert_routes(http, sessions, queue);
-  add_head_routes(http, sessions, queue);
-  add_pattern_routes(http, sessions, queue);
   add_report_routes(http, sessions, indexes, queue);
 }
 

@@ -39,21 +39,18 @@ void add_export_routes(httplib::Server& http, SessionStore& sessions, Retention&
 // Recorded data: tokens, templates, nodes, tensors, steps, ops, accesses.
 void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
                       QueryQueue& queue);
-// Aggregates: heat maps, breakdowns, hot and cold data, sequentiality.
+// The analyses of analysis/analyses.h.
+void add_analysis_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
+                         QueryQueue& queue);
+// Heat maps, memory maps and timelines.
 void add_heat_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
                      QueryQueue& queue);
 // SQL queries on a session.
 void add_query_routes(httplib::Server& http, SessionStore& sessions, TotalsCache& totals,
                       StatementCheck& statements);
-// Graphs of layers, steps and templates as JSON and DOT; compressibility of the weights.
+// Graphs of layers, steps and templates as JSON and DOT.
 void add_graph_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue);
-// Expert usage.
-void add_expert_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue);
-// Attention heads and the KV cache.
-void add_head_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue);
-// Order of weight reads and cache hit estimates.
-void add_pattern_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue);
-// Validation, comparison, report.
+// Validation, comparison of two sessions, findings, report.
 void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
                        QueryQueue& queue);
 

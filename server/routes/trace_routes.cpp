@@ -6,15 +6,11 @@
 #include "analysis/accesses/access_table.h"
 #include "analysis/tables/node_table.h"
 #include "analysis/tables/op_table.h"
-#include "analysis/tables/session_conditions.h"
 #include "analysis/tables/step_summary.h"
 #include "analysis/tables/template_list.h"
 #include "analysis/tables/tensor_table.h"
-#include "analysis/tables/weight_residency.h"
 #include "api/json/access_cursor.h"
-#include "api/json/analysis/conditions_json.h"
-#include "api/json/analysis/heat_json.h"
-#include "api/json/analysis/residency_json.h"
+#include "api/json/raster_json.h"
 #include "api/json/step_format.h"
 #include "api/json/trace_json.h"
 #include "server/http/session_query_handler.h"
@@ -147,9 +143,9 @@ void add_step_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& 
     handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
       const PageRange range = read.take(page_parameters(request, kDefaultSteps));
       const auto last = read.take(number_parameter(request, "last", kMaxRows));
-      static constexpr std::string_view kFormats[] = {"json", "columns"};
+      static constexpr std::string_view kStepFormats[] = {"json", "columns"};
       const bool columns =
-          read.take(enum_parameter(request, "format", kFormats, "json")) == "columns";
+          read.take(enum_parameter(request, "format", kStepFormats, "json")) == "columns";
       return [=](const SessionReader& reader, const ContinueCheck& keep_going) {
         return step_page(reader, range, last, keep_going)
             .transform([&](const Page<StepSummary>& page) {
@@ -159,14 +155,6 @@ void add_step_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& 
       };
     });
   });
-
-  http.Get("/api/v1/sessions/:id/steps/:step/residency",
-           [&](const Request& request, Response& response) {
-             handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
-               const StepId step = read.take(step_in_path(request));
-               return [step](const SessionReader& reader) { return residency_at(reader, step); };
-             });
-           });
 
   http.Get("/api/v1/sessions/:id/steps/:step/ops", [&](const Request& request, Response& response) {
     handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
@@ -224,16 +212,6 @@ void add_access_routes(httplib::Server& http, SessionStore& sessions, IndexCache
 
 void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
                       QueryQueue& queue) {
-  http.Get("/api/v1/sessions/:id/conditions", [&](const Request& request, Response& response) {
-    handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
-      const bool clean = read.take(flag_parameter(request, "clean")).value_or(false);
-      const LeaveOut leave_out = clean ? LeaveOut::Disturbed : LeaveOut::Nothing;
-      return [leave_out](const SessionReader& reader, const ContinueCheck& keep_going) {
-        return session_conditions(reader, leave_out, keep_going);
-      };
-    });
-  });
-
   add_template_routes(http, sessions, queue);
   add_step_routes(http, sessions, queue);
   add_access_routes(http, sessions, indexes, queue);

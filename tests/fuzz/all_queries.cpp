@@ -6,19 +6,16 @@
 #include <format>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "analysis/accesses/access_table.h"
-#include "analysis/aggregate/breakdown.h"
 #include "analysis/aggregate/raster.h"
 #include "analysis/aggregate/session_statistics.h"
-#include "analysis/attention/heads.h"
-#include "analysis/attention/kv_use.h"
-#include "analysis/experts/expert_pinning.h"
-#include "analysis/experts/experts.h"
+#include "analysis/analyses.h"
 #include "analysis/findings/session_figures.h"
 #include "analysis/findings/session_findings.h"
 #include "analysis/graph/graph_part.h"
@@ -29,15 +26,10 @@
 #include "analysis/sql/trace_tables.h"
 #include "analysis/tables/node_table.h"
 #include "analysis/tables/op_table.h"
-#include "analysis/tables/session_conditions.h"
 #include "analysis/tables/session_overview.h"
 #include "analysis/tables/step_summary.h"
 #include "analysis/tables/template_list.h"
 #include "analysis/tables/tensor_table.h"
-#include "analysis/weights/compression.h"
-#include "analysis/weights/pattern.h"
-#include "analysis/weights/reuse.h"
-#include "analysis/weights/sequentiality.h"
 #include "api/exchange/export.h"
 #include "api/exchange/run_folder/run_folder.h"
 #include "api/text/graph_dot.h"
@@ -80,9 +72,9 @@ class QueryRunner {
   // Where not all parts run (TT_FUZZ), `input` selects which one does.
   std::uint32_t run(std::span<const std::uint8_t> input) {
     constexpr std::array kParts{&QueryRunner::rows,       &QueryRunner::graphs,
-                                &QueryRunner::weights,    &QueryRunner::experts,
-                                &QueryRunner::exports,    &QueryRunner::run_folder,
-                                &QueryRunner::sql_tables, &QueryRunner::sums};
+                                &QueryRunner::questions,  &QueryRunner::exports,
+                                &QueryRunner::run_folder, &QueryRunner::sql_tables,
+                                &QueryRunner::sums};
     const std::string_view bytes(reinterpret_cast<const char*>(input.data()), input.size());
     [[maybe_unused]] const std::size_t chosen =
         std::hash<std::string_view>{}(bytes) % kParts.size();
@@ -147,38 +139,31 @@ class QueryRunner {
     }
   }
 
-  void weights() {
-    run_query("compression", [&] {
-      auto sizes = session_weights(reader_);
-      if (sizes) succeeded_ += compression(*sizes).total.tensors > 0;
-      return sizes;
-    });
-    run_query("heads", [&] { return head_table(reader_); });
-    run_query("kv", [&] { return kv_use(reader_, kPage); });
-    run_query("conditions", [&] { return session_conditions(reader_); });
-    run_query("determinism", [&] { return determinism(reader_); });
-    run_query("pattern", [&] { return access_pattern(reader_); });
-    for (const Grain grain : {Grain::Tensor, Grain::Part}) {
-      const auto reads = answer(
-          "reads", [&] { return weight_reads(reader_, {.from = 0, .limit = kNoLimit}, grain); });
-      if (!reads) continue;
-      const Limits limits("reuse");
-      const std::array<Bytes, 2> sizes{Bytes{1000}, reads->distinct_bytes()};
-      run_query("reuse", [&] {
-        return reuse(*reads, {.grain = grain, .capacities = {sizes.begin(), sizes.end()}});
-      });
+  // Every row of analysis/analyses.h: with its defaults, and with each word of its own parameters.
+  void questions() {
+    std::shared_ptr<const SessionIndex> index;
+    const Subject subject{
+        .reader = reader_,
+        .index = [&](LeaveOut leave_out, const ContinueCheck& keep_going)
+            -> std::expected<std::shared_ptr<const SessionIndex>, TraceError> {
+          if (index != nullptr && leave_out == LeaveOut::Nothing) return index;
+          return subject_of(reader_).index(leave_out, keep_going).transform([&](auto built) {
+            return index = std::move(built);
+          });
+        }};
+    for (const Analysis& row : analyses()) {
+      ask(row, subject, row.example);
+      for (const ParameterInfo& info : row.parameters) {
+        if (info.name != "by" && info.name != "grain" && info.name != "value") continue;
+        for (const std::string& word : info.words)
+          ask(row, subject, std::format("{} {}={}", row.example, info.name, word));
+      }
     }
   }
-
-  void experts() {
-    const auto use = answer("experts", [&] { return expert_use(reader_, std::nullopt); });
-    if (use && !use->empty()) {
-      run_query("router", [&] {
-        return router_detail(reader_, use->front().layer, use->front().router, std::nullopt, {});
-      });
-    }
-    run_query("token experts", [&] { return token_experts(reader_, std::nullopt, kPage); });
-    run_query("pinning", [&] { return expert_pinning(reader_, {}); });
+  void ask(const Analysis& row, const Subject& subject, const std::string& values) {
+    const auto question = row.parse(parameter_text(values));
+    if (!question) report_finding(std::string(row.name) + ": its example is rejected");
+    run_query(row.name, [&] { return (*question)(subject, never_cancel); });
   }
 
   void exports() {
@@ -229,9 +214,6 @@ class QueryRunner {
       return std::expected<SessionStatistics, TraceError>(session_statistics(index));
     });
 
-    for (const Axis by : {Axis::Token, Axis::Tensor, Axis::OpKind, Axis::Layer, Axis::Expert})
-      run_query("breakdown", [&] { return breakdown(index, {.by = by}); });
-    run_query("hot", [&] { return hot_cold(index, {}); });
     const std::array<std::pair<Axis, Axis>, 4> pictures{{{Axis::Token, Axis::Layer},
                                                          {Axis::Time, Axis::File},
                                                          {Axis::Step, Axis::Buffer},
@@ -245,7 +227,6 @@ class QueryRunner {
         });
       }
     }
-    run_query("sequentiality", [&] { return sequentiality(index, {}, kDefaultGap, kPage); });
     const ComparedSession self{.index = index, .reader = reader_};
     run_query("comparison", [&] { return compare(self, self, kPage); });
     run_query("findings", [&] {

@@ -26,7 +26,7 @@
 #include "analysis/common/op_info.h"
 #include "analysis/graph/graph_part.h"
 #include "analysis/report/validation.h"
-#include "api/json/analysis/compression_json.h"
+#include "api/json/gguf_weights.h"
 #include "api/json/trace_json.h"
 #include "api/text/graph_dot.h"
 #include "tests/analysis/accesses/access_check.h"

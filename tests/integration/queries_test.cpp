@@ -13,7 +13,7 @@
 #include "analysis/attention/heads.h"
 #include "analysis/attention/kv_use.h"
 #include "analysis/report/validation.h"
-#include "api/json/analysis/compression_json.h"
+#include "api/json/gguf_weights.h"
 #include "api/text/finding_text.h"
 #include "tests/analysis/accesses/access_check.h"
 #include "tests/analysis/aggregate/raster_check.h"

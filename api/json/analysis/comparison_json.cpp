@@ -2,59 +2,13 @@
 
 #include <optional>
 
-#include "api/json/analysis/conditions_json.h"
+#include "api/json/result_json.h"
 #include "api/json/trace_json.h"
 #include "api/text/cause_text.h"
 
 namespace tt {
 
 namespace {
-
-// The compared measures.
-struct Measure {
-  const char* name;
-  double (*of)(const TraceSums&);
-};
-constexpr Measure kMeasures[] = {
-    {"accesses", [](const TraceSums& s) { return s.accesses(); }},
-    {"bytes_read", [](const TraceSums& s) { return s.bytes_read; }},
-    {"bytes_written", [](const TraceSums& s) { return s.bytes_written; }},
-    {"executions", [](const TraceSums& s) { return s.executions; }},
-    {"time_ns", [](const TraceSums& s) { return s.time_ns; }},
-};
-
-Json side_json(const std::optional<TraceSums>& sums) {
-  if (!sums) return {};
-  Json json;
-  for (const Measure& measure : kMeasures) json[measure.name] = measure.of(*sums);
-  return json;
-}
-
-// Right minus left, and right divided by left; null when left is 0.
-void add_difference(Json& json, const std::optional<TraceSums>& left,
-                    const std::optional<TraceSums>& right) {
-  const TraceSums none;
-  Json difference, ratio;
-  for (const Measure& measure : kMeasures) {
-    const double a = measure.of(left.value_or(none)), b = measure.of(right.value_or(none));
-    difference[measure.name] = b - a;
-    ratio[measure.name] = a > 0 ? Json(b / a) : Json();
-  }
-  json["difference"] = std::move(difference);
-  json["ratio"] = std::move(ratio);
-}
-
-Json sums_json(const std::optional<TraceSums>& left, const std::optional<TraceSums>& right) {
-  Json json{{"left", side_json(left)}, {"right", side_json(right)}};
-  add_difference(json, left, right);
-  return json;
-}
-
-Json compared_row_json(const ComparedRow& row) {
-  Json json{{"name", row.name}};
-  json.update(sums_json(row.left, row.right));
-  return json;
-}
 
 Json session_json(const SessionInfo& info) {
   return {{"id", info.id},
@@ -121,7 +75,7 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
   Json by;
   for (const ComparedBy& axis : comparison.by) {
     Json rows = Json::array();
-    for (const ComparedRow& row : axis.rows) rows.push_back(compared_row_json(row));
+    for (const ComparedRow& row : axis.rows) rows.push_back(to_json(row));
     by[to_text(axis.by)] = std::move(rows);
   }
   Json step_times = Json::object();
@@ -133,22 +87,11 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
           {"right", session_json(right)},
           {"causes", to_json(comparison.causes)},
           {"facts", facts_json(comparison.facts)},
-          {"total", sums_json(comparison.left, comparison.right)},
+          {"total", to_json(ComparedSums{comparison.left, comparison.right})},
           {"step_ns", std::move(step_times)},
           {"tokens", tokens_json(comparison.tokens)},
           {"templates", std::move(templates)},
           {"by", std::move(by)}};
-}
-
-Json to_json(const WithinComparison& comparison) {
-  Json json{{"of", to_text(comparison.axis)},
-            {"left", comparison.left},
-            {"right", comparison.right},
-            {"sums", sums_json(comparison.left_sums, comparison.right_sums)},
-            {"damaged_steps", comparison.damaged_steps},
-            {"left_out_steps", comparison.left_out_steps}};
-  json.update(page_json("rows", comparison.rows, compared_row_json));
-  return json;
 }
 
 }  // namespace tt

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/json/analysis/conditions_json.h"
+#include "api/json/result_json.h"
 
 namespace tt {
 namespace {

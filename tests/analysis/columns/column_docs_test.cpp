@@ -16,7 +16,7 @@
 #include "analysis/columns/op_columns.h"
 #include "analysis/columns/step_columns.h"
 #include "analysis/columns/tensor_columns.h"
-#include "tests/support/test_paths.h"
+#include "tests/support/generated_text.h"
 
 namespace tt::test {
 namespace {
@@ -99,12 +99,6 @@ std::string export_table(std::span<const ColumnInfo> infos) {
   return text;
 }
 
-std::string yaml_text(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? "''" : std::string(1, c);
-  return out + "'";
-}
-
 std::string property(const ColumnInfo& info) {
   std::string schema;
   if (info.words != nullptr) {
@@ -153,44 +147,28 @@ std::string enumerations() {
   return text;
 }
 
-// Compares the lines between "generated from analysis/columns: NAME" and "end of generated
-// text" with `text`.
-void expect_generated(const std::string& file, const std::string& name, const std::string& text) {
-  SCOPED_TRACE(file + ", " + name);
-  const std::string path = source_path(file);
-  std::ifstream in(path, std::ios::binary);
-  std::string document{std::istreambuf_iterator<char>(in), {}};
-  const auto marker = document.find("generated from analysis/columns: " + name);
-  ASSERT_NE(marker, std::string::npos) << "no marker";
-  const auto begin = document.find('\n', marker) + 1;
-  const auto end = document.rfind('\n', document.find("end of generated text", begin)) + 1;
-  ASSERT_LE(begin, end) << "no end marker";
-  if (std::getenv("UPDATE_DOCS") != nullptr) {
-    document.replace(begin, end - begin, text);
-    std::ofstream(path, std::ios::binary) << document;
-    return;
-  }
-  EXPECT_EQ(document.substr(begin, end - begin), text) << "UPDATE_DOCS=1 rewrites the file";
+void expect_columns(const std::string& file, const std::string& name, const std::string& text) {
+  expect_generated(file, "analysis/columns: " + name, text);
 }
 
 TEST(ColumnDocs, SqlTablesMatchTheDefinitions) {
-  expect_generated("docs/sql.md", "access", sql_table(kAccess));
-  expect_generated("docs/sql.md", "op", sql_table(kOp));
-  expect_generated("docs/sql.md", "step", sql_table(kStep));
-  expect_generated("docs/sql.md", "tensor", sql_table(kTensor));
+  expect_columns("docs/sql.md", "access", sql_table(kAccess));
+  expect_columns("docs/sql.md", "op", sql_table(kOp));
+  expect_columns("docs/sql.md", "step", sql_table(kStep));
+  expect_columns("docs/sql.md", "tensor", sql_table(kTensor));
 }
 
 TEST(ColumnDocs, ExportTableMatchesTheDefinition) {
-  expect_generated("docs/exports.md", "access", export_table(kAccess));
+  expect_columns("docs/exports.md", "access", export_table(kAccess));
 }
 
 TEST(ColumnDocs, OpenapiSchemasMatchTheDefinitions) {
-  expect_generated("api/openapi.yaml", "words", enumerations());
-  expect_generated("api/openapi.yaml", "Access", schema_of(kAccess, {}));
-  expect_generated("api/openapi.yaml", "Op", schema_of(kOp, {"sources"}));
-  expect_generated("api/openapi.yaml", "OpSource", schema_of(kSource, {}));
-  expect_generated("api/openapi.yaml", "Step", schema_of(kStep, {"layers"}));
-  expect_generated("api/openapi.yaml", "Tensor", schema_of(kTensor, {}));
+  expect_columns("api/openapi.yaml", "words", enumerations());
+  expect_columns("api/openapi.yaml", "Access", schema_of(kAccess, {}));
+  expect_columns("api/openapi.yaml", "Op", schema_of(kOp, {"sources"}));
+  expect_columns("api/openapi.yaml", "OpSource", schema_of(kSource, {}));
+  expect_columns("api/openapi.yaml", "Step", schema_of(kStep, {"layers"}));
+  expect_columns("api/openapi.yaml", "Tensor", schema_of(kTensor, {}));
 }
 
 // One name, one meaning: a column of several tables has one type in all of them.

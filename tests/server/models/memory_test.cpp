@@ -57,14 +57,14 @@ class MemoryBudgetRoutes : public ::testing::Test {
   static std::uint64_t sum_of(const json& ranges, std::optional<bool> pinned = {}) {
     std::uint64_t sum = 0;
     for (const json& range : ranges)
-      if (!pinned || range["pinned"] == *pinned) sum += range["size_bytes"].get<std::uint64_t>();
+      if (!pinned || range["pinned"] == *pinned) sum += range["file_bytes"].get<std::uint64_t>();
     return sum;
   }
   static bool are_in_order(const json& ranges) {
     return std::adjacent_find(ranges.begin(), ranges.end(), [](const json& one, const json& next) {
              return next["file_offset"].get<std::uint64_t>() <
                     one["file_offset"].get<std::uint64_t>() +
-                        one["size_bytes"].get<std::uint64_t>();
+                        one["file_bytes"].get<std::uint64_t>();
            }) == ranges.end();
   }
 
@@ -79,7 +79,7 @@ TEST_F(MemoryBudgetRoutes, IsChangedWhileTheModelIsLoaded) {
   EXPECT_EQ(memory()["budget"], "off");
   run();
   const json before = plan();
-  const std::uint64_t total = sum(before, "size_bytes");
+  const std::uint64_t total = sum(before, "file_bytes");
   ASSERT_GT(total, 20 * kMiB);
   EXPECT_EQ(sum(before, "pinned_bytes"), 0U);
 
@@ -213,17 +213,17 @@ TEST_F(MemoryBudgetRoutes, PlanListsEveryTensorAndPredictsEveryBudget) {
   EXPECT_EQ(tensors.size(), gguf["tensors"].size());
   for (const json& expected : gguf["tensors"]) {
     const json& tensor = tensors[expected["name"]];
-    EXPECT_EQ(tensor["size_bytes"], expected["size"]);
-    EXPECT_EQ(tensor["file_offset"], expected["offset"]);
+    EXPECT_EQ(tensor["file_bytes"], expected["file_bytes"]);
+    EXPECT_EQ(tensor["file_offset"], expected["file_offset"]);
     EXPECT_EQ(tensor["mapped"], true);
   }
   EXPECT_EQ(now["residency_known"], true);
   // The model was just written and read: it is in the page cache.
-  EXPECT_EQ(sum(now, "resident_bytes"), sum(now, "size_bytes"));
-  EXPECT_EQ(sum_of(now["resident_ranges"]), sum(now, "size_bytes"));
+  EXPECT_EQ(sum(now, "resident_bytes"), sum(now, "file_bytes"));
+  EXPECT_EQ(sum_of(now["resident_ranges"]), sum(now, "file_bytes"));
   EXPECT_TRUE(are_in_order(now["resident_ranges"]));
   EXPECT_LE(now["resident_ranges"].size(), now["tensors"].size()) << "adjacent units are merged";
-  EXPECT_EQ(now["resident_unit_bytes"], json(sum(now, "size_bytes") / 4096));
+  EXPECT_EQ(now["resident_unit_bytes"], json(sum(now, "file_bytes") / 4096));
 
   double speed = 0;
   ASSERT_EQ(now["curve"].size(), 40U);

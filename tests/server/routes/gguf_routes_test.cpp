@@ -101,21 +101,21 @@ TEST(GgufRoutes, MatchLlamaCppReader) {
         const json& tensor = answer.body["tensors"][row];
         const std::int64_t* ne = gguf_get_tensor_ne(theirs.get(), i);
         EXPECT_EQ(tensor["name"], gguf_get_tensor_name(theirs.get(), i));
-        EXPECT_EQ(tensor["file"], file);
+        EXPECT_EQ(tensor["model_file"], file);
         EXPECT_EQ(tensor["type"], ggml_type_name(gguf_get_tensor_type(theirs.get(), i)));
-        EXPECT_EQ(tensor["size"], gguf_get_tensor_size(theirs.get(), i));
-        EXPECT_EQ(tensor["offset"],
+        EXPECT_EQ(tensor["file_bytes"], gguf_get_tensor_size(theirs.get(), i));
+        EXPECT_EQ(tensor["file_offset"],
                   gguf_get_data_offset(theirs.get()) + gguf_get_tensor_offset(theirs.get(), i));
         EXPECT_EQ(tensor["shape"], json::array({ne[0], ne[1], ne[2], ne[3]}));
         ASSERT_LT(row + 1, csv.size());
         const auto& line = csv[row + 1];
         ASSERT_EQ(line.size(), 8U);
         EXPECT_EQ(line[0], tensor["name"].get<std::string>());
-        EXPECT_EQ(line[1], tensor["offset"].dump());
-        EXPECT_EQ(line[2], tensor["size"].dump());
+        EXPECT_EQ(line[1], tensor["file_offset"].dump());
+        EXPECT_EQ(line[2], tensor["file_bytes"].dump());
         EXPECT_EQ(line[3], tensor["layer"].is_null() ? "" : tensor["layer"].dump());
         EXPECT_EQ(line[4], tensor["component"].get<std::string>());
-        EXPECT_EQ(line[5], tensor["file"].dump());
+        EXPECT_EQ(line[5], tensor["model_file"].dump());
         EXPECT_EQ(line[6], tensor["type"].get<std::string>());
         EXPECT_EQ(line[7], std::format("{}x{}x{}x{}", ne[0], ne[1], ne[2], ne[3]));
       }

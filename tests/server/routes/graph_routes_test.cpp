@@ -62,7 +62,7 @@ TEST(GraphRoutes, SizesHeadsAndKvCache) {
   const json heads = server.ask("heads").body;
   ASSERT_EQ(heads["weights"].size(), 1U);
   EXPECT_EQ(heads["weights"][0]["head_bytes"], 128);
-  EXPECT_EQ(heads["weights"][0]["heads"][1]["offset"], 3128);
+  EXPECT_EQ(heads["weights"][0]["heads"][1]["file_offset"], 3128);
   EXPECT_EQ(heads["weights"][0]["heads"][1]["reads"], 2);
   const json kv = server.ask("kv?from=1").body;
   EXPECT_EQ(kv["total"], 2);

@@ -1,12 +1,15 @@
-// The same question about the same session has the same answer: the verb of `tt` with --json beside
-// the route of REST, of a dense model, a mixture of experts and a recurrent model.
+// The same question about the same session has the same answer: every analysis of
+// analysis/analyses.h in tt, REST and, where a table has the figures, SQL; and the verbs of tt
+// beside the routes of REST. Of a dense model, a mixture of experts and a recurrent model.
 #include <gtest/gtest.h>
 
 #include <format>
+#include <ranges>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "analysis/analyses.h"
 #include "tests/server/models/model_files.h"
 #include "tests/server/support/test_server.h"
 #include "tests/support/command_output.h"
@@ -45,16 +48,122 @@ std::set<std::string> keys_of(const json& object) {
 
 class SameAnswers : public ::testing::TestWithParam<const char*> {};
 
+// A server with one recorded session.
+struct RecordedAnswers {
+  explicit RecordedAnswers(const char* model) : server({.model = model_files(model).front()}) {
+    EXPECT_TRUE(server.wait_until_loaded());
+    id = server.generate({{"tokens", {1, 2, 3, 4, 5, 6, 7, 8, 9}},
+                          {"max_tokens", 6},
+                          {"temperature", 0},
+                          {"ignore_eos", true},
+                          {"residency_interval_ms", 0}});
+    EXPECT_EQ(server.wait_for_end(id)["state"], "done");
+    file = (server.data / (id + ".ttrace")).string();
+  }
+  TestResponse get(const std::string& route) {
+    return server.get("/api/v1/sessions/" + id + "/" + route);
+  }
+  json sql(const std::string& statement) {
+    return server.post("/api/v1/sessions/" + id + "/query", json{{"sql", statement}}.dump())
+        .body["rows"][0][0];
+  }
+
+  TestServer server;
+  std::string id, file;
+};
+
+// "experts/layers/{layer}" and "layer=0 pairs=3": "experts/layers/0?pairs=3".
+std::string route_of(const Analysis& row, const std::string& values) {
+  std::string route = row.path, query;
+  for (const auto word : std::views::split(values, ' ')) {
+    const std::string value(std::string_view{word});
+    if (value.empty()) continue;
+    const std::string name = "{" + value.substr(0, value.find('=')) + "}";
+    if (const auto at = route.find(name); at != std::string::npos) {
+      route.replace(at, name.size(), value.substr(value.find('=') + 1));
+    } else {
+      query += (query.empty() ? "?" : "&") + value;
+    }
+  }
+  return route + query;
+}
+
+// Figures of analyses that a SQL statement has, too.
+struct SqlFigure {
+  const char* analysis;
+  const char* pointer;  // to the figure in the answer
+  const char* sql;
+};
+constexpr SqlFigure kSqlFigures[] = {
+    {"breakdown", "/sums/all/bytes_read", "SELECT sum(size_bytes) FROM access WHERE NOT write"},
+    {"breakdown", "/sums/all/writes", "SELECT count(*) FROM access WHERE write"},
+    {"breakdown", "/disk/bytes_read",
+     "SELECT coalesce(sum(size_bytes), 0) FROM access WHERE memory_source = 'disk'"},
+    {"breakdown", "/sums/all/time_ns", "SELECT sum(duration_ns) FROM op"},
+    {"compression", "/total/tensors",
+     "SELECT count(DISTINCT tensor_name) FROM tensor WHERE tensor_kind = 'weight' AND view_of IS "
+     "NULL"},
+    {"conditions", "/phases/generate/steps", "SELECT count(*) FROM step WHERE phase = 'generate'"},
+    {"expert-caches", "/requests", "SELECT count(*) FROM expert"},
+    {"expert-tokens", "/total", "SELECT count(*) FROM token"},
+    {"kv", "/total", "SELECT count(*) FROM step"},
+    {"reuse", "/bytes_read",
+     "SELECT sum(size_bytes) FROM access WHERE tensor_kind = 'weight' AND NOT write AND "
+     "file_offset IS NOT NULL"},
+    {"sequentiality", "/sums/bytes",
+     "SELECT coalesce(sum(size_bytes), 0) FROM access WHERE memory_source = 'disk' AND NOT write"},
+    {"hot", "/total",
+     "SELECT count(DISTINCT tensor_name) FROM access WHERE tensor_kind = 'weight'"},
+};
+
+TEST_P(SameAnswers, OfEveryAnalysisInTtRestAndSql) {
+  ensure_backends_loaded();
+  RecordedAnswers recorded(GetParam());
+  std::size_t answered = 0;
+  for (const Analysis& row : analyses()) {
+    SCOPED_TRACE(row.name);
+    std::vector<std::string> questions = {row.example};
+    for (const ParameterInfo& info : row.parameters) {
+      if (info.schema.empty() && info.words.empty()) continue;
+      for (const std::string& word : info.words)
+        questions.push_back(
+            std::format("{}{}{}={}", row.example, *row.example != 0 ? " " : "", info.name, word));
+      break;  // of one parameter, to keep the test short
+    }
+    for (const std::string& values : questions) {
+      SCOPED_TRACE(values);
+      const CommandResult printed = run_command(std::format(
+          "{} analyze {} {} {} --json", kTestPaths.tt, row.name, recorded.file, values));
+      const TestResponse answer = recorded.get(route_of(row, values));
+      ASSERT_EQ(printed.status == 0, answer.status == 200) << printed.output << answer.body;
+      if (answer.status != 200) {
+        // Both say the same.
+        EXPECT_TRUE(printed.output.contains(answer.body["detail"].get<std::string>()))
+            << printed.output << answer.body;
+        continue;
+      }
+      EXPECT_EQ(json::parse(printed.output, nullptr, false), answer.body);
+      ++answered;
+    }
+    const CommandResult table = run_command(
+        std::format("{} analyze {} {} {}", kTestPaths.tt, row.name, recorded.file, row.example));
+    EXPECT_EQ(table.status == 0, recorded.get(route_of(row, row.example)).status == 200)
+        << table.output;
+    for (const auto& [name, pointer, statement] : kSqlFigures) {
+      if (std::string_view(row.name) != name) continue;
+      const TestResponse answer = recorded.get(route_of(row, row.example));
+      ASSERT_EQ(answer.status, 200) << answer.body;
+      EXPECT_EQ(answer.body[json::json_pointer(pointer)], recorded.sql(statement)) << statement;
+    }
+  }
+  EXPECT_GE(answered, analyses().size());
+}
+
 TEST_P(SameAnswers, InTtAndRest) {
   ensure_backends_loaded();
-  TestServer server({.model = model_files(GetParam()).front()});
-  ASSERT_TRUE(server.wait_until_loaded());
-  const std::string id = server.generate({{"tokens", {1, 2, 3, 4, 5, 6, 7, 8, 9}},
-                                          {"max_tokens", 6},
-                                          {"temperature", 0},
-                                          {"ignore_eos", true}});
-  ASSERT_EQ(server.wait_for_end(id)["state"], "done");
-  const std::string file = (server.data / (id + ".ttrace")).string();
+  RecordedAnswers recorded(GetParam());
+  TestServer& server = recorded.server;
+  const std::string &id = recorded.id, &file = recorded.file;
   for (const auto& [verb, route] : kQuestions) {
     SCOPED_TRACE(verb);
     const std::string arguments = std::vformat(verb, std::make_format_args(file));

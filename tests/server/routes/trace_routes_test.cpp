@@ -235,7 +235,7 @@ TEST(TraceRoutes, ResidencyIsThatOfTheLastSnapshot) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const json& one = answer.body["tensors"][i];
       EXPECT_EQ(rows[i],
-                json::array({one["tensor_name"], one["size_bytes"], one["resident_bytes"]}));
+                json::array({one["tensor_name"], one["file_bytes"], one["resident_bytes"]}));
       EXPECT_EQ(one["mapped"], !one["resident_bytes"].is_null());
     }
   }

@@ -530,31 +530,6 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
-    readonly "/api/v1/sessions/{id}/steps/{step}/residency": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path: {
-                /** @description Session id */
-                readonly id: components["parameters"]["id"];
-                /** @description Step number, from 0 */
-                readonly step: components["parameters"]["step"];
-            };
-            readonly cookie?: never;
-        };
-        /**
-         * Which parts of the model files were in memory
-         * @description The last snapshot at or before the step, taken just before its step. A session has snapshots if its request had residency_interval_ms
-         */
-        readonly get: operations["residency"];
-        readonly put?: never;
-        readonly post?: never;
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
     readonly "/api/v1/sessions/{id}/steps/{step}/ops": {
         readonly parameters: {
             readonly query?: {
@@ -731,35 +706,35 @@ export interface paths {
                 /** @description json: at most 8,388,608 cells (width times height); columns: the binary format of api/raster_format.md, without this limit */
                 readonly format?: components["parameters"]["picture_format"];
                 /** @description Only steps of this phase */
-                readonly phase?: components["parameters"]["only_phase"];
-                /** @description First token to include */
-                readonly from_token?: components["parameters"]["from_token"];
-                /** @description End of the token range, exclusive */
-                readonly to_token?: components["parameters"]["to_token"];
-                /** @description First step to include */
-                readonly from_step?: components["parameters"]["from_step"];
-                /** @description End of the step range, exclusive */
-                readonly to_step?: components["parameters"]["to_step"];
-                /** @description Start of the time range, in nanoseconds since the start of the session */
-                readonly from_ns?: components["parameters"]["from_ns"];
-                /** @description End of the time range, exclusive */
-                readonly to_ns?: components["parameters"]["to_ns"];
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Start of the range of tokens */
+                readonly from_token?: components["parameters"]["filter_from_token"];
+                /** @description End of the range of tokens, exclusive */
+                readonly to_token?: components["parameters"]["filter_to_token"];
+                /** @description Start of the range of steps */
+                readonly from_step?: components["parameters"]["filter_from_step"];
+                /** @description End of the range of steps, exclusive */
+                readonly to_step?: components["parameters"]["filter_to_step"];
+                /** @description Start of the range of times, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["filter_from_ns"];
+                /** @description End of the range of times, in nanoseconds since the start of the session, exclusive */
+                readonly to_ns?: components["parameters"]["filter_to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
-                readonly layers?: components["parameters"]["layers"];
+                readonly layers?: components["parameters"]["filter_layers"];
                 /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
-                readonly clean?: components["parameters"]["clean"];
+                readonly clean?: components["parameters"]["filter_clean"];
                 /** @description Component of the op */
-                readonly component?: components["parameters"]["op_component"];
+                readonly component?: components["parameters"]["filter_component"];
                 /** @description Implementation that ran the op (docs/conditions.md) */
-                readonly kernel?: components["parameters"]["op_kernel"];
+                readonly kernel?: components["parameters"]["filter_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
-                readonly op?: components["parameters"]["op_name"];
+                readonly op?: components["parameters"]["filter_op"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
-                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly tensor?: components["parameters"]["filter_tensor"];
                 /** @description Kind of the tensor */
-                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly kind?: components["parameters"]["filter_kind"];
                 /** @description Memory source of the tensor */
-                readonly source?: components["parameters"]["source"];
+                readonly source?: components["parameters"]["filter_source"];
             };
             readonly header?: never;
             readonly path: {
@@ -797,35 +772,35 @@ export interface paths {
                 /** @description json: at most 8,388,608 cells (width times height); columns: the binary format of api/raster_format.md, without this limit */
                 readonly format?: components["parameters"]["picture_format"];
                 /** @description Only steps of this phase */
-                readonly phase?: components["parameters"]["only_phase"];
-                /** @description First token to include */
-                readonly from_token?: components["parameters"]["from_token"];
-                /** @description End of the token range, exclusive */
-                readonly to_token?: components["parameters"]["to_token"];
-                /** @description First step to include */
-                readonly from_step?: components["parameters"]["from_step"];
-                /** @description End of the step range, exclusive */
-                readonly to_step?: components["parameters"]["to_step"];
-                /** @description Start of the time range, in nanoseconds since the start of the session */
-                readonly from_ns?: components["parameters"]["from_ns"];
-                /** @description End of the time range, exclusive */
-                readonly to_ns?: components["parameters"]["to_ns"];
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Start of the range of tokens */
+                readonly from_token?: components["parameters"]["filter_from_token"];
+                /** @description End of the range of tokens, exclusive */
+                readonly to_token?: components["parameters"]["filter_to_token"];
+                /** @description Start of the range of steps */
+                readonly from_step?: components["parameters"]["filter_from_step"];
+                /** @description End of the range of steps, exclusive */
+                readonly to_step?: components["parameters"]["filter_to_step"];
+                /** @description Start of the range of times, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["filter_from_ns"];
+                /** @description End of the range of times, in nanoseconds since the start of the session, exclusive */
+                readonly to_ns?: components["parameters"]["filter_to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
-                readonly layers?: components["parameters"]["layers"];
+                readonly layers?: components["parameters"]["filter_layers"];
                 /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
-                readonly clean?: components["parameters"]["clean"];
+                readonly clean?: components["parameters"]["filter_clean"];
                 /** @description Component of the op */
-                readonly component?: components["parameters"]["op_component"];
+                readonly component?: components["parameters"]["filter_component"];
                 /** @description Implementation that ran the op (docs/conditions.md) */
-                readonly kernel?: components["parameters"]["op_kernel"];
+                readonly kernel?: components["parameters"]["filter_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
-                readonly op?: components["parameters"]["op_name"];
+                readonly op?: components["parameters"]["filter_op"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
-                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly tensor?: components["parameters"]["filter_tensor"];
                 /** @description Kind of the tensor */
-                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly kind?: components["parameters"]["filter_kind"];
                 /** @description Memory source of the tensor */
-                readonly source?: components["parameters"]["source"];
+                readonly source?: components["parameters"]["filter_source"];
             };
             readonly header?: never;
             readonly path: {
@@ -865,35 +840,35 @@ export interface paths {
                 /** @description json: at most 8,388,608 cells (width times height); columns: the binary format of api/raster_format.md, without this limit */
                 readonly format?: components["parameters"]["picture_format"];
                 /** @description Only steps of this phase */
-                readonly phase?: components["parameters"]["only_phase"];
-                /** @description First token to include */
-                readonly from_token?: components["parameters"]["from_token"];
-                /** @description End of the token range, exclusive */
-                readonly to_token?: components["parameters"]["to_token"];
-                /** @description First step to include */
-                readonly from_step?: components["parameters"]["from_step"];
-                /** @description End of the step range, exclusive */
-                readonly to_step?: components["parameters"]["to_step"];
-                /** @description Start of the time range, in nanoseconds since the start of the session */
-                readonly from_ns?: components["parameters"]["from_ns"];
-                /** @description End of the time range, exclusive */
-                readonly to_ns?: components["parameters"]["to_ns"];
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Start of the range of tokens */
+                readonly from_token?: components["parameters"]["filter_from_token"];
+                /** @description End of the range of tokens, exclusive */
+                readonly to_token?: components["parameters"]["filter_to_token"];
+                /** @description Start of the range of steps */
+                readonly from_step?: components["parameters"]["filter_from_step"];
+                /** @description End of the range of steps, exclusive */
+                readonly to_step?: components["parameters"]["filter_to_step"];
+                /** @description Start of the range of times, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["filter_from_ns"];
+                /** @description End of the range of times, in nanoseconds since the start of the session, exclusive */
+                readonly to_ns?: components["parameters"]["filter_to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
-                readonly layers?: components["parameters"]["layers"];
+                readonly layers?: components["parameters"]["filter_layers"];
                 /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
-                readonly clean?: components["parameters"]["clean"];
+                readonly clean?: components["parameters"]["filter_clean"];
                 /** @description Component of the op */
-                readonly component?: components["parameters"]["op_component"];
+                readonly component?: components["parameters"]["filter_component"];
                 /** @description Implementation that ran the op (docs/conditions.md) */
-                readonly kernel?: components["parameters"]["op_kernel"];
+                readonly kernel?: components["parameters"]["filter_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
-                readonly op?: components["parameters"]["op_name"];
+                readonly op?: components["parameters"]["filter_op"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
-                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly tensor?: components["parameters"]["filter_tensor"];
                 /** @description Kind of the tensor */
-                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly kind?: components["parameters"]["filter_kind"];
                 /** @description Memory source of the tensor */
-                readonly source?: components["parameters"]["source"];
+                readonly source?: components["parameters"]["filter_source"];
             };
             readonly header?: never;
             readonly path: {
@@ -907,187 +882,6 @@ export interface paths {
          * @description x is time, from `from_ns` to `to_ns`.
          */
         readonly get: operations["timeline"];
-        readonly put?: never;
-        readonly post?: never;
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/v1/sessions/{id}/breakdown": {
-        readonly parameters: {
-            readonly query?: {
-                readonly by?: components["schemas"]["RowAxis"];
-                /** @description A leading - sorts in descending order. Default: the order of the axis, such as layer numbers */
-                readonly sort?: "bytes" | "-bytes" | "bytes_read" | "-bytes_read" | "bytes_written" | "-bytes_written" | "accesses" | "-accesses" | "reads" | "-reads" | "writes" | "-writes" | "executions" | "-executions" | "time" | "-time" | "faults" | "-faults";
-                /** @description Only steps of this phase */
-                readonly phase?: components["parameters"]["only_phase"];
-                /** @description First token to include */
-                readonly from_token?: components["parameters"]["from_token"];
-                /** @description End of the token range, exclusive */
-                readonly to_token?: components["parameters"]["to_token"];
-                /** @description First step to include */
-                readonly from_step?: components["parameters"]["from_step"];
-                /** @description End of the step range, exclusive */
-                readonly to_step?: components["parameters"]["to_step"];
-                /** @description Start of the time range, in nanoseconds since the start of the session */
-                readonly from_ns?: components["parameters"]["from_ns"];
-                /** @description End of the time range, exclusive */
-                readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
-                readonly layers?: components["parameters"]["layers"];
-                /** @description Add the median and the spread of the time in one step to each row (step_ns), of generated steps unless phase selects others. Takes longer, because it reads the times of all ops. Not for by=step and by=token */
-                readonly step_times?: components["parameters"]["step_times"];
-                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
-                readonly clean?: components["parameters"]["clean"];
-                /** @description Component of the op */
-                readonly component?: components["parameters"]["op_component"];
-                /** @description Implementation that ran the op (docs/conditions.md) */
-                readonly kernel?: components["parameters"]["op_kernel"];
-                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
-                readonly op?: components["parameters"]["op_name"];
-                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
-                readonly tensor?: components["parameters"]["tensor_name"];
-                /** @description Kind of the tensor */
-                readonly kind?: components["parameters"]["tensor_kind"];
-                /** @description Memory source of the tensor */
-                readonly source?: components["parameters"]["source"];
-                /** @description Index of the first row of the page */
-                readonly from?: components["parameters"]["from"];
-                /** @description Maximum number of rows in the page */
-                readonly limit?: components["parameters"]["limit"];
-            };
-            readonly header?: never;
-            readonly path: {
-                /** @description Session id */
-                readonly id: components["parameters"]["id"];
-            };
-            readonly cookie?: never;
-        };
-        /** Bytes, accesses and time grouped by layer, op, tensor or another axis */
-        readonly get: operations["breakdown"];
-        readonly put?: never;
-        readonly post?: never;
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/v1/sessions/{id}/hot": {
-        readonly parameters: {
-            readonly query?: {
-                readonly by?: components["schemas"]["RowAxis"];
-                /** @description Value that the rows are sorted by. Without it: accesses, unless more than half of the rows have equally many; then bytes; if these are equal, too, time */
-                readonly value?: components["schemas"]["TraceValue"];
-                /** @description Percentage of the rows that are hot, from the highest value down. Rows with equal values that the limit would divide are warm */
-                readonly hot_percent?: number;
-                /** @description Percentage of the rows that are cold, from the lowest value up. By default each percentage is at most what the other leaves; together they must be at most 100 */
-                readonly cold_percent?: number;
-                /** @description Only steps of this phase */
-                readonly phase?: components["parameters"]["only_phase"];
-                /** @description First token to include */
-                readonly from_token?: components["parameters"]["from_token"];
-                /** @description End of the token range, exclusive */
-                readonly to_token?: components["parameters"]["to_token"];
-                /** @description First step to include */
-                readonly from_step?: components["parameters"]["from_step"];
-                /** @description End of the step range, exclusive */
-                readonly to_step?: components["parameters"]["to_step"];
-                /** @description Start of the time range, in nanoseconds since the start of the session */
-                readonly from_ns?: components["parameters"]["from_ns"];
-                /** @description End of the time range, exclusive */
-                readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
-                readonly layers?: components["parameters"]["layers"];
-                /** @description Add the median and the spread of the time in one step to each row (step_ns), of generated steps unless phase selects others. Takes longer, because it reads the times of all ops. Not for by=step and by=token */
-                readonly step_times?: components["parameters"]["step_times"];
-                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
-                readonly clean?: components["parameters"]["clean"];
-                /** @description Component of the op */
-                readonly component?: components["parameters"]["op_component"];
-                /** @description Implementation that ran the op (docs/conditions.md) */
-                readonly kernel?: components["parameters"]["op_kernel"];
-                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
-                readonly op?: components["parameters"]["op_name"];
-                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
-                readonly tensor?: components["parameters"]["tensor_name"];
-                /** @description Kind of the tensor */
-                readonly kind?: components["parameters"]["tensor_kind"];
-                /** @description Memory source of the tensor */
-                readonly source?: components["parameters"]["source"];
-                /** @description Index of the first row of the page */
-                readonly from?: components["parameters"]["from"];
-                /** @description Maximum number of rows in the page */
-                readonly limit?: components["parameters"]["limit"];
-            };
-            readonly header?: never;
-            readonly path: {
-                /** @description Session id */
-                readonly id: components["parameters"]["id"];
-            };
-            readonly cookie?: never;
-        };
-        /** The most and least accessed tensors, layers, ops or other rows */
-        readonly get: operations["hot"];
-        readonly put?: never;
-        readonly post?: never;
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/v1/sessions/{id}/sequentiality": {
-        readonly parameters: {
-            readonly query?: {
-                /** @description A read is sequential if it starts at most this many bytes after the end of the previous read */
-                readonly gap?: number;
-                /** @description Only steps of this phase */
-                readonly phase?: components["parameters"]["only_phase"];
-                /** @description First token to include */
-                readonly from_token?: components["parameters"]["from_token"];
-                /** @description End of the token range, exclusive */
-                readonly to_token?: components["parameters"]["to_token"];
-                /** @description First step to include */
-                readonly from_step?: components["parameters"]["from_step"];
-                /** @description End of the step range, exclusive */
-                readonly to_step?: components["parameters"]["to_step"];
-                /** @description Start of the time range, in nanoseconds since the start of the session */
-                readonly from_ns?: components["parameters"]["from_ns"];
-                /** @description End of the time range, exclusive */
-                readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
-                readonly layers?: components["parameters"]["layers"];
-                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
-                readonly clean?: components["parameters"]["clean"];
-                /** @description Component of the op */
-                readonly component?: components["parameters"]["op_component"];
-                /** @description Implementation that ran the op (docs/conditions.md) */
-                readonly kernel?: components["parameters"]["op_kernel"];
-                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
-                readonly op?: components["parameters"]["op_name"];
-                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
-                readonly tensor?: components["parameters"]["tensor_name"];
-                /** @description Kind of the tensor */
-                readonly kind?: components["parameters"]["tensor_kind"];
-                /** @description Memory source of the tensor */
-                readonly source?: components["parameters"]["source"];
-                /** @description Index of the first row of the page */
-                readonly from?: components["parameters"]["from"];
-                /** @description Maximum number of rows in the page */
-                readonly limit?: components["parameters"]["limit"];
-            };
-            readonly header?: never;
-            readonly path: {
-                /** @description Session id */
-                readonly id: components["parameters"]["id"];
-            };
-            readonly cookie?: never;
-        };
-        /** Number of reads of the model files that are sequential */
-        readonly get: operations["sequentiality"];
         readonly put?: never;
         readonly post?: never;
         readonly delete?: never;
@@ -1135,81 +929,6 @@ export interface paths {
          *     damaged file is reported as a failed check, not as an error.
          */
         readonly get: operations["validation"];
-        readonly put?: never;
-        readonly post?: never;
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/v1/sessions/{id}/comparison": {
-        readonly parameters: {
-            readonly query?: {
-                /** @description Tokens to compare: left_token and right_token. A token of a prompt has an equal share of its step */
-                readonly left_token?: number;
-                readonly right_token?: number;
-                /** @description Steps to compare: left_step and right_step */
-                readonly left_step?: number;
-                readonly right_step?: number;
-                /** @description Layers to compare: left_layer and right_layer */
-                readonly left_layer?: number;
-                readonly right_layer?: number;
-                /** @description Rows are sorted by the difference of this value, largest first */
-                readonly value?: components["schemas"]["TraceValue"];
-                /** @description Only steps of this phase */
-                readonly phase?: components["parameters"]["only_phase"];
-                /** @description First token to include */
-                readonly from_token?: components["parameters"]["from_token"];
-                /** @description End of the token range, exclusive */
-                readonly to_token?: components["parameters"]["to_token"];
-                /** @description First step to include */
-                readonly from_step?: components["parameters"]["from_step"];
-                /** @description End of the step range, exclusive */
-                readonly to_step?: components["parameters"]["to_step"];
-                /** @description Start of the time range, in nanoseconds since the start of the session */
-                readonly from_ns?: components["parameters"]["from_ns"];
-                /** @description End of the time range, exclusive */
-                readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
-                readonly layers?: components["parameters"]["layers"];
-                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
-                readonly clean?: components["parameters"]["clean"];
-                /** @description Component of the op */
-                readonly component?: components["parameters"]["op_component"];
-                /** @description Implementation that ran the op (docs/conditions.md) */
-                readonly kernel?: components["parameters"]["op_kernel"];
-                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
-                readonly op?: components["parameters"]["op_name"];
-                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
-                readonly tensor?: components["parameters"]["tensor_name"];
-                /** @description Kind of the tensor */
-                readonly kind?: components["parameters"]["tensor_kind"];
-                /** @description Memory source of the tensor */
-                readonly source?: components["parameters"]["source"];
-                /** @description Index of the first row of the page */
-                readonly from?: components["parameters"]["from"];
-                /** @description Maximum number of rows in the page */
-                readonly limit?: components["parameters"]["limit"];
-            };
-            readonly header?: never;
-            readonly path: {
-                /** @description Session id */
-                readonly id: components["parameters"]["id"];
-            };
-            readonly cookie?: never;
-        };
-        /**
-         * Compare two tokens, steps or layers of a session, tensor by tensor
-         * @description Requires exactly one pair: two tokens, two steps or two layers. The other parameters select
-         *     what counts on both sides; a range of the compared axis is ignored, and `layers` cannot be
-         *     combined with layers to compare. Tensors with the same name are one row. Between layers, the
-         *     name is without the layer (`attn_q.weight`), and a tensor of another layer has its distance
-         *     in the name (`l_out (layer -1)`). An output that llama.cpp did not name (`node_30`) has the
-         *     type and the layer of its op as its name: `FLASH_ATTN_EXT, layer 3`, or between layers
-         *     `FLASH_ATTN_EXT`. A row that only one side has is null on the other side.
-         */
-        readonly get: operations["comparisonWithin"];
         readonly put?: never;
         readonly post?: never;
         readonly delete?: never;
@@ -1334,6 +1053,156 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/v1/sessions/{id}/findings": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** What is true of the session, and what to do: figures, sentences, and where to check them. The sentences are those of the report */
+        readonly get: operations["findings"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/breakdown": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description What each row shows */
+                readonly by?: components["schemas"]["RowAxis"];
+                /** @description A leading - sorts in descending order. Without it: the order of the axis, such as layer numbers */
+                readonly sort?: "bytes" | "-bytes" | "bytes_read" | "-bytes_read" | "bytes_written" | "-bytes_written" | "accesses" | "-accesses" | "reads" | "-reads" | "writes" | "-writes" | "executions" | "-executions" | "time" | "-time" | "faults" | "-faults";
+                /** @description Add the median and the spread of the time in one step to each row (step_ns), of generated steps unless phase selects others. Takes longer, because it reads the times of all ops. Not for by=step and by=token */
+                readonly step_times?: boolean;
+                /** @description Index of the first row of the page */
+                readonly from?: number;
+                /** @description Maximum number of rows in the page */
+                readonly limit?: number;
+                /** @description Only steps of this phase */
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Start of the range of tokens */
+                readonly from_token?: components["parameters"]["filter_from_token"];
+                /** @description End of the range of tokens, exclusive */
+                readonly to_token?: components["parameters"]["filter_to_token"];
+                /** @description Start of the range of steps */
+                readonly from_step?: components["parameters"]["filter_from_step"];
+                /** @description End of the range of steps, exclusive */
+                readonly to_step?: components["parameters"]["filter_to_step"];
+                /** @description Start of the range of times, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["filter_from_ns"];
+                /** @description End of the range of times, in nanoseconds since the start of the session, exclusive */
+                readonly to_ns?: components["parameters"]["filter_to_ns"];
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
+                readonly layers?: components["parameters"]["filter_layers"];
+                /** @description Component of the op */
+                readonly component?: components["parameters"]["filter_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["filter_kernel"];
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
+                readonly op?: components["parameters"]["filter_op"];
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
+                readonly tensor?: components["parameters"]["filter_tensor"];
+                /** @description Kind of the tensor */
+                readonly kind?: components["parameters"]["filter_kind"];
+                /** @description Memory source of the tensor */
+                readonly source?: components["parameters"]["filter_source"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["filter_clean"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** Bytes, accesses and time grouped by layer, op, tensor or another axis */
+        readonly get: operations["breakdown"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/comparison": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description The left side; with the parameter of the right side */
+                readonly left_token?: number;
+                /** @description The right side */
+                readonly right_token?: number;
+                /** @description The left side; with the parameter of the right side */
+                readonly left_step?: number;
+                /** @description The right side */
+                readonly right_step?: number;
+                /** @description The left side; with the parameter of the right side */
+                readonly left_layer?: number;
+                /** @description The right side */
+                readonly right_layer?: number;
+                /** @description The rows are sorted by the difference of it */
+                readonly value?: components["schemas"]["TraceValue"];
+                /** @description Index of the first row of the page */
+                readonly from?: number;
+                /** @description Maximum number of rows in the page */
+                readonly limit?: number;
+                /** @description Only steps of this phase */
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Start of the range of tokens */
+                readonly from_token?: components["parameters"]["filter_from_token"];
+                /** @description End of the range of tokens, exclusive */
+                readonly to_token?: components["parameters"]["filter_to_token"];
+                /** @description Start of the range of steps */
+                readonly from_step?: components["parameters"]["filter_from_step"];
+                /** @description End of the range of steps, exclusive */
+                readonly to_step?: components["parameters"]["filter_to_step"];
+                /** @description Start of the range of times, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["filter_from_ns"];
+                /** @description End of the range of times, in nanoseconds since the start of the session, exclusive */
+                readonly to_ns?: components["parameters"]["filter_to_ns"];
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
+                readonly layers?: components["parameters"]["filter_layers"];
+                /** @description Component of the op */
+                readonly component?: components["parameters"]["filter_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["filter_kernel"];
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
+                readonly op?: components["parameters"]["filter_op"];
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
+                readonly tensor?: components["parameters"]["filter_tensor"];
+                /** @description Kind of the tensor */
+                readonly kind?: components["parameters"]["filter_kind"];
+                /** @description Memory source of the tensor */
+                readonly source?: components["parameters"]["filter_source"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["filter_clean"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** Compares two tokens, two steps or two layers of one session: the tensors with the largest difference first */
+        readonly get: operations["comparisonWithin"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/v1/sessions/{id}/compression": {
         readonly parameters: {
             readonly query?: never;
@@ -1354,10 +1223,11 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
-    readonly "/api/v1/sessions/{id}/experts": {
+    readonly "/api/v1/sessions/{id}/conditions": {
         readonly parameters: {
             readonly query?: {
-                readonly phase?: components["schemas"]["Phase"];
+                /** @description Leave steps whose verdict is not clean out of the spread */
+                readonly clean?: boolean;
             };
             readonly header?: never;
             readonly path: {
@@ -1366,8 +1236,8 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** Expert usage by router */
-        readonly get: operations["experts"];
+        /** What the machine did to the times of the session (verdict, evidence and what to do), and the spread of step times */
+        readonly get: operations["conditions"];
         readonly put?: never;
         readonly post?: never;
         readonly delete?: never;
@@ -1376,45 +1246,9 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
-    readonly "/api/v1/sessions/{id}/experts/layers/{layer}": {
+    readonly "/api/v1/sessions/{id}/determinism": {
         readonly parameters: {
-            readonly query?: {
-                /** @description Index of the router in the layer, for layers with two routers */
-                readonly router?: number;
-                readonly phase?: components["schemas"]["Phase"];
-                /** @description Maximum number of expert pairs */
-                readonly pairs?: number;
-                /** @description Maximum number of tokens per expert */
-                readonly tokens?: number;
-            };
-            readonly header?: never;
-            readonly path: {
-                /** @description Session id */
-                readonly id: components["parameters"]["id"];
-                readonly layer: components["parameters"]["layer_in_path"];
-            };
-            readonly cookie?: never;
-        };
-        /** Expert usage of one layer, with the pairs of experts chosen together and the tokens that each expert is chosen for */
-        readonly get: operations["expertLayer"];
-        readonly put?: never;
-        readonly post?: never;
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/v1/sessions/{id}/experts/tokens": {
-        readonly parameters: {
-            readonly query?: {
-                /** @description A layer number, or outside (alias none) for entries that belong to no layer */
-                readonly layer?: components["parameters"]["layer"];
-                /** @description Index of the first row of the page */
-                readonly from?: components["parameters"]["from"];
-                /** @description Maximum number of rows in the page */
-                readonly limit?: components["parameters"]["limit"];
-            };
+            readonly query?: never;
             readonly header?: never;
             readonly path: {
                 /** @description Session id */
@@ -1422,31 +1256,8 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** Tokens with the experts they were routed to, for one layer or summed over all layers */
-        readonly get: operations["expertTokens"];
-        readonly put?: never;
-        readonly post?: never;
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/v1/sessions/{id}/experts/pinning": {
-        readonly parameters: {
-            readonly query?: {
-                /** @description Cache size in bytes. Default: 10 %, 20 %, ... 100 % of the distinct bytes of the experts read */
-                readonly capacity?: number;
-            };
-            readonly header?: never;
-            readonly path: {
-                /** @description Session id */
-                readonly id: components["parameters"]["id"];
-            };
-            readonly cookie?: never;
-        };
-        /** Bytes saved by pinning (always keeping in memory) the most read experts */
-        readonly get: operations["expertPinning"];
+        /** Whether consecutive generated tokens make the same accesses, and why not */
+        readonly get: operations["determinism"];
         readonly put?: never;
         readonly post?: never;
         readonly delete?: never;
@@ -1480,6 +1291,110 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/v1/sessions/{id}/experts/layers/{layer}": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Index of the router in the layer, for layers with two routers */
+                readonly router?: number;
+                /** @description Only steps of this phase */
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Maximum number of expert pairs */
+                readonly pairs?: number;
+                /** @description Maximum number of tokens per expert */
+                readonly tokens?: number;
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+                /** @description Layer number, from 0 */
+                readonly layer: number;
+            };
+            readonly cookie?: never;
+        };
+        /** Expert usage of one layer, with the pairs of experts chosen together and the tokens that each expert is chosen for */
+        readonly get: operations["expertLayer"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/experts/pinning": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Cache size in bytes. Default: 10 %, 20 %, ... 100 % of the distinct bytes of the experts read */
+                readonly capacity?: number;
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** Bytes saved by pinning (always keeping in memory) the most read experts */
+        readonly get: operations["expertPinning"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/experts/tokens": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description A layer number, or outside (alias none) for routers of no layer */
+                readonly layer?: number | ("outside" | "none");
+                /** @description Index of the first row of the page */
+                readonly from?: number;
+                /** @description Maximum number of rows in the page */
+                readonly limit?: number;
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** Tokens with the experts they were routed to, for one layer or summed over all layers */
+        readonly get: operations["expertTokens"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/experts": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Only steps of this phase */
+                readonly phase?: components["parameters"]["filter_phase"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** Expert usage by router */
+        readonly get: operations["experts"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/v1/sessions/{id}/heads": {
         readonly parameters: {
             readonly query?: never;
@@ -1500,11 +1415,53 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
-    readonly "/api/v1/sessions/{id}/conditions": {
+    readonly "/api/v1/sessions/{id}/hot": {
         readonly parameters: {
             readonly query?: {
-                /** @description Leave steps whose verdict is not clean out of the spread */
-                readonly clean?: boolean;
+                /** @description What each row shows */
+                readonly by?: components["schemas"]["RowAxis"];
+                /** @description Value that the rows are sorted by. Without it: accesses, unless more than half of the rows have equally many; then bytes; if these are equal, too, time */
+                readonly value?: components["schemas"]["TraceValue"];
+                /** @description Percentage of the rows that are hot, from the highest value down. Rows with equal values that the limit would divide are warm */
+                readonly hot_percent?: number;
+                /** @description Percentage of the rows that are cold, from the lowest value up. By default each percentage is at most what the other leaves; together they must be at most 100 */
+                readonly cold_percent?: number;
+                /** @description Add the median and the spread of the time in one step to each row (step_ns), of generated steps unless phase selects others. Takes longer, because it reads the times of all ops. Not for by=step and by=token */
+                readonly step_times?: boolean;
+                /** @description Index of the first row of the page */
+                readonly from?: number;
+                /** @description Maximum number of rows in the page */
+                readonly limit?: number;
+                /** @description Only steps of this phase */
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Start of the range of tokens */
+                readonly from_token?: components["parameters"]["filter_from_token"];
+                /** @description End of the range of tokens, exclusive */
+                readonly to_token?: components["parameters"]["filter_to_token"];
+                /** @description Start of the range of steps */
+                readonly from_step?: components["parameters"]["filter_from_step"];
+                /** @description End of the range of steps, exclusive */
+                readonly to_step?: components["parameters"]["filter_to_step"];
+                /** @description Start of the range of times, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["filter_from_ns"];
+                /** @description End of the range of times, in nanoseconds since the start of the session, exclusive */
+                readonly to_ns?: components["parameters"]["filter_to_ns"];
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
+                readonly layers?: components["parameters"]["filter_layers"];
+                /** @description Component of the op */
+                readonly component?: components["parameters"]["filter_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["filter_kernel"];
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
+                readonly op?: components["parameters"]["filter_op"];
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
+                readonly tensor?: components["parameters"]["filter_tensor"];
+                /** @description Kind of the tensor */
+                readonly kind?: components["parameters"]["filter_kind"];
+                /** @description Memory source of the tensor */
+                readonly source?: components["parameters"]["filter_source"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["filter_clean"];
             };
             readonly header?: never;
             readonly path: {
@@ -1513,28 +1470,8 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** What the machine did to the times of the session (verdict, evidence and what to do), and the spread of step times */
-        readonly get: operations["conditions"];
-        readonly put?: never;
-        readonly post?: never;
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/v1/sessions/{id}/findings": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path: {
-                /** @description Session id */
-                readonly id: components["parameters"]["id"];
-            };
-            readonly cookie?: never;
-        };
-        /** What is true of the session, and what to do: figures, sentences, and where to check them. The sentences are those of the report */
-        readonly get: operations["findings"];
+        /** The most and least accessed tensors, layers, ops or other rows */
+        readonly get: operations["hot"];
         readonly put?: never;
         readonly post?: never;
         readonly delete?: never;
@@ -1547,9 +1484,9 @@ export interface paths {
         readonly parameters: {
             readonly query?: {
                 /** @description Index of the first row of the page */
-                readonly from?: components["parameters"]["from"];
+                readonly from?: number;
                 /** @description Maximum number of rows in the page */
-                readonly limit?: components["parameters"]["limit"];
+                readonly limit?: number;
             };
             readonly header?: never;
             readonly path: {
@@ -1560,31 +1497,6 @@ export interface paths {
         };
         /** KV cache bytes per step and layer. Reads are divided into bytes that the same step wrote and bytes that earlier steps wrote */
         readonly get: operations["kv"];
-        readonly put?: never;
-        readonly post?: never;
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/v1/sessions/{id}/reuse": {
-        readonly parameters: {
-            readonly query?: {
-                /** @description Unit to cache. part: parts that are read separately, such as experts; tensor: whole tensors */
-                readonly grain?: "part" | "tensor";
-                /** @description Cache sizes in bytes, comma-separated, at most 100. Default: 10 %, 20 %, ... 100 % of the distinct bytes read */
-                readonly sizes?: string;
-            };
-            readonly header?: never;
-            readonly path: {
-                /** @description Session id */
-                readonly id: components["parameters"]["id"];
-            };
-            readonly cookie?: never;
-        };
-        /** Reuse distances of weight reads, and the reads that a cache would save with the policies LRU, pinning and optimal (Belady) */
-        readonly get: operations["reuse"];
         readonly put?: never;
         readonly post?: never;
         readonly delete?: never;
@@ -1613,9 +1525,36 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
-    readonly "/api/v1/sessions/{id}/determinism": {
+    readonly "/api/v1/sessions/{id}/steps/{step}/residency": {
         readonly parameters: {
             readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+                /** @description Step number, from 0 */
+                readonly step: number;
+            };
+            readonly cookie?: never;
+        };
+        /** What of the model files was in memory before the step, by tensor. The request of the session must have had residency_interval_ms */
+        readonly get: operations["residency"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/reuse": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Unit to cache. part: parts that are read separately, such as experts; tensor: whole tensors */
+                readonly grain?: "tensor" | "part";
+                /** @description Cache sizes in bytes. Default: 10 %, 20 %, ... 100 % of the distinct bytes read */
+                readonly sizes?: string;
+            };
             readonly header?: never;
             readonly path: {
                 /** @description Session id */
@@ -1623,8 +1562,116 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** Whether consecutive generated tokens make the same accesses, and why not */
-        readonly get: operations["determinism"];
+        /** Reuse distances of weight reads, and the reads that a cache would save with the policies LRU, pinning and optimal (Belady) */
+        readonly get: operations["reuse"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/sequentiality": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description A read is sequential if it starts at most this many bytes after the end of the previous read */
+                readonly gap?: number;
+                /** @description Index of the first row of the page */
+                readonly from?: number;
+                /** @description Maximum number of rows in the page */
+                readonly limit?: number;
+                /** @description Only steps of this phase */
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Start of the range of tokens */
+                readonly from_token?: components["parameters"]["filter_from_token"];
+                /** @description End of the range of tokens, exclusive */
+                readonly to_token?: components["parameters"]["filter_to_token"];
+                /** @description Start of the range of steps */
+                readonly from_step?: components["parameters"]["filter_from_step"];
+                /** @description End of the range of steps, exclusive */
+                readonly to_step?: components["parameters"]["filter_to_step"];
+                /** @description Start of the range of times, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["filter_from_ns"];
+                /** @description End of the range of times, in nanoseconds since the start of the session, exclusive */
+                readonly to_ns?: components["parameters"]["filter_to_ns"];
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
+                readonly layers?: components["parameters"]["filter_layers"];
+                /** @description Component of the op */
+                readonly component?: components["parameters"]["filter_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["filter_kernel"];
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
+                readonly op?: components["parameters"]["filter_op"];
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
+                readonly tensor?: components["parameters"]["filter_tensor"];
+                /** @description Kind of the tensor */
+                readonly kind?: components["parameters"]["filter_kind"];
+                /** @description Memory source of the tensor */
+                readonly source?: components["parameters"]["filter_source"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["filter_clean"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** Number of reads of the model files that are sequential */
+        readonly get: operations["sequentiality"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/totals": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Only steps of this phase */
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Start of the range of tokens */
+                readonly from_token?: components["parameters"]["filter_from_token"];
+                /** @description End of the range of tokens, exclusive */
+                readonly to_token?: components["parameters"]["filter_to_token"];
+                /** @description Start of the range of steps */
+                readonly from_step?: components["parameters"]["filter_from_step"];
+                /** @description End of the range of steps, exclusive */
+                readonly to_step?: components["parameters"]["filter_to_step"];
+                /** @description Start of the range of times, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["filter_from_ns"];
+                /** @description End of the range of times, in nanoseconds since the start of the session, exclusive */
+                readonly to_ns?: components["parameters"]["filter_to_ns"];
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
+                readonly layers?: components["parameters"]["filter_layers"];
+                /** @description Component of the op */
+                readonly component?: components["parameters"]["filter_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["filter_kernel"];
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
+                readonly op?: components["parameters"]["filter_op"];
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
+                readonly tensor?: components["parameters"]["filter_tensor"];
+                /** @description Kind of the tensor */
+                readonly kind?: components["parameters"]["filter_kind"];
+                /** @description Memory source of the tensor */
+                readonly source?: components["parameters"]["filter_source"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["filter_clean"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** Bytes, accesses and time by tensor type, by kernel and by buffer */
+        readonly get: operations["totals"];
         readonly put?: never;
         readonly post?: never;
         readonly delete?: never;
@@ -1708,23 +1755,6 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /**
-         * @description Described in docs/heat.md. op_kind: the ops of one operation_type; op: the ops whose outputs have the same name; kernel: the ops that the same implementation ran, unknown if that was not recorded; head: the attention heads of each layer; type: the type of the tensor; file, buffer: byte offsets; all: a single row
-         * @enum {string}
-         */
-        readonly Axis: "time" | "step" | "token" | "layer" | "component" | "op_kind" | "op" | "kernel" | "phase" | "tensor" | "source" | "type" | "expert" | "head" | "file" | "buffer" | "all";
-        /**
-         * @description Every axis except time, step and token
-         * @enum {string}
-         */
-        readonly PlaceAxis: "layer" | "component" | "op_kind" | "op" | "kernel" | "phase" | "tensor" | "source" | "type" | "expert" | "head" | "file" | "buffer" | "all";
-        /** @enum {string} */
-        readonly RowAxis: "step" | "token" | "layer" | "component" | "op_kind" | "op" | "kernel" | "phase" | "tensor" | "source" | "type" | "expert" | "head" | "all";
-        /**
-         * @description bytes: bytes read and written. accesses: reads and writes. executions: executed ops. time: duration of the ops in ns. faults: major page faults, which waited for the disk
-         * @enum {string}
-         */
-        readonly TraceValue: "bytes" | "bytes_read" | "bytes_written" | "accesses" | "reads" | "writes" | "executions" | "time" | "faults";
         readonly RasterAxis: {
             readonly axis: components["schemas"]["Axis"];
             /** @description ns, byte, or what one row is, such as layer */
@@ -1763,128 +1793,8 @@ export interface components {
             /** @description Row by row, y ascending */
             readonly cells: readonly (readonly number[])[];
         };
-        readonly TraceSums: {
-            readonly bytes_read: number;
-            readonly bytes_written: number;
-            readonly reads: number;
-            readonly writes: number;
-            /** @description Number of executed ops */
-            readonly executions: number;
-            /** @description Duration of the ops */
-            readonly time_ns: number;
-            /** @description Major page faults */
-            readonly faults: number;
-            /** @description Bytes read and written per second; null if no times were recorded */
-            readonly bytes_per_second: number | null;
-        };
-        readonly BreakdownRow: {
-            readonly name: string;
-            readonly all: components["schemas"]["TraceSums"];
-            readonly prompt: components["schemas"]["TraceSums"];
-            readonly generate: components["schemas"]["TraceSums"];
-            /** @description Time of the row in one step. Only with step_times=true, and only if the row has time in a normal step */
-            readonly step_ns?: components["schemas"]["Spread"] & {
-                /** @description Number of normal steps in which the row has time */
-                readonly steps: number;
-            };
-        };
-        /** @description Quantiles of durations in ns, by nearest rank */
-        readonly Spread: {
-            readonly p5: number;
-            readonly median: number;
-            readonly p95: number;
-        };
         /** @description Number of steps that clean=true leaves out of all values; 0 without it */
         readonly LeftOutSteps: number;
-        readonly Breakdown: {
-            readonly by: components["schemas"]["RowAxis"];
-            readonly total: components["schemas"]["Total"];
-            readonly rows: readonly components["schemas"]["BreakdownRow"][];
-            /** @description Sums of all rows */
-            readonly sums: components["schemas"]["BreakdownRow"];
-            /** @description Accesses with the memory source disk */
-            readonly disk: components["schemas"]["TraceSums"];
-            /** @description Accesses with any other memory source */
-            readonly buffer: components["schemas"]["TraceSums"];
-            /** @description Number of damaged steps, which no sum includes */
-            readonly damaged_steps: number;
-            readonly left_out_steps: components["schemas"]["LeftOutSteps"];
-        };
-        readonly HeatClass: {
-            readonly rows: number;
-            /** @description Size of the tensors; 0 if the rows are not tensors */
-            readonly size_bytes: number;
-            readonly sums: components["schemas"]["TraceSums"];
-            /** @description Sum of the medians of the rows, if they are ranked by time per step; else 0 */
-            readonly step_ns?: number;
-        };
-        readonly HotCold: {
-            readonly by: components["schemas"]["RowAxis"];
-            readonly value: components["schemas"]["TraceValue"];
-            /** @description Of the tensors that are rows. With `by=tensor` and no condition on kind, source or name of tensors: weight. null: any */
-            readonly kind: components["schemas"]["TensorKind"] | null;
-            /** @description Sums by kind of the tensors that are not rows, if the rows are weights because no condition says otherwise */
-            readonly other_kinds: {
-                readonly [key: string]: components["schemas"]["TraceSums"];
-            };
-            /** @description The steps that the times per step are of. Rows that are ranked by time are ranked by their median. null: the rows have no times per step */
-            readonly times: {
-                readonly phase: components["schemas"]["Phase"];
-                /** @description Number of these steps */
-                readonly steps: number;
-                /** @description Steps that are left out: their graph was new */
-                readonly learned: number;
-                /** @description Steps that are left out: dropped, aborted, or not clean with clean=true */
-                readonly interrupted: number;
-                /** @description Steps that are left out: the first of the session */
-                readonly first: number;
-                /** @description Steps that are left out: their verdict is not clean */
-                readonly disturbed: number;
-                /** @description Of these steps; null: not recorded */
-                readonly verdict: components["schemas"]["Verdict"] | null;
-                /** @description The same as a sentence */
-                readonly text: string;
-            } | null;
-            /** @description Which equal values decided the value that rows are sorted by, and which groups of equal rows a limit would have divided */
-            readonly note: string | null;
-            readonly total: components["schemas"]["Total"];
-            readonly classes: {
-                readonly hot: components["schemas"]["HeatClass"];
-                readonly warm: components["schemas"]["HeatClass"];
-                readonly cold: components["schemas"]["HeatClass"];
-            };
-            readonly left_out_steps: components["schemas"]["LeftOutSteps"];
-            readonly rows: readonly (components["schemas"]["BreakdownRow"] & {
-                /** @enum {unknown} */
-                readonly heat: "hot" | "warm" | "cold";
-                readonly size_bytes: number;
-            })[];
-        };
-        readonly ReadOrder: {
-            /** @description Number of reads of the model files */
-            readonly reads: number;
-            /** @description Number of these reads that are sequential */
-            readonly sequential: number;
-            readonly bytes: number;
-            /** @description Bytes of the sequential reads */
-            readonly sequential_bytes: number;
-        };
-        readonly Sequentiality: {
-            /** @description Maximum distance in bytes from the end of a read to the start of the next, sequential one */
-            readonly gap: number;
-            readonly left_out_steps: components["schemas"]["LeftOutSteps"];
-            readonly sums: components["schemas"]["ReadOrder"];
-            readonly layers: readonly (components["schemas"]["ReadOrder"] & {
-                readonly layer: number | null;
-            })[];
-            readonly total: components["schemas"]["Total"];
-            readonly steps: readonly (components["schemas"]["ReadOrder"] & {
-                readonly step: number;
-                readonly first_token: number;
-                /** @description Number of tokens that the step evaluated */
-                readonly tokens: number;
-            })[];
-        };
         /** @description Number of rows in the whole list */
         readonly Total: number;
         /** @description Nanoseconds since the start of the session */
@@ -2045,46 +1955,18 @@ export interface components {
             /** @description How often the budget was reduced because memory was needed elsewhere */
             readonly budget_reductions: number;
         };
-        readonly Residency: {
-            /** @description The step before which the snapshot was taken */
-            readonly step: number;
-            /** @description Since the start of the session */
-            readonly timestamp_ns: number;
-            /** @description The ranges in memory consist of units of about this size: those of which at least half was in memory */
-            readonly resident_unit_bytes: number;
-            /** @description Parts of the mapped tensors that were in memory, by file and offset */
-            readonly resident_ranges: readonly components["schemas"]["ResidentRange"][];
-            /** @description The weights of the graphs of the session, by file and offset */
-            readonly tensors: readonly {
-                readonly tensor_name: string;
-                /** @description Index of the file */
-                readonly file: number;
-                readonly file_offset: number;
-                readonly size_bytes: number;
-                /** @description false: the tensor was copied when the model was loaded */
-                readonly mapped: boolean;
-                /** @description In memory, as exact as the units; null: not mapped */
-                readonly resident_bytes: number | null;
-            }[];
-        };
-        readonly ResidentRange: {
-            /** @description Index of the file */
-            readonly file: number;
-            readonly file_offset: number;
-            readonly size_bytes: number;
-        };
         readonly MemoryPlan: {
             /** @description Parts of the files that the plan keeps in memory (pinned) or reads for every token, by file and offset; empty without a plan */
             readonly planned_ranges: readonly {
                 /** @description Index of the file */
-                readonly file: number;
+                readonly model_file: number;
                 readonly file_offset: number;
-                readonly size_bytes: number;
+                readonly file_bytes: number;
                 /** @description false: read for every token */
                 readonly pinned: boolean;
             }[];
             /** @description Parts of the mapped tensors that are in memory now, by file and offset; empty if not known */
-            readonly resident_ranges: readonly components["schemas"]["ResidentRange"][];
+            readonly resident_ranges: readonly components["schemas"]["FileRange"][];
             /** @description The ranges in memory consist of units of about this size: those of which at least half is in memory */
             readonly resident_unit_bytes: number;
             /** @description false: the kernel reports residency only to users who may write the file */
@@ -2095,9 +1977,9 @@ export interface components {
             readonly tensors: readonly {
                 readonly tensor_name: string;
                 /** @description Index of the file */
-                readonly file: number;
+                readonly model_file: number;
                 readonly file_offset: number;
-                readonly size_bytes: number;
+                readonly file_bytes: number;
                 /** @description false: the tensor was copied at load */
                 readonly mapped: boolean;
                 /** @description In memory now; null: not known */
@@ -2595,13 +2477,6 @@ export interface components {
         readonly QkvType: "Q" | "K" | "V" | "QKV" | "O";
         /** @enum {unknown} */
         readonly SessionState: "running" | "done" | "cancelled" | "failed" | "recovered" | "unreadable";
-        /** @description Byte range in a model file; null: not in a file */
-        readonly FileRange: null | {
-            /** @description Index into model.files of the session */
-            readonly index: number;
-            readonly offset: components["schemas"]["Bytes"];
-            readonly length: components["schemas"]["Bytes"];
-        };
         /** @description Number of elements per dimension, innermost first */
         readonly Shape: readonly number[];
         readonly Op: {
@@ -2808,9 +2683,9 @@ export interface components {
             readonly tensors: readonly {
                 readonly name: string;
                 /** @description Index into files */
-                readonly file: number;
-                readonly offset: components["schemas"]["Bytes"];
-                readonly size: components["schemas"]["Bytes"];
+                readonly model_file: number;
+                readonly file_offset: components["schemas"]["Bytes"];
+                readonly file_bytes: components["schemas"]["Bytes"];
                 readonly type: string;
                 readonly shape: components["schemas"]["Shape"];
                 readonly layer: components["schemas"]["Layer"];
@@ -2890,47 +2765,6 @@ export interface components {
             /** @description Length of the weight in the file; null: not in a file */
             readonly file_bytes: number | null;
         };
-        readonly Validation: {
-            /** @description No check failed */
-            readonly passed: boolean;
-            /** @description valid; NOT valid; or what the recorder counted as lost, for example: valid, times of 77 steps missing */
-            readonly verdict: string;
-            readonly checks: readonly {
-                /**
-                 * @description hyper_parameters: each layer of each step did the work that the metadata of the model lets expect. offsets_by_name_and_address: weights that were located by name and by address have the same file offset in both ways. The other checks: see `summary`
-                 * @enum {unknown}
-                 */
-                readonly check: "file" | "losses" | "steps" | "ops" | "op_times" | "tokens" | "token_ids" | "positions" | "cache_cells" | "layers" | "hyper_parameters" | "file_ranges" | "offsets_by_name_and_address" | "experts";
-                /**
-                 * @description incomplete: data is missing, which the recorder counted; what is recorded is valid. not_applicable: the session has no data for this check
-                 * @enum {unknown}
-                 */
-                readonly verdict: "passed" | "incomplete" | "failed" | "not_applicable";
-                /** @description Number of items checked */
-                readonly items_checked: number;
-                /** @description Number of items that failed the check */
-                readonly wrong: number;
-                /** @description What the items are, for example: steps, in order */
-                readonly summary: string;
-                /** @description The first errors found */
-                readonly evidence: readonly string[];
-            }[];
-        };
-        /** @description `difference` is right minus left; `ratio` is right divided by left, null if left is 0 */
-        readonly ComparedSums: {
-            readonly left: components["schemas"]["ComparedFigures"];
-            readonly right: components["schemas"]["ComparedFigures"];
-            readonly difference: components["schemas"]["ComparedFigures"];
-            readonly ratio: components["schemas"]["ComparedFigures"];
-        };
-        readonly ComparedFigures: {
-            readonly accesses: number | null;
-            readonly bytes_read: number | null;
-            readonly bytes_written: number | null;
-            /** @description Number of executed ops */
-            readonly executions: number | null;
-            readonly time_ns: number | null;
-        } | null;
         readonly ComparedToken: {
             readonly index: number;
             readonly id: number;
@@ -3009,20 +2843,6 @@ export interface components {
                 readonly tensor: components["schemas"]["ComparedRows"];
             };
         };
-        readonly WithinComparison: {
-            /** @enum {unknown} */
-            readonly of: "token" | "step" | "layer";
-            readonly left: number;
-            readonly right: number;
-            readonly sums: components["schemas"]["ComparedSums"];
-            /** @description Number of rows */
-            readonly total: number;
-            readonly rows: readonly ({
-                readonly name: string;
-            } & components["schemas"]["ComparedSums"])[];
-            readonly damaged_steps: number;
-            readonly left_out_steps: components["schemas"]["LeftOutSteps"];
-        };
         readonly ComparedSession: {
             readonly id: string;
             readonly title: string;
@@ -3068,7 +2888,12 @@ export interface components {
             readonly role: string;
             /** @enum {unknown} */
             readonly category: "layer" | "infrastructure" | "embedding" | "output" | "cross_layer_input" | "cross_layer_output";
-            readonly file: components["schemas"]["FileRange"];
+            /** @description Index of the file of a split model; null: not in a file */
+            readonly model_file: number | null;
+            /** @description Start of the range in the file */
+            readonly file_offset: number | null;
+            /** @description Length of the range */
+            readonly file_bytes: number | null;
         };
         readonly GraphEdge: {
             /** @description Tensor that is read */
@@ -3123,330 +2948,6 @@ export interface components {
                 readonly edges: number;
                 /** @description At least one of the merged edges is between different layers */
                 readonly cross_layer: boolean;
-            }[];
-        };
-        readonly CompressionSum: {
-            readonly tensors: number;
-            readonly elements: number;
-            readonly bytes: components["schemas"]["Bytes"];
-            readonly bits_per_weight: number;
-            /** @description Size as F16 divided by the actual size */
-            readonly ratio_f16: number;
-            /** @description Size as F32 divided by the actual size */
-            readonly ratio_f32: number;
-        };
-        readonly Compression: {
-            readonly total: components["schemas"]["CompressionSum"];
-            /** @description The quantization mix, sorted by size, largest first */
-            readonly types: readonly ({
-                readonly type: string;
-            } & components["schemas"]["CompressionSum"])[];
-            readonly layers: readonly ({
-                readonly layer: components["schemas"]["Layer"];
-            } & components["schemas"]["CompressionSum"])[];
-            readonly components: readonly ({
-                readonly component: components["schemas"]["Component"];
-            } & components["schemas"]["CompressionSum"])[];
-            readonly weights: readonly {
-                readonly name: string;
-                readonly type: string;
-                readonly layer: components["schemas"]["Layer"];
-                readonly component: components["schemas"]["Component"];
-                readonly elements: number;
-                readonly bytes: components["schemas"]["Bytes"];
-                readonly bits_per_weight: number;
-                readonly ratio_f16: number;
-                readonly ratio_f32: number;
-            }[];
-        };
-        readonly Router: {
-            readonly layer: components["schemas"]["Layer"];
-            /** @description Index of the router in its layer, from 0; few layers have two */
-            readonly router: number;
-            /** @description Number of experts to choose from */
-            readonly experts: number;
-            /** @description Number of experts chosen per token */
-            readonly per_token: number;
-            /** @description Number of routed tokens */
-            readonly tokens: number;
-            /** @description Number of choices: one for each expert chosen for a token */
-            readonly choices: number;
-            /** @description Entropy of the distribution of choices, in bits; 0: always the same expert, log2(experts): uniform */
-            readonly entropy_bits: number;
-            /** @description Gini coefficient of the choices per expert; 0: uniform */
-            readonly gini: number;
-            /** @description Share of the experts that were chosen at least once */
-            readonly coverage: number;
-            /** @description How many of the most used experts have at least 90, 95 and 99 % of the choices */
-            readonly experts_for_percent: {
-                readonly 90: number;
-                readonly 95: number;
-                readonly 99: number;
-            };
-            /** @description Number of choices for tokens whose preceding token in the session was also routed by this router */
-            readonly followed: number;
-            /** @description Share of the choices counted in `followed` whose expert was not chosen for the preceding token */
-            readonly turnover: number | null;
-            /** @description Experts chosen at least once, sorted by number */
-            readonly used: readonly components["schemas"]["ExpertCount"][];
-        };
-        readonly ExpertCount: {
-            readonly expert: number;
-            /** @description Number of tokens that the expert was chosen for */
-            readonly choices: number;
-            /** @description Share of the choices of its router */
-            readonly share: number;
-            /** @description Number of times that the expert was the first choice */
-            readonly first: number;
-            /** @description Mean routing weight; null if not recorded */
-            readonly mean_score: number | null;
-            /** @description Only in the detail of a layer: tokens that the expert is chosen for more often than average, most significant first */
-            readonly tokens?: readonly {
-                readonly id: number;
-                readonly text: string;
-                /** @description Number of times that the expert was chosen for this token */
-                readonly choices: number;
-                /** @description Number of times that this token was routed */
-                readonly times: number;
-                /** @description How often the expert is chosen for this token (choices / times), divided by how often it is chosen for any token. Above 1: the expert prefers this token. Only tokens that were routed at least 5 times are listed */
-                readonly lift: number;
-                /** @description Lower limit of the interval that contains the lift with a confidence of 95 % */
-                readonly lift_low: number;
-                /** @description Upper limit of this interval */
-                readonly lift_high: number;
-            }[];
-        };
-        readonly RouterDetail: components["schemas"]["Router"] & {
-            /** @description Pairs of experts chosen for the same token, most frequent first */
-            readonly pairs: readonly {
-                readonly a: number;
-                readonly b: number;
-                /** @description Number of tokens */
-                readonly together: number;
-                /** @description Observed frequency divided by the frequency expected for independent choices */
-                readonly lift: number;
-            }[];
-        };
-        readonly TokenExperts: {
-            /** @description Token index in the session */
-            readonly token: number;
-            readonly id: number;
-            readonly text: string;
-            readonly experts: readonly {
-                readonly expert: number;
-                /** @description Number of routers that chose it */
-                readonly routers: number;
-                /** @description Sum of the routing weights */
-                readonly score: number;
-            }[];
-        };
-        /** @description Reads of expert slices; a slice is the part of one expert in one weight. For the `tried` fields, the slices to pin are those most read in the first half of the reads, and the saved bytes are counted in the second half. */
-        readonly Pinning: {
-            readonly weight_bytes_read: components["schemas"]["Bytes"];
-            readonly expert_bytes_read: components["schemas"]["Bytes"];
-            readonly expert_bytes_distinct: components["schemas"]["Bytes"];
-            readonly expert_bytes_tried: components["schemas"]["Bytes"];
-            readonly reads: number;
-            /** @description Number of slices */
-            readonly slices: number;
-            /** @description A slot holds all weights of one expert of one layer. Ascending layers */
-            readonly slots: readonly {
-                readonly layer: components["schemas"]["Layer"];
-                readonly slot_bytes: components["schemas"]["Bytes"];
-            }[];
-            /** @description Cache size at which pinning saved most bytes compared with LRU in the second half; null: it never saved more */
-            readonly gain: null | {
-                readonly capacity_bytes: components["schemas"]["Bytes"];
-                /** @description Share of `expert_bytes_tried` */
-                readonly share: number;
-            };
-            readonly curve: readonly {
-                readonly capacity_bytes: components["schemas"]["Bytes"];
-                /** @description Number of whole slices that fit, most read first */
-                readonly slices: number;
-                /** @description Number of slots that fit, the same number in each layer */
-                readonly slots_per_layer: number;
-                /** @description Bytes served by an LRU cache */
-                readonly lru_saved: components["schemas"]["Bytes"];
-                /** @description Bytes served if the slices most read in all reads are pinned */
-                readonly pinned_saved: components["schemas"]["Bytes"];
-                /** @description Bytes served by the optimal policy (Belady) with knowledge of all reads */
-                readonly best_saved: components["schemas"]["Bytes"];
-                /** @description Bytes of the second half served by an LRU cache that has run since the first read */
-                readonly tried_lru_saved: components["schemas"]["Bytes"];
-                /** @description Bytes of the second half served if the most read slices of the first half are pinned */
-                readonly tried_pinned_saved: components["schemas"]["Bytes"];
-            }[];
-        };
-        /** @description Requests of the second half of the tokens that a cache served, by policy */
-        readonly CacheHits: {
-            readonly lru: number;
-            readonly lfu: number;
-            /** @description The experts requested most in the first half */
-            readonly pinned: number;
-            /** @description The optimum, which knows all requests */
-            readonly belady: number;
-        };
-        readonly CacheLayouts: {
-            /** @description With this number of slots in each layer */
-            readonly layers: components["schemas"]["CacheHits"];
-            /** @description With as many slots as all layers together in one pool */
-            readonly pool: components["schemas"]["CacheHits"];
-        };
-        /** @description Caches of whole experts; see docs/experts.md */
-        readonly ExpertCaches: {
-            readonly routers: number;
-            /** @description Number of experts of a router; the most of all routers */
-            readonly experts: number;
-            readonly tokens: number;
-            /** @description Tokens of the second half */
-            readonly counted_tokens: number;
-            /** @description Experts chosen, summed over tokens and routers */
-            readonly requests: number;
-            /** @description Requests of the second half */
-            readonly counted: number;
-            /** @description The same with the tokens in random order */
-            readonly counted_control: number;
-            readonly rows: readonly {
-                /** @description Slots per router */
-                readonly slots: number;
-                readonly recorded: components["schemas"]["CacheLayouts"];
-                /** @description With the tokens in random order */
-                readonly control: components["schemas"]["CacheLayouts"];
-            }[];
-        };
-        readonly HeadWeight: {
-            readonly name: string;
-            /** @enum {unknown} */
-            readonly role: "Q" | "K" | "V" | "QKV" | "O";
-            readonly layer: components["schemas"]["Layer"];
-            readonly file: components["schemas"]["FileRange"];
-            /** @description Bytes of one head; null: heads share quantization blocks or the whole weight */
-            readonly head_bytes: number | null;
-            /** @description Length of each contiguous range of a head, in bytes */
-            readonly stretch_bytes: number | null;
-            /** @description Number of contiguous ranges per head: one per row for O, otherwise 1 */
-            readonly stretches: number | null;
-            /** @description Distance between the starts of consecutive ranges, in bytes */
-            readonly stretch_stride: number | null;
-            readonly reads: number;
-            readonly bytes_read: components["schemas"]["Bytes"];
-            readonly heads: readonly {
-                readonly head: number;
-                /** @description File offset of the first range of the head */
-                readonly offset: components["schemas"]["Bytes"];
-                readonly reads: number;
-                readonly bytes_read: components["schemas"]["Bytes"];
-            }[];
-        };
-        readonly ReadCount: {
-            readonly reads: number;
-            readonly bytes: components["schemas"]["Bytes"];
-        };
-        readonly SavedReads: {
-            /** @description Reads served completely from the cache */
-            readonly reads_saved: number;
-            /** @description Bytes served from the cache, including those of partially served reads */
-            readonly bytes_saved: components["schemas"]["Bytes"];
-        };
-        readonly Reuse: {
-            /** @enum {unknown} */
-            readonly grain: "part" | "tensor";
-            /** @description Number of distinct items read */
-            readonly items: number;
-            readonly reads: number;
-            readonly bytes_read: components["schemas"]["Bytes"];
-            /** @description Total size of the distinct items. A cache of this size serves every read except the first read of each item */
-            readonly distinct_bytes: components["schemas"]["Bytes"];
-            /** @description First reads, which no cache can save */
-            readonly first: components["schemas"]["ReadCount"];
-            /** @description Histogram of reuse distances. The reuse distance of a read is the total size of the distinct items read since the previous read of the same item, including the item itself */
-            readonly distances: readonly {
-                readonly from_bytes: components["schemas"]["Bytes"];
-                readonly to_bytes: components["schemas"]["Bytes"];
-                readonly reads: number;
-                readonly bytes: components["schemas"]["Bytes"];
-            }[];
-            readonly curve: readonly {
-                readonly capacity_bytes: components["schemas"]["Bytes"];
-                readonly lru: components["schemas"]["SavedReads"];
-                /** @description Optimal policy with knowledge of future reads; upper limit for any cache */
-                readonly belady: components["schemas"]["SavedReads"];
-                /** @description The most read items stay in the cache */
-                readonly pin: components["schemas"]["SavedReads"];
-            }[];
-        };
-        readonly Determinism: {
-            /** @description Number of pairs of consecutive generated tokens */
-            readonly pairs: number;
-            /** @description Number of pairs that do not differ */
-            readonly identical: number;
-            /** @description Number of pairs that do not differ, or differ only by the causes token and kv-window */
-            readonly same_weights: number;
-            /** @description Number of accesses compared */
-            readonly accesses: number;
-            /** @description Number of differing accesses by cause */
-            readonly differing: {
-                /** @description Another row of a weight, for example of the token embedding */
-                readonly token: number;
-                /** @description Other cells of a cache, or a tensor whose size depends on the number of cells */
-                readonly "kv-window": number;
-                /** @description Other routed experts */
-                readonly experts: number;
-                /** @description Other ops */
-                readonly graph: number;
-                /** @description A step was cancelled */
-                readonly unfinished: number;
-            };
-            readonly first_differences: readonly {
-                /** @enum {unknown} */
-                readonly cause: "token" | "kv-window" | "experts" | "graph" | "unfinished";
-                readonly step: number;
-                /** @description The step that it was compared with */
-                readonly before: number;
-                readonly op: number;
-                readonly tensor_name: string;
-            }[];
-        };
-        readonly AccessPattern: {
-            /** @constant */
-            readonly version: 1;
-            readonly session: string;
-            readonly model_files: readonly {
-                readonly path: string;
-                readonly size: components["schemas"]["Bytes"];
-                readonly header_hash: string;
-            }[];
-            readonly prediction: {
-                /** @description `right` divided by `reads` */
-                readonly accuracy: number;
-                /** @description Steps that the order was learned from */
-                readonly steps_learned: number;
-                /** @description Steps whose reads were predicted */
-                readonly steps_tried: number;
-                /** @description Reads in the predicted steps */
-                readonly reads: number;
-                /** @description Reads that were predicted correctly */
-                readonly right: number;
-                readonly bytes: components["schemas"]["Bytes"];
-                readonly right_bytes: components["schemas"]["Bytes"];
-            };
-            readonly determinism: components["schemas"]["Determinism"];
-            readonly per_token_pattern: readonly {
-                readonly tensor_name: string;
-                /** @enum {unknown} */
-                readonly kind: "fixed" | "routed" | "row";
-                /** @description The op of the graph of a token that reads it */
-                readonly op: number;
-                readonly file_index: number;
-                readonly file_offset: components["schemas"]["Bytes"];
-                /** @description parts x part_bytes */
-                readonly size_bytes: components["schemas"]["Bytes"];
-                readonly parts: number;
-                readonly part_bytes: components["schemas"]["Bytes"];
-                readonly tensor_bytes: components["schemas"]["Bytes"];
-                readonly layer_id: number | null;
-                readonly component: components["schemas"]["Component"];
             }[];
         };
         /** @enum {string} */
@@ -3526,34 +3027,216 @@ export interface components {
                 readonly estimated_gain: number | null;
             }[];
         };
+        /**
+         * @description Described in docs/heat.md. op_kind: the ops of one operation_type; op: the ops whose outputs have the same name; kernel: the ops that the same implementation ran, unknown if that was not recorded; head: the attention heads of each layer; type: the type of the tensor; file, buffer: byte offsets; all: a single row
+         * @enum {string}
+         */
+        readonly Axis: "time" | "step" | "token" | "layer" | "component" | "op_kind" | "op" | "kernel" | "phase" | "tensor" | "source" | "type" | "expert" | "head" | "file" | "buffer" | "all";
+        /**
+         * @description Every axis except time, step and token
+         * @enum {string}
+         */
+        readonly PlaceAxis: "layer" | "component" | "op_kind" | "op" | "kernel" | "phase" | "tensor" | "source" | "type" | "expert" | "head" | "file" | "buffer" | "all";
+        /**
+         * @description Every axis except bytes and time
+         * @enum {string}
+         */
+        readonly RowAxis: "step" | "token" | "layer" | "component" | "op_kind" | "op" | "kernel" | "phase" | "tensor" | "source" | "type" | "expert" | "head" | "all";
+        /**
+         * @description bytes: bytes read and written. accesses: reads and writes. executions: executed ops. time: duration of the ops in ns. faults: major page faults, which waited for the disk
+         * @enum {string}
+         */
+        readonly TraceValue: "bytes" | "bytes_read" | "bytes_written" | "accesses" | "reads" | "writes" | "executions" | "time" | "faults";
+        readonly AccessPattern: {
+            /** @description Of the format */
+            readonly version: number;
+            readonly session: string;
+            readonly model_files: readonly {
+                readonly path: string;
+                readonly size: number;
+                readonly header_hash: string;
+            }[];
+            readonly prediction: {
+                /** @description `right` divided by `reads` */
+                readonly accuracy: number;
+                /** @description Steps that the order was learned from */
+                readonly steps_learned: number;
+                /** @description Steps whose reads were predicted */
+                readonly steps_tried: number;
+                /** @description Reads in the predicted steps */
+                readonly reads: number;
+                /** @description Reads that were predicted correctly */
+                readonly right: number;
+                readonly bytes: number;
+                readonly right_bytes: number;
+            };
+            readonly determinism: components["schemas"]["Determinism"];
+            /** @description Empty if no generated token with accesses was recorded */
+            readonly per_token_pattern: readonly {
+                readonly tensor_name: string;
+                /** @enum {unknown} */
+                readonly kind: "fixed" | "routed" | "row";
+                /** @description The op of the graph of a token that reads it */
+                readonly op: number;
+                readonly file_index: number;
+                readonly file_offset: number;
+                /** @description Parts x part_bytes */
+                readonly size_bytes: number;
+                readonly parts: number;
+                readonly part_bytes: number;
+                readonly tensor_bytes: number;
+                readonly layer_id: components["schemas"]["Layer"];
+                readonly component: components["schemas"]["Component"];
+            }[];
+        };
+        readonly Breakdown: {
+            readonly by: components["schemas"]["RowAxis"];
+            /** @description Number of rows in the whole list */
+            readonly total: number;
+            readonly rows: readonly components["schemas"]["BreakdownRow"][];
+            /** @description Sums of all rows */
+            readonly sums: components["schemas"]["BreakdownRow"];
+            /** @description Accesses with the memory source disk */
+            readonly disk: components["schemas"]["TraceSums"];
+            /** @description Accesses with any other memory source */
+            readonly buffer: components["schemas"]["TraceSums"];
+            /** @description Number of damaged steps, which no sum includes */
+            readonly damaged_steps: number;
+            /** @description Number of steps that clean=true leaves out of all values; 0 without it */
+            readonly left_out_steps: number;
+        };
+        readonly BreakdownRow: {
+            readonly name: string;
+            readonly all: components["schemas"]["TraceSums"];
+            readonly prompt: components["schemas"]["TraceSums"];
+            readonly generate: components["schemas"]["TraceSums"];
+            /** @description Time of the row in one step; only with step_times=true, and only if the row has time in a normal step */
+            readonly step_ns?: {
+                readonly p5: number;
+                readonly median: number;
+                readonly p95: number;
+                /** @description Number of normal steps in which the row has time */
+                readonly steps: number;
+            };
+        };
+        readonly CacheLayouts: {
+            /** @description Requests served, by policy, with this number of slots in each layer. pinned: the experts requested most in the first half; belady: the optimum, which knows all requests */
+            readonly layers: {
+                readonly lru: number;
+                readonly lfu: number;
+                readonly pinned: number;
+                readonly belady: number;
+            };
+            /** @description With as many slots as all layers together in one pool */
+            readonly pool: {
+                readonly lru: number;
+                readonly lfu: number;
+                readonly pinned: number;
+                readonly belady: number;
+            };
+        };
+        readonly ComparedFigures: {
+            readonly accesses: number | null;
+            readonly bytes_read: number | null;
+            readonly bytes_written: number | null;
+            readonly executions: number | null;
+            readonly time_ns: number | null;
+        };
+        readonly ComparedSums: {
+            /** @description Null: the left side has no such row */
+            readonly left: components["schemas"]["ComparedFigures"] | null;
+            /** @description Null: the right side has no such row */
+            readonly right: components["schemas"]["ComparedFigures"] | null;
+            /** @description Right minus left */
+            readonly difference: components["schemas"]["ComparedFigures"] | null;
+            /** @description Right divided by left; a null: left is 0 */
+            readonly ratio: components["schemas"]["ComparedFigures"] | null;
+        };
+        readonly Compression: {
+            readonly total: components["schemas"]["CompressionSum"];
+            /** @description The quantization mix, sorted by size, largest first */
+            readonly types: readonly {
+                readonly type: string;
+                readonly tensors: number;
+                readonly elements: number;
+                readonly bytes: number;
+                readonly bits_per_weight: number;
+                /** @description Size as F16 divided by the actual size */
+                readonly ratio_f16: number;
+                /** @description Size as F32 divided by the actual size */
+                readonly ratio_f32: number;
+            }[];
+            readonly layers: readonly {
+                readonly layer: components["schemas"]["Layer"];
+                readonly tensors: number;
+                readonly elements: number;
+                readonly bytes: number;
+                readonly bits_per_weight: number;
+                /** @description Size as F16 divided by the actual size */
+                readonly ratio_f16: number;
+                /** @description Size as F32 divided by the actual size */
+                readonly ratio_f32: number;
+            }[];
+            readonly components: readonly {
+                readonly component: components["schemas"]["Component"];
+                readonly tensors: number;
+                readonly elements: number;
+                readonly bytes: number;
+                readonly bits_per_weight: number;
+                /** @description Size as F16 divided by the actual size */
+                readonly ratio_f16: number;
+                /** @description Size as F32 divided by the actual size */
+                readonly ratio_f32: number;
+            }[];
+            readonly weights: readonly {
+                readonly name: string;
+                readonly type: string;
+                readonly layer: components["schemas"]["Layer"];
+                readonly component: components["schemas"]["Component"];
+                readonly elements: number;
+                readonly bytes: number;
+                readonly bits_per_weight: number;
+                readonly ratio_f16: number;
+                readonly ratio_f32: number;
+            }[];
+        };
+        readonly CompressionSum: {
+            readonly tensors: number;
+            readonly elements: number;
+            readonly bytes: number;
+            readonly bits_per_weight: number;
+            /** @description Size as F16 divided by the actual size */
+            readonly ratio_f16: number;
+            /** @description Size as F32 divided by the actual size */
+            readonly ratio_f32: number;
+        };
         readonly Conditions: {
             /** @description Of the whole session; null: the conditions were not recorded */
-            readonly verdict: null | components["schemas"]["Verdict"];
+            readonly verdict: components["schemas"]["Verdict"] | null;
             /** @description The verdict with its evidence and what to do, in one line */
             readonly text: string;
-            /** @description Number of steps by their own verdict */
+            /** @description Number of steps by their own verdict; unknown: without recorded conditions */
             readonly steps: {
                 readonly clean: number;
                 readonly contended: number;
                 readonly throttled: number;
                 readonly disk: number;
-                /** @description Without recorded conditions */
                 readonly unknown: number;
             };
-            /** @description Share of the time of the evaluating threads that they were on a processor; this and the following are of the steps that were not learned, if there are any */
+            /** @description Share of the time of the evaluating threads that they were on a processor; this and the following are of the steps that were not learned, if there are any; null: not recorded */
             readonly cpu_percent: number | null;
-            /** @description Share that they waited for a processor */
+            /** @description Share that they waited for a processor; null: not recorded */
             readonly cpu_wait_percent: number | null;
-            /** @description Share that a CPU limit stopped them */
+            /** @description Share that a CPU limit stopped them; null: not recorded */
             readonly throttled_percent: number | null;
-            /** @description Share that they did none of these in steps with major page faults */
+            /** @description Share that they did none of these in steps with major page faults; null: not recorded */
             readonly blocked_percent: number | null;
             /** @description What the process read from disks during the steps; null: nothing, or it was not recorded */
             readonly disk: null | {
-                readonly read_bytes: components["schemas"]["Bytes"];
+                readonly read_bytes: number;
                 /** @description Bytes of the mapped model files that the session used, each counted once */
-                readonly mapped_bytes: components["schemas"]["Bytes"];
-                /** @description read_bytes / mapped_bytes: how often each of these bytes was read; null: no mapped weights */
+                readonly mapped_bytes: number;
+                /** @description Read_bytes / mapped_bytes: how often each of these bytes was read; null: no mapped weights */
                 readonly reread_factor: number | null;
                 readonly major_faults: number;
                 /** @description What the kernel read (readahead) per page that was waited for; null: no page faults */
@@ -3599,9 +3282,199 @@ export interface components {
                     /** @description With clean=true: disturbed steps that would be normal */
                     readonly left_out_steps: number;
                     /** @description Durations of the normal steps, nearest rank; null: there are none */
-                    readonly step_ns: null | components["schemas"]["Spread"];
+                    readonly step_ns: components["schemas"]["Spread"] | null;
                 };
             };
+        };
+        readonly Determinism: {
+            /** @description Number of pairs of consecutive generated tokens */
+            readonly pairs: number;
+            /** @description Number of pairs that do not differ */
+            readonly identical: number;
+            /** @description Number of pairs that do not differ, or differ only by the causes token and kv-window */
+            readonly same_weights: number;
+            /** @description Number of accesses compared */
+            readonly accesses: number;
+            /** @description Number of differing accesses by cause. token: another row of a weight, for example of the token embedding; kv-window: other cells of a cache, or a tensor whose size depends on the number of cells; experts: other routed experts; graph: other ops; unfinished: a step was cancelled */
+            readonly differing: {
+                readonly token: number;
+                readonly "kv-window": number;
+                readonly experts: number;
+                readonly graph: number;
+                readonly unfinished: number;
+            };
+            /** @description The first difference of each cause */
+            readonly first_differences: readonly {
+                /** @enum {unknown} */
+                readonly cause: "token" | "kv-window" | "experts" | "graph" | "unfinished";
+                readonly step: number;
+                /** @description The step that it was compared with */
+                readonly before: number;
+                readonly op: number;
+                readonly tensor_name: string;
+            }[];
+        };
+        readonly ExpertCaches: {
+            /** @description Number of routers; 0: the session has no choices */
+            readonly routers: number;
+            /** @description Number of experts of a router; the most of all routers */
+            readonly experts: number;
+            readonly tokens: number;
+            /** @description Tokens of the second half */
+            readonly counted_tokens: number;
+            /** @description Experts chosen, summed over tokens and routers */
+            readonly requests: number;
+            /** @description Requests of the second half */
+            readonly counted: number;
+            /** @description The same with the tokens in random order */
+            readonly counted_control: number;
+            /** @description Requests of the second half of the tokens that a cache served */
+            readonly rows: readonly {
+                /** @description Slots per router */
+                readonly slots: number;
+                readonly recorded: components["schemas"]["CacheLayouts"];
+                /** @description With the tokens in random order */
+                readonly control: components["schemas"]["CacheLayouts"];
+            }[];
+        };
+        readonly ExpertCount: {
+            readonly expert: number;
+            /** @description Number of tokens that the expert was chosen for */
+            readonly choices: number;
+            /** @description Share of the choices of its router */
+            readonly share: number;
+            /** @description Number of times that the expert was the first choice */
+            readonly first: number;
+            /** @description Mean routing weight; null: not recorded */
+            readonly mean_score: number | null;
+            /** @description Only in the detail of a layer: tokens that the expert is chosen for more often than average, most significant first */
+            readonly tokens?: readonly {
+                readonly id: number;
+                readonly text: string;
+                /** @description Number of times that the expert was chosen for this token */
+                readonly choices: number;
+                /** @description Number of times that this token was routed */
+                readonly times: number;
+                /** @description How often the expert is chosen for this token (choices / times), divided by how often it is chosen for any token. Above 1: the expert prefers this token. Only tokens that were routed at least 5 times are listed */
+                readonly lift: number;
+                /** @description Lower limit of the interval that contains the lift with a confidence of 95 % */
+                readonly lift_low: number;
+                /** @description Upper limit of this interval */
+                readonly lift_high: number;
+            }[];
+        };
+        readonly ExpertTokens: {
+            /** @description Number of rows in the whole list */
+            readonly total: number;
+            readonly tokens: readonly components["schemas"]["TokenExperts"][];
+        };
+        readonly FileRange: {
+            /** @description Index of the file of a split model */
+            readonly model_file: number;
+            /** @description Start of the range in the file */
+            readonly file_offset: number;
+            /** @description Length of the range; 0: not in a file */
+            readonly file_bytes: number;
+        };
+        readonly HeadTable: {
+            /** @description Number of heads of the model */
+            readonly heads: number;
+            /** @description Number of key/value heads of the model */
+            readonly kv_heads: number;
+            /** @description One row per weight */
+            readonly weights: readonly components["schemas"]["HeadWeight"][];
+        };
+        readonly HeadWeight: {
+            readonly name: string;
+            readonly role: components["schemas"]["QkvType"];
+            readonly layer: components["schemas"]["Layer"];
+            /** @description Index of the file of a split model */
+            readonly model_file: number;
+            /** @description Start of the range in the file */
+            readonly file_offset: number;
+            /** @description Length of the range; 0: not in a file */
+            readonly file_bytes: number;
+            /** @description Bytes of one head; null: heads share quantization blocks or the whole weight */
+            readonly head_bytes: number | null;
+            /** @description Length of each contiguous range of a head; null: heads share quantization blocks or the whole weight */
+            readonly range_bytes: number | null;
+            /** @description Number of contiguous ranges per head: one per row for O, otherwise 1; null: heads share quantization blocks or the whole weight */
+            readonly ranges: number | null;
+            /** @description Distance between the starts of consecutive ranges; null: a head has one range */
+            readonly range_stride: number | null;
+            readonly reads: number;
+            readonly bytes_read: number;
+            readonly heads: readonly {
+                readonly head: number;
+                /** @description Start of the first range of the head in the file */
+                readonly file_offset: number;
+                readonly reads: number;
+                readonly bytes_read: number;
+            }[];
+        };
+        readonly HeatClass: {
+            readonly rows: number;
+            /** @description Size of the tensors; 0 if the rows are not tensors */
+            readonly size_bytes: number;
+            readonly sums: components["schemas"]["TraceSums"];
+            /** @description Sum of the medians of the rows, if they are ranked by time per step; else 0 */
+            readonly step_ns: number;
+        };
+        readonly HotCold: {
+            readonly by: components["schemas"]["RowAxis"];
+            readonly value: components["schemas"]["TraceValue"];
+            /** @description Of the tensors that are rows. With by=tensor and no condition on kind, source or name of tensors: weight; null: any */
+            readonly kind: components["schemas"]["TensorKind"] | null;
+            /** @description Sums by kind of the tensors that are not rows, if the rows are weights because no condition says otherwise */
+            readonly other_kinds: {
+                readonly [key: string]: components["schemas"]["TraceSums"];
+            };
+            /** @description Which equal values decided the value that rows are sorted by, and which groups of equal rows a limit would have divided; null: none */
+            readonly note: string | null;
+            /** @description The steps that the times per step are of. Rows that are ranked by time are ranked by their median; null: the rows have no times per step */
+            readonly times: null | {
+                readonly phase: components["schemas"]["Phase"];
+                /** @description Number of these steps */
+                readonly steps: number;
+                /** @description Steps that are left out: their graph was new */
+                readonly learned: number;
+                /** @description Steps that are left out: dropped, aborted, or not clean with clean=true */
+                readonly interrupted: number;
+                /** @description Steps that are left out: the first of the session */
+                readonly first: number;
+                /** @description Steps that are left out: their verdict is not clean */
+                readonly disturbed: number;
+                /** @description Of these steps; null: not recorded */
+                readonly verdict: components["schemas"]["Verdict"] | null;
+                /** @description The same as a sentence */
+                readonly text: string;
+            };
+            /** @description Number of rows in the whole list */
+            readonly total: number;
+            readonly classes: {
+                readonly hot: components["schemas"]["HeatClass"];
+                readonly warm: components["schemas"]["HeatClass"];
+                readonly cold: components["schemas"]["HeatClass"];
+            };
+            /** @description Number of steps that clean=true leaves out of all values; 0 without it */
+            readonly left_out_steps: number;
+            readonly rows: readonly {
+                readonly name: string;
+                readonly all: components["schemas"]["TraceSums"];
+                readonly prompt: components["schemas"]["TraceSums"];
+                readonly generate: components["schemas"]["TraceSums"];
+                /** @description Time of the row in one step; only with step_times=true, and only if the row has time in a normal step */
+                readonly step_ns?: {
+                    readonly p5: number;
+                    readonly median: number;
+                    readonly p95: number;
+                    /** @description Number of normal steps in which the row has time */
+                    readonly steps: number;
+                };
+                /** @enum {unknown} */
+                readonly heat: "hot" | "warm" | "cold";
+                readonly size_bytes: number;
+            }[];
         };
         readonly KvStep: {
             readonly step: number;
@@ -3609,19 +3482,367 @@ export interface components {
             readonly first_token: number;
             readonly n_tokens: number;
             /** @description Bytes of recurrent states read */
-            readonly state_read: components["schemas"]["Bytes"];
+            readonly state_read: number;
             /** @description Bytes of recurrent states written */
-            readonly state_written: components["schemas"]["Bytes"];
-            /** @description Layers that accessed a cache, with bytes */
+            readonly state_written: number;
+            /** @description Layers that accessed a cache */
             readonly layers: readonly {
                 readonly layer: components["schemas"]["Layer"];
                 /** @description Bytes read that this step wrote */
-                readonly fresh: components["schemas"]["Bytes"];
+                readonly fresh: number;
                 /** @description Bytes read that were last written by an earlier step */
-                readonly cached: components["schemas"]["Bytes"];
+                readonly cached: number;
                 /** @description Bytes read that no step of this session wrote: padding, or a reused prefix */
-                readonly other: components["schemas"]["Bytes"];
-                readonly written: components["schemas"]["Bytes"];
+                readonly other: number;
+                readonly written: number;
+            }[];
+        };
+        readonly KvSteps: {
+            /** @description Number of rows in the whole list */
+            readonly total: number;
+            readonly steps: readonly components["schemas"]["KvStep"][];
+        };
+        readonly Pinning: {
+            /** @description Bytes of all reads of weights */
+            readonly weight_bytes_read: number;
+            /** @description Bytes of the reads of slices; a slice is the part of one expert in one weight */
+            readonly expert_bytes_read: number;
+            /** @description Total size of the slices that were read */
+            readonly expert_bytes_distinct: number;
+            /** @description Bytes of the second half of the reads. For the `tried` fields, the slices to pin are those most read in the first half, and the saved bytes are counted in the second half */
+            readonly expert_bytes_tried: number;
+            readonly reads: number;
+            /** @description Number of slices */
+            readonly slices: number;
+            /** @description A slot holds all weights of one expert of one layer; ascending layers */
+            readonly slots: readonly {
+                readonly layer: components["schemas"]["Layer"];
+                readonly slot_bytes: number;
+            }[];
+            /** @description Cache size at which pinning saved most bytes compared with LRU in the second half; null: it never saved more */
+            readonly gain: null | {
+                readonly capacity_bytes: number;
+                /** @description Share of `expert_bytes_tried` */
+                readonly share: number;
+            };
+            readonly curve: readonly {
+                readonly capacity_bytes: number;
+                /** @description Number of whole slices that fit, most read first */
+                readonly slices: number;
+                /** @description Number of slots that fit, the same number in each layer */
+                readonly slots_per_layer: number;
+                /** @description Bytes served by an LRU cache */
+                readonly lru_saved: number;
+                /** @description Bytes served if the slices most read in all reads are pinned */
+                readonly pinned_saved: number;
+                /** @description Bytes served by the optimal policy (Belady) with knowledge of all reads */
+                readonly best_saved: number;
+                /** @description Bytes of the second half served by an LRU cache that has run since the first read */
+                readonly tried_lru_saved: number;
+                /** @description Bytes of the second half served if the most read slices of the first half are pinned */
+                readonly tried_pinned_saved: number;
+            }[];
+        };
+        readonly ReadCount: {
+            readonly reads: number;
+            readonly bytes: number;
+        };
+        readonly ReadOrder: {
+            /** @description Number of reads of the model files */
+            readonly reads: number;
+            /** @description Number of these reads that are sequential */
+            readonly sequential: number;
+            readonly bytes: number;
+            /** @description Bytes of the sequential reads */
+            readonly sequential_bytes: number;
+        };
+        readonly Residency: {
+            /** @description The step before which the snapshot was taken */
+            readonly step: number;
+            /** @description Since the start of the session */
+            readonly timestamp_ns: number;
+            /** @description The ranges in memory consist of units of about this size: those of which at least half was in memory */
+            readonly resident_unit_bytes: number;
+            /** @description Parts of the mapped tensors that were in memory, by file and offset */
+            readonly resident_ranges: readonly components["schemas"]["FileRange"][];
+            /** @description The weights of the graphs of the session, by file and offset */
+            readonly tensors: readonly {
+                readonly tensor_name: string;
+                /** @description Index of the file of a split model */
+                readonly model_file: number;
+                /** @description Start of the range in the file */
+                readonly file_offset: number;
+                /** @description Length of the range; 0: not in a file */
+                readonly file_bytes: number;
+                /** @description False: the tensor was copied when the model was loaded */
+                readonly mapped: boolean;
+                /** @description In memory, as exact as the units; null: not mapped */
+                readonly resident_bytes: number | null;
+            }[];
+        };
+        readonly Reuse: {
+            /**
+             * @description Unit of the cache
+             * @enum {unknown}
+             */
+            readonly grain: "tensor" | "part";
+            /** @description Number of distinct items read */
+            readonly items: number;
+            readonly reads: number;
+            readonly bytes_read: number;
+            /** @description Total size of the distinct items. A cache of this size serves every read except the first read of each item */
+            readonly distinct_bytes: number;
+            /** @description First reads, which no cache can save */
+            readonly first: components["schemas"]["ReadCount"];
+            /** @description Histogram of reuse distances. The reuse distance of a read is the total size of the distinct items read since the previous read of the same item, including the item itself */
+            readonly distances: readonly {
+                readonly from_bytes: number;
+                readonly to_bytes: number;
+                readonly reads: number;
+                readonly bytes: number;
+            }[];
+            /** @description What caches of these sizes save */
+            readonly curve: readonly {
+                readonly capacity_bytes: number;
+                readonly lru: components["schemas"]["SavedReads"];
+                /** @description Optimal policy with knowledge of future reads; upper limit for any cache */
+                readonly belady: components["schemas"]["SavedReads"];
+                /** @description The most read items stay in the cache */
+                readonly pin: components["schemas"]["SavedReads"];
+            }[];
+        };
+        readonly Router: {
+            readonly layer: components["schemas"]["Layer"];
+            /** @description Index of the router in its layer, from 0; few layers have two */
+            readonly router: number;
+            /** @description Number of experts to choose from */
+            readonly experts: number;
+            /** @description Number of experts chosen per token */
+            readonly per_token: number;
+            /** @description Number of routed tokens */
+            readonly tokens: number;
+            /** @description Number of choices: one for each expert chosen for a token */
+            readonly choices: number;
+            /** @description Entropy of the distribution of choices, in bits; 0: always the same expert, log2(experts): uniform */
+            readonly entropy_bits: number;
+            /** @description Gini coefficient of the choices per expert; 0: uniform */
+            readonly gini: number;
+            /** @description Share of the experts that were chosen at least once */
+            readonly coverage: number;
+            /** @description How many of the most used experts have at least 90, 95 and 99 % of the choices */
+            readonly experts_for_percent: {
+                readonly 90: number;
+                readonly 95: number;
+                readonly 99: number;
+            };
+            /** @description Number of choices for tokens whose preceding token in the session was also routed by this router */
+            readonly followed: number;
+            /** @description Share of the choices counted in `followed` whose expert was not chosen for the preceding token; null: `followed` is 0 */
+            readonly turnover: number | null;
+            /** @description Experts chosen at least once, sorted by number */
+            readonly used: readonly components["schemas"]["ExpertCount"][];
+        };
+        readonly RouterDetail: {
+            readonly layer: components["schemas"]["Layer"];
+            /** @description Index of the router in its layer, from 0; few layers have two */
+            readonly router: number;
+            /** @description Number of experts to choose from */
+            readonly experts: number;
+            /** @description Number of experts chosen per token */
+            readonly per_token: number;
+            /** @description Number of routed tokens */
+            readonly tokens: number;
+            /** @description Number of choices: one for each expert chosen for a token */
+            readonly choices: number;
+            /** @description Entropy of the distribution of choices, in bits; 0: always the same expert, log2(experts): uniform */
+            readonly entropy_bits: number;
+            /** @description Gini coefficient of the choices per expert; 0: uniform */
+            readonly gini: number;
+            /** @description Share of the experts that were chosen at least once */
+            readonly coverage: number;
+            /** @description How many of the most used experts have at least 90, 95 and 99 % of the choices */
+            readonly experts_for_percent: {
+                readonly 90: number;
+                readonly 95: number;
+                readonly 99: number;
+            };
+            /** @description Number of choices for tokens whose preceding token in the session was also routed by this router */
+            readonly followed: number;
+            /** @description Share of the choices counted in `followed` whose expert was not chosen for the preceding token; null: `followed` is 0 */
+            readonly turnover: number | null;
+            /** @description Experts chosen at least once, sorted by number */
+            readonly used: readonly components["schemas"]["ExpertCount"][];
+            /** @description Pairs of experts chosen for the same token, most frequent first */
+            readonly pairs: readonly {
+                readonly a: number;
+                readonly b: number;
+                /** @description Number of tokens */
+                readonly together: number;
+                /** @description Observed frequency divided by the frequency expected for independent choices */
+                readonly lift: number;
+            }[];
+        };
+        readonly Routers: {
+            /** @description One row per router, sorted by layer; empty for a model without experts */
+            readonly routers: readonly components["schemas"]["Router"][];
+            /** @description Over the routers: how many of the most used experts have at least 90, 95 and 99 % of the choices; empty without routers */
+            readonly experts_for_percent: {
+                readonly [key: string]: {
+                    readonly least: number;
+                    readonly median: number;
+                    readonly most: number;
+                };
+            };
+        };
+        readonly SavedReads: {
+            /** @description Reads served completely from the cache */
+            readonly reads_saved: number;
+            /** @description Bytes served from the cache, including those of partially served reads */
+            readonly bytes_saved: number;
+        };
+        readonly Sequentiality: {
+            /** @description Maximum distance from the end of a read to the start of the next, sequential one */
+            readonly gap: number;
+            readonly sums: components["schemas"]["ReadOrder"];
+            /** @description By layer of the op */
+            readonly layers: readonly {
+                readonly layer: components["schemas"]["Layer"];
+                /** @description Number of reads of the model files */
+                readonly reads: number;
+                /** @description Number of these reads that are sequential */
+                readonly sequential: number;
+                readonly bytes: number;
+                /** @description Bytes of the sequential reads */
+                readonly sequential_bytes: number;
+            }[];
+            /** @description Number of steps that clean=true leaves out of all values; 0 without it */
+            readonly left_out_steps: number;
+            /** @description Number of rows in the whole list */
+            readonly total: number;
+            /** @description Steps with at least one read */
+            readonly steps: readonly {
+                readonly step: number;
+                readonly first_token: number;
+                /** @description Number of tokens that the step evaluated */
+                readonly tokens: number;
+                /** @description Number of reads of the model files */
+                readonly reads: number;
+                /** @description Number of these reads that are sequential */
+                readonly sequential: number;
+                readonly bytes: number;
+                /** @description Bytes of the sequential reads */
+                readonly sequential_bytes: number;
+            }[];
+        };
+        readonly Spread: {
+            readonly p5: number;
+            readonly median: number;
+            readonly p95: number;
+        };
+        readonly TokenExperts: {
+            /** @description Index of the token in the session */
+            readonly token: number;
+            readonly id: number;
+            readonly text: string;
+            readonly experts: readonly {
+                readonly expert: number;
+                /** @description Number of routers that chose it */
+                readonly routers: number;
+                /** @description Sum of the routing weights */
+                readonly score: number;
+            }[];
+        };
+        readonly Totals: {
+            /** @description Of everything that passes the filter */
+            readonly total: components["schemas"]["TraceSums"];
+            /** @description By the type of the tensor that owns the bytes, largest first */
+            readonly types: readonly components["schemas"]["TotalsRow"][];
+            /** @description By the kernel that ran the op; unknown: not recorded. An access counts for the kernel of its op */
+            readonly kernels: readonly components["schemas"]["TotalsRow"][];
+            /** @description By the ggml buffer of the tensor that owns the bytes */
+            readonly buffers: readonly components["schemas"]["TotalsRow"][];
+            /** @description Number of damaged steps, which no sum includes */
+            readonly damaged_steps: number;
+            /** @description Number of steps that clean=true leaves out of all values; 0 without it */
+            readonly left_out_steps: number;
+        };
+        readonly TotalsRow: {
+            readonly name: string;
+            readonly bytes_read: number;
+            readonly bytes_written: number;
+            readonly reads: number;
+            readonly writes: number;
+            /** @description Number of executed ops */
+            readonly executions: number;
+            /** @description Duration of the ops */
+            readonly time_ns: number;
+            /** @description Major page faults */
+            readonly faults: number;
+            /** @description Bytes read and written per second; null: no times were recorded */
+            readonly bytes_per_second: number | null;
+        };
+        readonly TraceSums: {
+            readonly bytes_read: number;
+            readonly bytes_written: number;
+            readonly reads: number;
+            readonly writes: number;
+            /** @description Number of executed ops */
+            readonly executions: number;
+            /** @description Duration of the ops */
+            readonly time_ns: number;
+            /** @description Major page faults */
+            readonly faults: number;
+            /** @description Bytes read and written per second; null: no times were recorded */
+            readonly bytes_per_second: number | null;
+        };
+        readonly Validation: {
+            /** @description No check failed */
+            readonly passed: boolean;
+            /** @description Valid; NOT valid; or what the recorder counted as lost, for example: valid, times of 77 steps missing */
+            readonly verdict: string;
+            readonly checks: readonly {
+                /**
+                 * @description Hyper_parameters: each layer of each step did the work that the metadata of the model lets expect. offsets_by_name_and_address: weights that were located by name and by address have the same file offset in both ways. The other checks: see `summary`
+                 * @enum {unknown}
+                 */
+                readonly check: "file" | "losses" | "steps" | "ops" | "op_times" | "tokens" | "token_ids" | "positions" | "cache_cells" | "layers" | "hyper_parameters" | "file_ranges" | "offsets_by_name_and_address" | "experts";
+                /**
+                 * @description Incomplete: data is missing, which the recorder counted; what is recorded is valid. not_applicable: the session has no data for this check
+                 * @enum {unknown}
+                 */
+                readonly verdict: "passed" | "incomplete" | "failed" | "not_applicable";
+                /** @description Number of items checked */
+                readonly items_checked: number;
+                /** @description Number of items that failed the check */
+                readonly wrong: number;
+                /** @description What the items are, for example: steps, in order */
+                readonly summary: string;
+                /** @description The first errors found, at most 10 */
+                readonly evidence: readonly string[];
+            }[];
+        };
+        readonly WithinComparison: {
+            /** @description Token, step or layer */
+            readonly of: components["schemas"]["RowAxis"];
+            readonly left: number;
+            readonly right: number;
+            readonly sums: components["schemas"]["ComparedSums"];
+            /** @description Number of damaged steps, which no sum includes */
+            readonly damaged_steps: number;
+            /** @description Number of steps that clean=true leaves out of all values; 0 without it */
+            readonly left_out_steps: number;
+            /** @description Number of rows in the whole list */
+            readonly total: number;
+            readonly rows: readonly {
+                readonly name: string;
+                /** @description Null: the left side has no such row */
+                readonly left: components["schemas"]["ComparedFigures"] | null;
+                /** @description Null: the right side has no such row */
+                readonly right: components["schemas"]["ComparedFigures"] | null;
+                /** @description Right minus left */
+                readonly difference: components["schemas"]["ComparedFigures"] | null;
+                /** @description Right divided by left; a null: left is 0 */
+                readonly ratio: components["schemas"]["ComparedFigures"] | null;
             }[];
         };
     };
@@ -3653,34 +3874,8 @@ export interface components {
         readonly model: string;
         /** @description Template number, from 1 */
         readonly template: number;
-        /** @description Only steps of this phase */
-        readonly only_phase: components["schemas"]["Phase"];
-        /** @description First token to include */
-        readonly from_token: number;
-        /** @description End of the token range, exclusive */
-        readonly to_token: number;
-        /** @description First step to include */
-        readonly from_step: number;
-        /** @description End of the step range, exclusive */
-        readonly to_step: number;
-        /** @description Start of the time range, in nanoseconds since the start of the session */
-        readonly from_ns: number;
-        /** @description End of the time range, exclusive */
-        readonly to_ns: number;
-        /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
-        readonly layers: string;
-        /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
-        readonly clean: boolean;
-        /** @description Add the median and the spread of the time in one step to each row (step_ns), of generated steps unless phase selects others. Takes longer, because it reads the times of all ops. Not for by=step and by=token */
-        readonly step_times: boolean;
-        /** @description Component of the op */
-        readonly op_component: components["schemas"]["Component"];
-        /** @description Implementation that ran the op (docs/conditions.md) */
-        readonly op_kernel: components["schemas"]["Kernel"];
         /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
         readonly op_name: string;
-        /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
-        readonly tensor_name: string;
         /** @description Kind of the tensor */
         readonly tensor_kind: components["schemas"]["TensorKind"];
         readonly value: components["schemas"]["TraceValue"];
@@ -3715,6 +3910,36 @@ export interface components {
         readonly from: number;
         /** @description Maximum number of rows in the page */
         readonly limit: number;
+        /** @description Only steps of this phase */
+        readonly filter_phase: components["schemas"]["Phase"];
+        /** @description Start of the range of tokens */
+        readonly filter_from_token: number;
+        /** @description End of the range of tokens, exclusive */
+        readonly filter_to_token: number;
+        /** @description Start of the range of steps */
+        readonly filter_from_step: number;
+        /** @description End of the range of steps, exclusive */
+        readonly filter_to_step: number;
+        /** @description Start of the range of times, in nanoseconds since the start of the session */
+        readonly filter_from_ns: number;
+        /** @description End of the range of times, in nanoseconds since the start of the session, exclusive */
+        readonly filter_to_ns: number;
+        /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
+        readonly filter_layers: string;
+        /** @description Component of the op */
+        readonly filter_component: components["schemas"]["Component"];
+        /** @description Implementation that ran the op (docs/conditions.md) */
+        readonly filter_kernel: components["schemas"]["Kernel"];
+        /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
+        readonly filter_op: string;
+        /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
+        readonly filter_tensor: string;
+        /** @description Kind of the tensor */
+        readonly filter_kind: components["schemas"]["TensorKind"];
+        /** @description Memory source of the tensor */
+        readonly filter_source: components["schemas"]["Source"];
+        /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+        readonly filter_clean: boolean;
     };
     requestBodies: never;
     headers: never;
@@ -4699,36 +4924,6 @@ export interface operations {
             readonly 503: components["responses"]["Busy"];
         };
     };
-    readonly residency: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path: {
-                /** @description Session id */
-                readonly id: components["parameters"]["id"];
-                /** @description Step number, from 0 */
-                readonly step: components["parameters"]["step"];
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description The snapshot */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Residency"];
-                };
-            };
-            readonly 400: components["responses"]["Problem"];
-            readonly 401: components["responses"]["Problem"];
-            readonly 404: components["responses"]["Problem"];
-            readonly 500: components["responses"]["Problem"];
-            readonly 503: components["responses"]["Busy"];
-        };
-    };
     readonly ops: {
         readonly parameters: {
             readonly query?: {
@@ -4973,35 +5168,35 @@ export interface operations {
                 /** @description json: at most 8,388,608 cells (width times height); columns: the binary format of api/raster_format.md, without this limit */
                 readonly format?: components["parameters"]["picture_format"];
                 /** @description Only steps of this phase */
-                readonly phase?: components["parameters"]["only_phase"];
-                /** @description First token to include */
-                readonly from_token?: components["parameters"]["from_token"];
-                /** @description End of the token range, exclusive */
-                readonly to_token?: components["parameters"]["to_token"];
-                /** @description First step to include */
-                readonly from_step?: components["parameters"]["from_step"];
-                /** @description End of the step range, exclusive */
-                readonly to_step?: components["parameters"]["to_step"];
-                /** @description Start of the time range, in nanoseconds since the start of the session */
-                readonly from_ns?: components["parameters"]["from_ns"];
-                /** @description End of the time range, exclusive */
-                readonly to_ns?: components["parameters"]["to_ns"];
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Start of the range of tokens */
+                readonly from_token?: components["parameters"]["filter_from_token"];
+                /** @description End of the range of tokens, exclusive */
+                readonly to_token?: components["parameters"]["filter_to_token"];
+                /** @description Start of the range of steps */
+                readonly from_step?: components["parameters"]["filter_from_step"];
+                /** @description End of the range of steps, exclusive */
+                readonly to_step?: components["parameters"]["filter_to_step"];
+                /** @description Start of the range of times, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["filter_from_ns"];
+                /** @description End of the range of times, in nanoseconds since the start of the session, exclusive */
+                readonly to_ns?: components["parameters"]["filter_to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
-                readonly layers?: components["parameters"]["layers"];
+                readonly layers?: components["parameters"]["filter_layers"];
                 /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
-                readonly clean?: components["parameters"]["clean"];
+                readonly clean?: components["parameters"]["filter_clean"];
                 /** @description Component of the op */
-                readonly component?: components["parameters"]["op_component"];
+                readonly component?: components["parameters"]["filter_component"];
                 /** @description Implementation that ran the op (docs/conditions.md) */
-                readonly kernel?: components["parameters"]["op_kernel"];
+                readonly kernel?: components["parameters"]["filter_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
-                readonly op?: components["parameters"]["op_name"];
+                readonly op?: components["parameters"]["filter_op"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
-                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly tensor?: components["parameters"]["filter_tensor"];
                 /** @description Kind of the tensor */
-                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly kind?: components["parameters"]["filter_kind"];
                 /** @description Memory source of the tensor */
-                readonly source?: components["parameters"]["source"];
+                readonly source?: components["parameters"]["filter_source"];
             };
             readonly header?: never;
             readonly path: {
@@ -5044,35 +5239,35 @@ export interface operations {
                 /** @description json: at most 8,388,608 cells (width times height); columns: the binary format of api/raster_format.md, without this limit */
                 readonly format?: components["parameters"]["picture_format"];
                 /** @description Only steps of this phase */
-                readonly phase?: components["parameters"]["only_phase"];
-                /** @description First token to include */
-                readonly from_token?: components["parameters"]["from_token"];
-                /** @description End of the token range, exclusive */
-                readonly to_token?: components["parameters"]["to_token"];
-                /** @description First step to include */
-                readonly from_step?: components["parameters"]["from_step"];
-                /** @description End of the step range, exclusive */
-                readonly to_step?: components["parameters"]["to_step"];
-                /** @description Start of the time range, in nanoseconds since the start of the session */
-                readonly from_ns?: components["parameters"]["from_ns"];
-                /** @description End of the time range, exclusive */
-                readonly to_ns?: components["parameters"]["to_ns"];
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Start of the range of tokens */
+                readonly from_token?: components["parameters"]["filter_from_token"];
+                /** @description End of the range of tokens, exclusive */
+                readonly to_token?: components["parameters"]["filter_to_token"];
+                /** @description Start of the range of steps */
+                readonly from_step?: components["parameters"]["filter_from_step"];
+                /** @description End of the range of steps, exclusive */
+                readonly to_step?: components["parameters"]["filter_to_step"];
+                /** @description Start of the range of times, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["filter_from_ns"];
+                /** @description End of the range of times, in nanoseconds since the start of the session, exclusive */
+                readonly to_ns?: components["parameters"]["filter_to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
-                readonly layers?: components["parameters"]["layers"];
+                readonly layers?: components["parameters"]["filter_layers"];
                 /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
-                readonly clean?: components["parameters"]["clean"];
+                readonly clean?: components["parameters"]["filter_clean"];
                 /** @description Component of the op */
-                readonly component?: components["parameters"]["op_component"];
+                readonly component?: components["parameters"]["filter_component"];
                 /** @description Implementation that ran the op (docs/conditions.md) */
-                readonly kernel?: components["parameters"]["op_kernel"];
+                readonly kernel?: components["parameters"]["filter_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
-                readonly op?: components["parameters"]["op_name"];
+                readonly op?: components["parameters"]["filter_op"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
-                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly tensor?: components["parameters"]["filter_tensor"];
                 /** @description Kind of the tensor */
-                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly kind?: components["parameters"]["filter_kind"];
                 /** @description Memory source of the tensor */
-                readonly source?: components["parameters"]["source"];
+                readonly source?: components["parameters"]["filter_source"];
             };
             readonly header?: never;
             readonly path: {
@@ -5116,35 +5311,35 @@ export interface operations {
                 /** @description json: at most 8,388,608 cells (width times height); columns: the binary format of api/raster_format.md, without this limit */
                 readonly format?: components["parameters"]["picture_format"];
                 /** @description Only steps of this phase */
-                readonly phase?: components["parameters"]["only_phase"];
-                /** @description First token to include */
-                readonly from_token?: components["parameters"]["from_token"];
-                /** @description End of the token range, exclusive */
-                readonly to_token?: components["parameters"]["to_token"];
-                /** @description First step to include */
-                readonly from_step?: components["parameters"]["from_step"];
-                /** @description End of the step range, exclusive */
-                readonly to_step?: components["parameters"]["to_step"];
-                /** @description Start of the time range, in nanoseconds since the start of the session */
-                readonly from_ns?: components["parameters"]["from_ns"];
-                /** @description End of the time range, exclusive */
-                readonly to_ns?: components["parameters"]["to_ns"];
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Start of the range of tokens */
+                readonly from_token?: components["parameters"]["filter_from_token"];
+                /** @description End of the range of tokens, exclusive */
+                readonly to_token?: components["parameters"]["filter_to_token"];
+                /** @description Start of the range of steps */
+                readonly from_step?: components["parameters"]["filter_from_step"];
+                /** @description End of the range of steps, exclusive */
+                readonly to_step?: components["parameters"]["filter_to_step"];
+                /** @description Start of the range of times, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["filter_from_ns"];
+                /** @description End of the range of times, in nanoseconds since the start of the session, exclusive */
+                readonly to_ns?: components["parameters"]["filter_to_ns"];
                 /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
-                readonly layers?: components["parameters"]["layers"];
+                readonly layers?: components["parameters"]["filter_layers"];
                 /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
-                readonly clean?: components["parameters"]["clean"];
+                readonly clean?: components["parameters"]["filter_clean"];
                 /** @description Component of the op */
-                readonly component?: components["parameters"]["op_component"];
+                readonly component?: components["parameters"]["filter_component"];
                 /** @description Implementation that ran the op (docs/conditions.md) */
-                readonly kernel?: components["parameters"]["op_kernel"];
+                readonly kernel?: components["parameters"]["filter_kernel"];
                 /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
-                readonly op?: components["parameters"]["op_name"];
+                readonly op?: components["parameters"]["filter_op"];
                 /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
-                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly tensor?: components["parameters"]["filter_tensor"];
                 /** @description Kind of the tensor */
-                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly kind?: components["parameters"]["filter_kind"];
                 /** @description Memory source of the tensor */
-                readonly source?: components["parameters"]["source"];
+                readonly source?: components["parameters"]["filter_source"];
             };
             readonly header?: never;
             readonly path: {
@@ -5163,211 +5358,6 @@ export interface operations {
                 content: {
                     readonly "application/json": components["schemas"]["Raster"];
                     readonly "application/vnd.tensor-trace.columns": string;
-                };
-            };
-            readonly 400: components["responses"]["Problem"];
-            readonly 401: components["responses"]["Problem"];
-            readonly 404: components["responses"]["Problem"];
-            readonly 500: components["responses"]["Problem"];
-            readonly 503: components["responses"]["Busy"];
-        };
-    };
-    readonly breakdown: {
-        readonly parameters: {
-            readonly query?: {
-                readonly by?: components["schemas"]["RowAxis"];
-                /** @description A leading - sorts in descending order. Default: the order of the axis, such as layer numbers */
-                readonly sort?: "bytes" | "-bytes" | "bytes_read" | "-bytes_read" | "bytes_written" | "-bytes_written" | "accesses" | "-accesses" | "reads" | "-reads" | "writes" | "-writes" | "executions" | "-executions" | "time" | "-time" | "faults" | "-faults";
-                /** @description Only steps of this phase */
-                readonly phase?: components["parameters"]["only_phase"];
-                /** @description First token to include */
-                readonly from_token?: components["parameters"]["from_token"];
-                /** @description End of the token range, exclusive */
-                readonly to_token?: components["parameters"]["to_token"];
-                /** @description First step to include */
-                readonly from_step?: components["parameters"]["from_step"];
-                /** @description End of the step range, exclusive */
-                readonly to_step?: components["parameters"]["to_step"];
-                /** @description Start of the time range, in nanoseconds since the start of the session */
-                readonly from_ns?: components["parameters"]["from_ns"];
-                /** @description End of the time range, exclusive */
-                readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
-                readonly layers?: components["parameters"]["layers"];
-                /** @description Add the median and the spread of the time in one step to each row (step_ns), of generated steps unless phase selects others. Takes longer, because it reads the times of all ops. Not for by=step and by=token */
-                readonly step_times?: components["parameters"]["step_times"];
-                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
-                readonly clean?: components["parameters"]["clean"];
-                /** @description Component of the op */
-                readonly component?: components["parameters"]["op_component"];
-                /** @description Implementation that ran the op (docs/conditions.md) */
-                readonly kernel?: components["parameters"]["op_kernel"];
-                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
-                readonly op?: components["parameters"]["op_name"];
-                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
-                readonly tensor?: components["parameters"]["tensor_name"];
-                /** @description Kind of the tensor */
-                readonly kind?: components["parameters"]["tensor_kind"];
-                /** @description Memory source of the tensor */
-                readonly source?: components["parameters"]["source"];
-                /** @description Index of the first row of the page */
-                readonly from?: components["parameters"]["from"];
-                /** @description Maximum number of rows in the page */
-                readonly limit?: components["parameters"]["limit"];
-            };
-            readonly header?: never;
-            readonly path: {
-                /** @description Session id */
-                readonly id: components["parameters"]["id"];
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Rows and their totals */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Breakdown"];
-                };
-            };
-            readonly 400: components["responses"]["Problem"];
-            readonly 401: components["responses"]["Problem"];
-            readonly 404: components["responses"]["Problem"];
-            readonly 500: components["responses"]["Problem"];
-            readonly 503: components["responses"]["Busy"];
-        };
-    };
-    readonly hot: {
-        readonly parameters: {
-            readonly query?: {
-                readonly by?: components["schemas"]["RowAxis"];
-                /** @description Value that the rows are sorted by. Without it: accesses, unless more than half of the rows have equally many; then bytes; if these are equal, too, time */
-                readonly value?: components["schemas"]["TraceValue"];
-                /** @description Percentage of the rows that are hot, from the highest value down. Rows with equal values that the limit would divide are warm */
-                readonly hot_percent?: number;
-                /** @description Percentage of the rows that are cold, from the lowest value up. By default each percentage is at most what the other leaves; together they must be at most 100 */
-                readonly cold_percent?: number;
-                /** @description Only steps of this phase */
-                readonly phase?: components["parameters"]["only_phase"];
-                /** @description First token to include */
-                readonly from_token?: components["parameters"]["from_token"];
-                /** @description End of the token range, exclusive */
-                readonly to_token?: components["parameters"]["to_token"];
-                /** @description First step to include */
-                readonly from_step?: components["parameters"]["from_step"];
-                /** @description End of the step range, exclusive */
-                readonly to_step?: components["parameters"]["to_step"];
-                /** @description Start of the time range, in nanoseconds since the start of the session */
-                readonly from_ns?: components["parameters"]["from_ns"];
-                /** @description End of the time range, exclusive */
-                readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
-                readonly layers?: components["parameters"]["layers"];
-                /** @description Add the median and the spread of the time in one step to each row (step_ns), of generated steps unless phase selects others. Takes longer, because it reads the times of all ops. Not for by=step and by=token */
-                readonly step_times?: components["parameters"]["step_times"];
-                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
-                readonly clean?: components["parameters"]["clean"];
-                /** @description Component of the op */
-                readonly component?: components["parameters"]["op_component"];
-                /** @description Implementation that ran the op (docs/conditions.md) */
-                readonly kernel?: components["parameters"]["op_kernel"];
-                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
-                readonly op?: components["parameters"]["op_name"];
-                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
-                readonly tensor?: components["parameters"]["tensor_name"];
-                /** @description Kind of the tensor */
-                readonly kind?: components["parameters"]["tensor_kind"];
-                /** @description Memory source of the tensor */
-                readonly source?: components["parameters"]["source"];
-                /** @description Index of the first row of the page */
-                readonly from?: components["parameters"]["from"];
-                /** @description Maximum number of rows in the page */
-                readonly limit?: components["parameters"]["limit"];
-            };
-            readonly header?: never;
-            readonly path: {
-                /** @description Session id */
-                readonly id: components["parameters"]["id"];
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Rows and their totals */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["HotCold"];
-                };
-            };
-            readonly 400: components["responses"]["Problem"];
-            readonly 401: components["responses"]["Problem"];
-            readonly 404: components["responses"]["Problem"];
-            readonly 500: components["responses"]["Problem"];
-            readonly 503: components["responses"]["Busy"];
-        };
-    };
-    readonly sequentiality: {
-        readonly parameters: {
-            readonly query?: {
-                /** @description A read is sequential if it starts at most this many bytes after the end of the previous read */
-                readonly gap?: number;
-                /** @description Only steps of this phase */
-                readonly phase?: components["parameters"]["only_phase"];
-                /** @description First token to include */
-                readonly from_token?: components["parameters"]["from_token"];
-                /** @description End of the token range, exclusive */
-                readonly to_token?: components["parameters"]["to_token"];
-                /** @description First step to include */
-                readonly from_step?: components["parameters"]["from_step"];
-                /** @description End of the step range, exclusive */
-                readonly to_step?: components["parameters"]["to_step"];
-                /** @description Start of the time range, in nanoseconds since the start of the session */
-                readonly from_ns?: components["parameters"]["from_ns"];
-                /** @description End of the time range, exclusive */
-                readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
-                readonly layers?: components["parameters"]["layers"];
-                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
-                readonly clean?: components["parameters"]["clean"];
-                /** @description Component of the op */
-                readonly component?: components["parameters"]["op_component"];
-                /** @description Implementation that ran the op (docs/conditions.md) */
-                readonly kernel?: components["parameters"]["op_kernel"];
-                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
-                readonly op?: components["parameters"]["op_name"];
-                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
-                readonly tensor?: components["parameters"]["tensor_name"];
-                /** @description Kind of the tensor */
-                readonly kind?: components["parameters"]["tensor_kind"];
-                /** @description Memory source of the tensor */
-                readonly source?: components["parameters"]["source"];
-                /** @description Index of the first row of the page */
-                readonly from?: components["parameters"]["from"];
-                /** @description Maximum number of rows in the page */
-                readonly limit?: components["parameters"]["limit"];
-            };
-            readonly header?: never;
-            readonly path: {
-                /** @description Session id */
-                readonly id: components["parameters"]["id"];
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Rows and their totals */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Sequentiality"];
                 };
             };
             readonly 400: components["responses"]["Problem"];
@@ -5432,80 +5422,6 @@ export interface operations {
             readonly 400: components["responses"]["Problem"];
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
-            readonly 503: components["responses"]["Busy"];
-        };
-    };
-    readonly comparisonWithin: {
-        readonly parameters: {
-            readonly query?: {
-                /** @description Tokens to compare: left_token and right_token. A token of a prompt has an equal share of its step */
-                readonly left_token?: number;
-                readonly right_token?: number;
-                /** @description Steps to compare: left_step and right_step */
-                readonly left_step?: number;
-                readonly right_step?: number;
-                /** @description Layers to compare: left_layer and right_layer */
-                readonly left_layer?: number;
-                readonly right_layer?: number;
-                /** @description Rows are sorted by the difference of this value, largest first */
-                readonly value?: components["schemas"]["TraceValue"];
-                /** @description Only steps of this phase */
-                readonly phase?: components["parameters"]["only_phase"];
-                /** @description First token to include */
-                readonly from_token?: components["parameters"]["from_token"];
-                /** @description End of the token range, exclusive */
-                readonly to_token?: components["parameters"]["to_token"];
-                /** @description First step to include */
-                readonly from_step?: components["parameters"]["from_step"];
-                /** @description End of the step range, exclusive */
-                readonly to_step?: components["parameters"]["to_step"];
-                /** @description Start of the time range, in nanoseconds since the start of the session */
-                readonly from_ns?: components["parameters"]["from_ns"];
-                /** @description End of the time range, exclusive */
-                readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
-                readonly layers?: components["parameters"]["layers"];
-                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
-                readonly clean?: components["parameters"]["clean"];
-                /** @description Component of the op */
-                readonly component?: components["parameters"]["op_component"];
-                /** @description Implementation that ran the op (docs/conditions.md) */
-                readonly kernel?: components["parameters"]["op_kernel"];
-                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
-                readonly op?: components["parameters"]["op_name"];
-                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
-                readonly tensor?: components["parameters"]["tensor_name"];
-                /** @description Kind of the tensor */
-                readonly kind?: components["parameters"]["tensor_kind"];
-                /** @description Memory source of the tensor */
-                readonly source?: components["parameters"]["source"];
-                /** @description Index of the first row of the page */
-                readonly from?: components["parameters"]["from"];
-                /** @description Maximum number of rows in the page */
-                readonly limit?: components["parameters"]["limit"];
-            };
-            readonly header?: never;
-            readonly path: {
-                /** @description Session id */
-                readonly id: components["parameters"]["id"];
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description The totals of both sides, and the rows with the largest difference first */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["WithinComparison"];
-                };
-            };
-            readonly 400: components["responses"]["Problem"];
-            readonly 401: components["responses"]["Problem"];
-            readonly 404: components["responses"]["Problem"];
-            readonly 500: components["responses"]["Problem"];
             readonly 503: components["responses"]["Busy"];
         };
     };
@@ -5653,6 +5569,180 @@ export interface operations {
             readonly 503: components["responses"]["Busy"];
         };
     };
+    readonly findings: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Findings and advice */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Findings"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
+        };
+    };
+    readonly breakdown: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description What each row shows */
+                readonly by?: components["schemas"]["RowAxis"];
+                /** @description A leading - sorts in descending order. Without it: the order of the axis, such as layer numbers */
+                readonly sort?: "bytes" | "-bytes" | "bytes_read" | "-bytes_read" | "bytes_written" | "-bytes_written" | "accesses" | "-accesses" | "reads" | "-reads" | "writes" | "-writes" | "executions" | "-executions" | "time" | "-time" | "faults" | "-faults";
+                /** @description Add the median and the spread of the time in one step to each row (step_ns), of generated steps unless phase selects others. Takes longer, because it reads the times of all ops. Not for by=step and by=token */
+                readonly step_times?: boolean;
+                /** @description Index of the first row of the page */
+                readonly from?: number;
+                /** @description Maximum number of rows in the page */
+                readonly limit?: number;
+                /** @description Only steps of this phase */
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Start of the range of tokens */
+                readonly from_token?: components["parameters"]["filter_from_token"];
+                /** @description End of the range of tokens, exclusive */
+                readonly to_token?: components["parameters"]["filter_to_token"];
+                /** @description Start of the range of steps */
+                readonly from_step?: components["parameters"]["filter_from_step"];
+                /** @description End of the range of steps, exclusive */
+                readonly to_step?: components["parameters"]["filter_to_step"];
+                /** @description Start of the range of times, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["filter_from_ns"];
+                /** @description End of the range of times, in nanoseconds since the start of the session, exclusive */
+                readonly to_ns?: components["parameters"]["filter_to_ns"];
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
+                readonly layers?: components["parameters"]["filter_layers"];
+                /** @description Component of the op */
+                readonly component?: components["parameters"]["filter_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["filter_kernel"];
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
+                readonly op?: components["parameters"]["filter_op"];
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
+                readonly tensor?: components["parameters"]["filter_tensor"];
+                /** @description Kind of the tensor */
+                readonly kind?: components["parameters"]["filter_kind"];
+                /** @description Memory source of the tensor */
+                readonly source?: components["parameters"]["filter_source"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["filter_clean"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Rows and their totals */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Breakdown"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
+        };
+    };
+    readonly comparisonWithin: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description The left side; with the parameter of the right side */
+                readonly left_token?: number;
+                /** @description The right side */
+                readonly right_token?: number;
+                /** @description The left side; with the parameter of the right side */
+                readonly left_step?: number;
+                /** @description The right side */
+                readonly right_step?: number;
+                /** @description The left side; with the parameter of the right side */
+                readonly left_layer?: number;
+                /** @description The right side */
+                readonly right_layer?: number;
+                /** @description The rows are sorted by the difference of it */
+                readonly value?: components["schemas"]["TraceValue"];
+                /** @description Index of the first row of the page */
+                readonly from?: number;
+                /** @description Maximum number of rows in the page */
+                readonly limit?: number;
+                /** @description Only steps of this phase */
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Start of the range of tokens */
+                readonly from_token?: components["parameters"]["filter_from_token"];
+                /** @description End of the range of tokens, exclusive */
+                readonly to_token?: components["parameters"]["filter_to_token"];
+                /** @description Start of the range of steps */
+                readonly from_step?: components["parameters"]["filter_from_step"];
+                /** @description End of the range of steps, exclusive */
+                readonly to_step?: components["parameters"]["filter_to_step"];
+                /** @description Start of the range of times, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["filter_from_ns"];
+                /** @description End of the range of times, in nanoseconds since the start of the session, exclusive */
+                readonly to_ns?: components["parameters"]["filter_to_ns"];
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
+                readonly layers?: components["parameters"]["filter_layers"];
+                /** @description Component of the op */
+                readonly component?: components["parameters"]["filter_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["filter_kernel"];
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
+                readonly op?: components["parameters"]["filter_op"];
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
+                readonly tensor?: components["parameters"]["filter_tensor"];
+                /** @description Kind of the tensor */
+                readonly kind?: components["parameters"]["filter_kind"];
+                /** @description Memory source of the tensor */
+                readonly source?: components["parameters"]["filter_source"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["filter_clean"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description One page of tensors, and the sums of both sides */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["WithinComparison"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
+        };
+    };
     readonly compression: {
         readonly parameters: {
             readonly query?: never;
@@ -5665,7 +5755,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Totals, and one entry per weight */
+            /** @description Totals, and one row per weight */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -5681,10 +5771,11 @@ export interface operations {
             readonly 503: components["responses"]["Busy"];
         };
     };
-    readonly experts: {
+    readonly conditions: {
         readonly parameters: {
             readonly query?: {
-                readonly phase?: components["schemas"]["Phase"];
+                /** @description Leave steps whose verdict is not clean out of the spread */
+                readonly clean?: boolean;
             };
             readonly header?: never;
             readonly path: {
@@ -5695,23 +5786,13 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description One entry per router, sorted by layer; empty for a model without experts */
+            /** @description Verdict and spread */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
                 content: {
-                    readonly "application/json": {
-                        readonly routers: readonly components["schemas"]["Router"][];
-                        /** @description Over the routers: how many of the most used experts have at least 90, 95 and 99 % of the choices; empty without routers */
-                        readonly experts_for_percent: {
-                            readonly [key: string]: {
-                                readonly least: number;
-                                readonly median: number;
-                                readonly most: number;
-                            };
-                        };
-                    };
+                    readonly "application/json": components["schemas"]["Conditions"];
                 };
             };
             readonly 400: components["responses"]["Problem"];
@@ -5721,53 +5802,9 @@ export interface operations {
             readonly 503: components["responses"]["Busy"];
         };
     };
-    readonly expertLayer: {
+    readonly determinism: {
         readonly parameters: {
-            readonly query?: {
-                /** @description Index of the router in the layer, for layers with two routers */
-                readonly router?: number;
-                readonly phase?: components["schemas"]["Phase"];
-                /** @description Maximum number of expert pairs */
-                readonly pairs?: number;
-                /** @description Maximum number of tokens per expert */
-                readonly tokens?: number;
-            };
-            readonly header?: never;
-            readonly path: {
-                /** @description Session id */
-                readonly id: components["parameters"]["id"];
-                readonly layer: components["parameters"]["layer_in_path"];
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description The router */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["RouterDetail"];
-                };
-            };
-            readonly 400: components["responses"]["Problem"];
-            readonly 401: components["responses"]["Problem"];
-            readonly 404: components["responses"]["Problem"];
-            readonly 500: components["responses"]["Problem"];
-            readonly 503: components["responses"]["Busy"];
-        };
-    };
-    readonly expertTokens: {
-        readonly parameters: {
-            readonly query?: {
-                /** @description A layer number, or outside (alias none) for entries that belong to no layer */
-                readonly layer?: components["parameters"]["layer"];
-                /** @description Index of the first row of the page */
-                readonly from?: components["parameters"]["from"];
-                /** @description Maximum number of rows in the page */
-                readonly limit?: components["parameters"]["limit"];
-            };
+            readonly query?: never;
             readonly header?: never;
             readonly path: {
                 /** @description Session id */
@@ -5777,47 +5814,13 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description One page of tokens */
+            /** @description Counts by cause, and the first difference of each cause */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
                 content: {
-                    readonly "application/json": {
-                        readonly total: components["schemas"]["Total"];
-                        readonly tokens: readonly components["schemas"]["TokenExperts"][];
-                    };
-                };
-            };
-            readonly 400: components["responses"]["Problem"];
-            readonly 401: components["responses"]["Problem"];
-            readonly 404: components["responses"]["Problem"];
-            readonly 500: components["responses"]["Problem"];
-            readonly 503: components["responses"]["Busy"];
-        };
-    };
-    readonly expertPinning: {
-        readonly parameters: {
-            readonly query?: {
-                /** @description Cache size in bytes. Default: 10 %, 20 %, ... 100 % of the distinct bytes of the experts read */
-                readonly capacity?: number;
-            };
-            readonly header?: never;
-            readonly path: {
-                /** @description Session id */
-                readonly id: components["parameters"]["id"];
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Bytes saved by a cache of each size */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Pinning"];
+                    readonly "application/json": components["schemas"]["Determinism"];
                 };
             };
             readonly 400: components["responses"]["Problem"];
@@ -5860,6 +5863,142 @@ export interface operations {
             readonly 503: components["responses"]["Busy"];
         };
     };
+    readonly expertLayer: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Index of the router in the layer, for layers with two routers */
+                readonly router?: number;
+                /** @description Only steps of this phase */
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Maximum number of expert pairs */
+                readonly pairs?: number;
+                /** @description Maximum number of tokens per expert */
+                readonly tokens?: number;
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+                /** @description Layer number, from 0 */
+                readonly layer: number;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The router */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["RouterDetail"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
+        };
+    };
+    readonly expertPinning: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Cache size in bytes. Default: 10 %, 20 %, ... 100 % of the distinct bytes of the experts read */
+                readonly capacity?: number;
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Bytes saved by a cache of each size */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Pinning"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
+        };
+    };
+    readonly expertTokens: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description A layer number, or outside (alias none) for routers of no layer */
+                readonly layer?: number | ("outside" | "none");
+                /** @description Index of the first row of the page */
+                readonly from?: number;
+                /** @description Maximum number of rows in the page */
+                readonly limit?: number;
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description One page of tokens */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["ExpertTokens"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
+        };
+    };
+    readonly experts: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Only steps of this phase */
+                readonly phase?: components["parameters"]["filter_phase"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description One row per router, sorted by layer; empty for a model without experts */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Routers"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
+        };
+    };
     readonly heads: {
         readonly parameters: {
             readonly query?: never;
@@ -5872,19 +6011,13 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description One entry per weight */
+            /** @description One row per weight */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
                 content: {
-                    readonly "application/json": {
-                        /** @description Number of heads of the model */
-                        readonly heads: number;
-                        /** @description Number of key/value heads of the model */
-                        readonly kv_heads: number;
-                        readonly weights: readonly components["schemas"]["HeadWeight"][];
-                    };
+                    readonly "application/json": components["schemas"]["HeadTable"];
                 };
             };
             readonly 400: components["responses"]["Problem"];
@@ -5894,11 +6027,53 @@ export interface operations {
             readonly 503: components["responses"]["Busy"];
         };
     };
-    readonly conditions: {
+    readonly hot: {
         readonly parameters: {
             readonly query?: {
-                /** @description Leave steps whose verdict is not clean out of the spread */
-                readonly clean?: boolean;
+                /** @description What each row shows */
+                readonly by?: components["schemas"]["RowAxis"];
+                /** @description Value that the rows are sorted by. Without it: accesses, unless more than half of the rows have equally many; then bytes; if these are equal, too, time */
+                readonly value?: components["schemas"]["TraceValue"];
+                /** @description Percentage of the rows that are hot, from the highest value down. Rows with equal values that the limit would divide are warm */
+                readonly hot_percent?: number;
+                /** @description Percentage of the rows that are cold, from the lowest value up. By default each percentage is at most what the other leaves; together they must be at most 100 */
+                readonly cold_percent?: number;
+                /** @description Add the median and the spread of the time in one step to each row (step_ns), of generated steps unless phase selects others. Takes longer, because it reads the times of all ops. Not for by=step and by=token */
+                readonly step_times?: boolean;
+                /** @description Index of the first row of the page */
+                readonly from?: number;
+                /** @description Maximum number of rows in the page */
+                readonly limit?: number;
+                /** @description Only steps of this phase */
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Start of the range of tokens */
+                readonly from_token?: components["parameters"]["filter_from_token"];
+                /** @description End of the range of tokens, exclusive */
+                readonly to_token?: components["parameters"]["filter_to_token"];
+                /** @description Start of the range of steps */
+                readonly from_step?: components["parameters"]["filter_from_step"];
+                /** @description End of the range of steps, exclusive */
+                readonly to_step?: components["parameters"]["filter_to_step"];
+                /** @description Start of the range of times, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["filter_from_ns"];
+                /** @description End of the range of times, in nanoseconds since the start of the session, exclusive */
+                readonly to_ns?: components["parameters"]["filter_to_ns"];
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
+                readonly layers?: components["parameters"]["filter_layers"];
+                /** @description Component of the op */
+                readonly component?: components["parameters"]["filter_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["filter_kernel"];
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
+                readonly op?: components["parameters"]["filter_op"];
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
+                readonly tensor?: components["parameters"]["filter_tensor"];
+                /** @description Kind of the tensor */
+                readonly kind?: components["parameters"]["filter_kind"];
+                /** @description Memory source of the tensor */
+                readonly source?: components["parameters"]["filter_source"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["filter_clean"];
             };
             readonly header?: never;
             readonly path: {
@@ -5909,41 +6084,13 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Verdict and spread */
+            /** @description Rows and their totals */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
                 content: {
-                    readonly "application/json": components["schemas"]["Conditions"];
-                };
-            };
-            readonly 400: components["responses"]["Problem"];
-            readonly 401: components["responses"]["Problem"];
-            readonly 404: components["responses"]["Problem"];
-            readonly 500: components["responses"]["Problem"];
-            readonly 503: components["responses"]["Busy"];
-        };
-    };
-    readonly findings: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path: {
-                /** @description Session id */
-                readonly id: components["parameters"]["id"];
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Findings and advice */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Findings"];
+                    readonly "application/json": components["schemas"]["HotCold"];
                 };
             };
             readonly 400: components["responses"]["Problem"];
@@ -5957,9 +6104,9 @@ export interface operations {
         readonly parameters: {
             readonly query?: {
                 /** @description Index of the first row of the page */
-                readonly from?: components["parameters"]["from"];
+                readonly from?: number;
                 /** @description Maximum number of rows in the page */
-                readonly limit?: components["parameters"]["limit"];
+                readonly limit?: number;
             };
             readonly header?: never;
             readonly path: {
@@ -5976,10 +6123,65 @@ export interface operations {
                     readonly [name: string]: unknown;
                 };
                 content: {
-                    readonly "application/json": {
-                        readonly total: components["schemas"]["Total"];
-                        readonly steps: readonly components["schemas"]["KvStep"][];
-                    };
+                    readonly "application/json": components["schemas"]["KvSteps"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
+        };
+    };
+    readonly pattern: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The format is described in docs/access-pattern.md */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["AccessPattern"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+            readonly 503: components["responses"]["Busy"];
+        };
+    };
+    readonly residency: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Session id */
+                readonly id: components["parameters"]["id"];
+                /** @description Step number, from 0 */
+                readonly step: number;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The last snapshot at or before this step, taken just before its step */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Residency"];
                 };
             };
             readonly 400: components["responses"]["Problem"];
@@ -5993,8 +6195,8 @@ export interface operations {
         readonly parameters: {
             readonly query?: {
                 /** @description Unit to cache. part: parts that are read separately, such as experts; tensor: whole tensors */
-                readonly grain?: "part" | "tensor";
-                /** @description Cache sizes in bytes, comma-separated, at most 100. Default: 10 %, 20 %, ... 100 % of the distinct bytes read */
+                readonly grain?: "tensor" | "part";
+                /** @description Cache sizes in bytes. Default: 10 %, 20 %, ... 100 % of the distinct bytes read */
                 readonly sizes?: string;
             };
             readonly header?: never;
@@ -6022,9 +6224,46 @@ export interface operations {
             readonly 503: components["responses"]["Busy"];
         };
     };
-    readonly pattern: {
+    readonly sequentiality: {
         readonly parameters: {
-            readonly query?: never;
+            readonly query?: {
+                /** @description A read is sequential if it starts at most this many bytes after the end of the previous read */
+                readonly gap?: number;
+                /** @description Index of the first row of the page */
+                readonly from?: number;
+                /** @description Maximum number of rows in the page */
+                readonly limit?: number;
+                /** @description Only steps of this phase */
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Start of the range of tokens */
+                readonly from_token?: components["parameters"]["filter_from_token"];
+                /** @description End of the range of tokens, exclusive */
+                readonly to_token?: components["parameters"]["filter_to_token"];
+                /** @description Start of the range of steps */
+                readonly from_step?: components["parameters"]["filter_from_step"];
+                /** @description End of the range of steps, exclusive */
+                readonly to_step?: components["parameters"]["filter_to_step"];
+                /** @description Start of the range of times, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["filter_from_ns"];
+                /** @description End of the range of times, in nanoseconds since the start of the session, exclusive */
+                readonly to_ns?: components["parameters"]["filter_to_ns"];
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
+                readonly layers?: components["parameters"]["filter_layers"];
+                /** @description Component of the op */
+                readonly component?: components["parameters"]["filter_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["filter_kernel"];
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
+                readonly op?: components["parameters"]["filter_op"];
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
+                readonly tensor?: components["parameters"]["filter_tensor"];
+                /** @description Kind of the tensor */
+                readonly kind?: components["parameters"]["filter_kind"];
+                /** @description Memory source of the tensor */
+                readonly source?: components["parameters"]["filter_source"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["filter_clean"];
+            };
             readonly header?: never;
             readonly path: {
                 /** @description Session id */
@@ -6034,13 +6273,13 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description The format is described in docs/access-pattern.md. per_token_pattern is empty if no generated token with accesses was recorded */
+            /** @description Rows and their totals */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
                 content: {
-                    readonly "application/json": components["schemas"]["AccessPattern"];
+                    readonly "application/json": components["schemas"]["Sequentiality"];
                 };
             };
             readonly 400: components["responses"]["Problem"];
@@ -6050,9 +6289,40 @@ export interface operations {
             readonly 503: components["responses"]["Busy"];
         };
     };
-    readonly determinism: {
+    readonly totals: {
         readonly parameters: {
-            readonly query?: never;
+            readonly query?: {
+                /** @description Only steps of this phase */
+                readonly phase?: components["parameters"]["filter_phase"];
+                /** @description Start of the range of tokens */
+                readonly from_token?: components["parameters"]["filter_from_token"];
+                /** @description End of the range of tokens, exclusive */
+                readonly to_token?: components["parameters"]["filter_to_token"];
+                /** @description Start of the range of steps */
+                readonly from_step?: components["parameters"]["filter_from_step"];
+                /** @description End of the range of steps, exclusive */
+                readonly to_step?: components["parameters"]["filter_to_step"];
+                /** @description Start of the range of times, in nanoseconds since the start of the session */
+                readonly from_ns?: components["parameters"]["filter_from_ns"];
+                /** @description End of the range of times, in nanoseconds since the start of the session, exclusive */
+                readonly to_ns?: components["parameters"]["filter_to_ns"];
+                /** @description Layers of the ops: all, or a comma-separated list of layer numbers, ranges (3-5 includes 5) and outside (ops that belong to no layer), for example 0,3-5,outside */
+                readonly layers?: components["parameters"]["filter_layers"];
+                /** @description Component of the op */
+                readonly component?: components["parameters"]["filter_component"];
+                /** @description Implementation that ran the op (docs/conditions.md) */
+                readonly kernel?: components["parameters"]["filter_kernel"];
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
+                readonly op?: components["parameters"]["filter_op"];
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
+                readonly tensor?: components["parameters"]["filter_tensor"];
+                /** @description Kind of the tensor */
+                readonly kind?: components["parameters"]["filter_kind"];
+                /** @description Memory source of the tensor */
+                readonly source?: components["parameters"]["filter_source"];
+                /** @description Leave steps whose verdict is not clean out (see /conditions), as if they had no accesses */
+                readonly clean?: components["parameters"]["filter_clean"];
+            };
             readonly header?: never;
             readonly path: {
                 /** @description Session id */
@@ -6062,13 +6332,13 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Counts by cause, and the first difference of each cause */
+            /** @description The sums of everything, and one list of rows for each */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
                 content: {
-                    readonly "application/json": components["schemas"]["Determinism"];
+                    readonly "application/json": components["schemas"]["Totals"];
                 };
             };
             readonly 400: components["responses"]["Problem"];

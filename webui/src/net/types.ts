@@ -101,7 +101,7 @@ export const models = object<{ folder?: string | null; models: readonly Model[] 
 export type Models = ReturnType<typeof models>;
 
 export const gguf = object<{ tensors: readonly GgufTensor[] }>({
-  tensors: list(object<GgufTensor>({ name: str, size: num, layer: nullable(num) })),
+  tensors: list(object<GgufTensor>({ name: str, file_bytes: num, layer: nullable(num) })),
 });
 
 export const memory = object<Memory>({
@@ -115,16 +115,20 @@ export const memory = object<Memory>({
   plan: object<Memory['plan']>({ budget_bytes: num }),
 });
 const residentRanges = list(
-  object<Residency['resident_ranges'][number]>({ file: num, file_offset: num, size_bytes: num }),
+  object<Residency['resident_ranges'][number]>({
+    model_file: num,
+    file_offset: num,
+    file_bytes: num,
+  }),
 );
 export const residency = object<Residency>({
   step: num,
   tensors: list(
     object<Residency['tensors'][number]>({
       tensor_name: str,
-      file: num,
+      model_file: num,
       file_offset: num,
-      size_bytes: num,
+      file_bytes: num,
       mapped: bool,
       resident_bytes: nullable(num),
     }),
@@ -135,9 +139,9 @@ export const memoryPlan = object<MemoryPlan>({
   tensors: list(
     object<MemoryPlan['tensors'][number]>({
       tensor_name: str,
-      file: num,
+      model_file: num,
       file_offset: num,
-      size_bytes: num,
+      file_bytes: num,
       mapped: bool,
       resident_bytes: nullable(num),
       pinned_bytes: num,
@@ -146,9 +150,9 @@ export const memoryPlan = object<MemoryPlan>({
   ),
   planned_ranges: list(
     object<MemoryPlan['planned_ranges'][number]>({
-      file: num,
+      model_file: num,
       file_offset: num,
-      size_bytes: num,
+      file_bytes: num,
       pinned: bool,
     }),
   ),

@@ -63,7 +63,8 @@ export function bandsOf(tensors: readonly Tensor[]): Bands {
 // Of a model of which only the files are known.
 export function bandsOfFiles(tensors: readonly GgufTensor[]): Bands {
   const layers = new Map<number | null, number>();
-  for (const { layer, size } of tensors) layers.set(layer, (layers.get(layer) ?? 0) + size);
+  for (const { layer, file_bytes: size } of tensors)
+    layers.set(layer, (layers.get(layer) ?? 0) + size);
   return bandsOfSizes(new Map([['file', layers]]));
 }
 

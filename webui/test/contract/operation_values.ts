@@ -19,10 +19,9 @@ const LAYERS = { layers: ['all', 'outside', '0', '1,0-1,outside'] };
 export const VALUES: Readonly<Record<string, ValuesByName>> = {
   accesses: { cursor: [], layer: [0, 'outside', 'none'] }, // cursors have a separate test
   ...Object.fromEntries(
-    ['heatmap', 'memoryMap', 'timeline', 'breakdown', 'hot', 'sequentiality'].map((id) => [
-      id,
-      LAYERS,
-    ]),
+    readContract()
+      .operations.filter(({ parameters }) => parameters.some(({ name }) => name === 'layers'))
+      .map(({ id }) => [id, LAYERS]),
   ),
   ...Object.fromEntries(
     ['tensors', 'ops', 'stepAccesses', 'expertTokens'].map((id) => [
@@ -64,8 +63,6 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
     ),
   },
   setMemory: { budget: ['off'] }, // a budget has a separate test, because it loads the model again
-  stepGraph: LAYERS,
-  templateGraph: LAYERS,
   reuse: { sizes: ['', '0', '1000,9007199254740991'] },
   query: {
     sql: ['SELECT 1', 'SELECT * FROM access', "SELECT 'ä' -- \u{1f600}"],

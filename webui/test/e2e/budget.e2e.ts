@@ -38,7 +38,7 @@ type PlannedRange = MemoryPlan['planned_ranges'][number];
 function largest(plan: MemoryPlan, pinned: boolean): PlannedRange {
   const [first] = plan.planned_ranges
     .filter((range) => range.pinned === pinned)
-    .sort((a, b) => b.size_bytes - a.size_bytes);
+    .sort((a, b) => b.file_bytes - a.file_bytes);
   if (!first) throw new Error('no range');
   return first;
 }
@@ -57,7 +57,7 @@ async function lanePoint(lane: number, range: PlannedRange): Promise<[number, nu
   const [track] = planeLayout(size, { x: axisOf('one', 'all', 1), tracks }, wholeCamera).tracks;
   if (!track) throw new Error('no track');
   const { x, w } = laneBox(track, lane);
-  const middle = range.file_offset + range.size_bytes / 2;
+  const middle = range.file_offset + range.file_bytes / 2;
   return [box.x + x + w / 2, box.y + yOf(track, middle)];
 }
 

@@ -66,7 +66,7 @@ async function weightsOf(of: PageFixture): Promise<{ file: number; repacked: num
   const file = bytes.get('disk') ?? 0;
   const repacked = bytes.get('repacked') ?? 0;
   const { tensors } = await of.rest<MemoryPlan>('models/small/memory/plan');
-  const total = tensors.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
+  const total = tensors.reduce((sum, { file_bytes }) => sum + file_bytes, 0);
   expect(total).toBe(file + repacked);
   return { file, repacked };
 }

@@ -174,7 +174,7 @@ function Slider(
 ) {
   const { budget, state, repacked, sampleNs } = props;
   const plan = budget.plan.value;
-  const total = plan?.tensors.reduce((sum, { size_bytes }) => sum + size_bytes, 0) ?? 0;
+  const total = plan?.tensors.reduce((sum, { file_bytes }) => sum + file_bytes, 0) ?? 0;
   const now = typeof state.budget === 'number' ? state.budget : state.plan.budget_bytes;
   const bytes = Math.min(total, budget.chosen.value ?? (now > 0 ? now : total));
   const curve = plan?.curve ?? [];

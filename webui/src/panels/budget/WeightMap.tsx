@@ -10,9 +10,9 @@ const MAP_COLUMNS = 120;
 export function WeightMap({ plan }: { plan: MemoryPlan | null }) {
   if (!plan || plan.tensors.length === 0) return null;
   const columns = mapColumns(plan.tensors, MAP_COLUMNS);
-  const sum = (of: 'pinned_bytes' | 'streamed_bytes' | 'resident_bytes' | 'size_bytes'): number =>
+  const sum = (of: 'pinned_bytes' | 'streamed_bytes' | 'resident_bytes' | 'file_bytes'): number =>
     plan.tensors.reduce((all, tensor) => all + (tensor[of] ?? 0), 0);
-  const total = sum('size_bytes');
+  const total = sum('file_bytes');
   const resident = plan.residency_known ? sum('resident_bytes') : null;
   return (
     <section class="budget-map" aria-label="Weights">

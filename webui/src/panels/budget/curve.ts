@@ -108,7 +108,7 @@ export interface MapColumn {
 
 // The tensors of all files in order, as `columns` columns of equal size in bytes.
 export function mapColumns(tensors: MemoryPlan['tensors'], columns: number): readonly MapColumn[] {
-  const total = tensors.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
+  const total = tensors.reduce((sum, { file_bytes }) => sum + file_bytes, 0);
   if (total === 0) return [];
   const width = total / columns;
   const out: {
@@ -128,7 +128,7 @@ export function mapColumns(tensors: MemoryPlan['tensors'], columns: number): rea
   }));
   let at = 0;
   for (const tensor of tensors) {
-    const { size_bytes: size } = tensor;
+    const { file_bytes: size } = tensor;
     const end = at + size;
     for (let i = Math.floor(at / width); i < columns && i * width < end; i += 1) {
       const column = out[i];

@@ -46,9 +46,9 @@ export function residencyTotals({ tensors, residency_known: known }: Weights): R
   const sum = (of: (tensor: Weights['tensors'][number]) => number): number =>
     tensors.reduce((all, tensor) => all + of(tensor), 0);
   return {
-    size: sum(({ mapped, size_bytes: size }) => (mapped ? size : 0)),
+    size: sum(({ mapped, file_bytes: size }) => (mapped ? size : 0)),
     resident: known ? sum(({ resident_bytes: bytes }) => bytes ?? 0) : null,
-    copied: sum(({ mapped, size_bytes: size }) => (mapped ? 0 : size)),
+    copied: sum(({ mapped, file_bytes: size }) => (mapped ? 0 : size)),
     pinned: sum(({ pinned_bytes: bytes }) => bytes),
     streamed: sum(({ streamed_bytes: bytes }) => bytes),
   };
@@ -57,11 +57,11 @@ export function residencyTotals({ tensors, residency_known: known }: Weights): R
 // `files`: where the files begin on the axis. The lane of the plan only if there is a plan.
 export function lanesOf(plan: Weights, files: readonly Section[]): readonly Lane[] {
   const part = (
-    one: { readonly file: number; readonly file_offset: number; readonly size_bytes: number },
+    one: { readonly model_file: number; readonly file_offset: number; readonly file_bytes: number },
     state: LaneState,
   ): LanePart => {
-    const from = (files[one.file]?.from ?? 0) + one.file_offset;
-    return { from, to: from + one.size_bytes, state };
+    const from = (files[one.model_file]?.from ?? 0) + one.file_offset;
+    return { from, to: from + one.file_bytes, state };
   };
   const planned = plan.planned_ranges.map((one) => part(one, one.pinned ? 'pinned' : 'streamed'));
   const copied = plan.tensors.filter(({ mapped }) => !mapped).map((one) => part(one, 'copied'));
@@ -82,7 +82,7 @@ export function residencyLines(
   const one = plan.tensors.find(({ tensor_name: name }) => name === tensor);
   if (!one) return [];
   const of = (bytes: number): string =>
-    bytes === one.size_bytes ? 'all' : `${formatBytes(bytes)} of ${formatBytes(one.size_bytes)}`;
+    bytes === one.file_bytes ? 'all' : `${formatBytes(bytes)} of ${formatBytes(one.file_bytes)}`;
   const planned = [
     ...(one.pinned_bytes > 0 ? [`${of(one.pinned_bytes)} ${STATE_NAMES.pinned}`] : []),
     ...(one.streamed_bytes > 0 ? [`${of(one.streamed_bytes)} ${STATE_NAMES.streamed}`] : []),

@@ -87,7 +87,9 @@ export function llamaLayer(layer: number, layers: number): LayerSubgraph {
       component: name.includes('ffn') ? 'ffn' : 'attention',
       role: '',
       category,
-      file: null,
+      model_file: null,
+      file_offset: null,
+      file_bytes: null,
     });
     for (const source of tail?.split(' ') ?? []) {
       const from = tensorOf.get(source);

@@ -26,9 +26,9 @@ const tensor = (
   resident: number | null,
 ) => ({
   tensor_name: name,
-  file: 0,
+  model_file: 0,
   file_offset: 0,
-  size_bytes: size,
+  file_bytes: size,
   mapped: true,
   resident_bytes: resident,
   pinned_bytes: pinned,

@@ -17,17 +17,17 @@ const KIB = 1024;
 // Two files: a 10 KiB tensor that is pinned in part, one that was copied, and one in the second file.
 const plan: MemoryPlan = {
   tensors: [
-    { tensor_name: 'a', file: 0, file_offset: 2 * KIB, size_bytes: 10 * KIB, mapped: true, resident_bytes: 6 * KIB, pinned_bytes: 4 * KIB, streamed_bytes: 6 * KIB },
-    { tensor_name: 'b', file: 0, file_offset: 12 * KIB, size_bytes: 4 * KIB, mapped: false, resident_bytes: null, pinned_bytes: 0, streamed_bytes: 0 },
-    { tensor_name: 'c', file: 1, file_offset: 0, size_bytes: 8 * KIB, mapped: true, resident_bytes: 8 * KIB, pinned_bytes: 0, streamed_bytes: 0 },
+    { tensor_name: 'a', model_file: 0, file_offset: 2 * KIB, file_bytes: 10 * KIB, mapped: true, resident_bytes: 6 * KIB, pinned_bytes: 4 * KIB, streamed_bytes: 6 * KIB },
+    { tensor_name: 'b', model_file: 0, file_offset: 12 * KIB, file_bytes: 4 * KIB, mapped: false, resident_bytes: null, pinned_bytes: 0, streamed_bytes: 0 },
+    { tensor_name: 'c', model_file: 1, file_offset: 0, file_bytes: 8 * KIB, mapped: true, resident_bytes: 8 * KIB, pinned_bytes: 0, streamed_bytes: 0 },
   ],
   planned_ranges: [
-    { file: 0, file_offset: 2 * KIB, size_bytes: 4 * KIB, pinned: true },
-    { file: 0, file_offset: 6 * KIB, size_bytes: 6 * KIB, pinned: false },
+    { model_file: 0, file_offset: 2 * KIB, file_bytes: 4 * KIB, pinned: true },
+    { model_file: 0, file_offset: 6 * KIB, file_bytes: 6 * KIB, pinned: false },
   ],
   resident_ranges: [
-    { file: 0, file_offset: 2 * KIB, size_bytes: 6 * KIB },
-    { file: 1, file_offset: 0, size_bytes: 8 * KIB },
+    { model_file: 0, file_offset: 2 * KIB, file_bytes: 6 * KIB },
+    { model_file: 1, file_offset: 0, file_bytes: 8 * KIB },
   ],
   resident_unit_bytes: 1,
   residency_known: true,

@@ -1,14 +1,11 @@
-// Heat maps, memory maps, timelines, breakdowns and read order as JSON. Rasters also as binary
-// columns (api/raster_format.md), which the web UI reads in place.
+// Heat maps, memory maps and timelines as JSON, or as binary columns (api/raster_format.md), which
+// the web UI reads in place.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "analysis/aggregate/breakdown.h"
 #include "analysis/aggregate/raster.h"
-#include "analysis/weights/sequentiality.h"
-#include "api/json/json.h"
 
 namespace tt {
 
@@ -18,11 +15,5 @@ std::string json_of(const Raster& raster);
 // Media type of the binary form, with cells as 32-bit floats.
 inline constexpr const char* kColumnsType = "application/vnd.tensor-trace.columns";
 std::string columns_of(const Raster& raster);
-
-// With the rows of the requested page.
-Json to_json(const TraceSums& sums);
-Json to_json(const Breakdown& breakdown);
-Json to_json(const HotCold& hot);
-Json to_json(const Sequentiality& order);
 
 }  // namespace tt

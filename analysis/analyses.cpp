@@ -1,0 +1,585 @@
+#include "analysis/analyses.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <ranges>
+#include <string>
+#include <utility>
+
+#include "analysis/aggregate/axis_words.h"
+#include "analysis/aggregate/breakdown.h"
+#include "analysis/attention/heads.h"
+#include "analysis/attention/kv_use.h"
+#include "analysis/common/session_layers.h"
+#include "analysis/experts/expert_cache.h"
+#include "analysis/experts/expert_pinning.h"
+#include "analysis/experts/experts.h"
+#include "analysis/index/session_index.h"
+#include "analysis/parameters/filter_parameters.h"
+#include "analysis/report/comparison.h"
+#include "analysis/tables/session_conditions.h"
+#include "analysis/tables/weight_residency.h"
+#include "analysis/weights/compression.h"
+#include "analysis/weights/pattern.h"
+#include "analysis/weights/reuse.h"
+#include "analysis/weights/sequentiality.h"
+
+namespace tt {
+
+namespace {
+
+using Cost = Analysis::Cost;
+
+// Completes a row: `run(reader, query, keep_going)` returns a result with declared fields, or an
+// error.
+template <class Query, class Run>
+Analysis on_session(Analysis row, const Parameters<Query>& parameters, Run run) {
+  using Found = std::invoke_result_t<Run, const SessionReader&, const Query&, const ContinueCheck&>;
+  row.parameters = parameters.infos();
+  row.schema = fields::schema_of<typename Found::value_type>();
+  row.parse = [=](const ParameterText& text) {
+    return parameters.parse(text).transform([&](Query query) {
+      return Question(
+          [query = std::move(query), run](const Subject& subject, const ContinueCheck& keep_going) {
+            return run(subject.reader, query, keep_going).transform([](const auto& found) {
+              return fields::value_of(found);
+            });
+          });
+    });
+  };
+  return row;
+}
+
+// A question over the index, restricted by a filter.
+template <class Query>
+struct Filtered {
+  FilterQuery part{};
+  Query query{};
+};
+// The parameters of the query and those of the filter, which sets `query.filter`.
+template <class Query>
+Parameters<Filtered<Query>> filtered(const Parameters<Query>& parameters) {
+  return Parameters<Filtered<Query>>()
+      .include(parameters, &Filtered<Query>::query)
+      .include(filter_parameters(), &Filtered<Query>::part);
+}
+
+// The same for `run(index, query, keep_going)`, or `run(reader, index, query, keep_going)`.
+template <class Query, class Run>
+Analysis on_index(Analysis row, const Parameters<Filtered<Query>>& parameters, Run run) {
+  const auto call = [run](const SessionReader& reader, const SessionIndex& index,
+                          const Query& query, const ContinueCheck& keep_going) {
+    if constexpr (std::is_invocable_v<Run, const SessionIndex&, const Query&,
+                                      const ContinueCheck&>) {
+      return run(index, query, keep_going);
+    } else {
+      return run(reader, index, query, keep_going);
+    }
+  };
+  using Found = std::invoke_result_t<decltype(call), const SessionReader&, const SessionIndex&,
+                                     const Query&, const ContinueCheck&>;
+  row.cost = Cost::Index;
+  row.parameters = parameters.infos();
+  row.schema = fields::schema_of<typename Found::value_type>();
+  row.parse = [=](const ParameterText& text) {
+    return parameters.parse(text).transform([&](Filtered<Query> asked) {
+      return Question([asked = std::move(asked), call](const Subject& subject,
+                                                      const ContinueCheck& keep_going)
+                          -> std::expected<fields::Value, TraceError> {
+        Query query = asked.query;
+        auto filter = filter_of(asked.part, subject.reader);
+        if (!filter) return std::unexpected(filter.error());
+        query.filter = *std::move(filter);
+        const auto index = subject.index(asked.part.leave_out, keep_going);
+        if (!index) return std::unexpected(index.error());
+        return call(subject.reader, **index, query, keep_going).transform([](const auto& found) {
+          return fields::value_of(found);
+        });
+      });
+    });
+  };
+  return row;
+}
+
+// Parameters of several rows.
+constexpr bool is_row_axis(Axis axis) { return std::ranges::contains(kRowAxisList, axis); }
+constexpr columns::Enumeration kRowAxisWords{
+    .schema = "RowAxis", .count = kAxisWords.count, .word = kAxisWords.word};
+constexpr const char* kStepTimes =
+    "add the median and the spread of the time in one step to each row (step_ns), of generated "
+    "steps unless phase selects others. Takes longer, because it reads the times of all ops. Not "
+    "for by=step and by=token";
+constexpr const char* kNoLayerNumber = "is not the number of a layer. Layers are numbered from 0.";
+
+struct NoQuery {};
+struct PhaseQuery {
+  std::optional<Phase> phase{};
+};
+
+// --- sums
+
+std::vector<std::pair<std::string, Order<Value>>> sort_words() {
+  std::vector<std::pair<std::string, Order<Value>>> words;
+  for (const std::string& word : fields::list_of(words_of(Value{}))) {
+    const auto by = static_cast<Value>(words.size() / 2);
+    words.emplace_back(word, Order<Value>{.by = by});
+    words.emplace_back("-" + word, Order<Value>{.by = by, .descending = true});
+  }
+  return words;
+}
+
+Analysis breakdown_row() {
+  return on_index(
+      {.name = "breakdown",
+       .path = "breakdown",
+       .summary = "Bytes, accesses and time grouped by layer, op, tensor or another axis",
+       .answer = "Rows and their totals",
+       .cost = Cost::Index},
+      filtered(
+          Parameters<BreakdownQuery>()
+              .word("by", "what each row shows", &BreakdownQuery::by, kRowAxisWords, is_row_axis)
+              .word("sort",
+                    "a leading - sorts in descending order. Without it: the order of the "
+                    "axis, such as layer numbers",
+                    &BreakdownQuery::order, sort_words())
+              .flag("step_times", kStepTimes, &BreakdownQuery::step_times)
+              .page(&BreakdownQuery::page)),
+      [](const SessionIndex& index, const BreakdownQuery& query, const ContinueCheck& keep_going) {
+        return breakdown(index, query, keep_going);
+      });
+}
+
+Analysis hot_row() {
+  struct Asked : HotQuery {
+    std::optional<double> hot_percent{}, cold_percent{};
+  };
+  return on_index(
+      {.name = "hot",
+       .path = "hot",
+       .summary = "The most and least accessed tensors, layers, ops or other rows",
+       .answer = "Rows and their totals",
+       .cost = Cost::Index},
+      filtered(Parameters<Asked>()
+                   .word("by", "what each row shows", &Asked::by, kRowAxisWords, is_row_axis)
+                   .word("value",
+                         "value that the rows are sorted by. Without it: accesses, unless more "
+                         "than half of the rows have equally many; then bytes; if these are equal, "
+                         "too, time",
+                         &Asked::value)
+                   .percent("hot_percent",
+                            "percentage of the rows that are hot, from the highest value down. "
+                            "Rows with equal values that the limit would divide are warm",
+                            &Asked::hot_percent, "10")
+                   .percent("cold_percent",
+                            "percentage of the rows that are cold, from the lowest value up. By "
+                            "default each percentage is at most what the other leaves; together "
+                            "they must be at most 100",
+                            &Asked::cold_percent, "50")
+                   .flag("step_times", kStepTimes, &Asked::step_times)
+                   .page(&Asked::page)
+                   .check([](const Asked& asked) {
+                     if (asked.hot_percent.value_or(0) + asked.cold_percent.value_or(0) <= 100)
+                       return std::string();
+                     return std::string(
+                         "\"hot_percent\" and \"cold_percent\" overlap: together they must be at "
+                         "most 100.");
+                   })),
+      [](const SessionIndex& index, Asked query, const ContinueCheck& keep_going) {
+        query.set_shares(query.hot_percent, query.cold_percent);
+        return hot_cold(index, query, keep_going);
+      });
+}
+
+Analysis sequentiality_row() {
+  struct Asked {
+    TraceFilter filter{};
+    std::uint64_t gap = kDefaultGap;
+    PageRange page{};
+  };
+  return on_index(
+      {.name = "sequentiality",
+       .path = "sequentiality",
+       .summary = "Number of reads of the model files that are sequential",
+       .answer = "Rows and their totals",
+       .cost = Cost::Index},
+      filtered(Parameters<Asked>()
+                   .number("gap",
+                           "a read is sequential if it starts at most this many bytes after the "
+                           "end of the previous read",
+                           &Asked::gap, kMaxJsonInteger)
+                   .by_default(std::to_string(kDefaultGap))
+                   .page(&Asked::page)),
+      [](const SessionIndex& index, const Asked& asked, const ContinueCheck& keep_going) {
+        return sequentiality(index, asked.filter, asked.gap, asked.page, keep_going);
+      });
+}
+
+Analysis comparison_row() {
+  struct Sides {
+    std::optional<std::uint32_t> left{}, right{};
+  };
+  struct Asked : WithinQuery {
+    Sides token{}, step{}, layer{};
+  };
+  constexpr const char *kLeft = "the left side; with the parameter of the right side",
+                       *kRight = "the right side";
+  const auto side = [](auto of, auto which) {
+    return [=](Asked& asked) -> auto& { return asked.*of.*which; };
+  };
+  return on_index(
+      {.name = "comparison-within",
+       .path = "comparison",
+       .summary = "Compares two tokens, two steps or two layers of one session: the tensors with "
+                  "the largest difference first",
+       .answer = "One page of tensors, and the sums of both sides",
+       .cost = Cost::Index,
+       .example = "left_step=0 right_step=1"},
+      filtered(Parameters<Asked>()
+                   .number("left_token", kLeft, side(&Asked::token, &Sides::left))
+                   .number("right_token", kRight, side(&Asked::token, &Sides::right))
+                   .number("left_step", kLeft, side(&Asked::step, &Sides::left))
+                   .number("right_step", kRight, side(&Asked::step, &Sides::right))
+                   .number("left_layer", kLeft, side(&Asked::layer, &Sides::left))
+                   .number("right_layer", kRight, side(&Asked::layer, &Sides::right))
+                   .word("value", "the rows are sorted by the difference of it", &Asked::value)
+                   .page(&Asked::page)
+                   .check([](const Asked& asked) {
+                     int given = 0;
+                     bool complete = true;
+                     for (const Sides& sides : {asked.token, asked.step, asked.layer}) {
+                       given += sides.left || sides.right;
+                       complete = complete && sides.left.has_value() == sides.right.has_value();
+                     }
+                     return std::string(given == 1 && complete
+                                            ? ""
+                                            : "Set left_token and right_token, left_step and "
+                                              "right_step, or left_layer and right_layer.");
+                   }))
+          .check([](const Filtered<Asked>& asked) {
+            return std::string(asked.query.layer.left && asked.part.layers != LayerSet::all()
+                                   ? "layers cannot be combined with left_layer and right_layer. "
+                                     "Omit it."
+                                   : "");
+          }),
+      [](const SessionIndex& index, Asked query, const ContinueCheck& keep_going) {
+        const std::pair<Axis, Sides> all[] = {
+            {Axis::Token, query.token}, {Axis::Step, query.step}, {Axis::Layer, query.layer}};
+        for (const auto& [axis, sides] : all) {
+          if (!sides.left) continue;
+          query.axis = axis;
+          query.left = *sides.left;
+          query.right = *sides.right;
+        }
+        return compare_within(index, query, keep_going);
+      });
+}
+
+// --- the machine and the recording
+
+Analysis conditions_row() {
+  struct Asked {
+    LeaveOut leave_out = LeaveOut::Nothing;
+  };
+  return on_session(
+      {.name = "conditions",
+       .path = "conditions",
+       .summary = "What the machine did to the times of the session (verdict, evidence and what to "
+                  "do), and the spread of step times",
+       .answer = "Verdict and spread",
+       .cost = Cost::Little},
+      Parameters<Asked>().flag("clean", "leave steps whose verdict is not clean out of the spread",
+                               &Asked::leave_out),
+      [](const SessionReader& reader, const Asked& asked, const ContinueCheck& keep_going) {
+        return session_conditions(reader, asked.leave_out, keep_going);
+      });
+}
+
+Analysis residency_row() {
+  struct Asked {
+    StepId step{};
+  };
+  return on_session(
+      {.name = "residency",
+       .path = "steps/{step}/residency",
+       .summary = "What of the model files was in memory before the step, by tensor. The request "
+                  "of the session must have had residency_interval_ms",
+       .answer = "The last snapshot at or before this step, taken just before its step",
+       .cost = Cost::Little,
+       .example = "step=0"},
+      Parameters<Asked>().path_number(
+          "step", "step number, from 0", &Asked::step, kMaxNumber,
+          "is not the number of a step. Steps are numbered from 0. /steps of the session lists "
+          "them."),
+      [](const SessionReader& reader, const Asked& asked, const ContinueCheck&) {
+        return residency_at(reader, asked.step);
+      });
+}
+
+// --- weights
+
+Analysis compression_row() {
+  return on_session(
+      {.name = "compression",
+       .path = "compression",
+       .summary = "Sizes and bits per weight of the weights that a session accessed",
+       .answer = "Totals, and one row per weight",
+       .cost = Cost::Little},
+      Parameters<NoQuery>(),
+      [](const SessionReader& reader, const NoQuery&, const ContinueCheck& keep_going) {
+        return session_weights(reader, keep_going).transform(compression);
+      });
+}
+
+Analysis reuse_row() {
+  return on_session(
+      {.name = "reuse",
+       .path = "reuse",
+       .summary = "Reuse distances of weight reads, and the reads that a cache would save with the "
+                  "policies LRU, pinning and optimal (Belady)",
+       .answer = "Reuse distances and cache curves",
+       .cost = Cost::AllSteps},
+      Parameters<ReuseQuery>()
+          .word("grain",
+                "unit to cache. part: parts that are read separately, such as experts; tensor: "
+                "whole tensors",
+                &ReuseQuery::grain)
+          .numbers("sizes",
+                   "cache sizes in bytes. Default: 10 %, 20 %, ... 100 % of the distinct bytes "
+                   "read",
+                   &ReuseQuery::capacities, kMaxJsonInteger, 100),
+      [](const SessionReader& reader, const ReuseQuery& query, const ContinueCheck& keep_going) {
+        return reuse(reader, query, keep_going);
+      });
+}
+
+Analysis pattern_row() {
+  return on_session(
+      {.name = "pattern",
+       .path = "pattern",
+       .summary = "The order in which each token reads the weights, and how accurately this order "
+                  "predicts the next read (access_pattern.json)",
+       .answer = "The format is described in docs/access-pattern.md",
+       .cost = Cost::AllSteps},
+      Parameters<NoQuery>(),
+      [](const SessionReader& reader, const NoQuery&, const ContinueCheck& keep_going) {
+        return recorded_pattern(reader, keep_going);
+      });
+}
+
+Analysis determinism_row() {
+  return on_session(
+      {.name = "determinism",
+       .path = "determinism",
+       .summary = "Whether consecutive generated tokens make the same accesses, and why not",
+       .answer = "Counts by cause, and the first difference of each cause",
+       .cost = Cost::AllSteps},
+      Parameters<NoQuery>(),
+      [](const SessionReader& reader, const NoQuery&, const ContinueCheck& keep_going) {
+        return determinism(reader, keep_going);
+      });
+}
+
+// --- attention
+
+Analysis heads_row() {
+  return on_session(
+      {.name = "heads",
+       .path = "heads",
+       .summary = "Bytes and reads of each attention head in the Q, K, V and O weights",
+       .answer = "One row per weight",
+       .cost = Cost::AllSteps},
+      Parameters<NoQuery>(),
+      [](const SessionReader& reader, const NoQuery&, const ContinueCheck& keep_going) {
+        return head_table(reader, keep_going);
+      });
+}
+
+Analysis kv_row() {
+  struct Asked {
+    PageRange page{};
+  };
+  return on_session(
+      {.name = "kv",
+       .path = "kv",
+       .summary = "KV cache bytes per step and layer. Reads are divided into bytes that the same "
+                  "step wrote and bytes that earlier steps wrote",
+       .answer = "One page of steps",
+       .cost = Cost::Little},
+      Parameters<Asked>().page(&Asked::page),
+      [](const SessionReader& reader, const Asked& asked, const ContinueCheck& keep_going) {
+        return kv_use(reader, asked.page, keep_going);
+      });
+}
+
+// --- experts
+
+Analysis experts_row() {
+  return on_session(
+      {.name = "experts",
+       .path = "experts",
+       .summary = "Expert usage by router",
+       .answer = "One row per router, sorted by layer; empty for a model without experts",
+       .cost = Cost::AllSteps},
+      Parameters<PhaseQuery>().word("phase", "only steps of this phase", &PhaseQuery::phase),
+      [](const SessionReader& reader, const PhaseQuery& asked, const ContinueCheck& keep_going) {
+        return expert_use(reader, asked.phase, keep_going);
+      });
+}
+
+Analysis expert_layer_row() {
+  struct Asked {
+    LayerId layer{};
+    std::uint32_t router = 0;
+    std::optional<Phase> phase{};
+    DetailLimits limits{};
+  };
+  return on_session(
+      {.name = "expert-layer",
+       .path = "experts/layers/{layer}",
+       .summary = "Expert usage of one layer, with the pairs of experts chosen together and the "
+                  "tokens that each expert is chosen for",
+       .answer = "The router",
+       .cost = Cost::AllSteps,
+       .example = "layer=0"},
+      Parameters<Asked>()
+          .path_number("layer", "layer number, from 0", &Asked::layer,
+                       std::numeric_limits<std::int32_t>::max(), kNoLayerNumber)
+          .number("router", "index of the router in the layer, for layers with two routers",
+                  &Asked::router)
+          .by_default("0")
+          .word("phase", "only steps of this phase", &Asked::phase)
+          .number(
+              "pairs", "maximum number of expert pairs",
+              [](Asked& asked) -> auto& { return asked.limits.pairs; }, kMaxRows)
+          .by_default(std::to_string(DetailLimits{}.pairs))
+          .number(
+              "tokens", "maximum number of tokens per expert",
+              [](Asked& asked) -> auto& { return asked.limits.tokens; }, 100)
+          .by_default(std::to_string(DetailLimits{}.tokens)),
+      [](const SessionReader& reader, const Asked& asked, const ContinueCheck& keep_going) {
+        return router_detail(reader, asked.layer, asked.router, asked.phase, asked.limits,
+                             keep_going);
+      });
+}
+
+Analysis expert_tokens_row() {
+  struct Asked {
+    std::optional<LayerId> layer{};
+    PageRange page{};
+  };
+  return on_session(
+      {.name = "expert-tokens",
+       .path = "experts/tokens",
+       .summary = "Tokens with the experts they were routed to, for one layer or summed over all "
+                  "layers",
+       .answer = "One page of tokens",
+       .cost = Cost::AllSteps},
+      Parameters<Asked>()
+          .layer("layer", "a layer number, or outside (alias none) for routers of no layer",
+                 &Asked::layer)
+          .page(&Asked::page),
+      [](const SessionReader& reader, const Asked& asked,
+         const ContinueCheck& keep_going) -> std::expected<Page<TokenExperts>, TraceError> {
+        if (asked.layer) {
+          const auto there = validate_layers(reader, LayerSet::one(*asked.layer));
+          if (!there) return std::unexpected(there.error());
+        }
+        return token_experts(reader, asked.layer, asked.page, keep_going);
+      });
+}
+
+Analysis expert_pinning_row() {
+  struct Asked {
+    std::optional<std::uint64_t> capacity{};
+  };
+  return on_session(
+      {.name = "expert-pinning",
+       .path = "experts/pinning",
+       .summary = "Bytes saved by pinning (always keeping in memory) the most read experts",
+       .answer = "Bytes saved by a cache of each size",
+       .cost = Cost::AllSteps},
+      Parameters<Asked>().number("capacity",
+                                 "cache size in bytes. Default: 10 %, 20 %, ... 100 % of the "
+                                 "distinct bytes of the experts read",
+                                 &Asked::capacity, kMaxJsonInteger),
+      [](const SessionReader& reader, const Asked& asked, const ContinueCheck& keep_going) {
+        std::vector<Bytes> capacities;
+        if (asked.capacity) capacities.push_back(Bytes{*asked.capacity});
+        return expert_pinning(reader, capacities, keep_going);
+      });
+}
+
+Analysis expert_caches_row() {
+  struct Asked {
+    std::optional<std::uint32_t> slots{};
+    std::optional<Phase> phase{};
+  };
+  return on_session(
+      {.name = "expert-caches",
+       .path = "experts/caches",
+       .summary = "Requests of experts served by caches with slots per layer or in one pool",
+       .answer = "Requests served, by number of slots, policy and order of the tokens",
+       .cost = Cost::AllSteps},
+      Parameters<Asked>()
+          .number("slots",
+                  "number of slots per layer. Default: 1, 2, 4, ... below the number of experts",
+                  &Asked::slots, kMaxExpertSlots, 1)
+          .word("phase", "only tokens of steps of this phase", &Asked::phase),
+      [](const SessionReader& reader, const Asked& asked, const ContinueCheck& keep_going) {
+        std::vector<std::uint32_t> slots;
+        if (asked.slots) slots.push_back(*asked.slots);
+        return expert_caches(reader, asked.phase, slots, keep_going);
+      });
+}
+
+std::vector<Analysis> all_rows() {
+  std::vector<Analysis> rows = {
+      breakdown_row(),    comparison_row(),     compression_row(),
+      conditions_row(),   determinism_row(),    expert_caches_row(),
+      expert_layer_row(), expert_pinning_row(), expert_tokens_row(),
+      experts_row(),      heads_row(),          hot_row(),
+      kv_row(),           pattern_row(),        residency_row(),
+      reuse_row(),        sequentiality_row(),
+  };
+  std::ranges::sort(rows, {}, [](const Analysis& row) { return std::string_view(row.name); });
+  return rows;
+}
+
+}  // namespace
+
+Subject subject_of(const SessionReader& reader) {
+  return {
+      .reader = reader, .index = [&reader](LeaveOut leave_out, const ContinueCheck& keep_going) {
+        return SessionIndex::build(reader, keep_going, leave_out).transform([](SessionIndex index) {
+          return std::make_shared<const SessionIndex>(std::move(index));
+        });
+      }};
+}
+
+std::span<const Analysis> analyses() {
+  static const std::vector<Analysis> rows = all_rows();
+  return rows;
+}
+
+const Analysis* find_analysis(std::string_view name) {
+  const auto found = std::ranges::find(analyses(), name, &Analysis::name);
+  return found == analyses().end() ? nullptr : &*found;
+}
+
+ParameterText parameter_text(std::string_view values) {
+  std::map<std::string, std::string, std::less<>> given;
+  for (const auto word : std::views::split(values, ' ')) {
+    const std::string_view text(word);
+    const auto equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    given.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return [given = std::move(given)](const std::string& name) -> std::optional<std::string> {
+    const auto found = given.find(name);
+    return found == given.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+}  // namespace tt

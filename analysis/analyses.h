@@ -1,0 +1,70 @@
+// The table of analyses: one row per question about one session. From a row come the REST route
+// (server/routes/analysis_routes.cpp), its description and the types of its answer
+// (api/openapi.yaml, and from it the types of the page), `tt analyze NAME`, docs/analyses.md, and
+// the loops of the tests over all questions (damage, fuzzing, equal answers of REST and tt).
+//
+// An analysis itself is a pure function in its own file. To add one: README.md of this folder.
+#pragma once
+
+#include <expected>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "analysis/common/page.h"
+#include "analysis/fields/schema.h"
+#include "analysis/fields/value.h"
+#include "analysis/parameters/parameter.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt {
+
+class SessionIndex;
+enum class LeaveOut : bool;
+
+// The session that a question is about. Both outlive the computation.
+struct Subject {
+  const SessionReader& reader;
+  // The index of the session; built when it is first asked for.
+  std::function<std::expected<std::shared_ptr<const SessionIndex>, TraceError>(
+      LeaveOut, const ContinueCheck&)>
+      index;
+};
+// A subject that builds its index itself.
+Subject subject_of(const SessionReader& reader);
+
+// A question with its parameters. May be asked several times, on any thread.
+using Question =
+    std::function<std::expected<fields::Value, TraceError>(const Subject&, const ContinueCheck&)>;
+
+struct Analysis {
+  // What a question costs: whether it waits for others (server/http/session_query_handler.h).
+  enum class Cost : std::uint8_t {
+    Little,    // reads a part of the session, or little of each step
+    AllSteps,  // reads every step
+    Index      // reads every step for the index, unless that was built before
+  };
+
+  const char* name;     // "expert-pinning": of `tt analyze`, and of the operation
+  const char* path;     // of the route below that of the session: "experts/pinning"
+  const char* summary;  // one line: what the question is
+  const char* answer;   // one line: what the answer has
+  Cost cost;
+  // Values of the parameters that must be given, "step=0": for examples and for the tests.
+  const char* example = "";
+  std::vector<ParameterInfo> parameters{};
+  fields::Schema schema{};
+  // Reads the parameters.
+  std::function<std::expected<Question, ParameterError>(const ParameterText&)> parse{};
+};
+
+// All rows, sorted by name.
+std::span<const Analysis> analyses();
+const Analysis* find_analysis(std::string_view name);  // null: there is none
+
+// The values of "step=0 by=type". nullopt: not given.
+ParameterText parameter_text(std::string_view values);
+
+}  // namespace tt
