@@ -10,6 +10,7 @@
 
 #include "analysis/aggregate/axis_words.h"
 #include "analysis/aggregate/breakdown.h"
+#include "analysis/aggregate/totals.h"
 #include "analysis/attention/heads.h"
 #include "analysis/attention/kv_use.h"
 #include "analysis/common/session_layers.h"
@@ -149,6 +150,22 @@ Analysis breakdown_row() {
       [](const SessionIndex& index, const BreakdownQuery& query, const ContinueCheck& keep_going) {
         return breakdown(index, query, keep_going);
       });
+}
+
+Analysis totals_row() {
+  struct Asked {
+    TraceFilter filter{};
+  };
+  return on_index({.name = "totals",
+                   .path = "totals",
+                   .summary = "Bytes, accesses and time by tensor type, by kernel and by buffer",
+                   .answer = "The sums of everything, and one list of rows for each",
+                   .cost = Cost::Index},
+                  filtered(Parameters<Asked>()),
+                  [](const SessionReader& reader, const SessionIndex& index, const Asked& asked,
+                     const ContinueCheck& keep_going) {
+                    return totals(reader, index, asked.filter, keep_going);
+                  });
 }
 
 Analysis hot_row() {
@@ -541,7 +558,7 @@ std::vector<Analysis> all_rows() {
       expert_layer_row(), expert_pinning_row(), expert_tokens_row(),
       experts_row(),      heads_row(),          hot_row(),
       kv_row(),           pattern_row(),        residency_row(),
-      reuse_row(),        sequentiality_row(),
+      reuse_row(),        sequentiality_row(),  totals_row(),
   };
   std::ranges::sort(rows, {}, [](const Analysis& row) { return std::string_view(row.name); });
   return rows;

@@ -114,6 +114,7 @@ constexpr SqlFigure kSqlFigures[] = {
      "SELECT coalesce(sum(size_bytes), 0) FROM access WHERE memory_source = 'disk' AND NOT write"},
     {"hot", "/total",
      "SELECT count(DISTINCT tensor_name) FROM access WHERE tensor_kind = 'weight'"},
+    {"totals", "/total/bytes_written", "SELECT sum(size_bytes) FROM access WHERE write"},
 };
 
 TEST_P(SameAnswers, OfEveryAnalysisInTtRestAndSql) {
