@@ -65,7 +65,7 @@ int run(const PatternOptions& options) {
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   const auto found = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
-    return recorded_pattern(session, progress.start("comparing tokens"));
+    return recorded_pattern(session, progress.start("learning the read order"));
   });
   if (!found) return progress.failed(found.error());
   const AccessPattern& pattern = found->pattern;

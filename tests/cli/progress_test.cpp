@@ -118,6 +118,7 @@ struct Verb {
 // Every verb that queries a session.
 const std::multimap<std::string, Verb>& verbs() {
   static const std::multimap<std::string, Verb> all = {
+      {"analyze", {"hot FILE", "computing, "}},
       {"compare", {"FILE a.ttrace", "reading the left session, step 1 of 4, "}},
       {"export", {"FILE -o FILE.csv", "reading, "}},
       {"graph", {"FILE", "searching for a graph, "}},

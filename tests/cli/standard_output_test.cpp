@@ -41,6 +41,7 @@ TEST(StandardOutput, EveryVerbReportsWriteErrors) {
   const std::string disk = "s.ttrace blkparse.txt --extents extents.txt --partition-start 0";
   // Short outputs, which are written at exit, and long ones.
   const std::map<std::string, std::vector<std::string>> command_lines = {
+      {"analyze", {"hot s.ttrace", "hot s.ttrace --json"}},
       {"bench-model",
        {"-m moe.gguf -p 16 -n 16 -r 1 -t 1 --block-ms 1",
         "-m moe.gguf -p 16 -n 16 -r 1 -t 1 --block-ms 1 -o json"}},

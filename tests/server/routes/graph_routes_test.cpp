@@ -112,7 +112,7 @@ TEST(GraphRoutes, ErrorsListAllowedValues) {
       {"experts/layers/0?tokens=101", 400, "100"},
       {"experts/tokens?layer=x", 400, "none"},
       {"experts/pinning?capacity=much", 400, "whole number"},
-      {"experts/caches?slots=0", 400, "at least 1"},
+      {"experts/caches?slots=0", 400, "from 1 to"},
       {"experts/caches?slots=65537", 400, "slots"},
   };
   for (const Case& c : cases) {
