@@ -87,7 +87,7 @@ Analysis on_index(Analysis row, const Parameters<Filtered<Query>>& parameters, R
   row.parse = [=](const ParameterText& text) {
     return parameters.parse(text).transform([&](Filtered<Query> asked) {
       return Question([asked = std::move(asked), call](const Subject& subject,
-                                                      const ContinueCheck& keep_going)
+                                                       const ContinueCheck& keep_going)
                           -> std::expected<fields::Value, TraceError> {
         Query query = asked.query;
         auto filter = filter_of(asked.part, subject.reader);
