@@ -257,7 +257,7 @@ TEST(GgufCommand, ListsTensorsOfSplitModel) {
   const std::string first = "m-00001-of-00003.gguf";
   const json structure = run_json(folder, "gguf " + first);
   ASSERT_EQ(structure["files"].size(), 3U);
-  EXPECT_EQ(structure["tensors"].back()["file"], 2);
+  EXPECT_EQ(structure["tensors"].back()["model_file"], 2);
   const Result csv = run_tt(folder, "gguf " + first + " --format csv");
   EXPECT_TRUE(csv.out.starts_with("tensor_name,file_offset,size_bytes,layer_id,component_type,"))
       << csv.out;
@@ -269,7 +269,7 @@ TEST(GgufCommand, ListsTensorsOfSplitModel) {
 
   const json sizes = run_json(folder, "gguf " + first + " --compression");
   std::uint64_t bytes = 0, of_types = 0;
-  for (const json& tensor : structure["tensors"]) bytes += tensor["size"].get<std::uint64_t>();
+  for (const json& tensor : structure["tensors"]) bytes += tensor["file_bytes"].get<std::uint64_t>();
   for (const json& type : sizes["types"]) of_types += type["bytes"].get<std::uint64_t>();
   EXPECT_EQ(sizes["total"]["bytes"], bytes);
   EXPECT_EQ(of_types, bytes);
