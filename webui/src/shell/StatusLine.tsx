@@ -43,8 +43,12 @@ export function StatusLine({ store }: { store: Store }) {
 
 // The ways out of the page: files, the report, and the commands of tt that give the same.
 function Export({ store }: { store: Store }) {
+  void store.open.value?.info.value; // what can be saved depends on it
   return (
-    <Menu label="Save session as" title="Export the session or its report as a file, or copy the command that does it">
+    <Menu
+      label="Save session as"
+      title="Export the session or its report as a file, or copy the command that does it"
+    >
       {exportCommands(store).map(({ id, title, enabled, run }) =>
         enabled?.() === false ? null : (
           <MenuItem
