@@ -10,6 +10,11 @@
 namespace tt {
 
 MappedFiles MappedFiles::of_this_process(std::span<const ModelFile> files) {
+  std::ifstream maps("/proc/self/maps");
+  return of_maps(maps, files);
+}
+
+MappedFiles MappedFiles::of_maps(std::istream& maps, std::span<const ModelFile> files) {
   std::vector<std::string> paths;
   for (const ModelFile& file : files) {
     std::error_code ignored;
@@ -18,7 +23,6 @@ MappedFiles MappedFiles::of_this_process(std::span<const ModelFile> files) {
   }
 
   MappedFiles result;
-  std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     Mapping mapping{};
     int name_at = 0;
@@ -51,8 +55,7 @@ std::vector<MappedRange> MappedFiles::ranges() const {
   return ranges;
 }
 
-std::optional<FileRange> MappedFiles::locate(const void* address, std::uint64_t length) const {
-  const auto at = reinterpret_cast<std::uint64_t>(address);
+std::optional<FileRange> MappedFiles::locate(std::uint64_t at, std::uint64_t length) const {
   const auto after = std::ranges::upper_bound(mappings_, at, {}, &Mapping::begin);
   if (after == mappings_.begin()) return std::nullopt;
   const Mapping& mapping = *std::prev(after);

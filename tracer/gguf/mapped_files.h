@@ -1,8 +1,9 @@
-// Finds the file offset of a tensor by its address, from the process's mappings
+// Finds the file offset of a tensor by its address, from the mappings of a process
 // (/proc/self/maps). Independent of tensor names and of the GGUF header.
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
 #include <span>
 #include <vector>
@@ -17,9 +18,11 @@ class MappedFiles {
  public:
   // Current mappings of `files` in this process. FileRange::file is an index into `files`.
   static MappedFiles of_this_process(std::span<const ModelFile> files);
+  // The same for another process, from the text of its /proc/PID/maps.
+  static MappedFiles of_maps(std::istream& maps, std::span<const ModelFile> files);
 
   // File range mapped at [address, address + length); nullopt if it is not mapped.
-  std::optional<FileRange> locate(const void* address, std::uint64_t length) const;
+  std::optional<FileRange> locate(std::uint64_t address, std::uint64_t length) const;
   // Address at which the range is mapped; nullopt if it is not, or not completely.
   std::optional<std::uint64_t> address_of(const FileRange& range) const;
 

@@ -18,7 +18,7 @@ KnownGraphPtr intern(GraphTemplate graph, std::span<const std::unique_ptr<GraphI
   return fresh;
 }
 
-AddressesPtr addresses_of(const BuiltGraph& built, const KnownGraphPtr& graph,
+AddressesPtr addresses_of(const ProbedGraph& built, const KnownGraphPtr& graph,
                           std::span<const std::unique_ptr<GraphInstance>> known) {
   auto addresses = std::make_shared<std::vector<std::uint64_t>>();
   addresses->reserve(built.tensors.size());
@@ -35,7 +35,7 @@ AddressesPtr addresses_of(const BuiltGraph& built, const KnownGraphPtr& graph,
 
 }  // namespace
 
-GraphInstance::GraphInstance(std::span<const ggml_tensor* const> nodes, BuiltGraph built,
+GraphInstance::GraphInstance(std::span<const ggml_tensor* const> nodes, ProbedGraph built,
                              bool exact_only_graph,
                              std::span<const std::unique_ptr<GraphInstance>> known)
     : exact_only(exact_only_graph) {
@@ -53,7 +53,7 @@ GraphInstance::GraphInstance(std::span<const ggml_tensor* const> nodes, BuiltGra
     of.nodes.fill(kAbsent);
     for (std::size_t s = 0; s < node.src.size(); ++s)
       if (node.src[s] != kNoTensor) of.nodes[s] = node_of[node.src[s].v];
-    of.slots = static_cast<std::uint8_t>(slot_sources(*nodes[i]).count);
+    of.has_slot = slot_source(*nodes[i]) != nullptr;
     node_of[node.output.v] = static_cast<std::int32_t>(i);
   }
   op_ending_.assign(nodes.size(), kNone);
@@ -107,7 +107,7 @@ bool GraphInstance::same_structure(std::uint32_t i, const ggml_tensor* tensor,
                         : source != nodes[static_cast<std::size_t>(from)])
       return false;
   }
-  return slot_sources(*tensor).count == sources.slots;
+  return (slot_source(*tensor) != nullptr) == sources.has_slot;
 }
 
 bool GraphInstance::leaves_match() const {

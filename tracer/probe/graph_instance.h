@@ -15,9 +15,9 @@
 
 #include <ggml.h>
 
+#include "tracer/probe/ggml_graph.h"
 #include "tracer/probe/known_graph.h"
 #include "tracer/probe/slot_copy.h"
-#include "tracer/probe/template_builder.h"
 
 namespace tt {
 
@@ -32,7 +32,7 @@ class GraphInstance {
     std::uint32_t node = 0, input = 0;
   };
 
-  GraphInstance(std::span<const ggml_tensor* const> nodes, BuiltGraph built, bool exact_only,
+  GraphInstance(std::span<const ggml_tensor* const> nodes, ProbedGraph built, bool exact_only,
                 std::span<const std::unique_ptr<GraphInstance>> known);
 
   std::uint32_t node_count() const { return static_cast<std::uint32_t>(nodes_.size()); }
@@ -74,7 +74,7 @@ class GraphInstance {
   static constexpr std::int32_t kLeaf = -1, kAbsent = -2;
   struct Sources {
     std::array<std::int32_t, GGML_MAX_SRC> nodes{};
-    std::uint8_t slots = 0;  // potential slots that the node reads
+    bool has_slot = false;  // the node reads a potential slot
   };
 
   std::vector<Image> nodes_;

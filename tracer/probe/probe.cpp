@@ -468,14 +468,11 @@ void Probe::capture_learning() {
   }
   for (; node < nodes_.size(); ++node) {
     if (!does_work(*nodes_[node])) continue;
-    const SlotSources sources = slot_sources(*nodes_[node]);
-    for (std::size_t i = 0; i < sources.count; ++i) {
-      const ggml_tensor* source = sources.tensors[i];
-      if (std::ranges::find(captured_from_, source) != captured_from_.end()) continue;
-      if (copy_slot(*source, slot_plan(*source, slot_copy_for(*nodes_[node])), kNone, *buffer_)) {
-        captured_from_.push_back(source);
-      }
-    }
+    const ggml_tensor* source = slot_source(*nodes_[node]);
+    if (source == nullptr || std::ranges::find(captured_from_, source) != captured_from_.end())
+      continue;
+    if (copy_slot(*source, slot_plan(*source, slot_copy_for(*nodes_[node])), kNone, *buffer_))
+      captured_from_.push_back(source);
   }
 }
 
@@ -497,7 +494,7 @@ std::unique_ptr<GraphInstance> Probe::learned_prefix() {
 
 // Builds an instance from the learned nodes and assigns the copied values to its slots.
 std::unique_ptr<GraphInstance> Probe::learned_instance() {
-  BuiltGraph built = build_template(nodes_, spans_, layout_);
+  ProbedGraph built = build_template(nodes_, spans_, layout_);
   if (built.coverage.weights >= coverage_.weights) coverage_ = built.coverage;
   if (built.buffers.kv >= buffer_sizes_.kv) {
     buffer_sizes_.kv = built.buffers.kv;

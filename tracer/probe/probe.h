@@ -24,11 +24,11 @@
 #include <span>
 #include <vector>
 
+#include "tracer/probe/ggml_graph.h"
 #include "tracer/probe/graph_instance.h"
 #include "tracer/probe/name_pattern.h"
 #include "tracer/probe/op_clock.h"
 #include "tracer/probe/step_buffer.h"
-#include "tracer/probe/template_builder.h"
 
 struct llama_context_params;
 

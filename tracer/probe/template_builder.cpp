@@ -1,55 +1,43 @@
 #include "tracer/probe/template_builder.h"
 
-#include <ggml-backend.h>
-#include <ggml.h>
 #include <xxhash.h>
 
 #include <algorithm>
-#include <format>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "tracer/format/names/names.h"
 #include "tracer/gguf/llama_handles.h"
+#include "tracer/probe/op_rules.h"
 
 namespace tt {
 
 namespace {
 
-std::string op_text(const ggml_tensor& node) {
-  switch (node.op) {
-    case GGML_OP_UNARY:
-      return std::format("UNARY({})", ggml_op_desc(&node));
-    case GGML_OP_GLU:
-      return std::format("GLU({})", ggml_op_desc(&node));
-    default:
-      return ggml_op_name(node.op);
-  }
-}
-
-ggml_backend_buffer_t buffer_of(const ggml_tensor& tensor) {
-  return tensor.buffer != nullptr || tensor.view_src == nullptr ? tensor.buffer
-                                                                : tensor.view_src->buffer;
-}
-
-std::string device_of(const ggml_tensor& tensor) {
-  const ggml_backend_buffer_t buffer = buffer_of(tensor);
-  if (buffer == nullptr || ggml_backend_buffer_is_host(buffer)) return "CPU";
-  const ggml_backend_dev_t device =
-      ggml_backend_buft_get_device(ggml_backend_buffer_get_type(buffer));
-  return device == nullptr ? ggml_backend_buffer_name(buffer) : ggml_backend_dev_name(device);
+// The index list, or the potential routing weights, that a node reads; kNoTensor: none.
+TensorId slot_source(const RawGraph& raw, const RawTensor& node) {
+  const OpRule rule = op_rule(node.op.c_str());
+  if (rule.slot < 0 || static_cast<std::size_t>(rule.slot) >= node.src.size()) return kNoTensor;
+  const TensorId source{node.src[static_cast<std::size_t>(rule.slot)]};
+  if (source == kNoTensor) return kNoTensor;
+  const RawTensor& tensor = raw.tensors[source.v];
+  if (rule.routing && !(tensor.type == "f32" && is_routing_shape(tensor.ne.data(), node.ne.data())))
+    return kNoTensor;
+  return source;
 }
 
 class Builder {
  public:
-  Builder(std::span<const ggml_tensor* const> nodes, const ModelLayout& layout)
-      : nodes_(nodes), layout_(layout) {
-    for (const ggml_tensor* node : nodes) outputs_.insert(node);
+  Builder(const RawGraph& raw, const ModelLayout& layout) : raw_(raw), layout_(layout) {
+    is_node_.assign(raw.tensors.size(), false);
+    for (const std::uint32_t node : raw.nodes) is_node_[node] = true;
+    counted_.assign(raw.buffers.size(), false);
   }
 
   BuiltGraph build(std::span<const OpSpan> ops) {
-    for (const ggml_tensor* node : nodes_) add_node(*node);
+    for (std::uint32_t i = 0; i < raw_.tensors.size(); ++i)
+      built_.graph.tensors.push_back(describe(i));
+    for (const std::uint32_t node : raw_.nodes) add_node(node);
     for (const OpSpan& span : ops) add_op(span);
     label_inputs(built_.graph);
     assign_op_layers(built_.graph);
@@ -60,88 +48,82 @@ class Builder {
   }
 
  private:
-  TensorId tensor_id(const ggml_tensor* tensor) {
-    if (tensor == nullptr) return kNoTensor;
-    if (const auto known = ids_.find(tensor); known != ids_.end()) return known->second;
-    const TensorId root = tensor_id(tensor->view_src);
-    const TensorId id{static_cast<std::uint32_t>(built_.graph.tensors.size())};
-    built_.graph.tensors.push_back(describe(*tensor, root));
-    built_.tensors.push_back(tensor);
-    ids_.emplace(tensor, id);
-    return id;
+  const RawBuffer* buffer_of(const RawTensor& tensor) const {
+    return tensor.buffer == kNone ? nullptr : &raw_.buffers[tensor.buffer];
   }
 
-  Tensor describe(const ggml_tensor& from, TensorId root) {
+  Tensor describe(std::uint32_t index) {
+    const RawTensor& from = raw_.tensors[index];
     Tensor tensor;
     tensor.name = from.name;
-    tensor.type = ggml_type_name(from.type);
-    tensor.block_elements = static_cast<std::uint32_t>(ggml_blck_size(from.type));
-    tensor.block_bytes = static_cast<std::uint32_t>(ggml_type_size(from.type));
-    std::copy_n(from.ne, 4, tensor.ne.begin());
-    std::copy_n(from.nb, 4, tensor.nb.begin());
-    tensor.view_of = root;
-    tensor.view_offset = from.view_offs;
-    const ggml_backend_buffer_t buffer = buffer_of(from);
-    if (buffer != nullptr) tensor.buffer = ggml_backend_buffer_name(buffer);
+    tensor.type = from.type;
+    tensor.block_elements = from.block_elements;
+    tensor.block_bytes = from.block_bytes;
+    tensor.ne = from.ne;
+    tensor.nb = from.nb;
+    tensor.view_of = TensorId{from.view_of};
+    tensor.view_offset = from.view_offset;
+    if (const RawBuffer* buffer = buffer_of(from)) tensor.buffer = buffer->name;
 
-    if (root == kNoTensor) {
-      classify(from, buffer, tensor);
-      add_buffer(buffer, tensor.kind);
+    if (tensor.view_of == kNoTensor) {
+      classify(index, tensor);
+      add_buffer(from.buffer, tensor.kind);
       if (tensor.name.starts_with("cache_k_l"))
         ++built_.buffers.layers_by_cells[tensor.ne[1] * tensor.ne[2]];
     } else {
-      const Tensor& owner = built_.graph.tensors[root.v];
+      const Tensor& owner = built_.graph.tensors[from.view_of];
       tensor.kind = owner.kind;
       tensor.source = owner.source;
       if (!owner.file.empty()) {
-        tensor.file = {.file = owner.file.file,
-                       .offset = owner.file.offset + from.view_offs,
-                       .length = std::min<std::uint64_t>(ggml_nbytes(&from),
-                                                         owner.file.length - from.view_offs)};
+        tensor.file = {
+            .file = owner.file.file,
+            .offset = owner.file.offset + from.view_offset,
+            .length = std::min<std::uint64_t>(from.bytes, owner.file.length - from.view_offset)};
       }
     }
     // A view without a layer in its name belongs to the layer of its root.
     tensor.layer = layer_of(tensor.name);
-    if (tensor.layer == kNoLayer && root != kNoTensor) {
-      tensor.layer = built_.graph.tensors[root.v].layer;
+    if (tensor.layer == kNoLayer && tensor.view_of != kNoTensor) {
+      tensor.layer = built_.graph.tensors[from.view_of].layer;
     }
     tensor.component = component_of(tensor.name, tensor.kind);
     tensor.role = role_of(tensor.name, tensor.kind);
     return tensor;
   }
 
-  void classify(const ggml_tensor& from, ggml_backend_buffer_t buffer, Tensor& tensor) {
-    if (outputs_.contains(&from)) {
+  void classify(std::uint32_t index, Tensor& tensor) {
+    const RawTensor& from = raw_.tensors[index];
+    const RawBuffer* buffer = buffer_of(from);
+    if (is_node_[index]) {
       tensor.kind = TensorKind::Intermediate;
-    } else if (std::string_view(from.name).starts_with("cache_")) {
+    } else if (from.name.starts_with("cache_")) {
       tensor.kind = TensorKind::Kv;
     } else if (const GgufTensor* weight = layout_.index.find(from.name);
-               weight != nullptr || (buffer != nullptr && ggml_backend_buffer_get_usage(buffer) ==
-                                                              GGML_BACKEND_BUFFER_USAGE_WEIGHTS)) {
+               weight != nullptr ||
+               (buffer != nullptr && buffer->usage == RawBuffer::Usage::Weights)) {
       tensor.kind = TensorKind::Weight;
       locate(from, weight, tensor);
-    } else if ((from.flags & GGML_TENSOR_FLAG_INPUT) == 0 && buffer != nullptr &&
-               ggml_backend_buffer_get_usage(buffer) == GGML_BACKEND_BUFFER_USAGE_ANY) {
+    } else if (!from.input && buffer != nullptr && buffer->usage == RawBuffer::Usage::Any) {
       tensor.kind = TensorKind::Kv;  // a renamed cache: "conv_states_all-1"
-    } else if ((from.flags & GGML_TENSOR_FLAG_INPUT) != 0 ||
-               !std::string_view(from.name).contains('#')) {
+    } else if (from.input || !from.name.contains('#')) {
       tensor.kind = TensorKind::Input;
     }  // else "device#name#n": the scheduler's copy of an intermediate
-    tensor.source = source_of(from, buffer, tensor);
+    tensor.source = source_of(from, tensor);
   }
 
-  void add_buffer(ggml_backend_buffer_t buffer, TensorKind kind) {
-    if (buffer == nullptr || kind == TensorKind::Weight || !buffers_.insert(buffer).second) return;
-    const std::uint64_t bytes = ggml_backend_buffer_get_size(buffer);
-    if (ggml_backend_buffer_get_usage(buffer) == GGML_BACKEND_BUFFER_USAGE_COMPUTE) {
-      built_.buffers.compute += bytes;
+  void add_buffer(std::uint32_t index, TensorKind kind) {
+    if (index == kNone || kind == TensorKind::Weight || counted_[index]) return;
+    counted_[index] = true;
+    const RawBuffer& buffer = raw_.buffers[index];
+    if (buffer.usage == RawBuffer::Usage::Compute) {
+      built_.buffers.compute += buffer.size;
     } else if (kind == TensorKind::Kv) {
-      built_.buffers.kv += bytes;
+      built_.buffers.kv += buffer.size;
     }
   }
 
-  void locate(const ggml_tensor& from, const GgufTensor* weight, Tensor& tensor) {
-    const auto by_address = layout_.mapped.locate(from.data, ggml_nbytes(&from));
+  void locate(const RawTensor& from, const GgufTensor* weight, Tensor& tensor) {
+    const auto by_address = layout_.mapped.locate(from.address, from.bytes);
     ++built_.coverage.weights;
     if (weight != nullptr) ++built_.coverage.by_name;
     if (by_address) ++built_.coverage.by_address;
@@ -153,16 +135,9 @@ class Builder {
     }
   }
 
-  Source source_of(const ggml_tensor& from, ggml_backend_buffer_t buffer, const Tensor& tensor) {
-    if (buffer != nullptr && !ggml_backend_buffer_is_host(buffer)) {
-      // Buffers of repacked weights (CPU_REPACK, AMX) are in memory, but are not "host" buffers,
-      // because the layout is not ggml's.
-      ggml_backend_dev_t device =
-          ggml_backend_buft_get_device(ggml_backend_buffer_get_type(buffer));
-      const bool in_memory =
-          device == nullptr || ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU;
-      return in_memory ? Source::Repacked : Source::Device;
-    }
+  Source source_of(const RawTensor& from, const Tensor& tensor) {
+    if (const RawBuffer* buffer = buffer_of(from); buffer != nullptr && !buffer->host)
+      return buffer->on_device ? Source::Device : Source::Repacked;
     switch (tensor.kind) {
       case TensorKind::Kv:
         return Source::Kv;
@@ -173,32 +148,32 @@ class Builder {
       case TensorKind::Weight:
         break;
     }
-    if (layout_.mapped.locate(from.data, ggml_nbytes(&from))) return Source::Disk;
+    if (layout_.mapped.locate(from.address, from.bytes)) return Source::Disk;
     return tensor.buffer.contains("REPACK") ? Source::Repacked : Source::Buffer;
   }
 
-  void add_node(const ggml_tensor& from) {
+  void add_node(std::uint32_t index) {
+    const RawTensor& from = raw_.tensors[index];
     Node node;
-    node.op = op_text(from);
-    node.computed = does_work(from);
-    std::copy_n(from.op_params, node.params.size(), node.params.begin());
-    std::size_t sources = GGML_MAX_SRC;
-    while (sources > 0 && from.src[sources - 1] == nullptr) --sources;
-    for (std::size_t i = 0; i < sources; ++i) node.src.push_back(tensor_id(from.src[i]));
-    node.output = tensor_id(&from);
+    node.op = from.op;
+    node.computed = from.computed;
+    node.params = from.params;
+    for (const std::uint32_t source : from.src) node.src.push_back(TensorId{source});
+    node.output = TensorId{index};
     // llama.cpp does not name the output of flash attention ("node_24").
-    if (Tensor& output = built_.graph.tensors[node.output.v];
-        from.op == GGML_OP_FLASH_ATTN_EXT && output.component == Component::Other) {
+    if (Tensor& output = built_.graph.tensors[index];
+        from.op == "FLASH_ATTN_EXT" && output.component == Component::Other) {
       output.component = Component::Attention;
     }
     built_.graph.nodes.push_back(std::move(node));
   }
 
   void add_op(const OpSpan& span) {
+    const RawBuffer* buffer = buffer_of(raw_.tensors[raw_.nodes[span.first + span.nodes - 1]]);
     Op op;
     op.first = NodeId{span.first};
     op.nodes = span.nodes;
-    op.device = device_of(*nodes_[span.first + span.nodes - 1]);
+    op.device = buffer == nullptr ? "CPU" : buffer->device;
     built_.graph.ops.push_back(std::move(op));
   }
 
@@ -207,25 +182,24 @@ class Builder {
     for (std::uint32_t i = 0; i < built_.graph.ops.size(); ++i) {
       const Op& op = built_.graph.ops[i];
       for (std::uint32_t n = op.first.v; n <= op.last().v; ++n) {
-        const SlotSources sources = slot_sources(*nodes_[n]);
-        for (std::size_t s = 0; s < sources.count; ++s) {
-          add_slot(tensor_id(sources.tensors[s]), *nodes_[n], OpId{i}, op.layer);
-        }
+        const RawTensor& node = raw_.tensors[raw_.nodes[n]];
+        if (const TensorId source = slot_source(raw_, node); source != kNoTensor)
+          add_slot(source, node, OpId{i}, op.layer);
       }
     }
   }
 
-  void add_slot(TensorId tensor, const ggml_tensor& node, OpId op, LayerId layer) {
+  void add_slot(TensorId tensor, const RawTensor& node, OpId op, LayerId layer) {
     if (!slotted_.insert(tensor.v).second) return;
     SlotKind kind = SlotKind::Rows;
     if (experts_.contains(tensor.v)) {
       kind = SlotKind::Experts;
     } else if (scores_.contains(tensor.v)) {
       kind = SlotKind::ExpertScores;
-    } else if (node.op == GGML_OP_MUL) {
+    } else if (node.op == "MUL") {
       slotted_.erase(tensor.v);
       return;  // shaped like routing weights, but not derived from a list of experts
-    } else if (node.op == GGML_OP_FLASH_ATTN_EXT) {
+    } else if (node.op == "FLASH_ATTN_EXT") {
       kind = SlotKind::AttendedCells;
     } else {
       switch (built_.graph.tensors[built_.graph.root(tensor).v].input) {
@@ -251,22 +225,22 @@ class Builder {
   // Finds the lists of expert ids and the routing weights. Routing weights are gathered with such
   // a list and pass through views, sums and scales up to the MUL that applies them.
   void find_routing() {
-    for (const ggml_tensor* node : nodes_) {
-      if (node->op == GGML_OP_MUL_MAT_ID || node->op == GGML_OP_ADD_ID) {
-        experts_.insert(tensor_id(node->src[2]).v);
-      }
+    for (const std::uint32_t index : raw_.nodes) {
+      const RawTensor& node = raw_.tensors[index];
+      if ((node.op == "MUL_MAT_ID" || node.op == "ADD_ID") && node.src.size() > 2)
+        experts_.insert(node.src[2]);
     }
     std::unordered_set<std::uint32_t> routed;
-    for (const ggml_tensor* node : nodes_) {
-      const auto from_routed = [&](int i) {
-        return node->src[i] != nullptr && routed.contains(tensor_id(node->src[i]).v);
-      };
-      if (node->op == GGML_OP_GET_ROWS) {
-        if (experts_.contains(tensor_id(node->src[1]).v)) routed.insert(tensor_id(node).v);
-      } else if (node->op == GGML_OP_MUL && from_routed(1) && !from_routed(0)) {
-        scores_.insert(tensor_id(node->src[1]).v);
-      } else if (from_routed(0) && node->op != GGML_OP_MUL_MAT && node->op != GGML_OP_MUL_MAT_ID) {
-        routed.insert(tensor_id(node).v);
+    for (const std::uint32_t index : raw_.nodes) {
+      const RawTensor& node = raw_.tensors[index];
+      const auto source = [&](std::size_t i) { return i < node.src.size() ? node.src[i] : kNone; };
+      const auto from_routed = [&](std::size_t i) { return routed.contains(source(i)); };
+      if (node.op == "GET_ROWS") {
+        if (experts_.contains(source(1))) routed.insert(index);
+      } else if (node.op == "MUL" && from_routed(1) && !from_routed(0)) {
+        scores_.insert(source(1));
+      } else if (from_routed(0) && node.op != "MUL_MAT" && node.op != "MUL_MAT_ID") {
+        routed.insert(index);
       }
     }
   }
@@ -307,69 +281,19 @@ class Builder {
     return XXH3_64bits_digest(state.get());
   }
 
-  std::span<const ggml_tensor* const> nodes_;
+  const RawGraph& raw_;
   const ModelLayout& layout_;
   BuiltGraph built_;
-  std::unordered_map<const ggml_tensor*, TensorId> ids_;
-  std::unordered_set<const ggml_tensor*> outputs_;
+  std::vector<bool> is_node_;  // per tensor
+  std::vector<bool> counted_;  // per buffer
   std::unordered_set<std::uint32_t> slotted_, experts_, scores_;
-  std::unordered_set<ggml_backend_buffer_t> buffers_;  // counted
 };
 
 }  // namespace
 
-BuiltGraph build_template(std::span<const ggml_tensor* const> nodes, std::span<const OpSpan> ops,
+BuiltGraph build_template(const RawGraph& graph, std::span<const OpSpan> ops,
                           const ModelLayout& layout) {
-  return Builder(nodes, layout).build(ops);
-}
-
-bool does_work(const ggml_tensor& node) {
-  switch (node.op) {
-    case GGML_OP_NONE:
-    case GGML_OP_RESHAPE:
-    case GGML_OP_VIEW:
-    case GGML_OP_PERMUTE:
-    case GGML_OP_TRANSPOSE:
-      return false;
-    default:
-      return (node.flags & GGML_TENSOR_FLAG_COMPUTE) != 0;
-  }
-}
-
-SlotSources slot_sources(const ggml_tensor& node) {
-  SlotSources sources;
-  const auto add = [&](const ggml_tensor* tensor) {
-    if (tensor != nullptr) sources.tensors[sources.count++] = tensor;
-  };
-  switch (node.op) {
-    case GGML_OP_GET_ROWS:
-    case GGML_OP_SET_ROWS:
-    case GGML_OP_ROPE:
-      add(node.src[1]);
-      break;
-    case GGML_OP_MUL_MAT_ID:
-    case GGML_OP_ADD_ID:
-      add(node.src[2]);
-      break;
-    case GGML_OP_FLASH_ATTN_EXT:
-      add(node.src[3]);
-      break;
-    case GGML_OP_SSM_SCAN:
-      add(node.src[6]);
-      break;
-    case GGML_OP_MUL: {
-      // Routing weights are applied as [1, experts used, tokens] to [n, experts used, tokens].
-      const ggml_tensor* factor = node.src[1];
-      if (factor->type == GGML_TYPE_F32 && factor->ne[0] == 1 && factor->ne[3] == 1 &&
-          factor->ne[1] == node.ne[1] && factor->ne[2] == node.ne[2] && factor->ne[1] <= 256) {
-        add(factor);
-      }
-      break;
-    }
-    default:
-      break;
-  }
-  return sources;
+  return Builder(graph, layout).build(ops);
 }
 
 }  // namespace tt

@@ -1,6 +1,4 @@
-// Builds a GraphTemplate from the nodes listed by the scheduler. The only code that converts
-// ggml's tensors to ours. Runs between steps when a graph is new, on the tensors of the
-// graph just evaluated.
+// Builds a GraphTemplate from a graph as ggml describes it. Runs when a graph is new.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +9,7 @@
 #include "tracer/format/model/graph_template.h"
 #include "tracer/gguf/gguf_index.h"
 #include "tracer/gguf/mapped_files.h"
-
-struct ggml_tensor;
+#include "tracer/probe/raw_graph.h"
 
 namespace tt {
 
@@ -44,25 +41,13 @@ struct BufferSizes {
 };
 
 struct BuiltGraph {
-  GraphTemplate graph;
-  std::vector<const ggml_tensor*> tensors;  // per TensorId
+  GraphTemplate graph;  // a TensorId is the index of the tensor in RawGraph::tensors
   OffsetCoverage coverage;
   BufferSizes buffers;
 };
 
-// `nodes` in execution order; `ops` covers exactly the nodes that do work.
-BuiltGraph build_template(std::span<const ggml_tensor* const> nodes, std::span<const OpSpan> ops,
+// `ops` covers exactly the nodes that do work.
+BuiltGraph build_template(const RawGraph& graph, std::span<const OpSpan> ops,
                           const ModelLayout& layout);
-
-// Whether ggml computes anything for this node: false for views and skipped nodes.
-bool does_work(const ggml_tensor& node);
-
-// The index lists and potential routing weights that this node reads, to copy while the graph
-// is unknown. At most three.
-struct SlotSources {
-  std::array<const ggml_tensor*, 3> tensors{};
-  std::size_t count = 0;
-};
-SlotSources slot_sources(const ggml_tensor& node);
 
 }  // namespace tt

@@ -181,19 +181,22 @@ TEST(MappedFiles, FindsFileOfAddress) {
   // madvise splits a mapping into several lines of /proc/self/maps.
   ::madvise(base + 16384, 4096, MADV_RANDOM);
   const auto mapped = MappedFiles::of_this_process(index->files());
+  const auto locate = [](const MappedFiles& files, const void* at, std::uint64_t length) {
+    return files.locate(reinterpret_cast<std::uint64_t>(at), length);
+  };
   for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{10'000}, size - kFrom - 64}) {
-    const auto range = mapped.locate(base + at, 64);
+    const auto range = locate(mapped, base + at, 64);
     ASSERT_TRUE(range.has_value()) << at;
     EXPECT_EQ(range->file, 0U);
     EXPECT_EQ(range->offset, kFrom + at);
     EXPECT_EQ(range->length, 64U);
     EXPECT_EQ(std::string(base + at, 64), whole.substr(range->offset, 64));
   }
-  EXPECT_TRUE(mapped.locate(base + 8192, 16384).has_value()) << "across two lines of the map";
-  EXPECT_FALSE(mapped.locate(&size, sizeof size).has_value()) << "the stack is not in a model";
-  EXPECT_FALSE(mapped.locate(base + size - kFrom, 1 << 20).has_value()) << "exceeds the file";
+  EXPECT_TRUE(locate(mapped, base + 8192, 16384).has_value()) << "across two lines of the map";
+  EXPECT_FALSE(locate(mapped, &size, sizeof size).has_value()) << "the stack is not in a model";
+  EXPECT_FALSE(locate(mapped, base + size - kFrom, 1 << 20).has_value()) << "exceeds the file";
   ::munmap(base, size - kFrom);
-  EXPECT_FALSE(MappedFiles::of_this_process(index->files()).locate(base, 64).has_value());
+  EXPECT_FALSE(locate(MappedFiles::of_this_process(index->files()), base, 64).has_value());
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ SlotValues slot_values(const Slot& slot, const ggml_tensor& tensor) {
 
 // The bytes per root tensor according to the byte rules.
 TouchedBytes bytes_by_rules(const OpScene& scene) {
-  const BuiltGraph built = built_from(scene);
+  const ProbedGraph built = built_from(scene);
   Step step;
   step.op_ends.resize(built.graph.ops.size());
   for (const Slot& slot : built.graph.slots) {

@@ -18,7 +18,7 @@ ggml_backend_t cpu_backend() {
   return backend.get();
 }
 
-BuiltGraph built_from(const OpScene& scene) {
+ProbedGraph built_from(const OpScene& scene) {
   const std::vector<const ggml_tensor*> nodes = scene.nodes();
   std::vector<OpSpan> spans;
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {

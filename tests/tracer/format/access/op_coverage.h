@@ -9,14 +9,14 @@
 
 #include "tests/tracer/format/access/op_memory.h"
 #include "tracer/format/model/graph_template.h"
-#include "tracer/probe/template_builder.h"
+#include "tracer/probe/ggml_graph.h"
 
 namespace tt::test {
 
 ggml_backend_t cpu_backend();
 
 // The template of a finished scene; it has one op.
-BuiltGraph built_from(const OpScene& scene);
+ProbedGraph built_from(const OpScene& scene);
 
 const std::set<std::string>& ops_with_a_case();
 // The ops of the graph whose byte rule is not verified by any case.
