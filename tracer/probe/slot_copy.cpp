@@ -4,16 +4,14 @@
 #include <ggml.h>
 
 #include <cstring>
-#include <limits>
 #include <optional>
-#include <span>
 #include <utility>
+
+#include "tracer/probe/attended_cells.h"
 
 namespace tt {
 
 namespace {
-
-constexpr std::uint16_t kHalfMinusInf = 0xFC00;
 
 std::optional<CapturedSlot::Values> kind_of(ggml_type type) {
   switch (type) {
@@ -29,34 +27,6 @@ std::optional<CapturedSlot::Values> kind_of(ggml_type type) {
 }
 std::uint32_t bytes_of(CapturedSlot::Values values) {
   return values == CapturedSlot::Values::Int64 ? 8 : 4;
-}
-
-// Writes the indices of the attended cells, ascending. Usually they are one run, so groups of
-// eight equal flags are handled together.
-std::uint32_t number_attended(std::span<const std::uint8_t> attended, std::int32_t* ids) {
-  constexpr std::size_t kAtOnce = 8;
-  constexpr std::uint64_t kAll = 0x0101010101010101;
-  std::uint32_t count = 0;
-  std::size_t i = 0;
-  for (; i + kAtOnce <= attended.size(); i += kAtOnce) {
-    std::uint64_t eight = 0;
-    std::memcpy(&eight, attended.data() + i, sizeof eight);
-    if (eight == 0) continue;
-    if (eight == kAll) {
-      for (std::size_t k = 0; k < kAtOnce; ++k) ids[count + k] = static_cast<std::int32_t>(i + k);
-      count += kAtOnce;
-      continue;
-    }
-    for (std::size_t k = 0; k < kAtOnce; ++k) {
-      ids[count] = static_cast<std::int32_t>(i + k);
-      count += attended[i + k];
-    }
-  }
-  for (; i < attended.size(); ++i) {
-    ids[count] = static_cast<std::int32_t>(i);
-    count += attended[i];
-  }
-  return count;
 }
 
 // Collects one flag byte per cell over all queries, then writes the cell indices. A mask on
@@ -80,19 +50,11 @@ bool copy_attended_cells(const ggml_tensor& mask, bool on_host, std::uint32_t sl
                                static_cast<std::size_t>(i3) * mask.nb[3];
         if (!on_host) ggml_backend_tensor_get(&mask, fetched, at, row_bytes);
         const char* row = on_host ? base + at : fetched;
-        if (mask.type == GGML_TYPE_F16) {
-          const auto* values = reinterpret_cast<const std::uint16_t*>(row);
-          for (std::size_t i = 0; i < cells; ++i) attended[i] |= values[i] != kHalfMinusInf;
-        } else {
-          const auto* values = reinterpret_cast<const float*>(row);
-          for (std::size_t i = 0; i < cells; ++i) {
-            attended[i] |= values[i] != -std::numeric_limits<float>::infinity();
-          }
-        }
+        mark_attended(row, mask.type == GGML_TYPE_F16, cells, attended);
       }
     }
   }
-  const std::uint32_t count = number_attended(std::span(attended, cells), ids);
+  const std::uint32_t count = number_attended(attended, cells, ids);
   buffer.captured.push_back({.slot = slot,
                              .count = count,
                              .offset = buffer.arena_used,

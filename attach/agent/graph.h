@@ -1,0 +1,61 @@
+// A graph that the program evaluates, as the agent knows it: the tensors to compare the next one
+// with, the ops, and the index lists to copy at each op.
+#pragma once
+
+#include "attach/agent/library.h"
+#include "attach/agent/ring.h"
+
+namespace tt::attach {
+
+struct Span {  // nodes that run as one op
+  uint32_t first, nodes;
+};
+
+// An index list that is copied when op `op` has run: source number `source` of node `node`.
+struct Capture {
+  uint32_t op, node, source;
+  uint32_t tensor;  // in the record
+  bool cells;  // a mask: the cells that at least one query attends to
+};
+
+constexpr int32_t kLeaf = -1, kAbsent = -2;  // where a source comes from, if not from a node
+
+struct Graph {
+  Graph* next;
+  uint32_t number;
+  uint32_t nodes, leaves, ops, captures;
+  bool exact;  // ops cannot be told by ticks
+  uint64_t last_used;
+  const char** tensors;   // the nodes, then the leaves
+  char* images;           // of each tensor, image_bytes()
+  int32_t* sources;       // of each node: at.sources places
+  bool* lists;            // of each node: reads an index list
+  Span* op_spans;
+  uint32_t* op_ending;    // per node: the op that ends there; UINT32_MAX: none
+  Capture* capture_list;  // sorted by op
+  uint32_t* indices;      // of `tensors` in the record
+  Bytes record;           // GraphRecord and so on; empty once it is in the ring
+};
+
+bool does_work(const Library& ggml, const char* node);
+// The number of the source that is an index list; -1: none.
+int list_source(const Library& ggml, const char* node);
+bool is_on_host(const Library& ggml, const char* tensor);
+
+// Whether the listed nodes are the graph, at the same addresses.
+bool same_graph(const Library& ggml, const Graph& graph, const char* const* nodes, uint32_t count);
+// Whether they have its ops, types, flags and sources; shapes and addresses may differ.
+bool same_structure(const Library& ggml, const Graph& graph, const char* const* nodes,
+                    uint32_t count);
+
+// The ops that the backend's ticks lead to expect. `spans`: room for `count`. Returns the number.
+uint32_t expected_ops(const Library& ggml, const char* const* nodes, uint32_t count, Span* spans);
+
+// Makes the graph and its record; the graph has run. Null: no memory.
+Graph* make_graph(const Library& ggml, uint64_t scheduler, uint32_t number,
+                  const char* const* nodes, uint32_t count, const Span* ops, uint32_t op_count);
+void free_graph(Graph* graph);
+// The place of a tensor in the record; UINT32_MAX: it is not part of the graph.
+uint32_t record_index(const Graph& graph, const char* tensor);
+
+}  // namespace tt::attach
