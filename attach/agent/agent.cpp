@@ -109,12 +109,13 @@ void write_maps() {
 bool open_ring() {
   const pid_t self = getpid();
   if (ring_owner == self) return ring.is_open();
-  ring.forget();
+  if (ring_owner != 0) {
+    ring.forget();
+    for (Scheduler* s = schedulers; s != nullptr; s = s->next) s->failed = true;  // the parent's
+  }
   ring_owner = self;
   models_written = 0;
-  for (Scheduler* s = schedulers; s != nullptr; s = s->next) s->failed = true;  // the parent's
-  if (!ring.open()) return false;
-  return true;
+  return ring.open();
 }
 
 void write_models() {
@@ -359,13 +360,6 @@ TT_EXPORT void* ggml_backend_reg_get_proc_address(void* registry, const char* na
     return reinterpret_cast<void*>(replacement_of(reinterpret_cast<SetThreads>(found),
                                                   thread_setters, kThreadReplacements));
   return found;
-}
-
-TT_EXPORT void ggml_backend_cpu_set_abort_callback(void* backend, AbortCallback callback,
-                                                   void* data) {
-  set_abort(real("ggml_backend_cpu_set_abort_callback", ggml_backend_cpu_set_abort_callback,
-                 TT_CALLER),
-            backend, callback, data);
 }
 
 struct GgufInitParams {  // struct gguf_init_params
