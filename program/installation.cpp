@@ -29,7 +29,9 @@ Installation current_installation() {
   return {.bundled_model = first_existing({share / bundled.filename(), bundled}),
           .worker = first_existing(
               {prefix / "libexec" / "tensor-trace" / "tt-worker", bin / "tt-worker"}),
-          .webui = first_existing({share / "webui", prefix / "webui" / "dist"})};
+          .webui = first_existing({share / "webui", prefix / "webui" / "dist"}),
+          .agent = first_existing({prefix / TT_LIBRARY_FOLDER / "tensor-trace" / "libtt_attach.so",
+                                   prefix / "lib" / "libtt_attach.so"})};
 }
 
 }  // namespace tt

@@ -15,6 +15,7 @@ using RunVerb = std::function<int()>;
 // Each adds the options of a verb to `command`. The returned function owns the parsed values; it
 // must exist while `command` is parsed.
 RunVerb add_analyze_command(CLI::App& command);
+RunVerb add_attach_command(CLI::App& command);
 RunVerb add_bench_model_command(CLI::App& command);
 RunVerb add_compare_command(CLI::App& command);
 RunVerb add_disk_command(CLI::App& command);
@@ -48,6 +49,8 @@ inline constexpr std::array kVerbs = {
     Verb{"analyze", "Ask one question about a session: every analysis of the REST API",
          add_analyze_command},
     // Another prefix, because --output has another meaning in other verbs.
+    Verb{"attach", "Run a program that uses llama.cpp, such as llama-server, and record it",
+         add_attach_command, "TT_ATTACH_"},
     Verb{"bench-model",
          "Measure a model's speed and what recording costs, or compare two measurements",
          add_bench_model_command, "TT_BENCH_"},

@@ -26,7 +26,8 @@ namespace {
 // processor, so that several models can be loaded.
 constexpr std::size_t kDataBytes = 128 << 10;
 
-int open_event(int processor, std::uint64_t faults) {
+// `thread`: 0: this one.
+int open_event(int thread, int processor, std::uint64_t faults) {
   perf_event_attr event{};
   event.size = sizeof event;
   event.type = PERF_TYPE_SOFTWARE;
@@ -43,7 +44,7 @@ int open_event(int processor, std::uint64_t faults) {
   // The ring is polled: waking a reader would cost tens of microseconds per fault.
   event.watermark = 1;
   event.wakeup_watermark = UINT32_MAX;
-  return static_cast<int>(syscall(SYS_perf_event_open, &event, 0 /* this thread */, processor, -1,
+  return static_cast<int>(syscall(SYS_perf_event_open, &event, thread, processor, -1,
                                   PERF_FLAG_FD_CLOEXEC));
 }
 
@@ -71,16 +72,16 @@ struct PageFaults::Ring {
   static std::size_t bytes() { return kDataBytes + static_cast<std::size_t>(getpagesize()); }
 
   // The error is an errno.
-  static std::expected<Ring, int> open(int processor) {
-    const int fd = open_event(processor, PERF_COUNT_SW_PAGE_FAULTS_MAJ);
+  static std::expected<Ring, int> open(int thread, int processor) {
+    const int fd = open_event(thread, processor, PERF_COUNT_SW_PAGE_FAULTS_MAJ);
     if (fd < 0) return std::unexpected(errno);
     Ring ring(fd, mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
     if (ring.memory == MAP_FAILED) return std::unexpected(errno);
     return ring;
   }
   // Returns 0 or an errno.
-  int open_minor(int processor) {
-    minor = open_event(processor, PERF_COUNT_SW_PAGE_FAULTS_MIN);
+  int open_minor(int thread, int processor) {
+    minor = open_event(thread, processor, PERF_COUNT_SW_PAGE_FAULTS_MIN);
     if (minor < 0 || ioctl(minor, PERF_EVENT_IOC_SET_OUTPUT, event) != 0 ||
         ioctl(minor, PERF_EVENT_IOC_ID, &minor_id) != 0) {
       const int error = errno;
@@ -116,18 +117,20 @@ struct PageFaults::Ring {
   }
 };
 
-std::unique_ptr<PageFaults> PageFaults::watch() {
+std::unique_ptr<PageFaults> PageFaults::watch() { return watch(0); }
+
+std::unique_ptr<PageFaults> PageFaults::watch(int pid) {
   std::vector<Ring> rings;
   std::string minor = "perf";
   const long processors = sysconf(_SC_NPROCESSORS_CONF);
   for (int i = 0; i < processors; ++i) {
-    auto ring = Ring::open(i);
+    auto ring = Ring::open(pid, i);
     if (!ring && ring.error() == ENODEV) continue;  // the processor is offline
     if (!ring) {
       const std::string reason = "perf_event_open: " + std::system_category().message(ring.error());
       return std::unique_ptr<PageFaults>(new PageFaults({}, "getrusage: " + reason, reason));
     }
-    if (const int error = ring->open_minor(i); error != 0)
+    if (const int error = ring->open_minor(pid, i); error != 0)
       minor = "perf_event_open: " + std::system_category().message(error);
     rings.push_back(*std::move(ring));
   }

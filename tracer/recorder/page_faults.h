@@ -25,6 +25,9 @@ class PageFaults {
   // the inference thread before llama.cpp creates its workers. Faults of the thread that calls
   // take() are skipped: it may be a descendant but evaluates nothing.
   static std::unique_ptr<PageFaults> watch();
+  // The same for a thread of another process of this user, and all that it starts later in its
+  // process; `pid`: its id. Faults are not counted if their addresses are not known.
+  static std::unique_ptr<PageFaults> watch(int pid);
   ~PageFaults();
   PageFaults(const PageFaults&) = delete;
   PageFaults& operator=(const PageFaults&) = delete;

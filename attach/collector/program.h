@@ -1,0 +1,39 @@
+// The traced program as a child process: it has this process's terminal, files and group; signals
+// are passed on. One instance at a time.
+#pragma once
+
+#include <sys/types.h>
+
+#include <expected>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tt::attach {
+
+class Program {
+ public:
+  // `agent` is preloaded, after what is preloaded already; `rings`: the folder for its records.
+  // `before`: called with its process id when it exists and has not begun. The error says why it
+  // could not be started.
+  static std::expected<Program, std::string> start(const std::vector<std::string>& command,
+                                                   const std::filesystem::path& agent,
+                                                   const std::filesystem::path& rings,
+                                                   const std::function<void(pid_t)>& before);
+  ~Program();  // restores the handling of signals
+  Program(Program&& other) noexcept;
+  Program& operator=(Program&&) = delete;
+
+  pid_t pid() const { return pid_; }
+  // Waits until it ends, at most this long. nullopt: it runs.
+  std::optional<int> wait(int milliseconds);  // status as of waitpid(2)
+
+ private:
+  explicit Program(pid_t pid);
+  pid_t pid_;
+  int handle_ = -1;
+};
+
+}  // namespace tt::attach

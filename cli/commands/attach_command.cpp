@@ -1,0 +1,129 @@
+// tt attach -- COMMAND: runs a program that uses llama.cpp and records what it evaluates.
+#include <sys/wait.h>
+
+#include <cstring>
+#include <filesystem>
+#include <format>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "analysis/common/format_units.h"
+#include "attach/collector/collector.h"
+#include "attach/collector/preload_check.h"
+#include "attach/collector/program.h"
+#include "cli/commands/verbs.h"
+#include "cli/terminal/standard_output.h"
+#include "program/installation.h"
+
+namespace tt::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct AttachOptions {
+  std::string output = ".";
+  std::vector<std::string> command;
+  bool check = false, quiet = false;
+};
+
+constexpr int kIdleMs = 5;  // between two looks at the rings
+
+void say(const std::string& text) { print_message("tt attach: {}", text); }
+
+void print_context(const attach::RecordedContext& context) {
+  print_message("{}: {}, {}, {} generated, model {} (process {}, context {})",
+                context.file.string(), counted(context.steps, "step"),
+                counted(context.tokens, "token"), context.generated,
+                context.model.empty() ? "not found" : context.model, context.pid, context.context);
+  if (!context.error.empty()) say(context.error);
+  const LossCounters& losses = context.losses;
+  if (losses != LossCounters{})
+    print_message(
+        "lost: times of {} steps, {} slot values, {} steps with a wrong op count, {} steps "
+        "not written, {} page faults",
+        losses.steps_without_times, losses.slot_values_dropped, losses.count_mismatches,
+        losses.steps_not_written, losses.page_faults_lost);
+}
+
+int record(const AttachOptions& options, const fs::path& agent) {
+  std::error_code failed;
+  fs::create_directories(options.output, failed);
+  if (!fs::is_directory(options.output)) {
+    say(std::format("{}: {}", options.output, failed.message()));
+    return 1;
+  }
+  attach::Collector collector(options.output, options.command, say);
+  if (collector.rings().empty()) {
+    say("there is no folder for shared memory. Make /dev/shm or $TMPDIR writable.");
+    return 1;
+  }
+  auto program = attach::Program::start(options.command, agent, collector.rings(),
+                                        [&](pid_t pid) { collector.watch(pid); });
+  if (!program) {
+    say(program.error());
+    return 127;  // as a shell
+  }
+  std::optional<int> status;
+  while (!status) {
+    while (collector.poll()) {
+    }
+    status = program->wait(kIdleMs);
+  }
+  const bool killed = WIFSIGNALED(*status);
+  const std::string end =
+      killed ? std::format("The program was ended by signal {} ({}).", WTERMSIG(*status),
+                           strsignal(WTERMSIG(*status)))
+             : std::string();
+  const auto contexts = collector.finish(end);
+  if (!options.quiet)
+    for (const attach::RecordedContext& context : contexts) print_context(context);
+  if (!collector.saw_anything())
+    say(std::format("{} never called ggml through a shared library. It may link llama.cpp "
+                    "statically: tt attach cannot observe it; use a build with "
+                    "BUILD_SHARED_LIBS=ON.",
+                    options.command.front()));
+  return killed ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
+}
+
+int run(const AttachOptions& options) {
+  const fs::path agent = current_installation().agent;
+  if (options.command.empty()) {
+    say("a program is required: tt attach -- llama-server -m model.gguf");
+    return 2;
+  }
+  const attach::PreloadCheck check = attach::check_preload(options.command.front(), agent);
+  if (options.check) {
+    put_line(check.message);
+    return check.possible ? 0 : 1;
+  }
+  if (!check.possible) {
+    say(check.message);
+    return 1;
+  }
+  return record(options, agent);
+}
+
+}  // namespace
+
+RunVerb add_attach_command(CLI::App& command) {
+  auto options = std::make_shared<AttachOptions>();
+  command
+      .add_option("command", options->command,
+                  "Program and its arguments, after --; such as: -- llama-server -m model.gguf")
+      ->type_name("COMMAND");
+  command
+      .add_option("-o,--output", options->output,
+                  "Folder for the sessions (.ttrace): one per context of the program")
+      ->capture_default_str()
+      ->type_name("DIR");
+  command.add_flag("--check", options->check,
+                   "Only say whether the program can be traced, and what to do if not");
+  command.add_flag("-q,--quiet", options->quiet, "Do not list the sessions at the end");
+  command.footer("Example: tt attach -o traces -- llama-server -m model.gguf --port 8080");
+  return [options] { return run(*options); };
+}
+
+}  // namespace tt::cli
