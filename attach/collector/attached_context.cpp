@@ -251,10 +251,12 @@ void AttachedContext::add_tokens(const GraphTemplate& graph, Step& step) {
     for (const std::int64_t at : *outputs)
       if (at >= 0 && std::cmp_less(at, count)) has_output[static_cast<std::size_t>(at)] = true;
   }
+  // A recurrent model reads no positions: then the context is taken for one sequence.
+  const std::size_t first_position = step.phase == Phase::Embed ? 0 : next_token_;
   const auto position = [&](std::size_t i) {
     return positions != nullptr && i < positions->size()
                ? static_cast<std::int32_t>((*positions)[i])
-               : static_cast<std::int32_t>(i);
+               : static_cast<std::int32_t>(first_position + i);
   };
   step.first_token = next_token_;
   step.n_tokens = static_cast<std::uint32_t>(count);
