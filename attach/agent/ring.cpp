@@ -56,7 +56,12 @@ bool Ring::open() {
   const int file = ::open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return false;
   // Reserved, because a page that a full disk cannot provide would end the program.
-  uint64_t capacity = 64U << 20U;
+  const char* wanted = getenv(kCapacityVariable);
+  uint64_t capacity = 0;  // not by strtoull(): a new header makes it a new symbol
+  for (; wanted != nullptr && *wanted >= '0' && *wanted <= '9' && capacity < (1ULL << 40U); ++wanted)
+    capacity = capacity * 10 + static_cast<uint64_t>(*wanted - '0');
+  capacity = capacity / 8 * 8;
+  if (capacity < (1U << 16U) || capacity > (4ULL << 30U)) capacity = 64U << 20U;
   while (posix_fallocate(file, 0, static_cast<off_t>(kRingBegin + capacity)) != 0 &&
          capacity > (1U << 20U))
     capacity /= 2;

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <expected>
 #include <filesystem>
 #include <functional>
@@ -15,12 +16,14 @@ namespace tt::attach {
 
 class Program {
  public:
-  // `agent` is preloaded, after what is preloaded already; `rings`: the folder for its records.
+  // `agent` is preloaded, after what is preloaded already; `rings`: the folder for its records,
+  // each of `ring_bytes`.
   // `before`: called with its process id when it exists and has not begun. The error says why it
   // could not be started.
   static std::expected<Program, std::string> start(const std::vector<std::string>& command,
                                                    const std::filesystem::path& agent,
                                                    const std::filesystem::path& rings,
+                                                   std::uint64_t ring_bytes,
                                                    const std::function<void(pid_t)>& before);
   ~Program();  // restores the handling of signals
   Program(Program&& other) noexcept;

@@ -1,6 +1,7 @@
 // tt attach -- COMMAND: runs a program that uses llama.cpp and records what it evaluates.
 #include <sys/wait.h>
 
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <format>
@@ -17,6 +18,7 @@
 #include "cli/commands/verbs.h"
 #include "cli/terminal/standard_output.h"
 #include "program/installation.h"
+#include "program/validators.h"
 
 namespace tt::cli {
 namespace {
@@ -26,6 +28,7 @@ namespace fs = std::filesystem;
 struct AttachOptions {
   std::string output = ".";
   std::vector<std::string> command;
+  std::uint64_t ring_mib = 64;
   bool check = false, quiet = false;
 };
 
@@ -61,7 +64,7 @@ int record(const AttachOptions& options, const fs::path& agent) {
     return 1;
   }
   auto program = attach::Program::start(options.command, agent, collector.rings(),
-                                        [&](pid_t pid) { collector.watch(pid); });
+                                        options.ring_mib << 20U, [&](pid_t pid) { collector.watch(pid); });
   if (!program) {
     say(program.error());
     return 127;  // as a shell
@@ -119,6 +122,13 @@ RunVerb add_attach_command(CLI::App& command) {
                   "Folder for the sessions (.ttrace): one per context of the program")
       ->capture_default_str()
       ->type_name("DIR");
+  command
+      .add_option("--ring", options->ring_mib,
+                  "Size of the shared memory in which a process of the program keeps steps until "
+                  "they are written, in MiB")
+      ->check(whole_number(1, 1024))
+      ->capture_default_str()
+      ->type_name("MIB");
   command.add_flag("--check", options->check,
                    "Only say whether the program can be traced, and what to do if not");
   command.add_flag("-q,--quiet", options->quiet, "Do not list the sessions at the end");

@@ -22,8 +22,15 @@ struct TestPaths {
   const char* llama_archs;
   const char* eval_callback;
   const char* rpc_server;
+  // Folder of the programs that are built here.
+  const char* programs;
 };
 extern const TestPaths kTestPaths;
+
+// Path of a program that is built here.
+inline std::string built_program(const std::string& name) {
+  return kTestPaths.programs + ("/" + name);
+}
 
 // "docs/sql.md" as an absolute path.
 inline std::string source_path(const std::string& path) { return kTestPaths.tree + ("/" + path); }

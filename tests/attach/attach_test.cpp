@@ -1,0 +1,430 @@
+// tt attach on real programs of llama.cpp: what it records equals what tt record does, and the
+// program computes what it does without it.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <format>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "analysis/report/validation.h"
+#include "tests/cli/tt_program.h"
+#include "tests/support/wait.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> sessions_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none))
+    if (entry.path().extension() == ".ttrace") files.push_back(entry.path());
+  std::ranges::sort(files);
+  return files;
+}
+
+class Attach : public ::testing::Test {
+ protected:
+  // A model of this kind, "NAME.gguf" in the folder.
+  void make_model(const std::string& kind, const std::string& name = "model") {
+    const Result made = run_tt(folder, std::format("model {} -o {}.gguf", kind, name));
+    ASSERT_EQ(made.code, 0) << made.err;
+  }
+  Result plain(const std::string& command) {
+    const int status = std::system(
+        std::format("cd {} && {} >plain 2>err </dev/null", folder.path().string(), command)
+            .c_str());
+    return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+            .out = contents(folder / "plain"),
+            .err = contents(folder / "err")};
+  }
+  Result attached(const std::string& command, const std::string& options = "") {
+    return run_tt(folder, std::format("attach -o traces {} -- {} </dev/null", options, command));
+  }
+  std::vector<fs::path> sessions() const { return sessions_in(folder / "traces"); }
+  static void expect_valid(const fs::path& file) {
+    const auto validation = validate(file);
+    ASSERT_TRUE(validation.has_value());
+    EXPECT_EQ(validation->verdict(), "valid") << file;
+    for (const CheckResult& check : validation->checks)
+      for (const std::string& evidence : check.evidence) ADD_FAILURE() << evidence;
+  }
+  static SessionReader open(const fs::path& file) {
+    auto reader = SessionReader::open(file);
+    EXPECT_TRUE(reader.has_value());
+    return *std::move(reader);
+  }
+  test::TempFolder folder;
+};
+
+// ---------------------------------------------------------------- equal to tt record
+
+class EqualsRecord : public Attach, public ::testing::WithParamInterface<const char*> {};
+
+constexpr char kSums[] =
+    "SELECT step, op, operation_type, tensor_name, tensor_type, memory_source, write, "
+    "expert_id, count(*) n, sum(size_bytes) bytes FROM access "
+    "GROUP BY step, op, operation_type, tensor_name, tensor_type, memory_source, write, "
+    "expert_id ORDER BY 1, 2, 4, 7, 8";
+
+TEST_P(EqualsRecord, OpsListsAndAccessSums) {
+  make_model(GetParam());
+  const std::string completion =
+      "llama-completion -m model.gguf -p 'The wind was cold' -n 6 --ignore-eos -no-cnv "
+      "--no-warmup -t 1 -s 1 --temp 0 -c 512";
+  const Result without = plain(completion);
+  ASSERT_EQ(without.code, 0) << without.err;
+  const Result with = attached(completion);
+  ASSERT_EQ(with.code, 0) << with.err;
+  EXPECT_EQ(with.out, without.out);
+  EXPECT_FALSE(with.out.empty());
+  ASSERT_EQ(sessions().size(), 1U);
+  expect_valid(sessions()[0]);
+  const Result recorded = run_tt(
+      folder,
+      "record -m model.gguf -p 'The wind was cold' -n 6 --ignore-eos -t 1 --temp 0 -c 512 "
+      "-o r.ttrace");
+  ASSERT_EQ(recorded.code, 0) << recorded.err;
+
+  const SessionReader ours = open(folder / "r.ttrace"), theirs = open(sessions()[0]);
+  ASSERT_EQ(*ours.step_count(), 6U);
+  ASSERT_EQ(*theirs.step_count(), 6U);
+  std::uint32_t ops = 0;
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    SCOPED_TRACE(i);
+    const Step a = *ours.step(StepId{i}), b = *theirs.step(StepId{i});
+    EXPECT_EQ(a.n_tokens, b.n_tokens);
+    EXPECT_EQ(a.phase, b.phase);
+    EXPECT_EQ(a.op_ends.size(), b.op_ends.size());
+    EXPECT_TRUE(a.slots == b.slots);
+    const auto mine = ours.graph(a.graph), its = theirs.graph(b.graph);
+    ASSERT_TRUE(mine.has_value() && its.has_value());
+    EXPECT_EQ((*mine)->fingerprint, (*its)->fingerprint);
+    EXPECT_TRUE(**mine == **its);
+    ops += static_cast<std::uint32_t>((*its)->ops.size());
+  }
+  EXPECT_GT(ops, 300U);
+  const auto tokens = *ours.tokens(0, 100), their_tokens = *theirs.tokens(0, 100);
+  ASSERT_EQ(tokens.size(), their_tokens.size() + 1) << "the last one is not evaluated";
+  for (std::size_t i = 0; i < their_tokens.size(); ++i) {
+    EXPECT_EQ(tokens[i].id, their_tokens[i].id);
+    EXPECT_EQ(tokens[i].position, their_tokens[i].position);
+    EXPECT_EQ(tokens[i].generated, their_tokens[i].generated);
+  }
+  const Result sums = run_tt(folder, std::format("sql r.ttrace '{}'", kSums));
+  const Result their_sums =
+      run_tt(folder, std::format("sql {} '{}'", sessions()[0].string(), kSums));
+  EXPECT_EQ(sums.code, 0) << sums.err;
+  EXPECT_GT(std::ranges::count(sums.out, '\n'), 1000);
+  EXPECT_EQ(sums.out, their_sums.out);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EqualsRecord,
+                         ::testing::Values("small", "moe", "mamba", "jamba"),
+                         [](const auto& param) { return std::string(param.param); });
+
+// ---------------------------------------------------------------- programs with callbacks
+
+TEST_F(Attach, ImatrixIsTheSameByteForByte) {
+  make_model("small");
+  std::ofstream(folder / "text.txt") << contents(source_path("docs/hacking.md")).substr(0, 6000);
+  const std::string command = "llama-imatrix -m model.gguf -f text.txt -t 1 -c 128 --chunks 2 -o ";
+  ASSERT_EQ(plain(command + "plain.im").code, 0);
+  const Result result = attached(command + "attached.im");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_GT(contents(folder / "plain.im").size(), 1000U);
+  EXPECT_EQ(contents(folder / "plain.im"), contents(folder / "attached.im"));
+  ASSERT_EQ(sessions().size(), 1U);
+  expect_valid(sessions()[0]);
+}
+
+// Its callback splits the graph after each node, so that no ops are fused.
+TEST_F(Attach, NodesAreThoseOfEvalCallback) {
+  make_model("small");
+  const std::string command = std::string(kTestPaths.eval_callback) + " -m model.gguf -p Hello -t 1";
+  const Result without = plain(command);
+  const Result with = attached(command);
+  ASSERT_EQ(with.code, 0) << with.err;
+  EXPECT_EQ(with.out, without.out);
+  ASSERT_EQ(sessions().size(), 1U);
+  expect_valid(sessions()[0]);
+  std::vector<std::string> listed;
+  std::istringstream lines(without.err + without.out);
+  for (std::string line; std::getline(lines, line);) {
+    constexpr std::string_view kPrefix = "common_debug_cb_eval:";
+    const auto end = line.find(" = (");
+    if (!line.starts_with(kPrefix) || end == line.npos) continue;
+    const auto begin = line.find_first_not_of(' ', kPrefix.size());
+    listed.push_back(line.substr(begin, end - begin));
+  }
+  ASSERT_GT(listed.size(), 300U);
+  const SessionReader reader = open(sessions()[0]);
+  std::vector<std::string> recorded;
+  for (std::uint32_t i = 0; i < *reader.step_count(); ++i) {
+    const auto graph = reader.graph(reader.step(StepId{i})->graph);
+    for (const Op& op : (*graph)->ops) EXPECT_EQ(op.nodes, 1U) << "not fused";
+    for (const Node& node : (*graph)->nodes)
+      recorded.push_back((*graph)->tensor(node.output).name);
+  }
+  EXPECT_EQ(recorded, listed);
+}
+
+TEST_F(Attach, LlamaBench) {
+  make_model("small");
+  const Result result = attached("llama-bench -m model.gguf -p 16 -n 8 -r 1 -t 1");
+  ASSERT_EQ(result.code, 0) << result.err;
+  ASSERT_EQ(sessions().size(), 2U) << "a context for the prompt and one for generation";
+  for (const fs::path& file : sessions()) expect_valid(file);
+}
+
+// ---------------------------------------------------------------- a program of its own
+
+// Its abort callback is called as often as without; a forked child has a ring of its own.
+TEST_F(Attach, TwoModelsThreeContextsOwnCallbackAndFork) {
+  make_model("small");
+  make_model("moe", "other");
+  const std::string command = built_program("attached_program") + " model.gguf other.gguf 24 fork";
+  const Result without = plain(command);
+  ASSERT_EQ(without.code, 0) << without.err;
+  const Result with = attached(command);
+  ASSERT_EQ(with.code, 0) << with.err;
+  const auto line = [](const std::string& text, std::size_t n) {
+    std::istringstream lines(text);
+    std::string out;
+    for (std::size_t i = 0; i <= n; ++i) std::getline(lines, out);
+    return out;
+  };
+  EXPECT_EQ(line(with.out, 0), line(without.out, 0)) << "what it computed";
+  EXPECT_EQ(line(with.out, 2), line(without.out, 2)) << "what its child computed";
+  // Splitting a new graph separates no op from its callback: at least as many calls.
+  EXPECT_GE(std::stoi(line(with.out, 1)), std::stoi(line(without.out, 1)));
+  ASSERT_EQ(sessions().size(), 4U) << with.err;
+  std::map<std::string, int> models;
+  std::map<std::string, int> processes;
+  for (const fs::path& file : sessions()) {
+    expect_valid(file);
+    const SessionReader reader = open(file);
+    const SessionInfo info = *reader.info();
+    EXPECT_EQ(info.state, SessionState::Done);
+    ASSERT_EQ(info.model_files.size(), 1U);
+    ++models[fs::path(info.model_files[0].path).filename()];
+    ++processes[std::string(info.fact("attach.pid"))];
+    const std::uint32_t steps = *reader.step_count();
+    EXPECT_TRUE(steps == 24 || steps == 3) << steps;
+    EXPECT_EQ(*reader.losses(), LossCounters{});
+  }
+  EXPECT_EQ(models, (std::map<std::string, int>{{"model.gguf", 2}, {"other.gguf", 2}}));
+  EXPECT_EQ(processes.size(), 2U);
+}
+
+// ---------------------------------------------------------------- killed and stopped
+
+// tt attach in the background, with the program as its child.
+class Background {
+ public:
+  Background(const test::TempFolder& folder, const std::string& arguments) : pid_(fork()) {
+    if (pid_ != 0) return;
+    const std::string command = std::format("cd {} && exec {} {} >out 2>err </dev/null",
+                                            folder.path().string(), kTestPaths.tt, arguments);
+    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    _exit(127);
+  }
+  ~Background() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      wait();
+    }
+  }
+  Background(const Background&) = delete;
+  Background& operator=(const Background&) = delete;
+  pid_t pid() const { return pid_; }
+  int wait() {  // the exit status; -1: ended by a signal
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  // Its only child; 0: not started yet.
+  pid_t child() const {
+    std::ifstream in(std::format("/proc/{0}/task/{0}/children", pid_));
+    pid_t child = 0;
+    in >> child;
+    return child;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+std::uint32_t steps_in(const std::vector<fs::path>& files) {
+  if (files.empty()) return 0;
+  const auto reader = SessionReader::open(files[0]);
+  return reader ? reader->step_count().value_or(0) : 0;
+}
+
+constexpr char kLong[] =
+    "llama-completion -m model.gguf -p Hello -n 1500 --ignore-eos -no-cnv --no-warmup -t 1 "
+    "-s 1 --temp 0 -c 2048";
+
+TEST_F(Attach, KilledProgramLeavesItsSteps) {
+  make_model("small");
+  Background background(folder, std::string("attach -o traces -- ") + kLong);
+  ASSERT_TRUE(test::wait_until([&] { return steps_in(sessions()) > 20; }));
+  const pid_t program = background.child();
+  ASSERT_GT(program, 0);
+  ASSERT_EQ(::kill(program, SIGKILL), 0);
+  EXPECT_EQ(background.wait(), 128 + SIGKILL);
+  ASSERT_EQ(sessions().size(), 1U);
+  const SessionReader reader = open(sessions()[0]);
+  EXPECT_EQ(reader.info()->state, SessionState::Failed);
+  EXPECT_NE(reader.info()->error.find("ended by signal 9"), std::string::npos);
+  EXPECT_GT(*reader.step_count(), 20U);
+  expect_valid(sessions()[0]);
+}
+
+TEST_F(Attach, ProgramContinuesWhenItsCollectorIsKilled) {
+  make_model("small");
+  const std::string command = std::string("llama-completion") + (kLong + 16);
+  const Result without = plain(command);
+  ASSERT_EQ(without.code, 0);
+  Background background(folder, "attach -o traces -- " + command);
+  ASSERT_TRUE(test::wait_until([&] { return steps_in(sessions()) > 20; }));
+  const pid_t program = background.child();
+  ASSERT_EQ(::kill(background.pid(), SIGKILL), 0);
+  EXPECT_EQ(background.wait(), -1);
+  ASSERT_TRUE(test::wait_until([&] { return ::kill(program, 0) != 0; })) << "it ends by itself";
+  EXPECT_EQ(contents(folder / "out"), without.out);
+  // The file is recovered when it is opened.
+  ASSERT_EQ(sessions().size(), 1U);
+  EXPECT_EQ(run_tt(folder, "show " + sessions()[0].string()).code, 0);
+  EXPECT_EQ(open(sessions()[0]).info()->state, SessionState::Recovered);
+  expect_valid(sessions()[0]);
+}
+
+// The collector is stopped while the program fills its ring.
+TEST_F(Attach, FullRingLosesTimesAndKeepsTokens) {
+  make_model("small");
+  Background background(folder, std::string("attach --ring 1 -o traces -- ") + kLong);
+  ASSERT_TRUE(test::wait_until([&] { return steps_in(sessions()) > 5; }));
+  ASSERT_EQ(::kill(background.pid(), SIGSTOP), 0);
+  const pid_t program = background.child();
+  // A zombie until the collector waits for it.
+  ASSERT_TRUE(test::wait_until([&] {
+    std::ifstream in(std::format("/proc/{}/stat", program));
+    return contents(std::format("/proc/{}/stat", program)).contains(") Z ");
+  }));
+  ASSERT_EQ(::kill(background.pid(), SIGCONT), 0);
+  EXPECT_EQ(background.wait(), 0);
+  ASSERT_EQ(sessions().size(), 1U);
+  const SessionReader reader = open(sessions()[0]);
+  const LossCounters losses = *reader.losses();
+  EXPECT_GT(losses.steps_without_times, 0U);
+  EXPECT_EQ(losses.steps_not_written, 0U);
+  EXPECT_EQ(*reader.step_count(), 1500U) << "no token is lost";
+  const auto validation = validate(sessions()[0]);
+  EXPECT_EQ(validation->verdict(),
+            std::format("valid, times of {} steps missing", losses.steps_without_times));
+}
+
+// ---------------------------------------------------------------- llama-server
+
+// One request through a shell: curl is not needed.
+std::string post(int port, const std::string& path, const std::string& body) {
+  return std::format(
+      "exec 3<>/dev/tcp/127.0.0.1/{0}; printf 'POST {1} HTTP/1.1\\r\\nHost: x\\r\\nConnection: "
+      "close\\r\\nContent-Type: application/json\\r\\nContent-Length: {2}\\r\\n\\r\\n%s' '{3}' >&3; "
+      "cat <&3",
+      port, path, body.size(), body);
+}
+
+class AttachServer : public Attach {
+ protected:
+  // Starts it and returns its port, which it prints.
+  void start(const std::string& options) {
+    port_ = 20'000 + static_cast<int>(getpid()) % 20'000;
+    background_ = std::make_unique<Background>(
+        folder, std::format("attach -o traces -- llama-server -m model.gguf --host 127.0.0.1 "
+                            "--port {} -t 1 {}",
+                            port_, options));
+    ASSERT_TRUE(test::wait_until([&] {
+      return ask(std::format("exec 3<>/dev/tcp/127.0.0.1/{} && printf 'GET /health HTTP/1.1\\r\\n"
+                             "Host: x\\r\\nConnection: close\\r\\n\\r\\n' >&3 && cat <&3",
+                             port_))
+          .contains("200 OK");
+    }));
+  }
+  std::string ask(const std::string& script) const {
+    std::ofstream(folder / "script.sh") << script;
+    const fs::path answer = folder / "answer";
+    [[maybe_unused]] const int status = std::system(
+        std::format("bash {} > {} 2>/dev/null", (folder / "script.sh").string(), answer.string())
+            .c_str());
+    return contents(answer);
+  }
+  void stop() {
+    ASSERT_EQ(::kill(background_->pid(), SIGTERM), 0) << "is passed on";
+    EXPECT_EQ(background_->wait(), 0);
+  }
+  int port_ = 0;
+  std::unique_ptr<Background> background_;
+};
+
+TEST_F(AttachServer, ThreeSlotsAtOnce) {
+  make_model("small");
+  start("-np 3 -c 1536");
+  std::string script;
+  for (int i = 0; i < 3; ++i) {
+    script += std::format(
+        "({}) > {} &\n",
+        post(port_, "/completion",
+             std::format(R"({{"prompt": "Story number {} about boats", "n_predict": {}, )"
+                         R"("ignore_eos": true, "temperature": 0}})",
+                         i, 40 + i)),
+        (folder / std::format("answer{}", i).c_str()).string());
+  }
+  ask(script + "wait\n");
+  for (int i = 0; i < 3; ++i)
+    EXPECT_NE(contents(folder / std::format("answer{}", i).c_str())
+                  .find(std::format("\"tokens_predicted\":{}", 40 + i)),
+              std::string::npos);
+  stop();
+  ASSERT_EQ(sessions().size(), 1U) << contents(folder / "err");
+  expect_valid(sessions()[0]);
+  const SessionReader reader = open(sessions()[0]);
+  std::uint32_t most = 0, generated = 0;
+  for (std::uint32_t i = 0; i < *reader.step_count(); ++i) {
+    const Step step = *reader.step(StepId{i});
+    if (step.phase == Phase::Generate) most = std::max(most, step.n_tokens);
+  }
+  for (const Token& token : *reader.tokens(0, 10'000)) generated += token.generated ? 1 : 0;
+  EXPECT_EQ(most, 3U) << "tokens of all slots in one step";
+  EXPECT_EQ(generated, 40U + 41 + 42 - 3) << "the last token of each answer is not evaluated";
+}
+
+TEST_F(AttachServer, Embeddings) {
+  make_model("bert");
+  start("--embedding");
+  const std::string answer =
+      ask(post(port_, "/embedding", R"({"content": "a wooden boat on the sea"})"));
+  EXPECT_NE(answer.find("\"embedding\""), std::string::npos) << answer;
+  stop();
+  ASSERT_EQ(sessions().size(), 1U);
+  expect_valid(sessions()[0]);
+  const SessionReader reader = open(sessions()[0]);
+  EXPECT_EQ(reader.step(StepId{*reader.step_count() - 1})->phase, Phase::Embed);
+}
+
+}  // namespace
+}  // namespace tt

@@ -1,0 +1,2 @@
+// A program that uses nothing.
+int main() { return 0; }
