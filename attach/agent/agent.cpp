@@ -105,17 +105,37 @@ void write_maps() {
   text.release();
 }
 
-// Makes the ring at the first graph of the process. After a fork, the child makes its own.
+void write_library(const Library& ggml) {
+  LibraryRecord record;
+  record.library = ggml.number;
+  record.ticks = static_cast<uint32_t>(ggml.ticks);
+  Bytes bytes;
+  bytes.add(record);
+  bytes.add_text(ggml.version);
+  bytes.add_text(ggml.path);
+  const Part part = {bytes.data, bytes.size};
+  if (!bytes.failed) ring.write(RecordKind::Library, &part, 1);
+  bytes.release();
+}
+
+// A forked child lets go of what belongs to its parent.
+void notice_fork() {
+  if (ring_owner == 0 || ring_owner == getpid()) return;
+  ring.forget();
+  ring_owner = 0;
+  for (Scheduler* s = schedulers; s != nullptr; s = s->next) s->failed = true;
+}
+
+// Makes the ring at the first graph of the process.
 bool open_ring() {
-  const pid_t self = getpid();
-  if (ring_owner == self) return ring.is_open();
-  if (ring_owner != 0) {
-    ring.forget();
-    for (Scheduler* s = schedulers; s != nullptr; s = s->next) s->failed = true;  // the parent's
-  }
-  ring_owner = self;
+  notice_fork();
+  if (ring_owner != 0) return ring.is_open();
+  ring_owner = getpid();
   models_written = 0;
-  return ring.open();
+  if (!ring.open()) return false;
+  for (const Library* l = libraries; l != nullptr; l = l->next)
+    if (l->understood) write_library(*l);
+  return true;
 }
 
 void write_models() {
@@ -136,6 +156,7 @@ Backend* backend_of(void* handle) {
 }
 
 Scheduler* scheduler_of(void* handle) {
+  notice_fork();
   for (Scheduler* s = schedulers; s != nullptr; s = s->next)
     if (s->handle == handle) return s;
   auto* fresh = static_cast<Scheduler*>(calloc(1, sizeof(Scheduler)));
@@ -188,16 +209,7 @@ Library* library_of(void* compute, void* scheduler) {
     ring.write_text(RecordKind::Message, text);
   }
   fresh->understood = true;
-  LibraryRecord record;
-  record.library = fresh->number;
-  record.ticks = static_cast<uint32_t>(fresh->ticks);
-  Bytes bytes;
-  bytes.add(record);
-  bytes.add_text(fresh->version);
-  bytes.add_text(fresh->path);
-  const Part part = {bytes.data, bytes.size};
-  if (!bytes.failed) ring.write(RecordKind::Library, &part, 1);
-  bytes.release();
+  write_library(*fresh);
   return fresh;
 }
 

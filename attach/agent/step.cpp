@@ -250,9 +250,8 @@ void write_step(const Scheduler& s, const Graph& graph, StepRecord step, bool ha
     if (complete && has_times) parts[count++] = {s.times, step.times * sizeof *s.times};
     for (uint32_t i = 0; i < s.captured_count && count + 3 < kMaxParts; ++i) {
       const Captured& captured = s.captured[i];
-      // Without times, only what may be tokens and positions is kept.
-      const bool is_short = captured.kind != SlotValuesKind::Float &&
-                            captured.kind != SlotValuesKind::Cells && captured.count <= 8192;
+      // Without times, only what may be tokens, positions and outputs is kept.
+      const bool is_short = captured.kind == SlotValuesKind::Int32 && captured.count <= 8192;
       if (!complete && !is_short) continue;
       const uint32_t tensor = captured_by == &graph && captured.capture != kNothing
                                   ? graph.capture_list[captured.capture].tensor

@@ -1,6 +1,7 @@
 // A program of its own with llama.cpp: two models and three contexts, each on a thread of its own,
 // with an abort callback, and a child process that evaluates, too. Prints what it computed.
 // attached_program MODEL1 MODEL2 STEPS [fork]
+// attached_program MODEL - STEPS: one context
 #include <llama.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -62,6 +63,11 @@ int main(int argc, char** argv) {
   ggml_backend_load_all();
   const int steps = std::atoi(argv[3]);
   llama_model* first = load(argv[1]);
+  if (std::string_view(argv[2]) == "-") {
+    std::printf("%lld\n", run(first, steps));
+    llama_model_free(first);
+    return 0;
+  }
   llama_model* second = load(argv[2]);
   std::array<long long, 3> sums{};
   {
