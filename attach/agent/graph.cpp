@@ -294,7 +294,7 @@ Graph* make_graph(const Library& ggml, uint64_t scheduler, uint32_t number,
       }
       if (known) continue;
       const bool cells = strcmp(ggml.ggml_op_name(ggml.op(nodes[n])), "FLASH_ATTN_EXT") == 0;
-      graph->capture_list[graph->captures++] = {o, n, source, numbers.find(tensor), cells};
+      graph->capture_list[graph->captures++] = {o, n, source, numbers.find(tensor), kNothing, cells};
     }
   }
 
@@ -342,6 +342,16 @@ void free_graph(Graph* graph) {
   free(graph->indices);
   graph->record.release();
   free(graph);
+}
+
+void set_stand_in(Graph& graph, const Graph& base) {
+  if (graph.captures != base.captures) return;
+  const bool in_ring = base.record.size == 0;
+  graph.stand_in = in_ring ? base.number : base.stand_in;
+  for (uint32_t i = 0; i < graph.captures; ++i) {
+    const Capture& of_base = base.capture_list[i];
+    graph.capture_list[i].stand_in_tensor = in_ring ? of_base.tensor : of_base.stand_in_tensor;
+  }
 }
 
 uint32_t record_index(const Graph& graph, const char* tensor) {

@@ -15,6 +15,7 @@ struct Span {  // nodes that run as one op
 struct Capture {
   uint32_t op, node, source;
   uint32_t tensor;  // in the record
+  uint32_t stand_in_tensor;  // in the record of Graph::stand_in
   bool cells;  // a mask: the cells that at least one query attends to
 };
 
@@ -34,6 +35,9 @@ struct Graph {
   uint32_t* op_ending;    // per node: the op that ends there; UINT32_MAX: none
   Capture* capture_list;  // sorted by op
   uint32_t* indices;      // of `tensors` in the record
+  // The number of a graph with the same structure, whose record is in the ring: it names the lists
+  // of a step while there is no room for the record of this graph. 0: none.
+  uint32_t stand_in;
   Bytes record;           // GraphRecord and so on; empty once it is in the ring
 };
 
@@ -55,6 +59,8 @@ uint32_t expected_ops(const Library& ggml, const char* const* nodes, uint32_t co
 Graph* make_graph(const Library& ggml, uint64_t scheduler, uint32_t number,
                   const char* const* nodes, uint32_t count, const Span* ops, uint32_t op_count);
 void free_graph(Graph* graph);
+// `base` has the structure of `graph`, which is new.
+void set_stand_in(Graph& graph, const Graph& base);
 // The place of a tensor in the record; UINT32_MAX: it is not part of the graph.
 uint32_t record_index(const Graph& graph, const char* tensor);
 

@@ -237,8 +237,10 @@ void forget_oldest(Scheduler& s) {
   free_graph(graph);
 }
 
+// `captures`: whether the lists were copied by the captures of `graph`, or of one with its structure.
 void write_step(const Scheduler& s, const Graph& graph, StepRecord step, bool has_times,
-                const Graph* captured_by, Ring& ring) {
+                bool captures, Ring& ring) {
+  const bool has_record = graph.record.size == 0;
   constexpr uint32_t kMaxParts = 2 * kMaxCaptured + 2;
   static Part parts[kMaxParts];            // under the caller's lock
   static SlotRecord slots[kMaxCaptured];
@@ -253,9 +255,11 @@ void write_step(const Scheduler& s, const Graph& graph, StepRecord step, bool ha
       // Without times, only what may be tokens, positions and outputs is kept.
       const bool is_short = captured.kind == SlotValuesKind::Int32 && captured.count <= 8192;
       if (!complete && !is_short) continue;
-      const uint32_t tensor = captured_by == &graph && captured.capture != kNothing
-                                  ? graph.capture_list[captured.capture].tensor
-                                  : record_index(graph, captured.tensor);
+      const bool by_capture = captures && captured.capture < graph.captures;
+      const uint32_t tensor =
+          !has_record  ? by_capture ? graph.capture_list[captured.capture].stand_in_tensor : kNothing
+          : by_capture ? graph.capture_list[captured.capture].tensor
+                       : record_index(graph, captured.tensor);
       if (tensor == kNothing) continue;
       SlotRecord& slot = slots[step.slots++];
       slot = {tensor, captured.kind, captured.count,
@@ -271,14 +275,15 @@ void write_step(const Scheduler& s, const Graph& graph, StepRecord step, bool ha
     for (uint32_t i = 0; i < count; ++i) bytes += parts[i].bytes;
     return bytes;
   };
-  uint32_t count = fill(true);
-  if (!ring.fits(bytes_of(count), true)) {
+  uint32_t count = has_record ? fill(true) : 0;
+  if (!has_record) step.graph = graph.stand_in;
+  if (!has_record || !ring.fits(bytes_of(count), true)) {
     step.times = 0;
     step.dropped = 1;
     step.timing = StepTiming::None;
     count = fill(false);
   }
-  if (!ring.write(RecordKind::Step, parts, count)) ring.count_lost_step();
+  if (step.graph == 0 || !ring.write(RecordKind::Step, parts, count)) ring.count_lost_step();
 }
 
 }  // namespace
@@ -437,7 +442,7 @@ void end_step(Scheduler& s, int64_t begin, bool failed, Ring& ring, uint32_t& gr
   step.minor = static_cast<uint64_t>(usage.ru_minflt);
   step.major = static_cast<uint64_t>(usage.ru_majflt);
 
-  Graph* captured_by = s.mode == Scheduler::Mode::Known ? s.graph : nullptr;
+  bool captures = !s.learning;
   const uint32_t last_end = s.range_count == 0 ? kNothing : s.ranges[s.range_count - 1].end_node;
   if (last_end != s.node_count - 1 && s.range_count < s.node_room)
     s.ranges[s.range_count++] = {s.node_count - 1, s.tick_count, end};
@@ -476,19 +481,20 @@ void end_step(Scheduler& s, int64_t begin, bool failed, Ring& ring, uint32_t& gr
         if (same_ops(*other, s.ops, s.op_count) &&
             same_graph(ggml, *other, s.nodes, s.node_count))
           graph = other;
-      captured_by = graph == s.graph ? captured_by : nullptr;
+      captures = false;
     } else if (!is_known) {
       graph = nullptr;
     }
   }
   if (graph == nullptr || (s.mode == Scheduler::Mode::Following && step.aborted == 0)) {
     if (step.aborted != 0) return;  // nothing is known of it
-    graph = make_graph(ggml, s.number, ++graph_numbers, s.nodes, s.node_count, s.ops, s.op_count);
+    graph = make_graph(ggml, s.number, __atomic_add_fetch(&graph_numbers, 1, __ATOMIC_RELAXED), s.nodes, s.node_count, s.ops, s.op_count);
     if (graph == nullptr) {
       s.failed = true;
       return;
     }
     graph->exact = needs_splits;
+    if (s.mode == Scheduler::Mode::Following) set_stand_in(*graph, *s.graph);
     forget_oldest(s);
     graph->next = s.graphs;
     s.graphs = graph;
@@ -514,11 +520,7 @@ void end_step(Scheduler& s, int64_t begin, bool failed, Ring& ring, uint32_t& gr
       const Part part = {graph->record.data, graph->record.size};
       if (ring.write(RecordKind::Graph, &part, 1)) graph->record.release();
     }
-    if (graph->record.size > 0) {
-      ring.count_lost_step();  // its tokens cannot be read without the graph
-    } else {
-      write_step(s, *graph, step, valid, captured_by, ring);
-    }
+    write_step(s, *graph, step, valid, captures && graph->captures == s.graph->captures, ring);
   }
   unlock();
 }

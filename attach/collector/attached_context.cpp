@@ -344,7 +344,11 @@ void AttachedContext::add(const RunStep& run, std::vector<PageFault>& faults) {
   step.first_token = next_token_;
   add_tokens(graph, step);
   if (step.n_tokens == 0) step.phase = Phase::Other;
-  if (step.dropped) step.slots.clear();
+  if (step.dropped) {  // the graph only names the lists
+    step.slots.clear();
+    step.graph = {};
+    step.allocation = {};
+  }
   take_conditions(run.head, step);
   losses_.count_mismatches += run.head.mismatch != 0 ? 1 : 0;
   losses_.slot_values_dropped += run.head.slots_lost;
