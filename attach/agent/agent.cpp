@@ -204,8 +204,8 @@ Library* library_of(void* compute, void* scheduler) {
   fresh->find_tick_rule(cpu);
   if (Backend* known = backend_of(cpu); known != nullptr) known->ours = false;
   if (fresh->ticks == Ticks::Never) {
-    snprintf(text, sizeof text,
-             "ggml %s does not report each op; using exact timing (slower).", fresh->version);
+    snprintf(text, sizeof text, "ggml %s does not report each op; using exact timing (slower).",
+             fresh->version);
     ring.write_text(RecordKind::Message, text);
   }
   fresh->understood = true;
@@ -271,7 +271,8 @@ void thread_setter_of(void* handle, int threads) {
 // A function that calls set_abort() or set_threads() with this real one; the real one itself if
 // there are too many.
 template <class Setter>
-Setter replacement_of(Setter real_setter, Setter* known, const Setter (&replacements)[kMaxSetters]) {
+Setter replacement_of(Setter real_setter, Setter* known,
+                      const Setter (&replacements)[kMaxSetters]) {
   const Locked locked;
   for (size_t i = 0; i < kMaxSetters; ++i) {
     if (real_setter == replacements[i]) return real_setter;
@@ -348,8 +349,8 @@ TT_EXPORT int ggml_backend_sched_graph_compute_async(void* scheduler, void* grap
 
 TT_EXPORT void ggml_backend_sched_set_eval_callback(void* scheduler, EvalCallback callback,
                                                     void* data) {
-  auto* set = real("ggml_backend_sched_set_eval_callback", ggml_backend_sched_set_eval_callback,
-                   TT_CALLER);
+  auto* set =
+      real("ggml_backend_sched_set_eval_callback", ggml_backend_sched_set_eval_callback, TT_CALLER);
   if (is_wanted()) {
     const Locked locked;
     if (Scheduler* s = scheduler_of(scheduler); s != nullptr) {
@@ -361,16 +362,16 @@ TT_EXPORT void ggml_backend_sched_set_eval_callback(void* scheduler, EvalCallbac
 }
 
 TT_EXPORT void* ggml_backend_reg_get_proc_address(void* registry, const char* name) {
-  auto* get = real("ggml_backend_reg_get_proc_address", ggml_backend_reg_get_proc_address,
-                   TT_CALLER);
+  auto* get =
+      real("ggml_backend_reg_get_proc_address", ggml_backend_reg_get_proc_address, TT_CALLER);
   void* found = get(registry, name);
   if (found == nullptr || name == nullptr || !is_wanted()) return found;
   if (strcmp(name, "ggml_backend_set_abort_callback") == 0)
-    return reinterpret_cast<void*>(replacement_of(reinterpret_cast<SetAbort>(found), abort_setters,
-                                                  kAbortReplacements));
+    return reinterpret_cast<void*>(
+        replacement_of(reinterpret_cast<SetAbort>(found), abort_setters, kAbortReplacements));
   if (strcmp(name, "ggml_backend_set_n_threads") == 0)
-    return reinterpret_cast<void*>(replacement_of(reinterpret_cast<SetThreads>(found),
-                                                  thread_setters, kThreadReplacements));
+    return reinterpret_cast<void*>(
+        replacement_of(reinterpret_cast<SetThreads>(found), thread_setters, kThreadReplacements));
   return found;
 }
 

@@ -70,9 +70,9 @@ void copy_image(const Library& ggml, const char* tensor, char* to) {
 
 bool same_image(const Library& ggml, const char* tensor, const char* image) {
   return memcmp(tensor, image, ggml.at.first_bytes) == 0 &&
-         (ggml.at.second_bytes == 0 || memcmp(tensor + ggml.at.second_begin,
-                                              image + ggml.at.first_bytes,
-                                              ggml.at.second_bytes) == 0);
+         (ggml.at.second_bytes == 0 ||
+          memcmp(tensor + ggml.at.second_begin, image + ggml.at.first_bytes,
+                 ggml.at.second_bytes) == 0);
 }
 
 template <class T>
@@ -96,7 +96,7 @@ void add_buffer(const Library& ggml, void* buffer, Bytes& record) {
   raw.on_device = raw.host == 0 && device != nullptr && ggml.ggml_backend_dev_type(device) != kCpu;
   record.add(raw);
   record.add_text(name);
-  record.add_text(raw.host != 0      ? "CPU"
+  record.add_text(raw.host != 0       ? "CPU"
                   : device == nullptr ? name
                                       : ggml.ggml_backend_dev_name(device));
 }
@@ -162,8 +162,7 @@ bool is_on_host(const Library& ggml, const char* tensor) {
   return buffer == nullptr || ggml.ggml_backend_buffer_is_host(buffer);
 }
 
-bool same_graph(const Library& ggml, const Graph& graph, const char* const* nodes,
-                uint32_t count) {
+bool same_graph(const Library& ggml, const Graph& graph, const char* const* nodes, uint32_t count) {
   if (graph.nodes != count || memcmp(graph.tensors, nodes, count * sizeof *nodes) != 0)
     return false;
   const size_t bytes = ggml.at.image_bytes();
@@ -185,7 +184,7 @@ bool same_structure(const Library& ggml, const Graph& graph, const char* const* 
     for (size_t s = 0; s < ggml.at.sources; ++s) {
       const char* source = ggml.src(nodes[i], s);
       const int32_t from = graph.sources[i * ggml.at.sources + s];
-      if (from == kAbsent  ? source != nullptr
+      if (from == kAbsent ? source != nullptr
           : from == kLeaf ? source == nullptr || ggml.op(source) != 0
                           : source != nodes[from])
         return false;
@@ -294,7 +293,8 @@ Graph* make_graph(const Library& ggml, uint64_t scheduler, uint32_t number,
       }
       if (known) continue;
       const bool cells = strcmp(ggml.ggml_op_name(ggml.op(nodes[n])), "FLASH_ATTN_EXT") == 0;
-      graph->capture_list[graph->captures++] = {o, n, source, numbers.find(tensor), kNothing, cells};
+      graph->capture_list[graph->captures++] = {o,        n,    source, numbers.find(tensor),
+                                                kNothing, cells};
     }
   }
 

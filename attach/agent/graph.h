@@ -14,9 +14,9 @@ struct Span {  // nodes that run as one op
 // An index list that is copied when op `op` has run: source number `source` of node `node`.
 struct Capture {
   uint32_t op, node, source;
-  uint32_t tensor;  // in the record
+  uint32_t tensor;           // in the record
   uint32_t stand_in_tensor;  // in the record of Graph::stand_in
-  bool cells;  // a mask: the cells that at least one query attends to
+  bool cells;                // a mask: the cells that at least one query attends to
 };
 
 constexpr int32_t kLeaf = -1, kAbsent = -2;  // where a source comes from, if not from a node
@@ -27,10 +27,10 @@ struct Graph {
   uint32_t nodes, leaves, ops, captures;
   bool exact;  // ops cannot be told by ticks
   uint64_t last_used;
-  const char** tensors;   // the nodes, then the leaves
-  char* images;           // of each tensor, image_bytes()
-  int32_t* sources;       // of each node: at.sources places
-  bool* lists;            // of each node: reads an index list
+  const char** tensors;  // the nodes, then the leaves
+  char* images;          // of each tensor, image_bytes()
+  int32_t* sources;      // of each node: at.sources places
+  bool* lists;           // of each node: reads an index list
   Span* op_spans;
   uint32_t* op_ending;    // per node: the op that ends there; UINT32_MAX: none
   Capture* capture_list;  // sorted by op
@@ -38,7 +38,7 @@ struct Graph {
   // The number of a graph with the same structure, whose record is in the ring: it names the lists
   // of a step while there is no room for the record of this graph. 0: none.
   uint32_t stand_in;
-  Bytes record;           // GraphRecord and so on; empty once it is in the ring
+  Bytes record;  // GraphRecord and so on; empty once it is in the ring
 };
 
 bool does_work(const Library& ggml, const char* node);

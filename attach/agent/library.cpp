@@ -8,7 +8,7 @@ namespace tt::attach {
 namespace {
 
 constexpr int kF32 = 0, kF16 = 1, kQ8 = 8, kI32 = 26;  // enum ggml_type: in files, so constant
-constexpr int kMaxOp = 64;  // below the number of ops of every version
+constexpr int kMaxOp = 64;                             // below the number of ops of every version
 constexpr size_t kNone = SIZE_MAX;
 
 // The only offset at which `holds(offset)`; kNone: there is none, or more than one.
@@ -48,7 +48,7 @@ const char* Library::open(void* real_compute) {
   void* handle = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
   if (handle == nullptr) return "its file";
   const char* missing = nullptr;
-#define TT_FIND(result, function, arguments)                              \
+#define TT_FIND(result, function, arguments)                                  \
   function = reinterpret_cast<result(*) arguments>(dlsym(handle, #function)); \
   if (function == nullptr) missing = #function;
   TT_GGML_FUNCTIONS(TT_FIND)
@@ -77,8 +77,8 @@ const char* Library::find_fields(void* backend) {
     void* typed[4];
     for (int i = 0; i < 4; ++i) typed[i] = ggml_new_tensor_1d(context, types[i], 32);
     constexpr size_t kObject = 32;  // sizeof(ggml_object) is in front of each tensor
-    const size_t distance = static_cast<size_t>(static_cast<char*>(typed[1]) -
-                                                static_cast<char*>(typed[0]));
+    const size_t distance =
+        static_cast<size_t>(static_cast<char*>(typed[1]) - static_cast<char*>(typed[0]));
     if (distance < 200 + kObject || distance > 4096) return "size";
     const size_t size = at.size = distance - kObject;
 
@@ -92,9 +92,11 @@ const char* Library::find_fields(void* backend) {
     const int64_t ne[] = {3, 5, 7, 11};
     const uint64_t nb[] = {4, 12, 60, 420};
     void* shaped = ggml_new_tensor_4d(context, kF32, ne[0], ne[1], ne[2], ne[3]);
-    at.ne = only_offset(size, sizeof ne, 8, [&](size_t o) { return bytes_at(shaped, o, ne, sizeof ne); });
+    at.ne = only_offset(size, sizeof ne, 8,
+                        [&](size_t o) { return bytes_at(shaped, o, ne, sizeof ne); });
     if (at.ne == kNone) return "ne";
-    at.nb = only_offset(size, sizeof nb, 8, [&](size_t o) { return bytes_at(shaped, o, nb, sizeof nb); });
+    at.nb = only_offset(size, sizeof nb, 8,
+                        [&](size_t o) { return bytes_at(shaped, o, nb, sizeof nb); });
     if (at.nb == kNone) return "nb";
 
     at.name = static_cast<size_t>(ggml_get_name(shaped) - static_cast<char*>(shaped));

@@ -21,49 +21,49 @@ using SetAbort = void (*)(void* backend, AbortCallback callback, void* data);
 using SetThreads = void (*)(void* backend, int threads);
 
 // result, name, arguments. Handles are void*, enums int.
-#define TT_GGML_FUNCTIONS(X)                                            \
-  X(void*, ggml_init, (InitParams))                                     \
-  X(void, ggml_free, (void*))                                           \
-  X(void*, ggml_new_tensor_1d, (void*, int, int64_t))                   \
+#define TT_GGML_FUNCTIONS(X)                                                     \
+  X(void*, ggml_init, (InitParams))                                              \
+  X(void, ggml_free, (void*))                                                    \
+  X(void*, ggml_new_tensor_1d, (void*, int, int64_t))                            \
   X(void*, ggml_new_tensor_4d, (void*, int, int64_t, int64_t, int64_t, int64_t)) \
-  X(void*, ggml_view_1d, (void*, void*, int64_t, size_t))               \
-  X(void*, ggml_reshape_2d, (void*, void*, int64_t, int64_t))           \
-  X(void*, ggml_mul_mat, (void*, void*, void*))                         \
-  X(void*, ggml_rms_norm, (void*, void*, float))                        \
-  X(void*, ggml_mul, (void*, void*, void*))                             \
-  X(void*, ggml_add, (void*, void*, void*))                             \
-  X(void*, ggml_new_graph, (void*))                                     \
-  X(void, ggml_build_forward_expand, (void*, void*))                    \
-  X(int, ggml_graph_n_nodes, (void*))                                   \
-  X(void*, ggml_graph_node, (void*, int))                               \
-  X(const char*, ggml_get_name, (const void*))                          \
-  X(void*, ggml_set_name, (void*, const char*))                         \
-  X(void, ggml_set_input, (void*))                                      \
-  X(void, ggml_set_output, (void*))                                     \
-  X(void*, ggml_get_data, (const void*))                                \
-  X(const char*, ggml_op_name, (int))                                   \
-  X(const char*, ggml_op_desc, (const void*))                           \
-  X(const char*, ggml_type_name, (int))                                 \
-  X(int64_t, ggml_blck_size, (int))                                     \
-  X(size_t, ggml_type_size, (int))                                      \
-  X(size_t, ggml_nbytes, (const void*))                                 \
-  X(void*, ggml_backend_alloc_ctx_tensors, (void*, void*))              \
-  X(void, ggml_backend_buffer_free, (void*))                            \
-  X(const char*, ggml_backend_buffer_name, (void*))                     \
-  X(bool, ggml_backend_buffer_is_host, (void*))                         \
-  X(int, ggml_backend_buffer_get_usage, (void*))                        \
-  X(size_t, ggml_backend_buffer_get_size, (void*))                      \
-  X(void*, ggml_backend_buffer_get_type, (void*))                       \
-  X(void*, ggml_backend_buft_get_device, (void*))                       \
-  X(const char*, ggml_backend_dev_name, (void*))                        \
-  X(int, ggml_backend_dev_type, (void*))                                \
-  X(void*, ggml_backend_dev_backend_reg, (void*))                       \
-  X(void*, ggml_backend_get_device, (void*))                            \
-  X(void, ggml_backend_tensor_get, (const void*, void*, size_t, size_t)) \
-  X(int, ggml_backend_graph_compute, (void*, void*))                    \
-  X(int, ggml_backend_sched_get_n_backends, (void*))                    \
-  X(void*, ggml_backend_sched_get_backend, (void*, int))                \
-  X(void*, ggml_backend_reg_get_proc_address, (void*, const char*))     \
+  X(void*, ggml_view_1d, (void*, void*, int64_t, size_t))                        \
+  X(void*, ggml_reshape_2d, (void*, void*, int64_t, int64_t))                    \
+  X(void*, ggml_mul_mat, (void*, void*, void*))                                  \
+  X(void*, ggml_rms_norm, (void*, void*, float))                                 \
+  X(void*, ggml_mul, (void*, void*, void*))                                      \
+  X(void*, ggml_add, (void*, void*, void*))                                      \
+  X(void*, ggml_new_graph, (void*))                                              \
+  X(void, ggml_build_forward_expand, (void*, void*))                             \
+  X(int, ggml_graph_n_nodes, (void*))                                            \
+  X(void*, ggml_graph_node, (void*, int))                                        \
+  X(const char*, ggml_get_name, (const void*))                                   \
+  X(void*, ggml_set_name, (void*, const char*))                                  \
+  X(void, ggml_set_input, (void*))                                               \
+  X(void, ggml_set_output, (void*))                                              \
+  X(void*, ggml_get_data, (const void*))                                         \
+  X(const char*, ggml_op_name, (int))                                            \
+  X(const char*, ggml_op_desc, (const void*))                                    \
+  X(const char*, ggml_type_name, (int))                                          \
+  X(int64_t, ggml_blck_size, (int))                                              \
+  X(size_t, ggml_type_size, (int))                                               \
+  X(size_t, ggml_nbytes, (const void*))                                          \
+  X(void*, ggml_backend_alloc_ctx_tensors, (void*, void*))                       \
+  X(void, ggml_backend_buffer_free, (void*))                                     \
+  X(const char*, ggml_backend_buffer_name, (void*))                              \
+  X(bool, ggml_backend_buffer_is_host, (void*))                                  \
+  X(int, ggml_backend_buffer_get_usage, (void*))                                 \
+  X(size_t, ggml_backend_buffer_get_size, (void*))                               \
+  X(void*, ggml_backend_buffer_get_type, (void*))                                \
+  X(void*, ggml_backend_buft_get_device, (void*))                                \
+  X(const char*, ggml_backend_dev_name, (void*))                                 \
+  X(int, ggml_backend_dev_type, (void*))                                         \
+  X(void*, ggml_backend_dev_backend_reg, (void*))                                \
+  X(void*, ggml_backend_get_device, (void*))                                     \
+  X(void, ggml_backend_tensor_get, (const void*, void*, size_t, size_t))         \
+  X(int, ggml_backend_graph_compute, (void*, void*))                             \
+  X(int, ggml_backend_sched_get_n_backends, (void*))                             \
+  X(void*, ggml_backend_sched_get_backend, (void*, int))                         \
+  X(void*, ggml_backend_reg_get_proc_address, (void*, const char*))              \
   X(void, ggml_backend_sched_set_eval_callback, (void*, EvalCallback, void*))
 
 // Offsets of the fields of ggml_tensor, in bytes.

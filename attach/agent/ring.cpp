@@ -58,7 +58,8 @@ bool Ring::open() {
   // Reserved, because a page that a full disk cannot provide would end the program.
   const char* wanted = getenv(kCapacityVariable);
   uint64_t capacity = 0;  // not by strtoull(): a new header makes it a new symbol
-  for (; wanted != nullptr && *wanted >= '0' && *wanted <= '9' && capacity < (1ULL << 40U); ++wanted)
+  for (; wanted != nullptr && *wanted >= '0' && *wanted <= '9' && capacity < (1ULL << 40U);
+       ++wanted)
     capacity = capacity * 10 + static_cast<uint64_t>(*wanted - '0');
   capacity = capacity / 8 * 8;
   if (capacity < (1U << 16U) || capacity > (4ULL << 30U)) capacity = 64U << 20U;

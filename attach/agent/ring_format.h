@@ -14,7 +14,7 @@ inline constexpr std::uint32_t kRingMagic = 0x72747474;  // "tttr"
 inline constexpr std::uint32_t kRingVersion = 1;
 inline constexpr char kFolderVariable[] = "TT_ATTACH_RINGS";  // the collector's folder for rings
 inline constexpr char kCapacityVariable[] = "TT_ATTACH_RING_BYTES";
-inline constexpr char kRingEnding[] = ".ring";              // PID.NUMBER.ring
+inline constexpr char kRingEnding[] = ".ring";  // PID.NUMBER.ring
 
 struct RingHeader {
   std::uint32_t magic = kRingMagic, version = kRingVersion;
@@ -54,8 +54,8 @@ struct SchedulerRecord {
   std::uint64_t scheduler = 0;
 };
 
-// Followed by `buffers` BufferRecord, `tensors` TensorRecord, `nodes` u32 (tensors), `ops` OpRecord.
-// Each text is a u32 length and its bytes, padded to 4 bytes.
+// Followed by `buffers` BufferRecord, `tensors` TensorRecord, `nodes` u32 (tensors), `ops`
+// OpRecord. Each text is a u32 length and its bytes, padded to 4 bytes.
 struct GraphRecord {
   std::uint64_t scheduler = 0;  // which of the process: one per context
   std::uint32_t graph = 0;      // number in the process

@@ -118,8 +118,7 @@ void copy_known(Scheduler& s, uint32_t op) {
   while (s.next_capture < graph.captures && graph.capture_list[s.next_capture].op <= op) {
     const Capture& capture = graph.capture_list[s.next_capture];
     const char* source = s.ggml->src(s.nodes[capture.node], capture.source);
-    if (source == nullptr || !copy_values(s, source, s.next_capture, capture.cells))
-      ++s.lists_lost;
+    if (source == nullptr || !copy_values(s, source, s.next_capture, capture.cells)) ++s.lists_lost;
     ++s.next_capture;
   }
 }
@@ -133,7 +132,8 @@ void copy_new(Scheduler& s, uint32_t first, uint32_t last) {
     if (source < 0) continue;
     const char* tensor = ggml.src(s.nodes[n], static_cast<size_t>(source));
     bool known = false;
-    for (uint32_t c = 0; c < s.captured_count && !known; ++c) known = s.captured[c].tensor == tensor;
+    for (uint32_t c = 0; c < s.captured_count && !known; ++c)
+      known = s.captured[c].tensor == tensor;
     if (known) continue;
     const bool cells = strcmp(ggml.ggml_op_name(ggml.op(s.nodes[n])), "FLASH_ATTN_EXT") == 0;
     if (!copy_values(s, tensor, kNothing, cells)) ++s.lists_lost;
@@ -237,12 +237,13 @@ void forget_oldest(Scheduler& s) {
   free_graph(graph);
 }
 
-// `captures`: whether the lists were copied by the captures of `graph`, or of one with its structure.
+// `captures`: whether the lists were copied by the captures of `graph`, or of one with its
+// structure.
 void write_step(const Scheduler& s, const Graph& graph, StepRecord step, bool has_times,
                 bool captures, Ring& ring) {
   const bool has_record = graph.record.size == 0;
   constexpr uint32_t kMaxParts = 2 * kMaxCaptured + 2;
-  static Part parts[kMaxParts];            // under the caller's lock
+  static Part parts[kMaxParts];  // under the caller's lock
   static SlotRecord slots[kMaxCaptured];
   static const char kZeros[8] = {};
   const auto fill = [&](bool complete) {
@@ -257,7 +258,7 @@ void write_step(const Scheduler& s, const Graph& graph, StepRecord step, bool ha
       if (!complete && !is_short) continue;
       const bool by_capture = captures && captured.capture < graph.captures;
       const uint32_t tensor =
-          !has_record  ? by_capture ? graph.capture_list[captured.capture].stand_in_tensor : kNothing
+          !has_record ? by_capture ? graph.capture_list[captured.capture].stand_in_tensor : kNothing
           : by_capture ? graph.capture_list[captured.capture].tensor
                        : record_index(graph, captured.tensor);
       if (tensor == kNothing) continue;
@@ -338,8 +339,7 @@ bool on_eval(void* tensor, bool ask, void* data) {
   }
   const uint32_t node = s.asked - 1;
   if (node < s.node_count && !s.out_of_order && s.range_count < s.node_room) {
-    const uint32_t first =
-        s.range_count == 0 ? 0 : s.ranges[s.range_count - 1].end_node + 1;
+    const uint32_t first = s.range_count == 0 ? 0 : s.ranges[s.range_count - 1].end_node + 1;
     s.ranges[s.range_count++] = {node, s.tick_count, now_ns()};
     if (s.mode == Scheduler::Mode::Splitting) {
       if (s.graph != nullptr && !s.learning) {
@@ -399,8 +399,7 @@ bool begin_step(Scheduler& s, void* graph) {
   if (s.chained || s.mode == Scheduler::Mode::Splitting) {
     memset(s.splits, 0, s.node_count);
     for (uint32_t i = 0; i < s.node_count; ++i) s.op_ending[i] = kNothing;
-    for (uint32_t o = 0; o < s.op_count; ++o)
-      s.op_ending[s.ops[o].first + s.ops[o].nodes - 1] = o;
+    for (uint32_t o = 0; o < s.op_count; ++o) s.op_ending[s.ops[o].first + s.ops[o].nodes - 1] = o;
   }
   for (uint32_t i = 0; i < s.backend_count; ++i) {
     Backend& backend = *s.backends[i];
@@ -478,8 +477,7 @@ void end_step(Scheduler& s, int64_t begin, bool failed, Ring& ring, uint32_t& gr
       // The program's own splits separate pairs.
       graph = nullptr;
       for (Graph* other = s.graphs; other != nullptr && graph == nullptr; other = other->next)
-        if (same_ops(*other, s.ops, s.op_count) &&
-            same_graph(ggml, *other, s.nodes, s.node_count))
+        if (same_ops(*other, s.ops, s.op_count) && same_graph(ggml, *other, s.nodes, s.node_count))
           graph = other;
       captures = false;
     } else if (!is_known) {
@@ -488,7 +486,8 @@ void end_step(Scheduler& s, int64_t begin, bool failed, Ring& ring, uint32_t& gr
   }
   if (graph == nullptr || (s.mode == Scheduler::Mode::Following && step.aborted == 0)) {
     if (step.aborted != 0) return;  // nothing is known of it
-    graph = make_graph(ggml, s.number, __atomic_add_fetch(&graph_numbers, 1, __ATOMIC_RELAXED), s.nodes, s.node_count, s.ops, s.op_count);
+    graph = make_graph(ggml, s.number, __atomic_add_fetch(&graph_numbers, 1, __ATOMIC_RELAXED),
+                       s.nodes, s.node_count, s.ops, s.op_count);
     if (graph == nullptr) {
       s.failed = true;
       return;

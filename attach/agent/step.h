@@ -15,9 +15,9 @@ struct Backend {
   SetAbort set_abort;  // the real function; null: not known yet
   AbortCallback user;  // of the program; may be null
   void* user_data;
-  bool ours;           // on_tick is set
-  uint32_t threads;    // 0: not known
-  Scheduler* active;   // evaluates with this backend now; null: none
+  bool ours;          // on_tick is set
+  uint32_t threads;   // 0: not known
+  Scheduler* active;  // evaluates with this backend now; null: none
 };
 
 struct Range {  // nodes that the scheduler ran without a split
@@ -58,15 +58,15 @@ struct Scheduler {
   uint32_t node_count, node_room;
   Graph* graph;  // known; else of the same structure, or null
   enum class Mode : uint8_t { Known, Following, Splitting } mode;
-  bool learning;      // splitting, to learn the ops
-  Span* ops;          // expected
+  bool learning;  // splitting, to learn the ops
+  Span* ops;      // expected
   uint32_t op_count;
-  bool* splits;       // per node: the program splits behind it
+  bool* splits;         // per node: the program splits behind it
   uint32_t* op_ending;  // per node, while splitting
-  bool chained;       // the program's callback is asked
-  uint32_t asked;     // nodes listed by the scheduler
-  bool out_of_order;  // not listed in the order of the graph
-  bool stopped;       // by the program's callback
+  bool chained;         // the program's callback is asked
+  uint32_t asked;       // nodes listed by the scheduler
+  bool out_of_order;    // not listed in the order of the graph
+  bool stopped;         // by the program's callback
   int64_t* ticks;
   uint32_t tick_count, tick_room;
   uint32_t current_op;  // that the next tick ends

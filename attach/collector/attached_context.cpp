@@ -33,7 +33,8 @@ std::int64_t now_ns(clockid_t clock) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// A draft has fewer tokens than this; a longer run with outputs is a prompt whose outputs are asked for.
+// A draft has fewer tokens than this; a longer run with outputs is a prompt whose outputs are asked
+// for.
 constexpr std::size_t kMaxChecked = 64;
 
 bool is_weight(const RawGraph& graph, const RawTensor& tensor) {
@@ -176,15 +177,13 @@ void AttachedContext::describe(const ProgramFacts& program) {
         info_.n_vocab = static_cast<std::uint32_t>(list->length);
     }
     if (entry.key.starts_with("tokenizer.") || entry.key.starts_with("general.")) continue;
-    if (info_.facts.size() < kMaxSessionFacts / 2)
-      add("model." + entry.key, value_text(entry));
+    if (info_.facts.size() < kMaxSessionFacts / 2) add("model." + entry.key, value_text(entry));
   }
   add("attach.command", text_of(program.command));
   add("attach.pid", std::to_string(program.pid));
   add("attach.context", std::to_string(program.context));
   if (has_draft(program.command) && !index_.files().empty())
-    add("attach.role",
-        is_draft(program.command, index_.files().front().path) ? "draft" : "target");
+    add("attach.role", is_draft(program.command, index_.files().front().path) ? "draft" : "target");
   const fs::path model = index_.files().empty() ? "." : index_.files().front().path;
   for (auto& [name, value] : host_facts(model)) {
     if (!name.starts_with("library.") && name != "host.devices") add(name, value);
@@ -199,8 +198,7 @@ void AttachedContext::keep(std::expected<void, TraceError> done) {
 }
 
 void AttachedContext::add(const ListedGraph& listed) {
-  BuiltGraph built =
-      build_template(listed.graph, listed.ops, {.index = index_, .mapped = mapped_});
+  BuiltGraph built = build_template(listed.graph, listed.ops, {.index = index_, .mapped = mapped_});
   if (built.coverage.weights >= coverage_.weights) coverage_ = built.coverage;
   if (built.buffers.kv >= buffers_.kv) {
     buffers_.kv = built.buffers.kv;
@@ -370,8 +368,8 @@ void AttachedContext::commit() {
   if (writing()) keep(writer_->commit());
 }
 
-void AttachedContext::finish(SessionState state, const std::string& error,
-                             std::uint64_t steps_lost, std::uint64_t faults_lost) {
+void AttachedContext::finish(SessionState state, const std::string& error, std::uint64_t steps_lost,
+                             std::uint64_t faults_lost) {
   if (writer_ == nullptr) return;
   commit();
   losses_.steps_not_written += steps_lost;

@@ -61,9 +61,8 @@ void Collector::find_rings() {
     process.facts.pid = process.ring.pid();
     process.facts.faults = process.ring.pid() != watched_ || faults_ == nullptr
                                ? "not watched: a process that the program started"
-                           : faults_->records_addresses()
-                               ? "perf"
-                               : "none: " + faults_->source();
+                           : faults_->records_addresses() ? "perf"
+                                                          : "none: " + faults_->source();
   }
 }
 
@@ -87,8 +86,8 @@ bool Collector::read(Process& process) {
     handle(process, *record);
   }
   if (process.ring.damaged() && !std::exchange(process.warned, true))
-    message_(std::format("process {} has damaged its records; the rest is lost",
-                         process.facts.pid));
+    message_(
+        std::format("process {} has damaged its records; the rest is lost", process.facts.pid));
   for (auto& [scheduler, context] : process.contexts) context->commit();
   return any;
 }
@@ -131,11 +130,10 @@ void Collector::handle_graph(Process& process, const ListedGraph& graph) {
   saw_anything_ = true;
   auto& context = process.contexts[graph.head.scheduler];
   if (context == nullptr) {
-    const auto number =
-        process.numbers
-            .try_emplace(graph.head.scheduler,
-                         static_cast<std::uint32_t>(process.numbers.size() + 1))
-            .first->second;
+    const auto number = process.numbers
+                            .try_emplace(graph.head.scheduler,
+                                         static_cast<std::uint32_t>(process.numbers.size() + 1))
+                            .first->second;
     ProgramFacts facts = process.facts;
     facts.context = number;
     if (const auto library = process.libraries.find(graph.head.library);

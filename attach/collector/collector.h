@@ -54,7 +54,7 @@ class Collector {
     ProgramFacts facts;
     std::map<std::uint32_t, FoundLibrary> libraries;
     std::map<std::uint64_t, std::unique_ptr<AttachedContext>> contexts;  // by scheduler
-    std::map<std::uint64_t, std::uint32_t> numbers;                     // of contexts
+    std::map<std::uint64_t, std::uint32_t> numbers;                      // of contexts
     std::vector<PageFault> faults;
     bool warned = false;
   };
@@ -63,8 +63,7 @@ class Collector {
   bool read(Process& process);
   void handle(Process& process, const RingReader::Record& record);
   void handle_graph(Process& process, const ListedGraph& graph);
-  void end(Process& process, std::uint64_t scheduler, SessionState state,
-           const std::string& error);
+  void end(Process& process, std::uint64_t scheduler, SessionState state, const std::string& error);
 
   const std::filesystem::path output_;
   const std::vector<std::string> command_;

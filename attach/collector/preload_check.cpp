@@ -121,8 +121,7 @@ PreloadCheck check_preload(const std::string& name, const fs::path& agent) {
   if (!fs::exists(agent, none))
     return no(std::format("{} is missing. Install tensor-trace again.", agent.string()));
   fs::path program = find_program(name);
-  if (program.empty())
-    return no(std::format("{} was not found in PATH. Give its path.", name));
+  if (program.empty()) return no(std::format("{} was not found in PATH. Give its path.", name));
   if (!fs::exists(program, none)) return no(std::format("{} does not exist.", name));
   if (fs::is_directory(program, none)) return no(std::format("{} is a folder.", name));
   for (int depth = 0; depth < 4; ++depth) {

@@ -63,8 +63,9 @@ int record(const AttachOptions& options, const fs::path& agent) {
     say("there is no folder for shared memory. Make /dev/shm or $TMPDIR writable.");
     return 1;
   }
-  auto program = attach::Program::start(options.command, agent, collector.rings(),
-                                        options.ring_mib << 20U, [&](pid_t pid) { collector.watch(pid); });
+  auto program =
+      attach::Program::start(options.command, agent, collector.rings(), options.ring_mib << 20U,
+                             [&](pid_t pid) { collector.watch(pid); });
   if (!program) {
     say(program.error());
     return 127;  // as a shell
@@ -76,15 +77,15 @@ int record(const AttachOptions& options, const fs::path& agent) {
     status = program->wait(kIdleMs);
   }
   const bool killed = WIFSIGNALED(*status);
-  const std::string end =
-      killed ? std::format("The program was ended by signal {} ({}).", WTERMSIG(*status),
-                           strsignal(WTERMSIG(*status)))
-             : std::string();
+  const std::string end = killed ? std::format("The program was ended by signal {} ({}).",
+                                               WTERMSIG(*status), strsignal(WTERMSIG(*status)))
+                                 : std::string();
   const auto contexts = collector.finish(end);
   if (!options.quiet)
     for (const attach::RecordedContext& context : contexts) print_context(context);
   if (!collector.saw_anything())
-    say(std::format("{} never called ggml through a shared library. It may link llama.cpp "
+    say(
+        std::format("{} never called ggml through a shared library. It may link llama.cpp "
                     "statically: tt attach cannot observe it; use a build with "
                     "BUILD_SHARED_LIBS=ON.",
                     options.command.front()));

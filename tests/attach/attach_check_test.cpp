@@ -29,20 +29,19 @@ TEST(AttachCheck, SaysWhetherAProgramCanBeTraced) {
   std::ofstream(folder / "static_script") << "#!" << built_program("static_program") << "\n";
   for (const char* name : {"text.txt", "script", "static_script"})
     fs::permissions(folder / name, fs::perms::owner_all);
-  const CheckCase cases[] = {
-      {"completion", "llama-completion", 0, "can be traced. It uses /"},
-      {"library", "llama-completion", 0, "libggml-base"},
-      {"loads it later", "sh", 0, "it may load it later"},
-      {"script", "./script", 0, "can be traced"},
-      {"static", built_program("static_program"), 1,
-       "LD_PRELOAD has no effect on " + built_program("static_program") +
-           " (statically linked). Use a build with BUILD_SHARED_LIBS=ON."},
-      {"interpreter", "./static_script", 1, "statically linked"},
-      {"musl", built_program("musl_program"), 1, "uses musl (Alpine)"},
-      {"missing", "no-such-program", 1, "was not found in PATH"},
-      {"missing path", "./no-such-program", 1, "does not exist"},
-      {"text", "./text.txt", 1, "neither a program nor a script"},
-      {"folder", "/", 1, "is a folder"}};
+  const CheckCase cases[] = {{"completion", "llama-completion", 0, "can be traced. It uses /"},
+                             {"library", "llama-completion", 0, "libggml-base"},
+                             {"loads it later", "sh", 0, "it may load it later"},
+                             {"script", "./script", 0, "can be traced"},
+                             {"static", built_program("static_program"), 1,
+                              "LD_PRELOAD has no effect on " + built_program("static_program") +
+                                  " (statically linked). Use a build with BUILD_SHARED_LIBS=ON."},
+                             {"interpreter", "./static_script", 1, "statically linked"},
+                             {"musl", built_program("musl_program"), 1, "uses musl (Alpine)"},
+                             {"missing", "no-such-program", 1, "was not found in PATH"},
+                             {"missing path", "./no-such-program", 1, "does not exist"},
+                             {"text", "./text.txt", 1, "neither a program nor a script"},
+                             {"folder", "/", 1, "is a folder"}};
   for (const CheckCase& c : cases) {
     SCOPED_TRACE(c.name);
     const Result result = run_tt(folder, "attach --check -- " + c.program + " -m x.gguf");
@@ -73,8 +72,7 @@ TEST(AttachCheck, SetUserIdProgramIsRefused) {
 TEST(AttachCheck, TracedProgramIsNotTracedAgain) {
   const test::TempFolder folder;
   const Result inner =
-      run_tt(folder, std::format("attach -- {} attach --check -- llama-completion",
-                                 kTestPaths.tt));
+      run_tt(folder, std::format("attach -- {} attach --check -- llama-completion", kTestPaths.tt));
   EXPECT_EQ(inner.code, 1);
   EXPECT_NE(inner.out.find("its programs are traced already"), std::string::npos) << inner.out;
 }

@@ -98,10 +98,10 @@ TEST_P(EqualsRecord, OpsListsAndAccessSums) {
   EXPECT_FALSE(with.out.empty());
   ASSERT_EQ(sessions().size(), 1U);
   expect_valid(sessions()[0]);
-  const Result recorded = run_tt(
-      folder,
-      "record -m model.gguf -p 'The wind was cold' -n 6 --ignore-eos -t 1 --temp 0 -c 512 "
-      "-o r.ttrace");
+  const Result recorded =
+      run_tt(folder,
+             "record -m model.gguf -p 'The wind was cold' -n 6 --ignore-eos -t 1 --temp 0 -c 512 "
+             "-o r.ttrace");
   ASSERT_EQ(recorded.code, 0) << recorded.err;
 
   expect_same(sessions()[0]);
@@ -134,8 +134,7 @@ void Attach::expect_same(const fs::path& file) {
     EXPECT_EQ(tokens[i].generated, their_tokens[i].generated);
   }
   const Result sums = run_tt(folder, std::format("sql r.ttrace '{}'", kSums));
-  const Result their_sums =
-      run_tt(folder, std::format("sql {} '{}'", file.string(), kSums));
+  const Result their_sums = run_tt(folder, std::format("sql {} '{}'", file.string(), kSums));
   EXPECT_EQ(sums.code, 0) << sums.err;
   EXPECT_GT(std::ranges::count(sums.out, '\n'), 1000);
   EXPECT_EQ(sums.out, their_sums.out);
@@ -154,8 +153,7 @@ TEST_F(Attach, HybridModelEqualsRecord) {
   expect_same(sessions()[0]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EqualsRecord,
-                         ::testing::Values("small", "moe", "mamba"),
+INSTANTIATE_TEST_SUITE_P(Models, EqualsRecord, ::testing::Values("small", "moe", "mamba"),
                          [](const auto& param) { return std::string(param.param); });
 
 // ---------------------------------------------------------------- programs with callbacks
@@ -181,7 +179,8 @@ std::string trimmed(const std::string& text) {
 // Its callback splits the graph after each node, so that no ops are fused.
 TEST_F(Attach, NodesAreThoseOfEvalCallback) {
   make_model("small");
-  const std::string command = std::string(kTestPaths.eval_callback) + " -m model.gguf -p Hello -t 1";
+  const std::string command =
+      std::string(kTestPaths.eval_callback) + " -m model.gguf -p Hello -t 1";
   const Result without = plain(command);
   const Result with = attached(command);
   ASSERT_EQ(with.code, 0) << with.err;
@@ -266,9 +265,9 @@ class Background {
              const std::string& environment = "")
       : pid_(fork()) {
     if (pid_ != 0) return;
-    const std::string command = std::format("cd {} && {} exec {} {} >out 2>err </dev/null",
-                                            folder.path().string(), environment, kTestPaths.tt,
-                                            arguments);
+    const std::string command =
+        std::format("cd {} && {} exec {} {} >out 2>err </dev/null", folder.path().string(),
+                    environment, kTestPaths.tt, arguments);
     execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     _exit(127);
   }
@@ -378,7 +377,8 @@ TEST_F(Attach, FullRingLosesTimesAndKeepsTokens) {
 std::string post(int port, const std::string& path, const std::string& body) {
   return std::format(
       "exec 3<>/dev/tcp/127.0.0.1/{0}; printf 'POST {1} HTTP/1.1\\r\\nHost: x\\r\\nConnection: "
-      "close\\r\\nContent-Type: application/json\\r\\nContent-Length: {2}\\r\\n\\r\\n%s' '{3}' >&3; "
+      "close\\r\\nContent-Type: application/json\\r\\nContent-Length: {2}\\r\\n\\r\\n%s' '{3}' "
+      ">&3; "
       "cat <&3",
       port, path, body.size(), body);
 }

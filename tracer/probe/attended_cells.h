@@ -15,7 +15,8 @@ inline void mark_attended(const char* row, bool half, uint64_t cells, uint8_t* a
   constexpr uint16_t kHalfMinusInf = 0xFC00;
   if (half) {
     const auto* values = reinterpret_cast<const uint16_t*>(row);
-    for (uint64_t i = 0; i < cells; ++i) if (values[i] != kHalfMinusInf) attended[i] = 1;
+    for (uint64_t i = 0; i < cells; ++i)
+      if (values[i] != kHalfMinusInf) attended[i] = 1;
   } else {
     const auto* values = reinterpret_cast<const float*>(row);
     for (uint64_t i = 0; i < cells; ++i)

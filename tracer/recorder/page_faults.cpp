@@ -44,8 +44,8 @@ int open_event(int thread, int processor, std::uint64_t faults) {
   // The ring is polled: waking a reader would cost tens of microseconds per fault.
   event.watermark = 1;
   event.wakeup_watermark = UINT32_MAX;
-  return static_cast<int>(syscall(SYS_perf_event_open, &event, thread, processor, -1,
-                                  PERF_FLAG_FD_CLOEXEC));
+  return static_cast<int>(
+      syscall(SYS_perf_event_open, &event, thread, processor, -1, PERF_FLAG_FD_CLOEXEC));
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ std::string Vocabulary::piece(std::int32_t token) const {
   if (token < 0 || token >= llama_vocab_n_tokens(vocab)) return {};
   std::string text(64, '\0');
   for (;;) {
-    const std::int32_t size = llama_token_to_piece(
-        vocab, token, text.data(), static_cast<std::int32_t>(text.size()), 0, true);
+    const std::int32_t size = llama_token_to_piece(vocab, token, text.data(),
+                                                   static_cast<std::int32_t>(text.size()), 0, true);
     if (size >= 0) {
       text.resize(static_cast<std::size_t>(size));
       return text;
