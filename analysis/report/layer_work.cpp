@@ -131,10 +131,12 @@ std::vector<GraphWork> layer_work_of(const GraphTemplate& graph, std::uint32_t l
         const Tensor* keys = source(1);
         if (keys != nullptr && keys->kind == TensorKind::Kv && of_layer(op.layer) != nullptr)
           cache_reads[static_cast<std::size_t>(op.layer.v)] += 2;
-      } else if (node.op == "SET_ROWS") {
+      } else if (node.op == "SET_ROWS" || node.op == "CPY") {  // CPY: llama.cpp before July 2025
         const Tensor& cache = graph.tensor(graph.root(node.output));
         GraphWork* to = of_layer(cache.layer != kNoLayer ? cache.layer : op.layer);
-        if (cache.kind == TensorKind::Kv && to != nullptr && !node.src.empty() &&
+        const bool is_attention = node.op == "SET_ROWS" || cache.name.starts_with("cache_k_") ||
+                                  cache.name.starts_with("cache_v_");  // not a recurrent state
+        if (cache.kind == TensorKind::Kv && is_attention && to != nullptr && !node.src.empty() &&
             node.src[0] != kNoTensor)
           to->work.cached_elements += elements(graph.tensor(node.src[0]));
       } else if (node.op == "SSM_SCAN") {

@@ -18,7 +18,7 @@
 #include "tracer/gguf/gguf_index.h"
 #include "tracer/gguf/mapped_files.h"
 #include "tracer/recorder/page_faults.h"
-#include "tracer/text/vocabulary.h"
+#include "tracer/gguf/vocabulary.h"
 
 namespace tt::attach {
 

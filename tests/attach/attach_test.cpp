@@ -256,6 +256,49 @@ TEST_F(Attach, TwoModelsThreeContextsOwnCallbackAndFork) {
   EXPECT_EQ(processes.size(), 2U);
 }
 
+// ---------------------------------------------------------------- versions of the library
+
+#if defined(__x86_64__)
+// The libraries of releases of node-llama-cpp, from December 2024 on, loaded as its add-on does.
+class AttachVersions : public Attach, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(AttachVersions, AreRecordedWithTheSameAgent) {
+  make_model("small");
+  const Result packed =
+      plain(std::format("npm pack --silent @node-llama-cpp/linux-x64@{}", GetParam()));
+  if (packed.code != 0) GTEST_SKIP() << "the package registry does not answer: " << packed.err;
+  ASSERT_EQ(plain("tar xzf *.tgz").code, 0);
+  std::string library;
+  for (const auto& entry : fs::directory_iterator(folder / "package/bins/linux-x64")) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("libllama") && !name.contains("common")) library = entry.path();
+  }
+  const std::string command =
+      std::format("{} {} model.gguf 6", built_program("library_program"), library);
+  const Result without = plain(command);
+  ASSERT_EQ(without.code, 0) << without.err;
+  const Result with = attached(command);
+  ASSERT_EQ(with.code, 0) << with.err;
+  EXPECT_EQ(with.out, without.out);
+  ASSERT_EQ(sessions().size(), 1U) << with.err;
+  EXPECT_FALSE(with.err.contains("tt attach:")) << with.err;
+  expect_valid(sessions()[0]);
+  const SessionReader reader = open(sessions()[0]);
+  EXPECT_EQ(*reader.step_count(), 6U);
+  EXPECT_GT(reader.step(StepId{5})->op_ends.size(), 150U);
+  EXPECT_EQ(reader.step(StepId{5})->timing, Timing::Fast);
+}
+
+INSTANTIATE_TEST_SUITE_P(Releases, AttachVersions,
+                         ::testing::Values("3.3.0", "3.6.0", "3.9.0", "3.14.0", "3.19.0",
+                                           "3.22.1"),
+                         [](const auto& param) {
+                           std::string name = param.param;
+                           std::ranges::replace(name, '.', '_');
+                           return name;
+                         });
+#endif
+
 // ---------------------------------------------------------------- killed and stopped
 
 // tt attach in the background, with the program as its child.

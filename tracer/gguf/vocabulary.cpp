@@ -1,4 +1,4 @@
-#include "tracer/text/vocabulary.h"
+#include "tracer/gguf/vocabulary.h"
 
 namespace tt {
 
