@@ -78,6 +78,7 @@ bool Ring::open() {
   *header = RingHeader{};
   header->capacity = capacity;
   header->pid = getpid();
+  header->paused = getenv(kPausedVariable) != nullptr;
   if (rename(temporary, path) != 0) {
     unlink(temporary);
     munmap(memory, kRingBegin + capacity);

@@ -14,6 +14,7 @@ inline constexpr std::uint32_t kRingMagic = 0x72747474;  // "tttr"
 inline constexpr std::uint32_t kRingVersion = 1;
 inline constexpr char kFolderVariable[] = "TT_ATTACH_RINGS";  // the collector's folder for rings
 inline constexpr char kCapacityVariable[] = "TT_ATTACH_RING_BYTES";
+inline constexpr char kPausedVariable[] = "TT_ATTACH_PAUSED";  // set: the ring begins paused
 inline constexpr char kRingEnding[] = ".ring";  // PID.NUMBER.ring
 
 struct RingHeader {

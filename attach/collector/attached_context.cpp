@@ -81,21 +81,21 @@ std::uint32_t number_of(const GgufIndex& index, const std::string& key) {
   return 0;
 }
 
-// The option of llama.cpp's programs for a draft model is among the arguments, with this file.
-bool is_draft(const std::vector<std::string>& command, const fs::path& model) {
-  for (std::size_t i = 0; i + 1 < command.size(); ++i) {
-    const std::string& option = command[i];
-    if (option != "-md" && option != "--model-draft" && option != "--spec-draft-model") continue;
-    std::error_code none;
-    if (fs::equivalent(command[i + 1], model, none)) return true;
-  }
-  return false;
+// The option of llama.cpp's programs for a draft model.
+bool is_draft_option(const std::string& option) {
+  return option == "-md" || option == "--model-draft" || option == "--spec-draft-model";
 }
 
 bool has_draft(const std::vector<std::string>& command) {
-  return std::ranges::any_of(command, [](const std::string& option) {
-    return option == "-md" || option == "--model-draft" || option == "--spec-draft-model";
-  });
+  return std::ranges::any_of(command, is_draft_option);
+}
+
+// The program was told to use this file for drafts.
+bool is_draft(const std::vector<std::string>& command, const fs::path& model) {
+  const auto option = std::ranges::find_if(command, is_draft_option);
+  std::error_code none;
+  return option != command.end() && option + 1 != command.end() &&
+         fs::equivalent(*(option + 1), model, none);
 }
 
 const std::vector<std::int64_t>* ints_of(const GraphTemplate& graph, const Step& step,

@@ -14,6 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr std::ptrdiff_t kMaxFaults = 100'000;  // that wait for their step
 constexpr std::size_t kRecordsAtOnce = 256;  // between two looks at the other rings
 
 // An empty folder for the rings; empty: none can be made.
@@ -57,6 +58,8 @@ void Collector::find_rings() {
       continue;
     }
     Process& process = processes_.emplace_back(*std::move(ring));
+    saw_anything_ = true;
+    process.ring.pause(paused_);
     process.facts.command = command_;
     process.facts.pid = process.ring.pid();
     process.facts.faults = process.ring.pid() != watched_ || faults_ == nullptr
@@ -64,6 +67,11 @@ void Collector::find_rings() {
                            : faults_->records_addresses() ? "perf"
                                                           : "none: " + faults_->source();
   }
+}
+
+void Collector::pause(bool paused) {
+  paused_ = paused;
+  for (Process& process : processes_) process.ring.pause(paused);
 }
 
 bool Collector::poll() {
@@ -78,6 +86,9 @@ bool Collector::read(Process& process) {
   if (faults_ != nullptr && faults_->records_addresses() && process.ring.pid() == watched_) {
     std::vector<PageFault> minor;
     faults_->take(process.faults, minor);
+    // Those between steps, or while the recording is paused, belong to nothing.
+    if (std::ssize(process.faults) > kMaxFaults)
+      process.faults.erase(process.faults.begin(), process.faults.end() - kMaxFaults / 2);
   }
   for (std::size_t i = 0; i < kRecordsAtOnce; ++i) {
     const auto record = process.ring.next();

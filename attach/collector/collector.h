@@ -40,6 +40,8 @@ class Collector {
   const std::filesystem::path& rings() const { return rings_; }
   // Page faults of this process, from now on. Call before it starts the program.
   void watch(pid_t pid);
+  // Whether steps are recorded from now on.
+  void pause(bool paused);
   // Reads what is there. false: there was nothing.
   bool poll();
   // The last call, when the program has ended. `error`: empty, or how it ended.
@@ -73,7 +75,7 @@ class Collector {
   std::unique_ptr<PageFaults> faults_;
   pid_t watched_ = 0;
   std::vector<RecordedContext> recorded_;
-  bool saw_anything_ = false;
+  bool saw_anything_ = false, paused_ = false;
 };
 
 }  // namespace tt::attach

@@ -21,10 +21,12 @@ namespace tt::attach {
 namespace {
 
 std::atomic<pid_t> child{0};
+std::atomic<int> toggled{0};
+void toggle(int) { ++toggled; }
 
 // The terminal signals the whole group itself; the program decides what an interrupt means.
 constexpr std::array kFromTerminal = {SIGINT, SIGQUIT};
-constexpr std::array kPassedOn = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+constexpr std::array kPassedOn = {SIGTERM, SIGHUP, SIGUSR2, SIGCONT, SIGWINCH};
 
 void pass_on(int number) {
   if (const pid_t pid = child.load(); pid > 0) ::kill(pid, number);
@@ -45,6 +47,10 @@ void set_handlers(bool passing) {
     }
     ::sigaction(number, &action, nullptr);
   }
+  struct sigaction toggling{};
+  toggling.sa_handler = passing ? toggle : SIG_DFL;
+  toggling.sa_flags = SA_RESTART;
+  ::sigaction(SIGUSR1, &toggling, nullptr);
   for (const int number : kPassedOn) {
     struct sigaction action{};
     action.sa_handler = passing ? pass_on : SIG_DFL;
@@ -54,13 +60,14 @@ void set_handlers(bool passing) {
 }
 
 void set_environment(const std::filesystem::path& agent, const std::filesystem::path& rings,
-                     std::uint64_t ring_bytes) {
+                     std::uint64_t ring_bytes, bool paused) {
   std::string preloaded;
   if (const char* already = std::getenv("LD_PRELOAD"); already != nullptr && *already != '\0')
     preloaded = std::string(already) + ":";
   ::setenv("LD_PRELOAD", (preloaded + agent.string()).c_str(), 1);
   ::setenv(kFolderVariable, rings.c_str(), 1);
   ::setenv(kCapacityVariable, std::to_string(ring_bytes).c_str(), 1);
+  if (paused) ::setenv(kPausedVariable, "1", 1);
 }
 
 }  // namespace
@@ -68,7 +75,7 @@ void set_environment(const std::filesystem::path& agent, const std::filesystem::
 std::expected<Program, std::string> Program::start(const std::vector<std::string>& command,
                                                    const std::filesystem::path& agent,
                                                    const std::filesystem::path& rings,
-                                                   std::uint64_t ring_bytes,
+                                                   std::uint64_t ring_bytes, bool paused,
                                                    const std::function<void(pid_t)>& before) {
   std::array<int, 2> go{}, failed{};
   if (::pipe2(go.data(), O_CLOEXEC) != 0 || ::pipe2(failed.data(), O_CLOEXEC) != 0)
@@ -84,7 +91,7 @@ std::expected<Program, std::string> Program::start(const std::vector<std::string
     ::close(go[1]);
     // If `tt attach` is killed before it says go, the program does not start.
     if (::read(go[0], &byte, 1) != 1) ::_exit(1);
-    set_environment(agent, rings, ring_bytes);
+    set_environment(agent, rings, ring_bytes, paused);
     ::execvp(arguments[0], arguments.data());
     const int error = errno;
     [[maybe_unused]] const auto written = ::write(failed[1], &error, sizeof error);
@@ -120,6 +127,8 @@ Program::~Program() {
   child = 0;
   set_handlers(false);
 }
+
+int Program::toggles() { return toggled.load(); }
 
 std::optional<int> Program::wait(int milliseconds) {
   pollfd ended{.fd = handle_, .events = POLLIN, .revents = 0};

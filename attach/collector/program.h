@@ -17,18 +17,20 @@ namespace tt::attach {
 class Program {
  public:
   // `agent` is preloaded, after what is preloaded already; `rings`: the folder for its records,
-  // each of `ring_bytes`.
+  // each of `ring_bytes`, which begin `paused`.
   // `before`: called with its process id when it exists and has not begun. The error says why it
   // could not be started.
   static std::expected<Program, std::string> start(const std::vector<std::string>& command,
                                                    const std::filesystem::path& agent,
                                                    const std::filesystem::path& rings,
-                                                   std::uint64_t ring_bytes,
+                                                   std::uint64_t ring_bytes, bool paused,
                                                    const std::function<void(pid_t)>& before);
   ~Program();  // restores the handling of signals
   Program(Program&& other) noexcept;
   Program& operator=(Program&&) = delete;
 
+  // How often this process got SIGUSR1, which is not passed on.
+  static int toggles();
   pid_t pid() const { return pid_; }
   // Waits until it ends, at most this long. nullopt: it runs.
   std::optional<int> wait(int milliseconds);  // status as of waitpid(2)

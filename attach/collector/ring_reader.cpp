@@ -74,6 +74,10 @@ std::optional<RingReader::Record> RingReader::next() {
   return record;
 }
 
+void RingReader::pause(bool paused) {
+  std::atomic_ref(header_->paused).store(paused ? 1 : 0, std::memory_order_relaxed);
+}
+
 std::uint64_t RingReader::steps_lost() const {
   return std::atomic_ref(header_->steps_lost).load(std::memory_order_relaxed);
 }

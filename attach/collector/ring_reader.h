@@ -29,6 +29,8 @@ class RingReader {
   bool damaged() const { return damaged_; }
   std::int64_t pid() const { return pid_; }
   std::uint64_t steps_lost() const;
+  // The program records nothing until it is resumed.
+  void pause(bool paused);
 
  private:
   RingReader(RingHeader* header, std::uint64_t capacity);

@@ -1,6 +1,7 @@
 // tt attach -- COMMAND: runs a program that uses llama.cpp and records what it evaluates.
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "analysis/common/format_units.h"
@@ -29,10 +31,10 @@ struct AttachOptions {
   std::string output = ".";
   std::vector<std::string> command;
   std::uint64_t ring_mib = 64;
-  bool check = false, quiet = false;
+  bool check = false, ollama = false, paused = false, quiet = false;
 };
 
-constexpr int kIdleMs = 5;  // between two looks at the rings
+constexpr int kShortestIdleMs = 5, kLongestIdleMs = 50;  // between two looks at the rings
 
 void say(const std::string& text) { print_message("tt attach: {}", text); }
 
@@ -64,17 +66,25 @@ int record(const AttachOptions& options, const fs::path& agent) {
     return 1;
   }
   auto program =
-      attach::Program::start(options.command, agent, collector.rings(), options.ring_mib << 20U,
+      attach::Program::start(options.command, agent, collector.rings(), options.ring_mib << 20U, options.paused,
                              [&](pid_t pid) { collector.watch(pid); });
   if (!program) {
     say(program.error());
     return 127;  // as a shell
   }
+  collector.pause(options.paused);
   std::optional<int> status;
+  int idle_ms = kShortestIdleMs, toggles = 0;
   while (!status) {
-    while (collector.poll()) {
+    idle_ms = std::min(2 * idle_ms, kLongestIdleMs);
+    while (collector.poll()) idle_ms = kShortestIdleMs;
+    status = program->wait(idle_ms);
+    const int now = attach::Program::toggles();
+    if (std::exchange(toggles, now) != now) {
+      const bool paused = options.paused != (now % 2 != 0);
+      collector.pause(paused);
+      say(paused ? "recording is paused" : "recording");
     }
-    status = program->wait(kIdleMs);
   }
   const bool killed = WIFSIGNALED(*status);
   const std::string end = killed ? std::format("The program was ended by signal {} ({}).",
@@ -92,8 +102,29 @@ int record(const AttachOptions& options, const fs::path& agent) {
   return killed ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
 }
 
+// What makes systemd start Ollama under tt attach. Its child processes evaluate the models.
+void print_ollama(const AttachOptions& options) {
+  std::error_code none;
+  const fs::path self = fs::read_symlink("/proc/self/exe", none);
+  const std::string folder =
+      options.output == "." ? "/usr/share/ollama/traces" : fs::absolute(options.output).string();
+  const std::vector<std::string> command =
+      options.command.empty() ? std::vector<std::string>{"/usr/local/bin/ollama", "serve"}
+                              : options.command;
+  put_line("# sudo systemctl edit ollama, add these lines, then: sudo systemctl restart ollama");
+  put_line("[Service]");
+  put_line("ExecStart=");
+  std::string line = std::format("ExecStart={} attach -o {} --", self.string(), folder);
+  for (const std::string& word : command) line += " " + word;
+  put_line(line);
+}
+
 int run(const AttachOptions& options) {
   const fs::path agent = current_installation().agent;
+  if (options.ollama) {
+    print_ollama(options);
+    return 0;
+  }
   if (options.command.empty()) {
     say("a program is required: tt attach -- llama-server -m model.gguf");
     return 2;
@@ -132,6 +163,10 @@ RunVerb add_attach_command(CLI::App& command) {
       ->type_name("MIB");
   command.add_flag("--check", options->check,
                    "Only say whether the program can be traced, and what to do if not");
+  command.add_flag("--ollama", options->ollama,
+                   "Print the lines that make the service of Ollama record its models");
+  command.add_flag("--paused", options->paused,
+                   "Record nothing at first. SIGUSR1 to tt starts and pauses recording");
   command.add_flag("-q,--quiet", options->quiet, "Do not list the sessions at the end");
   command.footer("Example: tt attach -o traces -- llama-server -m model.gguf --port 8080");
   return [options] { return run(*options); };

@@ -77,6 +77,17 @@ TEST(AttachCheck, TracedProgramIsNotTracedAgain) {
   EXPECT_NE(inner.out.find("its programs are traced already"), std::string::npos) << inner.out;
 }
 
+TEST(AttachCheck, PrintsTheLinesForOllama) {
+  const test::TempFolder folder;
+  const Result result = run_tt(folder, "attach --ollama -o traces");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find(std::format("\n[Service]\nExecStart=\nExecStart={} attach -o {} -- "
+                                        "/usr/local/bin/ollama serve\n",
+                                        kTestPaths.tt, (folder / "traces").string())),
+            std::string::npos)
+      << result.out;
+}
+
 TEST(AttachCheck, ProgramWithoutGraphsIsNamed) {
   const test::TempFolder folder;
   const Result result = run_tt(folder, "attach -- sh -c 'exit 7'");

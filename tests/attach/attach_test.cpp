@@ -389,6 +389,24 @@ TEST_F(Attach, ProgramContinuesWhenItsCollectorIsKilled) {
   expect_valid(sessions()[0]);
 }
 
+// SIGUSR1 begins and ends the recording.
+TEST_F(Attach, RecordsBetweenTwoSignals) {
+  make_model("small");
+  Background background(folder, "attach --paused -o traces -- " + long_completion(900));
+  ASSERT_TRUE(test::wait_until([&] { return contents(folder / "out").size() > 200; }));
+  EXPECT_TRUE(sessions().empty()) << "it runs, and nothing is recorded";
+  ASSERT_EQ(::kill(background.pid(), SIGUSR1), 0);
+  ASSERT_TRUE(test::wait_until([&] { return steps_in(sessions()) > 5; }));
+  ASSERT_EQ(::kill(background.pid(), SIGUSR1), 0);
+  EXPECT_EQ(background.wait(), 0);
+  ASSERT_EQ(sessions().size(), 1U);
+  expect_valid(sessions()[0]);
+  const std::uint32_t steps = steps_in(sessions());
+  EXPECT_GT(steps, 5U);
+  EXPECT_LT(steps, 800U);
+  EXPECT_GT(open(sessions()[0]).tokens(0, 1)->front().position, 10);
+}
+
 // The collector is stopped while the program fills its ring.
 TEST_F(Attach, FullRingLosesTimesAndKeepsTokens) {
   make_model("small");
@@ -488,6 +506,44 @@ TEST_F(AttachServer, ThreeSlotsAtOnce) {
   for (const Token& token : *reader.tokens(0, 10'000)) generated += token.generated ? 1 : 0;
   EXPECT_EQ(most, 3U) << "tokens of all slots in one step";
   EXPECT_EQ(generated, 40U + 41 + 42 - 3) << "the last token of each answer is not evaluated";
+}
+
+TEST_F(AttachServer, DraftAndTargetAreNamed) {
+  make_model("small");
+  make_model("small --seed 7", "draft");
+  start("-md draft.gguf -c 512 -np 1 --spec-type draft-simple");
+  ask(post(port_, "/completion",
+           R"({"prompt": "A boat", "n_predict": 24, "ignore_eos": true, "temperature": 0})"));
+  stop();
+  std::map<std::string, std::string> roles;  // by model
+  for (const fs::path& file : sessions()) {
+    expect_valid(file);
+    const SessionInfo info = *open(file).info();
+    roles[fs::path(info.model_files.at(0).path).filename()] = info.fact("attach.role");
+  }
+  EXPECT_EQ(roles, (std::map<std::string, std::string>{{"draft.gguf", "draft"},
+                                                       {"model.gguf", "target"}}))
+      << contents(folder / "err");
+}
+
+// The graph that moves the cells of the cache is a step without tokens.
+TEST_F(AttachServer, ContextShift) {
+  make_model("small");
+  start("-c 256 -np 1 --context-shift");
+  const std::string answer =
+      ask(post(port_, "/completion",
+               R"({"prompt": "A boat", "n_predict": 300, "ignore_eos": true, "temperature": 0})"));
+  EXPECT_NE(answer.find("\"tokens_predicted\":300"), std::string::npos) << answer;
+  stop();
+  ASSERT_EQ(sessions().size(), 1U);
+  expect_valid(sessions()[0]);
+  const SessionReader reader = open(sessions()[0]);
+  std::uint32_t shifts = 0;
+  for (std::uint32_t i = 0; i < *reader.step_count(); ++i) {
+    const Step step = *reader.step(StepId{i});
+    if (step.phase == Phase::Other && step.n_tokens == 0) ++shifts;
+  }
+  EXPECT_GE(shifts, 1U);
 }
 
 TEST_F(AttachServer, Embeddings) {
