@@ -15,7 +15,7 @@ inline constexpr std::uint32_t kRingVersion = 1;
 inline constexpr char kFolderVariable[] = "TT_ATTACH_RINGS";  // the collector's folder for rings
 inline constexpr char kCapacityVariable[] = "TT_ATTACH_RING_BYTES";
 inline constexpr char kPausedVariable[] = "TT_ATTACH_PAUSED";  // set: the ring begins paused
-inline constexpr char kRingEnding[] = ".ring";  // PID.NUMBER.ring
+inline constexpr char kRingEnding[] = ".ring";                 // PID.NUMBER.ring
 
 struct RingHeader {
   std::uint32_t magic = kRingMagic, version = kRingVersion;

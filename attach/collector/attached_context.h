@@ -17,8 +17,8 @@
 #include "tracer/format/model/session.h"
 #include "tracer/gguf/gguf_index.h"
 #include "tracer/gguf/mapped_files.h"
-#include "tracer/recorder/page_faults.h"
 #include "tracer/gguf/vocabulary.h"
+#include "tracer/recorder/page_faults.h"
 
 namespace tt::attach {
 

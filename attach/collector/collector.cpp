@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::ptrdiff_t kMaxFaults = 100'000;  // that wait for their step
-constexpr std::size_t kRecordsAtOnce = 256;  // between two looks at the other rings
+constexpr std::size_t kRecordsAtOnce = 256;     // between two looks at the other rings
 
 // An empty folder for the rings; empty: none can be made.
 fs::path make_folder() {

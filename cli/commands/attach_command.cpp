@@ -66,8 +66,8 @@ int record(const AttachOptions& options, const fs::path& agent) {
     return 1;
   }
   auto program =
-      attach::Program::start(options.command, agent, collector.rings(), options.ring_mib << 20U, options.paused,
-                             [&](pid_t pid) { collector.watch(pid); });
+      attach::Program::start(options.command, agent, collector.rings(), options.ring_mib << 20U,
+                             options.paused, [&](pid_t pid) { collector.watch(pid); });
   if (!program) {
     say(program.error());
     return 127;  // as a shell

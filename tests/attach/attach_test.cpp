@@ -290,8 +290,7 @@ TEST_P(AttachVersions, AreRecordedWithTheSameAgent) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Releases, AttachVersions,
-                         ::testing::Values("3.3.0", "3.6.0", "3.9.0", "3.14.0", "3.19.0",
-                                           "3.22.1"),
+                         ::testing::Values("3.3.0", "3.6.0", "3.9.0", "3.14.0", "3.19.0", "3.22.1"),
                          [](const auto& param) {
                            std::string name = param.param;
                            std::ranges::replace(name, '.', '_');
@@ -521,8 +520,8 @@ TEST_F(AttachServer, DraftAndTargetAreNamed) {
     const SessionInfo info = *open(file).info();
     roles[fs::path(info.model_files.at(0).path).filename()] = info.fact("attach.role");
   }
-  EXPECT_EQ(roles, (std::map<std::string, std::string>{{"draft.gguf", "draft"},
-                                                       {"model.gguf", "target"}}))
+  EXPECT_EQ(roles,
+            (std::map<std::string, std::string>{{"draft.gguf", "draft"}, {"model.gguf", "target"}}))
       << contents(folder / "err");
 }
 
