@@ -42,6 +42,7 @@ TEST(StandardOutput, EveryVerbReportsWriteErrors) {
   // Short outputs, which are written at exit, and long ones.
   const std::map<std::string, std::vector<std::string>> command_lines = {
       {"analyze", {"hot s.ttrace", "hot s.ttrace --json"}},
+      {"attach", {"--check -- llama-completion", "--ollama"}},
       {"bench-model",
        {"-m moe.gguf -p 16 -n 16 -r 1 -t 1 --block-ms 1",
         "-m moe.gguf -p 16 -n 16 -r 1 -t 1 --block-ms 1 -o json"}},
