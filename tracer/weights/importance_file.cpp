@@ -15,7 +15,8 @@ std::expected<std::map<std::string, ColumnImportance>, std::string> read_importa
   auto index = GgufIndex::open(path);
   if (!index)
     return std::unexpected(std::format(
-        "{} Give a file that llama-imatrix wrote with --output-format gguf.", index.error()));
+        "{}{} Give a file that llama-imatrix wrote with --output-format gguf.", index.error(),
+        index.error().ends_with('.') ? "" : "."));
   auto reader = WeightReader::open(*index);
   if (!reader) return std::unexpected(std::move(reader.error()));
   const auto values_of =
