@@ -67,7 +67,10 @@ TEST(StandardOutput, EveryVerbReportsWriteErrors) {
       {"show", {"s.ttrace", "s.ttrace --facts", "s.ttrace --json"}},
       {"sql",
        {"s.ttrace 'select count(*) from step'", "s.ttrace 'select * from access'",
-        "s.ttrace 'select * from access' --csv", "s.ttrace 'select * from access' --json"}}};
+        "s.ttrace 'select * from access' --csv", "s.ttrace 'select * from access' --json"}},
+      {"weights",
+       {"moe.gguf", "moe.gguf --json", "moe.gguf blk.0.attn_q.weight --blocks",
+        "moe.gguf --reference moe.gguf --format csv", "moe.gguf --fit 1GB --rows 1"}}};
   for (const cli::Verb& row : cli::kVerbs) {
     const std::string verb = row.name;
     ASSERT_TRUE(command_lines.contains(verb)) << "no commands listed for tt " << verb;

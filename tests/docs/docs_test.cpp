@@ -88,7 +88,8 @@ TEST(Documentation, NamedOptionsExist) {
   Words foreign = {
       "--args",       "--data-binary", "--gtest", "--now",           "--prefix",
       "--privileged", "--rm",          "--tmpfs", "--service-ports", "--nuisances",
-      "--cpus",       "--merge",       "--retry", "--target",        "--ignore-missing"};
+      "--cpus",       "--merge",       "--retry", "--target",        "--ignore-missing",
+      "--tensor-type-file"};
   for (const auto& document : documents()) {
     SCOPED_TRACE(document);
     for (const std::string& option :
