@@ -269,7 +269,8 @@ TEST(GgufCommand, ListsTensorsOfSplitModel) {
 
   const json sizes = run_json(folder, "gguf " + first + " --compression");
   std::uint64_t bytes = 0, of_types = 0;
-  for (const json& tensor : structure["tensors"]) bytes += tensor["file_bytes"].get<std::uint64_t>();
+  for (const json& tensor : structure["tensors"])
+    bytes += tensor["file_bytes"].get<std::uint64_t>();
   for (const json& type : sizes["types"]) of_types += type["bytes"].get<std::uint64_t>();
   EXPECT_EQ(sizes["total"]["bytes"], bytes);
   EXPECT_EQ(of_types, bytes);

@@ -85,11 +85,22 @@ TEST(Documentation, NamedOptionsExist) {
   const Options options;
   // Options of ./tt, and of programs of others that the documents use.
   Words others = {"--all", "--quick", "--fuzz", "--install", "--test"};
-  Words foreign = {
-      "--args",       "--data-binary", "--gtest", "--now",           "--prefix",
-      "--privileged", "--rm",          "--tmpfs", "--service-ports", "--nuisances",
-      "--cpus",       "--merge",       "--retry", "--target",        "--ignore-missing",
-      "--tensor-type-file"};
+  Words foreign = {"--args",
+                   "--data-binary",
+                   "--gtest",
+                   "--now",
+                   "--prefix",
+                   "--privileged",
+                   "--rm",
+                   "--tmpfs",
+                   "--service-ports",
+                   "--nuisances",
+                   "--cpus",
+                   "--merge",
+                   "--retry",
+                   "--target",
+                   "--ignore-missing",
+                   "--tensor-type-file"};
   for (const auto& document : documents()) {
     SCOPED_TRACE(document);
     for (const std::string& option :

@@ -14,9 +14,9 @@ std::expected<std::map<std::string, ColumnImportance>, std::string> read_importa
   constexpr std::string_view kSums = ".in_sum2", kCounts = ".counts";
   auto index = GgufIndex::open(path);
   if (!index)
-    return std::unexpected(std::format(
-        "{}{} Give a file that llama-imatrix wrote with --output-format gguf.", index.error(),
-        index.error().ends_with('.') ? "" : "."));
+    return std::unexpected(
+        std::format("{}{} Give a file that llama-imatrix wrote with --output-format gguf.",
+                    index.error(), index.error().ends_with('.') ? "" : "."));
   auto reader = WeightReader::open(*index);
   if (!reader) return std::unexpected(std::move(reader.error()));
   const auto values_of =

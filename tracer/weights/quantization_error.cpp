@@ -57,15 +57,6 @@ void ErrorSum::add(const ErrorSum& other) {
   max_error_ = std::max(max_error_, other.max_error_);
 }
 
-double ErrorSum::rmse() const { return weights_ > 0 ? std::sqrt(error_ / weights_) : 0; }
-double ErrorSum::relative() const {
-  return reference_ > 0 ? std::sqrt(error_ / reference_) : (error_ > 0 ? 1 : 0);
-}
-double ErrorSum::cosine() const {
-  const double lengths = std::sqrt(reference_) * std::sqrt(value_);
-  return lengths > 0 ? product_ / lengths : (error_ > 0 ? 0 : 1);
-}
-
 std::span<const float> ColumnImportance::of_row(const GgufTensor& tensor, std::uint64_t row) const {
   const auto columns = static_cast<std::size_t>(tensor.ne[0]);
   const auto matrices = values.size() / std::max<std::size_t>(columns, 1);

@@ -2,6 +2,7 @@
 // file that it was quantized from.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -23,9 +24,19 @@ class ErrorSum {
   void add(const ErrorSum& other);
 
   std::uint64_t count() const { return count_; }
-  double rmse() const;      // root of the mean squared error, in the unit of the values
-  double relative() const;  // the root mean square of the error / that of the reference
-  double cosine() const;    // of the angle between both; 1: the same direction
+  // Root of the mean squared error, in the unit of the values.
+  double rmse() const { return weights_ > 0 ? std::sqrt(error_ / weights_) : 0; }
+  // The root mean square of the error / that of the reference.
+  double relative() const {
+    if (reference_ > 0) return std::sqrt(error_ / reference_);
+    return error_ > 0 ? 1 : 0;
+  }
+  // Of the angle between both; 1: the same direction.
+  double cosine() const {
+    const double lengths = std::sqrt(reference_) * std::sqrt(value_);
+    if (lengths > 0) return product_ / lengths;
+    return error_ > 0 ? 0 : 1;
+  }
   double max_error() const { return max_error_; }
   double squared_error() const { return error_; }
   double squared_reference() const { return reference_; }

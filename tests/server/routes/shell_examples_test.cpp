@@ -89,7 +89,11 @@ TEST(ShellExamples, DocumentedCommandsSucceed) {
   ASSERT_EQ(shell("tt record -q -p Once -n 4 -t 1 --ignore-eos -o s.ttrace\n"
                   "cp s.ttrace session.ttrace\ncp s.ttrace dense.ttrace\n"
                   "tt export s.ttrace -o s.ndjson\ntt model moe -o moe.gguf\n"
-                  "tt record -q -m moe.gguf -p Once -n 4 -t 1 --ignore-eos -o moe.ttrace"),
+                  "tt record -q -m moe.gguf -p Once -n 4 -t 1 --ignore-eos -o moe.ttrace\n"
+                  "tt model small --layers 1 -q -o model.gguf\n"
+                  "tt model small --layers 1 --quant q4_k -q -o model-q4.gguf\n"
+                  "tt model small --layers 1 --quant f16 -q -o model-f16.gguf\n"
+                  "cp model-f16.gguf model-mix.gguf"),
             0);
   for (auto& [place, command] : examples) {
     SCOPED_TRACE(place + ": " + command);

@@ -372,7 +372,12 @@ export const expertLayer = object<RouterDetail>({
   ...router,
   pairs: list(object<RouterDetail['pairs'][number]>({ a: num, b: num, together: num, lift: num })),
 });
-const hits = object<Schemas['CacheHits']>({ lru: num, lfu: num, pinned: num, belady: num });
+const hits = object<Schemas['CacheLayouts']['layers']>({
+  lru: num,
+  lfu: num,
+  pinned: num,
+  belady: num,
+});
 const layouts = object<Schemas['CacheLayouts']>({ layers: hits, pool: hits });
 export const expertCaches = object<ExpertCaches>({
   counted: num,
@@ -392,7 +397,9 @@ export const heads = object<Heads>({
     object<HeadWeight>({
       name: str,
       role: str,
-      heads: list(object<HeadWeight['heads'][number]>({ head: num, offset: num, bytes_read: num })),
+      heads: list(
+        object<HeadWeight['heads'][number]>({ head: num, file_offset: num, bytes_read: num }),
+      ),
     }),
   ),
 });

@@ -335,8 +335,7 @@ describe('the graph of a running step', () => {
       ); // prettier-ignore
     await expect.poll(colours).toEqual([0, ...ends.map(() => 1)]);
     release();
-    await fixture.stop.click();
-    await fixture.progress.getByText(/^(Stopped|Done)/).waitFor();
+    await fixture.stopRun();
     await expect.poll(colours).toEqual([-1, ...ends.map(() => -1)]);
   });
 });

@@ -86,8 +86,7 @@ describe('a long session', () => {
     const shown = await fixture.shownTokens();
     await expect.poll(() => fixture.shownTokens()).toBeGreaterThan(shown + 40);
     expect(await placeOfAnswer(fixture)).toBe(place);
-    await fixture.stop.click();
-    await fixture.progress.getByText(/^(Stopped|Done)/).waitFor();
+    await fixture.stopRun();
     const { generated } = await fixture.rest<{ generated: number }>(
       `generate/${fixture.session ?? ''}`,
     );

@@ -109,8 +109,7 @@ describe('the picture', () => {
     await expect.poll(last).toBeGreaterThan(shown + 20);
     const before = await last();
     await expect.poll(last).toBeGreaterThan(before);
-    await fixture.stop.click();
-    await fixture.progress.getByText(/^(Stopped|Done)/).waitFor();
+    await fixture.stopRun();
   });
 
   it('grows with the run, also of the server', async () => {
@@ -120,8 +119,7 @@ describe('the picture', () => {
     await expect.poll(pixels).not.toBe(0);
     const before = await pixels();
     await expect.poll(pixels).not.toBe(before);
-    await fixture.stop.click();
-    await fixture.progress.getByText(/^(Stopped|Done)/).waitFor();
+    await fixture.stopRun();
   });
 });
 

@@ -39,7 +39,7 @@ describe('what was in memory', () => {
     for (const step of [2, 4]) {
       await fixture.show(fixture.session ?? '', `step=${step}`, 'p.map=y:memory,x:all');
       const { tensors } = await fixture.get<{
-        tensors: readonly { mapped: boolean; size_bytes: number; resident_bytes: number | null }[];
+        tensors: readonly { mapped: boolean; file_bytes: number; resident_bytes: number | null }[];
       }>(`steps/${step}/residency`);
       const mapped = tensors.filter(({ mapped }) => mapped);
       const sum = (of: (one: (typeof tensors)[number]) => number) =>
@@ -48,7 +48,7 @@ describe('what was in memory', () => {
       expect(bytes).toBeGreaterThan(0);
       const states = map().getByRole('list', { name: `The weights before step ${step}` });
       await expect.poll(() => states.innerText()).toContain(`in memory ${formatBytes(bytes)}`);
-      const missing = sum(({ size_bytes: size }) => size) - bytes;
+      const missing = sum(({ file_bytes: size }) => size) - bytes;
       expect(await states.innerText()).toContain(`not in memory ${formatBytes(missing)}`);
       const { rows } = await fixture.sql<[number]>(
         `SELECT sum(resident_bytes) FROM residency WHERE step = ${step}`,

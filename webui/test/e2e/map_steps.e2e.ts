@@ -81,7 +81,6 @@ it('while a long prompt is answered, the newest step is in view', async () => {
   await expect.poll(() => fixture.shownTokens()).toBeGreaterThan(20);
   const share = await shareOfAnswer();
   expect(share).toBeGreaterThan(0.8);
-  await fixture.stop.click();
-  await fixture.progress.getByText(/^(Stopped|Done)/).waitFor();
+  await fixture.stopRun();
   expect(page.url()).not.toContain('cx:');
 });

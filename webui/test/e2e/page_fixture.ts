@@ -231,6 +231,13 @@ export class PageFixture {
   get stop(): Locator {
     return this.page.getByRole('button', { name: 'Stop', exact: true });
   }
+  // Stops the run, which may end by itself meanwhile.
+  async stopRun(): Promise<void> {
+    const ended = this.progress.getByText(/^(Stopped|Done)/);
+    await this.stop.or(ended).first().waitFor();
+    if (!(await ended.isVisible())) await this.stop.click({ timeout: 5000 }).catch(() => undefined);
+    await ended.waitFor();
+  }
   get progress(): Locator {
     return this.page.getByRole('region', { name: 'Progress' });
   }

@@ -79,8 +79,7 @@ describe('a running session', () => {
       .poll(() => strip.getAttribute('aria-label'), { interval: 20 })
       .toMatch(/file .*KV/);
     expect(await page.getByText(/Step 0 is running/).count()).toBeGreaterThan(0);
-    await fixture.stop.click();
-    await fixture.progress.getByText(/^(Stopped|Done)/).waitFor();
+    await fixture.stopRun();
     expect(await page.getByText(/Waiting/).count()).toBe(0);
   });
 

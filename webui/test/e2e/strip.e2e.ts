@@ -116,8 +116,7 @@ describe('the strip', () => {
     const context = models.find(({ id }) => id === run.model)?.context ?? 0;
     const most = plural(context - run.prompt_tokens + 1, 'token');
     await fixture.progress.getByText(`of at most ${most} (context)`).waitFor();
-    await fixture.stop.click();
-    await fixture.progress.getByText(/^(Stopped|Done)/).waitFor();
+    await fixture.stopRun();
     await expect.poll(() => figure('time left').count()).toBe(0);
   });
 });

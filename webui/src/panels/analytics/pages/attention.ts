@@ -143,10 +143,10 @@ export const ATTENTION: readonly ChartSpec[] = [
           picks: rows.map(({ head }) => ({ of: 'head', name: headName({ layer, head: head.head }) })),
           series: [{ name: 'bytes read', unit: 'bytes', values: of(({ head }) => head.bytes_read) }],
           more: [
-            { name: 'file offset', unit: 'count', values: of(({ head }) => head.offset) },
+            { name: 'file offset', unit: 'count', values: of(({ head }) => head.file_offset) },
             { name: 'size', unit: 'bytes', values: of(({ weight }) => weight.head_bytes) },
-            { name: 'ranges', unit: 'count', values: of(({ weight }) => weight.stretches) },
-            { name: 'bytes of a range', unit: 'bytes', values: of(({ weight }) => weight.stretch_bytes) },
+            { name: 'ranges', unit: 'count', values: of(({ weight }) => weight.ranges) },
+            { name: 'bytes of a range', unit: 'bytes', values: of(({ weight }) => weight.range_bytes) },
             { name: 'reads', unit: 'count', values: of(({ head }) => head.reads) },
           ],
           words: [{ name: 'weight', values: rows.map(({ weight }) => weight.name) }],
