@@ -82,7 +82,15 @@ describe('a long session', () => {
     await fixture.page.mouse.wheel(0, -600);
     await expect.poll(() => distanceToEnd(fixture)).toBeGreaterThan(200);
     await fixture.log.getByRole('heading').waitFor();
-    const place = await placeOfAnswer(fixture);
+    // Scrolling has ended, and what it uncovered is drawn.
+    let place = NaN;
+    await expect
+      .poll(async () => {
+        const before = place;
+        place = await placeOfAnswer(fixture);
+        return place === before;
+      })
+      .toBe(true);
     const shown = await fixture.shownTokens();
     await expect.poll(() => fixture.shownTokens()).toBeGreaterThan(shown + 40);
     expect(await placeOfAnswer(fixture)).toBe(place);
