@@ -13,6 +13,7 @@
 
 #include "analysis/common/format_units.h"
 #include "api/json/json.h"
+#include "api/text/shape_text.h"
 
 namespace tt {
 
@@ -47,15 +48,6 @@ std::string escaped(std::string_view bytes) {
   return out;
 }
 
-std::string shape_text(const Tensor& tensor) {
-  std::size_t dimensions = tensor.ne.size();
-  while (dimensions > 1 && tensor.ne[dimensions - 1] == 1) --dimensions;
-  std::string text;
-  for (std::size_t i = 0; i < dimensions; ++i)
-    text += std::format("{}{}", i == 0 ? "" : "x", tensor.ne[i]);
-  return text;
-}
-
 std::string node_label(const GraphTemplate& graph, const LayerNode& node) {
   const Tensor& tensor = graph.tensor(node.tensor);
   const bool leaf = node.node == kNoNode;
@@ -64,7 +56,7 @@ std::string node_label(const GraphTemplate& graph, const LayerNode& node) {
                            : leaf   ? to_text(tensor.kind)
                                     : graph.node(node.node).op;
   return std::format("{}\\n{} {} {}", escaped(tensor.name), escaped(what), escaped(tensor.type),
-                     shape_text(tensor));
+                     shape_text(tensor.ne));
 }
 
 std::string group_label(const NodeGroup& group) {

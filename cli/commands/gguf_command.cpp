@@ -17,6 +17,7 @@
 #include "api/json/model_json.h"
 #include "api/json/result_json.h"
 #include "api/text/escape_control_chars.h"
+#include "api/text/shape_text.h"
 #include "cli/commands/verbs.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
@@ -38,15 +39,6 @@ struct GgufOptions {
   Form form = Form::Table;
   bool json = false, compression = false;
 };
-
-std::string shape_text(const GgufTensor& tensor) {
-  std::size_t dimensions = tensor.ne.size();
-  while (dimensions > 1 && tensor.ne[dimensions - 1] == 1) --dimensions;
-  std::string text;
-  for (std::size_t i = 0; i < dimensions; ++i)
-    text += std::format("{}{}", i == 0 ? "" : "x", tensor.ne[i]);
-  return text;
-}
 
 // For one line of a table.
 std::string cell_text(std::string text) {
@@ -106,7 +98,7 @@ void print_tensors(const GgufIndex& index) {
                    {"name"}});
   for (const GgufTensor& tensor : index.tensors()) {
     table.add({std::to_string(tensor.file.file), std::to_string(tensor.file.offset),
-               std::to_string(tensor.file.length), tensor.type, shape_text(tensor),
+               std::to_string(tensor.file.length), tensor.type, shape_text(tensor.ne),
                layer_text(layer_of(tensor.name)),
                to_text(component_of(tensor.name, TensorKind::Weight)), tensor.name});
   }

@@ -8,6 +8,7 @@
 
 #include "analysis/common/format_units.h"
 #include "api/json/analysis/weights_json.h"
+#include "api/text/shape_text.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
 #include "tracer/format/names/names.h"
@@ -17,15 +18,6 @@ namespace tt::cli {
 namespace {
 
 constexpr Align kRight = Align::Right;
-
-std::string shape_text(const GgufTensor& tensor) {
-  std::size_t dimensions = tensor.ne.size();
-  while (dimensions > 1 && tensor.ne[dimensions - 1] == 1) --dimensions;
-  std::string text;
-  for (std::size_t i = 0; i < dimensions; ++i)
-    text += std::format("{}{}", i == 0 ? "" : "x", tensor.ne[i]);
-  return text;
-}
 
 std::string number(double value) { return std::format("{:.4g}", value); }
 
@@ -73,7 +65,8 @@ void print_table(const std::vector<WeightsRow>& rows) {
   columns.append_range(kStatisticsColumns);
   TextTable table(std::move(columns));
   for (const WeightsRow& row : rows) {
-    std::vector<std::string> cells = {row.tensor->name, row.tensor->type, shape_text(*row.tensor),
+    std::vector<std::string> cells = {row.tensor->name, row.tensor->type,
+                                      shape_text(row.tensor->ne),
                                       bytes_text(row.tensor->file.length)};
     if (row.why.empty()) {
       cells.append_range(cells_of(row.statistics));
@@ -122,7 +115,7 @@ void add_quantiles(TextTable& table, const char* of, const WeightHistogram& hist
 void print_table(const TensorDetails& details) {
   const GgufTensor& tensor = *details.tensor;
   const WeightStatistics& of = details.statistics;
-  print_line("{}: {}, {}, {}", tensor.name, tensor.type, shape_text(tensor),
+  print_line("{}: {}, {}, {}", tensor.name, tensor.type, shape_text(tensor.ne),
              bytes_text(tensor.file.length));
   TextTable statistics(kStatisticsColumns);
   statistics.add(cells_of(of));
