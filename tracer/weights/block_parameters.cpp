@@ -33,7 +33,7 @@ std::uint32_t nibble_at(Block block, std::size_t at, std::size_t i) {
   return byte_at(block, at + i / 2) >> (4 * (i % 2)) & 15U;
 }
 
-// The scale is the first field, or stands at `kAt`.
+// The only parameter is the scale, `kAt` bytes from the begin of the block.
 template <std::size_t kAt = 0>
 void scale_only(Block block, BlockParameters& out) {
   out.scales.push_back(f16_at(block, kAt));

@@ -72,7 +72,7 @@ function Slider(props: Props & { table: ChartTable; label: string; unit: string 
   );
 }
 
-// What to keep in so much memory.
+// Which weights to keep in memory of this size.
 export function MemorySlider(props: Props) {
   const { store, session, steps } = props;
   const curve = useTable(session, steps, 'reuse', reuseRequest());
@@ -87,7 +87,7 @@ export function MemorySlider(props: Props) {
         <h2>What fits into memory</h2>
       </header>
       <p class="chart-about dim">
-        Bytes that must be read from the disk with so much memory for weights, as a share of all
+        Bytes that must be read from the disk with this much memory for weights, as a share of all
         bytes read. The list has the weights in the order in which they would be pinned: the most
         read first.
       </p>

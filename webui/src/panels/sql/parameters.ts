@@ -6,7 +6,7 @@ export type ParameterValue = number | string | null;
 interface Piece {
   readonly from: number; // in the source
   readonly to: number;
-  readonly text: string; // what stands for it
+  readonly text: string; // SQL that replaces the parameter
 }
 
 const TOKEN = /'(?:[^']|'')*'?|"(?:[^"]|"")*"?|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|:[a-z_]+/gi;

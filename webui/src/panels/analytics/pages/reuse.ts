@@ -69,7 +69,7 @@ export const REUSE: readonly ChartSpec[] = [
     page: 'reuse',
     title: 'Miss ratio by memory',
     counts:
-      'Share of the weight bytes that must be read from the disk, with so much memory for weights, over the whole session: with the policy LRU, with the most read parts pinned, and with knowledge of all later reads (the optimum).',
+      'Share of the weight bytes that must be read from the disk, with this much memory for weights, over the whole session: with the policy LRU, with the most read parts pinned, and with knowledge of all later reads (the optimum).',
     kinds: ['line'],
     request: reuseRequest,
     honours: 'nothing',
