@@ -97,19 +97,17 @@ async function sampleNs(): Promise<number> {
 async function comparesRuns(): Promise<void> {
   const { sessions } = await fixture.rest<{ sessions: Session[] }>('sessions');
   const last = (planned: boolean) =>
-    sessions.find(({ facts }) => (facts?.['memory.state'] === 'active') === planned)?.id ?? '';
+    sessions.find(({ facts }) => (facts?.['memory.state'] === 'active') === planned);
   const expected = await Promise.all(
     [false, true].map(async (planned) => {
       const { steps } = await fixture.rest<{ steps: StepSummary[] }>(
-        `sessions/${last(planned)}/steps?limit=1000`,
+        `sessions/${last(planned)?.id}/steps?limit=1000`,
       );
       const own = steps.filter(({ phase }) => phase === 'generate');
-      const begin = Math.min(...own.map(({ begin_ns }) => begin_ns));
-      const end = Math.max(...own.map(({ end_ns }) => end_ns));
       const perToken = (of: (step: StepSummary) => number | null): number =>
         own.reduce((sum, step) => sum + (of(step) ?? 0), 0) / own.length;
       return {
-        speed: formatSpeed((own.length * 1e9) / (end - begin)),
+        speed: formatSpeed(last(planned)?.speed?.tokens_per_second ?? NaN),
         bytes: formatBytes(Math.round(perToken((step) => step.disk_read_bytes))),
         faults: perToken((step) => step.major_faults),
       };
