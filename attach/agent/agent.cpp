@@ -61,19 +61,45 @@ bool is_wanted() {
   return wanted != 0;
 }
 
-void* real_function(const char* name, const void* replacement, const void* caller) {
+void* find_function(const char* name, const void* replacement, const void* caller) {
   Dl_info info;
   link_map* map = nullptr;
   if (dladdr1(caller, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0 &&
       map != nullptr && map->l_name != nullptr && *map->l_name != '\0') {
     if (void* handle = dlopen(map->l_name, RTLD_NOLOAD | RTLD_LAZY); handle != nullptr) {
+      // The handle stays open: what was found is remembered, and must not be unloaded.
       void* found = dlsym(handle, name);
-      dlclose(handle);
       if (found != nullptr && found != replacement) return found;
+      dlclose(handle);
     }
   }
   // The program itself, or an object that uses the copy of ggml which the program has loaded.
   return dlsym(RTLD_NEXT, name);
+}
+
+// The functions found for the callers so far. Searching takes longer than a small graph: each
+// caller is searched once.
+constexpr size_t kMaxCallers = 64;
+struct Found {
+  const void *caller, *replacement;
+  void* function;
+};
+Found found_functions[kMaxCallers];
+size_t found_count = 0;  // entries below it do not change
+
+void* real_function(const char* name, const void* replacement, const void* caller) {
+  const size_t count = __atomic_load_n(&found_count, __ATOMIC_ACQUIRE);
+  for (size_t i = 0; i < count; ++i) {
+    const Found& known = found_functions[i];
+    if (known.caller == caller && known.replacement == replacement) return known.function;
+  }
+  void* function = find_function(name, replacement, caller);
+  const Locked locked;
+  if (function != nullptr && found_count < kMaxCallers) {
+    found_functions[found_count] = {caller, replacement, function};
+    __atomic_store_n(&found_count, found_count + 1, __ATOMIC_RELEASE);
+  }
+  return function;
 }
 
 template <class Function>
