@@ -27,6 +27,7 @@ Installation current_installation() {
   const fs::path share = prefix / "share" / "tensor-trace";
   const fs::path bundled = TT_BUNDLED_MODEL;  // in the source tree of the build
   return {.bundled_model = first_existing({share / bundled.filename(), bundled}),
+          .server = bin / "tt-server",
           .worker = first_existing(
               {prefix / "libexec" / "tensor-trace" / "tt-worker", bin / "tt-worker"}),
           .webui = first_existing({share / "webui", prefix / "webui" / "dist"}),

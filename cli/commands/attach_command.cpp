@@ -15,6 +15,7 @@
 
 #include "analysis/common/format_units.h"
 #include "attach/collector/collector.h"
+#include "attach/collector/live_server.h"
 #include "attach/collector/preload_check.h"
 #include "attach/collector/program.h"
 #include "cli/commands/verbs.h"
@@ -31,6 +32,7 @@ struct AttachOptions {
   std::string output = ".";
   std::vector<std::string> command;
   std::uint64_t ring_mib = 64;
+  std::optional<std::uint16_t> live;  // port
   bool check = false, ollama = false, paused = false, quiet = false;
 };
 
@@ -53,21 +55,31 @@ void print_context(const attach::RecordedContext& context) {
         losses.steps_not_written, losses.page_faults_lost);
 }
 
-int record(const AttachOptions& options, const fs::path& agent) {
+int record(const AttachOptions& options, const Installation& installation) {
   std::error_code failed;
   fs::create_directories(options.output, failed);
   if (!fs::is_directory(options.output)) {
     say(std::format("{}: {}", options.output, failed.message()));
     return 1;
   }
+  std::optional<attach::LiveServer> page;
+  if (options.live) {
+    auto started = attach::LiveServer::start(installation.server, options.output, *options.live);
+    if (!started) {
+      say(started.error());
+      return 1;
+    }
+    say(std::format("the sessions are shown on {}", started->url()));
+    page.emplace(*std::move(started));
+  }
   attach::Collector collector(options.output, options.command, say);
   if (collector.rings().empty()) {
     say("there is no folder for shared memory. Make /dev/shm or $TMPDIR writable.");
     return 1;
   }
-  auto program =
-      attach::Program::start(options.command, agent, collector.rings(), options.ring_mib << 20U,
-                             options.paused, [&](pid_t pid) { collector.watch(pid); });
+  auto program = attach::Program::start(options.command, installation.agent, collector.rings(),
+                                        options.ring_mib << 20U, options.paused,
+                                        [&](pid_t pid) { collector.watch(pid); });
   if (!program) {
     say(program.error());
     return 127;  // as a shell
@@ -120,7 +132,7 @@ void print_ollama(const AttachOptions& options) {
 }
 
 int run(const AttachOptions& options) {
-  const fs::path agent = current_installation().agent;
+  const Installation installation = current_installation();
   if (options.ollama) {
     print_ollama(options);
     return 0;
@@ -129,7 +141,8 @@ int run(const AttachOptions& options) {
     say("a program is required: tt attach -- llama-server -m model.gguf");
     return 2;
   }
-  const attach::PreloadCheck check = attach::check_preload(options.command.front(), agent);
+  const attach::PreloadCheck check =
+      attach::check_preload(options.command.front(), installation.agent);
   if (options.check) {
     put_line(check.message);
     return check.possible ? 0 : 1;
@@ -138,7 +151,7 @@ int run(const AttachOptions& options) {
     say(check.message);
     return 1;
   }
-  return record(options, agent);
+  return record(options, installation);
 }
 
 }  // namespace
@@ -167,6 +180,12 @@ RunVerb add_attach_command(CLI::App& command) {
                    "Print the lines that make the service of Ollama record its models");
   command.add_flag("--paused", options->paused,
                    "Record nothing at first. SIGUSR1 to tt starts and pauses recording");
+  command
+      .add_option("--live", options->live,
+                  "Show the sessions in the browser while they are recorded: port on this machine, "
+                  "0 for any; the address is printed")
+      ->check(whole_number(0, 65535))
+      ->type_name("PORT");
   command.add_flag("-q,--quiet", options->quiet, "Do not list the sessions at the end");
   command.footer("Example: tt attach -o traces -- llama-server -m model.gguf --port 8080");
   return [options] { return run(*options); };

@@ -475,6 +475,40 @@ class AttachServer : public Attach {
   std::unique_ptr<Background> background_;
 };
 
+// The page's server is another process: it shows what the collector has written so far.
+TEST_F(AttachServer, LiveShowsSessionsWhileTheyAreRecorded) {
+  make_model("small");
+  background_ = std::make_unique<Background>(
+      folder,
+      "attach --live 0 -o traces -- llama-completion -m model.gguf -p Once -n 4000 -c 8192 "
+      "-t 1 -no-cnv --ignore-eos");
+  const auto get = [&](std::string_view path) {
+    return ask(
+        std::format("exec 3<>/dev/tcp/127.0.0.1/{} && printf 'GET {} HTTP/1.1\\r\\n"
+                    "Host: 127.0.0.1\\r\\nConnection: close\\r\\n\\r\\n' >&3 && cat <&3",
+                    port_, path));
+  };
+  constexpr std::string_view kAddress = "shown on http://127.0.0.1:";
+  ASSERT_TRUE(test::wait_until([&] { return contents(folder / "err").contains(kAddress); }));
+  const std::string said = contents(folder / "err");
+  port_ = std::stoi(said.substr(said.find(kAddress) + kAddress.size()));
+  const auto steps = [&] {
+    const std::string answer = get("/api/v1/sessions");
+    if (!answer.contains(R"("running")")) return 0;
+    const std::size_t at = answer.find(R"("steps":)");
+    return at == std::string::npos ? 0 : std::stoi(answer.substr(at + 8));
+  };
+  int first = 0;
+  ASSERT_TRUE(test::wait_until([&] { return (first = steps()) > 0; })) << get("/api/v1/sessions");
+  ASSERT_TRUE(test::wait_until([&] { return steps() > first; })) << "it grows";
+  EXPECT_TRUE(get("/").contains("<!doctype html>"));
+  ASSERT_EQ(::kill(background_->pid(), SIGTERM), 0);
+  background_->wait();
+  EXPECT_EQ(get("/api/v1/health"), "") << "the server has ended, too";
+  ASSERT_EQ(sessions().size(), 1U);
+  expect_valid(sessions()[0]);
+}
+
 TEST_F(AttachServer, ThreeSlotsAtOnce) {
   make_model("small");
   start("-np 3 -c 1536");
