@@ -21,6 +21,7 @@
 #include "server/app/stop_signals.h"
 #include "server/frontend/frontend.h"
 #include "server/http/static_files.h"
+#include "server/live/folder_watch.h"
 #include "server/live/generation_streams.h"
 #include "server/live/live_hub.h"
 #include "server/live/session_listeners.h"
@@ -243,6 +244,9 @@ int run(int argc, char** argv) {
              .in_flight = [&](const std::string& id,
                               std::uint32_t from) { return model_manager.in_flight(id, from); },
              .open = [&](const std::string& id) { return sessions.open(id); }});
+  std::optional<tt::FolderWatch> folder_watch(
+      std::in_place, sessions, hub,
+      [&](const std::string& id) { return model_manager.status(id).has_value(); });
   tt::add_all_routes(frontend.http(), {.recorded = {.sessions = sessions,
                                                     .retention = retention,
                                                     .caches = caches,
@@ -277,8 +281,9 @@ int run(int argc, char** argv) {
   signals.force_exit_after(5s);
   queue.stop();
   model_manager.stop();  // finishes the running session's file
-  hub.stop();            // queues its last messages for the clients
-  frontend.stop(2s);     // shorter than the 5 s above, so that the file can be finished
+  folder_watch.reset();
+  hub.stop();         // queues its last messages for the clients
+  frontend.stop(2s);  // shorter than the 5 s above, so that the file can be finished
   retention.stop();
   queue.join();
   sessions.finish_files(tt::SessionStore::FinishFiles::All);  // no reader is left

@@ -205,7 +205,7 @@ void LiveClients::open(ClientId id, Subscription& to, const Subscribe& command) 
   callbacks_.read({.client = id, .request_id = to.backfill.request_id, .session = command.session});
 }
 
-// Result of opening the session file. From here on it is handled like any other ended session.
+// Result of opening the session file. From here on it is handled like any other session.
 void LiveClients::opened(ClientId id, Client& client, const std::string& name, Subscription& to,
                          const BackfillBatch& batch) {
   const Subscribe command = *std::exchange(to.pending_open, std::nullopt);
@@ -231,8 +231,7 @@ void LiveClients::opened(ClientId id, Client& client, const std::string& name, S
   } else if (fresh) {
     session.extent = {.tokens = batch.tokens, .steps = batch.steps, .tokens_written = batch.tokens};
     if (batch.state == SessionState::Running && !status) {
-      session.last_message = error_event(
-          "not_live", name, "Another program is recording it. All records so far were sent.");
+      session.status.state = JobState::Running;  // another program records it (FolderWatch)
     } else {
       session.rest_unknown = true;
       ++session.extent.tokens;

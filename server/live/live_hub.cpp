@@ -139,6 +139,14 @@ void LiveHub::on_step(const std::string& session, const Step& step, const KnownG
   if (connected_ > 0) post(StepWritten{session, step, graph}, cost_of(step), Urgency::Record);
 }
 
+void LiveHub::on_file_grown(const JobStatus& status, const LiveExtent& extent) {
+  {
+    const std::scoped_lock lock(mutex_);
+    latest_[status.id].extent = extent;
+  }
+  on_progress(status);
+}
+
 void LiveHub::on_open(ClientId client, const Upgrade& upgrade) {
   ++connected_;
   post(ClientConnected{client, upgrade.query == "batch=true"}, 0);

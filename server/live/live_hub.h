@@ -77,6 +77,9 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   void on_token(const std::string& session, const Token& token, std::string_view text) override;
   void on_text(const std::string& session, std::string_view rest) override;
   void on_step(const std::string& session, const Step& step, const KnownGraphPtr& graph) override;
+  // The file of a session that another program records has grown to `extent`; the records are read
+  // from it.
+  void on_file_grown(const JobStatus& status, const LiveExtent& extent);
 
   std::size_t connected() const { return connected_; }  // number of clients; any thread
 

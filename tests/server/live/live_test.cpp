@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <format>
 #include <fstream>
 #include <random>
 #include <string>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "analysis/experts/routing.h"
+#include "tests/server/support/program.h"
 #include "tests/server/support/test_server.h"
 #include "tests/support/test_paths.h"
 #include "tests/support/wait.h"
@@ -37,9 +40,9 @@ json long_request(int tokens) {
 }
 
 // Compares with the session file from `first_step` on, read independently of the server.
-void expect_equals_recording(const TestServer& server, const std::string& id,
+void expect_equals_recording(const SessionStore& sessions, const std::string& id,
                              const LiveTranscript& transcript, std::uint32_t first_step = 0) {
-  const auto reader = server.sessions.open(id);
+  const auto reader = sessions.open(id);
   ASSERT_TRUE(reader.has_value()) << reader.error().message;
   const std::uint32_t steps = *reader->step_count();
   ASSERT_GT(steps, first_step);
@@ -128,7 +131,7 @@ TEST_F(Live, DeliversTokensStepsAndOpsExactlyOnce) {
   EXPECT_TRUE(transcript.lost.empty());
   EXPECT_GT(transcript.partial_frames, 0) << "the prompt was not sampled while it ran";
   EXPECT_FALSE(transcript.progress.empty());
-  expect_equals_recording(server, id, transcript);
+  expect_equals_recording(server.sessions, id, transcript);
   expect_equals_rest(server, id, transcript);
 
   // Again, from the file.
@@ -154,7 +157,7 @@ TEST_F(Live, LateClientStartsWithCompleteStep) {
   EXPECT_GT(transcript.ops.begin()->first, 10u);
   EXPECT_TRUE(transcript.steps.empty());   // not subscribed
   EXPECT_TRUE(transcript.tokens.empty());  // not subscribed
-  expect_equals_recording(server, id, transcript, transcript.ops.begin()->first);
+  expect_equals_recording(server.sessions, id, transcript, transcript.ops.begin()->first);
 }
 
 TEST_F(Live, ReportsQueuePositionAndCancellation) {
@@ -174,6 +177,28 @@ TEST_F(Live, ReportsQueuePositionAndCancellation) {
   EXPECT_EQ(state["state"], "running");
   server.del("/api/v1/generate/" + second);
   EXPECT_EQ(client.read_event()["state"], "cancelled");
+}
+
+// tt record writes into the folder of a server that knows nothing of it.
+TEST_F(Live, FollowsSessionsOfOtherPrograms) {
+  const TempFolder folder;
+  RunningServer server(folder.path(), {"--no-model"});
+  LiveClient client(server.port());
+  EXPECT_EQ(client.read_event()["type"], "hello");
+  client.send_command(
+      {{"type", "subscribe"}, {"session", "*"}, {"kinds", {"token", "step", "op"}}});
+  EXPECT_EQ(client.read_event()["type"], "subscribed");
+  std::thread recording([&] {
+    const std::string command =
+        std::format("{} record -q -p Once -n 400 --ignore-eos -o {}/other.ttrace", kTestPaths.tt,
+                    folder.path().string());
+    EXPECT_EQ(std::system(command.c_str()), 0);
+  });
+  LiveTranscript transcript;
+  client.receive_all("other", transcript);
+  recording.join();
+  SessionStore sessions(folder.path());
+  expect_equals_recording(sessions, "other", transcript);
 }
 
 TEST_F(Live, ReportsInvalidCommands) {
@@ -251,7 +276,7 @@ void expect_reconnecting_loses_nothing(const std::filesystem::path& model, const
     EXPECT_EQ(reconnecting.text, connected_client.text);
     EXPECT_TRUE(reconnecting.ops == connected_client.ops);
     EXPECT_TRUE(reconnecting.routing == connected_client.routing);
-    expect_equals_recording(server, id, reconnecting);
+    expect_equals_recording(server.sessions, id, reconnecting);
     expect_equals_rest(server, id, reconnecting);
   }
 }
@@ -363,7 +388,7 @@ TEST_F(Live, MisbehavingClientsDoNotAffectOthers) {
   }
   for (const std::string& id : ids) {
     EXPECT_TRUE(transcript[id].lost.empty());
-    expect_equals_recording(server, id, transcript[id]);
+    expect_equals_recording(server.sessions, id, transcript[id]);
     expect_equals_rest(server, id, transcript[id]);
   }
 }
