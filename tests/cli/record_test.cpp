@@ -228,6 +228,10 @@ TEST_F(Record, ReportsErrorsAndLeavesNoFiles) {
     EXPECT_EQ(result.out, "");
     EXPECT_EQ(files(), 2u);
   }
+  // llama.cpp's own messages, and the grammar, are not printed.
+  EXPECT_EQ(record("-p x --grammar 'root ::= other' -o a.ttrace").err,
+            "tt record: The grammar does not parse: Undefined rule identifier 'other'. It must be "
+            "GBNF and have a rule named root, as in root ::= \"yes\" | \"no\".\n");
 }
 
 // Starts `tt record -o a.ttrace` with a long answer and waits for the first output.

@@ -1,5 +1,8 @@
 #include "tracer/engine/grammar.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -7,6 +10,8 @@
 #include <format>
 #include <string_view>
 #include <utility>
+
+#include "tracer/text/utf8.h"
 
 namespace tt {
 
@@ -69,13 +74,52 @@ bool allows_token(llama_sampler* grammar, llama_token token) {
   return !std::isinf(single.logit);
 }
 
+// Runs `call` and returns the beginning of what it prints to stderr, which nobody else gets. The
+// process has no other threads.
+template <class Call>
+std::string stderr_of(const Call& call) {
+  std::string text(4096, '\0');
+  int ends[2];
+  // What does not fit into the pipe is lost.
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+    call();
+    return {};
+  }
+  const int usual = ::dup(STDERR_FILENO);
+  ::dup2(ends[1], STDERR_FILENO);
+  call();
+  ::dup2(usual, STDERR_FILENO);
+  const ssize_t read = ::read(ends[0], text.data(), text.size());
+  for (const int end : {ends[0], ends[1], usual}) ::close(end);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
+  return text;
+}
+
+// ": why", from what llama.cpp printed; empty: it did not say. Its messages quote the rest of the
+// grammar, of which the first line is enough.
+std::string reason_in(std::string_view printed) {
+  constexpr std::string_view kParser = "error parsing grammar: ";
+  constexpr std::size_t kMaxBytes = 160;
+  const std::size_t at = printed.find(kParser);
+  printed.remove_prefix(at == std::string_view::npos ? 0 : at + kParser.size());
+  printed = printed.substr(0, printed.find('\n'));
+  if (printed.empty()) return {};
+  std::string reason = to_valid_utf8(printed.substr(0, kMaxBytes));
+  std::ranges::replace_if(reason, [](unsigned char c) { return c < ' ' || c == 0x7F; }, ' ');
+  return std::format(": {}{}", reason, printed.size() > kMaxBytes ? "..." : "");
+}
+
 void run_grammar(const llama_vocab* vocab, JobChannel& channel) {
-  const LlamaSampler grammar(llama_sampler_init_grammar(vocab, channel.receive().c_str(), "root"));
+  const std::string text = channel.receive();
+  LlamaSampler grammar;
+  // It prints its error, and then the grammar, which may be secret.
+  const std::string printed =
+      stderr_of([&] { grammar.reset(llama_sampler_init_grammar(vocab, text.c_str(), "root")); });
   if (grammar == nullptr) {
     channel.send(
-        std::format("{}The grammar does not parse. It must be GBNF and have a rule named "
+        std::format("{}The grammar does not parse{}. It must be GBNF and have a rule named "
                     "root, as in root ::= \"yes\" | \"no\".",
-                    kRejected));
+                    kRejected, reason_in(printed)));
     return;
   }
   channel.send({&kYes, 1});

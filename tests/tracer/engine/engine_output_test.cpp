@@ -71,13 +71,31 @@ TEST(EngineOutput, FollowsGrammar) {
   EXPECT_TRUE(digits.result.text.find_first_not_of("0123456789") == std::string::npos)
       << digits.result.text;
 
-  for (const char* bad : {"root ::= \"yes", "answer ::= \"yes\"", "nonsense"}) {
+  // Refused with the reason of llama.cpp.
+  struct Bad {
+    std::string grammar, words;
+  };
+  const Bad bad_grammars[] = {
+      {"root ::= \"a\" number | [a-z]", ": Undefined rule identifier 'number'. It"},
+      {"root ::= item\nitem ::= \"x\" list", "Undefined rule identifier 'list'"},
+      {"root ::= \"yes", "unexpected end of input"},
+      {"answer ::= \"yes\"", "does not contain a 'root' symbol"},
+      {"nonsense", "expecting ::="},
+      {"root ::= root \"a\"", "left recursion"},
+      {"root ::= %json%\nother", "expecting newline or end at %json%. It"},
+      {"root ::= (\"a\" \x1b[31m" + std::string(5000, '\xE9'), "..."},
+  };
+  for (const auto& [bad, words] : bad_grammars) {
     request.sampling.grammar = bad;
     const auto checked = traced.engine().check(request);
     ASSERT_FALSE(checked.has_value()) << bad;
     EXPECT_EQ(checked.error().kind, Kind::BadGrammar);
-    EXPECT_TRUE(checked.error().message.contains("GBNF")) << checked.error().message;
-    EXPECT_EQ(traced.run(request).result.error, checked.error().message);
+    const std::string& message = checked.error().message;
+    EXPECT_TRUE(message.contains("GBNF")) << message;
+    EXPECT_TRUE(message.contains(words)) << message;
+    EXPECT_TRUE(is_utf8(message) && !message.contains('\x1b') && !message.contains('\n'));
+    EXPECT_LT(message.size(), 700U);  // a byte that is not UTF-8 becomes three
+    EXPECT_EQ(traced.run(request).result.error, message);
   }
 }
 
