@@ -77,13 +77,30 @@ export class Models {
     const [health, models] = await Promise.all([this.api.health(), this.api.models()]);
     this.latestHealth.value = health.ok ? health.value : null;
     // Keep the last list while the server is not reachable.
-    if (models.ok || this.latest.peek().is !== 'ready') this.latest.value = toLoadable(models);
+    if (models.ok) {
+      const value = { ...models.value, models: withDistinctNames(models.value.models) };
+      this.latest.value = { is: 'ready', value };
+    } else if (this.latest.peek().is !== 'ready') {
+      this.latest.value = toLoadable(models);
+    }
     if (!health.ok || !models.ok) return null;
     return models.value.models.some(isInTransition);
   }
 }
 
 const isInTransition = ({ state }: Model): boolean => state === 'loading' || state === 'unloading';
+
+// A name is what the file says of itself, and the quantizations of a model often say the same. These
+// have the file in their name, too.
+export function withDistinctNames(models: readonly Model[]): Model[] {
+  const count = new Map<string, number>();
+  for (const { name } of models) count.set(name, (count.get(name) ?? 0) + 1);
+  return models.map((model) =>
+    count.get(model.name) === 1 || model.id === model.name
+      ? model
+      : { ...model, name: `${model.name} (${model.id})` },
+  );
+}
 
 // `hasFailed`: the model of the last load failed. Other models of the state failed are files that
 // cannot be loaded.

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Api } from '../../../src/net/api';
 import type { Model } from '../../../src/net/types';
 import { ok } from '../../../src/result';
-import { currentModel } from '../../../src/state/models';
+import { currentModel, withDistinctNames } from '../../../src/state/models';
 import type { Store } from '../../../src/state/store';
 import { MODEL, server, startStore } from '../fake_server';
 import { fails, succeeds, rejected } from '../fakes';
@@ -13,6 +13,32 @@ beforeEach(() => {
 });
 afterEach(() => {
   vi.useRealTimers();
+});
+
+describe('the names of the models', () => {
+  const named = (id: string, name: string): Model => ({ ...MODEL, id, name });
+  const names = (...models: Model[]) => withDistinctNames(models).map(({ name }) => name);
+
+  it('have the file if they are not distinct', () => {
+    const [q4, q8] = [named('qwen-q4', 'Qwen'), named('qwen-q8', 'Qwen')];
+    expect(names(q4, named('gemma', 'Gemma 3'))).toEqual(['Qwen', 'Gemma 3']);
+    expect(names(q4, named('gemma', 'Gemma 3'), q8)).toEqual([
+      'Qwen (qwen-q4)',
+      'Gemma 3',
+      'Qwen (qwen-q8)',
+    ]);
+    expect(names(named('a', 'a'), named('b', 'a'))).toEqual(['a', 'a (b)']);
+  });
+
+  it('are those of the menu', async () => {
+    const models = [named('q4', 'Qwen'), named('q8', 'Qwen')];
+    const store = await startStore({ ...server({}), models: () => succeeds({ models }) });
+    const list = store.models.list.value;
+    expect(list.is === 'ready' && list.value.models.map(({ name }) => name)).toEqual([
+      'Qwen (q4)',
+      'Qwen (q8)',
+    ]);
+  });
 });
 
 describe('the models', () => {
