@@ -84,15 +84,24 @@ std::string RouteContract::similar_path(std::string_view path) const {
   struct Theirs {
     std::string_view path, ours;
   };
+  // Routes of llama-server, some of which it has for clients of other programs.
   constexpr std::array kLlamaServer = {
       Theirs{"/completion", "POST /api/v1/generate"},
       Theirs{"/completions", "POST /api/v1/generate"},
       Theirs{"/v1/completions", "POST /api/v1/generate"},
       Theirs{"/chat/completions", "POST /api/v1/generate"},
       Theirs{"/v1/chat/completions", "POST /api/v1/generate"},
+      Theirs{"/responses", "POST /api/v1/generate"},
+      Theirs{"/v1/responses", "POST /api/v1/generate"},
+      Theirs{"/v1/messages", "POST /api/v1/generate"},
+      Theirs{"/api/chat", "POST /api/v1/generate"},
+      Theirs{"/api/generate", "POST /api/v1/generate"},
+      Theirs{"/v1/health", "GET /api/v1/health"},
       Theirs{"/props", "GET /api/v1/server"},
       Theirs{"/slots", "GET /api/v1/generate"},
       Theirs{"/v1/models", "GET /api/v1/models"},
+      Theirs{"/api/tags", "GET /api/v1/models"},
+      Theirs{"/api/show", "GET /api/v1/models"},
   };
   if (const auto* theirs = std::ranges::find(kLlamaServer, path, &Theirs::path);
       theirs != kLlamaServer.end())
