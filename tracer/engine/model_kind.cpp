@@ -43,13 +43,14 @@ std::string reason(const GgufIndex& index) {
   }
   if (type == "imatrix" || architecture == "imatrix")
     return "it is an importance matrix for quantization. Give the path of a model.";
-  if (type == "vocab" || (index.tensors().empty() && !architecture.empty())) {
+  if (index.tensors().empty() && (type == "vocab" || !architecture.empty())) {
     return "it has no tensors, only metadata and a vocabulary. Give the path of the complete model "
            "(or, of a split model, its first part).";
   }
-  if (!type.empty() && type != "model")
-    return std::format("its type is \"{}\". Give the path of a model.", type);
+  // Other types do not matter to llama.cpp: it loads a "finetune" of a known architecture.
   if (architecture.empty()) {
+    if (!type.empty() && type != "model")
+      return std::format("its type is \"{}\". Give the path of a model.", type);
     return "the architecture (general.architecture) is missing. Convert the original model with "
            "convert_hf_to_gguf.py of llama.cpp.";
   }

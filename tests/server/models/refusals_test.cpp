@@ -15,6 +15,7 @@
 #include "tests/server/models/gguf_bytes.h"
 #include "tests/server/models/model_files.h"
 #include "tests/server/support/http_client.h"
+#include "tests/server/support/llama_server.h"
 #include "tests/server/support/program.h"
 #include "tests/support/command_output.h"
 #include "tests/support/models/model_edit.h"
@@ -364,6 +365,22 @@ TEST(Refusals, PartOfAnotherModelIsRecognised) {
         run_command(std::format("'{}' gguf '{}'", kTestPaths.tt, name(1).string()));
     EXPECT_NE(listed.status, 0);
     EXPECT_TRUE(listed.output.contains("tt gguf: " + index.error())) << listed.output;
+  }
+}
+
+// llama.cpp does not look at the type of a file whose architecture it knows.
+TEST(Refusals, TypesThatLlamaCppDoesNotKnowAreNotRefused) {
+  const TempFolder folder;
+  for (const char* type : {"finetune", "vocab", ""}) {
+    SCOPED_TRACE(type);
+    const fs::path path =
+        with_changes(model_files("small").front(), folder.path() / "typed.gguf",
+                     [&](gguf_context* file) { gguf_set_val_str(file, "general.type", type); });
+    const CommandResult recorded = run_command(std::format(
+        "'{}' record -m '{}' -p x -n 1 -c 256 -q --level off", kTestPaths.tt, path.string()));
+    EXPECT_EQ(recorded.status, 0) << recorded.output;
+    const LlamaServer llama_server(path, {"-c", "256", "--no-warmup"});
+    EXPECT_TRUE(llama_server.started()) << llama_server.log();
   }
 }
 
