@@ -436,6 +436,13 @@ test_a_checkout_that_cannot_be_written_runs_if_it_is_built() {
   echo '{}' >"$tree/CMakePresets.json"  # something changed
   fails read_only "$tree/tt" --version
   contains "$output" 'not up to date'
+  tree_with_tests
+  fails read_only "$tree/tt" test raster
+  contains "$output" "build/dev is not up to date, and $tree cannot be written"
+  equals "$(wc -l <<<"$output")" 1
+  fails read_only "$tree/tt" clean
+  contains "$output" 'build/ cannot be removed by'
+  equals "$(wc -l <<<"$output")" 1
 }
 
 test_an_unpacked_archive_says_what_needs_git() {
@@ -447,6 +454,7 @@ test_an_unpacked_archive_says_what_needs_git() {
     contains "$output" 'needs a git repository'
     contains "$output" 'git init && git add . && git commit'
   done
+  equals "$(calls_of cmake)" 0  # said before minutes of work
   GIT_CEILING_DIRECTORIES=$work "$tree/tt" test >/dev/null 2>&1 || fail 'all tests need no repository'
 }
 
