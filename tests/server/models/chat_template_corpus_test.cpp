@@ -214,6 +214,40 @@ TEST(ChatTemplateCorpus, EqualsLlamaServer) {
   }
 }
 
+// The ids in the arguments of tools are longer than the numbers of JavaScript.
+TEST(ChatTemplateCorpus, LongIntegersEqualLlamaServer) {
+  const TempFolder folder;
+  const std::string source =
+      "{% for m in messages %}{{ m.content }}{% for call in m.tool_calls %}"
+      "{{ call.function.arguments.id }} {{ call.function.arguments | tojson }}"
+      "{{ call.function.arguments.items() | list | length }}{% endfor %}{% endfor %}";
+  const auto file = folder / "ids.jinja";
+  std::ofstream(file) << source;
+  std::vector<std::string> options = kOptions;
+  options.insert(options.end(), {"--chat-template-file", file.string()});
+  const LlamaServer server(kTestPaths.bundled_model, options);
+  ASSERT_TRUE(server.started());
+  JinjaEngine engine;
+  for (const char* arguments :
+       {R"({"id": 1234567890123456789, "small": -3})", R"({"id": -9007199254740993})",
+        R"({"id": 9223372036854775807, "all": [9007199254740993, 1e3, 0.1]})",
+        R"({"id": 18446744073709551615})", R"({"id": 123456789012345678901234567890})"}) {
+    SCOPED_TRACE(arguments);
+    const Json call = {{"type", "function"},
+                       {"id", "1"},
+                       {"function", {{"name", "find"}, {"arguments", arguments}}}};
+    const Json body = {
+        {"messages",
+         {{{"role", "user"}, {"content", "Find."}},
+          {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array({call})}},
+          {{"role", "tool"}, {"content", "Found."}, {"tool_call_id", "1"}},
+          {{"role", "user"}, {"content", "Thanks."}}}}};
+    const Json theirs = post(server, "/apply-template", body);
+    ASSERT_TRUE(theirs.contains("prompt"));
+    EXPECT_EQ(rendered(engine, source, body), theirs["prompt"]);
+  }
+}
+
 struct TokenCase {
   const char* name;
   const char* chat;  // the template; empty: none

@@ -250,9 +250,16 @@ const NAMES = new Map([["IntegerValue", "Integer"], ["FloatValue", "Float"], ["S
   ["UndefinedValue", "Undefined"], ["KeywordArgumentsValue", "KeywordArguments"]]);
 const typeName = (v) => NAMES.get(v.type) ?? v.type;
 
-function floatText(number) {
+// In JSON: all digits.
+function floatJson(number) {
   if (Number.isInteger(number) && Math.abs(number) < 1e16) return number.toFixed(1);
   return String(number);
+}
+// Elsewhere at most six digits behind the point, as std::to_string() writes them.
+function floatText(number) {
+  if (!Number.isFinite(number)) return Number.isNaN(number) ? "nan" : number > 0 ? "inf" : "-inf";
+  if (Math.abs(number) >= 1e21) return BigInt(number) + ".0";
+  return number.toFixed(6).replace(/(\.\d+?)0+$/, "$1");
 }
 
 // How a value is printed: as Python does; in a list or an object, texts in quotes.
@@ -264,7 +271,7 @@ function printed(value, inside = false) {
       .replaceAll("\r", "\\r").replaceAll(quote, "\\" + quote) + quote;
   }
   if (value instanceof FloatValue) return floatText(value.value);
-  if (isInteger2(value)) return String(value.value);
+  if (isInteger2(value)) return value.digits ?? String(value.value);
   if (value instanceof BooleanValue) return value.value ? "True" : "False";
   if (isNone(value)) return "None";
   if (isUndefined(value)) return "";
@@ -280,7 +287,7 @@ function output(value) {
   if (isObject(value) || isNone(value) || isUndefined(value) || value instanceof FunctionValue) return "";
   return printed(value);
 }
-for (const Value of [FloatValue, BooleanValue, ArrayValue, TupleValue, ObjectValue, NamespaceValue, NullValue, UndefinedValue, FunctionValue])
+for (const Value of [IntegerValue, FloatValue, BooleanValue, ArrayValue, TupleValue, ObjectValue, NamespaceValue, NullValue, UndefinedValue, FunctionValue])
   Value.prototype.toString = function () { return output(this); };
 
 function json(value, indent, separators, sorted, ascii, depth = 0) {
@@ -297,8 +304,8 @@ function json(value, indent, separators, sorted, ascii, depth = 0) {
     return open + pad(depth + 1) + items.join(separators[0] + pad(depth + 1)) + pad(depth) + close;
   };
   if (isText(value)) return quoted(value.value);
-  if (value instanceof FloatValue) return floatText(value.value);
-  if (isInteger2(value)) return String(value.value);
+  if (value instanceof FloatValue) return floatJson(value.value);
+  if (isInteger2(value)) return value.digits ?? String(value.value);
   if (value instanceof BooleanValue) return value.value ? "true" : "false";
   if (isNone(value) || isUndefined(value)) return "null";
   if (isList(value)) return block("[", value.value.map(inner), "]");
@@ -375,8 +382,8 @@ const TESTS = new Map(Object.entries({
   integer: isInteger2,
   float: (v) => v instanceof FloatValue,
   number: isNumber,
-  iterable: (v) => isList(v) || isText(v) || isUndefined(v),
-  sequence: (v) => isList(v) || isText(v) || isUndefined(v),
+  iterable: (v) => isList(v) || isText(v) || isObject(v) || isUndefined(v),
+  sequence: (v) => isList(v) || isText(v) || isObject(v) || isUndefined(v),
   mapping: isObject,
   lower: (v) => isText(v) && v.value === lower(v.value),
   upper: (v) => isText(v) && v.value === upper(v.value),
@@ -491,7 +498,7 @@ const BUILTINS = {
     abs: (v) => new FloatValue(Math.abs(v.value)),
     int: (v) => integer(Math.trunc(v.value)),
     float: (v) => v,
-    string: (v) => text(printed(v)),
+    string: (v) => text(floatJson(v.value)),
     round: (v, args) => { const by = 10 ** (args.integer(0, "precision") ?? 0); return new FloatValue(Math.round(v.value * by) / by); },
   }),
   BooleanValue: table({
@@ -541,7 +548,12 @@ const BUILTINS = {
     reverse: (v) => text([...v.value].reverse().join("")),
     format: (v, args) => {
       let at = 0;
-      return text(v.value.replace(/%%|%[sd]/g, (spec) => (spec === "%%" ? "%" : printed(args.positional[at++] ?? undef()))));
+      return text(v.value.replace(/\{(\}?)/g, (_, end) => {
+        const value = args.positional[at++];
+        if (end === "") throw new TemplateError("only '{}' is known as a place in format()");
+        if (value === undefined || isUndefined(value)) throw new TemplateError("a value for '{}' in format() is missing");
+        return printed(value);
+      }));
     },
   }),
   ArrayValue: table({
@@ -712,6 +724,8 @@ Object.assign(Interpreter.prototype, {
     if (operator === "==") return bool(equal(left, right));
     if (operator === "!=") return bool(!equal(left, right));
     const empty = (v) => isUndefined(v) || isNone(v);
+    if ((operator === "in" || operator === "not in") && isNone(left) && (isList(right) || isObject(right)))
+      return bool(member(left, right) === (operator === "in"));
     if (isUndefined(right) && operator === "in") return bool(false);
     if (isUndefined(right) && operator === "not in") return bool(true);
     if (empty(left) || empty(right)) {
@@ -737,6 +751,8 @@ Object.assign(Interpreter.prototype, {
         case ">=": return bool(a >= b);
       }
     }
+    const [repeated, times] = isText(left) ? [left, right] : [right, left];
+    if (operator === "*" && isText(repeated) && isInteger2(times)) return text(repeated.value.repeat(Math.max(0, times.value)));
     if (operator === "+" && isList(left) && isList(right)) return list([...left.value, ...right.value]);
     if (operator === "in" || operator === "not in") {
       if (isList(right) || isObject(right) || (isText(left) && isText(right))) return bool(member(left, right) === (operator === "in"));
@@ -858,7 +874,14 @@ function valueOf(source) {
     at += word.length;
     if (word === "null") return none();
     if (word === "true" || word === "false") return bool(word === "true");
-    return /[.eE]/.test(word) ? new FloatValue(Number(word)) : integer(Number(word));
+    const number = Number(word);
+    if (/[.eE]/.test(word)) return new FloatValue(number);
+    if (Number.isSafeInteger(number)) return integer(number);
+    // Ids in the arguments of tools have more digits than a number of JavaScript. llama.cpp has
+    // 64 bits, with a sign, and reads longer ones as floats.
+    const exact = BigInt(word);
+    if (BigInt.asIntN(64, exact) !== exact && BigInt.asUintN(64, exact) !== exact) return new FloatValue(number);
+    return Object.assign(integer(number), { digits: String(BigInt.asIntN(64, exact)) });
   };
   return value();
 }
