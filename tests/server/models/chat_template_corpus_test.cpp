@@ -147,14 +147,9 @@ std::string known_difference(const std::string& name, const Json& body) {
   const Json& last = body["messages"].back();
   const bool has_text =
       last["role"] == "assistant" && !last["content"].empty() && last["content"] != "";
-  const bool has_thoughts = last["role"] == "assistant" && last.contains("reasoning_content");
-  const bool thinks = !body.contains("chat_template_kwargs") ||
-                      body["chat_template_kwargs"]["enable_thinking"] == true;
   if (kStartedWithTools.contains(name) && has_text && body.contains("tools"))
     return "it parses the started answer for tool calls, and rejects it: a rule for answers, not "
            "for prompts";
-  if (name == "qwen38_undefined" && (has_thoughts || (has_text && !thinks)))
-    return "with a started answer, it takes the \"!\" of the template for the end of thoughts";
   return "";
 }
 

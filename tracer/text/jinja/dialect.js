@@ -930,7 +930,15 @@ function run(program, variables) {
   define("raise_exception", (args) => { throw new TemplateError(args[0] ? printed(args[0]) : ""); });
   define("strftime_now", (args) => text(clock(args[0].value)));
   define("tojson", (args) => bound(args[0], tojson).value(args.slice(1)));
-  define("dict", (args) => new ObjectValue(new Map(args.at(-1)?.value ?? [])));
+  define("dict", (args) => {
+    const named = args.at(-1) instanceof KeywordArgumentsValue ? args.at(-1).value : new Map();
+    const [first, second] = args.filter((arg) => !(arg instanceof KeywordArgumentsValue));
+    const isPair = (v) => isList(v) && v.value.length === 2;
+    if (second !== undefined || !(first === undefined || isObject(first) || (isList(first) && first.value.every(isPair))))
+      throw new TemplateError("dict() takes an object or a list of pairs, and keyword arguments");
+    const entries = first === undefined ? [] : isObject(first) ? first.value : first.value.map(({ value: [key, v] }) => [printed(key), v]);
+    return new ObjectValue(new Map([...entries, ...named]));
+  });
   define("range", (args) => {
     const [start, stop, step] = args.length === 1 ? [0, whole(args[0]), 1] : [whole(args[0]), whole(args[1]), args[2] ? whole(args[2]) : 1];
     const out = [];
@@ -944,7 +952,7 @@ function run(program, variables) {
 
 // What a template can do, found as llama-server does: by rendering conversations and looking at
 // what was used.
-function abilities(program) {
+function abilities(program, source) {
   const probe = (messages, tools) => {
     const values = valueOf(messages);
     usage = new Usage();
@@ -977,8 +985,64 @@ function abilities(program) {
     text: plain.passed,
     parts: asParts(plain) || asParts(typed),
     system: system.usage.used.has(at(system.messages, 0, "content")),
+    thoughts: thoughtsOf(program, source),
     objectArguments: called.passed && called.usage.used.has(at(called.messages, 1, "tool_calls", 0, "function", "arguments", "arg")),
   };
+}
+
+// What stands before and after the thoughts of an answer, if llama-server takes a template for one with
+// thoughts. It looks for a mark behind the thoughts of an earlier answer, and compares the prompts
+// with and without thinking: one may continue the other, or end with two marks more. Empty: there are
+// thoughts, but without such marks.
+function thoughtsOf(program, source) {
+  if (source.includes("<|channel|>"))  // of gpt-oss
+    return ["<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"];
+  if (isMinistral(source)) return ["[THINK]", "[/THINK]"];
+  const attempt = (messages, thinks, generates) => {
+    const variables = [["messages", valueOf("[" + messages + "]")], ["bos_token", text("")], ["eos_token", text("")],
+                       ["preserve_reasoning", bool(true)], ["preserve_thinking", bool(true)], ["enable_thinking", bool(thinks)]];
+    if (generates) variables.push(["add_generation_prompt", bool(true)]);
+    try {
+      return run(program, new Map(variables));
+    } catch (error) {
+      if (isLimit(error)) throw error;
+      return undefined;
+    }
+  };
+  const user = '{"role":"user","content":"Question"}', answer = ',{"role":"assistant","reasoning_content":"THOUGHTS","content":';
+  const call = '"tool_calls":[{"id":"call00001","type":"function","function":{"name":"tool","arguments":{"arg":"value"}}}]';
+  const history = attempt(user + answer + '"ANSWER"}', true, false) ?? "";
+  const around = /((?:<[^<>]+>|\[[^[\]]+\])\s*)THOUGHTS(\s*(?:<[^<>]+>|\[[^[\]]+\]).*?)ANSWER/s.exec(history);
+  if (around) return [around[1], around[2]];
+  for (const prompt of [history, attempt(user + answer + "null," + call + "}", true, false) ?? ""]) {
+    const marks = /((?:<[^<>]+>|\[[^[\]]+\])\s*)?THOUGHTS(\s*(?:<[^<>]+>|\[[^[\]]+\])\s*)/.exec(prompt);
+    if (marks) return [marks[1] ?? "", marks[2]];
+  }
+  const off = attempt(user, false, true), on = attempt(user, true, true);
+  if (off !== undefined && on !== undefined && off !== on) {
+    let begin = 0, end = 0;
+    const shorter = Math.min(off.length, on.length);
+    while (begin < shorter && off[begin] === on[begin]) ++begin;
+    while (end < shorter - begin && off.at(-1 - end) === on.at(-1 - end)) ++end;
+    const trimmed = (s) => stripEnd(stripStart(s, STRIPPED), STRIPPED);
+    const [removed, added] = [off, on].map((prompt) => trimmed(prompt.slice(begin, prompt.length - end)));
+    if (removed === "" && added !== "" && on.endsWith(added)) return [added, added === "<think>" ? "</think>" : ""];
+    if (added === "" && removed !== "" && off.endsWith(removed)) {
+      const before = /(?:<[^<>]+>|\[[^[\]]+\])\s*$/.exec(off.slice(0, -removed.length));
+      return /^(?:<[^<>]+>|\[[^[\]]+\])$/.test(removed) ? [before?.[0] ?? "", removed] : [];
+    }
+    if (removed !== "" && added !== "") {
+      for (const [base, longer] of [[on, off], [off, on]]) {
+        const anchor = base.slice(-64), at = longer.lastIndexOf(anchor);
+        const marks = at < 0 ? null : /^(<[^<>]+>|\[[^[\]]+\])\s*(<[^<>]+>|\[[^[\]]+\])$/.exec(trimmed(longer.slice(at + anchor.length)));
+        if (marks) return [marks[1], marks[2]];
+      }
+    }
+  }
+  const granite = "Write your thoughts between <think></think> and write your response between <response></response>";
+  const knows = source.includes("List of tools: [") || source.includes(granite) ||  // LFM2, Granite 3.3, old Qwen
+    (source.includes("content.split('</think>')") && !source.includes("reasoning_content"));
+  return knows ? ["<think>", "</think>"] : undefined;
 }
 
 const isMinistral = (source) =>
@@ -1062,7 +1126,7 @@ function render(request, strftime) {
   try {
     if (latest?.source !== source) {
       const program = parsed(source);
-      latest = { source, program, can: abilities(program) };
+      latest = { source, program, can: abilities(program, source) };
     }
     const { program, can } = latest;
     let messages = given.get("messages"), started;
@@ -1072,7 +1136,7 @@ function render(request, strftime) {
       messages = list(messages.value.slice(0, -1));
     }
     const variables = new Map([["messages", prepared(messages, can, source)], ["bos_token", given.get("bos")],
-                               ["eos_token", given.get("eos")], ["enable_thinking", bool(true)]]);
+                               ["eos_token", given.get("eos")], ["enable_thinking", bool(can.thoughts !== undefined)]]);
     if (isList(given.get("tools")) && given.get("tools").value.length > 0) variables.set("tools", preparedTools(given.get("tools")));
     variables.set("datetime", text(clock("%b %d %Y")));
     variables.set("date_string", text(clock("%d %b %Y")));
@@ -1087,7 +1151,7 @@ function render(request, strftime) {
     }
     for (const [name, value] of args) variables.set(name, value);
     variables.set("add_generation_prompt", bool(true));
-    let out = continued(program, variables, started, source);
+    let out = continued(program, variables, started, can.thoughts);
     const bos = given.get("bos").value, eos = given.get("eos").value;
     if (given.get("adds_bos").value && out.startsWith(bos)) out = out.slice(bos.length);
     if (given.get("adds_eos").value && eos !== "" && out.endsWith(eos)) out = out.slice(0, -eos.length);
@@ -1110,7 +1174,7 @@ function startedAnswer(message) {
 
 // llama-server puts what the generation prompt adds behind the rest, and then the thoughts, which
 // end before a text. If nothing has been started, it asks for no answer.
-function continued(program, variables, started, source) {
+function continued(program, variables, started, thoughts) {
   const prompt = run(program, variables);
   if (started === undefined) return prompt;
   const bare = run(program, new Map([...variables].filter(([name]) => name !== "add_generation_prompt")));
@@ -1118,38 +1182,13 @@ function continued(program, variables, started, source) {
   let same = 0;
   while (same < bare.length && prompt[same] === bare[same]) ++same;
   const out = bare + prompt.slice(same);
-  const marks = thoughtMarks(program, variables, source, prompt);
-  if (marks === undefined) return out;
-  const [begin, end] = marks;
+  if (thoughts === undefined || thoughts.length === 0) return out;
+  const [begin, end] = thoughts;
   const open = stripEnd(begin, STRIPPED), close = stripEnd(stripStart(end, STRIPPED), STRIPPED);
   let before = stripEnd(out, STRIPPED);
   if (close !== "" && before.endsWith(close)) before = stripEnd(before.slice(0, -close.length), STRIPPED);
-  return (before.endsWith(open) ? before.slice(0, -open.length) : out) + begin + started.thought +
+  return (open !== "" && before.endsWith(open) ? before.slice(0, -open.length) : out) + begin + started.thought +
     (started.content === "" ? "" : end);
-}
-
-// What stands before and after thoughts, or undefined if the template knows none.
-function thoughtMarks(program, variables, source, prompt) {
-  if (source.includes("<|channel|>"))  // of gpt-oss
-    return ["<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"];
-  if (isMinistral(source)) return ["[THINK]", "[/THINK]"];
-  const probe = valueOf('[{"role":"user","content":"Question"},{"role":"assistant","content":"ANSWER","reasoning_content":"THOUGHTS"}]');
-  const attempt = (changes) => {
-    try {
-      return run(program, new Map([...variables, ...changes]));
-    } catch (error) {
-      if (isLimit(error)) throw error;
-      return "";
-    }
-  };
-  const history = attempt([["messages", probe], ["enable_thinking", bool(true)], ["add_generation_prompt", bool(false)]]);
-  const around = /((?:<[^<>]*>|\[[^[\]]*\])\s*)THOUGHTS(.*?)ANSWER/s.exec(history);
-  if (around) return [around[1], around[2]];
-  const without = attempt([["enable_thinking", bool(false)]]), enabled = attempt([["enable_thinking", bool(true)]]);
-  const known = source.includes("List of tools: [");  // of LFM2
-  return known || /<think>\s*$/.test(prompt) ||
-      (/<\/think>\s*$/.test(without) && without !== enabled)
-    ? ["<think>", "</think>"] : undefined;
 }
 
 // A template of our own (the reports): `request` is {template, variables}. The filter e is for HTML.
