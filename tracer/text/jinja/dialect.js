@@ -952,7 +952,7 @@ function run(program, variables) {
 
 // What a template can do, found as llama-server does: by rendering conversations and looking at
 // what was used.
-function abilities(program, source) {
+function abilities(program) {
   const probe = (messages, tools) => {
     const values = valueOf(messages);
     usage = new Usage();
@@ -985,7 +985,6 @@ function abilities(program, source) {
     text: plain.passed,
     parts: asParts(plain) || asParts(typed),
     system: system.usage.used.has(at(system.messages, 0, "content")),
-    thoughts: thoughtsOf(program, source),
     objectArguments: called.passed && called.usage.used.has(at(called.messages, 1, "tool_calls", 0, "function", "arguments", "arg")),
   };
 }
@@ -1126,7 +1125,7 @@ function render(request, strftime) {
   try {
     if (latest?.source !== source) {
       const program = parsed(source);
-      latest = { source, program, can: abilities(program, source) };
+      latest = { source, program, can: abilities(program) };
     }
     const { program, can } = latest;
     let messages = given.get("messages"), started;
@@ -1135,8 +1134,12 @@ function render(request, strftime) {
       started = startedAnswer(last.value);
       messages = list(messages.value.slice(0, -1));
     }
+    // Several renderings: only if the template or the started answer needs them.
+    const thinks = started !== undefined || source.includes("enable_thinking");
+    if (thinks) latest.thoughts ??= { marks: thoughtsOf(program, source) };
+    const thoughts = thinks ? latest.thoughts.marks : undefined;
     const variables = new Map([["messages", prepared(messages, can, source)], ["bos_token", given.get("bos")],
-                               ["eos_token", given.get("eos")], ["enable_thinking", bool(can.thoughts !== undefined)]]);
+                               ["eos_token", given.get("eos")], ["enable_thinking", bool(thoughts !== undefined)]]);
     if (isList(given.get("tools")) && given.get("tools").value.length > 0) variables.set("tools", preparedTools(given.get("tools")));
     variables.set("datetime", text(clock("%b %d %Y")));
     variables.set("date_string", text(clock("%d %b %Y")));
@@ -1151,7 +1154,7 @@ function render(request, strftime) {
     }
     for (const [name, value] of args) variables.set(name, value);
     variables.set("add_generation_prompt", bool(true));
-    let out = continued(program, variables, started, can.thoughts);
+    let out = continued(program, variables, started, thoughts);
     const bos = given.get("bos").value, eos = given.get("eos").value;
     if (given.get("adds_bos").value && out.startsWith(bos)) out = out.slice(bos.length);
     if (given.get("adds_eos").value && eos !== "" && out.endsWith(eos)) out = out.slice(0, -eos.length);
