@@ -2,7 +2,7 @@
 // any order and possibly repeatedly. The arrays may have tens of thousands of entries and are
 // changed in place; SessionFeed increments a version for the views. Views read only what is new:
 // `stepArrivals` lists the steps in the order in which they arrived, tokens normally arrive at the
-// end. `stepRewrites` and `tokenRewrites` count the others.
+// end. `stepRewrites` and `rewrites` of the tokens count the others.
 import type { OpsFrame } from '../net/frames';
 import type { Op, StepSummary, Token } from '../net/types';
 import { growingInts } from './growing';
@@ -20,15 +20,27 @@ export interface StepInFlight {
   readonly layersNs: readonly number[] | null;
 }
 
+// Which tokens of the prompt or of the answer have arrived.
+class TokenArrivals {
+  newest = -1; // the highest index
+  rewrites = 0; // tokens that were replaced or arrived before the end of their part
+
+  add(index: number): void {
+    if (index <= this.newest) this.rewrites += 1;
+    this.newest = Math.max(this.newest, index);
+  }
+}
+
 export class TraceData {
   readonly tokens: (Token | undefined)[] = [];
   readonly steps: (StepSummary | undefined)[] = [];
   readonly stepTotals = new StepTotals();
   readonly tokenTotals = new TokenTotals();
   readonly stepArrivals = growingInts();
-  tokenRewrites = 0; // tokens that were replaced or arrived before the end
   stepRewrites = 0; // steps that were replaced
-  newestToken = -1; // the highest index that has arrived
+  // By part, because the prompt is read page by page while its answer arrives.
+  readonly prompt = new TokenArrivals();
+  readonly answer = new TokenArrivals();
   flight: StepInFlight | null = null;
   private readonly firstStepOfToken = growingInts(); // -1: none
   private completeTokens = 0; // all tokens before this index have arrived
@@ -39,15 +51,23 @@ export class TraceData {
 
   addToken(token: Token): void {
     const known = this.tokens[token.index];
-    // A token streamed with empty text (an incomplete character) is not replaced by the placeholder
-    // of the recorded token.
-    if (known?.id === token.id && known.generated && known.text === '') return;
+    // The text of a streamed token is that of the answer: empty for a part of a character, with the
+    // replacement of an invalid part before it. The recorded text is of the token alone.
+    if (known?.id === token.id && known.generated) {
+      if (known.text === '' || known.text.endsWith(token.text)) return;
+    }
     if (known && sameToken(known, token)) return;
-    if (known) this.tokenTotals.count(known, -1);
-    if (token.index <= this.newestToken) this.tokenRewrites += 1;
-    this.newestToken = Math.max(this.newestToken, token.index);
+    if (known) {
+      this.tokenTotals.count(known, -1);
+      this.partOf(known).rewrites += 1;
+    }
+    this.partOf(token).add(token.index);
     this.tokens[token.index] = token;
     this.tokenTotals.count(token, 1);
+  }
+
+  private partOf({ generated }: Token): TokenArrivals {
+    return generated ? this.answer : this.prompt;
   }
 
   // Notes that a prompt token exists. Its live event has no text; the token is read over HTTP.

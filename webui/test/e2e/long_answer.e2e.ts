@@ -39,6 +39,25 @@ const distanceToEnd = (fixture: PageFixture): Promise<number> =>
 const placeOfAnswer = (fixture: PageFixture): Promise<number> =>
   fixture.answer.evaluate((answer) => Math.round(answer.getBoundingClientRect().top));
 
+// The same after scrolling has ended, and what it uncovered is drawn.
+async function restingPlace(fixture: PageFixture): Promise<number> {
+  let place = NaN;
+  await expect
+    .poll(async () => {
+      const before = place;
+      place = await placeOfAnswer(fixture);
+      return place === before;
+    })
+    .toBe(true);
+  return place;
+}
+
+// Number of tokens of the prompt on the page.
+const promptTokens = async (fixture: PageFixture): Promise<number> =>
+  Number(await fixture.page.locator('.token-text[data-part=prompt]').getAttribute('data-tokens'));
+
+const PROMPT = 'Once upon a time there was a little frog. '.repeat(400);
+
 const textOf = (tokens: readonly Token[], generated: boolean): string =>
   tokens
     .filter((token) => token.generated === generated)
@@ -74,26 +93,47 @@ describe('a long session', () => {
   });
   afterAll(() => rm(folder, { recursive: true }));
 
+  it('keeps the answer, and the place in it, while the pages of its prompt arrive', async () => {
+    const { page } = fixture;
+    let release = (): void => undefined;
+    const released = new Promise<void>((done) => (release = done));
+    await page.route(/\/tokens\?.*from=[4-9]\d\d\d\b/, async (route) => {
+      await released;
+      await route.continue();
+    });
+    await fixture.runText(PROMPT, 20_000);
+    // The answer fills the view.
+    await expect.poll(() => fixture.shownTokens()).toBeGreaterThan(800);
+    await fixture.log.hover();
+    await page.mouse.wheel(0, -60);
+    await expect.poll(() => distanceToEnd(fixture)).toBeGreaterThan(50);
+    const place = await restingPlace(fixture);
+    await fixture.answer.evaluate((answer) => answer.firstElementChild?.setAttribute('id', 'kept'));
+    expect(await promptTokens(fixture)).toBeLessThan(5000);
+    release();
+    await expect.poll(() => promptTokens(fixture)).toBeGreaterThan(10_000);
+    const shown = await fixture.shownTokens();
+    await expect.poll(() => fixture.shownTokens()).toBeGreaterThan(shown + 40);
+    expect(Math.abs((await placeOfAnswer(fixture)) - place)).toBeLessThan(2);
+    expect(await fixture.answer.locator('#kept').count()).toBe(1);
+    await fixture.stopRun();
+  });
+
   it('needs few nodes, follows the end, and keeps its place after scrolling up', async () => {
-    await fixture.runText('Once upon a time there was a little frog. '.repeat(400), 20_000);
+    await fixture.runText(PROMPT, 20_000);
     await expect.poll(() => fixture.shownTokens()).toBeGreaterThan(40);
+    // The pages of the prompt that are still to come are above the answer.
+    await expect.poll(() => promptTokens(fixture)).toBeGreaterThan(10_000);
     await expect.poll(() => distanceToEnd(fixture)).toBeLessThan(40);
     await fixture.log.hover();
     await fixture.page.mouse.wheel(0, -600);
     await expect.poll(() => distanceToEnd(fixture)).toBeGreaterThan(200);
     await fixture.log.getByRole('heading').waitFor();
-    // Scrolling has ended, and what it uncovered is drawn.
-    let place = NaN;
-    await expect
-      .poll(async () => {
-        const before = place;
-        place = await placeOfAnswer(fixture);
-        return place === before;
-      })
-      .toBe(true);
+    const place = await restingPlace(fixture);
     const shown = await fixture.shownTokens();
     await expect.poll(() => fixture.shownTokens()).toBeGreaterThan(shown + 40);
-    expect(await placeOfAnswer(fixture)).toBe(place);
+    // To the pixel: positions of lines are fractions.
+    expect(Math.abs((await placeOfAnswer(fixture)) - place)).toBeLessThan(2);
     await fixture.stopRun();
     const { generated } = await fixture.rest<{ generated: number }>(
       `generate/${fixture.session ?? ''}`,

@@ -59,10 +59,10 @@ export class TokenFlow {
   // `tail`: text after the last token. `instead`: text that replaces the tokens.
   update(data: TraceData, tail: string, instead: string | null): void {
     const ids = data.tokenTotals.withText === 0;
-    const isNew =
-      data.tokenRewrites === this.rewrites && ids === this.ids && instead === this.replaced;
+    const part = this.generated ? data.answer : data.prompt;
+    const isNew = part.rewrites === this.rewrites && ids === this.ids && instead === this.replaced;
     if (!isNew || !tail.startsWith(this.tail)) this.clear();
-    this.rewrites = data.tokenRewrites;
+    this.rewrites = part.rewrites;
     this.ids = ids;
     this.replaced = instead;
     if (instead !== null) {
@@ -73,7 +73,7 @@ export class TokenFlow {
     let added = '';
     let reused = false;
     // Later tokens are announced, but have not arrived.
-    for (; this.next <= data.newestToken; this.next += 1) {
+    for (; this.next <= part.newest; this.next += 1) {
       const token = data.tokens[this.next];
       if (token?.generated !== this.generated) continue;
       const text = this.ids ? `${token.id} ` : token.text;

@@ -16,6 +16,22 @@ describe('TraceData', () => {
     expect(data.hasGaps()).toBe(false);
   });
 
+  it('counts rewrites of the prompt and of the answer, each by its own end', () => {
+    const data = new TraceData();
+    data.addToken(token(0));
+    data.addToken(token(3, { generated: true }));
+    data.addToken(token(5, { generated: true }));
+    // A later page of the prompt changes nothing of the answer.
+    for (const index of [1, 2]) data.addToken(token(index));
+    expect([data.prompt.rewrites, data.answer.rewrites]).toEqual([0, 0]);
+    data.addToken(token(4, { generated: true }));
+    expect([data.prompt.rewrites, data.answer.rewrites]).toEqual([0, 1]);
+    data.addToken(token(1, { text: 'other' }));
+    expect(data.prompt.rewrites).toBeGreaterThan(0);
+    expect(data.answer.rewrites).toBe(1);
+    expect([data.prompt.newest, data.answer.newest]).toEqual([2, 5]);
+  });
+
   it('finds the first missing steps, also without those that are under way', () => {
     const data = new TraceData();
     const steps = [0, 1, 2, 3, 4, 5, 6, 7].map((i) => step(i));
@@ -64,6 +80,10 @@ describe('TraceData', () => {
     data.addToken(token(0, { generated: true, text: '' }));
     data.addToken(token(0, { generated: true, text: '\ufffd' }));
     expect(data.tokens[0]?.text).toBe('');
+    data.addToken(token(1, { generated: true, text: '\ufffd and' }));
+    data.addToken(token(1, { generated: true, text: ' and' }));
+    expect(data.tokens[1]?.text).toBe('\ufffd and');
+    expect(data.answer.rewrites).toBe(0);
   });
 });
 
