@@ -54,7 +54,7 @@ export class TraceData {
     // The text of a streamed token is that of the answer: empty for a part of a character, with the
     // replacement of an invalid part before it. The recorded text is of the token alone.
     if (known?.id === token.id && known.generated) {
-      if (known.text === '' || known.text.endsWith(token.text)) return;
+      if (known.text === '' || (token.text !== '' && known.text.endsWith(token.text))) return;
     }
     if (known && sameToken(known, token)) return;
     if (known) {
