@@ -39,6 +39,8 @@ const VIEWS = {
   reuse: ['full=analytics&p.analytics=page:reuse'],
   attention: ['full=analytics&p.analytics=page:attention'],
   checks: ['full=analytics&p.analytics=page:checks'],
+  phases: ['full=compare&p.compare=of:phases,value:bytes,by:component'],
+  layers: ['full=compare&p.compare=of:layers,a:0,b:3,by:tensor'],
   sql: [
     `full=sql&f.sql=${encodeURIComponent('SELECT operation_type, duration_ns, executions, bytes_read, bytes_per_s\nFROM op_time\nORDER BY duration_ns DESC')}`,
   ],

@@ -1,5 +1,6 @@
 // Every view of the map, the graph and the table as a command, and every way out of the page: exports,
 // the report, and the commands of tt that give the same.
+import { KIND_NAMES, KINDS as COMPARED_KINDS } from '../panels/compare/options';
 import { FORMS } from '../graph/graph_options';
 import { exportUrl, reportUrl, type ExportFormat } from '../net/api';
 import { PAGES, PAGE_TITLES, PAGE_WORDS } from '../panels/analytics/page_list';
@@ -55,6 +56,9 @@ export function viewCommands(store: Store): readonly Command[] {
     ),
     ...PAGES.map((page) =>
       show(`analytics-${page}`, `Analytics: ${PAGE_TITLES[page]}`, `${PAGE_WORDS[page]} chart`, 'analytics', page === 'overview' ? '' : `page:${page}`),
+    ),
+    ...COMPARED_KINDS.map((of) =>
+      show(`compare-${of}`, `Compare: ${KIND_NAMES[of]}`, 'difference diff two runs beside each other', 'compare', of === 'sessions' ? '' : `of:${of}`),
     ),
     ...GROUPS.map((by) =>
       show(`totals-${by}`, `Table: totals by ${GROUP_NAMES[by]}`, 'dashboard sums statistics breakdown', 'table', encodeTable({ ...defaultTable, by, all: true })),

@@ -80,6 +80,14 @@ export const PANELS: readonly Panel[] = [
     body: lazy(async () => (await import('./analytics/AnalyticsPanel')).AnalyticsPanel),
   },
   {
+    id: 'compare',
+    title: 'Compare',
+    needs: 'steps',
+    about:
+      'Two sessions, two steps, tokens or layers, or the prompt and the answer: side by side and their difference, per token or per step, with the parts that only one side has.',
+    body: lazy(async () => (await import('./compare/ComparePanel')).ComparePanel),
+  },
+  {
     id: 'sql',
     title: 'SQL',
     needs: 'session',

@@ -51,7 +51,12 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
     split(
       'row',
       0.7,
-      split('column', 0.54, dock('map', 'graph', 'analytics', 'sql'), dock('table', 'budget')),
+      split(
+        'column',
+        0.54,
+        dock('map', 'graph', 'analytics', 'compare', 'sql'),
+        dock('table', 'budget'),
+      ),
       dock('inspector'),
     ),
   ),
@@ -62,7 +67,7 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
     split(
       'row',
       0.68,
-      dock('map', 'graph', 'analytics', 'sql', 'table', 'budget'),
+      dock('map', 'graph', 'analytics', 'compare', 'sql', 'table', 'budget'),
       dock('inspector'),
     ),
   ),
@@ -72,7 +77,7 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
     split(
       'column',
       0.68,
-      dock('graph', 'map', 'analytics', 'sql', 'chat', 'sessions'),
+      dock('graph', 'map', 'analytics', 'compare', 'sql', 'chat', 'sessions'),
       dock('table', 'budget'),
     ),
     dock('inspector'),

@@ -85,6 +85,7 @@ export const PANELS = new Set([
   'budget',
   'inspector',
   'analytics',
+  'compare',
   'sql',
 ]);
 

@@ -66,6 +66,19 @@ export function Comparison(props: Props) {
           />
         )}
       </h3>
+      {compared && (
+        <button
+          type="button"
+          class="link"
+          onClick={() => {
+            const [a, b] = [indexOf(selected), indexOf(compared)];
+            store.navigation.setOptions('compare', `of:${kind}s,a:${a},b:${b}`, 'push');
+            store.reveal('compare');
+          }}
+        >
+          Side by side, in the middle
+        </button>
+      )}
       {compared ? (
         <Differences {...props} compared={compared} />
       ) : (
@@ -90,7 +103,7 @@ function Differences({ store, session, selected, compared }: Props & { compared:
         options={VALUE_OPTIONS}
         value={value}
         choose={(next: ComparedValue) => {
-          setComparison(store, { value: next });
+          setComparison(store, next);
         }}
       />
       <Scope store={store} session={session} of={[selected, compared]} />
@@ -177,7 +190,7 @@ function differencesOf(
   });
   const mediansOf = (signal: AbortSignal): ReturnType<typeof generatedMedians> => {
     const sums = layerSums(store.navigation.view.peek(), store.layers.peek());
-    return generatedMedians(api, session.id, 'layer', query.peek().value, sums, signal);
+    return generatedMedians(api, session.id, query.peek().value, sums, signal);
   };
   return new Resource<Found>({
     key: () => `${session.active.value} ${JSON.stringify(query.value)}`,

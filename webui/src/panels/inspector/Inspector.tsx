@@ -2,13 +2,13 @@
 import { opsOf } from '../../state/per_session';
 import { usePart, useResource } from '../../ui/hooks';
 import { Empty, Loading } from '../../ui/States';
+import { SessionChoice } from '../compare/SessionChoice';
 import type { SessionProps } from '../panel';
 import { Comparison } from './Comparison';
 import { ExpertDetails } from './ExpertDetails';
 import { GraphDetails, OpDetails, OutputDetails } from './GraphDetails';
 import { inspectHead, inspectLayer, inspectSession, inspectToken } from './inspect_session';
 import { InspectionView, NotFound, type DetailsProps } from './InspectionView';
-import { FoldedComparison, SessionComparison } from './SessionComparison';
 import { Summary } from './Summary';
 
 export function Inspector(props: SessionProps) {
@@ -16,7 +16,6 @@ export function Inspector(props: SessionProps) {
     <div class="inspector" tabIndex={0} role="group" aria-label="Details">
       <Summary store={props.store} session={props.session} />
       <Details {...props} />
-      <FoldedComparison store={props.store} session={props.session} />
     </div>
   );
 }
@@ -55,7 +54,9 @@ function SessionDetails({ store, session }: DetailsProps) {
         session={session}
         what={inspectSession(info.value, session.data)}
       >
-        <SessionComparison store={store} session={session} />
+        <section class="links comparison" aria-label="Comparison with a session">
+          <SessionChoice store={store} session={session} />
+        </section>
       </InspectionView>
     );
   return info.is === 'loading' && !session.active.value ? (

@@ -16,30 +16,14 @@ export const VALUE_OPTIONS: readonly { value: ComparedValue; text: string; hint?
       : { value, text: value },
   );
 
-// Rows of a comparison of two sessions.
-export const COMPARED_AXES = ['op_kind', 'layer', 'component', 'tensor'] as const;
-export type ComparedAxis = (typeof COMPARED_AXES)[number];
-
-// The options of the inspector, in links "diff:bytes,by:layer". Defaults are omitted.
-export interface ComparisonOptions {
-  readonly value: ComparedValue;
-  readonly by: ComparedAxis;
-}
-
-export function comparisonOptions(text: string | undefined): ComparisonOptions {
+// The option of the inspector, in links "diff:bytes". The default is omitted.
+export function valueIn(text: string | undefined): ComparedValue {
   const words = (text ?? '').split(',');
-  return {
-    value: COMPARED_VALUES.find((value) => words.includes(`diff:${value}`)) ?? 'time',
-    by: COMPARED_AXES.find((axis) => words.includes(`by:${axis}`)) ?? 'op_kind',
-  };
+  return COMPARED_VALUES.find((value) => words.includes(`diff:${value}`)) ?? 'time';
 }
 
-export const comparisonText = ({ value, by }: ComparisonOptions): string =>
-  [value === 'time' ? '' : `diff:${value}`, by === 'op_kind' ? '' : `by:${by}`]
-    .filter(Boolean)
-    .join(',');
-
-export const valueIn = (text: string | undefined): ComparedValue => comparisonOptions(text).value;
+export const comparisonText = (value: ComparedValue): string =>
+  value === 'time' ? '' : `diff:${value}`;
 
 export const indexOf = (one: Compared): number => (one.kind === 'token' ? one.token : one.layer);
 export const itemOf = (kind: Compared['kind'], index: number): Compared =>

@@ -12,18 +12,21 @@ import { median } from './place';
 const MAX_STEPS = 1024; // beyond: means of consecutive steps
 const MAX_ROWS = 1024;
 
-// By name of the row. `api` may read another session than the open one.
+// By layer. `api` may read another session than the open one.
 export async function generatedMedians(
   api: OpenSession['context']['api'],
   id: string,
-  axis: 'all' | 'layer',
   value: ComparedValue,
   query: SumQuery,
   signal: AbortSignal,
 ): ApiResult<ReadonlyMap<string, number>> {
   const asked = bothOf(query, { phase: 'generate' });
   const size = { width: MAX_STEPS, height: MAX_ROWS };
-  const picture = await api.heatmap(id, { ...asked, ...size, x: 'step', y: axis, value }, signal);
+  const picture = await api.heatmap(
+    id,
+    { ...asked, ...size, x: 'step', y: 'layer', value },
+    signal,
+  );
   return picture.ok ? ok(rowMedians(picture.value)) : picture;
 }
 

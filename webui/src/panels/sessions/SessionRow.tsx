@@ -59,8 +59,9 @@ export function SessionRow(props: { store: Store; session: ListedSession; isStop
               label={`Compare the open session with ${title}`}
               tabIndex={-1}
               onClick={() => {
-                store.reveal('inspector');
-                store.navigation.change({ other: session.id, selection: null });
+                store.navigation.setOptions('compare', '', 'replace');
+                store.navigation.change({ other: session.id });
+                store.reveal('compare');
               }}
             />
           )}

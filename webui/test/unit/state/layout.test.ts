@@ -24,6 +24,7 @@ const KNOWN = [
   'budget',
   'inspector',
   'analytics',
+  'compare',
   'sql',
 ];
 const { explore } = LAYOUTS;
@@ -43,11 +44,11 @@ describe('a layout', () => {
 
   it('moves a panel into a dock and beside it', () => {
     const into = moved(explore, 'table', 'map', 'into');
-    expect(dockOf(into, 'table')).toEqual(['map', 'graph', 'analytics', 'sql', 'table']);
+    expect(dockOf(into, 'table')).toEqual(['map', 'graph', 'analytics', 'compare', 'sql', 'table']);
     expect(docksOf(into)).toHaveLength(5);
     const beside = moved(explore, 'graph', 'map', 'right');
     expect(docksOf(beside).map(({ panels }) => panels.join())).toEqual([
-      'chat', 'sessions', 'map,analytics,sql', 'graph', 'table,budget', 'inspector',
+      'chat', 'sessions', 'map,analytics,compare,sql', 'graph', 'table,budget', 'inspector',
     ]); // prettier-ignore
     expect(moved(explore, 'chat', 'chat', 'left')).toBe(explore);
     expect(dockOf(moved(explore, 'map', 'map', 'left'), 'map')).toEqual(['map']);
@@ -79,11 +80,9 @@ describe('a layout', () => {
   );
 
   it('of an older version has new panels beside those that they are with by default', () => {
-    const old = JSON.stringify(
-      moved(moved(explore, 'analytics', 'map', 'into'), 'sql', 'map', 'into'),
-    ).replace(',"analytics","sql"', '');
+    const old = JSON.stringify(explore).replace(',"analytics","compare","sql"', '');
     const now = parseLayout(old, KNOWN);
-    expect(now && dockOf(now, 'sql')).toEqual(['map', 'graph', 'analytics', 'sql']);
+    expect(now && dockOf(now, 'sql')).toEqual(['map', 'graph', 'analytics', 'compare', 'sql']);
   });
 
   it('of an older version gets the new panels', () => {
@@ -99,6 +98,7 @@ describe('a layout', () => {
         'budget',
         'inspector',
         'analytics',
+        'compare',
         'sql',
       ],
     });

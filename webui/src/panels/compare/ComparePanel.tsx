@@ -1,0 +1,462 @@
+// Two sessions, phases, steps, tokens or layers beside each other, on the same axes and scale: per token
+// or per step, because sums of different lengths cannot be compared.
+import { computed, useSignal } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
+import '../../charts/charts.css';
+import '../analytics/analytics.css';
+import './compare.css';
+import type { ChartTable } from '../../charts/table';
+import { componentName, layerName, plural, visibleText } from '../../format';
+import type { Api, ApiResult } from '../../net/api';
+import type { SessionComparison } from '../../net/types';
+import { ok } from '../../result';
+import { finishedSteps } from '../../state/answer';
+import type { OpenSession } from '../../state/open_session';
+import { filteredSums } from '../../state/range_query';
+import { Resource } from '../../state/resource';
+import type { Store } from '../../state/store';
+import { IconButton } from '../../ui/Button';
+import { usePart, useResource } from '../../ui/hooks';
+import { Segmented } from '../../ui/Segmented';
+import { Empty, Failed, Loading } from '../../ui/States';
+import { Unused } from '../../ui/Unused';
+import { ChartCard } from '../analytics/ChartCard';
+import { conditions, scopeOf, unused, type ChartSpec } from '../analytics/spec';
+import { comparedNumbers, rowsThatMatter, VALUE_OPTIONS } from '../inspector/compare';
+import type { SessionProps } from '../panel';
+import {
+  decodeCompare,
+  encodeCompare,
+  KINDS,
+  KIND_NAMES,
+  PHASES,
+  ROWS,
+  UNITS,
+  type CompareOptions,
+  type Rows,
+} from './options';
+import {
+  differenceOf,
+  differenceTable,
+  isSame,
+  pairRows,
+  perOf,
+  sidesOf,
+  sidesTable,
+  withoutLayer,
+  type Counts,
+  type PairRow,
+  type Side,
+  type SideQuery,
+} from './pair';
+import { SessionChoice } from './SessionChoice';
+import { comparisonOf, SessionFacts, SIDES } from './SessionFacts';
+
+const ROW_NAMES: Readonly<Record<Rows, string>> = {
+  op_kind: 'op types',
+  layer: 'layers',
+  component: 'components',
+  tensor: 'tensors',
+};
+const MAX_ROWS = 10_000;
+
+export function ComparePanel({ store, session, panel }: SessionProps) {
+  const options = decodeCompare(usePart(() => store.navigation.view.value.options[panel] ?? ''));
+  const other = usePart(() => store.navigation.view.value.other);
+  const set = (change: Partial<CompareOptions>): void => {
+    store.navigation.setOptions(panel, encodeCompare({ ...options, ...change }), 'push');
+  };
+  const missing = usePart(() => {
+    const { range, filter } = store.navigation.view.value;
+    const layers = store.layers.value;
+    const scope = scopeOf({ phase: 'all', range, filter, layer: 0 }, layers, null);
+    const lost = [...filteredSums(scope.view, layers).missing];
+    return [...lost, ...unused('phase', { ...scope, view: { ...scope.view, filter: '' } })]
+      .filter((word, n, all) => all.indexOf(word) === n)
+      .join('\n');
+  });
+  const { of } = options;
+  return (
+    <>
+      <div class="toolbar compare-tools">
+        <Segmented
+          label="Compare"
+          value={of}
+          options={KINDS.map((one) => ({ value: one, text: KIND_NAMES[one] }))}
+          choose={(one) => {
+            set({ of: one });
+          }}
+        />
+        {of === 'sessions' ? (
+          <SessionChoice store={store} session={session} />
+        ) : (
+          of !== 'phases' && <Indices session={session} options={options} set={set} />
+        )}
+        {of === 'sessions' && other !== null && (
+          <IconButton
+            icon="close"
+            label="End the comparison with the session"
+            hint="Esc"
+            onClick={() => {
+              store.navigation.change({ other: null });
+            }}
+          />
+        )}
+        {(of === 'sessions' || of === 'layers') && (
+          <Segmented
+            label="Phase"
+            value={options.phase}
+            options={PHASES.map((one) => ({ value: one, text: one }))}
+            choose={(phase) => {
+              set({ phase });
+            }}
+          />
+        )}
+        {of !== 'tokens' && (
+          <Segmented
+            label="Per"
+            value={options.per}
+            options={UNITS.map((one) => ({ value: one, text: `per ${one}` }))}
+            choose={(per) => {
+              set({ per });
+            }}
+          />
+        )}
+        <Segmented
+          label="Difference of"
+          value={options.value}
+          options={VALUE_OPTIONS}
+          choose={(value) => {
+            set({ value });
+          }}
+        />
+        <Segmented
+          label="Rows"
+          value={options.by}
+          options={ROWS.map((one) => ({ value: one, text: ROW_NAMES[one] }))}
+          choose={(by) => {
+            set({ by });
+          }}
+        />
+        <Unused words={missing === '' ? [] : missing.split('\n')} />
+      </div>
+      <div class="analytics">
+        {session.active.value ? (
+          <Empty>When this run ends, it is compared.</Empty>
+        ) : of === 'sessions' && other === null ? (
+          <Empty>Choose another session: both are shown side by side, per token or per step.</Empty>
+        ) : (
+          <Found
+            key={`${of === 'sessions' ? (other ?? '') : session.id}`}
+            store={store}
+            session={session}
+            options={options}
+            other={of === 'sessions' ? (other ?? session.id) : session.id}
+          />
+        )}
+      </div>
+    </>
+  );
+}
+
+// The numbers of two steps, tokens or layers.
+function Indices(props: {
+  session: OpenSession;
+  options: CompareOptions;
+  set: (change: Partial<CompareOptions>) => void;
+}) {
+  const { session, options, set } = props;
+  const word = options.of.slice(0, -1);
+  const textOf = (index: number): string =>
+    options.of === 'tokens' ? visibleText(session.data.tokens[index]?.text ?? '') : '';
+  return (
+    <span class="compare-choice">
+      {(['a', 'b'] as const).map((side) => (
+        <label key={side} title={textOf(options[side])}>
+          {side === 'a' ? word : `with ${word}`}{' '}
+          <input
+            type="number"
+            min={0}
+            value={options[side]}
+            onChange={(event) => {
+              const value = Number(event.currentTarget.value);
+              if (Number.isSafeInteger(value) && value >= 0) set({ [side]: value });
+            }}
+          />
+        </label>
+      ))}
+    </span>
+  );
+}
+
+interface FoundProps {
+  readonly store: Store;
+  readonly session: OpenSession;
+  readonly options: CompareOptions;
+  readonly other: string; // the session of the right side
+}
+
+function Found(props: FoundProps) {
+  const { store, session, options, other } = props;
+  const isSessions = options.of === 'sessions';
+  const facts = useMemo(
+    () => (isSessions ? comparisonOf(session, other) : null),
+    [session, other, isSessions],
+  );
+  return (
+    <div class="analytics-grid compare">
+      {facts && <Facts store={store} resource={facts} />}
+      <Pair {...props} />
+    </div>
+  );
+}
+
+function Facts({ store, resource }: { store: Store; resource: Resource<SessionComparison> }) {
+  const { value, error } = useResource(resource);
+  if (error) {
+    return (
+      <Failed
+        what="The comparison cannot be shown."
+        error={error}
+        retry={() => {
+          resource.reload();
+        }}
+      />
+    );
+  }
+  return value ? <SessionFacts store={store} found={value} /> : null;
+}
+
+function namesOf({ of, a, b }: CompareOptions): readonly [string, string] {
+  if (of === 'sessions') return SIDES.names;
+  if (of === 'phases') return ['prompt', 'generate'];
+  const word = of.slice(0, -1);
+  return [`${word} ${a}`, `${word} ${b}`];
+}
+
+function Pair({ store, session, options, other }: FoundProps) {
+  const key = encodeCompare(options);
+  const resource = useMemo(() => sidesResource(store, session, other, options), [store, session, other, key]); // prettier-ignore
+  const { value: found, error, loading } = useResource(resource);
+  const pair = useMemo(() => {
+    if (!found) return null;
+    const { of, by, a, b } = options;
+    const named = (name: string, side: 'left' | 'right'): string =>
+      of === 'layers' && by === 'tensor' ? withoutLayer(name, side === 'left' ? a : b) : name;
+    return pairRows(found[0], found[1], options, named);
+  }, [found, key]);
+  // Of the sessions, the facts say what went wrong.
+  if (error)
+    return options.of === 'sessions' ? null : (
+      <Failed what="The comparison cannot be shown." error={error} />
+    );
+  if (!found || !pair) return <Loading>Comparing…</Loading>;
+  const { rows, total } = pair;
+  if (rows.length === 0)
+    return <Empty>Neither side has a step or an op that is compared here.</Empty>;
+  const names = namesOf(options);
+  if (isSame(rows, total)) {
+    return (
+      <Empty>
+        No difference: {names[0]} and {names[1]} have the same {plural(rows.length, 'row')} with the
+        same values.
+      </Empty>
+    );
+  }
+  return <Shown {...{ store, session, options, names, rows, total, found, loading }} />;
+}
+
+interface ShownProps {
+  readonly store: Store;
+  readonly session: OpenSession;
+  readonly options: CompareOptions;
+  readonly names: readonly [string, string];
+  readonly rows: readonly PairRow[];
+  readonly total: PairRow;
+  readonly found: readonly [Side, Side];
+  readonly loading: boolean;
+}
+
+function Shown(props: ShownProps) {
+  const { store, session, options, names, rows, loading } = props;
+  const { by, value } = options;
+  const per = perOf(options);
+  const texts = rows.map((row) => ({ ...row, name: by === 'component' ? componentName(row.name) : row.name })); // prettier-ignore
+  const shown = useSignal<Readonly<Record<string, string>>>({});
+  const specs = useMemo((): readonly ChartSpec[] => {
+    const key: ChartTable['key'] = { name: ROW_NAMES[by].slice(0, -1), of: by };
+    const spec = (id: string, title: string, counts: string, table: ChartTable): ChartSpec => ({
+      id,
+      page: 'overview',
+      title,
+      counts,
+      kinds: ['bar'],
+      half: true,
+      height: 300,
+      honours: 'own',
+      empty: 'Both sides have the same values.',
+      request: () => ({
+        text: `breakdown?by=${by}`,
+        sql: null,
+        load: () => Promise.resolve(ok(table)),
+      }),
+    });
+    const of = `${value === 'time' ? 'Time of the ops' : value === 'bytes' ? 'Bytes read and written' : 'Accesses'} per ${per}`;
+    return [
+      spec('compare_sides', 'Side by side', `${of}, both sides on one scale`, sidesTable(texts, key, names, value)), // prettier-ignore
+      spec('compare_difference', 'Difference', `${of}: what one side has more than the other`, differenceTable(texts, key, names, value)), // prettier-ignore
+    ];
+  }, [rows, encodeCompare(options)]);
+  return (
+    <>
+      {specs.map((spec) => (
+        <ChartCard
+          key={`${spec.id} ${encodeCompare(options)}`}
+          store={store}
+          session={session}
+          spec={spec}
+          steps={session.data.stepTotals.steps}
+          shown={shown.value[spec.id]}
+          show={(kind) => {
+            shown.value = { ...shown.value, [spec.id]: kind };
+          }}
+        />
+      ))}
+      <PairTable {...props} rows={texts} per={per} loading={loading} />
+    </>
+  );
+}
+
+function PairTable(props: ShownProps & { per: string }) {
+  const { options, names, rows, total, found, per } = props;
+  const { value, by } = options;
+  const showAll = useSignal(false);
+  const matter = by === 'layer' ? rows.length : rowsThatMatter(rows.map(differenceOf));
+  const drawn = showAll.value ? rows : rows.slice(0, Math.max(1, matter));
+  const most = rows.reduce((max, row) => Math.max(max, Math.abs(differenceOf(row))), 0);
+  const only = (side: 'left' | 'right'): number => rows.filter((row) => row[side] !== null && row[side === 'left' ? 'right' : 'left'] === null).length; // prettier-ignore
+  const unmatched = ([['left', names[0]], ['right', names[1]]] as const).flatMap(([side, name]) => only(side) > 0 ? [`${plural(only(side), ROW_NAMES[by].slice(0, -1))} only in ${name}`] : []); // prettier-ignore
+  const cells = (row: PairRow) => {
+    const text = comparedNumbers(row.left ?? 0, row.right ?? 0, value);
+    return { ...text, left: row.left === null ? '–' : text.left, right: row.right === null ? '–' : text.right }; // prettier-ignore
+  };
+  const all = cells(total);
+  const lengths = found.map(({ counts }, n) => `${names[n] ?? ''}: ${plural(counts.steps, 'step')}, ${plural(counts.tokens, 'token')}`); // prettier-ignore
+  return (
+    <section class="compare-table">
+      <p class="dim">
+        Each value is a sum divided by the {per}s of its side: a longer side does not count more.{' '}
+        {lengths.join('; ')}.{unmatched.length > 0 && ` ${unmatched.join(', ')}.`}
+      </p>
+      <table class="differences" aria-label="Differences">
+        <thead>
+          <tr>
+            <th scope="col">{ROW_NAMES[by].slice(0, -1)}</th>
+            <th scope="col">{names[0]}</th>
+            <th scope="col">{names[1]}</th>
+            <th scope="col">
+              {names[1]} − {names[0]}
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          <tr class="total">
+            <th scope="row">per {per}</th>
+            <td>{all.left}</td>
+            <td>{all.right}</td>
+            <td>{all.difference}</td>
+          </tr>
+          {drawn.map((row) => {
+            const text = cells(row);
+            const share = most > 0 ? differenceOf(row) / most : 0;
+            return (
+              <tr
+                key={row.name}
+                data-only={row.left === null ? 'right' : row.right === null ? 'left' : undefined}
+              >
+                <th scope="row" class="mono" title={row.name}>
+                  {by === 'layer' ? layerName(row.name) : row.name}
+                </th>
+                <td>{text.left}</td>
+                <td>{text.right}</td>
+                <td>
+                  <span
+                    class="difference-bar"
+                    data-less={share < 0}
+                    style={{ width: `${50 * Math.abs(share)}%` }}
+                  />
+                  {text.difference}
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+      {drawn.length < rows.length && (
+        <p class="dim">
+          and {plural(rows.length - drawn.length, `more ${ROW_NAMES[by].slice(0, -1)}`)} with hardly
+          any difference{' '}
+          <button
+            type="button"
+            class="link"
+            onClick={() => {
+              showAll.value = true;
+            }}
+          >
+            Show all
+          </button>
+        </p>
+      )}
+    </section>
+  );
+}
+
+// ---- Data -----------------------------------------------------------------------------
+
+function sidesResource(
+  store: Store,
+  session: OpenSession,
+  other: string,
+  options: CompareOptions,
+): Resource<readonly [Side, Side]> {
+  const { api, reconnects } = session.context;
+  const asked = computed(() => {
+    const { filter } = store.navigation.view.value;
+    const layers = store.layers.value;
+    const view = { phase: 'all' as const, range: null, filter, layer: 0 };
+    return {
+      sides: sidesOf(options, filteredSums(view, layers).query),
+      where: conditions('step', scopeOf(view, layers, null)),
+    };
+  });
+  return new Resource<readonly [Side, Side]>({
+    key: () => `${finishedSteps(session) ?? ''} ${JSON.stringify(asked.value)}`,
+    load: async (signal) => {
+      const { sides, where } = asked.peek();
+      const left = await sideOf(api, session.id, sides[0], where, options.by, signal);
+      if (!left.ok) return left;
+      const right = await sideOf(api, other, sides[1], where, options.by, signal);
+      return right.ok ? ok([left.value, right.value] as const) : right;
+    },
+    reconnects,
+  });
+}
+
+async function sideOf(
+  api: Api,
+  id: string,
+  { query, counted }: SideQuery,
+  where: readonly string[],
+  by: Rows,
+  signal: AbortSignal,
+): ApiResult<Side> {
+  const found = await api.breakdown(id, { ...query, by, limit: MAX_ROWS }, signal);
+  if (!found.ok) return found;
+  const sql = `SELECT count(*), coalesce(sum(token_count), 0) FROM step WHERE ${[counted, ...where].join(' AND ')}`;
+  const counts = await api.query(id, sql, 1);
+  if (!counts.ok) return counts;
+  const [steps, tokens] = counts.value.rows[0] ?? [];
+  const { rows, sums } = found.value;
+  const of: Counts = { steps: Number(steps ?? 0), tokens: Number(tokens ?? 0) };
+  return ok({ rows, sums, counts: of });
+}

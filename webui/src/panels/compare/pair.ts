@@ -1,0 +1,165 @@
+// The two sides of a comparison: what each asks, and the rows of both. Pure functions.
+import type { ChartTable } from '../../charts/table';
+import type { Breakdown, BreakdownRow } from '../../net/types';
+import { bothOf } from '../../state/range_query';
+import type { SumQuery } from '../../state/sum_query';
+import type { ComparedValue } from '../inspector/compare';
+import type { CompareOptions, Per, Phase } from './options';
+
+// How many steps and tokens a side is the sum of.
+export interface Counts {
+  readonly steps: number;
+  readonly tokens: number;
+}
+
+// What a side asks. `counted`: the condition of its steps in SQL, one of its own if it is a part.
+export interface SideQuery {
+  readonly query: SumQuery;
+  readonly counted: string;
+}
+
+const ofPhase = (phase: Phase): SideQuery => ({ query: { phase }, counted: `phase = '${phase}'` });
+
+// The left and the right side; `filter`: of all views.
+export function sidesOf(
+  options: CompareOptions,
+  filter: SumQuery,
+): readonly [SideQuery, SideQuery] {
+  const { of, a, b, phase } = options;
+  const side = (index: number, right: boolean): SideQuery => {
+    switch (of) {
+      case 'sessions':
+        return ofPhase(phase);
+      case 'phases':
+        return ofPhase(right ? 'generate' : 'prompt');
+      case 'layers':
+        return { ...ofPhase(phase), query: { phase, layers: String(index) } };
+      case 'steps':
+        return { query: { from_step: index, to_step: index + 1 }, counted: `step = ${index}` };
+      case 'tokens':
+        return {
+          query: { from_token: index, to_token: index + 1 },
+          counted: `token_id <= ${index} AND token_id + token_count > ${index}`,
+        };
+    }
+  };
+  const filtered = ({ query, counted }: SideQuery): SideQuery => ({
+    query: bothOf(query, filter),
+    counted,
+  });
+  return [filtered(side(a, false)), filtered(side(b, true))];
+}
+
+// A token is asked for alone: its sums are its own, whatever the step has.
+export const divisor = (counts: Counts, { of, per }: CompareOptions): number =>
+  of === 'tokens' ? 1 : Math.max(1, per === 'token' ? counts.tokens : counts.steps);
+
+export const perOf = ({ of, per }: CompareOptions): Per => (of === 'tokens' ? 'token' : per);
+
+export interface Side {
+  readonly rows: readonly BreakdownRow[];
+  readonly sums: Breakdown['sums'];
+  readonly counts: Counts;
+}
+
+export interface PairRow {
+  readonly name: string;
+  readonly left: number | null; // null: this side has no such row
+  readonly right: number | null;
+}
+
+export const differenceOf = ({ left, right }: PairRow): number => (right ?? 0) - (left ?? 0);
+
+const valueOf = ({ all }: BreakdownRow, value: ComparedValue): number =>
+  value === 'time'
+    ? all.time_ns
+    : value === 'bytes'
+      ? all.bytes_read + all.bytes_written
+      : all.reads + all.writes;
+
+// Rows of both sides by their names, per token or step: the largest difference first, layers in
+// their order. `named`: the name that both sides share.
+export function pairRows(
+  left: Side,
+  right: Side,
+  options: CompareOptions,
+  named: (name: string, side: 'left' | 'right') => string,
+): { readonly total: PairRow; readonly rows: readonly PairRow[] } {
+  const [byLeft, byRight] = [divisor(left.counts, options), divisor(right.counts, options)];
+  const valuesOf = (side: Side, which: 'left' | 'right', by: number): Map<string, number> => {
+    const values = new Map<string, number>();
+    for (const row of side.rows) {
+      const name = named(row.name, which);
+      values.set(name, (values.get(name) ?? 0) + valueOf(row, options.value) / by);
+    }
+    return values;
+  };
+  const [a, b] = [valuesOf(left, 'left', byLeft), valuesOf(right, 'right', byRight)];
+  const rows = [...new Set([...a.keys(), ...b.keys()])].map((name): PairRow => ({
+    name,
+    left: a.get(name) ?? null,
+    right: b.get(name) ?? null,
+  }));
+  const total: PairRow = {
+    name: 'all',
+    left: valueOf(left.sums, options.value) / byLeft,
+    right: valueOf(right.sums, options.value) / byRight,
+  };
+  if (options.by !== 'layer')
+    rows.sort((x, y) => Math.abs(differenceOf(y)) - Math.abs(differenceOf(x)));
+  return { total, rows };
+}
+
+// The name of a tensor or an op without its layer: "blk.3.attn_q.weight", "Qcur-3", "cache_k_l3".
+export const withoutLayer = (name: string, layer: number): string =>
+  name
+    .replace(`blk.${layer}.`, 'blk.*.')
+    .replace(new RegExp(`(^|\\D)(-|_l)${layer}(?=\\D|$)`), '$1$2*');
+
+export const isSame = (rows: readonly PairRow[], total: PairRow): boolean =>
+  differenceOf(total) === 0 &&
+  rows.every((row) => row.left !== null && row.right !== null && differenceOf(row) === 0);
+
+const MAX_DRAWN = 24;
+const UNIT_OF = { time: 'ns', bytes: 'bytes', accesses: 'number' } as const;
+
+// Both sides on one axis. `key`: what a row is.
+export function sidesTable(
+  rows: readonly PairRow[],
+  key: ChartTable['key'],
+  names: readonly [string, string],
+  value: ComparedValue,
+): ChartTable {
+  const drawn = rows.slice(0, key.of === 'layer' ? rows.length : MAX_DRAWN);
+  const unit = UNIT_OF[value];
+  return {
+    key,
+    keys: drawn.map(({ name }) => name),
+    series: [
+      { name: names[0], unit, values: drawn.map(({ left }) => left) },
+      { name: names[1], unit, values: drawn.map(({ right }) => right) },
+    ],
+    more: [{ name: `${names[1]} − ${names[0]}`, unit, values: drawn.map(differenceOf) }],
+  };
+}
+
+// Their difference: what each side has more, on one axis.
+export function differenceTable(
+  rows: readonly PairRow[],
+  key: ChartTable['key'],
+  names: readonly [string, string],
+  value: ComparedValue,
+): ChartTable {
+  const drawn = rows.slice(0, key.of === 'layer' ? rows.length : MAX_DRAWN);
+  const unit = UNIT_OF[value];
+  const more = (sign: 1 | -1): readonly (number | null)[] =>
+    drawn.map((row) => (sign * differenceOf(row) > 0 ? sign * differenceOf(row) : null));
+  return {
+    key,
+    keys: drawn.map(({ name }) => name),
+    series: [
+      { name: `more in ${names[0]}`, unit, values: more(-1) },
+      { name: `more in ${names[1]}`, unit, values: more(1) },
+    ],
+  };
+}
