@@ -16,7 +16,16 @@ import { MAX_SHARE, MIN_SHARE, panelsOf, withShare, type Layout } from './state/
 import type { Store } from './state/store';
 import { Strip } from './strip/Strip';
 import { usePart } from './ui/hooks';
+import { lazy } from './ui/lazy';
 import { Splitter } from './ui/Splitter';
+
+const tour = lazy(async () => (await import('./tour/TourCard')).TourCard);
+
+// Beside the views, which stay in use.
+function Tour({ store }: { store: Store }) {
+  const Card = tour;
+  return store.settings.current.value.tour ? <Card store={store} /> : null;
+}
 
 export function App({ store, panels }: { store: Store; panels: readonly Panel[] }) {
   const commands = useMemo(() => () => commandsOf(store, panels), [store, panels]);
@@ -30,6 +39,7 @@ export function App({ store, panels }: { store: Store; panels: readonly Panel[] 
       <Page store={store} panels={panels} />
       <PlaybackBar store={store} />
       <StatusLine store={store} />
+      <Tour store={store} />
       <Palette store={store} commands={commands} />
       <Help store={store} commands={commands} />
       <Toasts store={store} />

@@ -53,6 +53,15 @@ function windowCommands(store: Store): readonly Command[] {
       },
     },
     {
+      id: 'tour',
+      title: 'Guided tour',
+      words: 'learn explain introduction beginner tutorial resume',
+      group,
+      run: () => {
+        store.settings.set({ tour: true });
+      },
+    },
+    {
       id: 'full',
       title: 'Toggle full screen of the panel',
       group,

@@ -10,6 +10,8 @@ export interface Settings {
   readonly theme: ThemeChoice;
   readonly letterKeys: boolean; // single-key shortcuts are enabled
   readonly layout: string; // JSON (layout.ts); empty: the default
+  readonly tour: boolean; // the guided tour is shown
+  readonly tourStep: number; // where it was left
   readonly maxTokens: number;
   readonly temperature: number;
   readonly topK: number;
@@ -36,6 +38,8 @@ export const defaultSettings: Settings = {
   theme: 'auto',
   letterKeys: true,
   layout: '',
+  tour: false,
+  tourStep: 0,
   maxTokens: 128,
   temperature: 0.8,
   topK: 40,

@@ -9,6 +9,7 @@ import { PageFixture } from './page_fixture';
 const fixture = PageFixture.use();
 const panel = () => fixture.page.getByRole('tabpanel', { name: 'Compare' });
 const comparison = () => panel().getByRole('region', { name: 'The sessions' });
+const head = () => panel().getByRole('region', { name: 'Compared sessions' });
 const choice = () => fixture.inspector.getByLabel('Compare with session');
 
 // The comparison of the open session with another one.
@@ -26,7 +27,7 @@ async function expectComparison(other: string): Promise<void> {
   expect(await causes.locator('th[scope=row]').allInnerTexts()).toEqual(
     facts.map(({ label }) => label),
   );
-  const names = await comparison().locator('dd').allInnerTexts();
+  const names = await head().locator('dd').allInnerTexts();
   expect(names).toEqual([
     `“${rest.left.title}”, ${rest.tokens.left} tokens`,
     `“${rest.right.title}”, ${rest.tokens.right} tokens`,

@@ -118,6 +118,20 @@ function Welcome({ store }: { store: Store }) {
         </p>
       )}
       <p>
+        <button
+          type="button"
+          class="link"
+          onClick={() => {
+            store.settings.set({ tour: true });
+          }}
+        >
+          {store.settings.current.value.tourStep > 0
+            ? 'Resume the guided tour'
+            : 'Take a guided tour'}
+        </button>{' '}
+        of five minutes.
+      </p>
+      <p>
         <OpenExample store={store} />, or drop a .ttrace file anywhere on the page.
       </p>
       {isLoaded &&

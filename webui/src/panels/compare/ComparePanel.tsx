@@ -50,7 +50,7 @@ import {
   type SideQuery,
 } from './pair';
 import { SessionChoice } from './SessionChoice';
-import { comparisonOf, SessionFacts, SIDES } from './SessionFacts';
+import { comparisonOf, SessionFacts, SessionHead, SIDES } from './SessionFacts';
 
 const ROW_NAMES: Readonly<Record<Rows, string>> = {
   op_kind: 'op types',
@@ -205,13 +205,19 @@ function Found(props: FoundProps) {
   );
   return (
     <div class="analytics-grid compare">
-      {facts && <Facts store={store} resource={facts} />}
+      {facts && <Head resource={facts} />}
       <Pair {...props} />
+      {facts && <Facts store={store} resource={facts} />}
     </div>
   );
 }
 
 function Facts({ store, resource }: { store: Store; resource: Resource<SessionComparison> }) {
+  const { value } = useResource(resource);
+  return value ? <SessionFacts store={store} found={value} /> : null;
+}
+
+function Head({ resource }: { resource: Resource<SessionComparison> }) {
   const { value, error } = useResource(resource);
   if (error) {
     return (
@@ -224,7 +230,7 @@ function Facts({ store, resource }: { store: Store; resource: Resource<SessionCo
       />
     );
   }
-  return value ? <SessionFacts store={store} found={value} /> : null;
+  return value ? <SessionHead found={value} /> : null;
 }
 
 function namesOf({ of, a, b }: CompareOptions): readonly [string, string] {

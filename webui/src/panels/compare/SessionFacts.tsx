@@ -14,11 +14,20 @@ export const SIDES: Sides = {
   difference: 'other − this',
 };
 
+// What is compared and what differs, above the figures.
+export function SessionHead({ found }: { found: Found }) {
+  return (
+    <section class="compare-facts" aria-label="Compared sessions">
+      <Titles found={found} />
+      {found.causes.length > 0 && <p>{found.causes.map(({ title }) => title).join(', ')}.</p>}
+      <Unmatched found={found} />
+    </section>
+  );
+}
+
 export function SessionFacts({ store, found }: { store: Store; found: Found }) {
   return (
     <section class="compare-facts" aria-label="The sessions">
-      <Titles found={found} />
-      <Unmatched found={found} />
       <Causes store={store} found={found} />
       <StepTimes times={found.step_ns} />
     </section>
@@ -36,7 +45,9 @@ function Unmatched({ found }: { found: Found }) {
     <p>
       {isOneText
         ? `The same ${plural(tokens.common, 'token')}.`
-        : `The first ${plural(tokens.common, 'token')} are the same.`}{' '}
+        : tokens.common === 0
+          ? 'The texts differ from the first token on.'
+          : `The texts are the same up to token ${tokens.common - 1}.`}{' '}
       {left + right === 0
         ? 'Every graph has its counterpart.'
         : `Without a counterpart: ${plural(left, 'graph')} of this session, ${plural(right, 'graph')} of the other one.`}
