@@ -96,7 +96,7 @@ export const TOUR: readonly TourStep[] = [
     title: 'Memory-bound',
     text: [
       'For each token the processor has to read nearly all weights. Often it waits for them: memory delivers fewer numbers per second than it could compute. This is called memory-bound. Then a faster processor does not help, but smaller weights may.',
-      'Each dot in the picture is an op. The line is the limit: under its slope the memory decides, under its flat part the processor.',
+      'Each dot in the picture is an op. If the speed of the memory was measured, a line shows the limit: no op can be above it.',
     ],
     try: 'Point at the dot farthest to the right. How many operations does it do with each byte that it reads?',
     panel: 'analytics',

@@ -124,14 +124,14 @@ describe('the layout', () => {
     expect(explore).toEqual([
       'Chat',
       'Sessions',
-      'Map,Graph,Analytics,SQL',
+      'Map,Graph,Analytics,Compare,SQL',
       'Table,Memory budget',
       'Inspector',
     ]);
     await page.keyboard.press('r');
     await expect
       .poll(docks)
-      .toEqual(['Chat,Sessions', 'Map,Graph,Analytics,SQL,Table,Memory budget', 'Inspector']);
+      .toEqual(['Chat,Sessions', 'Map,Graph,Analytics,Compare,SQL,Table,Memory budget', 'Inspector']);
     await page.keyboard.press('g');
     await page.getByRole('application', { name: /^Layer 0: / }).waitFor();
     expect(await fixture.axeViolations()).toEqual([]);
@@ -179,7 +179,7 @@ describe('the layout', () => {
       .toEqual([
         'Chat',
         'Sessions',
-        'Map,Analytics,SQL',
+        'Map,Analytics,Compare,SQL',
         'Table,Memory budget',
         'Graph',
         'Inspector',
@@ -189,7 +189,7 @@ describe('the layout', () => {
     await page.getByRole('button', { name: 'Move beside the tab Map' }).click();
     await expect
       .poll(docks)
-      .toEqual(['Chat', 'Sessions', 'Map,Analytics,SQL,Graph', 'Table,Memory budget', 'Inspector']);
+      .toEqual(['Chat', 'Sessions', 'Map,Analytics,Compare,SQL,Graph', 'Table,Memory budget', 'Inspector']);
     const bar = page.getByRole('separator', { name: 'Height of Map, Analytics, SQL, Graph' });
     const height = async () => (await target.boundingBox())?.height ?? 0;
     const before = await height();
