@@ -131,7 +131,11 @@ describe('the layout', () => {
     await page.keyboard.press('r');
     await expect
       .poll(docks)
-      .toEqual(['Chat,Sessions', 'Map,Graph,Analytics,Compare,SQL,Table,Memory budget', 'Inspector']);
+      .toEqual([
+        'Chat,Sessions',
+        'Map,Graph,Analytics,Compare,SQL,Table,Memory budget',
+        'Inspector',
+      ]);
     await page.keyboard.press('g');
     await page.getByRole('application', { name: /^Layer 0: / }).waitFor();
     expect(await fixture.axeViolations()).toEqual([]);
@@ -189,8 +193,16 @@ describe('the layout', () => {
     await page.getByRole('button', { name: 'Move beside the tab Map' }).click();
     await expect
       .poll(docks)
-      .toEqual(['Chat', 'Sessions', 'Map,Analytics,Compare,SQL,Graph', 'Table,Memory budget', 'Inspector']);
-    const bar = page.getByRole('separator', { name: 'Height of Map, Analytics, SQL, Graph' });
+      .toEqual([
+        'Chat',
+        'Sessions',
+        'Map,Analytics,Compare,SQL,Graph',
+        'Table,Memory budget',
+        'Inspector',
+      ]);
+    const bar = page.getByRole('separator', {
+      name: 'Height of Map, Analytics, Compare, SQL, Graph',
+    });
     const height = async () => (await target.boundingBox())?.height ?? 0;
     const before = await height();
     await bar.focus();
@@ -213,6 +225,7 @@ describe('a small window', () => {
     'Memory budget',
     'Inspector',
     'Analytics',
+    'Compare',
     'SQL',
   ];
 

@@ -35,6 +35,7 @@ const PANELS = [
   'Memory budget',
   'Inspector',
   'Analytics',
+  'Compare',
   'SQL',
 ];
 
