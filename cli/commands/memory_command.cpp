@@ -166,32 +166,28 @@ void measure_reads(const SessionInfo& info, Outlook& outlook, Progress& progress
           .value_or(FaultReads{});
   // If the session waited mostly for page faults, they were as fast as it waited.
   const double waited = demand.seconds - demand.compute_seconds;
-  if (!planned_budget(info) && demand.bytes > speeds.faults.bytes &&
+  if (!planned_budget(info) && demand.bytes > speeds.faults.bytes && demand.compute_seconds > 0 &&
       waited > demand.compute_seconds) {
     speeds.faults.bytes_per_second = demand.bytes / waited;
     speeds.faults.map_seconds = 0;
   }
+  // Many reads in flight are not slower than one: where they were measured as slower, something
+  // else used the disk.
+  const double one = std::max(speeds.experts, speeds.faults.bytes_per_second);
+  if (outlook.disk && outlook.disk->mean < one) {
+    outlook.disk->mean = speeds.blocks = one;
+    outlook.disk->high = std::max(outlook.disk->high, one);
+  }
 }
 
-// What no way of keeping `budget` bytes of weights can be below.
-Figures least_reads(const TokenDemand& demand, std::uint64_t budget, double disk) {
-  std::uint64_t dense = 0;
-  for (const WeightRange& weight : demand.weights) dense += weight.file.length;
-  // Which part of the budget is best for experts depends on how often they are used again.
-  constexpr std::uint64_t kParts = 32;
-  double bytes = static_cast<double>(dense) + static_cast<double>(demand.expert_bytes_per_token);
-  for (std::uint64_t part = 0; part <= kParts; ++part) {
-    const std::uint64_t kept = std::min(dense, budget) / kParts * part +
-                               (part == kParts ? std::min(dense, budget) % kParts : 0);
-    const double missed = 1 - expert_hit_rate(demand, budget - kept);
-    bytes = std::min(bytes, static_cast<double>(dense - kept) +
-                                missed * static_cast<double>(demand.expert_bytes_per_token));
-    if (demand.expert_bytes == 0) {
-      bytes = static_cast<double>(dense - std::min(dense, budget));
-      break;
-    }
-  }
-  return {bytes, token_rate({.blocks = bytes}, demand.unread_seconds, {.blocks = disk})};
+// What no way of keeping `budget` bytes of weights can be below, where all is read at the highest
+// of the measured speeds.
+Figures least_reads(const Outlook& outlook, double disk) {
+  const ReadSpeeds& speeds = outlook.speeds;
+  const double bytes = least_bytes_per_token(outlook.demand.fault_replay, outlook.budget);
+  const double fastest =
+      std::max({disk, speeds.pages, speeds.experts, speeds.faults.bytes_per_second});
+  return {bytes, token_rate({.blocks = bytes}, outlook.demand.unread_seconds, {.blocks = fastest})};
 }
 
 // All tokens of a pass share its reads, and compute much longer than one token: reading ahead saves
@@ -215,24 +211,12 @@ std::optional<PromptOutlook> prompt_outlook(const Outlook& outlook, double disk)
                        .least_seconds = std::max(compute, static_cast<double>(least) / disk)};
 }
 
-// A model of the kernel's cache may be wrong, the bound is not. Pinning alone takes memory from
-// what page faults read, and was often slower than plain: only a measurement may say that it helps.
-void limit_prediction(const Outlook& outlook, WayResult& result) {
-  result.predicted.bytes = std::max(result.predicted.bytes, outlook.least.bytes);
-  double most = outlook.least.rate > 0 ? outlook.least.rate : result.predicted.rate;
-  if (result.way.pin && !result.way.prefetch)
-    most = std::min(most, outlook.ways.front().predicted.rate);
-  result.predicted.rate = std::min(result.predicted.rate, most);
-  result.low = std::min(result.low, result.predicted.rate);
-  if (result.way.pin && !result.way.prefetch)
-    result.high = std::min(result.high, outlook.ways.front().high);
-}
-
 void predict_ways(Outlook& outlook) {
   const double disk = speed_of(outlook.disk, &ReadSpeed::mean);
-  outlook.least = least_reads(outlook.demand, outlook.budget, disk);
+  outlook.least = least_reads(outlook, disk);
   outlook.prompt = prompt_outlook(outlook, disk);
   const MemoryPlan plan = plan_memory(plan_input(outlook, kWays.back(), disk));
+  outlook.fits = plan.kind == MemoryPlan::Kind::Fits;
   if (outlook.demand.expert_bytes > 0) {
     outlook.expert_hits = expert_hit_rate(outlook.demand, plan.expert_cache);
     outlook.uniform_hits = uniform_hit_rate(outlook.demand, plan.expert_cache);
@@ -243,7 +227,6 @@ void predict_ways(Outlook& outlook) {
     result.predicted = at(disk);
     result.low = at(speed_of(outlook.disk, &ReadSpeed::low)).rate;
     result.high = at(speed_of(outlook.disk, &ReadSpeed::high)).rate;
-    limit_prediction(outlook, result);
   }
 }
 
@@ -289,10 +272,11 @@ std::expected<void, std::string> measure_ways(const MemoryCommand& options, cons
     if (trial->budget && *trial->budget > 0) planned = trial->budget;
     // The least times of the least disturbed run.
     if (demand.compute_seconds > 0) {
-      outlook.demand.compute_seconds =
-          std::min(outlook.demand.compute_seconds, demand.compute_seconds);
-      outlook.demand.unread_seconds =
-          std::min(outlook.demand.unread_seconds, demand.unread_seconds);
+      const auto take_less = [](double& seconds, double other) {
+        seconds = seconds > 0 ? std::min(seconds, other) : other;
+      };
+      take_less(outlook.demand.compute_seconds, demand.compute_seconds);
+      take_less(outlook.demand.unread_seconds, demand.unread_seconds);
     }
   }
   // The plans had what the limit really left.
@@ -335,7 +319,7 @@ int run(const MemoryCommand& options) {
   if (setup.model.empty()) setup.model = info->model_files.front().path;
   outlook.model = setup.model;
   auto demand = progress.query_valid_prefix(*reader, [&](const SessionReader& readable) {
-    return token_demand(readable, 0, progress.start("reading"));
+    return token_demand(readable, 0, is_disturbed, progress.start("reading"));
   });
   if (!demand) return progress.failed(demand.error());
   outlook.demand = *std::move(demand);

@@ -97,8 +97,7 @@ const WayResult& best_way(const Outlook& outlook) {
 std::string advice(const Outlook& outlook) {
   const WayResult& best = best_way(outlook);
   const WayResult& plain = outlook.ways.front();
-  if (outlook.least.bytes == 0)
-    return "All weights fit into the budget: a memory budget changes nothing.";
+  if (outlook.fits) return "All weights fit into the budget: a memory budget changes nothing.";
   if (judged_rate(plain) <= 0) return "";
   if (judged_rate(best) < 1.02 * judged_rate(plain))
     return "No way is faster than plain: do not set a budget.";
@@ -195,13 +194,19 @@ void print_outlook(const Outlook& outlook) {
     if (demand.faults > 0)
       now += std::format(", {:.0f} page faults of {} each", demand.faults,
                          bytes_text(demand.bytes / demand.faults));
-    if (demand.bytes == 0 && outlook.least.bytes > 0)
+    if (demand.bytes == 0 && !outlook.fits)
       now +=
           "; the weights were in memory when it was recorded, so it does not show the disk's part";
   }
   line("recorded", demand.steps > 0 ? now : "no generated tokens");
   line("machine", outlook.machine);
   const auto time = [](double seconds) { return format_duration(seconds * 1e9); };
+  if (demand.steps > 0 && demand.compute_seconds == 0 && demand.disturbed_steps > 0) {
+    line("waits",
+         "unknown: each generated step was the first, learned, or disturbed by other programs or a "
+         "CPU limit, so its time is not that of computing. The predictions are of the disk alone: "
+         "record more tokens on an idle machine");
+  }
   if (demand.steps > 0 && demand.compute_seconds > 0) {
     line("waits", std::format("a token takes {}: its ops compute for {}, so it waits for {}",
                               time(demand.seconds), time(demand.compute_seconds),
@@ -267,7 +272,8 @@ Json json_of(const Outlook& outlook) {
           {"expert_bytes_per_second", known(speeds.experts)},
           {"fault_bytes", known(speeds.faults.bytes)},
           {"fault_bytes_per_second", known(speeds.faults.bytes_per_second)},
-          {"compute_seconds", demand.compute_seconds},
+          {"compute_seconds", known(demand.compute_seconds)},
+          {"disturbed_steps", demand.disturbed_steps},
           {"recorded",
            {{"evaluated_per_second", demand.seconds > 0 ? Json(1 / demand.seconds) : Json()},
             {"bytes_per_token", demand.disk_recorded ? Json(demand.bytes) : Json()},

@@ -49,7 +49,8 @@ struct Outlook {
   std::string machine;  // what disturbed the recording, but for the disk; empty: nothing
   std::optional<ReadSpeed> disk;
   ReadSpeeds speeds;
-  Figures least;
+  Figures least;      // least_bytes_per_token()
+  bool fits = false;  // all weights into the budget
   std::optional<PromptOutlook> prompt;
   double expert_hits = 0, uniform_hits = 0;  // of the cache of pin+prefetch; shares
   std::vector<WayResult> ways;

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "analysis/common/verdict.h"
 #include "cli/terminal/interrupt_guard.h"
 #include "tracer/format/file/session_reader.h"
 #include "tracer/memory/model_pages.h"
@@ -110,6 +111,11 @@ std::string last_line(const fs::path& file) {
 
 }  // namespace
 
+bool is_disturbed(const Step& step) {
+  const auto verdict = verdict_of(step.conditions, step.threads);
+  return verdict == Verdict::Contended || verdict == Verdict::Throttled;
+}
+
 std::expected<Trial, std::string> try_way(const TrialSetup& setup, const MemoryWay& way,
                                           std::optional<std::uint64_t> budget,
                                           const MemoryGroup* group) {
@@ -136,7 +142,7 @@ std::expected<Trial, std::string> try_way(const TrialSetup& setup, const MemoryW
   }
   const auto reader = SessionReader::open(trial.session);
   if (!reader) return std::unexpected(reader.error().message);
-  auto demand = token_demand(*reader, kWarmup, [] { return !was_interrupted(); });
+  auto demand = token_demand(*reader, kWarmup, is_disturbed, [] { return !was_interrupted(); });
   if (!demand) return std::unexpected(demand.error().message);
   trial.demand = *std::move(demand);
   if (const auto info = reader->info()) trial.budget = info->fact_number("memory.budget");

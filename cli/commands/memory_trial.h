@@ -35,6 +35,10 @@ struct Trial {
   std::uint64_t anonymous = 0;          // most memory of the process that is no file
 };
 
+// Whether something else than the disk made the step longer: other programs, a CPU limit, heat. Its
+// times are not those of computing. False if that was not recorded.
+bool is_disturbed(const Step& step);
+
 // The pages of the model are dropped before. `budget`: for the plan of the way; nullopt: what the
 // limit leaves. `group`: null: the limit of this process applies. The error is a message.
 std::expected<Trial, std::string> try_way(const TrialSetup& setup, const MemoryWay& way,

@@ -47,10 +47,12 @@ void record_dense(const test::TempFolder& folder, const std::string& options) {
       run_tt(folder, "model small --layers 4 --embd 1024 --heads 8 --ff 4096 --force -o m.gguf")
           .code,
       0);
-  ASSERT_EQ(
-      run_tt(folder, "record -m m.gguf --tokens 1,2,3 -n 6 --ignore-eos -o s.ttrace " + options)
-          .code,
-      0);
+  ASSERT_EQ(run_tt(folder,
+                   "record -m m.gguf --tokens 1,2,3,4,5,6,7,8 --ubatch-size 4 -n 6 --ignore-eos "
+                   "-o s.ttrace " +
+                       options)
+                .code,
+            0);
 }
 
 TEST(MemoryCommand, PredictsEveryWayForASession) {
@@ -75,7 +77,8 @@ TEST(MemoryCommand, PredictsEveryWayForASession) {
   EXPECT_GT(rate("pin+prefetch"), rate("plain"));
   EXPECT_LE(way_named(outlook, "plain")["predicted"]["low"], rate("plain"));
   EXPECT_GE(way_named(outlook, "plain")["predicted"]["high"], rate("plain"));
-  EXPECT_GT(outlook["compute_seconds"], 0);
+  // Unknown on a machine that is busy in every step.
+  EXPECT_EQ(outlook["compute_seconds"].is_null(), outlook["disturbed_steps"] == 5);
   if (is_on_disk(folder)) {
     EXPECT_GE(outlook["fault_bytes"], 4096);
     EXPECT_LE(outlook["fault_bytes"], 48 * kMebi);
@@ -84,21 +87,27 @@ TEST(MemoryCommand, PredictsEveryWayForASession) {
     EXPECT_TRUE(outlook["fault_bytes"].is_null());
   }
   EXPECT_GT(outlook["recorded"]["evaluated_per_second"], 0);
-  EXPECT_EQ(outlook["advice"], "Use --memory-budget 20MiB.");
-  // A prompt: compute time hides what must be read, but no more than plain waits.
+  EXPECT_TRUE(outlook["advice"].get<std::string>().starts_with("Use --memory-budget 20MiB"))
+      << outlook["advice"];
+  // A prompt: compute time hides what must be read, but no more than plain waits. Its second pass:
+  // the first one is learned. Unknown on a machine that is busy meanwhile.
   const json& prompt = outlook["prompt"];
-  const double disk = outlook["disk_bytes_per_second"];
-  EXPECT_EQ(prompt["tokens"], 3);
-  const double compute = prompt["compute_seconds"];
-  const json& faults = outlook["fault_bytes_per_second"];
-  const double faulted = faults.is_null() ? disk : faults.get<double>();
-  EXPECT_NEAR(prompt["plain_seconds"], compute + weights / faulted, 1e-6);
-  EXPECT_NEAR(prompt["least_seconds"], std::max(compute, least / disk), 1e-6);
-  EXPECT_GT(prompt["times_plain_at_most"], 1);
+  if (!prompt.is_null()) {
+    const double disk = outlook["disk_bytes_per_second"];
+    EXPECT_EQ(prompt["tokens"], 4);
+    const double compute = prompt["compute_seconds"];
+    const json& faults = outlook["fault_bytes_per_second"];
+    const double faulted = faults.is_null() ? disk : faults.get<double>();
+    EXPECT_NEAR(prompt["plain_seconds"], compute + weights / faulted, 1e-6);
+    EXPECT_NEAR(prompt["least_seconds"], std::max(compute, least / disk), 1e-6);
+    EXPECT_GT(prompt["times_plain_at_most"], 1);
+  }
 
   const json fits = outlook_of(folder, "s.ttrace --budget 1GiB");
   EXPECT_EQ(fits["least"]["bytes_per_token"], 0);
-  EXPECT_EQ(fits["prompt"]["times_plain_at_most"], 1);
+  if (!fits["prompt"].is_null()) {
+    EXPECT_EQ(fits["prompt"]["times_plain_at_most"], 1);
+  }
   EXPECT_EQ(fits["advice"], "All weights fit into the budget: a memory budget changes nothing.");
   // The file was just written, so its pages are in memory.
   const char* in_memory = "the weights were in memory when it was recorded";
@@ -108,8 +117,8 @@ TEST(MemoryCommand, PredictsEveryWayForASession) {
   EXPECT_FALSE(large.out.contains(in_memory)) << large.out;
   const Result text = run_tt(folder, "memory s.ttrace");
   EXPECT_EQ(text.code, 0) << text.err;
-  for (const char* word : {"weights", "limit", "disk", "recorded", "waits", "least", "prompt",
-                           "plain", "pin+prefetch", "when it was recorded"})
+  for (const char* word : {"weights", "limit", "disk", "recorded", "waits", "least", "plain",
+                           "pin+prefetch", "when it was recorded"})
     EXPECT_TRUE(text.out.contains(word)) << text.out;
   const json facts = json::parse(run_tt(folder, "show s.ttrace --json").out)["facts"];
   std::uint64_t beside = 0;
@@ -133,7 +142,6 @@ TEST(MemoryCommand, ABudgetIsReported) {
   // What the plan had, not what would be free now.
   const Result memory = run_tt(folder, "memory s.ttrace");
   EXPECT_TRUE(memory.out.contains("for weights, as the plan of the session had")) << memory.out;
-  EXPECT_TRUE(memory.out.contains("\nThe session had this plan.")) << memory.out;
   EXPECT_LE(outlook_of(folder, "s.ttrace")["budget"], 24 * kMebi);
   const Result report = run_tt(folder, "report s.ttrace --format md");
   EXPECT_TRUE(report.out.contains("Memory budget active: ")) << report.out;
@@ -181,19 +189,20 @@ TEST(MemoryCommand, ReplaysTheExpertsOfASession) {
 }
 
 // No way reads less than the bound or is faster, and the advice is the best row, at every budget.
+// Both count the same tokens, and every way has the same memory.
 TEST(MemoryCommand, NoRowIsBelowTheBoundAndTheAdviceIsTheBestRow) {
   for (const char* shape : {"small", "moe", "qwen3-moe-like", "gpt-oss-like"}) {
     SCOPED_TRACE(shape);
     const test::TempFolder folder;
     ASSERT_EQ(run_tt(folder, std::format("model {} -o m.gguf", shape)).code, 0);
     ASSERT_EQ(run_tt(folder,
-                     "record -m m.gguf --tokens 1,2,3 -n 16 --ignore-eos --temp 1 --seed 1 -q "
+                     "record -m m.gguf --tokens 1,2,3 -n 40 --ignore-eos --temp 1 --seed 1 -q -t 1 "
                      "--no-repack -o s.ttrace")
                   .code,
               0);
     const double size = static_cast<double>(std::filesystem::file_size(folder / "m.gguf"));
     double last_least = std::numeric_limits<double>::max();
-    for (const double part : {0.1, 0.5, 0.75, 0.95, 1.5}) {
+    for (const double part : {0.1, 0.5, 0.9, 1.5}) {
       SCOPED_TRACE(part);
       const json outlook = outlook_of(
           folder, std::format("s.ttrace --budget {}KiB", static_cast<int>(part * size / 1024)));
@@ -201,23 +210,44 @@ TEST(MemoryCommand, NoRowIsBelowTheBoundAndTheAdviceIsTheBestRow) {
       const double bytes = least["bytes_per_token"];
       EXPECT_LE(bytes, last_least);
       last_least = bytes;
-      double best = 0, plain = 0;
+      // What is used per token and not kept, however well it is chosen.
+      const double used =
+          outlook["weights_bytes"].get<double>() + outlook["expert_bytes_per_token"].get<double>();
+      EXPECT_GE(bytes + 1, used - part * size);
+      EXPECT_LE(bytes, used);
+      json plain;
       for (const json& way : outlook["ways"]) {
         const json& predicted = way["predicted"];
-        EXPECT_GE(predicted["bytes_per_token"].get<double>(), bytes) << way;
+        if (predicted.is_null()) continue;
+        EXPECT_GE(predicted["bytes_per_token"].get<double>(), bytes * (1 - 1e-9)) << way;
         EXPECT_LE(predicted["tokens_per_second"].get<double>(),
-                  least["tokens_per_second"].get<double>())
+                  least["tokens_per_second"].get<double>() * (1 + 1e-9))
             << way;
-        best = std::max(best, predicted["tokens_per_second"].get<double>());
         if (way["way"] == "plain") plain = predicted["tokens_per_second"];
       }
       const std::string advice = outlook["advice"];
-      if (bytes == 0) {
+      const bool fits =
+          outlook["weights_bytes"].get<double>() + outlook["expert_bytes"].get<double>() <
+          part * size - 65536;
+      if (fits) {
         EXPECT_TRUE(advice.starts_with("All weights fit")) << advice;
-      } else {
-        EXPECT_EQ(advice.starts_with("Use --memory-budget"), best >= 1.02 * plain)
-            << advice << " " << outlook["ways"];
+        continue;
       }
+      if (advice.starts_with("All weights fit")) continue;  // the last page decides
+      double most = 0;
+      for (const json& way : outlook["ways"])
+        if (!way["predicted"].is_null())
+          most = std::max(most, way["predicted"]["tokens_per_second"].get<double>());
+      if (most < 1.02 * plain.get<double>()) {
+        EXPECT_EQ(advice, "No way is faster than plain: do not set a budget.");
+        continue;
+      }
+      const bool pins = !advice.contains("--no-pin"), reads = !advice.contains("--no-prefetch");
+      const std::string advised = pins && reads ? "pin+prefetch" : pins ? "pin" : "prefetch";
+      EXPECT_TRUE(advice.starts_with("Use --memory-budget")) << advice;
+      EXPECT_GE(way_named(outlook, advised)["predicted"]["tokens_per_second"].get<double>(),
+                0.98 * most)
+          << advice << " " << outlook["ways"];
     }
   }
 }

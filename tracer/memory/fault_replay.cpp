@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMinPiece = 64U << 10;
 constexpr std::uint64_t kMaxPieces = 64U << 10;  // of all files
-// Tokens of the replay; the first half only fills the cache.
+// Tokens of a replay without a recorded routing.
 constexpr std::size_t kDenseTokens = 8, kRoutedTokens = 32;
 
 // Pieces of the files are its pages, numbered through all files.
@@ -87,8 +87,8 @@ class PageCache {
 }  // namespace
 
 FaultReplay::FaultReplay(const WeightOrder& order, const Routing& routing)
-    : routing_(routing.begin(), routing.begin() + static_cast<std::ptrdiff_t>(
-                                                      std::min(kRoutedTokens, routing.size()))),
+    : routing_(routing.end() - static_cast<std::ptrdiff_t>(std::min(kMaxTokens, routing.size())),
+               routing.end()),
       tokens_(order.experts.empty() ? kDenseTokens
               : routing_.empty()    ? kRoutedTokens
                                     : routing_.size()) {
@@ -118,9 +118,8 @@ FaultReplay::FaultReplay(const WeightOrder& order, const Routing& routing)
   }
 }
 
-// Calls f(FileRange) for what a token reads, in order.
-template <class F>
-void FaultReplay::each_range(std::size_t token, F f) const {
+void FaultReplay::each_range(std::size_t token,
+                             const std::function<void(const FileRange&)>& f) const {
   std::minstd_rand random(static_cast<std::minstd_rand::result_type>(token + 1));
   for (const Read& read : reads_) {
     if (!read.routed) {
@@ -175,9 +174,8 @@ double FaultReplay::bytes_per_token(std::uint64_t around, std::uint64_t room,
     }
     cache.shrink();
   };
-  const std::size_t counted_from = tokens_ / 2;
   for (std::size_t token = 0; token < tokens_; ++token) {
-    if (token == counted_from) read = 0;
+    if (token == first_counted()) read = 0;
     each_range(token, [&](const FileRange& range) {
       if (range.empty()) return;
       const std::uint32_t first = first_of_file[range.file];
@@ -189,7 +187,7 @@ double FaultReplay::bytes_per_token(std::uint64_t around, std::uint64_t room,
       }
     });
   }
-  const std::size_t counted = tokens_ - counted_from;
+  const std::size_t counted = tokens_ - first_counted();
   return counted == 0 ? 0 : static_cast<double>(read * piece) / static_cast<double>(counted);
 }
 

@@ -10,7 +10,9 @@
 // token.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -23,13 +25,22 @@ class FaultReplay {
   // [token][list][...]: the experts that a token uses, by ExpertUse::list in the order of first
   // use.
   using Routing = std::vector<std::vector<std::vector<std::uint32_t>>>;
-  // Without routing each expert is equally likely.
+  // Tokens of a routing that are replayed at most. The first half of the tokens only fills the
+  // cache.
+  static constexpr std::size_t kMaxTokens = 256;
+  // The last kMaxTokens of the routing. Without routing each expert is equally likely.
   explicit FaultReplay(const WeightOrder& order = {}, const Routing& routing = {});
 
   // Bytes per token. `around`: bytes that a fault reads; 0: only what is missing. `room`: bytes of
   // memory for all weights. `kept` are always in memory.
   double bytes_per_token(std::uint64_t around, std::uint64_t room,
                          std::span<const FileRange> kept = {}) const;
+
+  std::size_t tokens() const { return tokens_; }
+  std::size_t first_counted() const { return tokens_ / 2; }
+  // Calls f for what a token reads, in the order of its ops. The range of an expert is that of its
+  // slice.
+  void each_range(std::size_t token, const std::function<void(const FileRange&)>& f) const;
 
  private:
   struct Read {
@@ -39,9 +50,6 @@ class FaultReplay {
     std::uint64_t slice = 0, stride = 0;
     std::uint32_t experts = 0, per_token = 0;
   };
-  template <class F>
-  void each_range(std::size_t token, F f) const;
-
   std::vector<Read> reads_;  // of a token, by op
   std::vector<std::uint64_t> file_ends_;
   Routing routing_;  // of the tokens that are replayed

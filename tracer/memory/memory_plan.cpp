@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "tracer/memory/mebibytes.h"
-#include "tracer/memory/memory_limit.h"
 
 namespace tt {
 
@@ -249,9 +248,7 @@ TokenReads fault_reads(const PlanInput& input, const MemoryPlan& plan, bool with
       if (range.pinned && with_pinned)
         kept.push_back(
             {.file = range.pages.file, .offset = range.pages.offset, .length = range.pages.length});
-    // Beside what is pinned there is little room, so the reserve counts.
-    const std::uint64_t room = input.budget + (with_pinned ? reserve_of(input.budget) : 0);
-    return {.faults = input.faulted(room, kept), .faults_used = used};
+    return {.faults = input.faulted(input.budget, kept), .faults_used = used};
   }
   // The kernel's cache serves experts about as well as uniform routing allows. It has none of
   // what is read again after more than the budget.

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "tracer/format/access/access.h"
@@ -25,6 +26,7 @@ bool generates(const Step& step) {
          step.graph.v != 0;
 }
 
+// Of a step that nothing disturbed.
 void add_prompt(const Step& step, TokenDemand::Prompt& prompt) {
   if (step.phase != Phase::Prompt || step.dropped || step.aborted || step.n_tokens < prompt.tokens)
     return;
@@ -75,8 +77,9 @@ std::vector<std::uint32_t> experts_of(const Step& step, const RoutedLayer& layer
 
 }  // namespace
 
-std::expected<TokenDemand, TraceError> token_demand(const SessionReader& reader, std::uint32_t skip,
-                                                    const std::function<bool()>& keep_going) {
+std::expected<TokenDemand, TraceError> token_demand(
+    const SessionReader& reader, std::uint32_t skip,
+    const std::function<bool(const Step&)>& is_disturbed, const std::function<bool()>& keep_going) {
   const auto going = [&] { return !keep_going || keep_going(); };
   const auto steps = reader.step_count();
   if (!steps) return std::unexpected(steps.error());
@@ -111,36 +114,42 @@ std::expected<TokenDemand, TraceError> token_demand(const SessionReader& reader,
   for (const RoutedLayer& layer : layers) demand.layers.push_back(layer.layer);
   std::vector<std::int64_t> op_ns;
   std::vector<double> seconds, unread_seconds, bytes, faults;
-  std::uint64_t routed_bytes = 0;
   std::uint32_t generated = 0;
   const auto read = reader.for_each_step(StepId{0}, *steps, [&](const Step& step) {
-    add_prompt(step, demand.prompt);
+    const bool learned = step.timing == Timing::Learned;
+    if (!learned && !is_disturbed(step)) add_prompt(step, demand.prompt);
     if (!generates(step)) return going();
-    const bool measured = generated++ >= skip && step.timing != Timing::Learned;
+    const bool undisturbed = !learned && generated > 0 && !is_disturbed(step);
+    demand.disturbed_steps += undisturbed ? 0 : 1;
+    const bool measured = generated++ >= skip && !learned;
     if (measured) {
       seconds.push_back(static_cast<double>((step.end - step.begin).v) * 1e-9);
       if (step.conditions.disk_read_bytes && step.conditions.major_faults) {
         bytes.push_back(static_cast<double>(*step.conditions.disk_read_bytes));
         faults.push_back(static_cast<double>(*step.conditions.major_faults));
-        if (bytes.back() == 0) unread_seconds.push_back(seconds.back());
+        if (bytes.back() == 0 && undisturbed) unread_seconds.push_back(seconds.back());
       }
     }
     if (step.graph != id) return going();
-    if (step.timing != Timing::Learned && step.op_ends.size() == graph.ops.size()) {
+    if (undisturbed && step.op_ends.size() == graph.ops.size()) {
       if (op_ns.empty()) op_ns.assign(graph.ops.size(), INT64_MAX);
       for (std::uint32_t op = 0; op < op_ns.size(); ++op)
         op_ns[op] = std::min(op_ns[op], step.op_duration(OpId{op})->v);
     }
+    if (demand.routed.size() == FaultReplay::kMaxTokens) demand.routed.erase(demand.routed.begin());
     std::vector<std::vector<std::uint32_t>>& of_step = demand.routed.emplace_back();
-    for (const RoutedLayer& layer : layers) {
-      of_step.push_back(experts_of(step, layer));
-      routed_bytes += of_step.back().size() * layer.layer.bytes;
-    }
+    for (const RoutedLayer& layer : layers) of_step.push_back(experts_of(step, layer));
     return going();
   });
   if (!read) return std::unexpected(read.error());
   if (!going()) return cancelled();
-  if (!demand.routed.empty()) demand.expert_bytes_per_token = routed_bytes / demand.routed.size();
+  const std::size_t first_counted = demand.routed.size() / 2;
+  std::uint64_t routed_bytes = 0;
+  for (std::size_t at = first_counted; at < demand.routed.size(); ++at)
+    for (std::size_t layer = 0; layer < layers.size(); ++layer)
+      routed_bytes += demand.routed[at][layer].size() * demand.layers[layer].bytes;
+  if (!demand.routed.empty())
+    demand.expert_bytes_per_token = routed_bytes / (demand.routed.size() - first_counted);
   demand.fault_replay = FaultReplay(order, demand.routed);
   demand.compute_seconds =
       static_cast<double>(compute_time(op_ns, weight_bytes_of_ops(order, graph.ops.size()))) * 1e-9;
@@ -154,22 +163,62 @@ std::expected<TokenDemand, TraceError> token_demand(const SessionReader& reader,
   return demand;
 }
 
+double least_bytes_per_token(const FaultReplay& tokens, std::uint64_t room) {
+  // A read of a range whose bytes are kept from the one before saves them. Which intervals between
+  // two reads to keep is decided in the order of their ends, each as far as there is room in all of
+  // it: optimal for bytes, of which each may be kept alone. What was read before the counted tokens
+  // may be in the cache, so each range has an interval that begins before all of them.
+  struct Range {
+    FileRange bytes;
+    std::size_t last = 0;  // when it was read; 0: before the counted tokens
+  };
+  std::vector<Range> ranges;
+  std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::size_t> number_of;
+  std::vector<std::size_t> reads;
+  for (std::size_t token = tokens.first_counted(); token < tokens.tokens(); ++token)
+    tokens.each_range(token, [&](const FileRange& range) {
+      const auto [at, is_new] =
+          number_of.try_emplace({range.file, range.offset, range.length}, ranges.size());
+      if (is_new) ranges.push_back({.bytes = range});
+      reads.push_back(at->second);
+    });
+  // Free bytes between the read before and read i, as groups: a group of bytes is free since a
+  // read. Bytes that became free last are taken first: the others are left to longer intervals.
+  std::map<std::size_t, std::uint64_t> free_since = {{0, room}};
+  std::uint64_t missed = 0;
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    Range& range = ranges[reads[i]];
+    std::uint64_t left = range.bytes.length;
+    for (auto at = free_since.upper_bound(range.last); left > 0 && at != free_since.begin();) {
+      --at;
+      const std::uint64_t taken = std::min(left, at->second);
+      left -= taken;
+      at->second -= taken;
+      if (at->second == 0) at = free_since.erase(at);
+    }
+    missed += left;
+    range.last = i + 1;
+    if (range.bytes.length > left) free_since[range.last] += range.bytes.length - left;
+  }
+  const std::size_t counted = tokens.tokens() - tokens.first_counted();
+  return counted == 0 ? 0 : static_cast<double>(missed) / static_cast<double>(counted);
+}
+
 double expert_hit_rate(const TokenDemand& demand, std::uint64_t room) {
   ExpertCache cache(demand.layers, room);
-  std::uint64_t hits_before = 0, uses_before = 0;
+  std::uint64_t used = 0, missed = 0;  // bytes
   for (std::size_t step = 0; step < demand.routed.size(); ++step) {
-    if (step == demand.routed.size() / 2) {
-      hits_before = cache.hits();
-      uses_before = cache.hits() + cache.misses();
-    }
+    const bool counted = step >= demand.routed.size() / 2;
     for (std::size_t layer = 0; layer < demand.layers.size(); ++layer) {
-      cache.use(layer, demand.routed[step][layer]);
+      const std::uint64_t bytes = demand.layers[layer].bytes;
+      const std::size_t read = cache.use(layer, demand.routed[step][layer]).size();
       cache.trim(layer);
+      if (!counted) continue;
+      used += demand.routed[step][layer].size() * bytes;
+      missed += read * bytes;
     }
   }
-  const std::uint64_t uses = cache.hits() + cache.misses() - uses_before;
-  return uses == 0 ? 0
-                   : static_cast<double>(cache.hits() - hits_before) / static_cast<double>(uses);
+  return used == 0 ? 0 : 1 - static_cast<double>(missed) / static_cast<double>(used);
 }
 
 double uniform_hit_rate(const TokenDemand& demand, std::uint64_t room) {

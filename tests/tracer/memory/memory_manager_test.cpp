@@ -25,7 +25,7 @@ namespace tt::test {
 namespace {
 
 namespace fs = std::filesystem;
-using Phase = MemoryState::Phase;
+using MemoryPhase = MemoryState::Phase;
 
 constexpr std::uint64_t kMega = 1U << 20;
 
@@ -144,14 +144,14 @@ TEST_P(EveryStrategy, GivesTheSameOutput) {
   for (const auto& [pin, prefetch] : {std::pair(true, true), {true, false}, {false, true}}) {
     SCOPED_TRACE(pin ? prefetch ? "both" : "pin" : "prefetch");
     model.engine().set_memory(budget_of(8 * kMega, pin, prefetch));
-    state_when(model.engine(), [](const MemoryState& s) { return s.phase == Phase::Active; });
+    state_when(model.engine(), [](const MemoryState& s) { return s.phase == MemoryPhase::Active; });
     for (std::size_t i = 0; i < requests.size(); ++i)
       EXPECT_EQ(ids_of(model.run(requests[i])), expected[i]) << i;
     const MemoryState state = model.engine().memory_state();
-    EXPECT_EQ(state.phase, Phase::Active) << state.message;
+    EXPECT_EQ(state.phase, MemoryPhase::Active) << state.message;
     EXPECT_GT(state.bytes_read, 0U);
     model.engine().set_memory({});
-    state_when(model.engine(), [](const MemoryState& s) { return s.phase == Phase::Off; });
+    state_when(model.engine(), [](const MemoryState& s) { return s.phase == MemoryPhase::Off; });
   }
 }
 INSTANTIATE_TEST_SUITE_P(MemoryManager, EveryStrategy, ::testing::ValuesIn(shapes()),
@@ -161,11 +161,11 @@ TEST(MemoryManager, StaysWithinItsBudget) {
   DiskModels models;
   const fs::path file = models.write(dense_spec(), "dense");
   TracedModel model(file, TracedModel::small_context(), with_memory(budget_of(20 * kMega)));
-  EXPECT_EQ(model.engine().memory_state().phase, Phase::Learning);
+  EXPECT_EQ(model.engine().memory_state().phase, MemoryPhase::Learning);
   const std::uint64_t locked_before = locked_bytes();
   ids_of(model.run(greedy_tokens(3, 8)));
   const MemoryState state = state_when(model.engine(), [](const MemoryState& s) {
-    return s.phase == Phase::Active && s.locked == s.pinned && s.tokens_per_second > 0;
+    return s.phase == MemoryPhase::Active && s.locked == s.pinned && s.tokens_per_second > 0;
   });
   EXPECT_GT(state.pinned, 10 * kMega);
   EXPECT_LE(state.pinned + state.window, 20 * kMega);
@@ -180,7 +180,7 @@ TEST(MemoryManager, StaysWithinItsBudget) {
       << resident_pages(file);
 
   model.engine().set_memory({});
-  state_when(model.engine(), [](const MemoryState& s) { return s.phase == Phase::Off; });
+  state_when(model.engine(), [](const MemoryState& s) { return s.phase == MemoryPhase::Off; });
   EXPECT_EQ(locked_bytes(), locked_before);
 }
 
@@ -200,8 +200,8 @@ TEST(MemoryManager, PredictionFollowsTheRouting) {
       ids_of(model.run(greedy_tokens(3, 60)));
       tokens += 60;
       state = model.engine().memory_state();
-    } while (!HasFailure() &&
-             (state.phase != Phase::Active || state.expert_hits + state.expert_misses < choices));
+    } while (!HasFailure() && (state.phase != MemoryPhase::Active ||
+                               state.expert_hits + state.expert_misses < choices));
     return state;
   };
   MemoryState before, after = run_until_choices(600);
@@ -225,7 +225,7 @@ TEST(MemoryManager, LargeBudgetDoesNothing) {
                     with_memory(budget_of(MemoryOptions::kAuto)));
   ids_of(model.run(greedy_tokens(3, 3)));
   const MemoryState state =
-      state_when(model.engine(), [](const MemoryState& s) { return s.phase == Phase::Fits; });
+      state_when(model.engine(), [](const MemoryState& s) { return s.phase == MemoryPhase::Fits; });
   EXPECT_NE(state.message.find("nothing to do"), std::string::npos) << state.message;
   EXPECT_EQ(state.locked, 0U);
   EXPECT_EQ(state.bytes_read, 0U);
@@ -236,18 +236,18 @@ TEST(MemoryManager, BudgetSwitchesRepackingOff) {
   options.memory = budget_of(MemoryOptions::kAuto);
   TracedModel model(generated_model({.shape = "small"}), TracedModel::small_context(), options);
   ids_of(model.run(greedy_tokens(3, 3)));
-  EXPECT_NE(model.engine().memory_state().phase, Phase::Unavailable);
+  EXPECT_NE(model.engine().memory_state().phase, MemoryPhase::Unavailable);
 }
 
 TEST(MemoryManager, SaysWhyItCannotActOnRepackedOrCopiedWeights) {
   TracedModel repacked(generated_model({.shape = "small"}));
   repacked.engine().set_memory(budget_of(10 * kMega));
-  EXPECT_EQ(repacked.engine().memory_state().phase, Phase::Unavailable);
+  EXPECT_EQ(repacked.engine().memory_state().phase, MemoryPhase::Unavailable);
   EXPECT_NE(repacked.engine().memory_state().message.find("--no-repack"), std::string::npos);
   TracedModel copied(generated_model({.shape = "small"}), TracedModel::small_context(),
                      {.mmap = false, .repack = false});
   copied.engine().set_memory(budget_of(10 * kMega));
-  EXPECT_EQ(copied.engine().memory_state().phase, Phase::Unavailable);
+  EXPECT_EQ(copied.engine().memory_state().phase, MemoryPhase::Unavailable);
   EXPECT_NE(copied.engine().memory_state().message.find("--no-mmap"), std::string::npos);
 }
 
@@ -271,7 +271,7 @@ TEST(MemoryManager, KeepsWarmWhatItMayNotLock) {
     if (!(*engine)->generate(request, nullptr, captured).error.empty()) return 4;
     const bool warm = wait_until([&] {
       const MemoryState state = (*engine)->memory_state();
-      return state.phase == Phase::Active && state.locked < 2 * kMega &&
+      return state.phase == MemoryPhase::Active && state.locked < 2 * kMega &&
              state.resident >= state.pinned && state.message.contains("kept warm") &&
              state.message.contains("ulimit -l");
     });
@@ -296,8 +296,8 @@ TEST(MemoryManager, FollowsTheLimitOfItsGroup) {
   TracedModel limited(file, TracedModel::small_context(),
                       with_memory(budget_of(MemoryOptions::kAuto)));
   EXPECT_EQ(ids_of(limited.run(greedy_tokens(3, 6))), expected);
-  const MemoryState fits =
-      state_when(limited.engine(), [](const MemoryState& s) { return s.phase == Phase::Fits; });
+  const MemoryState fits = state_when(
+      limited.engine(), [](const MemoryState& s) { return s.phase == MemoryPhase::Fits; });
   EXPECT_TRUE(fits.limit_source.starts_with("cgroup")) << fits.limit_source;
   EXPECT_EQ(fits.limit, 200 * kMega);
 
@@ -305,7 +305,7 @@ TEST(MemoryManager, FollowsTheLimitOfItsGroup) {
   ASSERT_TRUE(group->set_limit(MemoryLimitReader().read().fixed + 36 * kMega));
   EXPECT_EQ(ids_of(limited.run(greedy_tokens(3, 6))), expected);
   const MemoryState less = state_when(limited.engine(), [](const MemoryState& s) {
-    return s.phase == Phase::Active || s.phase == Phase::Unavailable;
+    return s.phase == MemoryPhase::Active || s.phase == MemoryPhase::Unavailable;
   });
   EXPECT_NE(less.message.find("memory is needed elsewhere"), std::string::npos) << less.message;
   EXPECT_LT(less.budget, fits.budget);
@@ -328,7 +328,7 @@ TEST(MemoryManager, LimitTightensWhileARequestRuns) {
   // Pinned by the end of the first run.
   EXPECT_EQ(ids_of(model.run(greedy_tokens(3, 60))), expected);
   const MemoryState before = state_when(model.engine(), [](const MemoryState& s) {
-    return s.phase == Phase::Active && s.locked == s.pinned && s.pinned > 20 * kMega;
+    return s.phase == MemoryPhase::Active && s.locked == s.pinned && s.pinned > 20 * kMega;
   });
   const auto run = model.run(greedy_tokens(3, 60), [&](std::uint32_t generated) {
     if (generated != 5) return;
@@ -357,7 +357,7 @@ TEST(MemoryManager, SlowDiskOnlyTakesTime) {
   // Only root may; the speed of the disk is measured in any case (DiskSpeed).
   if (!slow) GTEST_SKIP() << problem;
   model.engine().set_memory(budget_of(30 * kMega));
-  state_when(model.engine(), [](const MemoryState& s) { return s.phase == Phase::Active; });
+  state_when(model.engine(), [](const MemoryState& s) { return s.phase == MemoryPhase::Active; });
   EXPECT_EQ(ids_of(model.run(greedy_tokens(3, 4))), expected);
   const MemoryState state =
       state_when(model.engine(), [](const MemoryState& s) { return s.disk_bytes_per_second > 0; });

@@ -21,7 +21,7 @@ namespace tt::test {
 namespace {
 
 namespace fs = std::filesystem;
-using Phase = MemoryState::Phase;
+using MemoryPhase = MemoryState::Phase;
 
 constexpr std::uint64_t kMebibyte = 1U << 20;
 
@@ -116,14 +116,15 @@ TEST(RecordedLimit, PlanFollowsMemoryHighAndStopsWhereTooLittleIsLeft) {
     return manager.state();
   };
   const MemoryState fits =
-      state_when([](const MemoryState& state) { return state.phase == Phase::Fits; });
+      state_when([](const MemoryState& state) { return state.phase == MemoryPhase::Fits; });
   EXPECT_EQ(fits.limit_source, "cgroup v2 /run.scope");
   // 64 MiB without 12 of reserve and what is charged for others.
   EXPECT_EQ(fits.budget, 42 * kMebibyte);
 
   group.set("memory.high", 40 * kMebibyte);
   const MemoryState acts = state_when([](const MemoryState& state) {
-    return state.phase == Phase::Active && state.reductions == 1 && state.resident > 8 * kMebibyte;
+    return state.phase == MemoryPhase::Active && state.reductions == 1 &&
+           state.resident > 8 * kMebibyte;
   });
   EXPECT_EQ(acts.budget, 18 * kMebibyte);
   EXPECT_EQ(acts.limit_source, "cgroup v2 /run.scope (memory.high)");
@@ -134,7 +135,7 @@ TEST(RecordedLimit, PlanFollowsMemoryHighAndStopsWhereTooLittleIsLeft) {
 
   group.set("memory.high", 12 * kMebibyte);
   const MemoryState none = state_when([](const MemoryState& state) {
-    return state.phase == Phase::Unavailable && state.locked == 0 && state.resident == 0;
+    return state.phase == MemoryPhase::Unavailable && state.locked == 0 && state.resident == 0;
   });
   EXPECT_TRUE(none.message.contains("too few for this model; at least 8 MiB are needed"))
       << none.message;
