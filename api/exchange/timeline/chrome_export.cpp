@@ -73,6 +73,10 @@ class ChromeTrace {
           quoted(name), category, at.pid, at.tid, microseconds(time.begin),
           microseconds(time.end - time.begin), args);
   }
+  void instant(TrackRef at, const OpSlice& op, const char* category, const std::string& args) {
+    event(R"("ph":"i","s":"t","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"args":{{{}}})",
+          quoted(op.name), category, at.pid, at.tid, microseconds(op.time.begin), args);
+  }
   // 's' starts a flow, 't' continues it, 'f' ends it, each at the slice that contains `ns`.
   void flow(char phase, std::uint64_t id, TrackRef at, const char* name, std::int64_t ns) {
     event(R"("ph":"{}","id":{},"name":"{}","cat":"flow","pid":{},"tid":{},"ts":{}{})", phase, id,
@@ -106,10 +110,11 @@ class ChromeTrace {
     counter("tokens", step.time.end, std::format(R"("tokens":{})", step.tokens));
   }
 
+  // The time of an op is on the track of its step. The other tracks only mark where it begins, so
+  // that durations can be added up.
   void add_ops(const StepSlice& step, TrackRef steps) {
     const std::uint64_t id = 2 * static_cast<std::uint64_t>(step.step->id.v) + 1;
     const OpSlice* before = nullptr;
-    TrackRef layer{}, from{};
     std::int64_t from_ns = 0;
     int passed = 0;
     for (const OpSlice& op : step.ops) {
@@ -119,26 +124,23 @@ class ChromeTrace {
           steps, op.name, "op", op.time,
           std::format(R"("tensor":{},"device":{},{},"bytes_per_second":{:.0f})", quoted(op.tensor),
                       quoted(op.device), bytes, per_second(op.read + op.written, op.time)));
-      layer = track_ref(TrackGroup::Layers, layer_track(op.layer));
-      slice(layer, op.name, "layer", op.time, bytes);
-      slice(track_ref(TrackGroup::OpKinds, to_valid_utf8(op.name)), op.name, "op kind", op.time,
-            bytes);
+      instant(track_ref(TrackGroup::Layers, layer_track(op.layer)), op, "layer", bytes);
+      instant(track_ref(TrackGroup::OpKinds, to_valid_utf8(op.name)), op, "op kind", bytes);
       for (std::size_t s = 0; s < kSources; ++s) {
         if (op.source_bytes[s] == 0) continue;
-        slice(track_ref(TrackGroup::Sources, to_text(static_cast<Source>(s))), op.name, "source",
-              op.time, std::format(R"("bytes":{})", op.source_bytes[s]));
+        instant(track_ref(TrackGroup::Sources, to_text(static_cast<Source>(s))), op, "source",
+                std::format(R"("bytes":{})", op.source_bytes[s]));
       }
       // Flow between layers: the path of the residual stream.
       if (before == nullptr || op.layer != before->layer) {
-        if (passed == 1) flow('s', id, from, "layers", from_ns);
-        if (passed > 1) flow('t', id, from, "layers", from_ns);
-        from = layer;
+        if (passed == 1) flow('s', id, steps, "layers", from_ns);
+        if (passed > 1) flow('t', id, steps, "layers", from_ns);
         from_ns = op.time.begin;
         ++passed;
       }
       before = &op;
     }
-    if (passed > 1) flow('f', id, from, "layers", from_ns);
+    if (passed > 1) flow('f', id, steps, "layers", from_ns);
   }
 
   SessionRows& rows_;

@@ -144,6 +144,20 @@ class PerfettoTrace {
     begin(track, time.begin, name, category, flow, annotate);
     end(track, time.end);
   }
+  template <class Annotate>
+  void instant(TrackGroup group, const std::string& name, const OpSlice& op, const char* category,
+               Annotate annotate) {
+    const std::uint64_t track = uuid(group, name);
+    packet([&](proto::TracePacket& packet) {
+      packet.set_timestamp(static_cast<std::uint64_t>(op.time.begin));
+      TrackEvent& event = *packet.mutable_track_event();
+      event.set_type(TrackEvent::TYPE_INSTANT);
+      event.set_track_uuid(track);
+      event.set_name_iid(name_id(packet, op.name));
+      event.add_categories(category);
+      annotate(packet);
+    });
+  }
   void counter(std::uint64_t track, std::int64_t ns, double value) {
     packet([&](proto::TracePacket& packet) {
       packet.set_timestamp(static_cast<std::uint64_t>(ns));
@@ -181,25 +195,27 @@ class PerfettoTrace {
     counter(kTokenCounter, step.time.end, static_cast<double>(step.tokens));
   }
 
-  // `flow`: id of the flow between layers; 0: the op stays in the layer of the previous one.
+  // The time of an op is on the track of its step. The other tracks only mark where it begins, so
+  // that durations can be added up. `flow`: id of the flow between layers; 0: the op stays in the
+  // layer of the previous one.
   void add(const OpSlice& op, std::uint64_t steps, std::uint64_t flow) {
     const auto bytes = [&](proto::TracePacket& packet) {
       annotation(packet, "bytes_read").set_uint_value(op.read.v);
       annotation(packet, "bytes_written").set_uint_value(op.written.v);
     };
-    slice(steps, op.time, op.name, "op", 0, [&](proto::TracePacket& packet) {
+    slice(steps, op.time, op.name, "op", flow, [&](proto::TracePacket& packet) {
       annotation(packet, "tensor").set_string_value(to_valid_utf8(op.tensor));
       annotation(packet, "device").set_string_value(to_valid_utf8(op.device));
       bytes(packet);
     });
-    slice(uuid(TrackGroup::Layers, layer_track(op.layer)), op.time, op.name, "layer", flow, bytes);
-    slice(uuid(TrackGroup::OpKinds, to_valid_utf8(op.name)), op.time, op.name, "op kind", 0, bytes);
+    instant(TrackGroup::Layers, layer_track(op.layer), op, "layer", bytes);
+    instant(TrackGroup::OpKinds, to_valid_utf8(op.name), op, "op kind", bytes);
     for (std::size_t s = 0; s < kSources; ++s) {
       if (op.source_bytes[s] == 0) continue;
-      slice(uuid(TrackGroup::Sources, to_text(static_cast<Source>(s))), op.time, op.name, "source",
-            0, [&](proto::TracePacket& packet) {
-              annotation(packet, "bytes").set_uint_value(op.source_bytes[s]);
-            });
+      instant(TrackGroup::Sources, to_text(static_cast<Source>(s)), op, "source",
+              [&](proto::TracePacket& packet) {
+                annotation(packet, "bytes").set_uint_value(op.source_bytes[s]);
+              });
     }
   }
 

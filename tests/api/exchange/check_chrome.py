@@ -1,6 +1,6 @@
 """Checks a Chrome trace against the Trace Event Format: each event has its fields, slices
 of a track nest and never overlap, flows begin before they end and are bound to slices.
-Prints counts as JSON; exits with a message on errors."""
+Prints counts, and the sum of the durations of each category in nanoseconds, as JSON; exits with a message on errors."""
 import json
 import sys
 from collections import defaultdict
@@ -8,6 +8,7 @@ from decimal import Decimal
 
 REQUIRED = {
     "X": ("name", "cat", "pid", "tid", "ts", "dur"),
+    "i": ("name", "cat", "s", "pid", "tid", "ts"),
     "C": ("name", "pid", "tid", "ts", "args"),
     "M": ("name", "pid", "tid", "args"),
     "s": ("id", "name", "cat", "pid", "tid", "ts"),
@@ -30,6 +31,7 @@ tracks = defaultdict(list)
 named = set()
 flows = defaultdict(list)
 counts = defaultdict(int)
+durations = defaultdict(int)
 for event in trace["traceEvents"]:
     phase = event.get("ph")
     check(phase in REQUIRED, "unknown phase", event)
@@ -42,6 +44,7 @@ for event in trace["traceEvents"]:
         named.add((event["pid"], event["tid"]) if event["name"] == "thread_name" else event["pid"])
     if phase == "X":
         check(event["dur"] >= 0 and event["ts"] >= 0, "times of", event)
+        durations[event["cat"]] += int(1000 * event["dur"])
         tracks[event["pid"], event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
     if phase == "C":
         check(all(isinstance(v, (int, Decimal)) for v in event["args"].values()), event)
@@ -65,5 +68,6 @@ for flow, events in flows.items():
     for _, at, pid, tid in events:
         check(any(begin <= at <= end for begin, end in tracks[pid, tid]), "flow off slices", flow)
 
-counts["tracks"] = len(tracks)
+counts["tracks"] = len(named)
+counts["durations"] = durations
 print(json.dumps(counts))

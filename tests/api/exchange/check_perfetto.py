@@ -1,7 +1,7 @@
 """Checks the `protoc --decode` output of a Perfetto trace (stdin): no unknown fields,
 tracks are described before use, each begin has an end, slices of a track do not overlap
 (ops nest in the steps on the first track), interned names are defined. Prints counts as
-JSON. timeline_check.h compares the contents with the session."""
+JSON, and the sum of the durations of each category. timeline_check.h compares the contents with the session."""
 import json
 import re
 import sys
@@ -43,6 +43,7 @@ open_slices = defaultdict(list)
 last = defaultdict(int)
 flows = defaultdict(int)
 counts = defaultdict(int)
+durations = defaultdict(int)
 steps = None
 for packet in packets(sys.stdin):
     check(packet["trusted_packet_sequence_id"] == ["1"], "sequence")
@@ -66,17 +67,21 @@ for packet in packets(sys.stdin):
     if kind == "TYPE_SLICE_BEGIN":
         check(uuid not in counters, "slice on a counter")
         check(packet["track_event.name_iid"][0] in names, "name")
-        open_slices[uuid].append(at)
+        open_slices[uuid].append((at, packet["track_event.categories"][0].strip('"')))
         steps = steps or uuid
         check(len(open_slices[uuid]) <= (2 if uuid == steps else 1), "overlap on", uuid, at)
         for flow in packet["track_event.flow_ids"]:
             flows[flow] += 1
     elif kind == "TYPE_SLICE_END":
         check(open_slices[uuid], "end without begin on", uuid)
-        open_slices[uuid].pop()
+        begin, category = open_slices[uuid].pop()
+        durations[category] += at - begin
+    elif kind == "TYPE_INSTANT":
+        check(packet["track_event.name_iid"][0] in names, "name")
     else:
         check(kind == "TYPE_COUNTER" and uuid in counters, kind, uuid)
         check(packet["track_event.double_counter_value"], "counter without a value")
 check(not any(open_slices.values()), "slices without an end")
 counts["tracks"], counts["flows"] = len(tracks), len(flows)
+counts["durations"] = durations
 print(json.dumps(counts))

@@ -132,12 +132,27 @@ TEST_F(ExternalTools, PartFolderReadsAsOneTable) {
       export_parts(reader_, {}, PartFormat::Parquet, lake, 5000, never_cancel).has_value());
 }
 
+// The durations that a reader of a timeline may add up, by category: each op and each step once.
+json times_of(const SessionReader& reader) {
+  std::int64_t steps = 0, ops = 0;
+  const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
+    steps += (step.end - step.begin).v;
+    for (OpId op{0}; op.v < step.op_ends.size(); ++op.v) ops += step.op_duration(op)->v;
+    return true;
+  });
+  EXPECT_TRUE(read.has_value());
+  EXPECT_GT(ops, 0);
+  return {{"step", steps}, {"op", ops}};
+}
+
 TEST_F(ExternalTools, ChromeTraceIsValid) {
   const json output = json::parse(
       command_output(python_command("check_chrome.py ") + write(Format::Chrome).string()));
   EXPECT_GT(output["tracks"], 10);
   EXPECT_GT(output["C"], 0);
   EXPECT_GT(output["s"], 0);
+  EXPECT_GT(output["i"], 0);
+  EXPECT_EQ(output["durations"], times_of(reader_));
 }
 
 TEST_F(ExternalTools, PerfettoTraceDecodesWithPublishedSchema) {
@@ -150,6 +165,8 @@ TEST_F(ExternalTools, PerfettoTraceDecodesWithPublishedSchema) {
   EXPECT_GT(output["TYPE_COUNTER"], 0);
   EXPECT_GT(output["flows"], 1);
   EXPECT_GT(output["tracks"], 10);
+  EXPECT_GT(output["TYPE_INSTANT"], 0);
+  EXPECT_EQ(output["durations"], times_of(reader_));
 }
 
 TEST_F(ExternalTools, GraphvizRendersDot) {

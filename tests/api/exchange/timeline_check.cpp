@@ -41,7 +41,8 @@ std::ostream& operator<<(std::ostream& out, const FlowPoint& s) {
 }
 
 struct Timeline {
-  std::map<std::string, std::multiset<Slice>> tracks;  // "layers/layer 3"
+  std::map<std::string, std::multiset<Slice>> tracks;  // "layers/layer 3"; marks have no duration
+  std::int64_t op_ns = 0;                              // the durations of all slices of ops
   std::map<std::string, std::vector<std::pair<std::int64_t, double>>> counters;
   std::multiset<std::vector<FlowPoint>> flows;
 };
@@ -66,19 +67,22 @@ Timeline expected(const SessionReader& reader, StepName step_name, bool chained)
       if (access.touched.v > 0) sources[access.op.v].insert(graph->tensor(access.tensor).source);
     });
     std::vector<FlowPoint> layers;
+    LayerId last_layer = kNoLayer;
     std::int64_t begin = step.first_op.v;
     for (OpId op{0}; op.v < step.op_ends.size(); ++op.v) {
       const LayerId layer = graph->op(op).layer;
       const Slice slice{begin, step.op_ends[op.v].v, op_name(*graph, graph->op(op))};
       const std::string layer_track =
           layer == kNoLayer ? "layers/outside layers" : std::format("layers/layer {}", layer.v);
+      const Slice mark{begin, begin, slice.name};
+      line.op_ns += slice.end - begin;
       line.tracks[kSteps].insert(slice);
-      line.tracks[layer_track].insert(slice);
-      line.tracks["op kinds/" + slice.name].insert(slice);
+      line.tracks[layer_track].insert(mark);
+      line.tracks["op kinds/" + slice.name].insert(mark);
       for (const Source source : sources[op.v])
-        line.tracks[std::string("memory sources/") + to_text(source)].insert(slice);
-      if (layers.empty() || layers.back().track != layer_track)
-        layers.push_back({layer_track, begin});
+        line.tracks[std::string("memory sources/") + to_text(source)].insert(mark);
+      if (layers.empty() || layer != last_layer) layers.push_back({kSteps, begin});
+      last_layer = layer;
       begin = slice.end;
     }
     if (layers.size() > 1) line.flows.insert(layers);
@@ -117,9 +121,13 @@ Timeline of_chrome(const std::string& text) {
               .second;
       EXPECT_TRUE(is_new) << event;
     }
-    if (phase == "X")
+    if (phase == "X") {
       line.tracks[tracks[{pid, tid}]].insert(
           {ns(event["ts"]), ns(event["ts"]) + ns(event["dur"]), name});
+      if (event["cat"] != "step") line.op_ns += ns(event["dur"]);
+    }
+    if (phase == "i")
+      line.tracks[tracks[{pid, tid}]].insert({ns(event["ts"]), ns(event["ts"]), name});
     if (phase == "C") {
       for (const auto& [of, value] : event["args"].items())
         line.counters[of].emplace_back(ns(event["ts"]), value.get<double>());
@@ -138,7 +146,11 @@ Timeline of_perfetto(const std::string& bytes) {
   proto::Trace trace;
   EXPECT_TRUE(trace.ParseFromString(bytes));
   std::map<std::uint64_t, std::string> names, descriptors, tracks;
-  std::map<std::uint64_t, std::vector<Slice>> open;  // an end event closes the last open slice
+  struct Open {
+    Slice slice;
+    bool is_step = false;
+  };
+  std::map<std::uint64_t, std::vector<Open>> open;  // an end event closes the last open slice
   std::map<std::uint64_t, std::vector<FlowPoint>> flows;
   const std::map<std::string, std::string> counters = {{"bytes read per second", "read"},
                                                        {"bytes written per second", "written"},
@@ -157,19 +169,24 @@ Timeline of_perfetto(const std::string& bytes) {
     const auto ns = static_cast<std::int64_t>(packet.timestamp());
     switch (event.type()) {
       case proto::TrackEvent::TYPE_SLICE_BEGIN:
-        open[track].push_back({ns, 0, names[event.name_iid()]});
+        open[track].push_back(
+            {{ns, 0, names[event.name_iid()]}, event.categories().at(0) == "step"});
         for (const std::uint64_t flow : event.flow_ids())
           flows[flow].push_back({tracks[track], ns});
         break;
       case proto::TrackEvent::TYPE_SLICE_END: {
         EXPECT_FALSE(open[track].empty()) << tracks[track] << " at " << ns;
         if (open[track].empty()) break;
-        Slice slice = std::move(open[track].back());
+        auto [slice, is_step] = std::move(open[track].back());
         open[track].pop_back();
         slice.end = ns;
+        if (!is_step) line.op_ns += slice.end - slice.begin;
         line.tracks[tracks[track]].insert(std::move(slice));
         break;
       }
+      case proto::TrackEvent::TYPE_INSTANT:
+        line.tracks[tracks[track]].insert({ns, ns, names[event.name_iid()]});
+        break;
       case proto::TrackEvent::TYPE_COUNTER:
         line.counters[counters.at(descriptors[track])].emplace_back(ns,
                                                                     event.double_counter_value());
@@ -200,6 +217,8 @@ void expect_same(const Timeline& found, const Timeline& expected) {
     expect_equal(at->second, slices, track);
   }
   EXPECT_EQ(found.tracks.size(), expected.tracks.size());
+  // Whoever adds up the durations in the file has the time of the ops, once.
+  EXPECT_EQ(found.op_ns, expected.op_ns);
   for (const auto& [counter, values] : expected.counters) {
     const auto at = found.counters.find(counter);
     ASSERT_NE(at, found.counters.end()) << counter;
