@@ -4,14 +4,11 @@
 #include <array>
 #include <cstddef>
 
+#include "tracer/format/model/name_of.h"
+
 namespace tt {
 
 namespace {
-
-template <std::size_t N, class Enum>
-const char* word_of(const std::array<const char*, N>& words, Enum value) {
-  return words[static_cast<std::size_t>(std::to_underlying(value))];
-}
 
 constexpr std::array kTopicEvidence = {
     Evidence{.topic = FindingTopic::Recording,
@@ -96,7 +93,7 @@ constexpr Evidence kExpertEvidence = {
 const char* to_text(FindingTopic topic) {
   static constexpr std::array kWords = {"recording", "machine", "bytes", "speed",
                                         "order",     "repeat",  "waits", "memory"};
-  return word_of(kWords, topic);
+  return name_of(kWords, topic);
 }
 
 const char* to_text(FindingKind kind) {
@@ -106,18 +103,18 @@ const char* to_text(FindingKind kind) {
       "prompt_speed",   "first_token",   "generation_speed",   "evaluation_time",
       "read_in_order",  "same_weights",  "pattern_prediction", "disk_waits",
       "enough_memory",  "weights_fit",   "memory_budget"};
-  return word_of(kWords, kind);
+  return name_of(kWords, kind);
 }
 
 const char* to_text(FindingRole role) {
   static constexpr std::array kWords = {"main", "detail", "warning"};
-  return word_of(kWords, role);
+  return name_of(kWords, role);
 }
 
 const char* to_text(FigureUnit unit) {
   static constexpr std::array kWords = {"count",   "bytes",    "ns",  "share",
                                         "bytes/s", "tokens/s", "word"};
-  return word_of(kWords, unit);
+  return name_of(kWords, unit);
 }
 
 const char* to_text(AdviceKind kind) {
@@ -137,12 +134,12 @@ const char* to_text(AdviceKind kind) {
                                         "use_device",
                                         "more_layers_on_device",
                                         "change_nothing"};
-  return word_of(kWords, kind);
+  return name_of(kWords, kind);
 }
 
 const char* to_text(EvidenceView view) {
   static constexpr std::array kWords = {"table", "map", "memory_budget"};
-  return word_of(kWords, view);
+  return name_of(kWords, view);
 }
 
 std::optional<double> Figures::number(std::string_view name) const {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "api/json/version.h"
+#include "api/text/csv_text.h"
 #include "tracer/format/names/names.h"
 
 namespace tt {
@@ -43,14 +44,6 @@ Json entry_json(const GgufEntry& entry) {
 // Component derived from the weight's name.
 const char* component_text(const GgufTensor& tensor) {
   return to_text(component_of(tensor.name, TensorKind::Weight));
-}
-
-std::string csv_field(const std::string& bytes) {
-  auto text = Json::parse(text_of(Json(bytes))).get<std::string>();  // valid UTF-8
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out.append(c == '"' ? 2 : 1, c);
-  return out + '"';
 }
 
 }  // namespace
@@ -130,7 +123,7 @@ std::string csv_of(const GgufIndex& index) {
       "tensor_name,file_offset,size_bytes,layer_id,component_type,model_file,tensor_type,shape\r\n";
   for (const GgufTensor& tensor : index.tensors()) {
     const LayerId layer = layer_of(tensor.name);
-    out += std::format("{},{},{},{},{},{},{},{}x{}x{}x{}\r\n", csv_field(tensor.name),
+    out += std::format("{},{},{},{},{},{},{},{}x{}x{}x{}\r\n", csv_text(tensor.name),
                        tensor.file.offset, tensor.file.length,
                        layer == kNoLayer ? "" : std::to_string(layer.v), component_text(tensor),
                        tensor.file.file, tensor.type, tensor.ne[0], tensor.ne[1], tensor.ne[2],

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/json/bounded_json.h"
+#include "api/text/csv_text.h"
 #include "tracer/text/nearest.h"
 
 namespace tt {
@@ -43,19 +44,6 @@ void append_json(const sql::QueryValue& value, std::string& out) {
         }
       },
       value);
-}
-
-void append_csv_text(std::string_view text, std::string& out) {
-  if (!text.empty() && text.find_first_of(",\"\r\n") == std::string_view::npos) {
-    out += text;
-    return;
-  }
-  out += '"';
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  out += '"';
 }
 
 void append_csv(const sql::QueryValue& value, std::string& out) {

@@ -8,6 +8,7 @@
 
 #include "analysis/common/format_units.h"
 #include "api/json/analysis/weights_json.h"
+#include "api/text/csv_text.h"
 #include "api/text/shape_text.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
@@ -32,13 +33,6 @@ std::string share_text(std::uint64_t part, std::uint64_t all) {
 
 // "12.3 %"; "-": there is no such value.
 std::string relative_text(double relative) { return std::format("{:.3f} %", 100 * relative); }
-
-std::string csv_text(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + '"';
-}
 
 const std::vector<Column> kStatisticsColumns = {
     {"min", kRight},   {"max", kRight},      {"mean", kRight},      {"std", kRight},

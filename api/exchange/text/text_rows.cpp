@@ -6,22 +6,10 @@
 
 #include "api/exchange/rows/session_metadata.h"
 #include "api/json/json.h"
-#include "tracer/text/utf8.h"
+#include "api/text/csv_text.h"
 
 namespace tt::exchange {
 namespace {
-
-std::string csv_text(std::string_view bytes) {
-  std::string text = to_valid_utf8(bytes);
-  // An empty string is quoted; an unquoted empty field is null.
-  if (!text.empty() && text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted += '"';
-}
 
 template <class Number>
 void append_number(std::string& to, Number value) {

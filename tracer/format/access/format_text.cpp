@@ -3,18 +3,11 @@
 
 #include "tracer/format/access/access.h"
 #include "tracer/format/model/graph_template.h"
+#include "tracer/format/model/name_of.h"
 #include "tracer/format/model/session.h"
 #include "tracer/format/model/step.h"
 
 namespace tt {
-
-namespace {
-template <class Enum, std::size_t N>
-const char* name_of(const std::array<const char*, N>& names, Enum value) {
-  const auto index = static_cast<std::size_t>(value);
-  return index < N ? names[index] : "unknown";
-}
-}  // namespace
 
 const char* to_text(TensorKind v) {
   static constexpr std::array names = {"intermediate", "weight", "kv", "input"};
