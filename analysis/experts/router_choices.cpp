@@ -48,10 +48,14 @@ std::expected<void, TraceError> ChoiceReader::for_each(
       return known;
   }
   const std::vector<RoutingRow> rows = routing_rows(**graph, step);
-  // A choice begins at rank 0.
+  // The ranks of a choice ascend. Some may be missing: their experts are unknown.
+  const auto is_next = [](const RoutingRow& before, const RoutingRow& row) {
+    return row.layer == before.layer && row.router == before.router && row.token == before.token &&
+           row.rank > before.rank;
+  };
   for (std::size_t at = 0; at < rows.size();) {
     std::size_t end = at + 1;
-    while (end < rows.size() && rows[end].rank != 0) ++end;
+    while (end < rows.size() && is_next(rows[end - 1], rows[end])) ++end;
     const RouterId router{rows[at].layer, rows[at].router};
     take({.router = router,
           .experts = (*sizes)->at(router),

@@ -47,6 +47,8 @@ std::vector<RoutingRow> routing_rows(const GraphTemplate& graph, const Step& ste
                                                              : kNone;
     };
     for (std::size_t at = 0; at < experts.size(); ++at) {
+      // A list that an import rebuilt from rows has entries without an expert (-1).
+      if (experts[at] < 0) continue;
       rows.push_back({.layer = slot.layer,
                       .token = token_of(at / ranks),
                       .expert = static_cast<std::uint32_t>(experts[at]),
