@@ -1,4 +1,4 @@
-// tt show FILE: prints a session's metadata, times, graphs and answer.
+// tt show FILE: prints a session's metadata, findings, times, graphs and answer.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -12,14 +12,17 @@
 #include <vector>
 
 #include "analysis/common/format_units.h"
+#include "analysis/findings/session_findings.h"
 #include "analysis/report/validation.h"
 #include "analysis/tables/session_conditions.h"
 #include "analysis/tables/session_overview.h"
 #include "analysis/tables/template_list.h"
+#include "api/json/analysis/findings_json.h"
 #include "api/json/result_json.h"
 #include "api/json/session_json.h"
 #include "api/json/trace_json.h"
 #include "api/text/escape_control_chars.h"
+#include "api/text/finding_text.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/filter_options.h"
 #include "cli/options/session_file.h"
@@ -44,6 +47,8 @@ struct SessionSummary {
   SessionConditions conditions;
   std::vector<TemplateRow> templates;
   std::string answer;
+  std::vector<Finding> findings;
+  std::vector<Advice> advice;
   Validation validation;
 };
 
@@ -63,6 +68,14 @@ std::expected<SessionSummary, TraceError> read_summary(const SessionReader& read
       session_conditions(reader, options.leave_out, progress.start_steps("reading", reader));
   if (!conditions) return std::unexpected(conditions.error());
   summary.conditions = *std::move(conditions);
+  const auto index =
+      SessionIndex::build(reader, progress.start_steps("reading", reader), options.leave_out);
+  if (!index) return std::unexpected(index.error());
+  const auto figures = gather_session_figures(*index, reader, progress.start("computing findings"),
+                                              [&](const char* what) { progress.start(what); });
+  if (!figures) return std::unexpected(figures.error());
+  summary.findings = session_findings(*figures);
+  summary.advice = session_advice(*figures);
   const auto tokens = reader.tokens(0, std::numeric_limits<std::uint32_t>::max());
   if (!tokens) return std::unexpected(tokens.error());
   RecordedAnswer answer(summary.overview.info);
@@ -163,6 +176,19 @@ std::string reused_text(const SessionInfo& info) {
                      from.empty() ? "" : std::format(", from session {}", from));
 }
 
+// Those that a summary needs: the page and tt report have all, with their evidence.
+void print_findings(const SessionSummary& summary) {
+  const auto item = [](const std::string& text) { print_line("- {}", escape_control_chars(text)); };
+  put("\n");
+  print_line("findings");
+  for (const Finding& finding : summary.findings)
+    if (finding.role != FindingRole::Detail) item(finding_text(finding));
+  for (const Advice& advice : summary.advice) {
+    const AdviceText words = advice_text(advice);
+    item(words.advice + " " + words.because);
+  }
+}
+
 // Step times of the normal steps (analysis/tables/session_conditions.h), speeds of the evaluation
 // from all.
 void print_phases(const SessionConditions& conditions) {
@@ -244,6 +270,7 @@ void print_session(const SessionSummary& summary, bool with_facts) {
   line("context", context_text(info));
   line("loaded", load_text(info));
   line("warning", std::string(info.fact("load.warning")));
+  print_findings(summary);
   put("\n");
   print_phases(summary.conditions);
   if (!summary.templates.empty()) print_templates(summary.templates);
@@ -255,8 +282,8 @@ void print_session(const SessionSummary& summary, bool with_facts) {
     print_line("{:<32} {}", escape_control_chars(name), escape_control_chars(value, "\n\t"));
 }
 
-// The fields of GET /sessions/{id}, plus phases, the templates of /templates, the answer, and the
-// verdict of /validation.
+// The fields of GET /sessions/{id}, plus phases, the templates of /templates, the answer, the
+// findings of /findings, and the verdict of /validation.
 Json json_of(const SessionSummary& summary) {
   Json out = to_json(SessionEntry{.id = summary.overview.info.id,
                                   .file_bytes = summary.file_bytes,
@@ -268,6 +295,7 @@ Json json_of(const SessionSummary& summary) {
   out["conditions"] = std::move(conditions);
   out.update(to_json(summary.templates));
   out["answer"] = summary.answer;
+  out.update(findings_json(summary.findings, summary.advice, summary.overview.info.n_experts > 0));
   out["verdict"] = summary.validation.verdict();
   return out;
 }
