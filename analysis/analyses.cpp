@@ -101,6 +101,21 @@ Analysis on_index(Analysis row, const Parameters<Filtered<Query>>& parameters, R
       });
     });
   };
+  row.matches_nothing = [=](const ParameterText& text, const Subject& subject,
+                            const ContinueCheck& keep_going) -> std::expected<bool, TraceError> {
+    const auto asked = parameters.parse(text);
+    if (!asked) return false;
+    const auto filter = filter_of(asked->part, subject.reader);
+    if (!filter) return std::unexpected(filter.error());
+    if (*filter == TraceFilter{}) return false;
+    const auto index = subject.index(asked->part.leave_out, keep_going);
+    if (!index) return std::unexpected(index.error());
+    return breakdown(**index, {.by = Axis::All, .filter = *filter, .order = {}}, keep_going)
+        .transform([](const Breakdown& all) {
+          const TraceSums& sums = all.total.all;
+          return sums.executions == 0 && sums.reads == 0 && sums.writes == 0;
+        });
+  };
   return row;
 }
 

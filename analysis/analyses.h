@@ -58,6 +58,11 @@ struct Analysis {
   fields::Schema schema{};
   // Reads the parameters.
   std::function<std::expected<Question, ParameterError>(const ParameterText&)> parse{};
+  // Whether nothing of the session passes the filter of these parameters, so that an answer has
+  // only zeros: then `tt` says kNothingMatches instead. Null: the question has no filter.
+  std::function<std::expected<bool, TraceError>(const ParameterText&, const Subject&,
+                                                const ContinueCheck&)>
+      matches_nothing{};
 };
 
 // All rows, sorted by name.

@@ -548,9 +548,7 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
     std::tie(out.value, out.note) = value_that_differs(*rows);
   }
   if (rows->empty() && question.filter != TraceFilter{}) {
-    out.note =
-        "No access of the session matches these conditions. Remove one of them, or list what the "
-        "session has: tt hot, tt hot --by source, tt hot --by layer.";
+    out.note = kNothingMatches;
     return out;
   }
   if (query.by == Axis::Expert && query.filter.layers.size() != 1) {

@@ -72,6 +72,11 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
 enum class Heat : std::uint8_t { Hot, Warm, Cold };
 const char* to_text(Heat);
 
+// What a question says if nothing of the session passes its filter.
+inline constexpr const char* kNothingMatches =
+    "No access of the session matches these conditions. Remove one of them, or list what the "
+    "session has: tt hot, tt hot --by source, tt hot --by layer.";
+
 // Rows of tensors are weights, unless the filter says which tensors: by kind, source or name. Masks
 // and positions are read in every op and would be above all weights.
 struct HotQuery {

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/common/format_units.h"
 #include "analysis/fields/fields.h"
 
 namespace tt {
@@ -57,14 +58,16 @@ std::expected<ResidencyTable, TraceError> residency_at(const SessionReader& read
   if (!steps) return std::unexpected(steps.error());
   if (step.v >= *steps)
     return std::unexpected(
-        TraceError{TraceError::Kind::NotFound, std::format("the session has no step {}", step.v)});
+        TraceError{TraceError::Kind::NotFound,
+                   std::format("The session has no step {}: it has {}, numbered from 0.", step.v,
+                               counted(*steps, "step"))});
   const auto last = reader.last_residency(step);
   if (!last) return std::unexpected(last.error());
   if (!*last)
     return std::unexpected(TraceError{
         TraceError::Kind::NotFound,
-        "the session does not say what was in memory at this step. Send \"residency_interval_ms\" "
-        "with a generation, or use tt record --residency-interval, to record it"});
+        "The session does not say what was in memory at this step. Send \"residency_interval_ms\" "
+        "with a generation, or use tt record --residency-interval, to record it."});
   auto weights = weight_tensors(reader);
   if (!weights) return std::unexpected(weights.error());
   ResidencyTable table{.snapshot = {}, .weights = *std::move(weights)};

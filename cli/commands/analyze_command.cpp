@@ -1,13 +1,18 @@
 // tt analyze NAME FILE: the answer of one row of analysis/analyses.h, as tables or JSON.
 #include <algorithm>
+#include <cstddef>
+#include <expected>
 #include <format>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "analysis/aggregate/breakdown.h"
 #include "analysis/analyses.h"
+#include "analysis/index/session_index.h"
 #include "api/json/result_json.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/session_file.h"
@@ -78,10 +83,11 @@ int run(const AnalyzeOptions& options) {
     if (info.in_path && !given.contains(info.name))
       return progress.failed(std::format("Set {}=NUMBER: {}.", info.name, info.meaning));
   }
-  const auto question = row->parse([&](const std::string& name) -> std::optional<std::string> {
+  const ParameterText parameters = [&](const std::string& name) -> std::optional<std::string> {
     const auto found = given.find(name);
     return found == given.end() ? std::nullopt : std::optional(found->second);
-  });
+  };
+  const auto question = row->parse(parameters);
   if (!question) {
     const ParameterError& error = question.error();
     return progress.failed(
@@ -90,12 +96,33 @@ int run(const AnalyzeOptions& options) {
   }
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
-  const auto answer = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
-    return (*question)(subject_of(session), progress.start("computing"));
-  });
+  bool is_empty = false;
+  std::size_t damaged_steps = 0;
+  const auto answer = progress.query_valid_prefix(
+      *reader, [&](const SessionReader& session) -> std::expected<fields::Value, TraceError> {
+        const Subject plain = subject_of(session);
+        std::shared_ptr<const SessionIndex> index;  // built once
+        const Subject subject{
+            .reader = session, .index = [&](LeaveOut leave_out, const ContinueCheck& keep_going) {
+              using Built = std::expected<std::shared_ptr<const SessionIndex>, TraceError>;
+              if (index != nullptr) return Built(index);
+              return plain.index(leave_out, keep_going).transform([&](auto built) {
+                damaged_steps = built->damaged().size();
+                return index = std::move(built);
+              });
+            }};
+        if (row->matches_nothing) {
+          const auto empty = row->matches_nothing(parameters, subject, progress.start("reading"));
+          if (!empty) return std::unexpected(empty.error());
+          is_empty = *empty;
+        }
+        return (*question)(subject, progress.start("computing"));
+      });
+  if (answer && is_empty) return progress.failed(kNothingMatches);
   if (!answer) return progress.failed(answer.error());
   progress.end();
   progress.note_missing_accesses(*reader);
+  if (damaged_steps > 0) progress.warn(std::format("{} damaged steps were skipped", damaged_steps));
   if (options.json) {
     put_line(text_of(json_of(*answer)));
   } else {

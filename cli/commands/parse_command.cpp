@@ -257,10 +257,11 @@ int run(const ParseOptions& options) {
   }
   if (page->rows.empty() && options.limit > 0 && !progress.note_missing_accesses(*reader)) {
     const std::string filters = join(filter_texts(query));
-    progress.note(filters.empty() ? "no step of the session has accesses"
-                                  : std::format("no access passes all filters: {}. Each exists "
-                                                "in the session; use fewer of them.",
-                                                filters));
+    return progress.failed(filters.empty()
+                               ? "no step of the session has accesses"
+                               : std::format("no access passes all filters: {}. Each exists in the "
+                                             "session; use fewer of them.",
+                                             filters));
   }
   return progress.exit_code();
 }

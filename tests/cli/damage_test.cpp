@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/analyses.h"
 #include "tests/cli/tt_program.h"
 
 namespace tt {
@@ -65,6 +66,24 @@ TEST(Damage, EveryVerbProcessesStepsBeforeDamage) {
     EXPECT_TRUE(damaged.err.contains(std::format("covers only the first {} steps", count)))
         << damaged.err;
     EXPECT_EQ(damaged.out, expected.out);
+  }
+  // Every analysis: of the steps before the damage, or of all that can be read, and says so.
+  for (const Analysis& row : analyses()) {
+    SCOPED_TRACE(row.name);
+    const auto ask = [&](const char* file) {
+      return run_tt(folder, std::format("analyze {} {} {} --json", row.name, file, row.example));
+    };
+    const Result damaged = ask("s.ttrace"), expected = ask("sound/s.ttrace");
+    if (expected.code != 0) {  // it does not apply to this session
+      EXPECT_EQ(damaged.code, 1);
+    } else if (damaged.err.contains("damaged steps were skipped")) {
+      EXPECT_EQ(damaged.code, 1);
+    } else {
+      // It needs nothing after the damage, or it is that of the steps before.
+      EXPECT_EQ(damaged.code,
+                damaged.err.contains(std::format("covers only the first {} steps", count)) ? 1 : 0);
+      EXPECT_EQ(damaged.out, expected.out);
+    }
   }
   for (const char* verb : {"show s.ttrace", "report s.ttrace --format md",
                            "compare s.ttrace whole.ttrace", "compare whole.ttrace s.ttrace"}) {

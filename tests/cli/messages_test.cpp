@@ -92,7 +92,7 @@ TEST_F(Messages, FiltersNameWhatExists) {
       {"hot s.ttrace --from-step 9", 1, "The session has no step 9: it has 2 steps"},
       {"hot s.ttrace --from-token 900", 1, "The session has no token 900: it has "},
       // Each exists, but not together.
-      {"parse s.ttrace --tensor attn_q --source kv", 0,
+      {"parse s.ttrace --tensor attn_q --source kv", 1,
        "no access passes all filters: tensor attn_q, source kv."},
   });
   EXPECT_EQ(run("parse s.ttrace --tensor attn_q --source kv").out, "");
